@@ -92,6 +92,8 @@ class MessageFold:
     """
     own: tuple[Own, ...] = ()
     """Own metrics; those of messages are measured."""
+    rejections_known: bool = True
+    """Arrivals that a peer refused are reported."""
     _told: set[str] = field(default_factory=set, init=False)
     """Columns of `receptions` that are known in at least one row."""
 
@@ -113,12 +115,13 @@ class MessageFold:
                     self._told.add(PUBLICATION_TIMES)
                 yield RECEPTIONS.name, arrived
             if published.message.size:
-                refused = _ints(_of(rows, REJECTION), "message")
                 columns = self._measured(published, received, *common)
                 yield from self._missed(published, received, columns, *common)
-                columns["rejections"] = counted(
-                    published, np.searchsorted(published.message, refused)
-                )
+                if self.rejections_known:
+                    refused = _ints(_of(rows, REJECTION), "message")
+                    columns["rejections"] = counted(
+                        published, np.searchsorted(published.message, refused)
+                    )
                 columns |= self._measured_by_own(published, received, arrived)
                 yield METRICS_MESSAGES.name, _message_rows(columns, self._metrics)
 

@@ -53,6 +53,7 @@ class Metrics:
     dangling_links: DataFrame | None
     receptions_known: bool
     links_known: bool
+    rejections_known: bool = True
     own: tuple[OwnMetric, ...] = ()
 
 
@@ -169,7 +170,8 @@ def _arrivals_of_topics(seen: Seen, receptions: DataFrame, of_message: DataFrame
 
 def _hits(messages: DataFrame, *keys: str) -> DataFrame:
     """Messages published per key, and their hit ratios without messages that a peer refused."""
-    counted = F.col("rejections") == 0
+    # Where refusals are unknown, no message is known to be refused.
+    counted = F.coalesce("rejections", F.lit(0)) == 0
     eligible = F.nullif(F.sum(F.when(counted, F.col("eligible"))), F.lit(0))
     at_once = F.sum(F.when(counted, F.col("delivered_in_interval")))
     return messages.groupBy(*keys).agg(
@@ -193,8 +195,10 @@ def overlay_table(metrics: Metrics) -> DataFrame:
         zero += ["dangling_links", "links", "weak_components", "strong_components"]
     if metrics.messages is not None and metrics.publications is not None:
         published = metrics.publications.select("message", "interval")
-        parts.append(_hits(metrics.messages.join(published, "message"), "interval"))
-        zero += ["publications", "rejected_publications"]
+        hits = _hits(metrics.messages.join(published, "message"), "interval")
+        refused = "rejected_publications"
+        parts.append(hits if metrics.rejections_known else hits.drop(refused))
+        zero += ["publications", *([refused] if metrics.rejections_known else [])]
     rows = join_all(parts, ["interval"], "left").fillna(0, zero)
     without = F.lit(0 if metrics.receptions_known else None)
     sums = {

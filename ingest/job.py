@@ -114,6 +114,10 @@ class Job:
         names = (of.name for of in fields(Description))
         return Description(**{name: getattr(run, name) for name in names})
 
+    def is_known(self, name: str) -> bool:
+        """Whether the source reports it, as far as its format says."""
+        return name not in self.manifest.unknown
+
     @property
     def source(self) -> Source:
         """The source of the run."""

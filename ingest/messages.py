@@ -65,7 +65,7 @@ class MessageTables:
     """What is known about messages, by dense index; null = not reported."""
 
     publications: DataFrame
-    rejections: DataFrame
+    rejections: DataFrame | None
     """As the tables of these names."""
     receptions: DataFrame | None
     """As in Observed, with indices instead of names."""
@@ -96,8 +96,9 @@ def rows_by_message(tables: MessageTables, parts: int) -> DataFrame:
             time="time_us",
             told="publication_known",
         ),
-        _rows(tables.rejections.select("message"), message_fold.REJECTION),
     ]
+    if tables.rejections is not None:
+        of_messages.append(_rows(tables.rejections.select("message"), message_fold.REJECTION))
     if tables.receptions is not None:
         kind = message_fold.ARRIVAL
         of_messages.append(

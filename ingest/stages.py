@@ -219,7 +219,8 @@ def _events(job: Job, observed: Observed, names: Names) -> Events:
         return Events(traffic, gauges, unreported=unreported)
     tables = indexing.observed_tables(ever)
     published = messages.publications(tables, names.indices)
-    refused = messages.rejections(tables, names.indices)
+    known = job.is_known("rejections")
+    refused = messages.rejections(tables, names.indices) if known else None
     return Events(traffic, gauges, published, refused, unreported)
 
 
@@ -271,7 +272,7 @@ def _messages(
     job: Job, observed: Observed, names: Names, periods: Periods, events: Events
 ) -> OfMessages:
     """Receptions with `first`, `subscribed`, `eligible` and `hop`; missed; and metrics/messages."""
-    if events.publications is None or events.rejections is None:
+    if events.publications is None:
         return OfMessages()
     received = job.plan.of_messages(observed, names.of_messages).receptions
     tables = messages.MessageTables(
@@ -285,9 +286,10 @@ def _messages(
     fold = MessageFold(
         received is not None,
         tables.subscriptions is not None,
-        _duplicates_known(job),
+        job.is_known(DUPLICATES),
         sampled_since=job.clock.first if job.clock.ticks_per_interval == 1 else None,
         own=job.measuring.measures.own,
+        rejections_known=events.rejections is not None,
     )
     made, each = job.fold_rows(rows, fold, {table.name: table.arrow for table in fold.tables})
     before = job.base.arrival_capabilities if job.base else None
@@ -295,10 +297,6 @@ def _messages(
         arrival_capabilities=message_fold.together([before, *(json.loads(one) for one in each)])
     )
     return with_tables(OfMessages, made)
-
-
-def _duplicates_known(job: Job) -> bool:
-    return DUPLICATES not in job.manifest.unknown
 
 
 @dataclass(frozen=True)
@@ -330,7 +328,7 @@ def _peers_and_topics(
         publications=events.publications,
         receptions=of_messages.receptions,
         unreported=events.unreported,
-        duplicates_known=_duplicates_known(job),
+        duplicates_known=job.is_known(DUPLICATES),
         links_known=periods.links is not None,
         own=job.manifest.own,
     )
@@ -369,6 +367,7 @@ def _overlay(
         receptions_known=of_messages.receptions is not None,
         links_known=periods.links is not None,
         own=job.manifest.own,
+        rejections_known=events.rejections is not None,
     )
     return OfOverlay(summaries.overlay_table(metrics))
 

@@ -10,6 +10,7 @@ numbers; a source of events has ticks of a microsecond.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -147,6 +148,15 @@ class Clock:
         if self.tick_us is None:
             return interval
         return f"{interval} ({tick * self.tick_us / 1e6:g} s)"
+
+    def describe_presence(self, periods: Iterable[tuple[int, int]]) -> str:
+        """Validity periods as text for users: 'from interval 3 on'; 'never' without any."""
+        spoken = (
+            f"from {self.describe(begin)} "
+            + ("on" if end == OPEN else f"to before {self.describe(end)}")
+            for begin, end in periods
+        )
+        return ", ".join(spoken) or "never"
 
     def describe_range(self) -> str:
         """The intervals of the run, as text for users."""

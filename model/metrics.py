@@ -294,7 +294,7 @@ METRICS_MESSAGES = Table(
         maybe("first_receptions", "int64", "peers it arrived at"),
         maybe("duplicates", "int64", "arrivals that were not the first"),
         maybe("relay_receptions", "int64", "arrivals at peers that did not subscribe"),
-        known("rejections", "int64", "arrivals that were refused"),
+        maybe("rejections", "int64", "arrivals that were refused"),
         maybe(
             "late_deliveries",
             "int64",

@@ -5,7 +5,9 @@ The answers have the columns and rows that the queries of the same names give fr
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -47,6 +49,7 @@ SELECT name AS topic, coalesce(subscribers, 0) AS subscribers, {{rendezvous}} AS
 FROM topics LEFT JOIN counted USING (topic) LEFT JOIN linked USING (topic)
 ORDER BY subscribers DESC, topics.topic
 """
+_PAIRS = f"SELECT DISTINCT src, dst FROM links WHERE {_VALID} AND {_OF_LAYERS} ORDER BY ALL"
 _RENDEZVOUS = f"""
 coalesce((SELECT list(name ORDER BY peer) FROM (
   SELECT DISTINCT peer, peer_name AS name FROM roles
@@ -132,6 +135,66 @@ def dissemination(run: NamedRun, message: str) -> pa.Table:
     """
     run.facts.check_known("receptions")
     return _asked(run, _DISSEMINATION, message=run.message_index(message))
+
+
+def paths(
+    run: NamedRun,
+    ends: tuple[str, str],
+    at: int | str = "last",
+    layers: Sequence[str] | None = None,
+    *,
+    every: bool = False,
+) -> list[tuple[int, list[str]]]:
+    """The links on a shortest path and its peers, as the query `shortest-path`; with `every`, of
+    all, as `all-shortest-paths`. Empty if there is no path.
+
+    Raises: as `topic`, and UseError for a peer that is not present.
+    """
+    run.facts.check_known("presence", "links")
+    moment = _moment(run, at, layers)
+    names = run.peers
+    source, target = (_present(run, name, int(str(moment["at"]))) for name in ends)
+    following: dict[int, list[int]] = defaultdict(list)
+    for pair in _asked(run, _PAIRS, **moment).to_pylist():
+        following[pair["src"]].append(pair["dst"])
+    found = _shortest(following, source, target)
+    spoken = sorted([names[peer] for peer in path] for path in islice(found, None if every else 1))
+    return [(len(path) - 1, path) for path in spoken]
+
+
+def _present(run: NamedRun, name: str, at: int) -> int:
+    """The peer. Raises: UseError where it is not present at the tick."""
+    peer = run.peer_index(name)
+    rows = run.stored.read("presence", ["valid_from", "valid_to"], pc.field("peer") == peer)
+    periods = [(row["valid_from"], row["valid_to"]) for row in rows.to_pylist()]
+    if not any(begin <= at < end for begin, end in periods):
+        there = run.clock.describe_presence(periods)
+        raise UseError(
+            f"peer '{name}' is not present at {run.clock.describe(at)}; it is present {there}"
+        )
+    return peer
+
+
+def _shortest(
+    following: Mapping[int, Sequence[int]], source: int, target: int
+) -> Iterator[tuple[int, ...]]:
+    """All shortest paths, found backwards along the peers before each."""
+    before: dict[int, list[int]] = {source: []}
+    reached = [source]
+    while reached and target not in before:
+        level: dict[int, list[int]] = defaultdict(list)
+        for peer in reached:
+            for other in following.get(peer, ()):
+                if other not in before:
+                    level[other].append(peer)
+        before |= level
+        reached = list(level)
+    stack: list[tuple[int, ...]] = [(target,)] if target in before else []
+    while stack:
+        path = stack.pop()
+        if path[0] == source:
+            yield path
+        stack += [(peer, *path) for peer in before[path[0]]]
 
 
 def missed(run: NamedRun, message: str, layers: Sequence[str] | None = None) -> pa.Table:

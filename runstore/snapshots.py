@@ -162,7 +162,7 @@ def _marked(rows: pa.Table, arrival: int) -> pa.Table:
 
 
 def _accepted(run: NamedRun, published: pa.Table) -> pa.Table:
-    nobody_refused = pc.field("rejections") == 0
+    nobody_refused = pc.coalesce(pc.field("rejections"), pc.scalar(0)) == 0
     accepted = run.stored.read("metrics/messages", ["message"], nobody_refused)["message"]
     return published.filter(pc.field("message").isin(accepted))
 

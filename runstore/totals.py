@@ -241,5 +241,5 @@ def _hop_counts(run: StoredRun) -> dict[int | None, int]:
 
 
 def _accepted(messages: pa.Table) -> pa.Table:
-    """The rows of metrics/messages that pooled hit ratios count: without a refusal."""
-    return messages.filter(pc.equal(messages["rejections"], 0))
+    """The rows of metrics/messages that pooled hit ratios count: without a known refusal."""
+    return messages.filter(pc.fill_null(pc.equal(messages["rejections"], 0), True))

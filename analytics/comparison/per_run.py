@@ -172,7 +172,7 @@ def _rows(span: Span, table: str, columns: Sequence[str]) -> pa.Table:
 
 def _accepted(messages: pa.Table, columns: Sequence[str]) -> pa.Table:
     """Messages; metrics of `_REFUSABLE` are null for messages that a peer refused."""
-    refused = pc.greater(messages["rejections"], 0)
+    refused = pc.fill_null(pc.greater(messages["rejections"], 0), False)
     for name in _REFUSABLE.intersection(columns):
         place = messages.column_names.index(name)
         accepted = pc.if_else(refused, pa.scalar(None, messages[name].type), messages[name])

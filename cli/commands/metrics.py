@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cli.completion import complete_columns, complete_metrics, complete_peers, complete_topics
-from cli.options import Limit, Output, RunName, Window, comma_list, command
+from cli.options import Layers, Limit, Output, RunName, Window, comma_list, command
 from cli.settings import Settings
 from cli.terminal.output import Rows, show
 from model.errors import UnknownName
@@ -46,6 +46,7 @@ class _Part:
         ),
     ] = None
     limit: Limit = 0
+    layers: Layers = None
 
 
 def metrics(
@@ -73,6 +74,7 @@ def metrics(
     vizpub metrics monday --from 10 --to 20 --columns network_size,diameter
     vizpub metrics monday topics --topic news --format csv
     vizpub metrics monday messages --sort -delay_us_max --limit 10
+    vizpub metrics monday peers --layers mesh --from 12 --to 12
     vizpub metrics monday messages -o messages.json
     vizpub metrics monday gauges --columns lookups,hops --peer 17
     ```
@@ -80,6 +82,10 @@ def metrics(
     from runstore.run import Run, Where
 
     opened = Run.open(settings.workspace, run)
+    if chosen := comma_list(part.layers):
+        from analytics.comparison.layers import RunOfLayers
+
+        opened = RunOfLayers.of(opened, chosen)
     first, last = window.intervals(opened.clock, opened.facts.epoch)
     where = Where(first, last, part.peer, part.topic)
     columns = comma_list(part.columns)

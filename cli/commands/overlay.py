@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast
 
 import typer
 
-from cli.commands.query import answer, asked, show_answer
+from cli.commands.query import answer, asked
 from cli.completion import complete_messages, complete_peers, complete_topics
 from cli.options import Layers, Moment, Output, RunName, comma_list, command
 from cli.service import asking, run_of_workspace
@@ -56,18 +56,30 @@ def path(
     vizpub path monday alice bob --at 12.5s --all --format json
     ```
     """
-    name = "all-shortest-paths" if every else "shortest-path"
-    values = {"from": ends.source, "to": ends.target, **asdict(moment)}
-    found = asked(settings, name, run, values)
+    rows = _paths(settings, run, ends, moment, every=every)
     if output_format(output) in ("table", "md"):
-        show(Rows(("path", "hop", "peer"), _steps(found.rows)), output, settings)
+        show(Rows(("path", "hop", "peer"), _steps(rows)), output, settings)
     else:
-        show_answer(found, output, settings)
-    if not found.rows:
+        show(Rows(("hops", "peers"), rows), output, settings)
+    if not rows:
         settings.say(f"no path from '{ends.source}' to '{ends.target}' at that time")
 
 
-def _steps(rows: list[list[Any]]) -> Iterator[tuple[int, int, str]]:
+def _paths(
+    settings: Settings, run: str, ends: _Ends, moment: Moment, *, every: bool
+) -> Sequence[Sequence[Any]]:
+    """The hops and peers of each path."""
+    if stored := run_of_workspace(settings, run):
+        from runstore import questions
+
+        between, layers = (ends.source, ends.target), comma_list(moment.layers)
+        return questions.paths(stored, between, moment.at, layers, every=every)
+    name = "all-shortest-paths" if every else "shortest-path"
+    values = {"from": ends.source, "to": ends.target, **asdict(moment)}
+    return asked(settings, name, run, values).rows
+
+
+def _steps(rows: Sequence[Sequence[Any]]) -> Iterator[tuple[int, int, str]]:
     for number, (_, peers) in enumerate(rows, start=1):
         yield from ((number, hop, peer) for hop, peer in enumerate(peers))
 

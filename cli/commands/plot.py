@@ -159,8 +159,12 @@ def _drawn(
         raise UnknownName("kind of figure", drawing.kind, KINDS)
     if drawing.kind in ("series", "ecdf", "ccdf", "density") and not metrics:
         raise UseError("name the metrics to plot; vizpub tables metrics/overlay lists them")
-    if drawing.layers and drawing.kind != "overlay":
-        raise UseError("--layers chooses the links of an overlay: --kind overlay")
+    if drawing.layers and drawing.kind in ("coverage", "tree"):
+        raise UseError(f"--layers chooses links, and the kind {drawing.kind} draws messages")
+    if drawing.kind != "overlay" and (layers := comma_list(drawing.layers)):
+        from analytics.comparison.layers import RunOfLayers
+
+        run = RunOfLayers.of(run, layers)
     draw = {"coverage": _coverage, "overlay": _overlay, "series": _series, "tree": _tree}
     return draw.get(drawing.kind, _distribution)(run, drawing, window, metrics)
 

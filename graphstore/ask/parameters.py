@@ -24,7 +24,7 @@ from typing import Any
 from cypher import Parameter, Statement
 from graphstore.ask.periods import check_times, class_ranges, level_ranges, mode_ranges
 from graphstore.runs import LoadedRun
-from model.clock import OPEN, Clock, parse_duration_us
+from model.clock import Clock, parse_duration_us
 from model.errors import AmbiguousName, UnknownName, UseError
 from model.naming import ends_of, number_of
 
@@ -237,14 +237,5 @@ def _check_present(key: str, name: str, run: LoadedRun, at: int) -> None:
     if any(valid_from <= at < valid_to for valid_from, valid_to in periods):
         return
     clock = run.facts.clock
-    there = ", ".join(_period(clock, valid_from, valid_to) for valid_from, valid_to in periods)
-    raise UseError(
-        f"peer '{name}' is not present at {clock.describe(at)}; it is present {there or 'never'}"
-    )
-
-
-def _period(clock: Clock, valid_from: int, valid_to: int) -> str:
-    """A presence period as text."""
-    if valid_to == OPEN:
-        return f"from {clock.describe(valid_from)} on"
-    return f"from {clock.describe(valid_from)} to before {clock.describe(valid_to)}"
+    there = clock.describe_presence((begin, end) for begin, end in periods)
+    raise UseError(f"peer '{name}' is not present at {clock.describe(at)}; it is present {there}")

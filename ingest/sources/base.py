@@ -113,7 +113,8 @@ class Observed:
     rejections     message, topic?, peer, previous_hop?, time_us?, interval, tick, reason?
     unreported     peer, interval, receptions, subscriptions     (true = its report leaves them out)
 
-    Where publications are known so are rejections (an empty table where there were none).
+    Where publications are known there are rejections (an empty table where there were none, or
+    where the run's description names them unknown).
     All names are strings; valid_from, valid_to, tick, time_us and arrival int64, interval and hop
     int32, value double, first and subscribed bool. `?` marks what may be null in a row.
     """

@@ -62,7 +62,7 @@ def names_of_reporters(names: DataFrame, peers: DataFrame) -> DataFrame:
 
 
 def no_rejections(spark: SparkSession) -> DataFrame:
-    """An empty observed table, for sources whose format has no rejections."""
+    """An empty observed table, for sources whose format has none."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
     return spark.createDataFrame([], from_arrow_schema(OBSERVED["rejections"]))

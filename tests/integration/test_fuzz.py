@@ -221,6 +221,48 @@ def test_deliveries_are_taken_or_refused(tmp_path: Path, rng: Random, count: int
     assert len({row["message"] for row in published}) == len(published)
 
 
+def test_links_joined_with_deliveries_are_taken_or_refused(
+    tmp_path: Path, rng: Random, count: int
+) -> None:
+    def row(number: int) -> list[str]:
+        return [f"p{number % 90}", f"p{number % 70}", ("mesh", "", "tree")[number % 3]]
+
+    def delivery(number: int) -> list[str]:
+        return [f"m{number // 9}", f"p{number % 9}", f"p{max(number % 9 - 1, 0)}", str(number)]
+
+    heads = {"links.csv": b"src,dst,layer", "deliveries.csv": b"msg,node,prev_node,t_us"}
+    lines = {
+        name: write(
+            tmp_path / name,
+            [
+                head,
+                *mixture(
+                    rng,
+                    count // 2,
+                    lambda n, of=of: ",".join(of(n)).encode(),  # type: ignore[misc]
+                    lambda n, of=of: odd_fields(rng, of(n)),  # type: ignore[misc]
+                ),
+            ],
+        )
+        for (name, head), of in zip(heads.items(), (row, delivery), strict=True)
+    }
+    files = [
+        InputFile(str(tmp_path / name), f"csv({head.decode()})", 0, "")
+        for name, head in heads.items()
+    ]
+    found = staged(Deliveries(), files, SourceOptions(max_line=LONG_LINE))
+    told = by_line([(n, why) for path, n, why, _ in found.quarantine if path.endswith("links.csv")])
+    check_some(told, count // 2, "not 3 fields", "a quote that", "not UTF-8", "control char")
+    expected = read_csv(lines["links.csv"], heads["links.csv"], told)
+    taken = Counter((r["src"], r["dst"], r["layer"]) for r in found.tables["links"].to_pylist())
+    assert taken == Counter((s, d, layer or "overlay") for s, d, layer in expected.elements())
+    alone = staged(Deliveries(), files[1:], SourceOptions(max_line=LONG_LINE))
+    assert len(found.quarantine) == len(told) + len(alone.quarantine)
+    for name in ("publications", "receptions"):
+        assert found.tables[name].equals(alone.tables[name])
+        assert found.tables[name].num_rows > count // 40
+
+
 ME, YOU = "bWU=", "eW91"
 
 

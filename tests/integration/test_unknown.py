@@ -80,6 +80,24 @@ def test_message_metrics_without_receptions_leave_hits_null(spark: SparkSession)
     assert known == {"message": 0, "eligible": 1, "rejections": 0}
 
 
+def test_unknown_rejections_are_null_and_leave_no_message_out(
+    spark: SparkSession, peers: DataFrame
+) -> None:
+    published = frame(spark, "publications", (0, "m", 0, 0, 0, None, 0, True))
+    taken = frame(spark, "subscriptions", (1, 0, 0, OPEN), (2, 0, 0, OPEN))
+    arrived = frame(spark, "receptions", (0, 1, 0, None, 0, 0, True, 1, True, True))
+    told = MessageTables(published, None, arrived, taken, None)
+    (row,) = (found := message_tables(told)["metrics/messages"]).to_pylist()
+    assert (row["rejections"], row["hit_ratio"]) == (None, 0.5)
+    of_peers = peers_table(Seen(CLOCK, peers, None, taken, None, None, arrived))
+    measured = spark.createDataFrame(found)
+    metrics = Metrics(CLOCK, of_peers, None, measured, published, None, True, False, False)
+    of_overlay = rows_of(overlay_table(metrics), "interval")
+    assert of_overlay[0,]["hit_ratio"] == 0.5
+    assert of_overlay[0,]["publications"] == 1
+    assert all("rejected_publications" not in row for row in of_overlay.values())
+
+
 def test_peer_with_unreported_receptions_is_not_eligible(spark: SparkSession) -> None:
     published = frame(spark, "publications", (0, "m", 0, 0, 0, None, 0, True))
     taken = frame(spark, "subscriptions", (1, 0, 0, OPEN), (2, 0, 0, OPEN))

@@ -10,7 +10,11 @@ from ingest.messages import MessageTables, rows_by_message
 
 def message_tables(told: MessageTables) -> dict[str, pa.Table]:
     """The tables by name; all arrivals are reported, not only the first ones."""
-    fold = MessageFold(told.receptions is not None, told.subscriptions is not None)
+    fold = MessageFold(
+        told.receptions is not None,
+        told.subscriptions is not None,
+        rejections_known=told.rejections is not None,
+    )
     found: dict[str, list[pa.RecordBatch]] = {table.name: [] for table in fold.tables}
     for name, rows in fold(rows_by_message(told, 1).toArrow().cast(ROWS).to_batches()):
         found[name].append(rows)

@@ -411,7 +411,23 @@ def test_answers_from_files_equal_those_of_neo4j(stored: Store, asked: Any, name
             for topic in named.topics:
                 found = questions.topic(named, topic, at, some)
                 assert listed(found) == from_neo4j("topic-subgraph", topic=topic, **moment)
-    for message in run.read("publications")["name"].to_pylist()[:8]:
+    peers = [named.peers[row["peer"]] for row in run.read("presence").to_pylist()
+             if row["valid_from"] <= clock.sampling_tick(middle) < row["valid_to"]]  # fmt: skip
+    for ends in zip(peers[::3], peers[1::3], strict=False):
+        every = [list(row) for row in questions.paths(named, ends, middle, every=True)]
+        asked_of = {"at": str(middle), "from": ends[0], "to": ends[1]}
+        assert every == from_neo4j("all-shortest-paths", **asked_of)
+        assert [list(row) for row in questions.paths(named, ends, middle)] in (
+            [[path] for path in every] or [[]]
+        )
+    published = run.read("publications").to_pylist()
+    for message, is_known in [(row["name"], row["publication_known"]) for row in published[:8]]:
+        if is_known:
+            missed = questions.missed(named, message)["peer"].to_pylist()
+            assert [[peer] for peer in missed] == from_neo4j("missed-subscribers", message=message)
+        else:
+            with pytest.raises(UseError, match="nobody reported the publication"):
+                questions.missed(named, message)
         found = questions.dissemination(named, message)
         assert listed(found) == from_neo4j("dissemination-tree", message=message)
 

@@ -428,6 +428,17 @@ def test_message_tables_without_duplicates_leave_them_null(world: World) -> None
     assert {row["duplicates"] for row in found["metrics/messages"]} == {None}
 
 
+def test_message_tables_without_rejections_leave_them_null(world: World) -> None:
+    fold = replace(fold_of(world), rejections_known=False)
+    made = list(fold(batches(rows_of(world), 30)))
+    found = [
+        row for name, rows in made if name == METRICS_MESSAGES.name for row in rows.to_pylist()
+    ]
+    known = folded(world)[METRICS_MESSAGES.name]
+    assert any(row["rejections"] for row in known)
+    assert found == [row | {"rejections": None} for row in known]
+
+
 def test_message_tables_without_receptions_equal_plain_python(world: World) -> None:
     unreported = replace(world, receptions=None)
     found = folded(unreported)

@@ -223,14 +223,14 @@ def test_command_arguments_are_refused_with_the_reason(vizpub: Call, words: str,
 
 
 def test_commands_without_server_exit_3_and_name_neo4j_start(vizpub: Call) -> None:
-    for words in ("query runs", "cypher x", "path tuesday a b", "verify monday"):
+    for words in ("query runs", "cypher x", "query tuesday overlay", "verify monday"):
         result = vizpub(*words.split())
         assert (result.exit_code, result.stdout) == (3, ""), words
         assert "vizpub neo4j start" in result.stderr
 
 
 def test_question_to_a_run_that_no_server_has_names_vizpub_load(vizpub: Call) -> None:
-    for words in ("path monday alice bob", "query monday overlay"):
+    for words in ("query monday shortest-path 0 alice bob", "query monday overlay"):
         result = vizpub(*words.split())
         assert result.exit_code == 3, words
         assert "vizpub load monday" in result.stderr
@@ -394,10 +394,10 @@ def test_gauges_are_plotted_as_they_are_compared(vizpub: Call, tmp_path: Path) -
 
 
 def test_layers_of_a_figure_without_links_are_refused(vizpub: Call, tmp_path: Path) -> None:
-    words = ["diameter", "--layers", "mesh", "-o", str(tmp_path / "x.png")]
+    words = ["m0", "--kind", "tree", "--layers", "mesh", "-o", str(tmp_path / "x.png")]
     result = vizpub("plot", "monday", *words)
     assert result.exit_code == 2
-    assert "--kind overlay" in result.stderr
+    assert "--layers chooses links, and the kind tree draws messages" in result.stderr
     assert not (tmp_path / "x.png").exists()
 
 

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
+
+from runstore.named import NamedRun
+from runstore.snapshots import coverage
 from runstore.store import open_run
 from runstore.totals import Pooled, pooled, reporting
+from tests.support.rewriting import rewrite
 
 
 def test_pooled_figures_equal_those_counted_by_hand(workspace: Path) -> None:
@@ -20,6 +25,21 @@ def test_pooled_figures_equal_those_counted_by_hand(workspace: Path) -> None:
         late=None,
         hops={1: 2, 2: 1},
     )
+
+
+def test_message_with_unknown_refusals_counts(workspace: Path) -> None:
+    measured = open_run(workspace, "monday").read("metrics/messages")
+    place = measured.column_names.index("rejections")
+    for values, refused in ((None, None), 0), ((1, None), 1):
+        column = pa.array(values, measured.schema.field(place).type)
+        told = measured.set_column(place, measured.schema.field(place), column)
+        rewrite(workspace, "monday", "metrics/messages", told)
+        run = open_run(workspace, "monday")
+        found = pooled(run)
+        assert found
+        assert (found.refused, found.messages) == (refused, 2)
+        messages = set(coverage(NamedRun(run))["message_name"].to_pylist())
+        assert messages == ({"m1"} if refused else {"m0", "m1"})
 
 
 def test_pooled_figures_are_none_without_message_metrics(workspace: Path) -> None:
