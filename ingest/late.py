@@ -6,13 +6,13 @@ is looked up among all names of messages, the only part of a run's history that 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from ingest import indexing
 from ingest.sources.base import Observed
 from model.clock import OPEN
 from runstore.manifest import Since
@@ -37,19 +37,20 @@ def first_open(run: StoredRun) -> int:
     return min(open_yet, run.rows("publications"))
 
 
-def left_out(observed: Observed, final: DataFrame) -> Observed:
-    """What was observed without what it tells of final messages (a frame with their `name`)."""
-    names, named = final.select("name"), final.select(F.col("name").alias("message"))
+def named_again(observed: Observed, final: DataFrame) -> list[str]:
+    """The names among those of the table publications, `final`, that were observed."""
+    named = observed.names.where(F.col("kind") == "message").select("name").distinct()
+    return [row.name for row in named.join(final.select("name"), "name").collect()]
+
+
+def left_out(observed: Observed, final: Sequence[str]) -> Observed:
+    """What was observed without what it tells of the messages of these names."""
+    told, of_message = observed.names, F.col("kind") == "message"
+    names = told.sparkSession.createDataFrame([(name,) for name in final], "name string")
     of_messages = {
-        name: frame.join(named, "message", "left_anti").select(*frame.columns)
+        name: frame.join(names.toDF("message"), "message", "left_anti").select(*frame.columns)
         for name in NAMING
         if (frame := getattr(observed, name)) is not None
     }
-    told, of_message = observed.names, F.col("kind") == "message"
     kept = told.where(of_message).join(names, "name", "left_anti").select(*told.columns)
     return replace(observed, names=told.where(~of_message).unionAll(kept), **of_messages)
-
-
-def count_named(observed: Observed, final: DataFrame) -> int:
-    """How many final messages were observed again."""
-    return indexing.message_index(observed).join(final.select("name"), "name").count()

@@ -41,12 +41,12 @@ from ingest.files import Found, find
 from ingest.inventory import STEP, Inventory, check_layers, check_options, check_source, inventory
 from ingest.job import Job, Outgrown
 from ingest.measuring import Measuring
-from ingest.plan import is_light
+from ingest.plan import end_of
 from ingest.sources import SOURCES, source_named
 from ingest.sources.base import SourceOptions
 from ingest.spark.cluster import is_local
 from ingest.spark.progress import report_failed_tasks, watching
-from ingest.spark.scale import QUICK_START, is_small, restore, tune
+from ingest.spark.scale import QUICK_START, SMALL_RUN, is_small, restore, tune
 from ingest.spark.session import vizpub_errors
 from ingest.spark.warm import warm_session
 from ingest.stages import STAGES, STEPS, make
@@ -55,10 +55,11 @@ from ingest.starting import start as start_of
 from model.errors import NeedsSettling, UseError
 from model.progress import Progress, silent
 from model.run import check_run_name
+from model.tables import table
 from runstore.inputs import all_inputs
 from runstore.journal import Journal
 from runstore.leavings import SCRATCH
-from runstore.manifest import Manifest, TableEntry
+from runstore.manifest import Manifest, Since, TableEntry
 from runstore.store import StoredRun, open_run
 from runstore.writer import RunWriter, writing
 
@@ -272,7 +273,7 @@ def _make(
     assert begun is not None
     size = sum(file.size for file in start.files)
     alone = is_local(spark.sparkContext.master) and request.measuring.engine != "graphframes"
-    small = alone and is_small(size) and (writer.base is None or is_light(writer.base))
+    small = alone and is_small(size) and (writer.base is None or _is_light(writer.base))
     files = tuple(start.files)
     journal = Journal(writer.directory)
     steps = _Steps(spark, writer, account, journal, progress)
@@ -292,6 +293,20 @@ def _make(
     assert writer.manifest is not None
     run = StoredRun(writer.directory, writer.manifest)
     return IngestOutcome(run, already_complete=False, account=account)
+
+
+def _is_light(base: Manifest) -> bool:
+    """Whether an append reads so little of the run that the plans of a small input do."""
+    assert base.clock is not None
+    open_yet = Since("valid_to", end_of(base.clock))
+    parts = (
+        part.reaching(open_yet)
+        for name, entry in base.tables.items()
+        if "valid_to" in table(name).names
+        for part in entry.parts
+    )
+    rows = (part.rows if part.files is None else sum(f.rows for f in part.files) for part in parts)
+    return sum(rows) <= SMALL_RUN
 
 
 def _log_entry(begun: Manifest) -> str:

@@ -20,7 +20,6 @@ from ingest import indexing, late
 from ingest.late import NAMING
 from ingest.periods import close_at
 from ingest.sources.base import Description, Observed, Source, SourceOptions
-from ingest.spark.scale import SMALL_RUN
 from ingest.stage import Made, tables_of, with_tables
 from model.clock import OPEN, Clock
 from model.errors import NeedsSettling
@@ -71,6 +70,9 @@ class Ingest(Protocol):
     def folded(self) -> dict[str, DataFrame]:
         """The tables that the source folded, by name."""
 
+    def observed(self) -> Observed:
+        """What the source observed in the input."""
+
     def carried(self, name: str, since: Since | None = None) -> DataFrame | None:
         """A folded table, or such rows of it, of the run that is appended to; null if it has
         none.
@@ -119,9 +121,8 @@ class Plan:
         del observed
         return None
 
-    def late_messages(self, observed: Observed) -> int:
+    def late_messages(self) -> int:
         """How many messages the input names that no append changes any more."""
-        del observed
         return 0
 
     def known(self, name: str, *columns: str) -> indexing.Known | None:
@@ -222,7 +223,8 @@ class Growth(Plan):
         since = self.since
         if "publications" not in self._base.tables:
             return Boundary(since, since, 0)
-        taken, published = self._base.tables["publications"].rows, self._before("publications")
+        taken = self._base.tables["publications"].rows
+        published = self._before("publications", Since("message", self._first_open))
         assert published is not None
         least = partial(late.least, self._stored)
         open_yet = least("message", Since("interval", since), "publications")
@@ -244,20 +246,28 @@ class Growth(Plan):
         return indexing.Known(frame.selectExpr(*columns), self._base.tables[name].rows)
 
     @cached_property
-    def _final(self) -> DataFrame | None:
-        """The messages that are final; null where none is."""
-        before = late.first_open(self._stored)
-        published = self._before("publications") if before else None
-        return published and published.where(F.col("message") < before)
+    def _late(self) -> list[str]:
+        """The final messages that the input names."""
+        if not self._first_open:
+            return []
+        published = self._before("publications")
+        assert published is not None
+        final = published.where(F.col("message") < self._first_open)
+        return late.named_again(self._job.observed(), final)
 
-    def late_messages(self, observed: Observed) -> int:
+    @cached_property
+    def _first_open(self) -> int:
+        """All messages before this one are final."""
+        return late.first_open(self._stored)
+
+    def late_messages(self) -> int:
         """With those of earlier input."""
         before = self._base.notes.get(LATE_MESSAGES, 0)
-        return before + (late.count_named(observed, self._final) if self._final else 0)
+        return before + len(self._late)
 
     def unsettled(self, observed: Observed) -> Observed:
         """Periods that end at `since` or later, and what names them."""
-        observed = late.left_out(observed, self._final) if self._final else observed
+        observed = late.left_out(observed, self._late) if self._late else observed
         tables = indexing.observed_tables(observed)
         found = {
             name: frame.where(F.coalesce("valid_to", F.lit(OPEN)) >= self.since)
@@ -391,20 +401,6 @@ class Growth(Plan):
         if (entry := self._base.tables.get(name)) is None:
             return None
         return self._job.rows_of(name, entry.parts, since)
-
-
-def is_light(base: Manifest) -> bool:
-    """Whether an append reads so little of the run that the plans of a small input do."""
-    assert base.clock is not None
-    open_yet = Since("valid_to", end_of(base.clock))
-    parts = (
-        part.reaching(open_yet)
-        for name, entry in base.tables.items()
-        if "valid_to" in table(name).names
-        for part in entry.parts
-    )
-    rows = (part.rows if part.files is None else sum(f.rows for f in part.files) for part in parts)
-    return sum(rows) <= SMALL_RUN
 
 
 def end_of(clock: Clock) -> int:

@@ -133,7 +133,7 @@ def _names(job: Job, observed: Observed) -> Names:
     """Names → the tables peers and topics, and the indices of messages."""
     plan, clock = job.plan, job.clock
     job.update(boundary=plan.find_boundary(observed))
-    if late := plan.late_messages(job.observed()):
+    if late := plan.late_messages():
         job.update(notes={**job.manifest.notes, LATE_MESSAGES: late})
     known_peers = plan.known("peers", "name", "peer AS index")
     peers = indexing.peer_index(observed, clock, known_peers)

@@ -186,7 +186,8 @@ def test_setting_names_are_completed(vizpub: Call) -> None:
         env = {"_VIZPUB_COMPLETE": "complete_bash", "COMP_WORDS": f"vizpub config show {typed}"}
         return CliRunner().invoke(app, [], env={**env, "COMP_CWORD": "3"}).stdout.split()
 
-    assert offered("ingest.no") == ["ingest.no-betweenness", "ingest.no-load"]
+    assert offered("ingest.no-l") == ["ingest.no-load"]
+    assert offered("ingest.no-b") == ["ingest.no-betweenness"]
     assert offered("neo4j.u") == ["neo4j.uri", "neo4j.user"]
 
 

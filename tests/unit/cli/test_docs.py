@@ -18,7 +18,7 @@ GUIDES = [ROOT / "README.md", ROOT / "simulators" / "README.md"]
 PAGES = [*GUIDES, *sorted((ROOT / "docs").glob("*.md"))]
 LEAVES = {name: c for name, c in commands() if not hasattr(c, "commands")}
 ISSUE = (
-    "ingest load verify rebuild tables metrics summary sql query cypher path topic topics "
+    "ingest settle load verify rebuild tables metrics summary sql query cypher path topic topics "
     "dissemination missed "
     "plot compare doctor demo runs.list runs.show runs.check runs.remove "
     "export.gexf export.csv export.check "
