@@ -32,8 +32,9 @@ from analytics.frames import conform
 from ingest.account import Account
 from ingest.files import InputFile
 from ingest.fold import Counted, KeyFold
+from ingest.growth import Growth
 from ingest.measuring import Measuring
-from ingest.plan import Growth, Plan
+from ingest.plan import Plan
 from ingest.sink import AsTheyAre, Fold, Place, write
 from ingest.sources import source_named
 from ingest.sources.base import Description, Observed, Source, SourceOptions
@@ -110,9 +111,8 @@ class Job:
     @property
     def described(self) -> Description:
         """The source's description of the run."""
-        run = self.manifest
         names = (of.name for of in fields(Description))
-        return Description(**{name: getattr(run, name) for name in names})
+        return Description(**{name: getattr(self.manifest, name) for name in names})
 
     def is_known(self, name: str) -> bool:
         """Whether the source reports it, as far as its format says."""

@@ -15,8 +15,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from analytics.structure import STRUCTURE_SCHEMA
+from ingest.growth import Growth
 from ingest.job import Job
-from ingest.plan import Growth, Plan
+from ingest.plan import Plan
 from ingest.sources.base import Description, Observed, SourceOptions
 from ingest.sources.edges import Edges
 from ingest.sources.libp2p import Libp2p
