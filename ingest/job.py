@@ -348,11 +348,10 @@ class Job:
                 paths.setdefault(part.cut, []).extend(files)
         shape = self._schema(name, schema)
         read = self.spark.read.schema(shape).options(**_READ)
-        frames = [
-            rows.where(F.col(cut.column) < cut.below) if cut else rows
-            for cut, files in paths.items()
-            for rows in [read.parquet(*files)]
-        ]
+        frames = []
+        for cut, files in paths.items():
+            rows = read.parquet(*files)
+            frames.append(rows.where(F.col(cut.column) < cut.below) if cut else rows)
         whole = self.union(frames) if frames else self.spark.createDataFrame([], shape)
         wanted = whole.coalesce(1) if self.small else whole
         return wanted.where(F.col(since.column) >= since.least) if since else wanted
