@@ -52,7 +52,7 @@ def test_copy_in_neo4j_follows_load_and_replaced_ingest(
     stored: Store, vizpub: Calls, edges: Path
 ) -> None:
     copied(stored("copies", edges), vizpub.workspace, RUN)
-    for words in (OVERLAY, ("path", RUN, "a", "b"), ("verify", RUN)):
+    for words in (OVERLAY, ("verify", RUN)):
         absent = vizpub(*words)
         assert absent.exit_code == 2
         assert f"run '{RUN}' is not in Neo4j; load it with: vizpub load {RUN}" in absent.stderr

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import reduce
+from functools import cached_property, reduce
 from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
+from types import MappingProxyType
 from typing import Any, cast
 
 import numpy as np
@@ -13,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from analytics.structure import STRUCTURE_SCHEMA
 from ingest.growth import Growth
@@ -28,7 +33,7 @@ from model.errors import UseError
 from model.metrics import METRICS
 from model.run import Boundary
 from model.tables import table as table_of
-from runstore.manifest import MOST_BOUNDARIES, Change, Manifest, Part, TableEntry
+from runstore.manifest import MOST_BOUNDARIES, Change, Manifest, Part, Since, TableEntry
 from runstore.writer import RunWriter
 from tests.support.observed import observed_of
 
@@ -47,6 +52,23 @@ def frame(spark: SparkSession, rows: Sequence[Row], *columns: str, **types: Any)
     kinds = TYPES | types
     schema = pa.schema([(name, kinds.get(name, pa.int64())) for name in columns])
     return spark.createDataFrame(pa.Table.from_pylist(list(rows), schema))
+
+
+def shaped(rows: pa.Table, name: str) -> pa.Table:
+    """The columns of a stored table; those that the rows lack are null."""
+    schema, nothing = table_of(name).arrow, pa.nulls(len(rows))
+    found = [rows[of.name] if of.name in rows.column_names else nothing for of in schema]
+    return pa.table([c.cast(of.type) for c, of in zip(found, schema, strict=True)], schema.names)
+
+
+class Uncut:
+    """A writer for whom all rows of a part stay."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+
+    def cut(self, parts: Sequence[Part], cut: object) -> Sequence[Part]:
+        return parts
 
 
 @dataclass(frozen=True)
@@ -78,11 +100,24 @@ class Appending:
     def plan(self) -> Plan:
         return Growth(cast(Job, self), self.base, BEFORE)
 
-    def read(self, name: str, part: Part, schema: str | None = None) -> DataFrame:
-        return self.older[part.directory]
+    @cached_property
+    def writer(self) -> Uncut:
+        """Has the tables of messages of the run before as files."""
+        directory = Path(mkdtemp())
+        atexit.register(rmtree, directory, ignore_errors=True)
+        for name, rows in self.older.items():
+            if name in NAMES:
+                (directory / name).mkdir(parents=True)
+                pq.write_table(shaped(rows.toArrow(), name), directory / name / "part.parquet")
+        return Uncut(directory)
 
-    def carried(self, name: str) -> DataFrame | None:
-        return self.older.get(name)
+    def rows_of(self, name: str, parts: Sequence[Part], since: Since | None = None) -> DataFrame:
+        assert all(part.directory == name for part in parts)
+        rows = self.older[name]
+        return rows.where(F.col(since.column) >= since.least) if since else rows
+
+    def carried(self, name: str, since: Since | None = None) -> DataFrame | None:
+        return self.rows_of(name, [], since) if name in self.older else None
 
     def folded(self) -> dict[str, DataFrame]:
         return self.older | self.fresh
@@ -170,22 +205,18 @@ class TestSpans:
         assert told(found, "valid_to") == [(8,), (9,), (79,), (80,), (80,), (80,)]
         assert ANEW.going_on(spans, "links") is spans
 
-    def test_periods_alive_at_or_after_the_boundary_are_kept(self, spans: DataFrame) -> None:
-        def alive(interval: int) -> list[tuple[Any, ...]]:
-            return told(Appending(boundary=Boundary(0, interval, 0)).plan.alive(spans), "valid_to")
-
-        assert alive(7) == [(79,), (80,), (81,), (OPEN,)]
-        assert alive(8) == [(81,), (OPEN,)]
-        assert (ANEW.alive(spans), Appending().plan.alive(None)) == (spans, None)
-
-    def test_whole_table_has_what_stays_of_it(self, spans: DataFrame) -> None:
-        made = Periods(presence=spans.limit(1))
-        parts = {"presence": spans.where("valid_to < 9")}
-        job = Appending(parts)
-        object.__setattr__(job, "writer", Uncut())
-        found = job.plan.whole(made)
-        assert told(found.presence, "valid_to") == [(1,), (1,), (7,), (8,)]
-        assert (found.links, ANEW.whole(made)) == (None, made)
+    @pytest.mark.parametrize(
+        ("interval", "ends"), [(7, [79, 80, 81, OPEN]), (8, [81, OPEN]), (0, [1, 7, 8, 9, 79, 80])]
+    )
+    def test_older_periods_are_those_that_hold_from_the_boundary_on(
+        self, spans: DataFrame, interval: int, ends: list[int]
+    ) -> None:
+        made = Periods(presence=spans.where("valid_to = 9"))
+        before = spans if interval else spans.where("valid_to <= 80")
+        plan = Appending({"presence": before}, boundary=Boundary(0, interval, 0)).plan
+        found = plan.with_older(made)
+        assert told(found.presence, "valid_to") == sorted([(9,), *((end,) for end in ends)])
+        assert (found.links, ANEW.with_older(made)) == (None, made)
 
 
 class TestGenerations:
@@ -204,13 +235,6 @@ class TestGenerations:
         grown = Growth(cast(Job, job), replace(job.base, boundaries=before), BEFORE)
         changes = grown.next_generation(job.manifest).boundaries
         assert [change.of for change in changes[:-1]] == [change.of for change in before[1:]]
-
-
-class Uncut:
-    """A writer for whom all rows of a part stay."""
-
-    def cut(self, parts: Sequence[Part], cut: object) -> Sequence[Part]:
-        return parts
 
 
 class TestOlderRows:
@@ -241,7 +265,7 @@ class TestOlderRows:
     def older(self, directory: Path, name: str) -> list[int]:
         there = {name: cast(DataFrame, None)}
         job = Appending(there, {name: INTERVALS}, Boundary(6, 5, 4))
-        object.__setattr__(job, "writer", RunWriter(directory, None))
+        vars(job)["writer"] = RunWriter(directory, None)
         return [part.rows for part in job.plan.older(name)]
 
 
@@ -297,8 +321,10 @@ def naive_boundary(before: Rows, now: Rows) -> Boundary:
             len(published),
         ]
     )
-    after = [r["interval"] for rows in before.values() for r in rows if r["message"] >= first]
-    return Boundary(SINCE, min([*after, SINCE]), first)
+    every = [row for rows in before.values() for row in rows]
+    interval = min([*(row["interval"] for row in every if row["message"] >= first), SINCE])
+    recent = [row["message"] for row in every if row["interval"] >= interval]
+    return Boundary(SINCE, interval, first, min([*recent, first]))
 
 
 def of_messages(spark: SparkSession, before: Rows, now: Rows) -> tuple[Appending, Observed]:
@@ -322,9 +348,9 @@ class TestBoundary:
     @pytest.mark.parametrize(
         ("published_in", "named", "expected"),
         [
-            ([2, 5, 7], [], Boundary(SINCE, SINCE, 3)),
-            ([2, 5, 8], [], Boundary(SINCE, SINCE, 2)),
-            ([2, 5, 7], ["m1"], Boundary(SINCE, 5, 1)),
+            ([2, 5, 7], [], Boundary(SINCE, SINCE, 3, 3)),
+            ([2, 5, 8], [], Boundary(SINCE, SINCE, 2, 2)),
+            ([2, 5, 7], ["m1"], Boundary(SINCE, 5, 1, 1)),
             ([2, 5, 7], ["m1", "m0"], Boundary(SINCE, 2, 0)),
             ([9, 5, 7], [], Boundary(SINCE, 5, 0)),
         ],
@@ -422,6 +448,10 @@ class TestFromBoundary:
 
 class AsFolded(Reports):
     """What it folded is what it observed."""
+
+    tables = MappingProxyType(
+        {**Reports.tables, "unreported": pa.schema({"peer": pa.string(), "interval": pa.int64()})}
+    )
 
     def observe(
         self, tables: Mapping[str, DataFrame], run: Description, options: SourceOptions

@@ -206,7 +206,7 @@ def test_messages_are_one_json_object_per_line(vizpub: Call, workspace: Path) ->
     *_, intact = told("runs", "check", "monday")
     assert (intact["level"], intact["message"]) == (
         "info",
-        "all 14 files of run 'monday' are intact",
+        "all 15 files of run 'monday' are intact",
     )
     assert vizpub("runs", "check", "monday").stderr.endswith(f"{intact['message']}\n")
     (traced,) = told("--debug", "metrics", "nosuch")

@@ -91,7 +91,7 @@ def test_runs_check_names_every_damaged_file_and_exits_with_1(
         str(links.relative_to(run)): "its bytes are not those that were written",
         str(peers.relative_to(run)): "a file of table peers is missing",
     }
-    assert "2 of 14 files of run 'monday' are damaged" in checked.stderr
+    assert "2 of 15 files of run 'monday' are damaged" in checked.stderr
     assert "--replace" in checked.stderr
     assert vizpub("runs", "check", "tuesday").exit_code == 2
 
