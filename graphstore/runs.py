@@ -37,6 +37,8 @@ class LoadedRun:
     peers: int = 0
     partitions: Partitions = NONE
     """Which copies of its links and subscriptions there are."""
+    state: str = ""
+    """Other text after each transaction that grows the copy."""
 
     def rows(
         self, folder: str, statement: str, /, timeout: float | None = None, **parameters: Any
@@ -77,6 +79,7 @@ def open_run(driver: Driver, database: str, name: str) -> LoadedRun:
         tuple(properties.get("link_layers", ())),
         properties.get("peers", 0),
         partitions_in(properties, facts.clock),
+        f"{facts.tables} {properties.get('grower')} {properties.get('turn')}",
     )
 
 

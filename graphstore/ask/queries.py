@@ -16,6 +16,9 @@ from graphstore.load.partitions import narrowed
 from graphstore.runs import LoadedRun, open_run
 from model.errors import UnknownName, UseError
 
+_TRIES = 20
+"""How often a query is asked while a copy grows. Each growth has few transactions."""
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -73,8 +76,30 @@ def ask(
         return _answer(driver, database, query.text, {}, limits)
     if run is None:
         raise UseError(f"query {name} needs a run: name one")
-    text, values = prepared(query, given, open_run(driver, database, run))
-    return _answer(driver, database, text, values, limits)
+    return _settled(driver, database, query, given, run, limits)
+
+
+def _settled(
+    driver: Driver,
+    database: str,
+    query: cypher.Statement,
+    given: Mapping[str, object],
+    run: str,
+    limits: Limits,
+) -> Answer:
+    """The answer from one state of a copy: where the copy has grown meanwhile, ask again.
+
+    A read sees what is committed while it goes on. A period could be missed that closes behind it
+    as an open one, and was created before it as a closed one of a class that it did not know of.
+    """
+    loaded = open_run(driver, database, run)
+    for _ in range(_TRIES):
+        text, values = prepared(query, given, loaded)
+        answer = _answer(driver, database, text, values, limits)
+        before, loaded = loaded, open_run(driver, database, run)
+        if loaded.state == before.state:
+            break
+    return answer
 
 
 def prepared(
