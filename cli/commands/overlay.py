@@ -11,7 +11,7 @@ import typer
 
 from cli.commands.query import answer, asked
 from cli.completion import complete_messages, complete_peers, complete_topics
-from cli.options import Layers, Moment, Output, RunName, comma_list, command
+from cli.options import Layers, Limit, Moment, Output, RunName, comma_list, command
 from cli.service import asking, run_of_workspace
 from cli.settings import Settings
 from cli.terminal.output import Rows, output_format, show
@@ -109,7 +109,9 @@ def topic(
         answer(settings, output, "topic-subgraph", run, {"topic": name, **asdict(moment)})
 
 
-def topics(settings: Settings, run: RunName, moment: Moment, output: Output) -> None:
+def topics(
+    settings: Settings, run: RunName, moment: Moment, output: Output, limit: Limit = 0
+) -> None:
     """List the topics at a given time, those with the most subscribers first.
 
     `links` counts the links between two subscribers. `vizpub metrics RUN topics` has more
@@ -118,7 +120,7 @@ def topics(settings: Settings, run: RunName, moment: Moment, output: Output) -> 
     Examples:
 
     ```
-    vizpub topics monday
+    vizpub topics monday --limit 10
     vizpub topics monday --at 12 --layers ring -o topics.csv
     ```
     """
@@ -126,9 +128,12 @@ def topics(settings: Settings, run: RunName, moment: Moment, output: Output) -> 
         from runstore import questions
 
         found = questions.topics(stored, moment.at, comma_list(moment.layers))
-        _show(found, output, settings)
+        _show(found.slice(0, limit or None), output, settings)
     else:
-        answer(settings, output, "topics", run, asdict(moment))
+        from graphstore.ask.queries import Limits
+
+        limits = Limits(rows=limit or None)
+        answer(settings, output, "topics", run, asdict(moment), limits)
 
 
 def dissemination(

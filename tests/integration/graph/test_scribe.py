@@ -231,11 +231,12 @@ def test_gephi_reads_the_counts_of_the_metrics(
 
 
 def test_topics_query_names_the_rendezvous_at_each_time(vizpub: Calls) -> None:
-    def topics(interval: str) -> list[tuple[object, ...]]:
-        rows = vizpub.json("topics", RUN, "--at", interval)
+    def topics(interval: str, *options: str) -> list[tuple[object, ...]]:
+        rows = vizpub.json("topics", RUN, "--at", interval, *options)
         return [(r["topic"], r["subscribers"], r["rendezvous"], r["messages"]) for r in rows]
 
     assert topics("0") == [("news", 4, ["p0"], 0), ("sport", 3, ["p6"], 0)]
+    assert topics("0", "--limit", "1") == topics("0")[:1]
     assert topics("4") == [("news", 5, ["p1"], 1), ("sport", 3, ["p6"], 0)]
     history = vizpub.json("query", RUN, "peer-history", "-p", "peer=p1")
     (played,) = [row for row in history if row["what"] == "plays"]
