@@ -50,7 +50,7 @@ from ingest.spark.scale import QUICK_START, SMALL_RUN, is_small, restore, tune
 from ingest.spark.session import vizpub_errors
 from ingest.spark.warm import warm_session
 from ingest.stages import STAGES, STEPS, make
-from ingest.starting import Start, Wanted
+from ingest.starting import Start, Wanted, check_own
 from ingest.starting import start as start_of
 from model.errors import NeedsSettling, UseError
 from model.progress import Progress, silent
@@ -154,12 +154,7 @@ def settle(
 
 def settling(run: StoredRun, own: tuple[Own, ...] = (), master: str | None = None) -> IngestRequest:
     """The request to make the run anew, with its own options."""
-    if {one.metric for one in own} != set(run.manifest.own):
-        names = ", ".join(metric.name for metric in run.manifest.own) or "none"
-        raise UseError(
-            f"run '{run.name}' has other own metrics: {names}",
-            "name the same ones again, unchanged: --metric FILE.py:NAME",
-        )
+    check_own(run.manifest, [one.metric for one in own])
     told, directory = run.manifest.options, run.directory
     options = SourceOptions(
         **{of.name: told.get(of.name, of.default) for of in fields(SourceOptions)}

@@ -7,7 +7,7 @@ and whether the files of its stages exist. The version of the package does not m
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import takewhile
@@ -16,6 +16,7 @@ from pathlib import Path
 from ingest.files import InputFile
 from ingest.sources import source_named
 from model.errors import InputsDiffer, NeedsSettling, UseError
+from model.own import OwnMetric
 from runstore.inputs import all_inputs
 from runstore.intact import files_of, stands
 from runstore.manifest import Manifest
@@ -103,6 +104,7 @@ def _append(writer: RunWriter, wanted: Wanted, old: Manifest) -> Start:
     if not new:
         return _made(writer, old, new)
     _check_appendable(old)
+    check_own(old, fresh.own)
     if differences := _other_choices(old, fresh):
         raise NeedsSettling(old.name, "; ".join(differences))
     if other := [name for name, number in fresh.formats.items() if old.formats.get(name) != number]:
@@ -134,6 +136,16 @@ def _check_whole(writer: RunWriter, old: Manifest, fresh: Manifest) -> None:
         raise UseError(
             f"run '{old.name}' cannot be made anew: files that it was made from have changed or "
             f"are gone: {_few(sorted(name for name, _ in lost))}"
+        )
+
+
+def check_own(run: Manifest, own: Iterable[OwnMetric]) -> None:
+    """Raises: UseError where they are not the run's own metrics, whose columns it would lose."""
+    if {*own} != {*run.own}:
+        names = ", ".join(metric.name for metric in run.own) or "none"
+        raise UseError(
+            f"run '{run.name}' has other own metrics: {names}; name the same ones again, unchanged "
+            "(--metric FILE.py:NAME), or ingest all files of the run again with --replace"
         )
 
 

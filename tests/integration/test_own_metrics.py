@@ -222,7 +222,10 @@ def test_appended_run_has_the_own_metrics_of_one_ingest(
     third = str(written(lab.folder, "part2", [[{**reports()[-1][0], "interval": 7}]]))
     without = lab.call("ingest", third, "--run", "parts", "--no-load", "--append")
     assert without.returncode == 2
-    assert "own: ['degree_assortativity " in without.stderr
+    assert "run 'parts' has other own metrics: degree_assortativity, " in without.stderr
+    assert lab.call("settle", "parts", "--no-load").returncode == 2
+    left = Run.open(lab.folder / "ws", "parts").metrics("peers").to_arrow()
+    assert left.equals(whole.metrics("peers").to_arrow())
 
 
 @pytest.mark.neo4j

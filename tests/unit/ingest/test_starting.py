@@ -7,11 +7,20 @@ from pathlib import Path
 
 import pytest
 
+from ingest.starting import Wanted
 from model.errors import InputsDiffer, NeedsSettling, StoreBroken, UseError
+from model.own import OwnMetric
 from runstore.manifest import FILE
 from runstore.store import open_run
 from tests.support.scripted import FIRST, FORMATS, SECOND, TABLES, THIRD, begun, ingest, wanted
 from tests.support.tables import everything
+
+
+def measured(asked: Wanted, *own: OwnMetric) -> Wanted:
+    """The same, with own metrics."""
+    told = [f"{metric.name} {metric.digest}" for metric in own] or None
+    options = {**asked.manifest.options, "own": told}
+    return replace(asked, manifest=replace(asked.manifest, own=own, options=options))
 
 
 class TestGoingOn:
@@ -134,6 +143,18 @@ class TestAppending:
         now = {**FORMATS, "versions": 5}
         with pytest.raises(NeedsSettling, match=r"differs in: versions; .*made anew"):
             ingest(tmp_path, wanted(FIRST, SECOND, append=True, formats=now))
+
+    def test_append_with_other_own_metrics_is_refused(self, tmp_path: Path) -> None:
+        """Made anew without them the run would lose their columns."""
+        cores = OwnMetric("cores", "peer", digest="1")
+        ingest(tmp_path, measured(wanted(FIRST), cores))
+        for others in ((), (replace(cores, digest="2"),), (cores, replace(cores, name="more"))):
+            again = measured(wanted(FIRST, SECOND, append=True), *others)
+            with pytest.raises(UseError, match=r"other own metrics: cores;.*--replace") as refused:
+                ingest(tmp_path, again)
+            assert not isinstance(refused.value, NeedsSettling)
+        ingest(tmp_path, measured(wanted(FIRST, SECOND, append=True), cores))
+        assert len(open_run(tmp_path, "monday").manifest.inputs) == 2
 
     def test_run_of_another_format_is_refused_and_replaced(self, tmp_path: Path) -> None:
         ingest(tmp_path, wanted(FIRST))
