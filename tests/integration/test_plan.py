@@ -168,6 +168,11 @@ class TestSpans:
         assert Appending(options=SourceOptions(gap_tolerance=3)).plan.since == SINCE - 3
         assert ANEW.since == CLOCK.first
 
+    def test_input_is_idle_where_all_of_it_came_late(self) -> None:
+        assert Appending(clock=BEFORE).plan.is_idle
+        assert not Appending().plan.is_idle
+        assert not ANEW.is_idle
+
     def test_boundary_is_where_settling_ends_until_messages_are_numbered(self) -> None:
         gaps = SourceOptions(gap_tolerance=3)
         unnumbered = Appending(boundary=None, options=gaps)
