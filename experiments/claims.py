@@ -62,7 +62,6 @@ class _Claimed(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind"
 class _Bounded(_Claimed, frozen=True, kw_only=True):
     """A claim on a number."""
 
-    of: str
     value: float | None = None
     """The published value."""
     relative: float | None = None
@@ -71,11 +70,6 @@ class _Bounded(_Claimed, frozen=True, kw_only=True):
     range: tuple[float, float] | None = None
     above: float | None = None
     below: float | None = None
-
-    @property
-    def terms(self) -> tuple[str, ...]:
-        """The terms that the claim compares."""
-        return (self.of,)
 
     @property
     def published(self) -> str:
@@ -137,7 +131,18 @@ class _Bounded(_Claimed, frozen=True, kw_only=True):
         return f"{share:+.0%}" if abs(share) >= 0.01 else f"{share:+.2%}"
 
 
-class Value(_Bounded, frozen=True, kw_only=True, tag="value"):
+class _OfTerm(_Bounded, frozen=True, kw_only=True):
+    """A claim on a number of one term."""
+
+    of: str
+
+    @property
+    def terms(self) -> tuple[str, ...]:
+        """The terms that the claim compares."""
+        return (self.of,)
+
+
+class Value(_OfTerm, frozen=True, kw_only=True, tag="value"):
     """The value of a metric for a term."""
 
     def verdict(self, results: Results) -> Verdict:
@@ -145,7 +150,7 @@ class Value(_Bounded, frozen=True, kw_only=True, tag="value"):
         return self.judged(results.estimate(self.metric, self.of, self.during))
 
 
-class Change(_Bounded, frozen=True, kw_only=True, tag="change"):
+class Change(_OfTerm, frozen=True, kw_only=True, tag="change"):
     """Relative change of a metric from one part of the run to another: -0.1 is 10 % less."""
 
     before: Share
@@ -156,7 +161,7 @@ class Change(_Bounded, frozen=True, kw_only=True, tag="change"):
         return self.judged(results.change(self.metric, self.of, (self.before, self.after)))
 
 
-class Correlation(_Bounded, frozen=True, kw_only=True, tag="correlation"):
+class Correlation(_OfTerm, frozen=True, kw_only=True, tag="correlation"):
     """Spearman's rank correlation of two metrics of peers, each averaged over the run."""
 
     to: str
@@ -173,6 +178,35 @@ class Correlation(_Bounded, frozen=True, kw_only=True, tag="correlation"):
             check_metric(metric, "peers", own)
         if len(groups_of(self.of)) > 1:
             raise UseError(f"'{self.of}': a correlation is of one group")
+
+
+class Line(_Bounded, frozen=True, kw_only=True, tag="line"):
+    """R² of the straight line that fits the metric best along another one, with a point for each
+    group: 1 if the metric is linear in the other one.
+    """
+
+    along: str
+    """The other metric."""
+    points: tuple[str, ...]
+    """The groups."""
+
+    @property
+    def terms(self) -> tuple[str, ...]:
+        """The terms that the claim compares."""
+        return self.points
+
+    def check(self, own: Sequence[OwnMetric] = ()) -> None:
+        """See _Claimed."""
+        super().check(own)
+        check_metric(self.along, own=own)
+        if len({*self.points}) < 3:
+            raise UseError("a line needs at least three points")
+        if ratios := [term for term in self.points if len(groups_of(term)) > 1]:
+            raise UseError(f"'{ratios[0]}': a point is one group")
+
+    def verdict(self, results: Results) -> Verdict:
+        """Evaluate the claim for our runs."""
+        return self.judged(results.fit((self.metric, self.along), self.points, self.during))
 
 
 class Order(_Claimed, frozen=True, kw_only=True, tag="order"):
@@ -208,4 +242,4 @@ class Order(_Claimed, frozen=True, kw_only=True, tag="order"):
         return Verdict(ours.strip(), "met" if {*signs} == {"<"} else "not met")
 
 
-Claim = Value | Change | Correlation | Order
+Claim = Value | Change | Correlation | Line | Order

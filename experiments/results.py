@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from math import isfinite
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from experiments.groups import WHOLE, Share, groups_of, intervals
 from model.errors import UnknownName, UseError
@@ -41,8 +41,11 @@ OWN = {
 the end of the window along links in either direction (`experiments.union`); copies that the
 publisher of the first message sent; subscriptions per peer and interval."""
 _KINDS = "kinds/"
+_TRAFFIC = "traffic/"
 _COUNTS = {"sent": "messages", "bytes": "bytes", "received": "messages", "lost": "messages"}
-"""'kinds/tree join/sent' is the number of messages of this kind in the whole simulation."""
+"""'kinds/tree join/sent' is the number of messages of this kind in the whole simulation,
+'traffic/control/sent' that of all kinds of control messages ('traffic/publication/…': the others).
+"""
 
 
 _OVER = " / "
@@ -67,10 +70,25 @@ def check_metric(name: str, table: str = "", own: Sequence[OwnMetric] = ()) -> N
         raise UseError(f"{name} is not a metric of {table}")
 
 
-def _kind_of(name: str) -> tuple[str, str] | None:
-    """The kind of message and what of it is counted; null for other metrics."""
-    kind, _, count = name.removeprefix(_KINDS).rpartition("/")
-    return (kind, count) if name.startswith(_KINDS) and kind and count in _COUNTS else None
+class _Counted(NamedTuple):
+    """Messages that a simulation counted."""
+
+    by: Literal["kind", "traffic"]
+    name: str
+    count: str
+    """What of them is counted."""
+
+
+def _kind_of(name: str) -> _Counted | None:
+    """The messages of a metric of counted messages; null for other metrics."""
+    which, _, count = name.rpartition("/")
+    if count not in _COUNTS:
+        return None
+    if kind := which.removeprefix(_KINDS) if which.startswith(_KINDS) else "":
+        return _Counted("kind", kind, count)
+    if which in (f"{_TRAFFIC}control", f"{_TRAFFIC}publication"):
+        return _Counted("traffic", which.removeprefix(_TRAFFIC), count)
+    return None
 
 
 def metric_of(name: str, own: Sequence[OwnMetric] = ()) -> Metric:
@@ -80,7 +98,7 @@ def metric_of(name: str, own: Sequence[OwnMetric] = ()) -> Metric:
     if _OVER in name:
         return Metric(name, "", "quotient", "")
     if of_kind := _kind_of(name):
-        return Metric(name, _COUNTS[of_kind[1]], "whole simulation, all of it", "")
+        return Metric(name, _COUNTS[of_kind.count], "whole simulation, all of it", "")
     if name in OWN:
         over = "whole run, all of it" if name.startswith("union/") else "whole run"
         return Metric(name, OWN[name], over, "")
@@ -141,6 +159,17 @@ class Results:
         found = [_spearman(r.run, metrics, during) for r in self.replicas if r.group == group]
         return mean([value for value in found if value is not None])
 
+    def fit(self, metrics: tuple[str, str], groups: Sequence[str], during: Share) -> Estimate:
+        """Mean over the seeds of R² of a straight line through a point for each group: the first
+        metric over the second one. Unknown for a seed that lacks a point.
+        """
+        from analytics.comparison.estimates import mean
+
+        y, x = ([self.of(metric, group, during) for group in groups] for metric in metrics)
+        seeds = sorted(set.intersection(*(set(values) for values in (*y, *x))))
+        found = [determination([of[s] for of in x], [of[s] for of in y]) for s in seeds]
+        return mean([value for value in found if value is not None])
+
     def measured(self, metrics: Sequence[str], during: Share) -> list[Measured]:
         """One value of each metric for every run, by the names that `metric_of` gives them."""
         from analytics.comparison.tables import Measured
@@ -177,7 +206,7 @@ class Results:
             parts = [self._value(part, replica, during) for part in metric.split(_OVER, 1)]
             return parts[0] / parts[1] if parts[0] is not None and parts[1] else None
         if of_kind := _kind_of(metric):
-            return _counted(replica.result, *of_kind)
+            return _counted(replica.result, of_kind)
         name = replica.run.facts.name
         if (metric, name, during) not in self._found:
             for found, value in _measured(metric, replica.run, during).items():
@@ -186,10 +215,11 @@ class Results:
         return self._found[metric, name, during]
 
 
-def _counted(result: SimulationResult | None, kind: str, count: str) -> float | None:
-    """Null if the system has no such kind of message."""
-    found = [of for of in result.messages if of.kind == kind] if result else []
-    return float(sum(getattr(of, count) for of in found)) if found else None
+def _counted(result: SimulationResult | None, wanted: _Counted) -> float | None:
+    """Null if the system has no such messages."""
+    every = result.messages if result else ()
+    found = [of for of in every if getattr(of, wanted.by) == wanted.name]
+    return float(sum(getattr(of, wanted.count) for of in found)) if found else None
 
 
 def _measured(metric: str, run: Run, during: Share) -> Mapping[str, float | None]:
@@ -245,6 +275,15 @@ def _spearman(run: Run, metrics: tuple[str, str], during: Share) -> float | None
     means = rows.group_by("peer").aggregate([(name, "mean") for name in metrics])
     x, y = (means[f"{name}_mean"].fill_null(0).to_numpy() for name in metrics)
     return rank_correlation(x, y)
+
+
+def determination(x: Sequence[float], y: Sequence[float]) -> float | None:
+    """R² of the least-squares line of y over x; null if either is constant."""
+    import numpy as np
+
+    if any(np.ptp(values) == 0 for values in (x, y)):
+        return None
+    return float(np.corrcoef(x, y)[0, 1] ** 2)
 
 
 def rank_correlation(x: np.ndarray, y: np.ndarray) -> float | None:

@@ -112,7 +112,8 @@ MakeRouting = Callable[[Upcalls], Routing]
 
 class Routed(System):
     """A routing overlay on its own. A publication goes to the peer responsible for its topic's
-    key; subscriptions are ignored.
+    key; subscriptions are ignored. That peer counts it as a route, and its hops: 0 where it
+    published itself, which is no reception.
     """
 
     layers: ClassVar[Sequence[str]]
@@ -164,5 +165,8 @@ class Routed(System):
 
     def _forward(self, peer: int, copy: Copy) -> None:
         to = self.routing.next_hop(peer, self.routing.keys[copy.publication.topic])
+        if to == peer:
+            self.net.gauge(peer, "routes", 1)
+            self.net.gauge(peer, "route_hops", copy.hops)
         if to != peer or not copy.hops:
             self.net.forward(self.routed, peer, () if to == peer else (to,), copy)

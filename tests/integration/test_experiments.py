@@ -168,6 +168,23 @@ def test_shipped_experiment_on_dissemination_meets_its_claims(
 
 
 @pytest.mark.long
+def test_shipped_experiment_on_all_systems_meets_its_claims(
+    vizpub_here: Vizpub, tmp_path: Path
+) -> None:
+    """By a seed of each group without churn; what churn does is only shown, and not run here."""
+    out = tmp_path / "out"
+    words = ["experiment", "run", "dissemination-of-all", "--runs", "1", "--only", "calm"]
+    done = vizpub_here(*words, "--out", str(out))
+    assert done.returncode == 0, done.stderr
+    outcomes = {row["what"]: row["outcome"] for row in rows(out / "published.csv")}
+    beside = {what: outcome for what, outcome in outcomes.items() if "under churn" not in what}
+    assert len(beside) > 10
+    assert beside == dict.fromkeys(beside, "met")
+    churn = outcomes.items() - beside.items()
+    assert {outcome for _, outcome in churn} == {"unknown"}
+
+
+@pytest.mark.long
 def test_experiment_starts_a_spark_of_its_own(vizpub_process: Vizpub, tmp_path: Path) -> None:
     alone = running(vizpub_process, tmp_path)()
     assert alone.returncode == 0, alone.stderr

@@ -66,18 +66,20 @@ class Chord(Routed):
             self.look_up(peer, self.net.random.getrandbits(self.routing.ring.bits))
 
     def look_up(self, peer: int, key: int) -> None:
-        """Look up a key, and count what becomes of it: a lookup that fails has no hops, and the
-        owner is wrong if it is not the first peer from the key on of all that have joined.
+        """Look up a key, and count what becomes of it. A lookup that fails has no hops; the true
+        owner is the first peer from the key on of all that have joined.
         """
 
         def done(peer: int, found: Found) -> None:
-            gauge, is_failed = self.net.gauge, found.owner == NOBODY
-            is_wrong = not is_failed and found.owner != self.owner(key)
+            gauge, is_answered = self.net.gauge, found.owner != NOBODY
+            is_true = is_answered and found.owner == self.owner(key)
             gauge(peer, "lookups", 1)
-            gauge(peer, "lookups_failed", int(is_failed))
-            gauge(peer, "lookup_hops", 0 if is_failed else found.hops)
+            gauge(peer, "lookups_answered", int(is_answered))
             gauge(peer, "lookup_timeouts", found.timeouts)
-            gauge(peer, "wrong_owners", int(is_wrong))
+            gauge(peer, "true_owners", int(is_true))
+            gauge(peer, "wrong_owners", int(is_answered and not is_true))
+            if is_answered:
+                gauge(peer, "lookup_hops", found.hops)
 
         self.routing.lookups.start(peer, key, done)
 

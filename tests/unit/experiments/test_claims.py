@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,6 +32,9 @@ class Told(Results):
 
     def correlation(self, metrics: tuple[str, str], group: str, during: Share) -> Estimate:
         return Estimate(self.values[metrics][0])
+
+    def fit(self, metrics: tuple[str, str], groups: Sequence[str], during: Share) -> Estimate:
+        return Estimate(self.values[metrics, *groups][0])
 
 
 def claim(**given: Any) -> Claim:
@@ -96,6 +100,14 @@ class TestValues:
         found.check()
         assert found.verdict(Told([], values={("degree", "subscriptions"): [0.8]})).outcome == "met"
 
+    def test_line_through_several_groups_is_judged(self) -> None:
+        given = {"kind": "line", "along": "publications", "points": ["a", "b", "c"], "above": 0.99}
+        found = claim(**given)
+        found.check()
+        assert found.terms == ("a", "b", "c")
+        values = {(("links", "publications"), "a", "b", "c"): [0.995]}
+        assert found.verdict(Told([], values=values)).outcome == "met"
+
 
 class TestOrders:
     def test_order_needs_each_value_below_the_next(self) -> None:
@@ -131,6 +143,14 @@ class TestChecks:
                     "above": 0,
                 },
                 "a correlation is of one group",
+            ),
+            (
+                {"kind": "line", "along": "links", "points": ["a", "b", "a"], "above": 0},
+                "at least three points",
+            ),
+            (
+                {"kind": "line", "along": "links", "points": ["a", "b", "c / d"], "above": 0},
+                "a point is one group",
             ),
         ],
     )

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from experiments.definition import Experiment, merged, own_of, read, shipped
-from experiments.results import Results
+from experiments.results import Results, check_metric
 from experiments.runs import Place, planned_runs
 from model.errors import InputError, UnknownName
 from tests.support.own import examples
@@ -152,8 +153,9 @@ class TestErrors:
 
 class TestShipped:
     def test_shipped_experiments_are_these(self) -> None:
-        names = ["broadcast-or-tree", "chapter-5", "chord-scribe", "designed-and-grown"]
-        names += ["dissemination", "dissemination-under-churn", "hyparview", "table-4.3"]
+        names = ["broadcast-or-tree", "chapter-5", "chord-lookups", "chord-scribe"]
+        names += ["designed-and-grown", "dissemination", "dissemination-of-all"]
+        names += ["dissemination-under-churn", "hyparview", "table-4.3"]
         assert shipped() == names
 
     @pytest.mark.parametrize("name", shipped())
@@ -163,6 +165,27 @@ class TestShipped:
         figures = [figure.name for figure in experiment.content.figures]
         assert len({*figures}) == len(figures)
         assert experiment.content.published
+        for metric in experiment.content.metrics:
+            check_metric(metric)
+
+    @pytest.mark.parametrize("name", shipped())
+    def test_plans_of_an_experiment_have_known_parameters(self, name: str) -> None:
+        experiment = read(name, "small")
+        for group in experiment.groups:
+            assert experiment.plan(group, 1).seed == 1
+
+    def test_systems_of_the_dissemination_of_all_share_their_world(self) -> None:
+        for scale in ("small", "full"):
+            experiment = read("dissemination-of-all", scale)
+            assert len(experiment.content.systems) == 7
+            assert len(experiment.content.seeds) >= 5
+            for setting in experiment.content.settings:
+                worlds = [
+                    replace(experiment.plan(group, 1).world, links="all")
+                    for group in experiment.groups
+                    if group.setting == setting
+                ]
+                assert worlds == [worlds[0]] * 7
 
     @pytest.mark.parametrize("name", ["dissemination", "dissemination-under-churn"])
     def test_dissemination_needs_no_data_at_small_scale(

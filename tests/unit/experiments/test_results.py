@@ -7,7 +7,15 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from experiments.results import OWN, Replica, Results, check_metric, metric_of, rank_correlation
+from experiments.results import (
+    OWN,
+    Replica,
+    Results,
+    check_metric,
+    determination,
+    metric_of,
+    rank_correlation,
+)
 from model.errors import UnknownName
 from runstore.run import Run
 from simulators.engine.folder import Messages, Result
@@ -47,6 +55,9 @@ def test_messages_are_counted_by_kind(workspace: Path) -> None:
     names = [f"kinds/tree join/{count}" for count in ("sent", "bytes", "received", "lost")]
     assert [results.of(name, "a") for name in names] == [{1: 40}, {1: 900}, {1: 38}, {1: 2}]
     assert results.of("kinds/tree join/sent / kinds/up/sent", "a") == {1: 8}
+    assert results.of("traffic/control/sent", "a") == {1: 45}
+    assert results.of("traffic/control/lost", "a") == {1: 2}
+    assert results.of("traffic/publication/sent", "a") == {}
     assert results.of("kinds/tree leave/sent", "a") == results.of(names[0], "b") == {}
     assert [metric_of(name).unit for name in names[:2]] == ["messages", "bytes"]
 
@@ -59,7 +70,15 @@ def test_gauges_are_read_over_the_requested_share(results: Results) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["kinds/join", "kinds/join/seen", "kinds//sent", "gauges/", "gauges/a/mean"]
+    "name",
+    [
+        "kinds/join",
+        "kinds/join/seen",
+        "kinds//sent",
+        "traffic/all/sent",
+        "gauges/",
+        "gauges/a/mean",
+    ],
 )
 def test_unknown_metric_is_refused(name: str) -> None:
     with pytest.raises(UnknownName):
@@ -92,3 +111,33 @@ def test_rank_correlation_equals_spearmans_of_scipy() -> None:
     y = x**2 + np.array([random.randrange(30) for _ in range(200)])
     assert rank_correlation(x, y) == pytest.approx(float(spearmanr(x, y).statistic))
     assert rank_correlation(x, np.zeros(200)) is None
+
+
+def test_determination_is_that_of_least_squares() -> None:
+    random = Random(3)
+    x = [random.uniform(0, 9) for _ in range(12)]
+    y = [2 * value + random.gauss(0, 4) for value in x]
+    slope, intercept = np.polyfit(x, y, 1)
+    left = sum((b - slope * a - intercept) ** 2 for a, b in zip(x, y, strict=True))
+    found = determination(x, y)
+    assert found == pytest.approx(1 - left / (np.var(y) * 12))
+    assert 0.2 < found < 0.99
+    assert determination([1, 2, 3], [7, 9, 11]) == pytest.approx(1)
+    assert determination([1, 1, 1], [1, 2, 3]) is None
+    assert determination([1, 2, 3], [4, 4, 4]) is None
+
+
+def test_fit_is_of_the_seeds_that_have_every_point(workspace: Path) -> None:
+    run = Run.open(workspace, "monday")
+    kinds = {count: (Messages("up", "publication", count, 9, 5, 0),) for count in (1, 2, 3, 9)}
+
+    def replica(group: str, seed: int, count: int) -> Replica:
+        return Replica(group, seed, run, Result(count, 4, 2, 0, 1.0, kinds[count]))
+
+    points = [("a", 1, 1), ("b", 1, 2), ("c", 1, 3), ("a", 2, 1), ("b", 2, 9), ("c", 2, 3)]
+    results = Results([*(replica(*point) for point in points), replica("a", 3, 1)])
+    one, two = "kinds/up/sent", "kinds/up/sent / kinds/up/received"
+    found = results.fit((one, two), ["a", "b", "c"], (0.0, 1.0))
+    assert (found.n, found.value) == (2, pytest.approx(1))
+    assert results.fit((one, two), ["a", "b", "d"], (0.0, 1.0)).value is None
+    assert results.fit((one, "links"), ["a", "b", "c"], (0.0, 1.0)).value is None

@@ -76,7 +76,8 @@ def test_lookups_are_counted_in_the_gauges(tmp_path: Path, how: str) -> None:
         if report["interval"] >= 15:
             counted.update(report["gauges"])
     assert counted["lookups"] == pytest.approx(40 * 10, abs=10)
-    assert counted["lookups_failed"] == counted["wrong_owners"] == 0
+    assert counted["lookups"] == counted["lookups_answered"] == counted["true_owners"]
+    assert counted["wrong_owners"] == 0
     assert 1.5 < counted["lookup_hops"] / counted["lookups"] < 2.6
 
 
@@ -88,7 +89,18 @@ def test_wrong_owners_and_timeouts_are_counted_under_churn(tmp_path: Path) -> No
     assert counted["lookups"] > 500
     assert counted["lookup_timeouts"] > 5
     assert 0 < counted["wrong_owners"] < counted["lookups"] / 4
-    assert counted["lookups_failed"] < counted["lookups"] / 10
+    assert 0.9 * counted["lookups"] < counted["lookups_answered"] <= counted["lookups"]
+    assert counted["true_owners"] + counted["wrong_owners"] == counted["lookups_answered"]
+
+
+def test_lookup_without_an_answer_has_no_hops(tmp_path: Path) -> None:
+    """A fifth of the answers is lost."""
+    _, reports = reported(tmp_path, loss=0.2, lookup_timeout="2s")
+    gauges = [report["gauges"] for report in reports if "lookups" in report.get("gauges", {})]
+    failed = [of for of in gauges if of["lookups_answered"] == 0]
+    assert len(failed) > 10
+    assert all("lookup_hops" not in of for of in failed)
+    assert all("lookup_hops" in of for of in gauges if of["lookups_answered"])
 
 
 def test_same_seed_gives_the_same_bytes(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Sequence
 
 from simulators.engine.clock import Simulation
@@ -57,6 +58,21 @@ def test_publications_go_to_the_owner_of_their_topic() -> None:
         assert passed[-1][0] == owner(pastry, net, topic)
         assert [hops for _, hops in passed] == list(range(passed[0][1], len(passed) + passed[0][1]))
         assert len(passed) <= 4
+
+
+def test_route_is_counted_at_the_owner_and_has_no_hops_where_it_begins() -> None:
+    net, pastry, routes = made()
+    for topic in range(TOPICS):
+        pastry.publish(topic, Publication(topic, topic, topic, 100))
+    at_home = owner(pastry, net, 7)
+    pastry.publish(at_home, Publication(TOPICS, 7, at_home, 100))
+    net.run(1_000_000)
+    counted: Counter[str] = Counter()
+    for peer in net.present:
+        counted.update(net.gauges.take(peer))
+    longest = [max(hops for _, hops in passed) for passed in routes.passed.values()]
+    assert counted == {"routes": TOPICS + 1, "route_hops": sum(longest)}
+    assert TOPICS not in routes.passed
 
 
 def test_publications_are_routed_around_dead_peers() -> None:
