@@ -75,7 +75,7 @@ class _Counted(NamedTuple):
 
     by: Literal["kind", "traffic"]
     name: str
-    count: str
+    what: str
     """What of them is counted."""
 
 
@@ -98,7 +98,7 @@ def metric_of(name: str, own: Sequence[OwnMetric] = ()) -> Metric:
     if _OVER in name:
         return Metric(name, "", "quotient", "")
     if of_kind := _kind_of(name):
-        return Metric(name, _COUNTS[of_kind.count], "whole simulation, all of it", "")
+        return Metric(name, _COUNTS[of_kind.what], "whole simulation, all of it", "")
     if name in OWN:
         over = "whole run, all of it" if name.startswith("union/") else "whole run"
         return Metric(name, OWN[name], over, "")
@@ -219,7 +219,7 @@ def _counted(result: SimulationResult | None, wanted: _Counted) -> float | None:
     """Null if the system has no such messages."""
     every = result.messages if result else ()
     found = [of for of in every if getattr(of, wanted.by) == wanted.name]
-    return float(sum(getattr(of, wanted.count) for of in found)) if found else None
+    return float(sum(getattr(of, wanted.what) for of in found)) if found else None
 
 
 def _measured(metric: str, run: Run, during: Share) -> Mapping[str, float | None]:
