@@ -117,9 +117,7 @@ class Planned:
 
     def _changed(self, run: Run) -> str:
         """How the plan of the run differs, as text."""
-        before, now = run.facts.parameters, self.plan.described()
-        names = [name for name in {**before, **now} if before.get(name) != now.get(name)]
-        changed = [f"{name} {before.get(name)}, not {now.get(name)}" for name in names]
+        changed = self.plan.changed(run.facts.parameters)
         if {own.metric for own in self.own} != {*run.facts.own}:
             changed.append("own metrics")
         return ", ".join(changed)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,6 +11,7 @@ from typer.core import TyperGroup
 
 from cli.commands.simulate import Runs, simulate_all
 from cli.completion import complete_runs
+from cli.of_runs import subscriptions_of
 from cli.options import command
 from cli.settings import Settings
 from model.errors import UnknownName, UseError
@@ -90,7 +90,7 @@ def _command_of(name: str) -> Any:
     ) -> None:
         chosen = {**asdict(parameters), **asdict(world)}
         if given.run is not None:
-            chosen |= _of_run(settings, given)
+            chosen |= subscriptions_of(settings, given.run, given.at)
         elif given.at != "last":
             raise UseError("--at needs --run RUN")
         if given.parquet:
@@ -161,45 +161,3 @@ def _ingest(settings: Settings, out: Path, running: Runs) -> None:
         Handling(replace=running.replace, no_load=running.no_load, master=running.master),
         Output(),
     )
-
-
-def _of_run(settings: Settings, given: _Given) -> dict[str, Any]:
-    """Peers and subscriptions of a stored run at a time, as a workload: files of the workspace.
-
-    Raises: UnknownName, OutOfRange, UseError.
-    """
-    from runstore.run import Run
-    from runstore.snapshots import alive
-
-    run = Run.open(settings.workspace, str(given.run))
-    run.facts.check_known("presence", "subscriptions")
-    now = alive(run.clock.parse_at(given.at, run.facts.epoch))
-    present = sorted(run.stored.read("presence", ["peer"], now)["peer"].unique().to_pylist())
-    taken = run.stored.read("subscriptions", ["peer", "topic"], now).to_pylist()
-    topics = _names(run, "topics", "topic")
-    place = {peer: number for number, peer in enumerate(present)}
-    pairs = sorted({(place[s["peer"]], s["topic"]) for s in taken if s["peer"] in place})
-    if not pairs:
-        raise UseError(f"no peer of run '{given.run}' subscribes to anything at {given.at}")
-    name = f"{given.run}-{given.at.replace(':', '')}"
-    folder = settings.workspace / "simulations"
-    subscriptions = folder / f"subscriptions-of-{name}.csv"
-    peers = _names(run, "peers", "peer")
-    _write(subscriptions, ("peer", "topic"), [(peer, topics[topic]) for peer, topic in pairs])
-    names = folder / f"peers-of-{name}.csv"
-    _write(names, ("peer", "name"), [(place[peer], peers[peer]) for peer in present])
-    settings.say(f"peers are numbered from 0; their names are in {names}")
-    return {"peers": len(present), "workload": f"file:{subscriptions}"}
-
-
-def _names(run: Any, table: str, key: str) -> dict[int, str]:
-    rows = run.stored.read(table, [key, "name"]).to_pylist()
-    return {row[key]: row["name"] for row in rows}
-
-
-def _write(path: Path, heads: tuple[str, str], rows: list[tuple[int, str]]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", newline="", encoding="utf-8") as stream:
-        writer = csv.writer(stream)
-        writer.writerow(heads)
-        writer.writerows(rows)

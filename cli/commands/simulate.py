@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from cli.of_runs import topology_of
 from cli.options import Master, comma_list, command
 from cli.settings import Settings
 from model.errors import InputError, UnknownName, UseError
@@ -176,6 +177,7 @@ def _command_of(name: str) -> Any:
 
     def simulate(settings: Settings, parameters: Any, world: Any, running: Runs) -> None:
         chosen = {**asdict(parameters), **asdict(world)}
+        chosen |= _of_run(settings, chosen.get("topology"))
         simulate_all(settings, name, chosen, running)
 
     simulate.__doc__ = documented
@@ -183,6 +185,17 @@ def _command_of(name: str) -> Any:
     made = typer.Typer(add_completion=False, rich_markup_mode="markdown")
     made.command(name)(command(simulate))
     return typer.main.get_command(made)
+
+
+def _of_run(settings: Settings, topology: object) -> dict[str, Any]:
+    """Peers and topology, if it is the overlay of a stored run."""
+    from simulators.engine.specs import parse
+    from simulators.protocols.broadcast.topologies import OfRun
+
+    if not isinstance(topology, str) or not topology.startswith("run:"):
+        return {}
+    given = parse(topology, {"run": OfRun}, "topology")
+    return topology_of(settings, given.run, given.at, given.layer)
 
 
 def _documented(name: str, summary: str) -> str:
@@ -235,8 +248,9 @@ def _check_ingest(settings: Settings, plans: Sequence[Plan], running: Runs) -> N
         name = check_run_name(_run_name(running, plan))
         if name in there and not running.replace:
             stored = open_run(settings.workspace, name, complete=False).manifest
-            made_from = stored.protocol, stored.seed, stored.parameters
-            if stored.complete and made_from != (plan.protocol, plan.seed, plan.described()):
+            made_from = stored.protocol, stored.seed
+            is_other = made_from != (plan.protocol, plan.seed) or plan.changed(stored.parameters)
+            if stored.complete and is_other:
                 raise UseError(
                     f"run '{name}' exists and was made from other input; "
                     "give another --ingest NAME, or --replace to replace it"

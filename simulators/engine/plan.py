@@ -144,6 +144,17 @@ class Plan:
             del described["interest"]
         return described
 
+    def changed(self, stored: Mapping[str, Any]) -> list[str]:
+        """How the stored parameters of a run differ from the plan's, as text: 'peers 16, not 17'.
+
+        What only the run has is not compared: systems describe more than parameters
+        (System.described).
+        """
+        before = {"interest": "none", **stored}
+        now = {**asdict(self.parameters), **asdict(self.world)}
+        names = [name for name in now if before.get(name) != now[name]]
+        return [f"{name} {before.get(name)}, not {now[name]}" for name in names]
+
 
 def planned(system: str, chosen: Mapping[str, Any], seed: int = 1) -> Plan:
     """A plan from named parameters of the system and the world; others have their defaults.

@@ -22,7 +22,10 @@ class BroadcastStaticParameters(BroadcastParameters):
 
     topology: Annotated[
         str,
-        Meta(description="Who is linked to whom: poisson:MEAN, scale-free:EXPONENT or file:EDGES."),
+        Meta(
+            description="Who is linked to whom: poisson:MEAN, scale-free:EXPONENT, file:EDGES, or "
+            "run:NAME,at=TIME,layer=LAYER, the overlay of a stored run."
+        ),
     ] = "poisson:5"
 
     def __post_init__(self) -> None:

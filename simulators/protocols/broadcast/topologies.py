@@ -11,7 +11,7 @@ from typing import Annotated, ClassVar, Protocol
 
 from msgspec import Meta
 
-from model.errors import InputError
+from model.errors import InputError, UseError
 from simulators.engine.parameters import Positive, PositiveReal
 from simulators.world.social import read_edges
 
@@ -89,10 +89,30 @@ class File:
         return edges
 
 
+@dataclass(frozen=True)
+class OfRun:
+    """The overlay of a stored run at a time, which the command line passes on as a file."""
+
+    run: Annotated[str, Meta(description="Name of the run.")]
+    at: Annotated[str, Meta(description="The time, as in `vizpub topics`.")] = "last"
+    layer: Annotated[
+        str | None, Meta(description="Its links; none: those that the run's metrics count.")
+    ] = None
+    example: ClassVar[str] = "run:monday,at=12,layer=active"
+
+    def edges(self, peers: int, random: Random) -> Edges:
+        """Nothing. Raises: UseError, as simulations read no runs."""
+        raise UseError(
+            f"topology 'run:{self.run}' is known to `vizpub simulate broadcast-static` only",
+            "elsewhere, give its edges as file:EDGES",
+        )
+
+
 TOPOLOGIES: Mapping[str, type[Topology]] = {
     "poisson": Poisson,
     "scale-free": ScaleFree,
     "file": File,
+    "run": OfRun,
 }
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from model.errors import InputError, UnknownName, UseError
+from simulators.engine.folder import Folder
 from simulators.engine.plan import World, planned
-from simulators.engine.simulation import Running
+from simulators.engine.simulation import Running, simulate
 from simulators.engine.systems import SYSTEMS, system_named
 
 
@@ -23,6 +26,20 @@ def test_system_parameters_share_no_name_with_world_or_options(name: str) -> Non
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_system_is_planned_with_its_defaults(name: str) -> None:
     assert planned(name, {}).described()["peers"] == 100
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_plan_is_that_of_the_run_it_made(name: str, tmp_path: Path) -> None:
+    """Also where the header of the reports says more than parameters, as for ids."""
+    plan = planned(name, {"peers": 3, "intervals": 1, "interest": "exponential:5s"})
+    simulate(plan, Folder(tmp_path / "made"))
+    (path,) = (tmp_path / "made/reports").iterdir()
+    stored = json.loads(gzip.decompress(path.read_bytes()).splitlines()[0])["parameters"]
+    assert plan.changed(stored) == []
+    larger = planned(name, {"peers": 4, "intervals": 1, "interest": "exponential:5s"})
+    assert larger.changed(stored) == ["peers 3, not 4"]
+    still = planned(name, {"peers": 3, "intervals": 1})
+    assert still.changed(stored) == ["interest exponential:5s, not none"]
 
 
 @pytest.mark.parametrize("name", SYSTEMS)
