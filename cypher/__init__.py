@@ -5,6 +5,7 @@
     //
     // needs: presence, links
     // partition: $at
+    // messages: $at
     //
     // $run run – the run
     // $at tick ticks – the time
@@ -18,6 +19,8 @@ The partition names the times that a query reads, if it starts at a peer or topi
 run it reads links and subscriptions of these times alone (graphstore.load.partitions).
 Times are named by their parameters: `$before, $after` are two, `$from..$to` is all between two; a
 message stands for its tick. What is valid for long may come more than once then.
+Its messages are those published up to a time, the message of a parameter, or all: an append may add
+to the last ones, and the answer says so.
 
 A parameter is `$name type[?|=default] [unit] – meaning`; `?` lets it be left out (null). `a|b` is
 one of these words; the other types are those of graphstore.ask.parameters.
@@ -37,6 +40,7 @@ _PARAMETER = re.compile(
 )
 _NEEDS = re.compile(r"// needs: (?P<tables>.+)")
 _PARTITION = re.compile(r"// partition: (?P<times>\$\w+(?:(?:, |\.\.)\$\w+)*)")
+_MESSAGES = re.compile(r"// messages: (?:\$(?P<upto>\w+)|all)")
 _COLUMN = re.compile(r"// -> (?P<name>\w+): (?P<meaning>.+)")
 
 
@@ -82,6 +86,8 @@ class Statement:
     times: tuple[tuple[str, str], ...] = ()
     """The windows whose partitions it reads, each by the parameters of its first and last time;
     empty = it reads the whole history, or by an index."""
+    messages: str | None = None
+    """The parameter that says which messages it is about; empty = all, null = none."""
 
 
 def names(folder: str) -> list[str]:
@@ -105,6 +111,7 @@ def parsed(folder: str, name: str, text: str) -> Statement:
     parameters = [m for line in header if (m := _PARAMETER.fullmatch(line))]
     needs = [m["tables"].split(", ") for line in header if (m := _NEEDS.fullmatch(line))]
     times = [_windows(m["times"]) for line in header if (m := _PARTITION.fullmatch(line))]
+    messages = [m["upto"] or "" for line in header if (m := _MESSAGES.fullmatch(line))]
     columns = [m for line in header if (m := _COLUMN.fullmatch(line))]
     return Statement(
         folder,
@@ -115,6 +122,7 @@ def parsed(folder: str, name: str, text: str) -> Statement:
         tuple(Column(match["name"], match["meaning"]) for match in columns),
         tuple(chain.from_iterable(needs)),
         tuple(chain.from_iterable(times)),
+        next(iter(messages), None),
     )
 
 

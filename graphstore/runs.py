@@ -123,6 +123,8 @@ def properties_of(facts: RunFacts) -> dict[str, Any]:
         "known": None if facts.known is None else list(facts.known),
         # None where nothing was appended, as in copies of versions that knew no generations.
         "generation": facts.generation or None,
+        "final": facts.final,
+        "settled": facts.settled,
     }
 
 
@@ -153,6 +155,8 @@ def facts_of(properties: Mapping[str, Any]) -> RunFacts:
         tables=properties.get("tables", ""),
         known=None if known is None else tuple(known),
         generation=properties.get("generation", 0),
+        final=properties.get("final"),
+        settled=properties.get("settled"),
     )
 
 

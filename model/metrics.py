@@ -314,3 +314,8 @@ METRICS_MESSAGES = Table(
 )
 
 METRICS = (METRICS_OVERLAY, METRICS_PEERS, METRICS_TOPICS, METRICS_MESSAGES)
+OF_MESSAGES = frozenset(
+    {column.name for column in (*_HITS, *METRICS_MESSAGES)}
+    | {"hit_ratio_in_interval", "rejected_publications"}
+)
+"""Columns that say how messages spread: an append may change those of recent intervals."""

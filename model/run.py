@@ -83,6 +83,24 @@ class RunFacts:
     """How many appends it has had."""
     own: tuple[OwnMetric, ...] = ()
     """The user's own metrics, as run.json lists them."""
+    final: int | None = None
+    """The last interval in which an append changes nothing but messages; null = nothing was ever
+    appended.
+    """
+    settled: int | None = None
+    """The last interval whose messages no append changes; null likewise."""
+
+    def provisional(self, interval: int | None = None) -> str:
+        """What to say of an answer about messages that were published up to an interval (null = to
+        the end); empty where no append changes it.
+        """
+        upto = self.clock.last if interval is None else min(interval, self.clock.last)
+        if self.settled is None or upto <= self.settled:
+            return ""
+        which = f"messages published after interval {self.settled}"
+        if self.settled < self.clock.first:
+            which = "all messages"
+        return f"{which} are provisional: input that is appended may add to them"
 
     def knows(self, name: str) -> bool:
         """Whether its source reports a table, or has one of CAPABILITIES."""

@@ -228,19 +228,24 @@ class Manifest:
     @property
     def is_grown(self) -> bool:
         """Whether something was appended to it."""
-        return any(entry.older for entry in self.tables.values())
+        return self.generation > 0
 
     @property
-    def last(self) -> int:
-        """The last interval that appends do not change, but for messages."""
+    def final(self) -> int:
+        """The last interval that appends do not change, but for messages; before the first one
+        where there is none.
+        """
         assert self.clock is not None
-        return self.clock.last - int(self.options.get("gap_tolerance") or 0)
+        last = self.clock.last - int(self.options.get("gap_tolerance") or 0)
+        return max(last, self.clock.first - 1)
 
     @property
     def settled(self) -> int:
-        """The last interval whose messages appends do not change."""
+        """The last interval whose messages appends do not change; before the first one likewise."""
+        assert self.clock is not None
         window = self.options.get("message_window")
-        return self.last - (MESSAGE_WINDOW if window is None else int(window))
+        last = self.final - (MESSAGE_WINDOW if window is None else int(window))
+        return max(last, self.clock.first - 1)
 
     @property
     def input_size(self) -> tuple[int, int]:
@@ -273,6 +278,8 @@ class Manifest:
             tuple(sorted({*self._kept(), *self._capabilities})),
             self.generation,
             self.own,
+            self.final if self.is_grown else None,
+            self.settled if self.is_grown else None,
         )
 
     def boundary_since(self, tables: str) -> Boundary | None:

@@ -26,8 +26,8 @@ def facts_for_people(run: StoredRun) -> Iterator[tuple[str, Any]]:
     if manifest.clock:
         yield "time", manifest.clock.describe_range()
     if manifest.clock and manifest.is_grown:
-        yield "final up to interval", manifest.last
-        yield "messages final up to interval", max(manifest.settled, manifest.clock.first - 1)
+        yield "final up to interval", manifest.final
+        yield "messages final up to interval", manifest.settled
     yield "epoch", manifest.epoch
     files, size = manifest.input_size
     yield "input", f"{files} files, {size:,} bytes"

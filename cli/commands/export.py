@@ -121,6 +121,10 @@ class _Goal:
             with _gexf_output(self.file) as out, guard:
                 written = _written(rows, self.part, options, values, out)
         self.settings.say(f"wrote {written.nodes:,} nodes and {written.edges:,} edges")
+        if self.part.message:
+            tick = rows.message(self.part.message).tick
+            if said := rows.facts.provisional(rows.facts.clock.interval_of(tick)):
+                self.settings.say(f"({said})")
 
     def _metrics(
         self, rows: GexfRows, options: OverlayExport, stored: StoredRun | None
@@ -254,6 +258,15 @@ def csv(
         if stored.has(one.name) or tables:
             rows = Rows.of_arrow(one.names, stored.scan(one.name, one.names))
             show(rows, Output("csv", file), settings)
+    if (said := stored.facts.provisional()) and any(map(_of_messages, chosen)):
+        settings.say(f"({said})")
+
+
+def _of_messages(table: Table) -> bool:
+    """Whether it has something of messages."""
+    from model.metrics import OF_MESSAGES
+
+    return bool({*table.names} & {"message", *OF_MESSAGES})
 
 
 def _csv_files(tables: Sequence[Table], place: Path | None) -> dict[Table, Path | None]:

@@ -79,6 +79,7 @@ def metrics(
     vizpub metrics monday gauges --columns lookups,hops --peer 17
     ```
     """
+    from model.metrics import OF_MESSAGES
     from runstore.run import Run, Where
 
     opened = Run.open(settings.workspace, run)
@@ -95,7 +96,9 @@ def metrics(
     sort = comma_list(part.sort) or ()
     found = _sorted(found, sort).slice(0, part.limit or None)
     rows = Rows.of_arrow(found.column_names, found.to_batches(10_000))
-    show(replace(rows, leaving=_leaving(rows.columns, sort)), output, settings)
+    provisional = opened.facts.provisional(last) if OF_MESSAGES & {*rows.columns} else ""
+    rows = replace(rows, leaving=_leaving(rows.columns, sort), provisional=provisional)
+    show(rows, output, settings)
 
 
 def _leaving(columns: Sequence[str], sort: Sequence[str]) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast
 
 import typer
@@ -128,7 +128,9 @@ def topics(
         from runstore import questions
 
         found = questions.topics(stored, moment.at, comma_list(moment.layers))
-        _show(found.slice(0, limit or None), output, settings)
+        tick = stored.clock.parse_at(moment.at, stored.facts.epoch)
+        provisional = stored.facts.provisional(stored.clock.interval_of(tick))
+        _show(found.slice(0, limit or None), output, settings, provisional)
     else:
         from graphstore.ask.queries import Limits
 
@@ -158,7 +160,8 @@ def dissemination(
 
         found = questions.dissemination(stored, message)
         columns, rows, facts = found.column_names, _rows(found), stored.facts
-        published_us = _publication_us(stored, message)
+        interval, published_us = _publication(stored, message)
+        provisional = facts.provisional(interval)
     else:
         told = asked(settings, "dissemination-tree", run, {"message": message})
         with asking(settings, run) as neo4j:
@@ -167,14 +170,16 @@ def dissemination(
             loaded = GraphRows(neo4j.open_run(run))
             facts, published_us = loaded.facts, loaded.message(message).time_us
         columns, rows = list(told.columns), [tuple(row) for row in told.rows]
+        provisional = told.provisional
     if output_format(output) != "table":
-        show(Rows(tuple(columns), rows), output, settings)
+        show(Rows(tuple(columns), rows, provisional=provisional), output, settings)
         return
     tree = drawn([Reception(*row) for row in rows], counts=facts.knows(DUPLICATES))
     timed = [
         (peer, hop, _delay_ms(time_us, published_us), *more) for peer, hop, time_us, *more in tree
     ]
-    show(Rows(("peer", "hop", "delay_ms", "duplicates", "subscribed"), timed), output, settings)
+    names = ("peer", "hop", "delay_ms", "duplicates", "subscribed")
+    show(Rows(names, timed, provisional=provisional), output, settings)
 
 
 def missed(
@@ -199,18 +204,20 @@ def missed(
     if stored := run_of_workspace(settings, run):
         from runstore import questions
 
-        _show(questions.missed(stored, message, comma_list(layers)), output, settings)
+        found = questions.missed(stored, message, comma_list(layers))
+        interval, _ = _publication(stored, message)
+        _show(found, output, settings, stored.facts.provisional(interval))
     else:
         answer(settings, output, "missed-subscribers", run, {"message": message})
 
 
-def _publication_us(run: NamedRun, message: str) -> int | None:
-    """When the message was published; null = unknown."""
+def _publication(run: NamedRun, message: str) -> tuple[int, int | None]:
+    """Interval and time of the message's publication; null = unknown."""
     import pyarrow.compute as pc
 
     of_it = pc.field("message") == run.message_index(message)
-    (time_us,) = run.stored.read("publications", ["time_us"], of_it)["time_us"].to_pylist()
-    return cast("int | None", time_us)
+    (row,) = run.stored.read("publications", ["interval", "time_us"], of_it).to_pylist()
+    return cast("int", row["interval"]), cast("int | None", row["time_us"])
 
 
 def _delay_ms(time_us: int | None, published_us: int | None) -> float | None:
@@ -222,8 +229,9 @@ def _rows(found: pa.Table) -> list[tuple[Any, ...]]:
     return list(zip(*(column.to_pylist() for column in found.columns), strict=True))
 
 
-def _show(found: pa.Table, output: Output, settings: Settings) -> None:
-    show(Rows.of_arrow(found.column_names, found.to_batches()), output, settings)
+def _show(found: pa.Table, output: Output, settings: Settings, provisional: str = "") -> None:
+    rows = Rows.of_arrow(found.column_names, found.to_batches())
+    show(replace(rows, provisional=provisional), output, settings)
 
 
 class Reception(NamedTuple):

@@ -216,7 +216,8 @@ def answer(
     limits: Limits | None = None,
 ) -> None:
     """Print the answer of a shipped query."""
-    show_answer(asked(settings, name, run, values, limits), output, settings)
+    found = asked(settings, name, run, values, limits)
+    show_answer(found, output, settings, found.provisional)
 
 
 def asked(
@@ -234,9 +235,11 @@ def asked(
         return ask(neo4j.driver, neo4j.database, name, given, run=run, limits=limits or Limits())
 
 
-def show_answer(answer: Answer | Stream, output: Output, settings: Settings) -> None:
+def show_answer(
+    answer: Answer | Stream, output: Output, settings: Settings, provisional: str = ""
+) -> None:
     """Print an answer, and a message if rows were left out."""
-    show(Rows(answer.columns, answer.rows), output, settings)
+    show(Rows(answer.columns, answer.rows, provisional=provisional), output, settings)
     if answer.more:
         settings.say("(there are more rows; see --limit)")
 

@@ -243,10 +243,15 @@ def _what_is_there(settings: Settings, run: str) -> str:
 
 
 def show_summary(run: StoredRun, output: Output, settings: Settings) -> None:
-    """Print what a run is and what was left out; in JSON its whole run.json."""
+    """Print what a run is and what was left out; in JSON its whole run.json, and the last intervals
+    that appends do not change (`final`), nor their messages (`settled`).
+    """
     from runstore.summary import facts_for_people
 
     if output_format(output) in ("json", "jsonl"):
-        show(Rows.of_records([asdict(run.manifest)]), output, settings)
+        facts = run.facts if run.manifest.clock else None
+        final, settled = (facts.final, facts.settled) if facts else (None, None)
+        told = {**asdict(run.manifest), "final": final, "settled": settled}
+        show(Rows.of_records([told]), output, settings)
     else:
         show(Rows(("fact", "value"), list(facts_for_people(run))), output, settings)

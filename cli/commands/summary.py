@@ -52,16 +52,20 @@ def summary(
 
     counted = Tracestat(NamedRun(open_run(settings.workspace, run)), topic)
     peers, delays = counted.per_peer(), counted.delays()
+    provisional = counted.run.facts.provisional()
     figures = totals(peers) | quantiles(delays)
     if output_format(output) == "json":
         with opened(output.file) as out:
             out.writelines(_json(counted, figures, peers, delays))
         if output.file:
             settings.say(f"wrote {output.file}")
+        if provisional:
+            settings.say(f"({provisional})")
         return
     figures = {"peers": figures["peers"], "topics": len(counted.topics), **figures}
     rows = [(name, value, GOSSIPSUB.get(name)) for name, value in figures.items()]
-    show(Rows(("figure", "value", "name in gossipsub"), rows), output, settings)
+    columns = ("figure", "value", "name in gossipsub")
+    show(Rows(columns, rows, provisional=provisional), output, settings)
 
 
 def _json(
@@ -81,6 +85,8 @@ def _json(
         "delays": distribution(delays, figures["published"]),
         "per_peer": peers,
     }
+    if counted.run.facts.provisional():
+        told["provisional"] = True
     for name, value in told.items():
         yield f"{',' if name != 'run' else '{'}\n{_text(name)}: {_text(value)}"
     yield ',\n"per_message": ['

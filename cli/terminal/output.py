@@ -42,6 +42,10 @@ class Rows:
     values: Iterable[Sequence[Any]]
     leaving: tuple[str, ...] = ()
     """Columns that a table without room for all leaves out first, in this order."""
+    provisional: str = ""
+    """What to say where appends may still change the rows; empty = nothing. In JSON each row has
+    `provisional`, too.
+    """
 
     @staticmethod
     def of_records(records: Sequence[dict[str, Any]], columns: Sequence[str] = ()) -> Rows:
@@ -57,6 +61,17 @@ class Rows:
     def first(self, count: int) -> Rows:
         """The first `count` rows."""
         return replace(self, values=islice(self.values, count))
+
+    @property
+    def marked(self) -> Rows:
+        """With the column `provisional` where there is something to say."""
+        if not self.provisional:
+            return self
+        return replace(
+            self,
+            columns=(*self.columns, "provisional"),
+            values=([*row, True] for row in self.values),
+        )
 
     def upright(self, output: Output) -> Rows:
         """A single row as one line per column in tables; unchanged in formats for programs."""
@@ -83,9 +98,11 @@ def show(rows: Rows, output: Output, settings: Settings) -> None:
         if form == "table":
             _write_table(rows, out, settings)
         else:
-            _WRITERS[form](rows, out)
+            _WRITERS[form](rows.marked if form in ("json", "jsonl") else rows, out)
     if output.file:
         settings.say(f"wrote {output.file}")
+    if rows.provisional:
+        settings.say(f"({rows.provisional})")
 
 
 def output_format(output: Output) -> str:

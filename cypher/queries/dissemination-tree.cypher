@@ -1,6 +1,7 @@
 // How a message spread: every reception by hop and time, including duplicates.
 //
 // needs: receptions
+// messages: $message
 //
 // $run run – the run
 // $message message – the message

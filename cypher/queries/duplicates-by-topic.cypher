@@ -1,6 +1,7 @@
 // The cost of dissemination per topic: receptions, and how many of them are duplicates.
 //
 // needs: receptions, duplicates of a message
+// messages: all
 //
 // $run run – the run
 //

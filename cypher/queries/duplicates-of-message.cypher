@@ -1,6 +1,7 @@
 // The duplicates of a message: peers that received it more than once.
 //
 // needs: receptions, duplicates of a message
+// messages: $message
 //
 // $run run – the run
 // $message message – the message

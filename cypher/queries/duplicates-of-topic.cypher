@@ -1,6 +1,7 @@
 // The duplicates of a topic: peers that received its messages more than once.
 //
 // needs: receptions, duplicates of a message
+// messages: all
 //
 // $run run – the run
 // $topic topic – the topic

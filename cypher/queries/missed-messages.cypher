@@ -2,6 +2,7 @@
 // publication was not reported are left out: their eligible peers are unknown.
 //
 // needs: missed, eligible peers of a message
+// messages: all
 //
 // $run run – the run
 // $topic topic? – messages of this topic, null = of all topics

@@ -3,6 +3,7 @@
 // peers are unknown.
 //
 // needs: missed, eligible peers of a message
+// messages: $message
 //
 // $message message – the message
 //

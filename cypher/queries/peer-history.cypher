@@ -1,5 +1,7 @@
 // All that is known of a peer, in order of time: presence, links, subscriptions, roles, messages.
 //
+// messages: all
+//
 // $peer peer – the peer
 // $layers layers? – layers whose links count, null = all
 //

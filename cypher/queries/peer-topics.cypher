@@ -1,6 +1,7 @@
 // A peer's messages per topic: published, received and forwarded.
 //
 // needs: receptions
+// messages: all
 //
 // $run run – the run
 // $peer peer – the peer

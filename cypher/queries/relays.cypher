@@ -2,6 +2,7 @@
 // them. Peers for which this is unknown for some message come last, without counts.
 //
 // needs: subscriptions, receptions
+// messages: all
 //
 // $run run – the run
 // $topic topic – the topic

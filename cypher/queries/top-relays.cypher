@@ -3,6 +3,7 @@
 // subscription at an arrival is unknown come last, without counts.
 //
 // needs: subscriptions, receptions, previous hops, duplicates of a message
+// messages: $to
 //
 // $run run – the run
 // $from tick ticks – start of the window, inclusive

@@ -2,6 +2,7 @@
 //
 // needs: subscriptions, links
 // partition: $at
+// messages: $at
 //
 // $run run – the run
 // $at tick ticks – the time

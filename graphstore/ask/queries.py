@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import Any
 
@@ -37,6 +37,8 @@ class Answer:
     rows: list[list[Any]]
     more: bool = False
     """There were more rows than the limit."""
+    provisional: str = ""
+    """What to say where appends may still change it; empty = nothing."""
 
 
 def query_names() -> list[str]:
@@ -96,10 +98,22 @@ def _settled(
     for _ in range(_TRIES):
         text, values = prepared(query, given, loaded)
         answer = _answer(driver, database, text, values, limits)
+        answer = replace(answer, provisional=_provisional(query, values, loaded))
         before, loaded = loaded, open_run(driver, database, run)
         if loaded.state == before.state:
             break
     return answer
+
+
+def _provisional(query: cypher.Statement, values: Mapping[str, Any], run: LoadedRun) -> str:
+    """Of an answer about messages that an append may add to."""
+    if query.messages is None or not run.facts.provisional():
+        return ""
+    if not query.messages:
+        return run.facts.provisional()
+    return run.facts.provisional(
+        run.facts.clock.interval_of(_tick(query, query.messages, values, run))
+    )
 
 
 def prepared(

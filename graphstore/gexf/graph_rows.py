@@ -72,10 +72,10 @@ class GraphRows:
     def message(self, name: str) -> MessageRow:
         """A message by its name or a short form. Raises: UnknownName, AmbiguousName."""
         key = parameters.values(cypher.statement("read", "message"), {"message": name}, self.run)
-        ((message, full, _topic, publisher, time_us, _tick),) = self.run.rows(
+        ((message, full, _topic, publisher, time_us, tick),) = self.run.rows(
             "read", "message", **key
         )
-        return MessageRow(message, full, publisher, time_us)
+        return MessageRow(message, full, publisher, time_us, tick)
 
     def arrivals(self, message: int) -> list[ArrivalRow]:
         """The receptions of a message."""

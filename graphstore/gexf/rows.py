@@ -16,6 +16,8 @@ class MessageRow(NamedTuple):
     name: str
     publisher: int | None
     time_us: int | None
+    tick: int
+    """Of its publication, or of its first reception."""
 
 
 class Rows(Protocol):

@@ -352,7 +352,7 @@ def test_message_that_is_final_takes_no_more_arrivals(lab_with_runs: Lab) -> Non
     for file in (begun, *files[4:]):
         lab.ingest("window", file, append=True, message_window=2)
     grown = lab.run("window")
-    assert (grown.manifest.last, grown.manifest.settled) == (5, 3)
+    assert (grown.manifest.final, grown.manifest.settled) == (5, 3)
     assert grown.manifest.notes["late_messages"] == 1
     on_time = lab.write("on-time-5", interval(5, "m3", "m4"))
     same_tables(grown, lab.take("window-whole", begun, files[4], on_time, message_window=2))

@@ -26,6 +26,7 @@ from model.clock import OPEN
 from model.errors import Neo4jUnavailable, UseError
 from model.run import Boundary
 from runstore.manifest import Change, write_manifest
+from runstore.store import StoredRun
 from tests.integration.graph.conftest import Calls, Graph, History, Row, random_history
 from tests.integration.graph.everything import everything, stored
 from tests.integration.graph.test_kill import Killer, impatient
@@ -385,8 +386,7 @@ def test_commands_name_the_generation_that_a_copy_holds(
     run = growing(7)
     before = stored(run.before, tmp_path / "before")
     after = stored(run.after, tmp_path / "after")
-    change = Change(before.manifest.identity, run.boundary)
-    write_manifest(after.directory, replace(after.manifest, generation=1, boundaries=(change,)))
+    appended(after, before, run)
     assert Calls(tmp_path / "before", neo4j_server)("load", RUN).exit_code == 0
     vizpub = Calls(tmp_path / "after", neo4j_server)
     assert [row["neo4j"] for row in vizpub.json("runs", "list")] == ["behind"]
@@ -397,6 +397,57 @@ def test_commands_name_the_generation_that_a_copy_holds(
     assert f"the copy of run '{RUN}' in Neo4j has grown" in loaded.stderr
     assert vizpub("verify", RUN).exit_code == 0
     assert [row["neo4j"] for row in vizpub.json("runs", "list")] == ["complete"]
+
+
+def appended(after: StoredRun, before: StoredRun, run: Growing, window: int = 64) -> None:
+    """Write down that the run was appended to."""
+    change = Change(before.manifest.identity, run.boundary)
+    options = {"message_window": window}
+    made = replace(after.manifest, generation=1, boundaries=(change,), options=options)
+    write_manifest(after.directory, made)
+
+
+@pytest.mark.usefixtures("removed")
+def test_answers_about_messages_that_appends_change_are_provisional(
+    graph: Graph, neo4j_server: Connection, tmp_path: Path
+) -> None:
+    """By the tables and by the copy; nothing is said of a run before its first append."""
+    run = growing(11)
+    before = stored(run.before, tmp_path / "before")
+    after = stored(run.after, tmp_path / "after")
+    arrived = {row["message"] for row in run.after.rows["receptions"]}
+    early, *_, late = (p for p in run.after.rows["publications"] if p["message"] in arrived)
+    last, settled = run.after.facts.clock.last, early["interval"]
+    assert settled < late["interval"]
+    vizpub = Calls(tmp_path / "before", neo4j_server)
+    assert vizpub("load", RUN).exit_code == 0
+    asked = [("dissemination", RUN), ("query", RUN, "dissemination-tree")]
+    for words in asked:
+        assert vizpub.json(*words, early["name"])
+        assert "provisional" not in vizpub(*words, early["name"]).output
+    appended(after, before, run, window=last - settled)
+    vizpub = Calls(tmp_path / "after", neo4j_server)
+    assert vizpub("load", RUN).exit_code == 0
+    held, (shown,) = (
+        run_properties(graph.driver, graph.database, RUN),
+        vizpub.json("runs", "show", RUN),
+    )
+    assert held
+    assert {(of["final"], of["settled"]) for of in (held, shown)} == {(last, settled)}
+    for words in asked:
+        assert "provisional" not in vizpub(*words, early["name"]).output
+        said = f"(messages published after interval {settled} are provisional: "
+        assert said in vizpub(*words, late["name"]).stderr
+        rows = vizpub.json(*words, late["name"])
+        assert rows
+        assert all(row["provisional"] is True for row in rows)
+    for words in (
+        ["metrics", RUN, "messages"],
+        ["summary", RUN],
+        ["export", "csv", RUN, "receptions"],
+    ):
+        assert said in vizpub(*words).stderr
+    assert "provisional" not in vizpub("metrics", RUN, "--columns", "links").stderr
 
 
 @pytest.mark.long

@@ -60,6 +60,17 @@ def test_columns_are_returned_in_the_order_of_the_header(folder: str, name: str)
     assert names == [c.name for c in statement.columns]
 
 
+@pytest.mark.parametrize("name", cypher.names("queries"))
+def test_query_of_messages_says_which(name: str) -> None:
+    """`runs` is about no run, and has its figures from the Run nodes."""
+    statement = cypher.statement("queries", name)
+    reads = re.search(r":(HOP|Message|PUBLISHED|MISSED|ARRIVED)", body(statement))
+    assert (statement.messages is not None) == bool(reads)
+    assert {statement.messages} <= {None, "", *(p.name for p in statement.parameters)}
+    for parameter in statement.parameters:
+        assert parameter.type != "message" or parameter.name == statement.messages
+
+
 @pytest.mark.parametrize(("folder", "name"), ASKED)
 def test_query_of_links_takes_optional_layers(folder: str, name: str) -> None:
     statement = cypher.statement(folder, name)

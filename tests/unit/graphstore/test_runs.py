@@ -20,6 +20,9 @@ FULL = RunFacts(
     layers=("mesh",),
     tables="0123",
     known=("links", "peers"),
+    generation=2,
+    final=8,
+    settled=4,
 )
 
 

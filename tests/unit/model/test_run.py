@@ -29,3 +29,24 @@ def test_tables_unknown_to_the_run_are_refused_by_name() -> None:
     facts.check_known("links")
     with pytest.raises(UseError, match="run 'r' has no data on presence and topics: its source"):
         facts.check_known("presence", "links", "topics")
+
+
+@pytest.mark.parametrize(
+    ("settled", "interval", "said"),
+    [
+        (None, None, ""),
+        (6, 6, ""),
+        (6, 7, "messages published after interval 6 are provisional"),
+        (6, None, "messages published after interval 6 are provisional"),
+        (6, 99, "messages published after interval 6 are provisional"),
+        (9, 99, ""),
+        (2, 3, "all messages are provisional"),
+    ],
+)
+def test_answer_about_messages_that_appends_change_is_provisional(
+    settled: int | None, interval: int | None, said: str
+) -> None:
+    facts = RunFacts("r", "reports", Clock(1, None, 3, 9), settled=settled)
+    found = facts.provisional(interval)
+    assert found.startswith(said)
+    assert bool(found) == bool(said)

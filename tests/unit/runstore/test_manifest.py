@@ -202,6 +202,25 @@ def test_facts_of_a_manifest_without_clock_are_refused() -> None:
         _ = SMALL.facts
 
 
+@pytest.mark.parametrize(
+    ("options", "final", "settled"),
+    [
+        ({"message_window": 2}, 9, 7),
+        ({"message_window": 2, "gap_tolerance": 1}, 8, 6),
+        ({"message_window": None, "gap_tolerance": None}, 9, 2),
+        ({"message_window": 0, "gap_tolerance": 60}, 2, 2),
+    ],
+)
+def test_facts_of_a_run_that_was_appended_to_have_both_frontiers(
+    options: dict[str, Any], final: int, settled: int
+) -> None:
+    """Without a window it is 64 intervals; what is not there yet ends before the first one."""
+    made = replace(FULL, clock=Clock(1, None, 3, 9), options=options)
+    assert (made.facts.final, made.facts.settled) == (None, None)
+    grown = replace(made, generation=1).facts
+    assert (grown.final, grown.settled) == (final, settled)
+
+
 def test_stage_adds_its_tables_and_changes_nothing_else() -> None:
     entry = TableEntry("peers/1", 3)
     after = FULL.with_stage("index", {"peers": entry}, state="ingesting")

@@ -8,6 +8,7 @@ import json
 import math
 import os
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -172,3 +173,16 @@ def test_named_pipe_is_written_in_place(tmp_path: Path) -> None:
 def test_unwritable_output_path_is_refused(tmp_path: Path, file: str) -> None:
     with pytest.raises(UseError, match="cannot write"):
         show(rows(), Output("csv", tmp_path / file), SETTINGS)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_provisional_rows_are_marked_in_json_and_named_on_stderr(
+    form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = "messages published after interval 6 are provisional"
+    plain, marked = (written(form, tmp_path, replace(rows(), provisional=s)) for s in ("", said))
+    assert capsys.readouterr().err.count(f"({said})") == 1
+    assert (marked == plain) == (form not in ("json", "jsonl"))
+    if form == "json":
+        before = [{**row, "provisional": True} for row in json.loads(plain)]
+        assert json.loads(marked) == before
