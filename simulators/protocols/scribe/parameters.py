@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Meta
 
@@ -66,6 +66,13 @@ class PopularityParameters(ScribeChordParameters):
     answer_period: Annotated[
         Duration, Meta(description="Time for which a publisher keeps an owner's answer.")
     ] = "10s"
+    broadcasts: Annotated[
+        Literal["hyparview", "chord"],
+        Meta(
+            description="What broadcasts flood: HyParView's active views, or Chord's links "
+            "(successor, predecessor and random fingers)."
+        ),
+    ] = "hyparview"
     degree: Annotated[
-        int, Meta(ge=2, description="Neighbours to which a peer passes a broadcast on.")
+        int, Meta(ge=2, description="Neighbours of a peer for broadcasts, the active view's size.")
     ] = 5

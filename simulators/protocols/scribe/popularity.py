@@ -3,18 +3,22 @@ Costa and Silva (2019), section 3, which left it to a later phase.
 
 Subscribers are counted up each tree, so its root, the owner of the topic's key, knows how many
 there are. A publisher asks the owner, routed as any message, whether to broadcast or to use the
-tree, and keeps the answer for a while; until it comes the publication waits. A broadcast floods
-Chord's links: each peer passes it on to its successor, its predecessor and some of its fingers, and
-peers that do not subscribe drop it.
+tree, and keeps the answer for a while; until it comes the publication waits. A broadcast floods the
+report's unstructured overlay, HyParView, or Chord's links; peers that do not subscribe only pass
+it on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import ClassVar, NamedTuple
 
-from simulators.engine.network import Copy, Kind, Network, Publication
+from simulators.engine.network import Copy, Kind, Links, Network, Publication
 from simulators.engine.parameters import us
+from simulators.protocols.broadcast.membership import Membership
+from simulators.protocols.chord.overlay import Overlay
+from simulators.protocols.hyparview.membership import Views
+from simulators.protocols.hyparview.parameters import HyParViewParameters
 from simulators.protocols.routing import NOBODY, TOO_FAR
 from simulators.protocols.scribe.on_chord import ScribeChord
 from simulators.protocols.scribe.parameters import PopularityParameters
@@ -44,12 +48,46 @@ class _Counts:
         """The parent that was told a sum, and the sum."""
 
 
+class RingLinks(Membership):
+    """Chord's links as a membership: successor, predecessor and random fingers."""
+
+    layers = ()
+    is_symmetric = False
+
+    def __init__(self, net: Network, routing: Overlay, degree: int) -> None:
+        super().__init__(net)
+        self.routing, self.degree = routing, degree
+
+    def join(self, peer: int) -> None:
+        """Nothing: Chord joins."""
+
+    def neighbours(self, peer: int) -> Sequence[int]:
+        """The two next to the peer, and fingers drawn each time."""
+        node = self.routing.nodes[peer]
+        ring = [node.successor, node.predecessor]
+        near = [to for to in dict.fromkeys(ring) if to not in (NOBODY, peer)]
+        others = [to for to in node.known() if to not in near]
+        room = min(self.degree - len(near), len(others))
+        return near + self.net.random.sample(others, room)
+
+    def links(self, peer: int) -> Iterable[Links]:
+        """None of its own."""
+        return ()
+
+
 class BroadcastOrTree(ScribeChord):
     """Scribe on Chord, with broadcasts on topics with many subscribers."""
 
+    layers: ClassVar[Sequence[str]] = (*ScribeChord.layers, *Views.layers)
+
     def __init__(self, net: Network, parameters: PopularityParameters, topics: int) -> None:
         super().__init__(net, parameters, topics)
-        self.threshold, self.degree = parameters.threshold, parameters.degree
+        self.threshold = parameters.threshold
+        self.membership: Membership = (
+            Views(net, HyParViewParameters(active=parameters.degree))
+            if parameters.broadcasts == "hyparview"
+            else RingLinks(net, self.routing, parameters.degree)
+        )
         self.answer_us, self.timeout_us = (
             us(parameters.answer_period),
             us(parameters.lookup_timeout),
@@ -62,18 +100,30 @@ class BroadcastOrTree(ScribeChord):
         self.count = net.kind("count", self.on_count)
         self.ask = net.kind("ask how", self.on_ask, failed=self.on_ask_lost)
         self.answer = net.kind("answer how", self.on_answer)
-        self.broadcast = net.kind("broadcast", self.on_broadcast, publication=True)
+        self.broadcast = self._kind("broadcast", self.on_broadcast, self.on_broadcast_lost)
         net.every(us(parameters.heartbeat), self.on_count_tick)
 
     def join(self, peer: int, topics: Sequence[int]) -> None:
         """See System.join."""
         self._reset(peer)
         super().join(peer, topics)
+        self.membership.join(peer)
+
+    def leave(self, peer: int) -> None:
+        """See System.leave."""
+        super().leave(peer)
+        self.membership.leave(peer)
 
     def gone(self, peer: int) -> None:
         """See System.gone."""
         self._reset(peer)
         super().gone(peer)
+        self.membership.gone(peer)
+
+    def links(self, peer: int) -> Iterable[Links]:
+        """Scribe's and Chord's links, and those of broadcasts."""
+        yield from super().links(peer)
+        yield from self.membership.links(peer)
 
     def _reset(self, peer: int) -> None:
         self.counts[peer], self.answers[peer], self.waiting[peer] = {}, {}, {}
@@ -166,15 +216,22 @@ class BroadcastOrTree(ScribeChord):
 
     def on_broadcast(self, peer: int, sender: int, copy: Copy) -> None:
         """Pass a broadcast on, once; without a subscription, it is not delivered here."""
+        neighbours = self.membership.neighbours(peer)
+        if self.membership.is_symmetric and sender not in neighbours:
+            self.membership.stranger(peer, sender)
         member = self.trees.members[peer]
         if not member.seen.is_new(copy.publication.message):
             return
         group = member.groups.get(copy.publication.topic)
         if group is None or not group.is_subscribed:
             self.net.gauge(peer, "filtered", 1)
-        targets = [to for to in self._neighbours(peer) if to != sender]
+        targets = [to for to in neighbours if to != sender]
         if targets:
             self.net.forward(self.broadcast, peer, targets, copy)
+
+    def on_broadcast_lost(self, peer: int, to: int, copy: Copy) -> None:
+        """A neighbour did not acknowledge a copy."""
+        self.membership.failed(peer, to)
 
     def _publish(self, peer: int, publication: Publication, *, is_broadcast: bool) -> None:
         """Send the copies of a publication that is reported already."""
@@ -183,7 +240,7 @@ class BroadcastOrTree(ScribeChord):
         to = self._towards_root(peer, topic)
         is_in_tree = topic in self.trees.members[peer].groups
         if is_broadcast:
-            self._begin(self.broadcast, peer, self._neighbours(peer), publication)
+            self._begin(self.broadcast, peer, self.membership.neighbours(peer), publication)
         elif is_in_tree and (to == peer or self.both_ways):
             self._begin(self.down, peer, self._receivers(peer, topic), publication)
         elif to != peer:
@@ -195,12 +252,3 @@ class BroadcastOrTree(ScribeChord):
         self.trees.members[peer].seen.is_new(publication.message)
         for to in receivers:
             self._send(kind, peer, to, Copy(publication, 1))
-
-    def _neighbours(self, peer: int) -> list[int]:
-        """Successor, predecessor and random fingers."""
-        node = self.routing.nodes[peer]
-        ring = [node.successor, node.predecessor]
-        near = [to for to in dict.fromkeys(ring) if to not in (NOBODY, peer)]
-        others = [to for to in node.known() if to not in near]
-        room = min(self.degree - len(near), len(others))
-        return near + self.net.random.sample(others, room)

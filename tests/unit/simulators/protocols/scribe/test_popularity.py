@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+import networkx as nx
 import pytest
 
 from simulators.protocols.scribe.parameters import PopularityParameters
@@ -27,6 +28,22 @@ class Popular(World):
     def system(self, **chosen: Any) -> BroadcastOrTree:
         """The system, with those parameters."""
         return BroadcastOrTree(self.net, PopularityParameters(**chosen), TOPICS)
+
+    def placed(self) -> World:
+        """The peers of the other overlay join one after the other, five latencies apart."""
+        assert isinstance(self.scribe, BroadcastOrTree)
+        super().placed()
+        for peer in range(self.net.size):
+            self.scribe.membership.join(peer)
+            self.run(0.05)
+        return self
+
+    def active(self) -> nx.DiGraph:
+        """The reported links of active views."""
+        links = [(peer, held) for peer in self.net.present for held in self.scribe.links(peer)]
+        return nx.DiGraph(
+            (peer, to) for peer, held in links if held.layer == "active" for to in held.peers
+        )
 
     def counted(self) -> Counter[str]:
         """All that peers have counted so far."""
@@ -58,8 +75,9 @@ def test_owner_counts_the_subscribers_of_its_tree() -> None:
     assert world.scribe.subscribers(root, 5) == 30 - 9
 
 
-def test_popular_topics_are_broadcast_and_others_use_the_tree() -> None:
-    world = grown()
+@pytest.mark.parametrize("broadcasts", ["hyparview", "chord"])
+def test_popular_topics_are_broadcast_and_others_use_the_tree(broadcasts: str) -> None:
+    world = grown(broadcasts=broadcasts)
     for topic, peers in enumerate(world.subscribers):
         before = world.sent_of("broadcast"), world.sent_of("multicast")
         made = world.publish(topic, min(peers))
@@ -75,6 +93,43 @@ def test_popular_topics_are_broadcast_and_others_use_the_tree() -> None:
         else:
             assert (broadcast, {*copies.values()}) == (0, {1})
             assert multicast == len(world.tree(topic)) - 1
+
+
+def test_broadcast_floods_the_active_views() -> None:
+    """m - n + 1 copies over m directed links, and on the shortest ways."""
+    world = grown()
+    publisher = min(world.subscribers[5])
+    world.publish(5, publisher)  # has the answer from now on
+    graph = world.active()
+    made = world.publish(5, publisher)
+    assert nx.is_strongly_connected(graph)
+    assert max(degree for _, degree in graph.out_degree) <= 5
+    assert sum(world.copies(made).values()) == graph.number_of_edges() - 60 + 1
+    hops = {publisher: 0}
+    for peer, count in world.got[made.message]:
+        hops[peer] = min(count, hops.get(peer, count))
+    assert hops == nx.single_source_shortest_path_length(graph, publisher)
+
+
+def test_broadcast_reaches_all_after_crashes_and_returns() -> None:
+    world = grown()
+    for peer in world.random.sample(sorted(world.net.present), 12):
+        world.net.go_down(peer)
+        world.scribe.gone(peer)
+    world.run(5)
+    back = next(peer for peer in range(60) if peer not in world.net.present)
+    world.join(back)
+    world.run(5)
+    publisher = min(world.subscribers[5] & {*world.net.present})
+    made = world.publish(5, publisher, seconds=8)
+    assert {*world.copies(made)} | {publisher} == {*world.net.present}
+    assert world.sent_of("broadcast") > 0
+
+
+def test_broadcast_on_chord_takes_its_links_and_makes_no_views() -> None:
+    world = grown(broadcasts="chord")
+    layers = {held.layer for peer in range(60) for held in world.scribe.links(peer)}
+    assert layers == {"tree", "successor", "predecessor", "finger"}
 
 
 def test_peers_without_subscription_filter_broadcasts() -> None:
