@@ -327,6 +327,8 @@ def _show(
             f"{result.published:,} publications{unmade}{changed} in {result.seconds:,.1f} s; "
             f"{folder.reports}"
         )
+        if result.described:
+            settings.say(", ".join(f"{name} {value}" for name, value in result.described.items()))
     rows = [
         {"run": plan.name, **asdict(kind)}
         for plan, result in zip(plans, results, strict=True)

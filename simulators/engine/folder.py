@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,8 @@ class Result:
     """Subscriptions that peers began or ended by a change of interest."""
     unchanged: int = 0
     """Changes that were not made: the peer was down, or had already made them."""
+    described: Mapping[str, Any] = field(default_factory=dict)
+    """What the system says of itself (System.described)."""
 
 
 @dataclass(frozen=True)

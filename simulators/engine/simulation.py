@@ -86,6 +86,7 @@ class Running:
             changed=self.changed,
             unchanged=self.unchanged,
             seconds=round(seconds, 3),
+            described=self.system.described(),
             messages=tuple(
                 Messages(
                     kind.name,

@@ -80,6 +80,11 @@ SYSTEMS = {
         "Cyclon",
         "Peer sampling by shuffling views (Voulgaris et al. 2005).",
     ),
+    "gossip": _Entry(
+        "simulators.protocols.gossip.system",
+        "Gossip",
+        "Gossip by what neighbours subscribe to, on a given topology (Ferretti 2012).",
+    ),
     "hyparview": _Entry(
         "simulators.protocols.hyparview.system",
         "HyParView",

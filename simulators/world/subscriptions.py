@@ -15,7 +15,7 @@ from msgspec import Meta
 from ingest.reports.fields import Key
 from model.errors import UseError
 from simulators.engine.files import lines, not_understood
-from simulators.engine.parameters import Positive, PositiveReal
+from simulators.engine.parameters import Positive, PositiveReal, Share
 from simulators.world.social import connected_users, neighbours, random_users, read_edges
 
 _Sample = Annotated[
@@ -184,6 +184,21 @@ class Uniform:
 
 
 @dataclass(frozen=True)
+class Bernoulli:
+    """Each peer subscribes to each topic with the same probability, independently."""
+
+    share: Annotated[Share, Meta(description="The probability.")] = 0.1
+    topics: Annotated[Positive, Meta(description="Number of topics.")] = 1
+    example: ClassVar[str] = "bernoulli:0.1,topics=1"
+
+    def subscriptions(self, peers: int, random: Random) -> Subscriptions:
+        """A draw for each peer and topic."""
+        numbers = np.random.default_rng(random.getrandbits(64))
+        drawn = np.argwhere(numbers.random((peers, self.topics)) < self.share)
+        return Subscriptions(peers, self.topics, ((peer, topic) for peer, topic in drawn.tolist()))
+
+
+@dataclass(frozen=True)
 class Scribe:
     """Groups of the sizes in Scribe's evaluation: group r = 1, 2, … has N·r^-exponent members."""
 
@@ -251,6 +266,7 @@ WORKLOADS: Mapping[str, type[Workload]] = {
     "follows": Follows,
     "zipf": Zipf,
     "uniform": Uniform,
+    "bernoulli": Bernoulli,
     "scribe": Scribe,
     "file": File,
 }

@@ -8,8 +8,7 @@ from functools import partial
 import networkx as nx
 
 from simulators.engine.clock import Simulation
-from simulators.engine.network import Copy, Publication
-from simulators.protocols.broadcast.system import BroadcastSystem
+from simulators.engine.network import Copy, Publication, System
 from simulators.protocols.hyparview.parameters import HyParViewParameters
 from simulators.protocols.hyparview.system import HyParView
 
@@ -34,7 +33,7 @@ class Receptions:
 class Overlay:
     """A broadcast system in its simulation, in which peers join one after the other."""
 
-    def __init__(self, net: Simulation, system: BroadcastSystem) -> None:
+    def __init__(self, net: Simulation, system: System) -> None:
         self.net, self.system = net, system
         self.seen = net.observer = Receptions()
         self.published = 0

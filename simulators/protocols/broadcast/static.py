@@ -23,8 +23,8 @@ class BroadcastStaticParameters(BroadcastParameters):
     topology: Annotated[
         str,
         Meta(
-            description="Who is linked to whom: poisson:MEAN, scale-free:EXPONENT, file:EDGES, or "
-            "run:NAME,at=TIME,layer=LAYER, the overlay of a stored run."
+            description="Who is linked to whom: poisson:MEAN, scale-free:EXPONENT, acl:a=6,b=1, "
+            "file:EDGES, or run:NAME,at=TIME,layer=LAYER, the overlay of a stored run."
         ),
     ] = "poisson:5"
 

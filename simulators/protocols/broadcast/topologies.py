@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from itertools import accumulate
-from math import exp
 from random import Random
 from typing import Annotated, ClassVar, Protocol
 
+import numpy as np
 from msgspec import Meta
 
+from model.arrays import Int64s
 from model.errors import InputError, UseError
 from simulators.engine.parameters import Positive, PositiveReal
 from simulators.world.social import read_edges
@@ -27,30 +29,48 @@ class Topology(Protocol):
         """Edges among the peers 0 … peers − 1 of one run; an edge may come twice, or both ways."""
 
 
+class RandomGraph(ABC):
+    """A graph of the configuration model: degrees are drawn, and their ends joined at random.
+
+    Loops and double edges count once or not at all (`neighbours_in`), so some peers have fewer
+    neighbours than the degree that was drawn for them.
+    """
+
+    @abstractmethod
+    def degrees(self, peers: int, numbers: np.random.Generator) -> Int64s:
+        """The degree of each peer. Raises: UseError for a number of peers that it cannot have."""
+
+    def cut_off(self, peers: int) -> int:
+        """The highest degree that can be drawn: a peer has at most all others as neighbours."""
+        return peers - 1
+
+    def edges(self, peers: int, random: Random) -> Edges:
+        """See Topology.edges."""
+        one, other = self.joined(peers, np.random.default_rng(random.getrandbits(64))).T.tolist()
+        return zip(one, other, strict=True)
+
+    def joined(self, peers: int, numbers: np.random.Generator) -> Int64s:
+        """The edges as an array of shape (edges, 2); an odd end is left out."""
+        ends = np.repeat(np.arange(peers), self.degrees(peers, numbers))
+        numbers.shuffle(ends)
+        return ends[: ends.size // 2 * 2].reshape(-1, 2)
+
+
 @dataclass(frozen=True)
-class Poisson:
+class Poisson(RandomGraph):
     """Degrees are drawn from a Poisson distribution, and their ends joined at random."""
 
     mean: Annotated[PositiveReal, Meta(description="Mean degree.")] = 5.0
     example: ClassVar[str] = "poisson:5"
 
-    def edges(self, peers: int, random: Random) -> Edges:
-        """A graph of the configuration model, without its loops and double edges."""
-        return _joined([self._degree(random) for _ in range(peers)], random)
-
-    def _degree(self, random: Random) -> int:
-        # Knuth's method; in parts, so that no factor underflows.
-        degree, left = 0, self.mean
-        while left > 0:
-            part, left = min(left, 500.0), left - 500.0
-            bound, product = exp(-part), random.random()
-            while product > bound:
-                degree, product = degree + 1, product * random.random()
-        return degree
+    def degrees(self, peers: int, numbers: np.random.Generator) -> Int64s:
+        """See RandomGraph.degrees."""
+        drawn: Int64s = numbers.poisson(self.mean, peers)
+        return drawn.clip(max=self.cut_off(peers))
 
 
 @dataclass(frozen=True)
-class ScaleFree:
+class ScaleFree(RandomGraph):
     """Degrees k are drawn with weights k^-exponent, and their ends joined at random."""
 
     exponent: Annotated[PositiveReal, Meta(description="How fast degrees get rare.")] = 3.3
@@ -60,12 +80,46 @@ class ScaleFree:
     ] = None
     example: ClassVar[str] = "scale-free:3.3,highest=1000"
 
-    def edges(self, peers: int, random: Random) -> Edges:
-        """A graph of the configuration model, without its loops and double edges."""
-        highest = max(self.lowest, min(self.highest or peers - 1, peers - 1))
-        degrees = range(self.lowest, highest + 1)
-        weights = list(accumulate(degree**-self.exponent for degree in degrees))
-        return _joined(random.choices(degrees, cum_weights=weights, k=peers), random)
+    def cut_off(self, peers: int) -> int:
+        """See RandomGraph.cut_off."""
+        return max(self.lowest, min(self.highest or peers - 1, peers - 1))
+
+    def degrees(self, peers: int, numbers: np.random.Generator) -> Int64s:
+        """See RandomGraph.degrees."""
+        there_are = np.arange(self.lowest, self.cut_off(peers) + 1, dtype=np.float64)
+        sums = np.cumsum(there_are**-self.exponent)
+        drawn: Int64s = np.searchsorted(sums, numbers.random(peers) * sums[-1], "right")
+        return drawn + self.lowest
+
+
+@dataclass(frozen=True)
+class Acl(RandomGraph):
+    """A power law without chance: ⌊e^a / k^b⌋ peers have degree k (Aiello, Chung and Lu 2000)."""
+
+    a: Annotated[PositiveReal, Meta(description="Logarithm of the number of degree 1.")] = 6.0
+    b: Annotated[PositiveReal, Meta(description="How fast degrees get rare.")] = 1.0
+    example: ClassVar[str] = "acl:a=6,b=1"
+
+    @property
+    def of_each_degree(self) -> Int64s:
+        """How many peers have degree 0, 1, …, ⌊e^(a/b)⌋."""
+        degrees = np.arange(1, math.floor(math.exp(self.a / self.b)) + 1)
+        counts = np.floor(math.exp(self.a) / degrees**self.b).astype(np.int64)
+        return np.concatenate([np.zeros(1, np.int64), counts])
+
+    def cut_off(self, peers: int) -> int:
+        """See RandomGraph.cut_off."""
+        return self.of_each_degree.size - 1
+
+    def degrees(self, peers: int, numbers: np.random.Generator) -> Int64s:
+        """See RandomGraph.degrees. a and b fix the number of peers."""
+        counts = self.of_each_degree
+        if (fixed := int(counts.sum())) != peers:
+            raise UseError(
+                f"topology 'acl' with a={self.a:g} and b={self.b:g} has {fixed:,} peers, not "
+                f"{peers:,}; give --peers {fixed}"
+            )
+        return np.repeat(np.arange(counts.size), counts)
 
 
 @dataclass(frozen=True)
@@ -103,7 +157,7 @@ class OfRun:
     def edges(self, peers: int, random: Random) -> Edges:
         """Nothing. Raises: UseError, as simulations read no runs."""
         raise UseError(
-            f"topology 'run:{self.run}' is known to `vizpub simulate broadcast-static` only",
+            f"topology 'run:{self.run}' is known to `vizpub simulate` only",
             "elsewhere, give its edges as file:EDGES",
         )
 
@@ -111,6 +165,7 @@ class OfRun:
 TOPOLOGIES: Mapping[str, type[Topology]] = {
     "poisson": Poisson,
     "scale-free": ScaleFree,
+    "acl": Acl,
     "file": File,
     "run": OfRun,
 }
@@ -124,10 +179,3 @@ def neighbours_in(edges: Edges, peers: int) -> list[list[int]]:
             linked[one].add(other)
             linked[other].add(one)
     return [sorted(others) for others in linked]
-
-
-def _joined(degrees: Sequence[int], random: Random) -> Edges:
-    """Random pairs of the peers' ends; an odd one is left out."""
-    ends = [peer for peer, degree in enumerate(degrees) for _ in range(degree)]
-    random.shuffle(ends)
-    return zip(ends[::2], ends[1::2], strict=False)

@@ -24,7 +24,7 @@ ISSUE = (
     "export.gexf export.csv export.check "
     "neo4j.start neo4j.stop neo4j.status neo4j.browser neo4j.dump neo4j.restore neo4j.remove "
     "simulate.models simulate.broadcast-cyclon simulate.broadcast-static "
-    "simulate.broadcast-or-tree simulate.chord simulate.cyclon simulate.hyparview "
+    "simulate.broadcast-or-tree simulate.chord simulate.cyclon simulate.gossip simulate.hyparview "
     "simulate.pastry simulate.poldercast simulate.scribe simulate.scribe-chord "
     "experiment.list experiment.show experiment.run session.start session.stop session.status "
     "config.show "

@@ -5,11 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import networkx as nx
+import numpy as np
 import pytest
 
 from model.errors import InputError, UseError
 from simulators.engine.clock import Simulation
 from simulators.protocols.broadcast.static import BroadcastStatic, BroadcastStaticParameters
+from simulators.protocols.broadcast.topologies import Acl
 from tests.support.overlays import LATENCY_US, Overlay
 
 
@@ -43,6 +45,18 @@ class TestTopologies:
         degrees = {degree for _, degree in graph.degree}
         assert max(degrees) == 6
         assert min(degrees) >= 1  # without double edges
+
+    def test_power_law_without_chance_has_exactly_its_peers_and_stubs(self) -> None:
+        graph = Acl(6, 1)
+        degrees = graph.degrees(2482, np.random.default_rng(1))
+        assert (degrees.size, degrees.sum(), degrees.max()) == (2482, 133_600, 403)
+        assert [*map(int, graph.of_each_degree[1:4])] == [403, 201, 134]
+        erased = static(2482, "acl:a=6,b=1").graph("overlay").to_undirected()
+        assert erased.number_of_edges() * 2 / 2482 == pytest.approx(47.2, rel=0.01)
+
+    def test_power_law_without_chance_refuses_another_number_of_peers(self) -> None:
+        with pytest.raises(UseError, match=r"2,482 peers, not 100; give --peers 2482"):
+            static(100, "acl:a=6,b=1")
 
     def test_file_gives_the_edges_in_both_directions(self, tmp_path: Path) -> None:
         path = tmp_path / "edges.txt"
