@@ -81,8 +81,7 @@ class Keeping:
     def ask_successor(self, peer: int) -> None:
         """Ask the first successor that is not doubted."""
         node = self.nodes[peer]
-        able = (other for other in node.successors if other not in node.doubted)
-        to = next(able, node.successor)
+        to = self._live_successor(node)
         if to != peer:
             size = self.sizes.of(peers=node.predecessor != NOBODY)
             self.net.send(self.stabilize, peer, to, node.predecessor, size)
@@ -107,7 +106,7 @@ class Keeping:
         if not node.is_placed or node.offset(sender) > node.offset(self._live_successor(node)):
             return
         node.follow(sender, reply.successors, self.net.now)
-        if nearer not in (NOBODY, *node.doubted):
+        if nearer not in (NOBODY, peer) and nearer not in node.doubted:
             node.adopt([nearer], self.net.now)
         for other in reply.fingers:
             self._fill(node, other)
@@ -171,6 +170,8 @@ class Keeping:
         return 0 < (ids[other] - ids[low]) & mask < (ids[high] - ids[low]) & mask
 
     def _live_successor(self, node: Node) -> int:
+        if not node.doubted:
+            return node.successor
         able = (other for other in node.successors if other not in node.doubted)
         return next(able, node.successor)
 

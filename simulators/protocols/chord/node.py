@@ -40,7 +40,7 @@ class Node:
     __slots__ = (
         *("bound", "claimant", "doubted", "failed", "fingers", "is_placed", "is_ready", "next"),
         *("peer", "predecessor", "ring", "room", "second", "successors", "version", "waiting"),
-        *("_ids", "_mask", "_own", "_routes"),
+        *("_followed", "_ids", "_mask", "_own", "_routes"),
     )
 
     def __init__(self, ring: Ring, peer: int, room: int) -> None:
@@ -72,6 +72,8 @@ class Node:
         """Questions of others that arrived before it was placed."""
         self.version = object()
         self._routes: _Routes | None = None
+        self._followed: tuple[int, Sequence[int]] | None = None
+        """The successor and its list that the own list was made from."""
 
     @property
     def successor(self) -> int:
@@ -210,15 +212,18 @@ class Node:
         return self._replace_successors(nearest) and self.successor != before
 
     def follow(self, successor: int, theirs: Sequence[int], now_us: int) -> None:
-        """Replace the list by the successor and its list."""
+        """Replace the list by the successor and its list; nothing to do if they are as last time."""
+        if self._followed == (successor, theirs) and not self.failed:
+            return
         able = [p for p in theirs if p != self.peer and self.failed.get(p, 0) <= now_us]
         found = sorted({successor, *able}, key=self.offset)
         self._replace_successors(found[: self.room])
+        self._followed = None if self.failed else (successor, theirs)
 
     def _replace_successors(self, successors: list[int]) -> bool:
         if successors == self.successors:
             return False
-        self.successors = successors
+        self.successors, self._followed = successors, None
         needed = self.needed()
         for finger in [finger for finger in self.fingers if finger not in needed]:
             del self.fingers[finger]
