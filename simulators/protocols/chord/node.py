@@ -212,7 +212,7 @@ class Node:
         return self._replace_successors(nearest) and self.successor != before
 
     def follow(self, successor: int, theirs: Sequence[int], now_us: int) -> None:
-        """Replace the list by the successor and its list; nothing to do if they are as last time."""
+        """Replace the list by the successor and its list, unless they are as last time."""
         if self._followed == (successor, theirs) and not self.failed:
             return
         able = [p for p in theirs if p != self.peer and self.failed.get(p, 0) <= now_us]
