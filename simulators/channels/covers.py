@@ -1,0 +1,96 @@
+"""Which channels carry a page, so that every client that wants it hears it (chapter 5).
+
+The covers of `random`, `c` and `cd` are drawn by one compiled function, which the pipeline and the
+system that reports both call: the same draws give the same covers.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.optimize import Bounds, LinearConstraint, milp
+
+from model.arrays import Bools, Int64s
+from model.compiled import compiled
+from simulators.protocols.poldercast.views import below
+
+RULES = {"random": 0, "c": 1, "cd": 2}
+_CD = RULES["cd"]
+
+
+@compiled("int64(int64, int64[::1], int64[::1], int64[::1])")
+def _best(rule: int, uncovered: Int64s, waiting: Int64s, draws: Int64s) -> int:
+    """The channel with the most uncovered clients; of tied ones a random one, with `cd` among
+    those with the fewest pages waiting.
+    """
+    best, ties = 0, 1
+    for channel in range(1, len(uncovered)):
+        ahead = uncovered[channel] - uncovered[best]
+        if rule == _CD and ahead == 0:
+            ahead = waiting[best] - waiting[channel]
+        if ahead > 0:
+            best, ties = channel, 1
+        elif ahead == 0:
+            ties += 1
+            if below(draws, ties) == 0:
+                best = channel
+    return best
+
+
+@compiled("int64(int64, int64[::1], int64[:, ::1], int64[::1], int64[::1], int64[::1], int64[::1])")
+def cover(  # noqa: PLR0913, PLR0917
+    rule: int,
+    clients: Int64s,
+    channels_of: Int64s,
+    reach: Int64s,
+    waiting: Int64s,
+    draws: Int64s,
+    chosen: Int64s,
+) -> int:
+    """Choose channels until all `clients` of a page are covered; returns how many were `chosen`.
+
+    `channels_of` is int64[clients, listen], `reach` the number of these clients on each channel,
+    `waiting` the pages in each channel.
+    """
+    uncovered, tried, left = reach.copy(), np.arange(len(reach)), clients.copy()
+    count, last, open_ = 0, len(reach), len(left)
+    while open_ > 0:
+        if rule == 0:
+            place = below(draws, last)
+            channel = tried[place]
+            last -= 1
+            tried[place] = tried[last]
+            if uncovered[channel] == 0:
+                continue
+        else:
+            channel = _best(rule, uncovered, waiting, draws)
+        chosen[count] = channel
+        count += 1
+        kept = 0
+        for place in range(open_):
+            own = channels_of[left[place]]
+            if np.any(own == channel):
+                for other in own:
+                    uncovered[other] -= 1
+            else:
+                left[kept] = left[place]
+                kept += 1
+        open_ = kept
+    return count
+
+
+def smallest(listens: Bools) -> list[int]:
+    """A smallest set of channels that all clients hear; `listens` is bool[clients, channels], and
+    each client listens to some channel.
+    """
+    if not len(listens):
+        return []
+    # Clients on the same channels are one condition.
+    rows = np.unique(listens, axis=0).astype(float)
+    found = milp(
+        np.ones(rows.shape[1]),
+        constraints=LinearConstraint(rows, lb=np.ones(len(rows))),
+        integrality=np.ones(rows.shape[1]),
+        bounds=Bounds(0, 1),
+    )
+    assert found.success, found.message
+    return np.flatnonzero(found.x > 0.5).tolist()

@@ -1,0 +1,178 @@
+"""What does not change during a run: pages, clients, channels, and who listens to what."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from model.arrays import Bools, Floats, Int64s
+from model.errors import InputError, UseError
+from simulators.channels.assigning import assigned
+from simulators.channels.covers import RULES, cover, smallest
+from simulators.channels.laws import Database, FilePages, page_of, rows
+from simulators.channels.parameters import ChannelParameters
+from simulators.engine.clock import stream
+from simulators.engine.files import not_understood
+from simulators.engine.parameters import us
+from simulators.protocols.poldercast.views import seeded
+
+STANDARD = 512
+"""Bytes of the page whose time of transmission is given."""
+
+
+@dataclass(frozen=True)
+class Updates:
+    """Updates of pages in order of time."""
+
+    times: Int64s
+    """µs"""
+    pages: Int64s
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """The server's pages, the clients' profiles, and the channels of both."""
+
+    parameters: ChannelParameters
+    clients: int
+    seed: int
+
+    def __post_init__(self) -> None:
+        """Raises: UseError without a client, InputError for a file that does not fit."""
+        if self.clients < 1:
+            need = 2 + self.parameters.channels
+            raise UseError(
+                f"a server, {self.parameters.channels} channels and a client are "
+                f"{need} peers: give at least --peers {need}"
+            )
+
+    @cached_property
+    def database(self) -> Database:
+        """The pages."""
+        law = self.parameters.get_pages()
+        if isinstance(law, FilePages):
+            names, _ = law.read()
+            return Database(1, len(names), names)
+        return Database(self.parameters.sources, self.parameters.items)
+
+    @cached_property
+    def probability(self) -> Floats:
+        """Of an update being of each page; all sources update as often."""
+        database = self.database
+        weights = np.tile(self.parameters.get_pages().weights(database.items), database.sources)
+        if isinstance(self.parameters.get_pages(), FilePages):
+            return weights  # rounded as printed
+        found: Floats = weights / weights.sum()
+        return found
+
+    @cached_property
+    def wants(self) -> Bools:
+        """bool[clients, pages]: the profiles of the run."""
+        profile = self.parameters.get_profile()
+        return profile.wants(self.clients, self.database, self._numbers("profiles"))
+
+    @cached_property
+    def listens(self) -> Bools:
+        """bool[clients, channels]: assigned by the start-up profiles, if there are any."""
+        wants, first = self.wants, self.parameters.get_startup_profile()
+        if first is not None:
+            wants = first.wants(self.clients, self.database, self._numbers("startup"))
+        room = self.parameters.channels, self.parameters.listen
+        rule = self.parameters.assignment
+        return assigned(rule, wants, self.probability, room, self._numbers("assignment"))
+
+    @cached_property
+    def channels_of(self) -> Int64s:
+        """int64[clients, listen]: the channels of each client, ascending."""
+        return np.nonzero(self.listens)[1].reshape(self.clients, -1).astype(np.int64)
+
+    @cached_property
+    def reach(self) -> Int64s:
+        """int64[pages, channels]: clients on the channel that want the page."""
+        return self.wants.T.astype(np.int64) @ self.listens.astype(np.int64)
+
+    @cached_property
+    def bytes(self) -> Int64s:
+        """Of each page."""
+        low, high = self.parameters.page_bytes, self.parameters.page_bytes_high
+        drawn = self._numbers("sizes").integers(low, max(low, high) + 1, self.database.pages)
+        return drawn.astype(np.int64)
+
+    @cached_property
+    def transmission(self) -> Int64s:
+        """µs that each page takes: in proportion to its size."""
+        each = us(self.parameters.transmission) * self.bytes / STANDARD
+        return np.maximum(1, np.rint(each)).astype(np.int64)
+
+    @cached_property
+    def carried(self) -> Bools | None:
+        """bool[pages, channels]: the static mapping; null = the mapping is made on the fly.
+
+        Raises: InputError where a file leaves a client without a page that it wants.
+        """
+        rule = self.parameters.mapping
+        if not self.parameters.is_static:
+            return None
+        if rule.startswith("file:"):
+            return self._from_file(rule.removeprefix("file:"))
+        found = np.zeros(self.reach.shape, dtype=bool)
+        chosen, draws = np.empty(self.parameters.channels, np.int64), self.draws()
+        idle = np.zeros(self.parameters.channels, np.int64)
+        for page in range(self.database.pages):
+            clients = np.flatnonzero(self.wants[:, page])
+            if rule == "perfect-c":
+                found[page, smallest(self.listens[clients])] = True
+            else:
+                reach = self.reach[page]
+                count = cover(RULES["c"], clients, self.channels_of, reach, idle, draws, chosen)
+                found[page, chosen[:count]] = True
+        return found
+
+    def draws(self) -> Int64s:
+        """The generator of covers at the beginning of a run."""
+        return seeded(stream(self.seed, "covers"))
+
+    def updates(self, span: tuple[int, int]) -> Updates:
+        """The updates in [start, end) µs."""
+        start, end = span
+        gap = us(self.parameters.gap)
+        numbers, times = self._numbers("gaps"), [np.array([start], np.int64)]
+        while (last := times[-1][-1]) < end:
+            steps = numbers.exponential(gap, 1 + int((end - last) / gap * 1.1))
+            times.append(last + np.rint(np.cumsum(steps)).astype(np.int64))
+        all_times = np.concatenate(times[1:]) if times[1:] else times[0]
+        found = all_times[all_times < end]
+        return Updates(found, self._pages(len(found)))
+
+    def drawn(self, count: int, gap: float) -> Updates:
+        """So many updates with a mean gap in µs: the same on another scale of time for any gap."""
+        steps = self._numbers("gaps").exponential(1.0, count)
+        return Updates(np.rint(np.cumsum(steps) * gap).astype(np.int64), self._pages(count))
+
+    def _pages(self, count: int) -> Int64s:
+        edges = np.cumsum(self.probability) / self.probability.sum()
+        drawn = np.searchsorted(edges, self._numbers("updates").random(count), side="right")
+        return np.minimum(drawn, self.database.pages - 1).astype(np.int64)
+
+    def _from_file(self, file: str) -> Bools:
+        found, numbers = np.zeros(self.reach.shape, dtype=bool), self.database.numbers
+        for number, (page, channel) in rows(file, ("page", "channel")):
+            if not channel.isdecimal() or int(channel) >= self.parameters.channels:
+                why = f"'{channel}' is no channel: there are 0 to {self.parameters.channels - 1}"
+                raise not_understood(file, number, why)
+            found[page_of(file, number, page, numbers), int(channel)] = True
+        heard = (found.astype(np.int64) @ self.listens.T.astype(np.int64)) > 0
+        client, page_ = next(zip(*np.nonzero(self.wants & ~heard.T), strict=True), (None, 0))
+        if client is not None:
+            name = next(name for name, at in numbers.items() if at == page_)
+            raise InputError(
+                f"{file}: client {client} wants page '{name}', but listens to none of its channels",
+                "let clients listen to more channels (--listen), or map the page to more",
+            )
+        return found
+
+    def _numbers(self, part: str) -> np.random.Generator:
+        """The parts draw independently, so runs of one seed share all that does not differ."""
+        return np.random.default_rng(stream(self.seed, f"channels/{part}").getrandbits(64))

@@ -1,0 +1,270 @@
+"""Runs the pipeline: from a layout and its updates to what came of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from model.arrays import Bools, Floats, Int64s, Words
+from simulators.channels.covers import RULES
+from simulators.channels.layout import Layout, Updates
+from simulators.channels.pipeline import advance
+from simulators.channels.state import (
+    BINS,
+    COMPLETE,
+    DROP,
+    FIFO,
+    FREE_COPIES,
+    FREE_UPDATES,
+    LWF,
+    NEVER,
+    PASSED,
+    RXW,
+    TOTALS,
+    Counts,
+    Fixed,
+    Pools,
+    Rules,
+    State,
+)
+
+_SCHEDULERS = {"fifo": FIFO, "rxw": RXW, "lwf": LWF, "drop": DROP}
+_BEGIN = 1024
+"""Updates and copies on their way for which there is room at first."""
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """What came of a run. Times are µs; what divides by nothing is null."""
+
+    layout: Layout
+    duration: int
+    counts: Counts
+    backlog: int
+    """Copies on their way at the end."""
+    overdue: int
+    """Updates that some client had not heard at the end, those on their way among them."""
+
+    @cached_property
+    def totals(self) -> dict[str, int]:
+        """Numbers by name: `updates`, those that `passed` the profiler, those `complete` (heard by
+        all that want them), `unreached` (clients times updates that are lost to them), `duplicates`
+        (wanted, but heard before), `receptions`, and `unwanted` ones.
+        """
+        return dict(zip(TOTALS, self.counts.totals.tolist(), strict=True))
+
+    @property
+    def sdfr(self) -> float | None:
+        """Updates that some client has not heard, per second (SDFR)."""
+        return _ratio(self.overdue * 1e6, self.duration)
+
+    @property
+    def gdfr(self) -> float | None:
+        """Copies that channels get less those they send, per second, over all channels (GDFR).
+        Those that newer updates replaced did not stay; those that are lost count as not sent.
+        """
+        counts = self.counts
+        late = counts.offered.sum() - counts.sent.sum() - counts.superseded.sum()
+        return _ratio(float(late) * 1e6, self.duration)
+
+    @property
+    def flow_rate(self) -> float | None:
+        """Updates that pass the profiler, per second."""
+        return _ratio(self.totals["passed"] * 1e6, self.duration)
+
+    @property
+    def fluff(self) -> float | None:
+        """Share of receptions that the client did not want."""
+        return _ratio(self.totals["unwanted"], self.totals["receptions"])
+
+    @property
+    def complete_share(self) -> float | None:
+        """Share of the passed updates that all clients heard that want them."""
+        return _ratio(self.totals["complete"], self.totals["passed"])
+
+    @property
+    def staleness(self) -> Floats:
+        """Average staleness of each client's first receptions, NaN where it heard nothing."""
+        heard = self.counts.heard.astype(float)
+        found: Floats = np.divide(
+            self.counts.stale, heard, out=np.full(len(heard), np.nan), where=heard > 0
+        )
+        return found
+
+    @property
+    def global_staleness(self) -> float | None:
+        """The mean of the clients' averages."""
+        known = self.staleness[~np.isnan(self.staleness)]
+        return float(known.mean()) if len(known) else None
+
+    @property
+    def weighted_staleness(self) -> float | None:
+        """The mean over all first receptions: clients that hear more weigh more."""
+        return _ratio(float(self.counts.stale.sum()), float(self.counts.heard.sum()))
+
+    def quantile(self, share: float) -> float | None:
+        """Of the staleness of first receptions, at most 1.6 % off."""
+        bins = self.counts.bins
+        if not bins.sum():
+            return None
+        place = int(np.searchsorted(np.cumsum(bins), share * bins.sum()))
+        digits = max(0, place // 64 - 1)
+        return float(((place - 64 * digits) + 0.5) * 2**digits if digits else place)
+
+    @property
+    def queue(self) -> Floats:
+        """Pages that wait in each channel on average, without the one that is transmitted."""
+        found: Floats = self.counts.queued / self.duration
+        return found
+
+    @property
+    def load(self) -> Floats:
+        """Share of the time in which each channel transmits."""
+        found: Floats = self.counts.busy / self.duration
+        return found
+
+
+def _ratio(part: float, of: float) -> float | None:
+    return part / of if of else None
+
+
+def run(layout: Layout, updates: Updates, end: int | None = None, begin: int = 0) -> Measured:
+    """Run the updates from `begin` to before `end` (µs); null = to the last update."""
+    stop = int(updates.times[-1]) + 1 if end is None else end
+    fixed, state, counts = _fixed(layout), _state(layout, begin), _counts(layout)
+    pools, number = _grown(_empty(fixed.wants.shape[1]), state), 0
+    while True:
+        number = advance(
+            updates.times, updates.pages, number, stop, _rules(layout), fixed, state, pools, counts
+        )
+        if number > len(updates.times):
+            break
+        pools = _grown(pools, state)
+    used = np.ones(len(pools.free), dtype=bool)
+    used[pools.free[: state.numbers[FREE_UPDATES]]] = False
+    overdue = int((pools.missing[used] > 0).sum())
+    passed, complete = int(counts.totals[PASSED]), int(counts.totals[COMPLETE])
+    overdue = passed - complete - int(used.sum()) + overdue
+    backlog = int(state.waiting.sum() + (state.due < NEVER).sum())
+    return Measured(layout, stop - begin, counts, backlog, overdue)
+
+
+def bits(flags: Bools) -> Words:
+    """Rows of flags as bits of words: flag 0 is the lowest bit of the first word."""
+    padded = np.zeros((len(flags), -(-flags.shape[1] // 64) * 64), dtype=bool)
+    padded[:, : flags.shape[1]] = flags
+    packed = np.packbits(padded, axis=1, bitorder="little")
+    return np.ascontiguousarray(packed.view("<u8").astype(np.uint64))
+
+
+def _rules(layout: Layout) -> Rules:
+    given = layout.parameters
+    mapping = -1 if given.is_static else RULES[given.mapping]
+    scheduler = _SCHEDULERS[given.scheduler]
+    return Rules(mapping, scheduler, given.buffer, given.drop_above, given.coalesce)
+
+
+def _fixed(layout: Layout) -> Fixed:
+    pages, clients = np.nonzero(layout.wants.T)
+    begins = np.searchsorted(pages, np.arange(layout.database.pages + 1)).astype(np.int64)
+    static = layout.carried
+    return Fixed(
+        bits(layout.wants.T),
+        bits(layout.listens.T),
+        clients.astype(np.int64),
+        begins,
+        layout.channels_of,
+        layout.reach,
+        layout.listens.sum(axis=0).astype(np.int64),
+        layout.transmission,
+        np.zeros((0, 0), dtype=bool) if static is None else static,
+    )
+
+
+def _state(layout: Layout, begin: int) -> State:
+    channels, pages = layout.parameters.channels, layout.database.pages
+
+    def each() -> Int64s:
+        return np.zeros((channels, pages), np.int64)
+
+    return State(
+        due=np.full(channels, NEVER),
+        sending=np.zeros(channels, np.int64),
+        waiting=np.zeros(channels, np.int64),
+        present=each(),
+        distinct=np.zeros(channels, np.int64),
+        place=each(),
+        head=each(),
+        tail=each(),
+        held=each(),
+        entered=each(),
+        since=np.full(channels, begin),
+        draws=layout.draws(),
+        numbers=np.zeros(3, np.int64),
+    )
+
+
+def _counts(layout: Layout) -> Counts:
+    channels, clients = layout.parameters.channels, layout.clients
+
+    def zeros(*shape: int) -> Int64s:
+        return np.zeros(shape, np.int64)
+
+    return Counts(
+        totals=zeros(len(TOTALS)),
+        offered=zeros(channels),
+        sent=zeros(channels),
+        superseded=zeros(channels),
+        lost=zeros(channels),
+        queued=zeros(channels),
+        longest=zeros(channels),
+        busy=zeros(channels),
+        carried=zeros(channels, layout.database.pages),
+        heard=zeros(clients),
+        stale=zeros(clients),
+        bins=zeros(BINS),
+    )
+
+
+def _empty(words: int) -> Pools:
+    none = np.zeros(0, np.int64)
+    heard = np.zeros((0, words), np.uint64)
+    return Pools(none, none, none, none, heard, none, none, none, none, none, none)
+
+
+def _grown(pools: Pools, state: State) -> Pools:
+    """Twice the room for what has hardly any, or the first room."""
+    channels, numbers = len(state.due), state.numbers
+    updates, copies = len(pools.updated), len(pools.copy_of)
+    more = max(updates, _BEGIN) if numbers[FREE_UPDATES] < 1 else 0
+    pools = pools._replace(
+        updated=_longer(pools.updated, more),
+        page=_longer(pools.page, more),
+        missing=_longer(pools.missing, more),
+        copies=_longer(pools.copies, more),
+        heard=np.concatenate([pools.heard, np.zeros((more, pools.heard.shape[1]), np.uint64)]),
+        free=_freed(pools.free, more, numbers, FREE_UPDATES),
+    )
+    more = max(copies, _BEGIN, 2 * channels) if numbers[FREE_COPIES] < channels + 1 else 0
+    return pools._replace(
+        copy_of=_longer(pools.copy_of, more),
+        arrived=_longer(pools.arrived, more),
+        number=_longer(pools.number, more),
+        after=_longer(pools.after, more),
+        spare=_freed(pools.spare, more, numbers, FREE_COPIES),
+    )
+
+
+def _longer(old: Int64s, more: int) -> Int64s:
+    return np.concatenate([old, np.zeros(more, np.int64)])
+
+
+def _freed(old: Int64s, more: int, numbers: Int64s, place: int) -> Int64s:
+    """The free ones, with the new ones among them."""
+    found = _longer(old, more)
+    begin = numbers[place]
+    found[begin : begin + more] = np.arange(len(old), len(old) + more)
+    numbers[place] += more
+    return found
