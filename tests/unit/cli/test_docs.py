@@ -105,3 +105,10 @@ def test_readme_names_every_command() -> None:
     readme = (ROOT / "README.md").read_text("utf-8")
     first_words = {" ".join(name.split()[:2]) for name in LEAVES}
     assert not {name for name in first_words if f"{name} " not in readme.replace("`", " ")}
+
+
+def test_readme_begins_with_all_families_of_systems() -> None:
+    first = (ROOT / "README.md").read_text("utf-8").split("\n\n")[1].lower()
+    families = {path.parent.name for path in (ROOT / "simulators/protocols").glob("*/__init__.py")}
+    assert len(families) > 5
+    assert not {name for name in families | {"constructed"} if name not in first}
