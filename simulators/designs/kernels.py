@@ -3,19 +3,20 @@
 The centres are those of `simulators.designs.stars`, one by one. The next is at the top of a heap by
 what its node can be at best: n_u + 1 is at least the largest topic that is left, and at least S_u
 less the overlap of its topics when it was last counted, which only falls. Only a node at the top is
-counted, on bits; large topics are kept as bits.
+counted, on bits; large topics are kept as bits. What was counted is kept where a topic goes, if the
+nodes that share another one with it are few.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from model.compiled import compiled, population
+from model.compiled import compiled
 from simulators.designs.flat import Flat
+from simulators.designs.reach import FLAT, as_bits, largest, lost, reached
 
 RULES = {"cd-max": 0, "cd-oda-ii": 1}
 
-_FLAT = "int64[::1], int64[::1], int64[::1], int64[::1]"
 _KEYS = "int64[::1], int64[::1], int64[::1], int64"
 _HEAP = "int64[::1], int64[::1]"
 
@@ -74,82 +75,6 @@ def _settle(  # noqa: PLR0913, PLR0917
     places[node] = place
 
 
-@compiled(f"int64(int64, {_FLAT}, boolean[::1], int64[::1], uint64[:, ::1], uint64[::1])")
-def _reached(  # noqa: PLR0913, PLR0917
-    node: int,
-    begins: np.ndarray,
-    topics: np.ndarray,
-    firsts: np.ndarray,
-    subscribers: np.ndarray,
-    left: np.ndarray,
-    rows: np.ndarray,
-    bits: np.ndarray,
-    union: np.ndarray,
-) -> int:
-    """Nodes that share a topic with this one that is left, itself among them."""
-    one = np.uint64(1)
-    union[:] = np.uint64(0)
-    count = 0
-    for place in range(begins[node], begins[node + 1]):
-        row = rows[topics[place]]
-        if left[topics[place]] and row >= 0:
-            for word in range(len(union)):
-                union[word] |= bits[row, word]
-            count = 1
-    if count:
-        count = 0
-        for word in range(len(union)):
-            count += population(union[word])
-    for place in range(begins[node], begins[node + 1]):
-        topic = topics[place]
-        if left[topic] and rows[topic] < 0:
-            for at in range(firsts[topic], firsts[topic + 1]):
-                other = subscribers[at]
-                bit = one << np.uint64(other & 63)
-                word = other >> 6
-                if not union[word] & bit:
-                    union[word] |= bit
-                    count += 1
-    return count
-
-
-@compiled(f"int64(int64, {_FLAT}, boolean[::1])")
-def _largest(
-    node: int,
-    begins: np.ndarray,
-    topics: np.ndarray,
-    firsts: np.ndarray,
-    subscribers: np.ndarray,
-    left: np.ndarray,
-) -> int:
-    """Subscribers of the node's largest topic that is left."""
-    most = 0
-    for place in range(begins[node], begins[node + 1]):
-        topic = topics[place]
-        if left[topic]:
-            most = max(most, firsts[topic + 1] - firsts[topic])
-    return most
-
-
-@compiled("uint64[:, ::1](int64[::1], int64[::1], int64[::1], int64)")
-def _as_bits(
-    firsts: np.ndarray, subscribers: np.ndarray, rows: np.ndarray, words: int
-) -> np.ndarray:
-    """The topics that take fewer words than they have subscribers; gives them `rows`."""
-    heavy = 0
-    for topic in range(len(rows)):
-        if firsts[topic + 1] - firsts[topic] > words:
-            rows[topic] = heavy
-            heavy += 1
-    bits = np.zeros((heavy, words), dtype=np.uint64)
-    for topic in range(len(rows)):
-        if rows[topic] >= 0:
-            for at in range(firsts[topic], firsts[topic + 1]):
-                other = subscribers[at]
-                bits[rows[topic], other >> 6] |= np.uint64(1) << np.uint64(other & 63)
-    return bits
-
-
 @compiled(f"int64(int64, {_HEAP}, int64, {_KEYS})")
 def _drop(  # noqa: PLR0913, PLR0917
     node: int,
@@ -172,7 +97,7 @@ def _drop(  # noqa: PLR0913, PLR0917
     return size
 
 
-@compiled(f"int64[::1]({_FLAT}, int64)")
+@compiled(f"int64[::1]({FLAT}, int64)")
 def _centres(  # noqa: C901, PLR0915
     begins: np.ndarray, topics: np.ndarray, firsts: np.ndarray, subscribers: np.ndarray, rule: int
 ) -> np.ndarray:
@@ -180,11 +105,14 @@ def _centres(  # noqa: C901, PLR0915
     left = firsts[1:] - firsts[:-1] > 1
     words = (nodes + 63) // 64
     rows = np.full(number, -1, dtype=np.int64)
-    bits = _as_bits(firsts, subscribers, rows, words)
+    bits = as_bits(firsts, subscribers, rows, words)
     union = np.empty(words, dtype=np.uint64)
     least, sums = np.zeros(nodes, dtype=np.int64), np.zeros(nodes, dtype=np.int64)
     counts, remaining = begins[1:] - begins[:-1], np.zeros(nodes, dtype=np.int64)
     overlaps, exact = np.full(nodes, -1, dtype=np.int64), np.zeros(nodes, dtype=np.bool_)
+    heads, chains = np.zeros((number, 2), np.int32), np.empty((len(topics), 2), np.int32)
+    heads[:, 0] = -1
+    losses = np.empty((len(subscribers), 2), dtype=np.int64)
     heap, places = np.empty(nodes, dtype=np.int64), np.full(nodes, -1, dtype=np.int64)
     size = 0
     for node in range(nodes):
@@ -193,7 +121,7 @@ def _centres(  # noqa: C901, PLR0915
                 sums[node] += firsts[topic + 1] - firsts[topic]
                 remaining[node] += 1
         if remaining[node]:
-            least[node] = _largest(node, begins, topics, firsts, subscribers, left)
+            least[node] = largest(node, begins, topics, firsts, subscribers, left)
             heap[size] = node
             size += 1
             _settle(size - 1, heap, places, size, least, sums, counts, rule)
@@ -201,7 +129,7 @@ def _centres(  # noqa: C901, PLR0915
     while size:
         node = heap[0]
         if not exact[node]:
-            least[node] = _reached(
+            least[node] = reached(
                 node, begins, topics, firsts, subscribers, left, rows, bits, union
             )
             overlaps[node] = sums[node] - least[node]
@@ -213,15 +141,20 @@ def _centres(  # noqa: C901, PLR0915
                 continue
             left[topic] = False
             centres[topic] = node
-            for other in subscribers[firsts[topic] : firsts[topic + 1]]:
-                sums[other] -= firsts[topic + 1] - firsts[topic]
+            first, last = firsts[topic], firsts[topic + 1]
+            kept = lost(topic, begins, topics, firsts, subscribers, left, heads, chains, losses)
+            for at in range(first, last):
+                other = subscribers[at]
+                sums[other] -= last - first
                 remaining[other] -= 1
                 if remaining[other] == 0:
                     size = _drop(other, heap, places, size, least, sums, counts, rule)
                     continue
-                most = _largest(other, begins, topics, firsts, subscribers, left)
-                exact[other] = remaining[other] == 1
+                most = largest(other, begins, topics, firsts, subscribers, left)
+                exact[other] = remaining[other] == 1 or (kept and exact[other])
                 if overlaps[other] >= 0:
+                    if kept:
+                        overlaps[other] -= losses[at - first, 0]
                     most = max(most, sums[other] - overlaps[other])
                 least[other] = most
                 _settle(places[other], heap, places, size, least, sums, counts, rule)
@@ -242,7 +175,7 @@ def _linked(
     return False
 
 
-@compiled(f"int64[:, ::1]({_FLAT}, int64[::1])")
+@compiled(f"int64[:, ::1]({FLAT}, int64[::1])")
 def _edges(
     begins: np.ndarray,
     topics: np.ndarray,
@@ -267,7 +200,7 @@ def _edges(
     return edges[:count].copy()
 
 
-@compiled(f"void({_FLAT}, int64[::1], int64[::1], int64[::1])")
+@compiled(f"void({FLAT}, int64[::1], int64[::1], int64[::1])")
 def _refine(  # noqa: C901, PLR0912, PLR0913, PLR0917
     begins: np.ndarray,
     topics: np.ndarray,
