@@ -10,6 +10,7 @@ from msgspec import Meta, Struct
 
 from experiments.groups import WHOLE, Share, intervals
 from experiments.results import check_metric
+from model.wording import amount
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -203,7 +204,7 @@ class Overlay(_Drawing, frozen=True, kw_only=True, tag="overlay"):
                 interval, _ = intervals(run.clock, (self.at, self.at))
                 peers, links = snapshot(run, run.clock.sampling_tick(interval))
                 about = f"{group.name}, seed {replica.seed}, interval {interval}"
-                title = f"{about}: {len(peers):,} peers, {len(links):,} links"
+                title = f"{about}: {amount(len(peers), 'peer')}, {amount(len(links), 'link')}"
                 figure = overlay_snapshot(peers, links, len(run.peers), title)
                 yield Drawn(f"{self.name}-{group.slug}", f"{self.caption} {title}.", figure, links)
 

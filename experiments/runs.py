@@ -25,6 +25,7 @@ from model.errors import RunNotComplete, UnknownName, UseError
 from model.files import bytes_below
 from model.progress import Progress, silent
 from model.run import check_run_name
+from model.wording import amount
 from runstore.run import Run
 from runstore.store import run_names
 from runstore.writer import remove_run
@@ -212,7 +213,7 @@ def make(runs: Sequence[Planned], making: Making) -> int:
     before = len(runs) - len(missing)
     course = _Course(making.progress, before, len(missing))
     if missing and before:
-        making.say(f"{before} of {len(runs)} runs are complete already")
+        making.say(f"{before} of {amount(len(runs), 'run')} complete already")
     for start in range(0, len(missing), making.parallel):
         batch = missing[start : start + making.parallel]
         course.begin(f"simulate {_names(batch)}", start, 2 * start, len(batch))

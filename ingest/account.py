@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 import psutil
 from py4j.protocol import Py4JError
 
+from model.wording import amount
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
@@ -122,7 +124,7 @@ class Account:
         seconds_of = {
             part.name: part.end - part.begin for part in self.parts if part.name in _AROUND
         }
-        seconds_of[f"{len(self.jobs)} jobs of Spark"] = jobs
+        seconds_of[f"{amount(len(self.jobs), 'job')} of Spark"] = jobs
         seconds_of["plans, Python, commits"] = sum(part.end - part.begin for part in ours) - jobs
         words = ", ".join(f"{name} {seconds:.1f}" for name, seconds in seconds_of.items())
         return f"{self.seconds:.1f} s: {words}"

@@ -56,6 +56,7 @@ from model.errors import NeedsSettling, UseError
 from model.progress import Progress, silent
 from model.run import check_run_name
 from model.tables import table
+from model.wording import amount, was_or_were
 from runstore.inputs import all_inputs
 from runstore.journal import Journal
 from runstore.leavings import SCRATCH
@@ -179,8 +180,8 @@ def made_anew(request: IngestRequest) -> IngestRequest:
     paths = [file["path"] for file in all_inputs(run.directory, run.manifest)]
     if gone := [path for path in paths if "://" not in path and not Path(path).exists()]:
         raise UseError(
-            f"run '{run.name}' cannot be made anew: {len(gone)} of the {len(paths)} files that it "
-            f"was made from are gone, the first is {gone[0]}"
+            f"run '{run.name}' cannot be made anew: {len(gone)} of {amount(len(paths), 'file')} "
+            f"that it was made from {was_or_were(len(gone))} removed, the first is {gone[0]}"
         )
     return replace(
         request,
@@ -309,7 +310,7 @@ def _log_entry(begun: Manifest) -> str:
     size = sum(int(file["size"]) for file in begun.inputs)
     facts = [
         f"vizpub {begun.versions.get('vizpub', '')}, process {os.getpid()}",
-        f"source {begun.source}, {len(begun.inputs)} files, {size:,} bytes",
+        f"source {begun.source}, {amount(len(begun.inputs), 'file')}, {amount(size, 'byte')}",
     ]
     facts += (
         ["adds to the run"] if begun.extends else ["replaces the run"] if begun.replaces else []

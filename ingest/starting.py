@@ -17,6 +17,7 @@ from ingest.files import InputFile
 from ingest.sources import source_named
 from model.errors import InputsDiffer, NeedsSettling, UseError
 from model.own import OwnMetric
+from model.wording import amount
 from runstore.inputs import all_inputs
 from runstore.intact import files_of, stands
 from runstore.manifest import Manifest
@@ -197,7 +198,7 @@ def _differences(writer: RunWriter, old: Manifest, new: Manifest) -> list[str]:
     before, now = _contents(writer, old), _contents(writer, new)
     if before != now:
         added, gone = (now - before).total(), (before - now).total()
-        found.append(f"{added} files new or changed, {gone} gone")
+        found.append(f"{amount(added, 'file')} new or changed, {gone} gone")
     return found
 
 

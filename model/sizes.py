@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from model.errors import UseError
+from model.wording import amount
 
 _BYTES = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30}
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([kmg]?)b?", re.IGNORECASE)
@@ -26,4 +27,4 @@ def format_size(size: int) -> str:
     for unit, factor in (("GB", 2**30), ("MB", 2**20), ("kB", 2**10)):
         if size % factor == 0:
             return f"{size // factor} {unit}"
-    return f"{size:,} bytes"
+    return amount(size, "byte")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from model.clock import OPEN
+from model.wording import amount
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -59,7 +60,7 @@ class Frame:
         return int(self.rows.num_rows)
 
     def __repr__(self) -> str:
-        return f"<{self.title}: {len(self):,} rows of {', '.join(self.columns)}>"
+        return f"<{self.title}: {amount(len(self), 'row')} of {', '.join(self.columns)}>"
 
     def _ipython_key_completions_(self) -> list[str]:
         return self.columns
@@ -69,7 +70,8 @@ class Frame:
         shown = self.rows.slice(0, _SHOWN_ROWS).select(self.columns[:_SHOWN_COLUMNS])
         values = zip(*(column.to_pylist() for column in shown.columns), strict=True)
         rest = "".join(_rest(len(self), len(self.columns)))
-        caption = f"{self.title}: {len(self):,} rows of {len(self.columns)} columns{rest}"
+        size = f"{amount(len(self), 'row')} of {amount(len(self.columns), 'column')}"
+        caption = f"{self.title}: {size}{rest}"
         return html_table(caption, shown.column_names, list(values))
 
 

@@ -26,6 +26,7 @@ from model.columns import Table
 from model.errors import UnknownName, UseError
 from model.own import OwnMetric
 from model.tables import GAUGES, PUBLICATIONS
+from model.wording import amount
 from runstore import answers, sql
 from runstore.answers import Snapshot, Tree
 from runstore.frames import Frame, html_table
@@ -150,8 +151,8 @@ class Run(NamedRun):
 
     def __repr__(self) -> str:
         spoken = f" of {self.facts.protocol}" if self.facts.protocol else ""
-        peers, range_ = self.stored.rows("peers"), self.clock.describe_range()
-        return f"<run {self.facts.name}{spoken}: {peers:,} peers, {range_}>"
+        peers, range_ = amount(self.stored.rows("peers"), "peer"), self.clock.describe_range()
+        return f"<run {self.facts.name}{spoken}: {peers}, {range_}>"
 
     def _repr_html_(self) -> str:
         """The facts that `vizpub runs show` prints."""

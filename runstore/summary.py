@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from model.wording import amount
 from runstore.manifest import LATE, LATE_MESSAGES
 from runstore.store import StoredRun
 from runstore.totals import pooled, reporting
@@ -30,7 +31,7 @@ def facts_for_people(run: StoredRun) -> Iterator[tuple[str, Any]]:
         yield "messages final up to interval", manifest.settled
     yield "epoch", manifest.epoch
     files, size = manifest.input_size
-    yield "input", f"{files} files, {size:,} bytes"
+    yield "input", f"{amount(files, 'file')}, {amount(size, 'byte')}"
     if manifest.options.get("layers"):
         yield "layers counted", ", ".join(manifest.options["layers"])
     for name, entry in manifest.tables.items():
@@ -62,11 +63,11 @@ def _messages(run: StoredRun) -> Iterator[tuple[str, Any]]:
         of = f"{found.delivered:,} of {found.eligible:,} = {found.hit_ratio:.4f}"
         yield "hit ratio", f"{of}; mean over messages {found.hit_ratio_mean:.4f}"
     if found.refused:
-        yield "left out of the hit ratio", f"{found.refused} messages that a peer refused"
+        yield "left out of the hit ratio", f"{amount(found.refused, 'message')} that a peer refused"
     if found.late:
         yield "late deliveries", found.late
     if found.unreported:
-        yield "publication not reported", f"{found.unreported} messages"
+        yield "publication not reported", amount(found.unreported, "message")
     if found.hops:
         names = (("unknown" if hop is None else hop, count) for hop, count in found.hops.items())
         hops = (f"{hop}: {count:,}" for hop, count in names)

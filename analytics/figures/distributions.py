@@ -22,6 +22,7 @@ from analytics.figures.canvas import (
     short,
     styled,
 )
+from model.wording import amount
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -77,7 +78,7 @@ class _Sample:
 
     @property
     def style(self) -> dict[str, Any]:
-        label = f"{short(self.name)} ({len(self.values):,} values)"
+        label = f"{short(self.name)} ({amount(len(self.values), 'value')})"
         return {"color": self.colour, "label": label}
 
 
@@ -128,7 +129,7 @@ def _say_how_many(panel: Axes, samples: Sequence[_Sample]) -> None:
     values = np.concatenate([sample.values for sample in samples])
     hidden = int((values <= 0).sum()) if panel.get_xscale() == "log" else 0
     rest = f", {hidden:,} of them 0 and not shown" if hidden else ""
-    panel.set_title(f"{len(values):,} values{rest}", loc="right", fontsize=8)
+    panel.set_title(f"{amount(len(values), 'value')}{rest}", loc="right", fontsize=8)
 
 
 def _draw_from_below(panel: Axes, samples: Sequence[_Sample]) -> None:

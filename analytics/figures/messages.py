@@ -21,6 +21,7 @@ from analytics.figures.canvas import (
     short,
     styled,
 )
+from model.wording import amount
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -82,7 +83,7 @@ def _draw_mean(panel: Axes, lines: Sequence[tuple[str, _Line]]) -> None:
     times = np.unique(np.concatenate([delay for _, (delay, _) in lines]))
     mean = np.mean([_at(times, line) for _, line in lines], axis=0)
     panel.step(times, mean, where="post", color=PALETTE[1], lw=2,
-               label=f"mean of {len(lines)} messages")  # fmt: skip
+               label=f"mean of {amount(len(lines), 'message')}")  # fmt: skip
 
 
 def _draw_bands(panel: Axes, lines: Sequence[tuple[str, _Line]]) -> None:
@@ -91,7 +92,7 @@ def _draw_bands(panel: Axes, lines: Sequence[tuple[str, _Line]]) -> None:
     for low, high, name, colour in _BANDS:
         edges = np.quantile(shares, [low, high], axis=0)
         panel.fill_between(times, edges[0], edges[1], step="post", color=colour, lw=0,
-                           label=f"middle {name} of {len(lines):,} messages")  # fmt: skip
+                           label=f"middle {name} of {amount(len(lines), 'message')}")  # fmt: skip
     panel.step(times, np.median(shares, axis=0), where="post", color=PALETTE[0], lw=2,
                label="median")  # fmt: skip
 

@@ -15,6 +15,7 @@ from cli.of_runs import subscriptions_of
 from cli.options import command
 from cli.settings import Settings
 from model.errors import UnknownName, UseError
+from model.wording import amount
 
 _HELP = """Construct an overlay for given subscriptions, and write its reports.
 
@@ -141,7 +142,7 @@ def _in_parquet(settings: Settings, name: str, chosen: dict[str, Any], running: 
     design = Design(name, plan.parameters.refine)
     made = write_parquet(design, world.peers, world.get_workload(), header, out)
     settings.say(
-        f"{plan.name}: {made.nodes:,} peers, {made.edges:,} edges, maximum degree "
+        f"{plan.name}: {amount(made.nodes, 'peer')}, {amount(made.edges, 'edge')}, maximum degree "
         f"{made.maximum:,}; subscriptions {made.drawing:.1f} s, overlay {made.constructing:.1f} s, "
         f"file {made.writing:.1f} s; {out}"
     )

@@ -13,6 +13,7 @@ from cli.options import Master, Output, command
 from cli.settings import Settings
 from cli.terminal.output import Rows, opened, show
 from model.errors import UnknownName, UseError
+from model.wording import amount
 from runstore.leavings import SCRATCH
 
 if TYPE_CHECKING:
@@ -268,7 +269,9 @@ def _make(settings: Settings, runs: Sequence[Planned], place: Place, running: _R
         )
         made = make(runs, making)
     if not made:
-        settings.say(f"all {len(runs)} runs are complete; only the report is written again")
+        settings.say(
+            f"{amount(len(runs), 'run')} complete already; only the report is written again"
+        )
 
 
 def _load(settings: Settings, runs: Sequence[Planned], place: Place) -> None:

@@ -17,6 +17,7 @@ from cli.settings import Settings
 from cli.terminal.output import Rows, opened, show, to_stdout
 from model.errors import CheckFailed, RunNotComplete, UnknownName, UseError
 from model.progress import Progress
+from model.wording import amount
 
 if TYPE_CHECKING:
     from cli.service import Neo4j
@@ -120,7 +121,9 @@ class _Goal:
             values = None if self.part.message else self._metrics(rows, options, stored)
             with _gexf_output(self.file) as out, guard:
                 written = _written(rows, self.part, options, values, out)
-        self.settings.say(f"wrote {written.nodes:,} nodes and {written.edges:,} edges")
+        self.settings.say(
+            f"wrote {amount(written.nodes, 'node')} and {amount(written.edges, 'edge')}"
+        )
         if self.part.message:
             tick = rows.message(self.part.message).tick
             if said := rows.facts.provisional(rows.facts.clock.interval_of(tick)):
@@ -299,7 +302,7 @@ def check(
 
     found = [(str(f), i.rule, i.element, i.detail) for f in files for i in check_gexf(f)]
     if not found:
-        settings.say(f"{len(files)} files, Gephi reads them without a complaint")
+        settings.say(f"{amount(len(files), 'file')} that Gephi reads without a complaint")
         return
     show(Rows(("file", "rule", "element", "what"), found), output, settings)
-    raise CheckFailed(f"Gephi reports {len(found)} problems")
+    raise CheckFailed(f"Gephi reports {amount(len(found), 'problem')}")

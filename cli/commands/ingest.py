@@ -22,6 +22,7 @@ from cli.terminal.streams import is_closed
 from model.clock import parse_duration_us
 from model.errors import CheckFailed
 from model.sizes import parse_size
+from model.wording import amount, was_or_were
 
 if TYPE_CHECKING:
     from ingest.account import Account
@@ -290,14 +291,14 @@ def _account(account: Account) -> Iterator[str]:
     yield f"planning of queries, summed over threads: {phases}"
     for job in account.longest(_JOBS_SHOWN):
         seconds = job.end - job.begin
-        yield f"job at {job.begin:.2f} s: {seconds:.2f} s, {job.tasks} tasks, {job.name}"
+        yield f"job at {job.begin:.2f} s: {seconds:.2f} s, {amount(job.tasks, 'task')}, {job.name}"
 
 
 def _refused(run: StoredRun) -> str:
     """How many records were refused and where they are; empty if none were."""
     count = run.rows("quarantine")
     see = f"vizpub runs show {run.name} quarantine"
-    return f"{count:,} records were refused; see: {see}" if count else ""
+    return f"{amount(count, 'record')} {was_or_were(count)} refused; see: {see}" if count else ""
 
 
 def _check_nothing_refused(run: StoredRun) -> None:

@@ -11,6 +11,7 @@ from cli.service import Filling, asking, connected, target
 from cli.settings import Settings
 from cli.terminal.output import Rows, show
 from model.errors import CheckFailed
+from model.wording import amount
 
 if TYPE_CHECKING:
     from runstore.store import StoredRun
@@ -58,8 +59,9 @@ def load_stored(settings: Settings, run: StoredRun, filling: Filling | None = No
         settings.say(f"the copy of run '{run.name}' in Neo4j has grown by what was appended")
     settings.say(
         f"run '{run.name}' {'was' if loaded.already_complete else 'is'} in Neo4j: "
-        f"{loaded.peers:,} peers, {loaded.topics:,} topics, {loaded.messages:,} messages, "
-        f"{loaded.links:,} links, {loaded.receptions:,} receptions"
+        f"{amount(loaded.peers, 'peer')}, {amount(loaded.topics, 'topic')}, "
+        f"{amount(loaded.messages, 'message')}, {amount(loaded.links, 'link')}, "
+        f"{amount(loaded.receptions, 'reception')}"
     )
 
 

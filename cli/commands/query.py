@@ -22,6 +22,7 @@ from cli.settings import Settings
 from cli.terminal.output import Rows, show
 from model.clock import parse_duration_us
 from model.errors import UnknownName, UseError
+from model.wording import amount
 
 if TYPE_CHECKING:
     from cypher import Statement
@@ -156,7 +157,8 @@ def _given(query: Statement, words: Sequence[str], named: Mapping[str, str]) -> 
     order = [parameter.name for parameter in asked_of_user(query)]
     if len(words) > len(order):
         takes = " ".join(order) or "none"
-        raise UseError(f"query {query.name}: {len(words)} values are too many; it takes: {takes}")
+        most = amount(len(order), "value")
+        raise UseError(f"query {query.name} takes {most}, not {len(words)}: {takes}")
     placed = dict(zip(order, words, strict=False))
     for twice in placed.keys() & named.keys():
         raise UseError(f"parameter {twice} is given twice")

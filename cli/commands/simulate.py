@@ -15,6 +15,7 @@ from cli.of_runs import topology_of
 from cli.options import Master, comma_list, command
 from cli.settings import Settings
 from model.errors import InputError, UnknownName, UseError
+from model.wording import amount
 
 if TYPE_CHECKING:
     from simulators.engine.folder import Folder, Result
@@ -321,10 +322,12 @@ def _show(
 
     for plan, folder, result in zip(plans, folders, results, strict=True):
         unmade = f" ({result.unpublished:,} had no publisher)" if result.unpublished else ""
-        changed = f", {result.changed:,} changes of interest" if result.changed else ""
+        changed = f", {amount(result.changed, 'change')} of interest" if result.changed else ""
         settings.say(
-            f"{plan.name}: {result.peers:,} peers, {result.intervals:,} intervals, "
-            f"{result.published:,} publications{unmade}{changed} in {result.seconds:,.1f} s; "
+            f"{plan.name}: {amount(result.peers, 'peer')}, "
+            f"{amount(result.intervals, 'interval')}, "
+            f"{amount(result.published, 'publication')}{unmade}{changed} "
+            f"in {result.seconds:,.1f} s; "
             f"{folder.reports}"
         )
         if result.described:

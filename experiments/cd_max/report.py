@@ -19,6 +19,7 @@ from experiments.cd_max.judging import Cell, Results, Said, cells, tables, words
 from experiments.cd_max.measuring import Axis, worlds
 from experiments.formatting import UNKNOWN, estimate_text, markdown, number
 from model.files import replacing
+from model.wording import amount
 
 _ABOUT = """
 Nodes subscribe to topics at random, and an overlay is constructed for them. Tables 5 and 6 vary the
@@ -125,7 +126,7 @@ def _lines(
     seeds = len({row.seed for row in results.rows})
     yield from (f"# {TITLE}", "", _ABOUT.strip(), "")
     yield from ("Source: PeerJ Computer Science 7:e538 (2021)", "")
-    yield f"**{summary}** (scale `{scale}`, {seeds} seeds)."
+    yield f"**{summary}** (scale `{scale}`, {amount(seeds, 'seed')})."
     yield from ("", "## Claims", "")
     rows = [(one.what, one.source, one.ours, _bold(one.outcome), one.why) for one in said]
     yield from markdown(("claim", "source", "ours", "", "why"), rows)

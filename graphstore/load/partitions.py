@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from model.clock import OPEN, Clock
 from model.errors import UseError
+from model.wording import amount
 
 if TYPE_CHECKING:  # a query needs neither, and starts sooner without
     import numpy as np
@@ -102,7 +103,7 @@ def chosen_partitions(clock: Clock, tables: Tables, intervals: int | None) -> Pa
     partitions = partitions_of(clock, intervals)
     if not partitions.count:
         raise UseError(
-            f"the run has {clock.intervals} intervals, and time partitions need at least "
+            f"the run has {amount(clock.intervals, 'interval')}, and time partitions need at least "
             f"{2 * intervals}; load it without --partitioned"
         )
     return partitions

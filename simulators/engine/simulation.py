@@ -11,6 +11,7 @@ from typing import Any
 from ingest.reports.files import RunHeader
 from model.errors import DiskFull, UseError
 from model.progress import Progress, silent
+from model.wording import amount
 from simulators.engine.clock import Simulation, stream
 from simulators.engine.folder import Folder, Messages, Result
 from simulators.engine.network import Publication, System
@@ -73,7 +74,7 @@ class Running:
     def status(self) -> str:
         """The current state as text."""
         sent = sum(kind.sent for kind in self.network.kinds)
-        return f"{len(self.network.present):,} peers up, {sent:,} messages"
+        return f"{amount(len(self.network.present), 'peer')} up, {amount(sent, 'message')}"
 
     def result(self, seconds: float, intervals: int) -> Result:
         """The result so far."""

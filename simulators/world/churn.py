@@ -11,6 +11,7 @@ from typing import Annotated, ClassVar, NamedTuple, Protocol
 from msgspec import Meta
 
 from model.errors import InputError, UseError
+from model.wording import amount
 from simulators.engine.parameters import Duration, Share, us
 from simulators.world.availability import Stays, read_availability
 from simulators.world.scenario import GRAMMAR, Crowd, Event, changes, crowd, read_events
@@ -206,9 +207,8 @@ class Script:
         events = self._events()
         for event in events:
             if event.at >= setting.intervals or event.at + event.over > setting.intervals:
-                raise UseError(
-                    f"churn '{event.text}': the run has only {setting.intervals} intervals"
-                )
+                most = amount(setting.intervals, "interval")
+                raise UseError(f"churn '{event.text}': the run has only {most}")
         people = crowd(events, setting.peers, random)
         return _by_start(_sessions_of(events, setting, people.up, people))
 

@@ -11,6 +11,7 @@ from random import Random
 from typing import Literal, NamedTuple
 
 from model.errors import InputError, UseError
+from model.wording import amount
 from simulators.engine.files import found
 
 _Action = Literal["join", "leave", "kill", "return"]
@@ -37,7 +38,7 @@ class Event:
         """Number of affected peers. Raises: UseError if there are too few."""
         count = int(self.share * of + 0.5) or self.number
         if count > of:
-            raise UseError(f"churn '{self.text}': there are only {of} peers to {self.action}")
+            raise UseError(f"churn '{self.text}': only {amount(of, 'peer')} left to {self.action}")
         return count
 
 

@@ -138,7 +138,7 @@ def test_bad_record_makes_a_strict_ingest_exit_with_1(vizpub: Shell, tmp_path: P
     ingest = ("ingest", str(tmp_path / "in"), "--run", "bad", "--no-load", "--strict")
     result = vizpub.process("--workspace", str(tmp_path / "ws"), *ingest)
     assert result.code == 1, result.err
-    assert result.err.count("1 records were refused; see: vizpub runs show bad quarantine") == 1
+    assert result.err.count("1 record was refused; see: vizpub runs show bad quarantine") == 1
     assert result.err.count("b.csv.gz: truncated gzip") == 1
     shown = vizpub("--workspace", str(tmp_path / "ws"), "metrics", "bad", "--format", "json")
     assert [row["links"] for row in shown.json()] == [1, 1]

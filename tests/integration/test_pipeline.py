@@ -569,7 +569,7 @@ class TestAgain:
                 "other options",
                 ["interval_us: None then, 5 now", "layers: None then, ['overlay'] now"],
             ),
-            ("other content", ["1 files new or changed, 1 gone"]),
+            ("other content", ["1 file new or changed, 1 gone"]),
         ],
     )
     def test_other_input_or_options_are_refused_with_the_difference(

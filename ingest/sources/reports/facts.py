@@ -14,6 +14,7 @@ from ingest.sources.base import Description, SourceOptions
 from model.clock import Clock
 from model.columns import TRAFFIC_COLUMNS
 from model.errors import InputError, UnknownName, UseError
+from model.wording import amount
 
 COUNTERS = (*TRAFFIC_COLUMNS, "duplicates", "rpcs_sent", "rpcs_received")
 STATE = ("neighbors", "topics", "roles")
@@ -256,7 +257,7 @@ def _the_run(tally: Tally, only: str | None, words: Words) -> str | None:
             raise InputError(f"the input has {words.header} of {words.run} '{only}', but no report")
         return only
     if len(named) > 1:
-        listing = ", ".join(f"{run} ({found[run]} reports)" for run in named)
+        listing = ", ".join(f"{run} ({amount(found[run], 'report')})" for run in named)
         example = max(named, key=lambda run: found[run] > 0)
         raise UseError(
             f"the input holds several {words.run}s: {listing}; "

@@ -131,7 +131,7 @@ def test_workspace_comes_from_the_environment(
 
 def test_runs_show_tells_facts_and_damage_in_each_format(vizpub: Call) -> None:
     shown = vizpub("runs", "show", "monday").stdout
-    for line in ("intervals 0 to 3 (1 s each)", "a.json: cut short", "1 files, 1,234 bytes"):
+    for line in ("intervals 0 to 3 (1 s each)", "a.json: cut short", "1 file, 1,234 bytes"):
         assert line in shown
     (manifest,) = data(vizpub("runs", "show", "monday", "--format", "json"))
     assert manifest["inputs"] == [

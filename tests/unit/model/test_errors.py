@@ -115,7 +115,7 @@ def test_unknown_name_error_without_a_near_name_lists_some() -> None:
 
 
 def test_inputs_differ_error_names_the_replace_option() -> None:
-    assert "--replace" in str(InputsDiffer("monday", ["1 files new or changed, 0 gone"]))
+    assert "--replace" in str(InputsDiffer("monday", ["1 file new or changed, 0 gone"]))
 
 
 def test_use_error_is_a_vizpub_error() -> None:

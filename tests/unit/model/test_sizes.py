@@ -11,7 +11,7 @@ from model.sizes import format_size, parse_size
 @pytest.mark.parametrize(
     ("text", "size", "told"),
     [
-        ("1", 1, "1 bytes"),
+        ("1", 1, "1 byte"),
         ("5000 B", 5000, "5,000 bytes"),
         ("64MB", 67_108_864, "64 MB"),
         ("1.5 mb", 1_572_864, "1536 kB"),

@@ -49,7 +49,7 @@ def test_query_alone_is_explained(call: Call) -> None:
         ("overlay monday", "the run comes first: vizpub query monday overlay"),
         ("monday overlya", "did you mean overlay"),
         ("overlya", "no run or query 'overlya'; did you mean overlay"),
-        ("monday overlay 1 mesh 3", "3 values are too many; it takes: at layers"),
+        ("monday overlay 1 mesh 3", "takes 2 values, not 3: at layers"),
         ("monday overlay 1 -p at=2", "parameter at is given twice"),
         ("monday missing.cypher 1", "missing.cypher cannot be read"),
     ],

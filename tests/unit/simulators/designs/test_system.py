@@ -95,6 +95,7 @@ def test_command_takes_a_file_of_subscriptions(tmp_path: Path) -> None:
     line = f"--peers 8 --workload file:{tmp_path}/example.csv --out {tmp_path}/out"
     result = CliRunner().invoke(app, ["construct", "cd-max", *line.split()])
     assert result.exit_code == 0, result.output
+    assert "8 peers, 1 interval, 0 publications" in result.output
     (reports,) = reported(tmp_path / "out").values()
     assert [len(known) for known in neighbours(reports)] == [3, 6, 4, 3, 3, 3, 5, 5]
     centres = {one.peer for one in reports if one.roles}

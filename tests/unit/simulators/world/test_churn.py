@@ -234,7 +234,7 @@ class TestScript:
 
     @pytest.mark.parametrize("text", ["kill 3 at interval 1000", "join 5 over 1001 intervals"])
     def test_event_after_the_run_is_refused(self, text: str) -> None:
-        with pytest.raises(UseError, match="the run has only 1000 intervals"):
+        with pytest.raises(UseError, match="the run has only 1,000 intervals"):
             sessions(f"script:{text}", self.RUN)
 
     def test_invalid_event_is_refused_when_the_script_is_parsed(self) -> None:

@@ -116,9 +116,9 @@ def test_peers_do_only_what_their_state_allows(seed: int) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("kill 101", "there are only 100 peers to kill"),
-        ("return 1", "there are only 0 peers to return"),
-        ("kill all; kill 1 at interval 1", "there are only 0 peers to kill"),
+        ("kill 101", "only 100 peers left to kill"),
+        ("return 1", "only 0 peers left to return"),
+        ("kill all; kill 1 at interval 1", "only 0 peers left to kill"),
         ("join 60; join 60", "120 peers join, but there are only 100"),
         ("kill 100 over 10 intervals; kill 5 at interval 2", "no peer is left to kill"),
     ],
