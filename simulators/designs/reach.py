@@ -142,4 +142,4 @@ def lost(  # noqa: PLR0913, PLR0917
         for place in range(begins[node], begins[node + 1]):
             heads[topics[place], 0] = -1
             heads[topics[place], 1] = 0
-    return worth
+    return bool(worth)
