@@ -27,7 +27,7 @@ from ingest.sources.base import Observed
 from ingest.stage import kept_as, with_tables
 from model.errors import InputError
 from model.run import DUPLICATES
-from model.wording import amount, was_or_were
+from model.wording import amount
 from runstore.manifest import LATE_MESSAGES
 
 _OF_LINK = ("src", "dst", "layer", "topic")
@@ -86,8 +86,7 @@ def _judge_refused(job: Job) -> None:
     """
     if not (refused := job.refused.total()):
         return
-    seen, were = amount(job.seen, "record"), was_or_were(refused)
-    message = f"{refused:,} of {seen} {were} refused: {reasons(job.refused)}"
+    message = f"refused {refused:,} of {amount(job.seen, 'record')}: {reasons(job.refused)}"
     if 2 * refused > job.seen and not job.keep_going:
         source = job.manifest.source
         raise InputError(

@@ -587,7 +587,7 @@ class TestAgain:
 
     def test_run_of_mostly_refused_records_fails_with_the_reasons(self, again: Again) -> None:
         told = str(again.error("mostly refused"))
-        assert "3 of 4 records were refused: 'interval' is not an integer (2); no 'src' (1)" in told
+        assert "refused 3 of 4 records: 'interval' is not an integer (2); no 'src' (1)" in told
         assert "--keep-going" in told
         assert open_run(again.workspace, "tiny").rows("quarantine") == 0
 
