@@ -63,7 +63,8 @@ class Joining:
         needed = node.needed()
         if not node.is_ready or not needed:
             return
-        lost = [finger for finger in needed if finger not in node.fingers]
+        is_whole = len(node.fingers) == len(needed)  # as there are no others
+        lost = () if is_whole else [one for one in needed if one not in node.fingers]
         node.next = lost[0] if lost else self._after(node.next, needed)
         self._look_up_finger(peer, node.next)
 

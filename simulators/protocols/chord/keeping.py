@@ -113,7 +113,7 @@ class Keeping:
         if node.successor != sender:
             self.ask_successor(peer)
         elif nearer != peer and nearer not in node.doubted:
-            self.net.send(self.notify, peer, sender, None, self.sizes.of())
+            self.net.send(self.notify, peer, sender, None, self.sizes.header)
 
     def on_notify(self, peer: int, sender: int, payload: None) -> None:
         """Take the sender as predecessor if it is nearer, and tell the former one. A farther one
@@ -205,7 +205,7 @@ class Keeping:
     def on_check(self, peer: int, sender: int, retries: int) -> None:
         """Answer."""
         self.nodes[peer].trust(sender)
-        self.net.send(self.alive, peer, sender, None, self.sizes.of())
+        self.net.send(self.alive, peer, sender, None, self.sizes.header)
 
     def on_alive(self, peer: int, sender: int, payload: None) -> None:
         """The checked peer is up."""
@@ -234,4 +234,4 @@ class Keeping:
         self.upcalls.lost(peer, other)
 
     def _check(self, peer: int, other: int, retries: int) -> None:
-        self.net.send(self.check, peer, other, retries, self.sizes.of())
+        self.net.send(self.check, peer, other, retries, self.sizes.header)

@@ -80,6 +80,8 @@ class Lookups:
         self.net, self.keeping, self.sizes = net, keeping, keeping.sizes
         self.is_iterative = parameters.lookup == "iterative"
         self.timeout_us = us(parameters.lookup_timeout)
+        self.find_bytes = self.sizes.of(peers=1, ids=1) + _COUNTS_BYTES
+        """Bytes of a question without peers to avoid."""
         self.find = net.kind("find", self.on_find, failed=self.on_find_lost)
         self.found = net.kind("found", self.on_found)
         self.ask = net.kind("ask hop", self.on_ask, failed=self.on_ask_lost)
@@ -220,7 +222,11 @@ class Lookups:
         """Send the question one link farther. In a loop it ends, and the lookup fails; from owner
         to owner it only comes nearer.
         """
-        find = find._replace(hops=find.hops + 1, is_final=step.is_owner, is_back=find.is_final)
+        key, origin, number, avoid, is_final, _, is_join, hops, timeouts = find
+        # Not _replace, which takes as long as all the rest.
+        find = _Find(
+            key, origin, number, avoid, step.is_owner, is_final, is_join, hops + 1, timeouts
+        )
         if find.hops > TOO_FAR and not find.is_final:
             return
         kind = self.find
@@ -228,7 +234,7 @@ class Lookups:
             kind, pending = self.ask, self.pending[peer][find.number]
             pending.find = find
             pending.trail.append(step)
-        size = self.sizes.of(peers=1 + len(find.avoid), ids=1) + _COUNTS_BYTES
+        size = self.find_bytes + self.sizes.peer * len(avoid)
         self.net.send(kind, peer, step.to, find, size)
 
     def _finish(self, peer: int, number: int, found: Found) -> None:
