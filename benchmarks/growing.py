@@ -15,6 +15,7 @@ from neo4j import Driver
 from benchmarks.histories import LongRun
 from benchmarks.parts import WORK
 from benchmarks.sizes import Size
+from graphstore.load.reading import rows_since
 from graphstore.load.transactions import load_run
 from graphstore.server.connection import connect
 from graphstore.server.server import LocalServer
@@ -45,6 +46,10 @@ class Until:
         """A table, batch by batch, what goes on with an open end."""
         for label, rows in self.run.row_groups(name):
             yield label, self._known(rows)
+
+    def rows_from(self, name: str, column: str, least: int) -> Iterable[pa.RecordBatch]:
+        """Those whose `column` is `least` or more."""
+        return rows_since(self.row_groups(name), column, least)
 
     def rows(self, name: str) -> int:
         """How many rows a table has."""

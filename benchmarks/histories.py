@@ -14,6 +14,7 @@ from analytics.interest import Interest
 from benchmarks.dissemination import INTERVAL_US, messages
 from benchmarks.overlay import history
 from benchmarks.sizes import Size
+from graphstore.load.reading import rows_since
 from model.arrays import Int64s
 from model.clock import OPEN, Clock
 from model.run import Boundary, RunFacts
@@ -56,6 +57,10 @@ class LongRun:
         columns = [self._rows[name].column(c).cast(schema.field(c).type) for c in schema.names]
         batches = pa.table(columns, schema=schema).to_batches(_ROWS)
         return [(f"{name}-{i}", batch) for i, batch in enumerate(batches)]
+
+    def rows_from(self, name: str, column: str, least: int) -> Iterable[pa.RecordBatch]:
+        """Those whose `column` is `least` or more."""
+        return rows_since(self.row_groups(name), column, least)
 
     def rows(self, name: str) -> int:
         """How many rows a table has."""

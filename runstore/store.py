@@ -55,6 +55,11 @@ class StoredRun:
         """Whether the table was written (it may be empty)."""
         return name in self.manifest.tables
 
+    def rows_from(self, name: str, column: str, least: int) -> Iterator[pa.RecordBatch]:
+        """The rows of a table whose `column` is `least` or more, as `scan` with `since`."""
+        batches = self.scan(name, self.definition(name).names, since=Since(column, least))
+        return (rows for rows in batches if len(rows))
+
     def rows(self, name: str) -> int:
         """The number of rows of a table; 0 if it was not written."""
         return self.manifest.tables[name].rows if self.has(name) else 0

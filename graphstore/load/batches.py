@@ -30,6 +30,11 @@ class Tables(Protocol):
     def row_groups(self, name: str) -> Iterable[tuple[str, Batch]]:
         """The batches of a table: (label, batch). A label names the same rows for ever."""
 
+    def rows_from(self, name: str, column: str, least: int) -> Iterable[Batch]:
+        """The rows of a table whose `column` is `least` or more; opens only files with such rows
+        where it knows them.
+        """
+
     def rows(self, name: str) -> int:
         """How many rows a table has; 0 if there is none. Reads none of them."""
 

@@ -22,7 +22,6 @@ from graphstore.load.difference import (
     changed_nodes,
     difference,
     expected_nodes,
-    rows_from,
 )
 from graphstore.load.grown_copies import COPIES, copied, delete_copies, in_partition
 from graphstore.load.reading import Reading
@@ -104,7 +103,7 @@ class Copy:
 
     def _expected(self, name: str, least: int) -> Iterator[list[Any]]:
         step = self._steps[name]
-        for rows in rows_from(self._reading, step.table, "valid_to", least):
+        for rows in self._reading.rows_from(step.table, "valid_to", least):
             yield from step.rows(rows)
 
     def new_copies(self) -> Iterator[tuple[RelationshipStep, Difference]]:

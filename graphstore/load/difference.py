@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from graphstore.load.batches import CLOCK, Batch, Rows
 from graphstore.load.reading import Reading
@@ -53,20 +52,12 @@ def difference(expected: Iterable[Any], held: Iterable[Sequence[Any]]) -> Differ
     return Difference([list(row) for row in wanted.elements()], surplus)
 
 
-def rows_from(tables: Reading, name: str, column: str, least: int) -> Iterator[Batch]:
-    """The rows of a table whose `column` is `least` or more."""
-    for _, batch in tables.row_groups(name):
-        rows = batch.filter(pc.greater_equal(batch[column], least))
-        if len(rows):
-            yield rows
-
-
 def expected_nodes(steps: Sequence[NodeStep], tables: Reading, least: int = 0) -> Nodes:
     """What the steps of one label make of the rows of `least` or a later one."""
     found: Nodes = {}
     for step in steps:
         column = "interval" if step.table == CLOCK else table(step.table).key[0]
-        for rows in rows_from(tables, step.table, column, least):
+        for rows in tables.rows_from(step.table, column, least):
             add_nodes(found, step, rows)
     return found
 
@@ -122,6 +113,6 @@ class Messages:
 
 def _by_message(tables: Reading, name: str, least: int) -> Batch:
     schema = table(name).arrow
-    rows = pa.Table.from_batches(rows_from(tables, name, "message", least), schema)
+    rows = pa.Table.from_batches(tables.rows_from(name, "message", least), schema)
     batches = rows.sort_by("message").combine_chunks().to_batches()
     return batches[0] if batches else pa.RecordBatch.from_pylist([], schema)

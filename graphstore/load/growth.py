@@ -55,7 +55,7 @@ def grow(
     """
     if (boundary := _boundary(there, facts, reading)) is None:
         return False
-    partitions = partitions_in(there, facts.clock)
+    partitions, reading = partitions_in(there, facts.clock), reading.unchecked
     summary = reading.summary(reading.census(partitions))
     levels, layers = (
         sorted({*there.get(name, ()), *summary[name]}) for name in ("levels", "link_layers")

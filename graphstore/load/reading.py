@@ -6,7 +6,7 @@ to be written, or compared. Topics are kept, as all links need their names.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import Any
 
@@ -29,13 +29,28 @@ _COUNTED = {
 }
 _TAKEN = ("presence", "subscriptions", "roles", "links", "receptions", "missed")
 _SPANS = ("presence", "subscriptions", "links")
+_UNCHECKED = (*_SPANS, "roles")
+"""The tables that a census reads only to check the copy are left out."""
+
+
+def rows_since(batches: Iterable[tuple[str, Batch]], column: str, least: int) -> Iterator[Batch]:
+    """The rows among these batches whose `column` is `least` or more."""
+    for _, batch in batches:
+        rows = batch.filter(pc.greater_equal(batch[column], least))
+        if len(rows):
+            yield rows
 
 
 class Census:
     """What the rows of a run say together."""
 
-    def __init__(self, tables: Tables, clock: Clock, partitions: Partitions) -> None:
-        """Reads the tables. Raises: what reading them raises."""
+    def __init__(
+        self, tables: Tables, clock: Clock, partitions: Partitions, *, checked: bool = True
+    ) -> None:
+        """Reads the tables; if not `checked`, fewer, and without checksums.
+
+        Raises: what reading them raises.
+        """
         self.clock, self.partitions = clock, partitions
         self.checksums = Checksums(partitions)
         """Those of all tables but publications, whose rows are compared one by one."""
@@ -43,14 +58,17 @@ class Census:
         """First and last sampled interval of a peer; absent where it was never sampled."""
         self.levels: set[int] = set()
         """Of closed periods."""
+        self.layers: set[str] = set()
+        """Of links."""
         self._told: set[int] = set()
         self._children: set[tuple[int | None, int]] = set()
         self._parents: set[tuple[int | None, int]] = set()
         self._links: list[Batch] = []
         self._peers = tables.rows("peers")
-        for table in _TAKEN:
+        for table in _TAKEN if checked else _UNCHECKED:
             for _, rows in tables.row_groups(table):
-                self.checksums.add(table, rows)
+                if checked:
+                    self.checksums.add(table, rows)
                 if table in _SPANS:
                     self.levels.update(closed_levels(rows))
                 if table == "presence":
@@ -98,6 +116,7 @@ class Census:
         self._told.update(players.to_pylist())
 
     def _link(self, rows: Batch) -> None:
+        self.layers.update(pc.unique(rows["layer"]).to_pylist())
         self._links.append(rows.select(["src", "dst", "valid_from", "valid_to"]))
         tree = rows.filter(pc.equal(rows["layer"], "tree"))
         topics = tree["topic"].to_pylist()
@@ -108,15 +127,20 @@ class Census:
 class Reading:
     """The tables of a run, and the census of them; its intervals are one more table, CLOCK."""
 
-    def __init__(self, tables: Tables, clock: Clock) -> None:
-        """Reads nothing yet."""
-        self._tables, self.clock = tables, clock
+    def __init__(self, tables: Tables, clock: Clock, *, checked: bool = True) -> None:
+        """Reads nothing yet; the census has checksums if `checked`."""
+        self._tables, self.clock, self._checked = tables, clock, checked
         self._census: Census | None = None
 
     @classmethod
     def of(cls, tables: Tables, clock: Clock) -> Reading:
         """The same again of what is a Reading, with what was read already."""
         return tables if isinstance(tables, Reading) else cls(tables, clock)
+
+    @property
+    def unchecked(self) -> Reading:
+        """Of the same tables, without checksums."""
+        return Reading(self._tables, self.clock, checked=False)
 
     def row_groups(self, name: str) -> Iterable[tuple[str, Batch]]:
         """As Tables."""
@@ -125,6 +149,12 @@ class Reading:
             return [("all", pa.record_batch({"interval": pa.array(intervals, pa.int32())}))]
         return self._topics if name == "topics" else self._tables.row_groups(name)
 
+    def rows_from(self, name: str, column: str, least: int) -> Iterable[Batch]:
+        """As Tables."""
+        if name in (CLOCK, "topics"):
+            return rows_since(self.row_groups(name), column, least)
+        return self._tables.rows_from(name, column, least)
+
     def rows(self, name: str) -> int:
         """As Tables."""
         return self.clock.intervals if name == CLOCK else self._tables.rows(name)
@@ -132,7 +162,7 @@ class Reading:
     def census(self, partitions: Partitions) -> Census:
         """Taken once for the same partitions."""
         if self._census is None or self._census.partitions != partitions:
-            self._census = Census(self._tables, self.clock, partitions)
+            self._census = Census(self._tables, self.clock, partitions, checked=self._checked)
         return self._census
 
     def run_rows(self, run: str, partitions: Partitions) -> RunRows:
@@ -155,7 +185,7 @@ class Reading:
         """Counts of the run, the layers of its links, and the levels of its closed periods."""
         return {
             **self.counts(),
-            "link_layers": sorted(census.checksums.layers),
+            "link_layers": sorted(census.layers),
             "levels": sorted(census.levels),
         }
 

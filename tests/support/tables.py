@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from graphstore.load.reading import rows_since
 from model.run import Boundary
 from model.tables import LINKS, table
 from runstore.manifest import Manifest
@@ -36,6 +37,9 @@ class Batches:
             yield f"part-0.parquet#{start}", pa.RecordBatch.from_pylist(part, schema)
 
     __call__ = row_groups
+
+    def rows_from(self, name: str, column: str, least: int) -> Iterator[pa.RecordBatch]:
+        return rows_since(self.row_groups(name), column, least)
 
     def rows(self, name: str) -> int:
         return len(self.told.get(name, []))

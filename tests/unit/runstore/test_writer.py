@@ -449,6 +449,9 @@ class TestMerging:
                 assert len(entry.parts) <= 4
                 late = Since("valid_to", 45)
                 scanned = pa.Table.from_batches(run.scan("links", since=late), LINKS.arrow)
+                assert scanned == pa.Table.from_batches(
+                    run.rows_from("links", "valid_to", 45), LINKS.arrow
+                )
                 assert sorted(map(repr, scanned.to_pylist())) == sorted(
                     map(repr, run.read("links").filter(pc.field("valid_to") >= 45).to_pylist())
                 )
@@ -462,7 +465,7 @@ class TestMerging:
         first, *_, last = run.files("links")
         first.unlink()
         most = rows["valid_to"][-1].as_py()
-        found = list(run.scan("links", since=Since("valid_to", most)))
+        found = list(run.rows_from("links", "valid_to", most))
         assert sum(map(len, found)) == pc.sum(pc.equal(rows["valid_to"], most)).as_py()
         last.unlink()
         with pytest.raises(StoreBroken, match=last.name):
