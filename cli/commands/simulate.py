@@ -169,7 +169,7 @@ class Runs:
 
 def _command_of(name: str) -> Any:
     """The command that simulates a system."""
-    from simulators.engine.plan import World
+    from simulators.engine.plan import world_of
     from simulators.engine.systems import system_named
 
     entry = system_named(name)
@@ -182,7 +182,7 @@ def _command_of(name: str) -> Any:
         simulate_all(settings, name, chosen, running)
 
     simulate.__doc__ = documented
-    simulate.__annotations__ |= {"parameters": parameters_type, "world": World}
+    simulate.__annotations__ |= {"parameters": parameters_type, "world": world_of(name)}
     made = typer.Typer(add_completion=False, rich_markup_mode="markdown")
     made.command(name)(command(simulate))
     return typer.main.get_command(made)

@@ -141,7 +141,9 @@ class Layout:
         numbers, times = self._numbers("gaps"), [np.array([start], np.int64)]
         while (last := times[-1][-1]) < end:
             steps = numbers.exponential(gap, 1 + int((end - last) / gap * 1.1))
-            times.append(last + np.rint(np.cumsum(steps)).astype(np.int64))
+            # No two updates at the same time, for an order that nobody needs to define.
+            whole = np.maximum(1, np.rint(steps)).astype(np.int64)
+            times.append(last + np.cumsum(whole))
         all_times = np.concatenate(times[1:]) if times[1:] else times[0]
         found = all_times[all_times < end]
         return Updates(found, self._pages(len(found)))
@@ -149,7 +151,8 @@ class Layout:
     def drawn(self, count: int, gap: float) -> Updates:
         """So many updates with a mean gap in µs: the same on another scale of time for any gap."""
         steps = self._numbers("gaps").exponential(1.0, count)
-        return Updates(np.rint(np.cumsum(steps) * gap).astype(np.int64), self._pages(count))
+        times = np.cumsum(np.maximum(1, np.rint(steps * gap)).astype(np.int64))
+        return Updates(times, self._pages(count))
 
     def _pages(self, count: int) -> Int64s:
         edges = np.cumsum(self.probability) / self.probability.sum()

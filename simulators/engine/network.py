@@ -24,7 +24,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import Random
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from simulators.world.own import OwnWorkload
 
 TRANSPORT_BYTES = 28
 """Bytes of IP and UDP headers in every message of any system."""
@@ -169,6 +172,17 @@ class System(ABC):
 
     layers: ClassVar[Sequence[str]] = ("overlay",)
     """The layers of its links."""
+    defaults: ClassVar[Mapping[str, Any]] = {}
+    """Parameters of the world that have another default for it."""
+
+    @classmethod
+    def workload(cls, parameters: Any, peers: int, seed: int) -> OwnWorkload | None:
+        """Subscriptions and publications that the system brings instead of the world's; its peers
+        are then up from the start and keep their subscriptions. Null = the world's.
+
+        Raises: UseError for a number of peers that it cannot have.
+        """
+        return None
 
     def described(self) -> Mapping[str, Any]:
         """What the header of the reports says beside the parameters, such as how ids are made."""

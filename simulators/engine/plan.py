@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, make_dataclass
 from typing import Annotated, Any, get_type_hints
 
 import msgspec
@@ -18,6 +18,7 @@ from simulators.world.churn import CHURNS, Churn, Setting
 from simulators.world.client import ALL_WORKLOADS, Client, ClientInterest, ClientPublications
 from simulators.world.interest import INTERESTS, Interest
 from simulators.world.latency import LATENCIES, Latency
+from simulators.world.own import OwnWorkload
 from simulators.world.publications import PUBLICATIONS, Publications
 from simulators.world.subscriptions import Workload
 
@@ -135,14 +136,25 @@ class Plan:
         """The layers of the system's links."""
         return system_named(self.system).make.layers
 
+    @property
+    def own_workload(self) -> OwnWorkload | None:
+        """Subscriptions and publications that the system brings; null = the world's."""
+        return system_named(self.system).make.workload(self.parameters, self.world.peers, self.seed)
+
     def described(self) -> dict[str, Any]:
         """All parameters except the seed by name: the system's, then the world's. Without a change
         of interest they are those of a run made before there were any.
         """
-        described = {**asdict(self.parameters), **asdict(self.world)}
+        described = self._chosen()
         if self.world.interest == "none":
-            del described["interest"]
+            described.pop("interest", None)
         return described
+
+    def _chosen(self) -> dict[str, Any]:
+        """All parameters that count, except the seed."""
+        chosen = {**asdict(self.parameters), **asdict(self.world)}
+        idle = _OF_OWN if self.own_workload is not None else ()
+        return {name: value for name, value in chosen.items() if name not in idle}
 
     def changed(self, stored: Mapping[str, Any]) -> list[str]:
         """How the stored parameters of a run differ from the plan's, as text: 'peers 16, not 17'.
@@ -151,7 +163,7 @@ class Plan:
         (System.described).
         """
         before = {"interest": "none", **stored}
-        now = {**asdict(self.parameters), **asdict(self.world)}
+        now = self._chosen()
         names = [name for name in now if before.get(name) != now[name]]
         return [f"{name} {before.get(name)}, not {now[name]}" for name in names]
 
@@ -164,9 +176,28 @@ def planned(system: str, chosen: Mapping[str, Any], seed: int = 1) -> Plan:
     of_system = system_named(system).parameters_type
     ours = {name: value for name, value in chosen.items() if name in World.__dataclass_fields__}
     theirs = {name: value for name, value in chosen.items() if name not in ours}
-    plan = Plan(system, _checked(theirs, of_system), _checked(ours, World), seed)
+    plan = Plan(
+        system, _checked(theirs, of_system), World(**asdict(_checked(ours, world_of(system)))), seed
+    )
     plan.world.chosen_layers(plan.layers)
+    if plan.own_workload is not None:
+        for name in _OF_OWN:
+            if getattr(plan.world, name) != getattr(World, name):
+                option = f"--{name} '{getattr(plan.world, name)}'"
+                raise UseError(f"{plan.protocol} has its own world: leave out {option}")
     return plan
+
+
+_OF_OWN = ("workload", "publications", "interest", "churn", "upload")
+"""What of the world does not count for a system with a workload of its own."""
+
+
+def world_of(system: str) -> type[World]:
+    """The parameters of the world with the system's own defaults. Raises: UnknownName."""
+    given = system_named(system).make.defaults
+    types = get_type_hints(World, include_extras=True)
+    own = [(name, types[name], value) for name, value in given.items()]
+    return make_dataclass("World", own, bases=(World,), frozen=True) if own else World
 
 
 def _checked(values: Mapping[str, Any], kind: type[Any]) -> Any:

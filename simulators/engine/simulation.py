@@ -29,9 +29,9 @@ class Running:
 
     def __init__(self, plan: Plan) -> None:
         world, setting = plan.world, plan.world.setting
-        self.subscriptions = world.get_workload().subscriptions(
-            setting.peers, stream(plan.seed, "workload")
-        )
+        own = plan.own_workload
+        workload = own or world.get_workload()
+        self.subscriptions = workload.subscriptions(setting.peers, stream(plan.seed, "workload"))
         self.network = Simulation(
             setting.peers,
             plan.seed,
@@ -61,7 +61,7 @@ class Running:
             self.subscriptions, setting, stream(plan.seed, "interest")
         )
         self._await_change(None)
-        self._planned: Iterator[Planned] = world.get_publications().planned(
+        self._planned: Iterator[Planned] = (own or world.get_publications()).planned(
             self.subscriptions, setting, stream(plan.seed, "publications")
         )
         self._await_publication()

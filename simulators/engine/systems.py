@@ -70,6 +70,11 @@ SYSTEMS = {
         "BroadcastStatic",
         "Broadcasts on a random graph, or on that of a file.",
     ),
+    "channels": _Entry(
+        "simulators.channels.system",
+        "Channels",
+        "Broadcast channels between a server and its clients (Bose 1999; partly our reading).",
+    ),
     "chord": _Entry(
         "simulators.protocols.chord.system",
         "Chord",

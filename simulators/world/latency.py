@@ -45,6 +45,17 @@ class Constant:
 
 
 @dataclass(frozen=True)
+class NoLatency:
+    """Messages arrive at once, after all else that was to happen at that time."""
+
+    example: ClassVar[str] = "none"
+
+    def delays(self, peers: int, random: Random) -> Delay:
+        """No delay."""
+        return lambda sender, receiver: 0
+
+
+@dataclass(frozen=True)
 class Uniform:
     """Each message takes a uniform random time; later ones may overtake earlier ones."""
 
@@ -112,6 +123,7 @@ class Matrix:
 
 LATENCIES: Mapping[str, type[Latency]] = {
     "constant": Constant,
+    "none": NoLatency,
     "uniform": Uniform,
     "matrix": Matrix,
 }

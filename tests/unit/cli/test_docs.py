@@ -18,16 +18,14 @@ GUIDES = [ROOT / "README.md", ROOT / "simulators" / "README.md"]
 PAGES = [*GUIDES, *sorted((ROOT / "docs").glob("*.md"))]
 LEAVES = {name: c for name, c in commands() if not hasattr(c, "commands")}
 ISSUE = (
-    "ingest settle load verify rebuild tables metrics summary sql query cypher path topic topics "
-    "dissemination missed "
-    "plot compare doctor demo runs.list runs.show runs.check runs.remove "
-    "export.gexf export.csv export.check "
-    "neo4j.start neo4j.stop neo4j.status neo4j.browser neo4j.dump neo4j.restore neo4j.remove "
-    "simulate.models simulate.broadcast-cyclon simulate.broadcast-static "
-    "simulate.broadcast-or-tree simulate.chord simulate.cyclon simulate.gossip simulate.hyparview "
-    "simulate.pastry simulate.poldercast simulate.scribe simulate.scribe-chord "
-    "experiment.list experiment.show experiment.run session.start session.stop session.status "
-    "config.show "
+    "ingest settle load verify rebuild tables metrics summary sql query cypher path topic "
+    "topics dissemination missed plot compare doctor demo runs.list runs.show runs.check "
+    "runs.remove export.gexf export.csv export.check neo4j.start neo4j.stop neo4j.status "
+    "neo4j.browser neo4j.dump neo4j.restore neo4j.remove simulate.models "
+    "simulate.broadcast-cyclon simulate.broadcast-static simulate.broadcast-or-tree "
+    "simulate.channels simulate.chord simulate.cyclon simulate.gossip simulate.hyparview "
+    "simulate.pastry simulate.poldercast simulate.scribe simulate.scribe-chord experiment.list "
+    "experiment.show experiment.run session.start session.stop session.status config.show "
     "construct.gm construct.2d-oda construct.cd-max construct.cd-max-ref construct.cd-oda "
     "construct.cd-oda-i construct.cd-oda-ii"
 )

@@ -31,20 +31,24 @@ def test_system_is_planned_with_its_defaults(name: str) -> None:
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_plan_is_that_of_the_run_it_made(name: str, tmp_path: Path) -> None:
     """Also where the header of the reports says more than parameters, as for ids."""
-    plan = planned(name, {"peers": 3, "intervals": 1, "interest": "exponential:5s"})
+    has_own = planned(name, {}).own_workload is not None
+    interest = {} if has_own else {"interest": "exponential:5s"}
+    plan = planned(name, {"peers": 10, "intervals": 2, **interest})
     simulate(plan, Folder(tmp_path / "made"))
     (path,) = (tmp_path / "made/reports").iterdir()
     stored = json.loads(gzip.decompress(path.read_bytes()).splitlines()[0])["parameters"]
     assert plan.changed(stored) == []
-    larger = planned(name, {"peers": 4, "intervals": 1, "interest": "exponential:5s"})
-    assert larger.changed(stored) == ["peers 3, not 4"]
-    still = planned(name, {"peers": 3, "intervals": 1})
-    assert still.changed(stored) == ["interest exponential:5s, not none"]
+    larger = planned(name, {"peers": 11, "intervals": 2, **interest})
+    assert larger.changed(stored) == ["peers 10, not 11"]
+    still = planned(name, {"peers": 10, "intervals": 2})
+    assert still.changed(stored) == [] if has_own else ["interest exponential:5s, not none"]
 
 
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_system_names_the_layers_of_its_links(name: str) -> None:
-    chosen: dict[str, Any] = {"peers": 30, "intervals": 5, "publications": "every:1"}
+    chosen: dict[str, Any] = {"peers": 30, "intervals": 5}
+    if planned(name, {}).own_workload is None:
+        chosen["publications"] = "every:1"
     if "broadcast" in system_named(name).parameters_type.__dataclass_fields__:
         chosen["broadcast"] = "plumtree"  # the one with layers of its own
     running = Running(planned(name, chosen))

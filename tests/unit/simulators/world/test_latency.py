@@ -34,6 +34,10 @@ def test_constant_latency_is_the_same_for_all_pairs() -> None:
     assert set(all_delays(delays("constant:50ms"), 10)) == {50_000}
 
 
+def test_latency_none_lets_messages_arrive_at_once() -> None:
+    assert {delays("none")(one, other) for one in range(5) for other in range(5)} == {0}
+
+
 def test_uniform_latency_is_drawn_for_every_message() -> None:
     delay = delays("uniform:10ms,high=20ms", seed=3)
     drawn = [delay(1, 2) for _ in range(10_000)]

@@ -1,0 +1,12 @@
+"""What a system may bring instead of the world's models."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from simulators.world.publications import Publications
+from simulators.world.subscriptions import Workload
+
+
+class OwnWorkload(Workload, Publications, Protocol):
+    """Who subscribes to what, and who publishes when: both of one model."""

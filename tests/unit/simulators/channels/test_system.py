@@ -1,0 +1,209 @@
+"""The system that reports, beside the compiled pipeline: the same counts, two programs."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from model.errors import UseError
+from simulators.channels.layout import Layout
+from simulators.channels.running import Measured, run
+from simulators.engine.plan import planned
+from simulators.engine.simulation import Running
+from tests.support.channels import printed_layout
+
+SECOND = 1_000_000
+CLIENTS, CHANNELS = 30, 6
+SMALL: dict[str, Any] = {
+    "channels": CHANNELS, "peers": 1 + CHANNELS + CLIENTS, "intervals": 12, "listen": 2,
+    "sources": 3, "items": 8, "profile": "zipf:6", "pages": "zipf:0.5",
+}  # fmt: skip
+CASES: dict[str, dict[str, Any]] = {
+    "calm": {"gap": "100ms"},
+    "busy": {"gap": "4ms"},
+    "fifo": {"gap": "4ms", "scheduler": "fifo", "assignment": "random"},
+    "longest wait": {"gap": "4ms", "scheduler": "lwf", "assignment": "pc"},
+    "drop": {"gap": "3ms", "scheduler": "drop", "drop_above": 5},
+    "buffer": {"gap": "3ms", "buffer": 4, "mapping": "random"},
+    "coalesce": {"gap": "3ms", "coalesce": True, "mapping": "c"},
+    "coalesce, longest wait": {"gap": "3ms", "coalesce": True, "scheduler": "lwf"},
+    "least loaded": {"gap": "6ms", "mapping": "cd", "assignment": "rr"},
+    "perfect": {"gap": "6ms", "mapping": "perfect-c"},
+    "sizes": {"gap": "6ms", "page_bytes": 100, "page_bytes_high": 2000, "mapping": "cd"},
+    "start-up": {"gap": "6ms", "startup_profile": "uniform:6"},
+    "quiet end": {"gap": "4ms", "last_update": 6},
+}
+
+
+class Told:
+    """Counts of the reports of a run, and of its gauges."""
+
+    def __init__(self, chosen: dict[str, Any], seed: int) -> None:
+        running = Running(planned("channels", chosen, seed))
+        self.layout: Layout = running.system.layout  # type: ignore[attr-defined]
+        self.reports = [
+            json.loads(line) for i in range(chosen["intervals"]) for line in running.run_interval(i)
+        ]
+        self.published = running.published
+        self.gauges: Counter[str] = Counter()
+        self.heard: dict[tuple[int, str], int] = {}
+        self.counts: Counter[str] = Counter()
+        self.sent: Counter[int] = Counter()
+        self.updated: dict[str, int] = {}
+        for report in self.reports:
+            self._count(report)
+
+    def _count(self, report: dict[str, Any]) -> None:
+        peer = int(report["peer"])
+        for name, value in report["gauges"].items():
+            self.gauges[name] += value
+        for sent in report["sent"]:
+            if peer == 0:
+                self.updated[sent["message"]] = sent["time_us"]
+                self.counts["passed"] += bool(sent["to"])
+            else:
+                self.sent[peer - 1] += 1
+        for got in report["received"] if peer > CHANNELS else ():
+            self.counts["receptions"] += 1
+            known = (peer, got["message"])
+            if not got["subscribed"]:
+                self.counts["unwanted"] += 1
+            elif known in self.heard:
+                self.counts["duplicates"] += 1
+            else:
+                self.heard[known] = got["time_us"] - self.updated[got["message"]]
+
+    def of_clients(self) -> tuple[list[int], list[int]]:
+        """First receptions of wanted updates, and the sum of their staleness."""
+        clients = range(1 + CHANNELS, 1 + CHANNELS + CLIENTS)
+        of = {client: [s for (peer, _), s in self.heard.items() if peer == client]
+              for client in clients}  # fmt: skip
+        return [len(of[c]) for c in clients], [sum(of[c]) for c in clients]
+
+
+def compiled(told: Told, intervals: int) -> Measured:
+    last = told.layout.parameters.last_update
+    end = intervals * SECOND if last is None else (last + 1) * SECOND
+    return run(told.layout, told.layout.updates((SECOND, end)), intervals * SECOND, SECOND)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_reports_have_the_counts_of_the_compiled_pipeline(name: str) -> None:
+    seed = 11 + len(name)
+    told = Told({**SMALL, **CASES[name]}, seed)
+    found = compiled(told, SMALL["intervals"])
+    heard, stale = told.of_clients()
+    assert told.published == found.totals["updates"] > 0, seed
+    for count in ("passed", "receptions", "unwanted", "duplicates"):
+        assert told.counts[count] == found.totals[count], (count, seed)
+    assert [told.sent[c] for c in range(CHANNELS)] == found.counts.sent.tolist(), seed
+    assert heard == found.counts.heard.tolist(), seed
+    assert stale == found.counts.stale.tolist(), seed
+    counts = found.counts
+    for gauge, expected in (
+        ("sent", counts.sent), ("offered", counts.offered), ("lost", counts.lost),
+        ("superseded", counts.superseded), ("heard", counts.heard), ("staleness_us", counts.stale),
+    ):  # fmt: skip
+        assert told.gauges[gauge] == expected.sum(), (gauge, seed)
+
+
+def test_cases_lose_replace_and_repeat_copies() -> None:
+    """Otherwise equal counts would say little."""
+    seen: Counter[str] = Counter()
+    for name in ("drop", "buffer", "coalesce", "busy"):
+        told = Told({**SMALL, **CASES[name]}, 3)
+        seen.update({f"{name} {key}": value for key, value in told.gauges.items()})
+        seen[f"{name} duplicates"] += told.counts["duplicates"]
+    assert min(seen["drop lost"], seen["buffer lost"], seen["coalesce superseded"]) > 100
+    assert seen["buffer duplicates"] > 100
+    assert seen["busy queue"] > 100
+
+
+def test_peers_are_the_server_then_channels_then_clients() -> None:
+    told = Told({**SMALL, **CASES["calm"]}, 2)
+    last = [report for report in told.reports if report["interval"] == 11]
+    roles = {int(r["peer"]): [role["role"] for role in r["roles"]] for r in last}
+    assert roles[0] == ["server"]
+    assert all(roles[peer] == ["channel"] for peer in range(1, 1 + CHANNELS))
+    for report in last:
+        peer = int(report["peer"])
+        links = report["neighbors"]
+        topics = sorted(map(int, report["topics"]))
+        if peer > CHANNELS:
+            client = peer - 1 - CHANNELS
+            assert {link["layer"] for link in links} == {"listens"}
+            expected = (told.layout.channels_of[client] + 1).tolist()
+            assert [int(link["peer"]) for link in links] == expected
+            assert topics == np.flatnonzero(told.layout.wants[client]).tolist()
+        else:
+            assert not topics
+    carried = {(int(link["topic"]), int(link["peer"]) - 1) for link in last[0]["neighbors"]}
+    assert told.layout.carried is not None
+    assert carried == set(map(tuple, np.argwhere(told.layout.carried).tolist()))
+    assert {link["layer"] for link in last[0]["neighbors"]} == {"carries"}
+
+
+def test_mapping_on_the_fly_has_no_carries_links() -> None:
+    told = Told({**SMALL, **CASES["calm"], "mapping": "c"}, 2)
+    assert {link["layer"] for r in told.reports for link in r["neighbors"]} == {"listens"}
+
+
+def test_latency_delays_each_hop() -> None:
+    told = Told({**SMALL, "gap": "500ms", "latency": "constant:3ms"}, 2)
+    least = int(told.layout.transmission.min())
+    assert min(told.heard.values()) == least + 2 * 3_000
+
+
+@pytest.mark.parametrize(
+    ("chosen", "message"),
+    [
+        ({"peers": 8, "channels": 7}, "--peers 9"),
+        ({"publications": "every:1"}, "leave out --publications"),
+        ({"workload": "uniform"}, "leave out --workload"),
+        ({"churn": "exponential:20s,down=10s"}, "leave out --churn"),
+        ({"upload": 1000}, "leave out --upload"),
+        ({"mapping": "best"}, "mapping is random"),
+        ({"listen": 9}, "cannot listen to 9 of 8"),
+        ({"page_bytes_high": 100}, "less than"),
+        ({"pages": "gauss"}, "gauss"),
+        ({"profile": "uniform:pages=0"}, "pages"),
+    ],
+)
+def test_impossible_channels_are_refused(chosen: dict[str, Any], message: str) -> None:
+    with pytest.raises(UseError, match=message):
+        planned("channels", chosen)
+
+
+def test_parameters_of_a_world_that_does_not_count_are_not_described() -> None:
+    plan = planned("channels", {})
+    assert plan.world.latency == "none"
+    assert not plan.described().keys() & {"workload", "publications", "interest", "churn"}
+    assert plan.changed(plan.described()) == []
+
+
+def test_readings_of_missing_pages_are_in_the_header() -> None:
+    chosen = {"mapping": "perfect-c", "scheduler": "lwf", "assignment": "rr"}
+    told = Running(planned("channels", chosen)).system.described()["our_reading"]
+    assert [text.partition(":")[0] for text in told] == [
+        "assignment rr", "mapping perfect-c", "scheduler lwf",
+    ]  # fmt: skip
+    assert Running(planned("channels", {"mapping": "c"})).system.described() == {"our_reading": []}
+
+
+def test_printed_list_runs_with_reports(tmp_path: Path) -> None:
+    """Its files and names of pages, from options to reports."""
+    given = printed_layout(tmp_path).parameters
+    chosen = {
+        name: getattr(given, name) for name in ("pages", "mapping", "profile", "channels", "listen")
+    }
+    running = Running(planned("channels", {**chosen, "peers": 19, "intervals": 3, "gap": "10ms"}))
+    told = [json.loads(line) for i in range(3) for line in running.run_interval(i)]
+    topics = {topic for report in told for topic in report["topics"]}
+    assert topics == set(map(str, range(8)))
+    sent = {one["topic"] for report in told if report["peer"] == "0" for one in report["sent"]}
+    assert "rest" in sent
