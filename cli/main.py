@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from cli.commands import (
+    collect,
     compare,
     config,
     construct,
@@ -32,6 +33,7 @@ from cli.commands import (
     sql,
     summary,
     tables,
+    watch,
 )
 from cli.configuration import configuration, configure
 from cli.errors import CommandGroup
@@ -184,6 +186,8 @@ for module in (
     construct,
     experiment,
     ingest,
+    collect,
+    watch,
     runs,
     sql,
     tables,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -19,6 +20,7 @@ from model.wording import amount
 
 if TYPE_CHECKING:
     from simulators.engine.folder import Folder, Result
+    from simulators.engine.live import Live
     from simulators.engine.plan import Plan
 
 
@@ -155,6 +157,18 @@ class Runs:
         bool, typer.Option("--no-load", help="With --ingest: do not load the run into Neo4j.")
     ] = False
     master: Master = None
+    live: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL", help="Report to this collector, too, at the pace of the clock."
+        ),
+    ] = None
+    speed: Annotated[
+        float,
+        typer.Option(
+            metavar="X", min=0.001, help="With --live: seconds simulated in one of the clock."
+        ),
+    ] = 1.0
     config: Annotated[
         Path | None,
         typer.Option(
@@ -226,6 +240,8 @@ def simulate_all(settings: Settings, system: str, chosen: dict[str, Any], runnin
         _check_ingest(settings, plans, running)
     elif running.layers or running.no_load:
         raise UseError("--layers and --no-load need --ingest NAME")
+    if running.live and running.runs > 1:
+        raise UseError("--live reports one run: give --runs 1")
     if running.runs == 1:
         results = [_alone(settings, plans[0], folders[0], running)]
     else:
@@ -275,10 +291,20 @@ def _alone(settings: Settings, plan: Plan, folder: Folder, running: Runs) -> Res
 
     try:
         with settings.progress() as progress:
-            return simulate(plan, folder, progress, replace=running.replace)
+            return simulate(
+                plan, folder, progress, replace=running.replace, live=_reporting(running)
+            )
     except KeyboardInterrupt:
         settings.say(f"the finished intervals are in {folder.reports}")
         raise
+
+
+def _reporting(running: Runs) -> Live | None:
+    from simulators.engine.live import Live
+
+    if running.live is None:
+        return None
+    return Live(running.live, os.environ.get("VIZPUB_TOKEN"), running.speed)
 
 
 def _side_by_side(

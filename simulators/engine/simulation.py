@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from errno import ENOSPC
 from functools import partial
 from typing import Any
@@ -14,6 +14,7 @@ from model.progress import Progress, silent
 from model.wording import amount
 from simulators.engine.clock import Simulation, stream
 from simulators.engine.folder import Folder, Messages, Result
+from simulators.engine.live import Live
 from simulators.engine.network import Publication, System
 from simulators.engine.parameters import us
 from simulators.engine.plan import Plan
@@ -202,9 +203,14 @@ def _next_of(changes: Changes, made: bool | None) -> Change | None:
 
 
 def simulate(
-    plan: Plan, folder: Folder, progress: Progress = silent, *, replace: bool = False
+    plan: Plan,
+    folder: Folder,
+    progress: Progress = silent,
+    *,
+    replace: bool = False,
+    live: Live | None = None,
 ) -> Result:
-    """Simulate, and write the reports to `folder.reports`.
+    """Simulate, and write the reports to `folder.reports`; with `live`, report to a collector, too.
 
     After an interruption (by an exception, which is passed on) the finished intervals are kept, and
     the same call starts from the beginning. A finished simulation is reused.
@@ -213,25 +219,35 @@ def simulate(
     written; DiskFull.
     """
     try:
-        return _simulate(plan, folder, progress, replace)
+        return _simulate(plan, folder, progress, replace, live)
     except OSError as error:
         if error.errno == ENOSPC:
             raise DiskFull(str(folder.path)) from error
         raise UseError(f"cannot write to {folder.path}: {error.strerror or error}") from error
 
 
-def _simulate(plan: Plan, folder: Folder, progress: Progress, replace: bool) -> Result:
+def _simulate(
+    plan: Plan, folder: Folder, progress: Progress, replace: bool, live: Live | None
+) -> Result:
     if earlier := folder.result(plan, replace=replace):
+        if live:
+            raise UseError(f"{folder.path} is finished, and would report nothing: give --replace")
         return earlier
     begun = time.perf_counter()
     # A simulation that cannot start leaves no files, so that it can be corrected and repeated.
     running, intervals = Running(plan), plan.world.intervals
+    header = _header(plan, running.system)
+    if live:
+        live.begin(header)
     folder.begin(plan)
-    with ReportFiles(folder.reports, _header(plan, running.system)) as files:
+    with ReportFiles(folder.reports, header) as files:
         for interval in range(intervals):
-            files.add(running.run_interval(interval))
+            lines: Iterable[str] = running.run_interval(interval)
+            files.add(live.interval(interval, lines) if live else lines)
             progress("simulating", interval + 1, intervals, running.status())
         files.finish()
+    if live:
+        live.end(intervals - 1)
     result = running.result(time.perf_counter() - begun, intervals)
     folder.complete(plan, result)
     return result

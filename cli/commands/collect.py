@@ -1,0 +1,202 @@
+"""`vizpub collect`: reports of running peers become a run while they come."""
+
+from __future__ import annotations
+
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cli.options import comma_list, command
+from cli.settings import Settings
+from model.clock import parse_duration_us
+from model.errors import UseError
+from model.sizes import parse_size
+
+if TYPE_CHECKING:
+    from collector.collect import Collection, Listening
+    from collector.place import Place
+
+_LOOK_S = 0.2
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("collect", rich_help_panel="Runs")(command(collect))
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """When an interval is closed."""
+
+    interval: Annotated[
+        str, typer.Option(metavar="DURATION", help="Length of a reporting interval.")
+    ] = "1s"
+    lateness: Annotated[
+        str,
+        typer.Option(metavar="DURATION", help="How long to wait after half of the peers reported."),
+    ] = "5s"
+    ahead: Annotated[
+        int,
+        typer.Option(
+            metavar="N", min=1, help="Refuse reports more intervals ahead of the median peer."
+        ),
+    ] = 16
+    peers: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The names of all peers, one per line, if known."),
+    ] = None
+    gap_tolerance: Annotated[
+        int, typer.Option(metavar="N", min=0, help="Bridge up to N missing reports of a peer.")
+    ] = 0
+    message_window: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", min=0, help="Intervals after which a message is final (default: 64)."
+        ),
+    ] = None
+    no_betweenness: Annotated[
+        bool,
+        typer.Option("--no-betweenness", help="Leave out betweenness, the most expensive metric."),
+    ] = False
+    fields: Annotated[
+        str | None,
+        typer.Option(metavar="A,B,…", help="Fields that peers are asked to report (default: all)."),
+    ] = None
+
+
+@dataclass(frozen=True)
+class Taking:
+    """Where reports are taken, and how many."""
+
+    host: Annotated[str, typer.Option(metavar="ADDRESS", help="Address to listen at.")] = (
+        "127.0.0.1"
+    )
+    port: Annotated[
+        int, typer.Option(metavar="PORT", min=0, max=65535, help="Port to listen at (0: any).")
+    ] = 0
+    no_token: Annotated[
+        bool, typer.Option("--no-token", help="Ask for no token; only on this machine.")
+    ] = False
+    certificate: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="TLS certificate, PEM.")
+    ] = None
+    key: Annotated[Path | None, typer.Option(metavar="FILE", help="TLS key, PEM.")] = None
+    max_peers: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Refuse reports of more peers.")
+    ] = 100_000
+    max_log: Annotated[
+        str,
+        typer.Option(metavar="SIZE", help="Ask reporters to wait while more is in no run yet."),
+    ] = "1GB"
+    reserve: Annotated[
+        str, typer.Option(metavar="SIZE", help="Take nothing while less is free on the disk.")
+    ] = "256MB"
+    no_load: Annotated[bool, typer.Option("--no-load", help="Do not load the run into Neo4j.")] = (
+        False
+    )
+
+
+def collect(
+    settings: Settings,
+    run: Annotated[str, typer.Argument(metavar="RUN", help="Name of the run.")],
+    waiting: Waiting,
+    taking: Taking,
+    stop: Annotated[bool, typer.Option("--stop", help="End the run.")] = False,
+) -> None:
+    """Take reports of running peers, and make a run of them while they come.
+
+    Peers post reports to the address that is shown. What is acknowledged is on disk. An interval is
+    closed when all peers have reported it, or after a while; then it is added to the run, and to
+    its copy in Neo4j. Ctrl-C pauses: the same command goes on. With --stop, all that was reported
+    is closed and added, and the run has ended.
+
+    Examples:
+
+    ```
+    vizpub collect lab --no-token
+    vizpub collect lab --interval 5s --lateness 10s --peers peers.txt
+    vizpub collect lab --host 0.0.0.0 --port 8443 --certificate cert.pem --key key.pem
+    vizpub collect lab --stop
+    ```
+    """
+    from collector.collect import collect as run_collector
+    from collector.place import Place
+
+    place = Place(settings.workspace, run)
+    if stop and not place.folder.is_dir():
+        raise UseError(f"nothing is collected for run '{run}' in {settings.workspace}")
+    if stop and _stopped(place):
+        settings.say(f"run '{run}' has ended")
+        return
+    what = _collection(settings, place, waiting, taking, stop=stop)
+    if run_collector(what, settings.say):
+        settings.say(f"run '{run}' has ended")
+    else:
+        settings.say(f"paused; the same command goes on, and --stop ends run '{run}'")
+
+
+def _stopped(place: Place) -> bool:
+    """Ask a collector that runs to end the run, and wait; false if none runs."""
+    if not place.is_held():
+        return False
+    place.stop.touch()
+    while place.is_held():
+        time.sleep(_LOOK_S)
+    return not place.stop.exists()
+
+
+def _collection(
+    settings: Settings, place: Place, waiting: Waiting, taking: Taking, *, stop: bool
+) -> Collection:
+    from collector.closing import Rules
+    from collector.collect import Collection
+    from collector.intake import Limits
+
+    load = [sys.executable, "-m", "cli", *settings.as_arguments(), "load", place.run]
+    return Collection(
+        place,
+        parse_duration_us(waiting.interval),
+        Rules(
+            parse_duration_us(waiting.lateness) / 1_000_000,
+            waiting.ahead,
+            waiting.gap_tolerance,
+            _names(waiting.peers) if waiting.peers else None,
+        ),
+        Limits(taking.max_peers, parse_size(taking.max_log), parse_size(taking.reserve)),
+        _listening(taking),
+        waiting.message_window,
+        not waiting.no_betweenness,
+        tuple(comma_list(waiting.fields) or ()),
+        () if taking.no_load else load,
+        stop,
+    )
+
+
+def _listening(taking: Taking) -> Listening:
+    """Raises: UseError where others could listen or speak."""
+    from collector.collect import Listening
+    from collector.web import is_loopback
+
+    if (taking.certificate is None) != (taking.key is None):
+        raise UseError("--certificate and --key belong together: give both, or none")
+    if not is_loopback(taking.host):
+        if taking.no_token:
+            raise UseError("--no-token is for this machine only: leave it out, or --host")
+        if taking.certificate is None:
+            raise UseError(f"at {taking.host} tokens could be read: give --certificate and --key")
+    return Listening(taking.host, taking.port, taking.certificate, taking.key, not taking.no_token)
+
+
+def _names(path: Path) -> frozenset[str]:
+    """Raises: UseError."""
+    try:
+        found = frozenset(filter(None, map(str.strip, path.read_text("utf-8").splitlines())))
+    except (OSError, ValueError) as error:
+        raise UseError(f"{path} cannot be read: {error}") from error
+    if not found:
+        raise UseError(f"{path} names no peer")
+    return found

@@ -1,0 +1,1 @@
+"""The live collector: reports of running peers, in a log first and in a run within seconds."""

@@ -1,0 +1,211 @@
+"""The process that makes the run: `python -m collector.batches`.
+
+It gets its `Job` and then how far the log is closed, as lines of JSON on standard input, appends
+what is closed, and tells what it did in lines of JSON on another pipe. It has one Spark session. It
+keeps no state of its own: the run's manifest says what is done (`collector.batch`), so it may be
+killed at any point, and the next one goes on. It ends with its standard input.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from threading import Thread
+from typing import Any
+
+from analytics.options import Measures
+from collector.batch import NONE, Batch, Builder, batches_in
+from collector.place import Place
+from ingest.measuring import Measuring
+from ingest.pipeline import IngestOutcome, IngestRequest, ingest_in, settling
+from ingest.sources.base import SourceOptions
+from ingest.spark.session import spark_session
+from model.errors import RunLocked, VizpubError
+from model.locks import Held, holding
+from runstore.inputs import all_inputs
+from runstore.leavings import SCRATCH
+from runstore.manifest import LATE, LATE_MESSAGES, Since, read_manifest
+from runstore.store import StoredRun, open_run
+from runstore.writer import RunWriter, writing
+
+Ingest = Callable[[RunWriter, IngestRequest], IngestOutcome]
+"""`ingest_in` of a session."""
+_AGAIN_S = 0.5
+"""Between two looks at a lock that another process has."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """What the process gets first."""
+
+    workspace: str
+    run: str
+    gap_tolerance: int = 0
+    message_window: int | None = None
+    betweenness: bool = True
+
+    @property
+    def place(self) -> Place:
+        """Of the collection."""
+        return Place(Path(self.workspace), self.run)
+
+    def to_json(self) -> dict[str, Any]:
+        """For the other process."""
+        return asdict(self)
+
+
+class Appending:
+    """Appends batch after batch to the run."""
+
+    def __init__(self, ingest: Ingest, job: Job) -> None:
+        self._ingest_into, self._job, self._place = ingest, job, job.place
+        self._builder = Builder(self._place.log, self.consumed())
+
+    def consumed(self) -> Batch:
+        """The last batch that the run has. Raises: StoreBroken."""
+        directory = self._place.workspace / "runs" / self._place.run
+        try:
+            manifest = read_manifest(directory)
+        except FileNotFoundError:
+            return NONE
+        if not manifest.complete:
+            return NONE
+        found = (Batch.named(file["path"]) for file in all_inputs(directory, manifest))
+        return max(filter(None, found), default=NONE)
+
+    def to(self, until: int) -> Iterator[dict[str, Any]]:
+        """Append all that is closed up to a position of the log; yields what each append did."""
+        after = self._builder.last
+        # What a process before this one wrote and did not commit goes first, as it was written: an
+        # append that was interrupted goes on only with the same files.
+        for batch in [one for one in batches_in(self._place.batches) if one > after]:
+            self._builder.last = batch
+            yield self._append(batch, after)
+            after = batch
+        if fresh := self._builder.next(until, self._place.batches):
+            yield self._append(fresh, after)
+
+    def _append(self, batch: Batch, after: Batch) -> dict[str, Any]:
+        began = time.monotonic()
+        run = self._ingest(self._request(batch)).run
+        return {
+            "number": batch.number,
+            "position": batch.position,
+            "closed": batch.closed,
+            "needed": self._builder.needed,
+            "seconds": round(time.monotonic() - began, 3),
+            "late": sum(run.manifest.notes.get(name, 0) for name in (LATE, LATE_MESSAGES)),
+            "rows": _overlay_rows(run, after.closed),
+        }
+
+    def settle(self) -> dict[str, Any]:
+        """Make the run anew where something came late, or where its end does not stand in it: an
+        append of nothing but the end changes nothing.
+        """
+        if self.consumed() == NONE:  # nothing was ever reported
+            return {"settled": True, "late": 0}
+        run = open_run(self._place.workspace, self._place.run)
+        late = sum(run.manifest.notes.get(name, 0) for name in (LATE, LATE_MESSAGES))
+        if late or not run.manifest.ended:
+            self._ingest(settling(run))
+        return {"settled": True, "late": late}
+
+    def _request(self, batch: Batch) -> IngestRequest:
+        job = self._job
+        return IngestRequest(
+            (str((self._place.batches / batch.name).absolute()),),
+            job.run,
+            self._place.workspace,
+            source="reports",
+            options=SourceOptions(
+                gap_tolerance=job.gap_tolerance, message_window=job.message_window
+            ),
+            measuring=Measuring(measures=Measures(job.betweenness)),
+            append=True,
+            keep_going=True,
+        )
+
+    def _ingest(self, request: IngestRequest) -> IngestOutcome:
+        """Waits where another command writes the run."""
+        while True:
+            try:
+                with writing(request.workspace, request.run) as writer:
+                    return self._ingest_into(writer, request)
+            except RunLocked:
+                time.sleep(_AGAIN_S)
+
+
+def _overlay_rows(run: StoredRun, after: int) -> list[dict[str, Any]]:
+    """The overlay's metrics of the intervals behind one."""
+    since = Since("interval", after + 1)
+    return [row for rows in run.scan("metrics/overlay", since=since) for row in rows.to_pylist()]
+
+
+class _Orders:
+    """The lines of standard input, of which only the last counts; null at the end."""
+
+    def __init__(self) -> None:
+        self._lines: SimpleQueue[str | None] = SimpleQueue()
+        Thread(target=self._listen, daemon=True).start()
+
+    def _listen(self) -> None:
+        for line in sys.stdin:
+            self._lines.put(line)
+        self._lines.put(None)
+
+    def next(self) -> dict[str, Any] | None:
+        line = self._lines.get()
+        with suppress(Empty):
+            while line is not None:
+                line = self._lines.get_nowait()
+        return None if line is None else json.loads(line)
+
+
+def main(answers: int) -> int:
+    """Serve until standard input ends. Returns the exit code."""
+    job = Job(**json.loads(sys.stdin.readline()))
+    orders = _Orders()
+    with os.fdopen(answers, "w", encoding="utf-8") as pipe:
+
+        def tell(**what: Any) -> None:
+            pipe.write(json.dumps(what, default=str) + "\n")
+            pipe.flush()
+
+        try:
+            with (
+                _alone(job.place),
+                spark_session(job.place.workspace / SCRATCH, quick=True) as spark,
+            ):
+                appending = Appending(partial(ingest_in, spark), job)
+                tell(ready=True, **asdict(appending.consumed()))
+                while order := orders.next():
+                    for done in appending.to(order["until"]):
+                        tell(**done)
+                    if order["ended"]:
+                        tell(**appending.settle())
+        except VizpubError as error:
+            tell(error=str(error))
+            return error.exit_code
+    return 0
+
+
+@contextmanager
+def _alone(place: Place) -> Iterator[None]:
+    """Another one, whose collector was killed, ends its append first."""
+    while True:
+        with suppress(Held), holding(place.folder / ".batches.lock"):
+            yield
+            return
+        time.sleep(_AGAIN_S)
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1])))

@@ -1,0 +1,89 @@
+"""The body of a request, with limits that hold while it arrives and while it is decompressed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass
+from io import BytesIO
+
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+
+from ingest.reports.compressed import GZIP, ZSTD, Content, lines
+
+_SMALL = 1 << 16
+"""Bytes that are decompressed in the event loop: a thread costs more."""
+_SIP = 1 << 12
+
+
+@dataclass(frozen=True)
+class BodyLimits:
+    """What one request may have at most."""
+
+    sent: int = 8 * 2**20
+    """Bytes as they are sent."""
+    content: int = 32 * 2**20
+    """Bytes when decompressed."""
+    line: int = 2**20
+    """Bytes of a line."""
+    seconds: float = 30.0
+    """From its headers to its end."""
+
+
+async def read_lines(request: Request, limits: BodyLimits) -> list[bytes]:
+    """The lines of a body, plain or compressed: its first bytes decide, as in a file of reports.
+
+    Raises: HTTPException 400 where it is damaged, 408 where it is slow, 413 where it is too large.
+    """
+    try:
+        async with asyncio.timeout(limits.seconds):
+            body = await _sent(request, limits.sent)
+    except TimeoutError:
+        raise HTTPException(408, f"the body took more than {limits.seconds:g} s") from None
+    except ClientDisconnect:
+        raise HTTPException(400, "the connection ended before the body") from None
+    if len(body) > _SMALL and body.startswith((GZIP, ZSTD)):
+        return await asyncio.to_thread(_lines, body, limits)
+    return _lines(body, limits)
+
+
+async def _sent(request: Request, most: int) -> bytes:
+    told = request.headers.get("content-length", "0")
+    found = bytearray()
+    if told.isdecimal() and int(told) > most:
+        raise _too_large(most, "sent")
+    async for chunk in request.stream():
+        found += chunk
+        if len(found) > most:
+            raise _too_large(most, "sent")
+    return bytes(found)
+
+
+class _Sips(BytesIO):
+    """Reads little at once: a kilobyte of a bomb is a megabyte of content."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """At most `_SIP` bytes."""
+        return super().read(_SIP if size is None or size < 0 else min(size, _SIP))
+
+
+def _lines(body: bytes, limits: BodyLimits) -> list[bytes]:
+    content = Content(_Sips(body) if body.startswith((GZIP, ZSTD)) else BytesIO(body))
+    found = [line for line, _ in lines(_limited(content, limits.content), limits.line)]
+    if content.damage:
+        raise HTTPException(400, f"the body is damaged ({content.damage}): send it again")
+    return found
+
+
+def _limited(content: Content, most: int) -> Iterator[bytes]:
+    size = 0
+    for chunk in content:
+        size += len(chunk)
+        if size > most:
+            raise _too_large(most, "decompressed")
+        yield chunk
+
+
+def _too_large(most: int, how: str) -> HTTPException:
+    return HTTPException(413, f"more than {most:,} bytes {how}: send the lines in several requests")

@@ -1,0 +1,148 @@
+"""When an interval is closed: what was not reported by then comes late.
+
+Intervals close in order. Interval i closes when all expected peers have reported i or later; or
+some time (the lateness) after half of them have; or, where all fall silent, that time after the
+last report of i or later. A peer is expected that has reported one of the last 1 + gap tolerance
+intervals and has not left; or all of a given list. Time is the monotonic clock of the collector:
+no clock of a peer can close anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from statistics import median_low
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How long to wait, and for whom."""
+
+    lateness_s: float = 5.0
+    """How long to wait for the rest after half of the peers."""
+    ahead: int = 16
+    """A report is refused that is more intervals ahead of the median peer."""
+    gap_tolerance: int = 0
+    peers: frozenset[str] | None = None
+    """All peers, where they are known."""
+
+
+@dataclass
+class Closing:
+    """What the peers have reached, and what is closed. Times are in seconds, monotonic."""
+
+    rules: Rules
+    closed: int | None = None
+    """The last closed interval; null = none is."""
+    newest: dict[str, int] = field(default_factory=dict)
+    """The greatest interval of each peer's reports."""
+    left: set[str] = field(default_factory=set)
+    _half_at: dict[int, float] = field(default_factory=dict)
+    _last_at: dict[int, float] = field(default_factory=dict)
+    _first: int | None = None
+    _began: float | None = None
+    _median: int | None = None
+    _stale: bool = True
+
+    @classmethod
+    def restored(cls, rules: Rules, state: Mapping[str, Any], now: float) -> Closing:
+        """As it was, from `state`; waiting begins again."""
+        made = cls(rules, state["closed"], dict(state["newest"]), set(state["left"]))
+        made._first = state["first"]
+        if made._first is not None:
+            made._began = now
+        for interval in made.newest.values():
+            if made.closed is None or interval > made.closed:
+                made._last_at[interval] = now
+        return made
+
+    def state(self) -> dict[str, Any]:
+        """What `restored` needs, as JSON."""
+        return {
+            "closed": self.closed,
+            "newest": self.newest,
+            "left": sorted(self.left),
+            "first": self._first,
+        }
+
+    @property
+    def reached(self) -> int | None:
+        """The greatest interval of any report."""
+        return max(self.newest.values(), default=None)
+
+    def is_late(self, interval: int) -> bool:
+        """Whether the interval is closed."""
+        return self.closed is not None and interval <= self.closed
+
+    def median(self) -> int | None:
+        """The interval that the median of the peers who have not left has reached."""
+        if self._stale:
+            there = [at for peer, at in self.newest.items() if peer not in self.left]
+            self._median = median_low(there) if there else None
+            self._stale = False
+        return self._median
+
+    def is_ahead(self, interval: int, now: int) -> bool:
+        """Whether a report must be refused because its peer's clock is wrong. `now` is the interval
+        of the collector's own clock, which counts as long as no peer has reported.
+        """
+        median = self.median()
+        return interval > (now if median is None else median) + self.rules.ahead
+
+    def note(self, peer: str, interval: int, now: float, *, left: bool = False) -> None:
+        """A report that was admitted."""
+        if interval >= self.newest.get(peer, -1):
+            self.newest[peer] = interval
+            (self.left.add if left else self.left.discard)(peer)
+            self._stale = True
+        if self.is_late(interval):
+            return
+        self._last_at[interval] = now
+        if self._began is None:
+            self._began = now
+        self._first = interval if self._first is None else min(self._first, interval)
+
+    def due(self, now: float) -> int | None:
+        """The interval up to which can be closed now; null = nothing new."""
+        found, following = None, self._following()
+        while following is not None and self._is_due(following, now):
+            found, following = following, following + 1
+        return found
+
+    def close(self, interval: int) -> None:
+        """All intervals up to this one are closed."""
+        self.closed = interval
+        for waits in (self._half_at, self._last_at):
+            for done in [i for i in waits if i <= interval]:
+                del waits[done]
+
+    def waited(self, now: float) -> float:
+        """How long the oldest report of an open interval has waited, in seconds; 0 for none."""
+        return now - min(self._last_at.values()) if self._last_at else 0.0
+
+    def _following(self) -> int | None:
+        return self._first if self.closed is None else self.closed + 1
+
+    def _expected(self, interval: int) -> Collection[str]:
+        if self.rules.peers is not None:
+            return self.rules.peers
+        oldest = interval - 1 - self.rules.gap_tolerance
+        return [p for p, at in self.newest.items() if at >= oldest and p not in self.left]
+
+    def _is_due(self, interval: int, now: float) -> bool:
+        last = [at for i, at in self._last_at.items() if i >= interval]
+        if not last:
+            return False
+        lateness = self.rules.lateness_s
+        expected = self._expected(interval)
+        there = sum(self.newest.get(peer, -1) >= interval for peer in expected)
+        # Before the first closing nobody knows who will report: all have the lateness to come.
+        if self.closed is None and interval == self._first and self.rules.peers is None:
+            assert self._began is not None
+            return now - self._began >= lateness
+        if there == len(expected):
+            return True
+        if 2 * there >= len(expected):
+            return now - self._half_at.setdefault(interval, now) >= lateness
+        return now - self._last_at.get(interval, min(last)) >= lateness

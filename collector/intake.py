@@ -1,0 +1,300 @@
+"""What is admitted: lines of the report contract become records of the log.
+
+The intake knows the header of the run, judges every line, and decides when intervals close
+(`collector.closing`); all of this is in the log, so it goes on after a kill. It knows nothing of
+HTTP: every end (`collector.web`, `collector.folders` …) gives it lines.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import zlib
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+from collector import log
+from collector.closing import Closing, Rules
+from collector.log import Log
+from collector.place import Place
+from ingest.reports.files import from_json, parse
+from ingest.reports.records import RunHeader
+from model.errors import InputError
+
+REFUSED_SHOWN = 100
+"""Refused lines of one request that are named; all are counted."""
+_NAMED = 16
+"""Peers with late or refused reports that the progress names."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What the intake takes at most."""
+
+    peers: int = 100_000
+    log: int = 2**30
+    """Bytes of the log that no run holds yet: beyond, reporters are asked to wait."""
+    reserve: int = 256 * 2**20
+    """Bytes that stay free on the disk, so that intervals can still be closed when it is full."""
+
+
+@dataclass
+class Taken:
+    """What became of the lines of one request."""
+
+    taken: int = 0
+    late: int = 0
+    """Of those taken: for a closed interval. They enter the run by `settle`."""
+    refused: int = 0
+    why: list[dict[str, Any]] = field(default_factory=list)
+    """`line` (from 1) and `reason` of the first refused lines."""
+
+    def refuse(self, line: int, reason: str) -> None:
+        """A line that was not taken."""
+        self.refused += 1
+        if len(self.why) < REFUSED_SHOWN:
+            self.why.append({"line": line, "reason": reason})
+
+    def to_json(self) -> dict[str, Any]:
+        """The answer to a reporter."""
+        return {
+            "taken": self.taken,
+            "late": self.late,
+            "refused": self.refused,
+            "lines": self.why,
+        }
+
+
+@dataclass(frozen=True)
+class _Admitted:
+    peer: str
+    interval: int
+    mark: tuple[int, int, int]
+    """Interval, seq and CRC of the line."""
+    left: bool
+
+
+class Intake:
+    """The log, the closing, and what was counted. Lives in one event loop."""
+
+    def __init__(self, place: Place, header: RunHeader, rules: Rules, limits: Limits) -> None:
+        self._rules, self.limits, self.place = rules, limits, place
+        self.header = header
+        self.closing = Closing(rules)
+        self.counts: Counter[str] = Counter()
+        self.of_peers: dict[str, Counter[str]] = {"late": Counter(), "refused": Counter()}
+        self.ended = False
+        """The peers marked the end of the run, or somebody asked for it."""
+        self.last_interval: int | None = None
+        """Of the peers' own end mark."""
+        self._marks: dict[str, tuple[int, int, int]] = {}
+        self.closed_at = 0
+        """The position behind the record that closed the last interval, or ended the run."""
+        self._is_closing = False
+        self._replay()
+        self.log = Log(place.log, self._state)
+
+    def _replay(self) -> None:
+        """Go on where the log ends: from the last state in it."""
+        directory, now = self.place.log, time.monotonic()
+        for start, _ in reversed(log.segments(directory)):
+            records = list(log.read(directory, start))
+            if records and records[0].kind == log.STATE:
+                break
+        else:
+            return
+        for record in records:
+            self._redo(record, now)
+
+    def _redo(self, record: log.Record, now: float) -> None:
+        if record.kind == log.STATE:
+            state = json.loads(record.content)
+            self.closing = Closing.restored(self._rules, state, now)
+            self.header = RunHeader.from_json(state["header"])
+            self.counts, self.closed_at = Counter(state["counts"]), state["closed_at"]
+            self.last_interval, self.ended = state["last_interval"], state["ended"]
+        elif record.kind == log.HEADER:
+            self.header = RunHeader.from_json(json.loads(record.content))
+        elif record.kind == log.CLOSE:
+            self._closed(record.interval, record.end)
+        elif record.kind == log.END:
+            self._ended_at(json.loads(record.content), record.end)
+        elif record.kind == log.REPORT:
+            found = from_json(json.loads(record.line))
+            mark = (record.interval, found.seq or 0, zlib.crc32(record.line))  # type: ignore[union-attr]
+            self._note(_Admitted(found.peer, record.interval, mark, found.left), now)  # type: ignore[union-attr]
+
+    def _state(self) -> bytes:
+        state = {
+            **self.closing.state(),
+            "header": self.header.to_json(),
+            "counts": self.counts,
+            "closed_at": self.closed_at,
+            "last_interval": self.last_interval,
+            "ended": self.ended,
+        }
+        return json.dumps(state, separators=(",", ":")).encode()
+
+    @property
+    def now_us(self) -> int:
+        """The collector's own time since the run's epoch, in µs."""
+        assert self.header.epoch is not None
+        since = datetime.now(UTC) - datetime.fromisoformat(self.header.epoch)
+        return max(int(since.total_seconds() * 1_000_000), 0)
+
+    @property
+    def now(self) -> int:
+        """The interval of the collector's own clock."""
+        return self.now_us // (self.header.interval_us or 1)
+
+    async def take(self, lines: Iterable[bytes]) -> Taken:
+        """Judge lines, log those that are admitted, and wait for the sync. Raises: LogFailed."""
+        done, admitted, records = Taken(), [], bytearray()
+        for number, line in enumerate(lines, 1):
+            if not (text := line.strip()):
+                continue
+            value, wrong = parse(text)
+            if wrong:
+                done.refuse(number, "; ".join(wrong))
+                continue
+            try:
+                found, packed = self._admit(value, text)
+            except InputError as error:
+                done.refuse(number, str(error))
+                self._blame("refused", value.get("peer"))
+                continue
+            records += packed
+            done.taken += 1
+            if found:
+                done.late += self.closing.is_late(found.interval)
+                admitted.append(found)
+        self.counts["refused"] += done.refused
+        if records:
+            await self.log.put(bytes(records), lambda _: self._note_all(admitted))
+        return done
+
+    def _admit(self, value: dict[str, Any], line: bytes) -> tuple[_Admitted | None, bytes]:
+        """The record of a line. Raises: InputError with the reason why it is refused."""
+        if (run := value.get("run")) not in (None, self.place.run):
+            raise InputError(f"it is of run '{run}', and this is '{self.place.run}'")
+        if self.ended:
+            raise InputError("the run has ended")
+        if value["format"] == RunHeader.format:
+            return None, self._merge(RunHeader.from_json(value))
+        if value["format"] == "vizpub.end/1":
+            self._check_end(value["last_interval"])
+            return None, self._marked_end(value["last_interval"])
+        peer, interval = value["peer"], value["interval"]
+        self._check_peer(peer, interval)
+        mark = (interval, value.get("seq") or 0, zlib.crc32(line))
+        before = self._marks.get(peer)
+        if before and before[:2] == mark[:2] and before[2] != mark[2]:
+            raise InputError(
+                f"conflicting report: peer '{peer}' has another one of interval {interval} with "
+                "the same seq; do two peers have one name?"
+            )
+        found = _Admitted(peer, interval, mark, bool(value.get("left")))
+        return found, log.report(interval, line)
+
+    def _check_peer(self, peer: str, interval: int) -> None:
+        if self._rules.peers is not None and peer not in self._rules.peers:
+            raise InputError(f"peer '{peer}' is not in the list of peers")
+        newest = self.closing.newest
+        if peer not in newest and len(newest) >= self.limits.peers:
+            raise InputError(f"peer '{peer}' is one more than the {self.limits.peers:,} allowed")
+        if self.closing.is_ahead(interval, self.now):
+            median = self.closing.median()
+            others = f"the collector's is {self.now}" if median is None else f"most are at {median}"
+            raise InputError(
+                f"peer '{peer}' is too far ahead: its interval is {interval}, and {others}; "
+                "set its clock"
+            )
+
+    def _merge(self, told: RunHeader) -> bytes:
+        """What peers tell of the run is taken up to the first closing. Raises: InputError."""
+        known = replace(
+            told,
+            run=self.place.run,
+            interval_us=told.interval_us or self.header.interval_us,
+            epoch=self.header.epoch,
+        )
+        if known.interval_us != self.header.interval_us:
+            raise InputError(
+                f"its intervals are of {known.interval_us} µs, and the run's of "
+                f"{self.header.interval_us}: ask for the run's header first"
+            )
+        if known != self.header and self.closing.closed is not None:
+            raise InputError("it differs from the run's header, and intervals are closed already")
+        self.header = known
+        return log.packed(log.HEADER, json.dumps(known.to_json()).encode())
+
+    def _check_end(self, last: int) -> None:
+        reached = self.closing.reached
+        if reached is not None and last < reached:
+            raise InputError(f"it ends in interval {last}, and there are reports of {reached}")
+
+    def _marked_end(self, last: int) -> bytes:
+        self.last_interval = last
+        return log.packed(log.END, json.dumps({"last_interval": last}).encode())
+
+    def _note_all(self, admitted: Iterable[_Admitted]) -> None:
+        now = time.monotonic()
+        for found in admitted:
+            self._note(found, now)
+
+    def _note(self, found: _Admitted, now: float) -> None:
+        self.counts["reports"] += 1
+        if self.closing.is_late(found.interval):
+            self.counts["late"] += 1
+            self._blame("late", found.peer)
+        if found.mark[:2] >= self._marks.get(found.peer, (-1, -1, 0))[:2]:
+            self._marks[found.peer] = found.mark
+        self.closing.note(found.peer, found.interval, now, left=found.left)
+
+    def _blame(self, what: str, peer: object) -> None:
+        named = self.of_peers[what]
+        if isinstance(peer, str) and (peer in named or len(named) < _NAMED):
+            named[peer] += 1
+
+    async def close_due(self) -> bool:
+        """Close what is due. Returns whether something was closed. Raises: LogFailed."""
+        due = self.closing.due(time.monotonic())
+        if (last := self.last_interval) is not None and due is not None and due >= last:
+            return await self.end()
+        return due is not None and await self._close(due)
+
+    async def end(self) -> bool:
+        """Close all that was reported; the run ends. Raises: LogFailed."""
+        last = self.last_interval if self.last_interval is not None else self.closing.reached
+        if self.ended:
+            return False
+        if last is not None and not self.closing.is_late(last):
+            await self._close(last)
+        told = {"last_interval": last, "ended": True}
+        content = log.packed(log.END, json.dumps(told).encode())
+        await self.log.put(content, lambda end: self._ended_at(told, end))
+        return True
+
+    async def _close(self, interval: int) -> bool:
+        if self._is_closing:
+            return False
+        self._is_closing = True
+        try:
+            record = log.close(interval)
+            await self.log.put(record, partial(self._closed, interval))
+        finally:
+            self._is_closing = False
+        return True
+
+    def _closed(self, interval: int, end: int) -> None:
+        self.closing.close(interval)
+        self.closed_at = end
+
+    def _ended_at(self, told: dict[str, Any], end: int) -> None:
+        self.last_interval = told["last_interval"]
+        if told.get("ended"):
+            self.ended, self.closed_at = True, end

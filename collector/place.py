@@ -1,0 +1,99 @@
+"""What a collection has on disk, and the messages of its two processes.
+
+`<workspace>/collected/<run>/` has the log (`collector.log`), the batches (`collector.batch`), the
+tokens and where the intake listens. It is the input of the run, as files are of an ingest, so it
+stands beside the runs: whoever removes or replaces the run does not remove what peers have told.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from model.errors import RunLocked
+from model.files import replacing
+from model.locks import Held, holding
+from model.run import check_run_name
+from runstore import durable
+
+
+@dataclass(frozen=True)
+class Place:
+    """The folder of a collection."""
+
+    workspace: Path
+    run: str
+
+    def __post_init__(self) -> None:
+        """Raises: UseError for an invalid name."""
+        check_run_name(self.run)
+
+    @property
+    def folder(self) -> Path:
+        """All of it."""
+        return self.workspace / "collected" / self.run
+
+    @property
+    def log(self) -> Path:
+        """The segments of the log."""
+        return self.folder / "log"
+
+    @property
+    def batches(self) -> Path:
+        """The files that the run is made from."""
+        return self.folder / "batches"
+
+    @property
+    def tokens(self) -> Path:
+        """A file for each token."""
+        return self.folder / "tokens"
+
+    @property
+    def stop(self) -> Path:
+        """Exists while somebody asks for the end of the run."""
+        return self.folder / "stop"
+
+    @property
+    def _endpoint(self) -> Path:
+        return self.folder / "endpoint.json"
+
+    def make(self) -> None:
+        """The folders. Raises: OSError."""
+        for folder in (self.log, self.batches):
+            durable.make_directory(folder)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """This process collects, for the length of the block. Raises: RunLocked."""
+        try:
+            with holding(self.folder / ".collect.lock"):
+                yield
+        except Held as error:
+            raise RunLocked(self.run, error.owner) from error
+
+    def is_held(self) -> bool:
+        """Whether some process collects."""
+        if not self.folder.is_dir():
+            return False
+        try:
+            with self.held():
+                return False
+        except RunLocked:
+            return True
+
+    def tell(self, **endpoint: Any) -> None:
+        """Say where the intake listens."""
+        with replacing(self._endpoint) as new:
+            new.write_text(json.dumps(endpoint), encoding="utf-8")
+
+    def endpoint(self) -> dict[str, Any]:
+        """Where the intake listens; empty where none ever did."""
+        try:
+            found: dict[str, Any] = json.loads(self._endpoint.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {}
+        return found

@@ -1,0 +1,58 @@
+"""The collector's own figures, in the text format of Prometheus.
+
+No label has a peer or a message: their number is not bounded.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+from collector.intake import Intake
+from collector.progress import Progress
+
+_OVERLAY = {
+    "network_size": "vizpub_overlay_peers",
+    "links": "vizpub_overlay_links",
+    "weak_components": "vizpub_overlay_components",
+    "clustering_mean": "vizpub_overlay_clustering_ratio",
+    "hit_ratio": "vizpub_hit_ratio",
+}
+"""Metrics of the last interval, by column."""
+
+
+def page(intake: Intake, progress: Progress) -> str:
+    """The text of `GET /metrics`."""
+    return "".join(
+        f"# HELP {name} {what}\n# TYPE {name} {kind}\n{name} {value:g}\n"
+        for name, kind, what, value in _figures(intake, progress)
+    )
+
+
+def _figures(intake: Intake, progress: Progress) -> Iterator[tuple[str, str, str, float]]:
+    counts, closing = intake.counts, intake.closing
+    yield "vizpub_posts_total", "counter", "Requests with reports.", progress.posts
+    yield "vizpub_reports_total", "counter", "Reports in the log.", counts["reports"]
+    yield "vizpub_late_reports_total", "counter", "Reports of closed intervals.", counts["late"]
+    yield "vizpub_refused_lines_total", "counter", "Lines not taken.", counts["refused"]
+    yield "vizpub_log_failures_total", "counter", "Failed syncs of the log.", intake.log.failures
+    yield "vizpub_log_bytes", "gauge", "Bytes in no run yet.", progress.backlog
+    yield "vizpub_log_capacity_bytes", "gauge", "Bytes the log may have.", intake.limits.log
+    yield "vizpub_queue_bytes", "gauge", "Bytes that wait for a sync.", intake.log.queued
+    yield "vizpub_batches_total", "counter", "Batches in the run.", progress.batches
+    yield "vizpub_append_seconds", "gauge", "Time of the last append.", progress.seconds
+    yield "vizpub_lag_seconds", "gauge", "Wait of the oldest closed interval.", progress.lag
+    yield (
+        "vizpub_waited_seconds",
+        "gauge",
+        "Wait of the oldest report of an open interval.",
+        closing.waited(time.monotonic()),
+    )
+    yield "vizpub_spark_up", "gauge", "Whether Spark runs.", progress.alive
+    for name, value in (("closed", closing.closed), ("in_run", progress.done)):
+        if value is not None:
+            yield f"vizpub_{name}_interval", "gauge", f"The last interval {name}.", value
+    for row in list(progress.rows)[-1:]:
+        for column, name in _OVERLAY.items():
+            if row.get(column) is not None:
+                yield name, "gauge", f"Of the last interval: {column}.", row[column]

@@ -1,0 +1,49 @@
+"""HTTP with a deadline for the headers; uvicorn has one only between two requests."""
+
+from __future__ import annotations
+
+import asyncio
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+HEADERS_S = 30.0
+"""From the connection, or the first byte after a request, to the end of the headers."""
+
+
+class PatientProtocol(HttpToolsProtocol):
+    """Closes a connection that does not send a whole head in time."""
+
+    _deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin to wait."""
+        super().connection_made(transport)
+        self._wait()
+
+    def on_message_begin(self) -> None:
+        """The first byte of a request: uvicorn's own wait is over."""
+        super().on_message_begin()
+        self._wait()
+
+    def on_headers_complete(self) -> None:
+        """In time."""
+        self._end_wait()
+        super().on_headers_complete()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Nothing to wait for."""
+        self._end_wait()
+        super().connection_lost(exc)
+
+    def _wait(self) -> None:
+        self._end_wait()
+        self._deadline = asyncio.get_running_loop().call_later(HEADERS_S, self._late)
+
+    def _end_wait(self) -> None:
+        if self._deadline:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _late(self) -> None:
+        if self.transport:
+            self.transport.close()

@@ -1,0 +1,73 @@
+"""A simulation that reports to a collector while it runs, at the pace of the clock."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+
+from ingest.reports.client import Reporter
+from ingest.reports.files import RunEnd, RunHeader
+from model.errors import UseError
+
+_END_S = 600.0
+"""That a collector has at the end to take what waits."""
+
+
+class Live:
+    """Sends the reports of each interval when the clock reaches its end.
+
+    `speed` is how many seconds of the simulation pass in one of the clock.
+    """
+
+    def __init__(self, url: str, token: str | None = None, speed: float = 1.0) -> None:
+        self._reporter, self._speed = Reporter(url, token), speed
+        self._began = time.monotonic()
+        self._interval_s = 0.0
+
+    def begin(self, header: RunHeader) -> None:
+        """Tell the collector of the run. Raises: UseError where it is no run for this."""
+        try:
+            known = self._reporter.header()
+        except OSError as error:
+            self._reporter.close(0)
+            raise UseError(str(error)) from error
+        if known["interval_us"] != header.interval_us:
+            self._reporter.close(0)
+            raise UseError(
+                f"the collector has intervals of {known['interval_us']} µs, and the simulation of "
+                f"{header.interval_us}: collect with the same --interval"
+            )
+        self._interval_s = (header.interval_us or 0) / 1_000_000 / self._speed
+        self._began = time.monotonic()
+        self._reporter.report(
+            RunHeader(
+                protocol=header.protocol,
+                parameters=header.parameters,
+                seed=header.seed,
+                interval_us=header.interval_us,
+            )
+        )
+
+    def interval(self, number: int, lines: Iterable[str]) -> list[str]:
+        """Wait for the end of the interval, and send its reports; returns them."""
+        found = list(lines)
+        time.sleep(max(self._began + (number + 1) * self._interval_s - time.monotonic(), 0))
+        for line in found:
+            self._reporter.line(line.encode())
+        return found
+
+    def end(self, last: int) -> None:
+        """Mark the end, and wait until all is acknowledged. Raises: UseError where it is not."""
+        # All reports first: what comes behind the end is refused.
+        self._reporter.flush(_END_S)
+        with suppress(OSError):
+            self._reporter.report(RunEnd(last))
+        done = self._reporter.flush(_END_S)
+        counts, problem = self._reporter.counts, self._reporter.last_problem
+        self._reporter.close(0)
+        if not done or counts.refused or counts.dropped:
+            raise UseError(
+                f"the collector did not take all: {counts.refused:,} refused, "
+                f"{counts.dropped:,} dropped ({problem})"
+            )

@@ -1,0 +1,124 @@
+"""A collector in a thread of the tests, with a real socket and a real log."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+
+from collector import log
+from collector.bodies import BodyLimits
+from collector.closing import Rules
+from collector.intake import Intake, Limits
+from collector.place import Place
+from collector.progress import Progress
+from collector.protocol import PatientProtocol
+from collector.tokens import Tokens
+from collector.web import Web
+from ingest.reports.records import RunHeader
+
+NDJSON = "application/x-ndjson"
+RESERVE = 1
+
+
+def header() -> RunHeader:
+    return RunHeader(run="lab", interval_us=1_000_000, epoch="2999-01-01T00:00:00Z")
+
+
+@dataclass
+class Served:
+    """A collector without the process that makes the run."""
+
+    web: Web
+    port: int
+    loop: asyncio.AbstractEventLoop
+
+    def ask(
+        self, method: str, path: str, body: bytes | None = None, **headers: str
+    ) -> tuple[int, Any, http.client.HTTPResponse]:
+        told = {name.replace("_", "-"): value for name, value in headers.items()}
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        connection.request(method, path, body, told)
+        answer = connection.getresponse()
+        text = answer.read()
+        connection.close()
+        try:
+            return answer.status, json.loads(text), answer
+        except ValueError:
+            return answer.status, text.decode(), answer
+
+    def post(self, body: bytes, **headers: str) -> tuple[int, Any, http.client.HTTPResponse]:
+        return self.ask(
+            "POST",
+            "/v1/runs/lab/reports",
+            body,
+            **{"content_type": NDJSON, **headers},
+        )
+
+    def lines(self) -> list[bytes]:
+        where = self.web.intake.place.log
+        return [record.line for record in log.read(where) if record.kind == log.REPORT]
+
+
+@contextmanager
+def serving(web: Callable[[], Web], port: int = 0) -> Iterator[Served]:
+    found: list[Served] = []
+    ready, over = threading.Event(), threading.Event()
+
+    async def work() -> None:
+        made = web()
+        config = uvicorn.Config(
+            made.app(), port=port, http=PatientProtocol, ws="none", lifespan="off", log_config=None
+        )
+        door = config.bind_socket()
+        server = uvicorn.Server(config)
+        task = asyncio.create_task(server.serve([door]))
+        while not server.started:
+            await asyncio.sleep(0.01)
+        found.append(Served(made, door.getsockname()[1], asyncio.get_running_loop()))
+        ready.set()
+        while not over.is_set():
+            await asyncio.sleep(0.01)
+        made.progress.draining = True
+        server.should_exit = True
+        await task
+        await made.intake.log.aclose()
+
+    thread = threading.Thread(target=lambda: asyncio.run(work()))
+    thread.start()
+    assert ready.wait(30)
+    try:
+        yield found[0]
+    finally:
+        over.set()
+        thread.join(30)
+
+
+@dataclass
+class Options:
+    tokens: bool = False
+    rules: Rules = field(default_factory=Rules)
+    limits: Limits = field(default_factory=lambda: Limits(reserve=RESERVE))
+    bodies: BodyLimits = field(default_factory=BodyLimits)
+
+
+def collector_in(folder: Path, options: Options | None = None) -> Callable[[], Web]:
+    """Run `lab`, collected in a folder."""
+    chosen = options or Options()
+
+    def web() -> Web:
+        place = Place(folder, "lab")
+        place.make()
+        intake = Intake(place, header(), chosen.rules, chosen.limits)
+        tokens = Tokens(place.tokens) if chosen.tokens else None
+        return Web(intake, Progress(intake), tokens, chosen.bodies, ("neighbors",))
+
+    return web

@@ -1,0 +1,141 @@
+"""When intervals close: by all, by half and the lateness, and by silence; in order."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import pytest
+
+from collector.closing import Closing, Rules
+
+
+def opened(*peers: str, **rules: float) -> Closing:
+    """Interval 0 was reported by all and closed."""
+    closing = Closing(Rules(lateness_s=5.0, **rules))  # type: ignore[arg-type]
+    for peer in peers:
+        closing.note(peer, 0, 0.0)
+    closing.close(0)
+    return closing
+
+
+def test_first_interval_waits_for_peers_nobody_knows() -> None:
+    closing = Closing(Rules(lateness_s=5.0))
+    closing.note("a", 7, 0.0)
+    assert closing.due(4.9) is None
+    closing.note("b", 7, 4.9)
+    assert closing.due(5.0) == 7
+
+
+def test_interval_closes_at_once_when_all_have_reported_it() -> None:
+    closing = opened("a", "b", "c")
+    closing.note("a", 1, 1.0)
+    closing.note("b", 1, 1.0)
+    assert closing.due(1.0) is None
+    closing.note("c", 2, 1.0)  # a later one says so, too
+    assert closing.due(1.0) == 1
+
+
+def test_interval_closes_the_lateness_after_half_have_reported_it() -> None:
+    closing = opened("a", "b", "c", "d")
+    closing.note("a", 1, 1.0)
+    assert closing.due(1.5) is None
+    closing.note("b", 1, 2.0)
+    assert closing.due(2.0) is None  # noted as half
+    assert closing.due(6.9) is None
+    assert closing.due(7.0) == 1
+
+
+def test_silence_closes_the_lateness_after_the_last_report() -> None:
+    closing = opened("a", "b", "c", "d")
+    closing.note("a", 1, 1.0)
+    assert closing.due(5.9) is None
+    assert closing.due(6.0) == 1
+
+
+def test_few_that_go_on_close_what_the_many_left_open() -> None:
+    """Reports of later intervals do not put it off."""
+    closing = opened(*"abcdefgh")
+    for interval in range(1, 20):
+        closing.note("a", interval, float(interval))
+        if (due := closing.due(float(interval))) is not None:
+            closing.close(due)
+    assert closing.closed is not None
+    assert closing.closed >= 13
+
+
+def test_interval_without_a_report_stays_open() -> None:
+    assert opened("a", "b").due(1e9) is None
+
+
+def test_peer_that_left_or_fell_silent_is_not_waited_for() -> None:
+    closing = opened("a", "b", "c")
+    closing.note("c", 1, 1.0, left=True)
+    closing.note("a", 1, 1.0)
+    closing.note("b", 1, 1.0)
+    assert closing.due(1.0) == 1
+    closing.close(1)
+    closing.note("a", 2, 2.0)
+    closing.note("b", 2, 2.0)
+    assert closing.due(2.0) == 2
+
+
+@pytest.mark.parametrize("gap", [0, 1, 3])
+def test_silent_peer_is_waited_for_in_gap_tolerance_and_one_more(gap: int) -> None:
+    closing = opened("a", "b", "c", gap_tolerance=gap)
+    for interval in range(1, 8):
+        for peer in "ab":
+            closing.note(peer, interval, 0.0)
+        waits = closing.due(0.0) is None
+        assert waits == (interval <= gap + 1), interval
+        closing.close(interval)
+
+
+def test_listed_peers_are_waited_for_from_the_beginning() -> None:
+    closing = Closing(Rules(5.0, peers=frozenset("ab")))
+    closing.note("a", 0, 0.0)
+    assert closing.due(0.0) is None
+    closing.note("b", 0, 0.0)
+    assert closing.due(0.0) == 0
+
+
+def test_report_is_ahead_of_the_median_only() -> None:
+    closing = opened("a", "b", "c", ahead=16)
+    for peer in "ab":
+        closing.note(peer, 100, 0.0)
+    assert not closing.is_ahead(116, now=0)
+    assert closing.is_ahead(117, now=10_000)
+    assert Closing(Rules()).is_ahead(86_400, now=3)
+    assert not Closing(Rules()).is_ahead(19, now=3)
+
+
+def test_state_is_restored_from_json() -> None:
+    closing = opened("a", "b")
+    closing.note("a", 3, 1.0)
+    closing.note("b", 2, 1.0, left=True)
+    again = Closing.restored(closing.rules, json.loads(json.dumps(closing.state())), 50.0)
+    assert again.state() == closing.state()
+    assert closing.due(2.0) == again.due(51.0) == 3
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_intervals_close_in_order_and_none_waits_for_ever(seed: int) -> None:
+    """Peers that come, leave and fall silent; whatever they do, what was reported is closed."""
+    print("seed", seed)
+    rng, closing, now = random.Random(seed), Closing(Rules(5.0)), 0.0
+    at = dict.fromkeys([f"p{n}" for n in range(rng.randint(1, 9))], 0)
+    for _ in range(300):
+        now += rng.random()
+        peer = rng.choice([*at])
+        at[peer] += rng.choice([0, 1, 1, 1, 2])
+        closing.note(peer, at[peer], now, left=rng.random() < 0.05)
+        before = closing.closed
+        if (due := closing.due(now)) is not None:
+            assert before is None or due > before
+            closing.close(due)
+    reached = closing.reached
+    for _ in range(1000):
+        now += 1.0
+        if (due := closing.due(now)) is not None:
+            closing.close(due)
+    assert closing.closed == reached

@@ -1,0 +1,214 @@
+"""The reporter, against a real collector that fails in every way."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from collector.bodies import BodyLimits
+from collector.place import Place
+from ingest.reports.client import Pace, Reporter
+from ingest.reports.records import Neighbor, Report
+from tests.support.collecting import Options, Served, collector_in, serving
+
+ROOT = Path(__file__).parents[4]
+QUICK = Pace(gather_s=0.01, first_wait_s=0.02, most_wait_s=0.05, timeout_s=5.0)
+
+
+def url(served: Served) -> str:
+    return f"http://127.0.0.1:{served.port}/v1/runs/lab"
+
+
+def told(served: Served) -> list[tuple[str, int]]:
+    return [(r["peer"], r["interval"]) for r in map(json.loads, served.lines())]
+
+
+def report(peer: str, interval: int) -> dict[str, Any]:
+    return {"peer": peer, "interval": interval, "neighbors": []}
+
+
+def test_client_needs_the_standard_library_only() -> None:
+    code = (
+        "import sys; before = set(sys.modules); import ingest.reports.client; "
+        "new = {n.split('.')[0] for n in set(sys.modules) - before}; "
+        "sys.exit(str(new - sys.stdlib_module_names - {'ingest', 'model'} or ''))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.stderr.strip() == ""
+
+
+def test_reports_of_many_peers_arrive_in_their_order(tmp_path: Path) -> None:
+    with serving(collector_in(tmp_path)) as served:
+        with Reporter(url(served), pace=QUICK) as reporter:
+            assert reporter.header()["interval_us"] == 1_000_000
+            for interval in range(5):
+                for peer in range(20):
+                    reporter.report(report(f"p{peer}", interval))
+            reporter.report(Report(peer="p0", interval=5, neighbors=(Neighbor("p1"),), seq=7))
+            assert reporter.flush(20)
+        assert told(served) == [
+            *((f"p{peer}", interval) for interval in range(5) for peer in range(20)),
+            ("p0", 5),
+        ]
+        assert reporter.counts.sent == 101
+        seqs = [json.loads(line)["seq"] for line in served.lines()]
+        assert seqs[:-1] == sorted(set(seqs[:-1]))
+        assert seqs[-1] == 7
+
+
+def test_seq_grows_over_restarts(tmp_path: Path) -> None:
+    with serving(collector_in(tmp_path)) as served:
+        for interval in range(3):
+            with Reporter(url(served), pace=QUICK) as reporter:
+                reporter.report(report("a", interval))
+        seqs = [json.loads(line)["seq"] for line in served.lines()]
+        assert len(seqs) == 3
+        assert seqs == sorted(set(seqs))
+
+
+def test_collector_that_is_down_for_a_while_loses_nothing(tmp_path: Path) -> None:
+    with serving(collector_in(tmp_path)) as served:
+        port, address = served.port, url(served)
+    with Reporter(address, pace=QUICK) as reporter:
+        for interval in range(10):
+            reporter.report(report("a", interval))
+        assert not reporter.flush(0.3)
+        assert reporter.counts.retries
+        with serving(collector_in(tmp_path), port) as served:
+            assert reporter.flush(20)
+            assert told(served) == [("a", interval) for interval in range(10)]
+    assert reporter.counts.dropped == 0
+
+
+def test_full_memory_drops_the_oldest_and_says_so() -> None:
+    with Reporter("http://127.0.0.1:1/v1/runs/lab", memory=2000, pace=QUICK) as reporter:
+        for interval in range(500):
+            reporter.report(report("a", interval))
+        kept = reporter.waiting
+        assert reporter.counts.dropped == 500 - kept
+        assert 0 < kept < 100
+        reporter.close(0)
+    assert reporter.counts.dropped == 500
+
+
+def test_spool_keeps_what_the_memory_does_not_hold_and_what_was_not_sent(tmp_path: Path) -> None:
+    spool = tmp_path / "spool"
+    away = Reporter("http://127.0.0.1:1/v1/runs/lab", memory=2000, spool=spool, pace=QUICK)
+    for interval in range(500):
+        away.report(report("a", interval))
+    away.close(0)
+    assert away.counts.dropped == 0
+    with spool.open("ab") as file:
+        file.write(b'{"half a line')
+    with serving(collector_in(tmp_path, Options())) as served:
+        with Reporter(url(served), spool=spool, pace=QUICK) as reporter:
+            reporter.report(report("b", 0))
+            assert reporter.flush(20)
+        assert {n for peer, n in told(served) if peer == "a"} <= {*range(500)}
+        refused = reporter.counts.refused
+        assert len({*told(served)}) + refused == 501
+    with serving(collector_in(tmp_path, Options())) as served:
+        with Reporter(url(served), spool=spool, pace=QUICK) as reporter:
+            reporter.flush(20)
+        assert reporter.counts.sent == 0
+
+
+def test_too_large_request_is_split(tmp_path: Path) -> None:
+    options = Options(bodies=BodyLimits(content=500))
+    with serving(collector_in(tmp_path, options)) as served:
+        with Reporter(url(served), pace=QUICK) as reporter:
+            for interval in range(15):
+                reporter.report(report("a", interval))
+            assert reporter.flush(20)
+        assert told(served) == [("a", interval) for interval in range(15)]
+
+
+def test_wrong_token_ends_the_reporter_with_the_reason(tmp_path: Path) -> None:
+    with serving(collector_in(tmp_path, Options(tokens=True))) as served:
+        with Reporter(url(served), "wrong", pace=QUICK) as reporter:
+            reporter.report(report("a", 0))
+            assert not reporter.flush(20)
+            assert reporter.error
+            assert "401" in reporter.error
+            with pytest.raises(OSError, match="401"):
+                reporter.header()
+        token = (Place(tmp_path, "lab").tokens / "report").read_text().strip()
+        with Reporter(url(served), token, pace=QUICK) as reporter:
+            reporter.report(report("a", 0))
+            assert reporter.flush(20)
+        assert told(served) == [("a", 0)]
+
+
+def test_refused_line_is_counted_and_not_sent_again(tmp_path: Path) -> None:
+    with serving(collector_in(tmp_path)) as served:
+        with Reporter(url(served), pace=QUICK) as reporter:
+            reporter.report({"peer": "a", "interval": -1})
+            reporter.report(report("a", 0))
+            assert reporter.flush(20)
+        assert (reporter.counts.sent, reporter.counts.refused) == (1, 1)
+        assert reporter.last_problem
+        assert "negative" in reporter.last_problem
+
+
+@contextmanager
+def answering(*codes: int) -> Iterator[tuple[str, list[int]]]:
+    """A server that answers with these codes in turn, then 202. Gives its address, and the codes
+    that it has sent.
+    """
+    left, seen = list(codes), []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["content-length"]))
+            code = left.pop(0) if left else 202
+            seen.append(code)
+            body = json.dumps({"taken": 1, "refused": 0, "lines": [], "error": "no"}).encode()
+            self.send_response(code)
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/v1/runs/lab", seen
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+@pytest.mark.parametrize(
+    ("codes", "attempts"), [((408, 429, 502, 503, 504), 6), ((400,), 1), ((404, 202), 1)]
+)
+def test_answer_decides_what_is_sent_again(codes: tuple[int, ...], attempts: int) -> None:
+    with answering(*codes) as (address, seen):
+        with Reporter(address, pace=QUICK) as reporter:
+            reporter.report(report("a", 0))
+            reporter.flush(20)
+        assert len(seen) == attempts
+        assert reporter.counts.sent == (seen[-1] == 202)
+
+
+@pytest.mark.parametrize("kind", [dict, Report])
+def test_report_takes_records_and_objects(tmp_path: Path, kind: Callable[..., Any]) -> None:
+    with serving(collector_in(tmp_path)) as served:
+        with Reporter(url(served), pace=QUICK) as reporter:
+            reporter.report(kind(peer="a", interval=3))
+            assert reporter.flush(20)
+        assert told(served) == [("a", 3)]
