@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from cli.commands import (
+    channels,
     collect,
     compare,
     config,
@@ -184,6 +185,7 @@ def vizpub(
 for module in (
     simulate,
     construct,
+    channels,
     experiment,
     ingest,
     collect,

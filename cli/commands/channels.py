@@ -1,0 +1,262 @@
+"""`vizpub channels`: where broadcast channels overload, computed without reports."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from cli.options import Output, comma_list, command
+from cli.settings import Settings
+from cli.terminal.output import Rows, show
+from model.errors import UnknownName, UseError
+
+if TYPE_CHECKING:
+    from simulators.channels.layout import Layout
+    from simulators.channels.parameters import ChannelParameters
+    from simulators.channels.running import Measured
+
+_HELP = """Measure broadcast channels without reports: mappings, overload, and staleness there.
+
+The channels, clients and pages are those of `vizpub simulate channels` with the same options and
+seed. What is our reading of a paper that lacks pages is said.
+
+Examples:
+
+```
+vizpub channels mapping --pages file:pages.csv
+vizpub channels utal --mappings all --seeds 5
+vizpub channels gdfr --mappings all --figure gdfr.png
+```
+"""
+
+
+class _ChannelsGroup(TyperGroup):
+    """Commands that are created on use, since their options are those of compiled code."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Their names."""
+        return [*_COMMANDS]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of that name. Raises: UnknownName."""
+        from simulators.channels.parameters import ChannelParameters
+
+        if cmd_name not in _COMMANDS:
+            raise UnknownName("command", cmd_name, [*_COMMANDS])
+        function = _COMMANDS[cmd_name]
+        function.__annotations__["parameters"] = ChannelParameters
+        made = typer.Typer(add_completion=False, rich_markup_mode="markdown")
+        made.command(cmd_name)(command(function))
+        return typer.main.get_command(made)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the group."""
+    channels = typer.Typer(
+        cls=_ChannelsGroup, no_args_is_help=True, help=_HELP, rich_markup_mode="markdown"
+    )
+    channels.callback()(lambda: None)
+    app.add_typer(channels, name="channels", help=_HELP, rich_help_panel="Runs")
+
+
+@dataclass(frozen=True)
+class _Who:
+    """Clients and draws."""
+
+    peers: Annotated[
+        int, typer.Option(metavar="N", min=3, help="The server, the channels and the clients.")
+    ] = 100
+    seed: Annotated[int, typer.Option(metavar="N", help="Seed of the (first) draw.")] = 1
+
+    def layout(self, parameters: ChannelParameters, more: int = 0) -> Layout:
+        """The layout of the seed, or of one `more` after it. Raises: UseError."""
+        from simulators.channels.layout import Layout
+
+        return Layout(parameters, self.peers - 1 - parameters.channels, self.seed + more)
+
+
+@dataclass(frozen=True)
+class _Load:
+    """What is run."""
+
+    mappings: Annotated[
+        str | None,
+        typer.Option(metavar="A,B,…", help="Compare these mappings, or all (default: --mapping)."),
+    ] = None
+    updates: Annotated[
+        int, typer.Option(metavar="N", min=1000, help="Page updates of each run.")
+    ] = 200_000
+
+    def of(self, parameters: ChannelParameters) -> list[ChannelParameters]:
+        """The parameters with each mapping. Raises: UseError."""
+        from simulators.channels.parameters import MAPPINGS
+
+        chosen = comma_list(self.mappings) or (parameters.mapping,)
+        names = MAPPINGS if chosen == ("all",) else chosen
+        return [replace(parameters, mapping=name) for name in names]
+
+
+def _ms(time_us: float | None) -> float | None:
+    return None if time_us is None else time_us / 1000
+
+
+def _say_readings(settings: Settings, chosen: list[ChannelParameters]) -> None:
+    for text in dict.fromkeys(text for one in chosen for text in one.readings):
+        settings.say(f"our reading of the paper, which lacks pages: {text}")
+
+
+def _mapping(settings: Settings, parameters: Any, who: _Who, output: Output) -> None:
+    """Show what a static mapping puts on each channel, and where that breaks (AnalyzeMapping).
+
+    total_p is the summed probability of the channel's pages; breaking_gap_ms the mean gap between
+    updates below which it has more to transmit than it can.
+
+    Examples:
+
+    ```
+    vizpub channels mapping --mapping perfect-c --pages zipf:1 --profile clustered:2,size=5
+    ```
+    """
+    from simulators.channels.liftoff import analysed
+
+    found = analysed(who.layout(parameters))
+    rows = [(c.channel, c.pages, c.total_p, _ms(c.breaking_gap_us)) for c in found]
+    show(Rows(("channel", "pages", "total_p", "breaking_gap_ms"), rows), output, settings)
+    _say_readings(settings, [parameters])
+
+
+@dataclass(frozen=True)
+class _Search:
+    """How the overload is searched."""
+
+    seeds: Annotated[int, typer.Option(metavar="N", min=1, help="Consecutive seeds.")] = 1
+    threshold: Annotated[
+        float,
+        typer.Option(
+            min=0.0001,
+            help="Overloaded is what leaves over more copies than this per time of a transmission "
+            "(GDFR in that unit; the paper says: a small threshold).",
+        ),
+    ] = 0.005
+
+
+def _utal(
+    settings: Settings, parameters: Any, who: _Who, load: _Load, search: _Search, output: Output
+) -> None:
+    """Find the update time at liftoff (UTAL): the mean gap at which channels begin to overload.
+
+    By bisection to 0.2 %, with the same updates ever closer. predicted_ms is what the mapping says,
+    where it is static. Staleness, fluff and the share of updates that all their clients heard are
+    those at the UTAL. An empty UTAL: the channels never overload.
+
+    Examples:
+
+    ```
+    vizpub channels utal --mappings all --seeds 5 --profile clustered:2,size=5
+    ```
+    """
+    from simulators.channels.liftoff import liftoff
+
+    chosen = load.of(parameters)
+    rows = []
+    for one in chosen:
+        for more in range(search.seeds):
+            found = liftoff(who.layout(one, more), load.updates, search.threshold)
+            gaps = (_ms(found.gap_us), _ms(found.predicted_us))
+            rows.append((one.mapping, who.seed + more, *gaps, *_measures(found.at)))
+    columns = ("mapping", "seed", "utal_ms", "predicted_ms", *_MEASURES)
+    show(Rows(columns, rows), output, settings)
+    settings.say(
+        f"overloaded: more than {search.threshold:g} copies left over per time of a transmission, "
+        f"in {load.updates:,} updates"
+    )
+    _say_readings(settings, chosen)
+
+
+_MEASURES = (
+    "staleness_ms", "staleness_p50_ms", "staleness_p99_ms", "queue_mean", "queue_max",
+    "complete_share", "fluff", "sdfr", "gdfr",
+)  # fmt: skip
+
+
+def _measures(at: Measured | None) -> tuple[float | None, ...]:
+    if at is None:
+        return (None,) * len(_MEASURES)
+    times = (at.global_staleness, at.quantile(0.5), at.quantile(0.99))
+    queue = float(at.queue.mean()), int(at.counts.longest.max())
+    return *map(_ms, times), *queue, at.complete_share, at.fluff, at.sdfr, at.gdfr
+
+
+@dataclass(frozen=True)
+class _Rates:
+    """Which update rates are run, and what is drawn of them."""
+
+    steps: Annotated[int, typer.Option(metavar="N", min=2, help="Number of update rates.")] = 25
+    figure: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", dir_okay=False, help="Draw it, as PNG, SVG or PDF."),
+    ] = None
+
+
+def _gdfr(
+    settings: Settings, parameters: Any, who: _Who, load: _Load, rates: _Rates, output: Output
+) -> None:
+    """Show the GDFR over the update rate: flat at first, then it lifts off.
+
+    The rates go up to 1.6 times the highest at which the first mapping lifts off.
+
+    Examples:
+
+    ```
+    vizpub channels gdfr --mappings all --figure gdfr.png
+    vizpub channels gdfr --mapping cd --steps 10 -f csv
+    ```
+    """
+    from simulators.channels.liftoff import curve, liftoff
+
+    chosen = load.of(parameters)
+    ends = [liftoff(who.layout(one), load.updates).gap_us for one in chosen]
+    known = [gap for gap in ends if gap is not None]
+    if not known:
+        raise UseError("these channels never overload: give more updates, or fewer channels")
+    highest = 1.6e6 / min(known)
+    per_second = [highest * step / rates.steps for step in range(1, rates.steps + 1)]
+    rows: list[tuple[Any, ...]] = []
+    for one in chosen:
+        runs = curve(who.layout(one), [1e6 / rate for rate in per_second], load.updates)
+        rows += [
+            (one.mapping, rate, 1000 / rate, at.gdfr, at.sdfr, _ms(at.global_staleness))
+            for rate, at in zip(per_second, runs, strict=True)
+        ]
+    columns = ("mapping", "updates_per_second", "gap_ms", "gdfr", "sdfr", "staleness_ms")
+    if rates.figure is not None:
+        _draw(rows, rates.figure)
+    show(Rows(columns, rows), output, settings)
+    _say_readings(settings, chosen)
+
+
+def _draw(rows: list[tuple[Any, ...]], file: Path) -> None:
+    from analytics.figures.canvas import PALETTE, panels, save, styled
+
+    with styled():
+        figure, (panel,) = panels(1, "GDFR over the update rate", 4.0)
+        for name, points in _by_mapping(rows):
+            colour = PALETTE[list(dict.fromkeys(row[0] for row in rows)).index(name) % len(PALETTE)]
+            panel.plot(*zip(*points, strict=True), ".-", label=name, color=colour)
+        panel.set_xlabel("page updates per second")
+        panel.set_ylabel("copies left over per second")
+        panel.legend()
+    save(figure, file, file.suffix.removeprefix("."))
+
+
+def _by_mapping(rows: list[tuple[Any, ...]]) -> Iterator[tuple[str, list[tuple[float, float]]]]:
+    for name in dict.fromkeys(row[0] for row in rows):
+        yield name, [(row[1], row[3]) for row in rows if row[0] == name]
+
+
+_COMMANDS: dict[str, Callable[..., None]] = {"gdfr": _gdfr, "mapping": _mapping, "utal": _utal}
