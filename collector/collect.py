@@ -24,6 +24,7 @@ import uvicorn
 
 from collector.batch import batches_in
 from collector.closing import Rules
+from collector.folder import Folder
 from collector.intake import Intake, Limits
 from collector.log import LogFailed
 from collector.notify import notify
@@ -68,6 +69,8 @@ class Collection:
     message_window: int | None = None
     betweenness: bool = True
     fields: tuple[str, ...] = ()
+    watch: Path | None = None
+    """A folder whose files of reports are taken, too."""
     load: Sequence[str] = ()
     """The command that brings Neo4j up to date; none = nothing is loaded."""
     stop: bool = False
@@ -127,7 +130,10 @@ class Collector:
             loop.add_signal_handler(signal.SIGHUP, self._reload, tokens)
         web = Web(self._intake, self._progress, tokens, fields=self._what.fields)
         server = None if self._what.stop else await self._serve(web)
-        tasks = [asyncio.create_task(work()) for work in (self._tick, self._append, self._load)]
+        works = [self._tick, self._append, self._load]
+        if self._what.watch and not self._what.stop:
+            works.append(Folder(self._what.watch, self._intake, self._say).follow)
+        tasks = [asyncio.create_task(work()) for work in works]
         over = asyncio.create_task(self._over.wait())
         await asyncio.wait([over, *tasks], return_when=asyncio.FIRST_COMPLETED)
         notify("STOPPING=1")

@@ -7,11 +7,12 @@ HTTP: every end (`collector.web`, `collector.folders` …) gives it lines.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 import zlib
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -27,6 +28,8 @@ from model.errors import InputError
 
 REFUSED_SHOWN = 100
 """Refused lines of one request that are named; all are counted."""
+_TURN = 256
+"""Lines after which others get their turn."""
 _NAMED = 16
 """Peers with late or refused reports that the progress names."""
 
@@ -87,6 +90,8 @@ class Intake:
         self.closing = Closing(rules)
         self.counts: Counter[str] = Counter()
         self.of_peers: dict[str, Counter[str]] = {"late": Counter(), "refused": Counter()}
+        self.read: dict[str, int] = {}
+        """How far files are read, in bytes of their content."""
         self.ended = False
         """The peers marked the end of the run, or somebody asked for it."""
         self.last_interval: int | None = None
@@ -117,10 +122,13 @@ class Intake:
             self.header = RunHeader.from_json(state["header"])
             self.counts, self.closed_at = Counter(state["counts"]), state["closed_at"]
             self.last_interval, self.ended = state["last_interval"], state["ended"]
+            self.read = dict(state["read"])
         elif record.kind == log.HEADER:
             self.header = RunHeader.from_json(json.loads(record.content))
         elif record.kind == log.CLOSE:
             self._closed(record.interval, record.end)
+        elif record.kind == log.READ:
+            self.read.update(json.loads(record.content))
         elif record.kind == log.END:
             self._ended_at(json.loads(record.content), record.end)
         elif record.kind == log.REPORT:
@@ -136,6 +144,7 @@ class Intake:
             "closed_at": self.closed_at,
             "last_interval": self.last_interval,
             "ended": self.ended,
+            "read": self.read,
         }
         return json.dumps(state, separators=(",", ":")).encode()
 
@@ -151,10 +160,14 @@ class Intake:
         """The interval of the collector's own clock."""
         return self.now_us // (self.header.interval_us or 1)
 
-    async def take(self, lines: Iterable[bytes]) -> Taken:
-        """Judge lines, log those that are admitted, and wait for the sync. Raises: LogFailed."""
+    async def take(self, lines: Iterable[bytes], read: Mapping[str, int] | None = None) -> Taken:
+        """Judge lines, log those that are admitted, and wait for the sync. `read` says how far
+        files are read with them, and is logged together with them. Raises: LogFailed.
+        """
         done, admitted, records = Taken(), [], bytearray()
         for number, line in enumerate(lines, 1):
+            if number % _TURN == 0:
+                await asyncio.sleep(0)
             if not (text := line.strip()):
                 continue
             value, wrong = parse(text)
@@ -173,9 +186,23 @@ class Intake:
                 done.late += self.closing.is_late(found.interval)
                 admitted.append(found)
         self.counts["refused"] += done.refused
+        if read:
+            records += log.packed(log.READ, json.dumps(read).encode())
         if records:
-            await self.log.put(bytes(records), lambda _: self._note_all(admitted))
+            await self.log.put(bytes(records), lambda _: self._note_all(admitted, read))
         return done
+
+    def waits(self, line: bytes) -> int | None:
+        """The interval of a report; null for another line. Raises: InputError where it is too far
+        ahead now: a file can wait, and need not be refused.
+        """
+        value, wrong = parse(line.strip())
+        if wrong or "interval" not in value:
+            return None
+        interval = int(value["interval"])
+        if self.closing.is_ahead(interval, self.now):
+            raise InputError("too far ahead")
+        return interval
 
     def _admit(self, value: dict[str, Any], line: bytes) -> tuple[_Admitted | None, bytes]:
         """The record of a line. Raises: InputError with the reason why it is refused."""
@@ -241,8 +268,9 @@ class Intake:
         self.last_interval = last
         return log.packed(log.END, json.dumps({"last_interval": last}).encode())
 
-    def _note_all(self, admitted: Iterable[_Admitted]) -> None:
+    def _note_all(self, admitted: Iterable[_Admitted], read: Mapping[str, int] | None) -> None:
         now = time.monotonic()
+        self.read.update(read or {})
         for found in admitted:
             self._note(found, now)
 

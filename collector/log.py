@@ -27,9 +27,10 @@ from pathlib import Path
 from model.errors import StoreBroken
 from runstore import durable
 
-REPORT, HEADER, CLOSE, END, STATE = b"R", b"H", b"C", b"E", b"S"
+REPORT, HEADER, CLOSE, END, STATE, READ = b"R", b"H", b"C", b"E", b"S", b"F"
 """Kinds: a report (its interval in 4 bytes, then its line), the run's header as it is known, the
-closing of all intervals up to one (4 bytes), the end of the run, and the state (JSON)."""
+closing of all intervals up to one (4 bytes), the end of the run, the state, and how far files were
+read (JSON)."""
 
 SEGMENT = 8 * 2**20
 """Bytes after which a segment is sealed."""

@@ -72,6 +72,15 @@ class Waiting:
 class Taking:
     """Where reports are taken, and how many."""
 
+    watch: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            file_okay=False,
+            exists=True,
+            help="Also take the files of reports in this folder, while they are written.",
+        ),
+    ] = None
     host: Annotated[str, typer.Option(metavar="ADDRESS", help="Address to listen at.")] = (
         "127.0.0.1"
     )
@@ -171,6 +180,7 @@ def _collection(
         waiting.message_window,
         not waiting.no_betweenness,
         tuple(comma_list(waiting.fields) or ()),
+        taking.watch,
         () if taking.no_load else load,
         stop,
     )

@@ -1,0 +1,114 @@
+"""Files of reports in a folder, whole ones and those that are still written.
+
+How far each file is read is in the log, together with what was read: nothing is taken twice. A file
+that is read faster than others waits, where HTTP would refuse a report as too far ahead. So the
+files of many peers, each with its whole history, enter side by side.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from collector.intake import Intake
+from collector.log import LogFailed
+from ingest.reports.compressed import Content, LongLine, lines
+from model.errors import InputError
+
+_LOOK_S = 0.5
+_CHUNK = 256 * 2**10
+"""Bytes of a file that are read in a turn."""
+_ENDINGS = (".ndjson", ".jsonl", ".ndjson.gz", ".jsonl.gz", ".ndjson.zst", ".jsonl.zst")
+_SHOWN = 3
+_MOST_LINE = 2**20
+_BLOCK = 1 << 16
+
+
+@dataclass(frozen=True)
+class _Read:
+    interval: int
+    """Of the report, or of the one before in its file."""
+    path: str
+    end: int
+    """Bytes of the file's content up to the end of the line."""
+    line: bytes
+
+
+class Folder:
+    """Follows the files below a folder."""
+
+    def __init__(self, folder: Path, intake: Intake, say: Callable[[str], None]) -> None:
+        self._folder, self._intake, self._say = folder.absolute(), intake, say
+        self._sizes: dict[str, int] = {}
+        """Of files that are read to their end."""
+
+    async def follow(self) -> None:
+        """Take what comes, until the run has ended."""
+        while not self._intake.ended:
+            if not await self.turn():
+                await asyncio.sleep(_LOOK_S)
+        await asyncio.Event().wait()
+
+    async def turn(self) -> int:
+        """Take the next part of every file, by interval. Returns the number of lines."""
+        found: list[_Read] = []
+        for path in sorted(self._folder.rglob("*")):
+            found += self._part(path)
+            await asyncio.sleep(0)
+        found.sort(key=lambda one: one.interval)
+        if not found:
+            return 0
+        read: dict[str, int] = {}
+        for one in found:
+            read[one.path] = max(one.end, read.get(one.path, 0))
+        try:
+            done = await self._intake.take([one.line for one in found], read)
+        except LogFailed as error:
+            self._say(f"the log cannot be written: {error}")
+            return 0
+        for why in done.why[:_SHOWN]:
+            one = found[why["line"] - 1]
+            self._say(f"{one.path}: the line before byte {one.end:,} is refused: {why['reason']}")
+        return len(found)
+
+    def _part(self, path: Path) -> list[_Read]:
+        """The next complete lines of a file, up to one that must wait."""
+        name = str(path)
+        if not name.endswith(_ENDINGS) or path.name.startswith(".") or not path.is_file():
+            return []
+        if self._sizes.get(name) == (size := path.stat().st_size):
+            return []
+        start = end = self._intake.read.get(name, 0)
+        found: list[_Read] = []
+        with path.open("rb") as file:
+            for line, is_whole in lines(_content(file, path, start), _MOST_LINE):
+                if not is_whole:
+                    break
+                if end - start > _CHUNK:
+                    return found
+                end += (line.size if isinstance(line, LongLine) else len(line)) + 1
+                try:
+                    interval = self._intake.waits(line)
+                except InputError:
+                    return found
+                last = found[-1].interval if found else 0
+                found.append(_Read(last if interval is None else interval, name, end, line))
+        if not found:
+            self._sizes[name] = size
+        return found
+
+
+def _content(file: BinaryIO, path: Path, start: int) -> Iterator[bytes]:
+    """The content of a file from some byte on."""
+    if path.suffix in (".gz", ".zst"):
+        for chunk in Content(file):
+            if rest := chunk[start:]:
+                yield rest
+            start = max(start - len(chunk), 0)
+        return
+    file.seek(start)
+    while chunk := file.read(_BLOCK):
+        yield chunk

@@ -1,0 +1,124 @@
+"""Files in a folder: complete lines, each once, side by side."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+from collector import log
+from collector.closing import Rules
+from collector.folder import Folder
+from collector.intake import Intake, Limits
+from collector.place import Place
+from tests.support.collecting import header
+
+
+def report(peer: str, interval: int) -> str:
+    told = {"format": "vizpub.report/1", "peer": peer, "interval": interval, "neighbors": []}
+    return json.dumps(told) + "\n"
+
+
+class Case:
+    """A watched folder, and what was taken from it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.watched, self.place = folder / "watched", Place(folder, "lab")
+        self.watched.mkdir()
+        self.place.make()
+        self.said: list[str] = []
+
+    def run(self, work: Callable[[Intake, Folder], Coroutine[Any, Any, None]]) -> None:
+        async def around() -> None:
+            intake = Intake(self.place, header(), Rules(), Limits())
+            await work(intake, Folder(self.watched, intake, self.said.append))
+            await intake.log.aclose()
+
+        asyncio.run(around())
+
+    def taken(self) -> list[tuple[str, int]]:
+        records = [r.line for r in log.read(self.place.log) if r.kind == log.REPORT]
+        return [(r["peer"], r["interval"]) for r in map(json.loads, records)]
+
+
+async def to_the_end(folder: Folder) -> None:
+    while await folder.turn():
+        pass
+
+
+def test_growing_file_is_taken_by_complete_lines(tmp_path: Path) -> None:
+    case = Case(tmp_path)
+    file = case.watched / "a.ndjson"
+
+    async def work(_: Intake, folder: Folder) -> None:
+        file.write_text(report("a", 0) + report("a", 1)[:30])
+        await to_the_end(folder)
+        assert case.taken() == [("a", 0)]
+        with file.open("a") as more:
+            more.write(report("a", 1)[30:] + report("a", 2))
+        await to_the_end(folder)
+
+    case.run(work)
+    assert case.taken() == [("a", 0), ("a", 1), ("a", 2)]
+
+
+def test_file_is_not_read_again_by_the_next_collector(tmp_path: Path) -> None:
+    case = Case(tmp_path)
+
+    async def first(_: Intake, folder: Folder) -> None:
+        (case.watched / "a.ndjson").write_text(report("a", 0))
+        (case.watched / "b.ndjson.gz").write_bytes(gzip.compress(report("b", 0).encode()))
+        await to_the_end(folder)
+
+    async def second(_: Intake, folder: Folder) -> None:
+        with (case.watched / "a.ndjson").open("a") as more:
+            more.write(report("a", 1))
+        await to_the_end(folder)
+
+    case.run(first)
+    case.run(second)
+    assert sorted(case.taken()) == [("a", 0), ("a", 1), ("b", 0)]
+
+
+def test_histories_of_peers_enter_side_by_side(tmp_path: Path) -> None:
+    """One file a peer, of more intervals than a peer may be ahead; and one that begins compressed
+    in two members.
+    """
+    case = Case(tmp_path)
+    for peer in "abc":
+        text = "".join(report(peer, interval) for interval in range(4000))
+        if peer == "c":
+            half = len(text) // 2
+            packed = gzip.compress(text[:half].encode()) + gzip.compress(text[half:].encode())
+            (case.watched / "c.ndjson.gz").write_bytes(packed)
+        else:
+            (case.watched / f"{peer}.ndjson").write_text(text)
+
+    async def work(intake: Intake, folder: Folder) -> None:
+        await to_the_end(folder)
+        assert intake.counts["refused"] == 0
+
+    case.run(work)
+    assert sorted(case.taken()) == [(peer, i) for peer in "abc" for i in range(4000)]
+    newest = dict.fromkeys("abc", 0)
+    for peer, interval in case.taken():
+        newest[peer] = interval
+        assert max(newest.values()) - min(newest.values()) < 4000 // 2
+
+
+def test_refused_line_is_told_with_its_place(tmp_path: Path) -> None:
+    case = Case(tmp_path)
+
+    async def work(_: Intake, folder: Folder) -> None:
+        (case.watched / "a.ndjson").write_text("{}\n" + report("a", 0))
+        (case.watched / ".hidden.ndjson").write_text(report("x", 0))
+        (case.watched / "notes.txt").write_text(report("x", 0))
+        await to_the_end(folder)
+
+    case.run(work)
+    assert case.taken() == [("a", 0)]
+    assert "a.ndjson" in case.said[0]
+    assert "before byte 3" in case.said[0]
