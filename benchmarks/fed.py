@@ -1,30 +1,51 @@
-"""What an append to a run costs, after few appends and after many: `python -m benchmarks.fed`.
+"""What an append to a run costs, and whether that grows with the run: `python -m benchmarks.fed`.
 
-A run is fed interval by interval in one session. Times are processor seconds of this process and
-those it started; ratios are of one run of the benchmark, so a busy machine changes them little.
+A run is fed in one session. Processor seconds are of this process and those it started, and of
+Neo4j; ratios are of one run of the benchmark, so a busy machine changes them little. The outcome is
+kept in results/fed.json; README.md has the figures.
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import random
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
 import psutil
+from neo4j import Driver
 from pyspark.sql import SparkSession
 
+from benchmarks.results import FOLDER, load, machine
+from benchmarks.watched import Json
+from graphstore.load.remove import remove_run
+from graphstore.load.transactions import load_run
+from graphstore.server.connection import connect
+from graphstore.server.server import LocalServer
 from ingest.pipeline import IngestRequest, ingest_in
 from ingest.spark.session import spark_session
 from runstore.manifest import FILE
+from runstore.store import StoredRun
 from runstore.writer import writing
 
 _REPLACED = 0.05
 """Share of the links that an interval replaces."""
+_FEW = (50, 5)
+"""Peers, and links of each, of the runs that get many appends."""
+_SIZES = {"the demo's size": (30, 10), "1,000 peers with 20 links": (1_000, 20)}
+_WARM = 4
+"""Appends before those that are measured."""
+_MEASURED = 5
+_AT_ONCE = 10
+_SHORT = 100
+_APPENDS = 20
 
 
 class System:
@@ -54,49 +75,173 @@ class System:
             }
 
 
-def fed(spark: SparkSession, folder: Path, system: System, appends: int) -> list[float]:
-    """Processor seconds of each append; the first one makes the run."""
-    seconds = []
-    for number in range(appends + 1):
-        path = folder / f"{number}.ndjson"
-        path.write_text("".join(json.dumps(record) + "\n" for record in system.interval(number)))
-        before = _processor_seconds()
-        request = IngestRequest((str(path),), "fed", folder, append=True)
-        with writing(folder, "fed") as writer:
-            ingest_in(spark, writer, request)
-        seconds.append(_processor_seconds() - before)
-    return seconds[1:]
+class Asked(argparse.Namespace):
+    """What is measured."""
+
+    parts: list[str]
+    appends: int
+    long: int
 
 
-def _processor_seconds() -> float:
-    me = psutil.Process()
-    times = [process.cpu_times() for process in (me, *me.children(recursive=True))]
-    return sum(of.user + of.system for of in times)
+class Cost(NamedTuple):
+    """Of an append: the tables, and their copy in Neo4j."""
+
+    seconds: float
+    processor: float
+    load_seconds: float = 0.0
+    load_processor: float = 0.0
 
 
-def main() -> None:
-    """Print the figures as JSON."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--appends", type=int, default=500)
-    parser.add_argument("--peers", type=int, default=50)
-    parser.add_argument("--links", type=int, default=5)
-    asked = parser.parse_args()
-    with TemporaryDirectory(prefix="vizpub-fed-") as name:
-        folder, system = Path(name), System(asked.peers, asked.links)
-        with spark_session(folder / "spark", quick=True) as spark:
-            seconds = fed(spark, folder, system, asked.appends)
-        size = (folder / "runs/fed" / FILE).stat().st_size
-    tenth = max(1, asked.appends // 10)
+@dataclass
+class Feed:
+    """A run that is fed in a session, and loaded where there is a Neo4j."""
+
+    spark: SparkSession
+    folder: Path
+    system: System
+    driver: Driver | None = None
+    server: psutil.Process | None = None
+    intervals: int = field(init=False, default=0)
+
+    def append(self, intervals: int = 1) -> Cost:
+        """Some intervals at once; the first time they make the run."""
+        numbers = range(self.intervals, self.intervals + intervals)
+        self.intervals = numbers.stop
+        path = self.folder / f"{numbers.start}.ndjson"
+        with path.open("w") as out:
+            for number in numbers:
+                out.writelines(json.dumps(r) + "\n" for r in self.system.interval(number))
+        request = IngestRequest((str(path),), "fed", self.folder, append=True)
+        begun, before = time.monotonic(), self._processor_seconds()
+        with writing(self.folder, "fed") as writer:
+            run = ingest_in(self.spark, writer, request).run
+        made, after = time.monotonic(), self._processor_seconds()
+        cost = Cost(made - begun, after - before)
+        if self.driver is None:
+            return cost
+        self._load(self.driver, run)
+        taken = time.monotonic() - made, self._processor_seconds() - after
+        return Cost(*cost[:2], *taken)
+
+    def _load(self, driver: Driver, run: StoredRun) -> None:
+        loaded = load_run(driver, "neo4j", run.facts, run)
+        assert loaded.grown == (run.manifest.generation > 0)
+
+    def _processor_seconds(self) -> float:
+        me = psutil.Process()
+        started = {me, *me.children(recursive=True), *filter(None, [self.server])}
+        times = [process.cpu_times() for process in started]
+        return sum(of.user + of.system for of in times)
+
+    def memory(self) -> Json:
+        """Of each process after a collection, in MB; of Java the heap in use."""
+        gc.collect()
+        java = self.spark._jvm.java.lang  # type: ignore[union-attr]
+        java.System.gc()
+        heap = java.management.ManagementFactory.getMemoryMXBean().getHeapMemoryUsage().getUsed()
+        me = psutil.Process()
+        pythons = [c for c in me.children(recursive=True) if c.name().startswith("python")]
+        resident = {"this process": me, **{f"worker {n}": c for n, c in enumerate(pythons)}}
+        sizes = {name: process.memory_info().rss for name, process in resident.items()}
+        return {name: round(size / 1e6, 1) for name, size in {"Java": heap, **sizes}.items()}
+
+
+def many(spark: SparkSession, folder: Path, asked: Asked) -> Json:
+    """Early appends against late ones, each of one interval."""
+    feed, appends = Feed(spark, folder, System(*_FEW)), asked.appends
+    feed.append()
+    tenth, seconds, memory = max(1, appends // 10), [], []
+    for number in range(appends):
+        seconds.append(feed.append().processor)
+        if number + 1 in (tenth, appends):
+            memory.append(feed.memory())
     early, late = median(seconds[tenth : 2 * tenth]), median(seconds[-tenth:])
-    told = {
-        "appends": asked.appends,
+    return {
+        "appends": appends,
         "early": round(early, 2),
         "late": round(late, 2),
         "late/early": round(late / early, 2),
         "slowest/median": round(max(seconds) / median(seconds), 2),
-        "run.json": size,
+        "memory, MB": memory,
+        "run.json": (folder / "runs/fed" / FILE).stat().st_size,
     }
-    print(json.dumps(told))
+
+
+def sizes(spark: SparkSession, folder: Path, _: Asked) -> Json:
+    """One interval and ten at once, into the tables and into Neo4j."""
+    told: Json = {}
+    server = LocalServer(folder / "neo4j")
+    try:
+        with connect(server.start()) as driver:
+            process = psutil.Process(server.status().pid)
+            for place, (name, shape) in enumerate(_SIZES.items()):
+                there = folder / str(place)
+                there.mkdir()
+                told[name] = _of_size(Feed(spark, there, System(*shape), driver, process))
+                remove_run(driver, "neo4j", "fed")
+    finally:
+        server.remove()
+    return told
+
+
+def _of_size(feed: Feed) -> Json:
+    for _ in range(_WARM):
+        feed.append()
+    one = _medians([feed.append() for _ in range(_MEASURED)])
+    feed.append(_AT_ONCE)
+    ten = _medians([feed.append(_AT_ONCE) for _ in range(_MEASURED)])
+    ratios = {of: round(b / a, 2) for of, a, b in zip(Cost._fields, one, ten, strict=True)}
+    return {"one": one._asdict(), "ten at once": ten._asdict(), "ten/one": ratios}
+
+
+def _medians(costs: list[Cost]) -> Cost:
+    return Cost(*(round(median(of), 2) for of in zip(*costs, strict=True)))
+
+
+def lengths(spark: SparkSession, folder: Path, asked: Asked) -> Json:
+    """Appends to a long run made in one go, and to a short one."""
+    told: Json = {}
+    for length in (_SHORT, asked.long):
+        there = folder / str(length)
+        there.mkdir()
+        feed = Feed(spark, there, System(*_FEW))
+        feed.append(length)
+        feed.append()
+        told[str(length)] = round(sum(feed.append().processor for _ in range(_APPENDS)), 2)
+    short, long = told.values()
+    return {**told, "appends": _APPENDS, "long/short": round(long / short, 2)}
+
+
+PARTS: dict[str, Callable[[SparkSession, Path, Asked], Json]] = {
+    "many": many,
+    "sizes": sizes,
+    "lengths": lengths,
+}
+
+
+def main() -> None:
+    """Print and keep the figures."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("parts", nargs="*", choices=PARTS, default=[*PARTS], metavar="PART")
+    parser.add_argument("--appends", type=int, default=500, help="of the part `many`")
+    parser.add_argument("--long", type=int, default=5_000, help="intervals, of the part `lengths`")
+    asked = parser.parse_args(namespace=Asked())
+    with (
+        TemporaryDirectory(prefix="vizpub-fed-") as name,
+        spark_session(Path(name) / "spark", quick=True) as spark,
+    ):
+        for part in asked.parts:
+            folder, before = Path(name) / part, load()
+            folder.mkdir()
+            told = PARTS[part](spark, folder, asked)
+            _keep(part, {**told, "load": [before, load()], "machine": machine()})
+            print(part, json.dumps(told), flush=True)
+
+
+def _keep(part: str, told: Json) -> None:
+    path = FOLDER / "fed.json"
+    kept = json.loads(path.read_text("utf-8")) if path.exists() else {}
+    path.write_text(json.dumps({**kept, part: told}, indent=1) + "\n", "utf-8")
 
 
 if __name__ == "__main__":
