@@ -554,7 +554,7 @@ SEVERAL = (
 
 def test_input_of_several_runs_is_refused_with_their_names(book: Book) -> None:
     counted = book.counted(*SEVERAL)
-    with pytest.raises(UseError, match=r"several runs: a \(1 reports\), b \(2 .* --input-run a"):
+    with pytest.raises(UseError, match=r"several runs: a \(1 report\), b \(2 .* --input-run a"):
         describe(counted, SourceOptions())
     with pytest.raises(UnknownName, match="no run 'c'; there are: a, b"):
         describe(counted, SourceOptions(only="c"))

@@ -660,7 +660,7 @@ class TestBadInput:
         with pytest.raises(UseError) as refused:
             describe(both)
         assert str(refused.value) == (
-            "the input holds several protocols: protocol.p (1 reports), protocol.q (2 reports); "
+            "the input holds several protocols: protocol.p (1 report), protocol.q (2 reports); "
             "pick one, for example: --input-run protocol.p"
         )
         with pytest.raises(UnknownName, match=r"no protocol 'protocol\.r'; did you mean"):

@@ -42,7 +42,7 @@ class Gossip(System):
             "cut_off": self._cut_off,
             "highest_degree": self._highest,
             "estimated_diameter": self.diameter,
-            "ttl": self.ttl,
+            "effective_ttl": self.ttl,
         }
 
     def join(self, peer: int, topics: Sequence[int]) -> None:

@@ -83,7 +83,7 @@ def test_tree_is_drawn_per_hop_and_whole(results: Results) -> None:
 
 def test_overlay_is_drawn_at_its_moment(results: Results) -> None:
     (found,) = drawn(results, kind="overlay", at=1.0, groups=["A, calm"])
-    assert "interval 3: 3 peers, 1 links" in found.caption
+    assert "interval 3: 3 peers, 1 link" in found.caption
 
 
 def test_metric_of_a_whole_run_is_refused_as_series() -> None:

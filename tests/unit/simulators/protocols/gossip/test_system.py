@@ -100,8 +100,8 @@ class TestEvents:
         described = overlay.system.described()
         assert described["cut_off"] == 20
         assert described["highest_degree"] <= 20
-        assert described["ttl"] == 2 * described["estimated_diameter"]
-        assert gossip(200, "poisson:5", ttl=3).system.described()["ttl"] == 3
+        assert described["effective_ttl"] == 2 * described["estimated_diameter"]
+        assert gossip(200, "poisson:5", ttl=3).system.described()["effective_ttl"] == 3
 
 
 class TestRepair:
