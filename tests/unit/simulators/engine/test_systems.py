@@ -1,0 +1,87 @@
+"""All systems by name: the same seed gives the same reports in every process."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from simulators.engine.systems import SYSTEMS
+
+WORLD = {"peers": 30, "intervals": 12}
+CHANGING = {
+    "workload": "uniform:topics=6,subscriptions=2",
+    "publications": "every:1,first=4",
+    "churn": "exponential:20s,down=4s,crash=0.5",
+    "interest": "exponential:10s,pause=5s",
+    "loss": 0.02,
+}
+"""Crashes, departures, lost messages and changes of interest: what makes peers keep sets."""
+VARIANTS = {
+    "channels": [WORLD],
+    "hyparview": [
+        {**WORLD, **CHANGING, "broadcast": broadcast, "failures": failures, "recovery": "last:2"}
+        for broadcast, failures in (
+            ("flood", "at-once"),
+            ("fanout:3", "on-send"),
+            ("gossip:0.7", "at-once"),
+            ("plumtree:batch=100ms,optimise=2", "on-send"),
+        )
+    ],
+    "broadcast-or-tree": [
+        {**WORLD, **CHANGING, "threshold": 8, "broadcasts": broadcasts}
+        for broadcasts in ("hyparview", "chord")
+    ],
+    "chord": [
+        {**WORLD, **CHANGING, "lookup": how, "lookup_period": "500ms"}
+        for how in ("recursive", "iterative")
+    ],
+    "scribe-chord": [{**WORLD, **CHANGING, "both_ways": both} for both in (False, True)],
+}
+"""What is not the default of a system; the others are run once."""
+
+DIGESTS = """
+import hashlib, json, sys
+from pathlib import Path
+from simulators.engine.folder import Folder
+from simulators.engine.plan import planned
+from simulators.engine.simulation import simulate
+
+out, told = Path(sys.argv[1]), {}
+for number, (system, chosen) in enumerate(json.loads(sys.argv[2])):
+    folder = Folder(out / str(number))
+    simulate(planned(system, chosen, 7), folder)
+    digest = hashlib.sha256()
+    for path in sorted(folder.reports.iterdir()):
+        digest.update(path.name.encode() + path.read_bytes())
+    told[f"{number} {system}"] = digest.hexdigest()
+print(json.dumps([told, hash("peer")]))
+"""
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_system_says_what_it_is_and_takes_parameters(name: str) -> None:
+    assert SYSTEMS[name].summary.endswith(".")
+    assert SYSTEMS[name].parameters_type() is not None
+
+
+def test_reports_of_every_system_are_the_same_whatever_the_hash_seed(tmp_path: Path) -> None:
+    """Every text has another hash in each of two processes, so sets of texts another order."""
+    runs = [
+        (name, chosen) for name in SYSTEMS for chosen in VARIANTS.get(name, [{**WORLD, **CHANGING}])
+    ]
+    digests = []
+    for seed in ("0", "4242"):
+        words = [sys.executable, "-c", DIGESTS, str(tmp_path / seed), json.dumps(runs)]
+        environment = os.environ | {"PYTHONHASHSEED": seed}
+        done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        digests.append(json.loads(done.stdout))
+    (one, hashed), (other, hashed_otherwise) = digests
+    assert hashed != hashed_otherwise
+    assert len({*one.values()}) == len(runs) > 15
+    assert one == other
