@@ -313,7 +313,48 @@ METRICS_MESSAGES = Table(
     ("message",),
 )
 
-METRICS = (METRICS_OVERLAY, METRICS_PEERS, METRICS_TOPICS, METRICS_MESSAGES)
+METRICS_PERCOLATION = Table(
+    "metrics/percolation",
+    "interval; made by `vizpub metrics RUN percolation`",
+    (
+        INTERVAL,
+        maybe("gamma", "double", "probability that a copy is sent to who does not subscribe"),
+        maybe("sigma", "double", "peers that subscribe to a message's topic / n, mean of messages"),
+        of_graph(
+            "percolation_threshold",
+            "double",
+            "probability of passing a message on from which it can percolate: 1 / the largest "
+            "eigenvalue of the matrix of walks that do not turn back",
+            "directed",
+            "null where every walk ends",
+        ),
+        maybe("gossip_events", "int64", "messages whose topic and present publisher are known"),
+        maybe("predicted_percolation", "double", "probability that a message percolates"),
+        maybe("predicted_receivers", "double", "mean peers that get a message, with its publisher"),
+        maybe("measured_receivers", "double", "mean peers that got a message, with its publisher"),
+        maybe(
+            "predicted_subscribers",
+            "double",
+            "mean probability that a subscriber gets a message of any peer, itself included",
+            "share",
+        ),
+        maybe("measured_subscribers", "double", "subscribers present that got a message", "share"),
+        maybe(
+            "copies_offered",
+            "int64",
+            "neighbours without the subscription of peers with a message, but for its first sender",
+        ),
+        maybe("copies_passed", "int64", "those of them that were sent a copy"),
+    ),
+    ("interval",),
+)
+METRICS = (
+    METRICS_OVERLAY,
+    METRICS_PEERS,
+    METRICS_TOPICS,
+    METRICS_MESSAGES,
+    METRICS_PERCOLATION,
+)
 OF_MESSAGES = frozenset(
     {column.name for column in (*_HITS, *METRICS_MESSAGES)}
     | {"hit_ratio_in_interval", "rejected_publications"}

@@ -24,6 +24,9 @@ DUPLICATES, PREVIOUS_HOPS, HOPS, TIMES, PUBLICATION_TIMES, AUDIENCE = CAPABILITI
 only first arrivals are reported; without another one, no arrival has it. `RunFacts.known` has
 those of a run.
 """
+AFTERWARDS = frozenset({"metrics/percolation"})
+"""Tables that are made of the others when they are asked for. They are no part of what a run is,
+and its copy in Neo4j does not have them."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
@@ -110,7 +113,11 @@ class RunFacts:
         """Raises: UseError if the run's source does not report these: without them an answer
         would be empty or 0, as if there were none.
         """
-        if missing := [name for name in names if not self.knows(name)]:
+        missing = [name for name in names if not self.knows(name)]
+        if later := sorted(AFTERWARDS.intersection(missing)):
+            command = f"vizpub metrics {self.name} {later[0].removeprefix('metrics/')}"
+            raise UseError(f"run '{self.name}' has no {later[0]} yet", f"it is made by: {command}")
+        if missing:
             raise UseError(
                 f"run '{self.name}' has no data on {' and '.join(missing)}: "
                 "its source does not report this"

@@ -26,7 +26,7 @@ from model.clock import Clock
 from model.columns import Table
 from model.errors import StoreBroken, UseError
 from model.own import OwnMetric, with_own
-from model.run import CAPABILITIES, DUPLICATES, Boundary, RunFacts, check_run_name
+from model.run import AFTERWARDS, CAPABILITIES, DUPLICATES, Boundary, RunFacts, check_run_name
 from model.tables import table
 from runstore import durable
 
@@ -310,7 +310,8 @@ class Manifest:
     @property
     def identity(self) -> str:
         """A digest of the tables' directories, which are different for each ingest."""
-        text = json.dumps(self._kept(), sort_keys=True)
+        made = {name: of for name, of in self._kept().items() if name not in AFTERWARDS}
+        text = json.dumps(made, sort_keys=True)
         return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
 
     def _kept(self) -> dict[str, str]:

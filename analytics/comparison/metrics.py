@@ -25,12 +25,14 @@ _OVER = {
     "peers": "mean of peers, then of intervals",
     "topics": "mean of topics, then of intervals",
     "messages": "mean of messages",
+    "percolation": "mean of intervals",
 }
 _OVER_OF_INTERVAL = {
     "overlay": "interval",
     "peers": "mean of peers",
     "topics": "mean of topics",
     "messages": "mean of messages published",
+    "percolation": "interval",
 }
 GAUGES = "gauges"
 """The table of metrics of numbers that peers report of their own."""

@@ -12,10 +12,12 @@ from cli.completion import complete_columns, complete_metrics, complete_peers, c
 from cli.options import Layers, Limit, Output, RunName, Window, comma_list, command
 from cli.settings import Settings
 from cli.terminal.output import Rows, show
-from model.errors import UnknownName
+from model.errors import UnknownName, UseError
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from runstore.run import Run
 
 
 def register(app: typer.Typer) -> None:
@@ -47,6 +49,21 @@ class _Part:
     ] = None
     limit: Limit = 0
     layers: Layers = None
+    gamma: Annotated[
+        float | None,
+        typer.Option(
+            metavar="P",
+            help="percolation: probability that a copy goes to who does not subscribe "
+            "(default: what the run shows).",
+        ),
+    ] = None
+    sigma: Annotated[
+        float | None,
+        typer.Option(
+            metavar="P",
+            help="percolation: probability that a peer subscribes (default: who does).",
+        ),
+    ] = None
 
 
 def metrics(
@@ -58,13 +75,16 @@ def metrics(
     table: Annotated[
         str,
         typer.Argument(
-            metavar="overlay|peers|topics|messages|gauges", autocompletion=complete_metrics
+            metavar="overlay|peers|topics|messages|percolation|gauges",
+            autocompletion=complete_metrics,
         ),
     ] = "overlay",
 ) -> None:
     """Print the metrics of a run: per interval, or of its peers, topics or messages.
 
     `gauges` are numbers that peers report of their own, such as lookups.
+    `percolation` predicts how far gossip spreads on the overlay of each interval, beside what
+    happened; the table is stored with the run, for compare and plot.
     `vizpub tables metrics/overlay` explains every column. A dash means unknown, 0 a measured zero.
 
     Examples:
@@ -77,13 +97,19 @@ def metrics(
     vizpub metrics monday peers --layers mesh --from 12 --to 12
     vizpub metrics monday messages -o messages.json
     vizpub metrics monday gauges --columns lookups,hops --peer 17
+    vizpub metrics monday percolation --layers mesh --gamma 0.3
     ```
     """
     from model.metrics import OF_MESSAGES
     from runstore.run import Run, Where
 
     opened = Run.open(settings.workspace, run)
-    if chosen := comma_list(part.layers):
+    chosen = comma_list(part.layers)
+    if table == "percolation":
+        opened = _with_percolation(settings, opened, part, chosen)
+    elif part.gamma is not None or part.sigma is not None:
+        raise UseError("--gamma and --sigma are for: vizpub metrics RUN percolation")
+    elif chosen:
         from analytics.comparison.layers import RunOfLayers
 
         opened = RunOfLayers.of(opened, chosen)
@@ -99,6 +125,17 @@ def metrics(
     provisional = opened.facts.provisional(last) if OF_MESSAGES & {*rows.columns} else ""
     rows = replace(rows, leaving=_leaving(rows.columns, sort), provisional=provisional)
     show(rows, output, settings)
+
+
+def _with_percolation(
+    settings: Settings, run: Run, part: _Part, layers: Sequence[str] | None
+) -> Run:
+    """The run with its prediction, which is made now if it was not asked for so before."""
+    from ingest.percolation import Asked, ensure
+
+    asked = Asked(tuple(layers) if layers else None, part.gamma, part.sigma)
+    with settings.progress() as progress:
+        return ensure(settings.workspace, run, asked, progress=progress)
 
 
 def _leaving(columns: Sequence[str], sort: Sequence[str]) -> tuple[str, ...]:

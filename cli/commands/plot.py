@@ -112,8 +112,8 @@ def plot(
 ) -> None:
     """Plot metrics of a run; the plotted numbers are written beside the figure as CSV.
 
-    `vizpub tables` lists the metrics. Series come from metrics/overlay (with --topic from
-    metrics/topics, with --peer from metrics/peers), distributions from
+    `vizpub tables` lists the metrics. Series come from metrics/overlay or metrics/percolation
+    (with --topic from metrics/topics, with --peer from metrics/peers), distributions from
     metrics/messages, metrics/peers or metrics/topics: the first that has the column.
     `gauges/lookups` is a number that peers report of their own.
 
@@ -178,9 +178,16 @@ def _series(
         of = "gauges"
         data = (_of_each_peer if drawing.peer else _of_gauges)(run, of, metrics, drawing, window)
     else:
-        of = "peers" if drawing.peer else "topics" if drawing.topic else "overlay"
+        of = "peers" if drawing.peer else "topics" if drawing.topic else _of_intervals(metrics)
         data = _of_each_peer(run, of, metrics, drawing, window)
     return data, series(data, metrics, _title(run, drawing.subject), by=_by_peer(drawing, of))
+
+
+def _of_intervals(metrics: Sequence[str]) -> str:
+    """The table of the overlay, or the one of predictions if it has all the metrics."""
+    from model.metrics import METRICS_PERCOLATION
+
+    return "percolation" if {*metrics} <= {*METRICS_PERCOLATION.names} else "overlay"
 
 
 def _of_each_peer(

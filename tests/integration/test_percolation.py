@@ -1,0 +1,133 @@
+"""`vizpub metrics RUN percolation`, on runs of the simulator and of real peers."""
+
+from __future__ import annotations
+
+import csv
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from subprocess import CompletedProcess
+
+import pytest
+
+import ingest.percolation
+from model.errors import UseError
+from runstore.run import Run
+from runstore.store import StoredRun, open_run
+from tests.support.ingested import copied
+
+Vizpub = Callable[..., CompletedProcess[str]]
+
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("small_inputs")]
+
+GAMMA = 0.4
+SIMULATED = (
+    "simulate gossip --peers 400 --topology poisson:6 --workload bernoulli:0.2 "
+    f"--gamma {GAMMA} --intervals 6 --publications each:10 --seed 5 --ingest gossip --no-load"
+)
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory, vizpub_here: Vizpub) -> Path:
+    """With the run `gossip`."""
+    place = tmp_path_factory.mktemp("percolation")
+    (place / "publications.csv").write_text(
+        "".join(f"{at + 1.2 + 0.02 * n:.2f}s,0,{7 * n}\n" for at in range(4) for n in range(20))
+    )
+    line = SIMULATED.replace("each:10", f"script:{place}/publications.csv")
+    done = vizpub_here("--workspace", str(place), *shlex.split(line))
+    assert done.returncode == 0, done.stderr
+    return place
+
+
+def rows(vizpub: Vizpub, workspace: Path, words: str) -> list[dict[str, str]]:
+    done = vizpub("--workspace", str(workspace), *shlex.split(words), "-f", "csv")
+    assert done.returncode == 0, done.stderr
+    return [*csv.DictReader(done.stdout.splitlines())]
+
+
+def test_prediction_agrees_with_what_was_measured(workspace: Path, vizpub_here: Vizpub) -> None:
+    found = rows(vizpub_here, workspace, "metrics gossip percolation --from 1 --to 4")
+    offered, passed = (
+        sum(int(row[f"copies_{what}"]) for row in found) for what in ("offered", "passed")
+    )
+    assert offered > 20_000
+    assert passed / offered == pytest.approx(GAMMA, abs=4 * (GAMMA * (1 - GAMMA) / offered) ** 0.5)
+    assert float(found[0]["gamma"]) == pytest.approx(passed / offered)
+    for row in found:
+        assert int(row["gossip_events"]) == 20
+        assert float(row["predicted_receivers"]) == pytest.approx(
+            float(row["measured_receivers"]), rel=0.12
+        )
+        assert float(row["predicted_subscribers"]) == pytest.approx(
+            float(row["measured_subscribers"]), rel=0.12
+        )
+
+
+def test_table_is_stored_and_the_run_stays_the_same(workspace: Path, vizpub_here: Vizpub) -> None:
+    before = open_run(workspace, "gossip").facts.tables
+    rows(vizpub_here, workspace, "metrics gossip percolation --gamma 0.3")
+    stored = open_run(workspace, "gossip")
+    assert stored.facts.tables == before
+    assert stored.rows("metrics/percolation") == 6
+    assert {row["gamma"] for row in stored.read("metrics/percolation").to_pylist()} == {0.3}
+    assert "gamma 0.3" in stored.manifest.engines["metrics/percolation"]
+    done = vizpub_here("--workspace", str(workspace), "runs", "check", "gossip")
+    assert done.returncode == 0, done.stderr
+
+
+def test_blocks_in_tasks_make_the_same_rows(
+    workspace: Path, vizpub_here: Vizpub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = rows(vizpub_here, workspace, "metrics gossip percolation")
+    rows(vizpub_here, workspace, "metrics gossip percolation --gamma 0.1")
+    monkeypatch.setattr(ingest.percolation, "_SMALL", 0)
+    assert rows(vizpub_here, workspace, "metrics gossip percolation") == here
+
+
+def test_columns_serve_comparisons_and_figures(workspace: Path, vizpub_here: Vizpub) -> None:
+    found = rows(vizpub_here, workspace, "metrics gossip percolation --from 1 --to 4")
+    line = "compare gossip --metrics predicted_receivers,measured_receivers --from 1 --to 4"
+    compared = {row["metric"]: float(row["value"]) for row in rows(vizpub_here, workspace, line)}
+    for name, value in compared.items():
+        assert value == pytest.approx(sum(float(row[name]) for row in found) / 4)
+    place = workspace / "plot.svg"
+    line = f"plot gossip predicted_receivers measured_receivers -o {place}"
+    done = vizpub_here("--workspace", str(workspace), *shlex.split(line))
+    assert done.returncode == 0, done.stderr
+    assert place.with_suffix(".csv").read_text().startswith("interval,predicted_receivers")
+
+
+def test_real_trace_has_a_prediction(
+    gossipsub: StoredRun, tmp_path: Path, vizpub_here: Vizpub
+) -> None:
+    copied(gossipsub, tmp_path)
+    words = "metrics gossipsub percolation --layers mesh --from 50 --to 60"
+    found = [row for row in rows(vizpub_here, tmp_path, words) if row["predicted_receivers"]]
+    assert found
+    for row in found:
+        assert float(row["sigma"]) == 1
+        assert float(row["predicted_receivers"]) == pytest.approx(
+            float(row["measured_receivers"]), rel=0.02
+        )
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("metrics gossip percolation --gamma 1.5", "from 0 to 1"),
+        ("metrics gossip percolation --layers mush", "no layer 'mush'"),
+        ("metrics gossip overlay --gamma 0.5", "are for: vizpub metrics RUN percolation"),
+    ],
+)
+def test_senseless_questions_are_refused(
+    workspace: Path, vizpub_here: Vizpub, words: str, told: str
+) -> None:
+    done = vizpub_here("--workspace", str(workspace), *shlex.split(words))
+    assert done.returncode == 2
+    assert told in done.stderr
+
+
+def test_table_that_was_not_asked_for_is_named(gossipsub: StoredRun) -> None:
+    with pytest.raises(UseError, match="has no metrics/percolation yet"):
+        Run(gossipsub).metrics("percolation")
