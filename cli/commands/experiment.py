@@ -104,7 +104,7 @@ def list_experiments(settings: Settings, output: Output) -> None:
     """
     from experiments.definition import read, shipped
 
-    rows: list[tuple[object, ...]] = [_row_of_cd_max()]
+    rows: list[tuple[object, ...]] = [_row_of_cd_max(), _row_of_gossip()]
     for name in shipped():
         small, full = (read(name, scale) for scale in ("small", "full"))
         data = " and ".join(d.scale for d in (small, full) if d.content.data) or "no"
@@ -122,6 +122,14 @@ def _row_of_cd_max() -> tuple[object, ...]:
     return cd_max.NAME, cd_max.TITLE, small, full, "no"
 
 
+def _row_of_gossip() -> tuple[object, ...]:
+    from experiments import gossip
+    from experiments.gossip.points import worlds
+
+    small, full = (len(worlds(scale)) for scale in ("small", "full"))
+    return gossip.NAME, gossip.TITLE, small, full, "no"
+
+
 def show_experiment(settings: Settings, name: _Name, scale: _Scale = "small") -> None:
     """Show what an experiment runs and the published values it is compared with.
 
@@ -131,12 +139,14 @@ def show_experiment(settings: Settings, name: _Name, scale: _Scale = "small") ->
     vizpub experiment show table-4.3 --scale full
     ```
     """
-    from experiments import cd_max
-    from experiments.cd_max.report import described
+    from experiments import cd_max, gossip
+    from experiments.cd_max.report import described as of_cd_max
     from experiments.definition import read
+    from experiments.gossip.report import described as of_gossip
 
+    measured = {cd_max.NAME: of_cd_max, gossip.NAME: of_gossip}
     with opened(None) as out:
-        lines = described(scale) if name == cd_max.NAME else _described(read(name, scale))
+        lines = measured[name](scale) if name in measured else _described(read(name, scale))
         out.writelines(f"{line}\n" for line in lines)
 
 
@@ -177,13 +187,16 @@ def run(settings: Settings, name: _Name, running: _Running) -> None:
     vizpub experiment run dissemination-under-churn --runs 2 --only Scribe
     ```
     """
-    from experiments import cd_max
+    from experiments import cd_max, gossip
     from experiments.definition import read
     from experiments.report import findings, write_report
     from experiments.runs import Place
 
     if name == cd_max.NAME:
         _run_cd_max(settings, running)
+        return
+    if name == gossip.NAME:
+        _run_gossip(settings, running)
         return
     if running.data is not None:
         os.environ[_DATA] = str(running.data.resolve())  # Spark's workers read data files as well
@@ -210,8 +223,7 @@ def _run_cd_max(settings: Settings, running: _Running) -> None:
     from experiments.cd_max.measuring import measured, worlds
     from experiments.cd_max.report import write_report
 
-    if running.only or running.load or running.keep_reports:
-        raise UseError(f"{cd_max.NAME} makes no runs: leave out --only, --load and --keep-reports")
+    _check_without_runs(cd_max.NAME, running)
     chosen = worlds(running.scale, running.runs)
     out = running.out or settings.workspace / "experiments" / f"{cd_max.NAME}-{running.scale}"
     kept = _made(out) / "constructed.jsonl"
@@ -228,6 +240,33 @@ def _run_cd_max(settings: Settings, running: _Running) -> None:
         }
     report, summary = write_report(Results(found), further, running.scale, out)
     settings.say(f"{summary}; see {report}")
+
+
+def _run_gossip(settings: Settings, running: _Running) -> None:
+    """Its events are counted by compiled code in Spark tasks: there are no runs to ingest."""
+    from experiments import gossip
+    from experiments.gossip.judging import Results
+    from experiments.gossip.measuring import measured
+    from experiments.gossip.points import worlds
+    from experiments.gossip.report import write_report
+
+    _check_without_runs(gossip.NAME, running)
+    chosen = worlds(running.scale, running.runs)
+    out = running.out or settings.workspace / "experiments" / f"{gossip.NAME}-{running.scale}"
+    kept = _made(out) / "networks.jsonl"
+    if running.replace:
+        kept.unlink(missing_ok=True)
+    scratch = out / "workspace" / SCRATCH
+    with settings.progress() as progress:
+        found = measured(chosen, kept, scratch, master=running.master, progress=progress)
+    report, summary = write_report(Results(found), running.scale, out)
+    settings.say(f"{summary}; see {report}")
+
+
+def _check_without_runs(name: str, running: _Running) -> None:
+    """Raises: UseError for options about runs."""
+    if running.only or running.load or running.keep_reports:
+        raise UseError(f"{name} makes no runs: leave out --only, --load and --keep-reports")
 
 
 def _made(folder: Path) -> Path:

@@ -14,6 +14,9 @@ from simulators.engine.parameters import Duration, Positive, Share
 from simulators.engine.specs import parse
 from simulators.protocols.broadcast.topologies import TOPOLOGIES, Topology
 
+_ROUNDS = 10_000
+_CLOSE = 1e-12
+
 
 @dataclass(frozen=True)
 class GossipParameters:
@@ -50,17 +53,27 @@ class GossipParameters:
 
 
 def estimated_diameter(degrees: Int64s) -> int:
-    """Links between far peers of a random graph with these degrees.
+    """Links between the farthest peers of the giant component of a random graph with these degrees.
 
-    1 + ln(N / z₁) / ln(z₂ / z₁), rounded up, with the mean numbers z₁ and z₂ of peers at one and
-    two links (Newman, Strogatz and Watts 2001, equation 53). Where z₂ does not exceed z₁ there
-    is no giant component: N − 1, the longest path that there can be.
+    ln N · (1 / ln ν + 2 / |ln μ|), rounded up (Fernholz and Ramachandran 2007): ν is the mean
+    number of further links of a peer at the end of a link, and μ the same where such a peer leads
+    out of the giant component; its paths end in long tails. Where ν is at most 1 there is no giant
+    component: N - 1, the longest path that there can be. Never more than that.
     """
-    peers = degrees.size
-    first = degrees.mean() if peers else 0.0
-    second = (degrees.astype(np.float64) ** 2).mean() - first if peers else 0.0
-    longest = max(1, peers - 1)
-    if second <= first or not first:
+    longest = max(1, degrees.size - 1)
+    counts = np.bincount(degrees).astype(np.float64) if degrees.size else np.zeros(1)
+    further = np.arange(counts.size) * counts
+    if counts.size < 3 or not further.any():
         return longest
-    estimate = 1 + math.log(max(peers / first, 1.0)) / math.log(second / first)
-    return max(1, min(math.ceil(estimate), longest))
+    excess = further[1:] / further.sum()
+    rise = np.arange(1, excess.size) * excess[1:]
+    if (spread := float(rise.sum())) <= 1:
+        return longest
+    ends = 0.0
+    for _ in range(_ROUNDS):
+        ends, last = float(np.polynomial.polynomial.polyval(ends, excess)), ends
+        if ends - last < _CLOSE:
+            break
+    tails = float(np.polynomial.polynomial.polyval(ends, rise))
+    tail = 2 / abs(math.log(tails)) if 0 < tails < 1 else 0.0
+    return max(1, min(math.ceil(math.log(degrees.size) * (1 / math.log(spread) + tail)), longest))

@@ -1,0 +1,237 @@
+"""Sets formula and simulation side by side, and judges them by what is known of the model."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import sqrt
+from typing import Literal
+
+import numpy as np
+
+from analytics.comparison.estimates import Estimate, mean
+from analytics.percolation import cascade_sizes, critical_sigma, mean_receivers, spread
+from experiments.formatting import estimate_text, number
+from experiments.gossip.measuring import SIZES, Measured
+from experiments.gossip.points import EVENTS, FIVE, HUBS, HUBS_PEERS, SIGMA, Point, degrees_of
+from model.arrays import Floats
+
+Outcome = Literal["met", "not met"]
+_ERRORS = 3
+"""Standard errors within which a mean agrees with a formula."""
+_COIN_ERRORS = 4
+_TIGHT = 0.97
+"""Share of many points that must agree: 3 standard errors of 20 networks leave out 0.7 %."""
+
+
+@dataclass(frozen=True)
+class Said:
+    """A claim, and what ours say of it."""
+
+    what: str
+    expected: str
+    ours: str
+    outcome: Outcome
+
+
+class Results:
+    """The measured networks, by topology, size and point."""
+
+    def __init__(self, rows: Sequence[Measured]) -> None:
+        self.rows = rows
+        self._by: dict[tuple[str, int, Point], list[Measured]] = defaultdict(list)
+        for row in rows:
+            self._by[row.topology, row.peers, row.point].append(row)
+
+    @cached_property
+    def places(self) -> list[tuple[str, int, Point]]:
+        """Topology, peers and point of all networks."""
+        return [*self._by]
+
+    def sizes(self, topology: str) -> list[int]:
+        """The numbers of peers of a topology, ascending."""
+        return sorted({peers for of, peers, _ in self._by if of == topology})
+
+    def of(self, topology: str, peers: int, point: Point) -> list[Measured]:
+        """The networks at a point; none if it was not simulated."""
+        return self._by.get((topology, peers, point), [])
+
+    def points(self, topology: str, peers: int) -> list[Point]:
+        """The points of a topology and size."""
+        return sorted(point for of, n, point in self._by if (of, n) == (topology, peers))
+
+    def receivers(self, topology: str, peers: int, point: Point) -> Estimate:
+        """Mean receivers, over networks."""
+        return mean([row.receivers for row in self.of(topology, peers, point)])
+
+    def then(self, topology: str, peers: int, point: Point) -> Estimate:
+        """Mean receivers of the events that percolated, over networks."""
+        found = [row.receivers_then for row in self.of(topology, peers, point)]
+        return mean([value for value in found if value is not None])
+
+
+def claims(results: Results) -> list[Said]:
+    """All claims on what was simulated."""
+    return [
+        *_exact(results),
+        *_coins(results),
+        *_below(results),
+        *_published(results),
+        *_above(results),
+        *_cascades(results),
+    ]
+
+
+def _exact(results: Results) -> Iterator[Said]:
+    flooded = [row for row in results.rows if row.gamma == 1]
+    away = max(abs(row.receivers - row.component) for row in flooded)
+    yield _judged(
+        "γ = 1: the receivers are the publisher's component",
+        "equal on every network",
+        f"largest difference of the means {away:g} on {len(flooded)} networks",
+        away == 0,
+    )
+    hubs = {(row.peers, row.ends, row.largest) for row in results.rows if row.topology == HUBS}
+    yield _judged(
+        "a = 6, b = 1: peers, ends of links, largest degree",
+        "2,482, 133,600, 403 exactly",
+        "; ".join(", ".join(map(number, one)) for one in sorted(hubs)),
+        hubs == {(HUBS_PEERS, 133_600, 403)},
+    )
+
+
+def _coins(results: Results) -> Iterator[Said]:
+    """Pooled over the networks of each point."""
+    worst, points = 0.0, 0
+    for topology, peers, point in results.places:
+        rows = results.of(topology, peers, point)
+        offered, passed = sum(row.offered for row in rows), sum(row.passed for row in rows)
+        if offered and 0 < point.gamma < 1:
+            error = sqrt(point.gamma * (1 - point.gamma) / offered)
+            worst, points = max(worst, abs(passed / offered - point.gamma) / error), points + 1
+    yield _judged(
+        "copies to non-subscribers / such neighbours = γ",
+        f"within {_COIN_ERRORS} binomial errors at every point",
+        f"at most {worst:.2f} at {points} points",
+        worst <= _COIN_ERRORS,
+    )
+
+
+def _below(results: Results) -> Iterator[Said]:
+    """Against the formula with the cut-off of the graph, up to half of the critical sigma."""
+    for topology in sorted({of for of, peers, _ in results.places if of != HUBS}):
+        peers = results.sizes(topology)[-1]
+        degrees = degrees_of(topology, peers)
+        apart = []
+        for point in results.points(topology, peers):
+            if point.sigma <= critical_sigma(degrees, point.gamma) / 2:
+                rows = results.of(topology, peers, point)
+                away = mean_receivers(degrees, *point) - np.mean([row.receivers for row in rows])
+                apart.append(abs(float(away)) / _error(rows))
+        within = sum(one <= _ERRORS for one in apart)
+        yield _judged(
+            f"{topology}, N = {peers:,}, σ ≤ σc / 2: mean receivers are the formula's",
+            f"within {_ERRORS} standard errors at {_TIGHT:.0%} of the points",
+            f"{within} of {len(apart)}; at most {max(apart, default=0):.2f}",
+            bool(apart) and within >= _TIGHT * len(apart),
+        )
+
+
+def _error(rows: Sequence[Measured]) -> float:
+    """The standard error of the mean receivers: that over networks, or over events if it is larger,
+    as few networks may agree by chance.
+    """
+    events = sqrt(sum(row.receivers_sd**2 for row in rows) / EVENTS) / len(rows)
+    spread_of = mean([row.receivers for row in rows])
+    return max(events, (spread_of.sd or 0.0) / sqrt(len(rows)))
+
+
+_FIVE = ((0.05, 3.6, 0.15), (0.4, 0.712, 0.06), (0.6, 0.902, 0.06))
+"""γ; receivers, or their share of N; relative tolerance."""
+_HUBS = 2_199.0
+_HUBS_THEN = 2_295.0
+_OF_HUBS = 0.04
+
+
+def _published(results: Results) -> Iterator[Said]:
+    for gamma, value, tolerance in _FIVE:
+        for peers in results.sizes(FIVE):
+            found = results.receivers(FIVE, peers, Point(SIGMA, gamma))
+            if found.value is None:
+                continue
+            expected = value * peers if value < 1 else value
+            text = f"{value:g} N = {number(expected)}" if value < 1 else number(value)
+            yield _near(
+                f"Poisson 5, σ = .1, γ = {gamma:g}, N = {peers:,}: mean receivers",
+                (expected, tolerance, text),
+                found,
+            )
+    point = Point(SIGMA, 0.6)
+    found, then = (of(HUBS, HUBS_PEERS, point) for of in (results.receivers, results.then))
+    what = "a = 6, b = 1, σ = .1, γ = .6: mean receivers"
+    yield _near(f"{what} (Figure 5)", (_HUBS, _OF_HUBS, number(_HUBS)), found)
+    yield _near(f"{what}, if it percolates", (_HUBS_THEN, _OF_HUBS, number(_HUBS_THEN)), then)
+
+
+def _above(results: Results) -> Iterator[Said]:
+    """The share of events that percolate, and what those reach, far above the threshold."""
+    peers = results.sizes(FIVE)[-2]
+    for gamma in (0.2, 0.4, 0.6, 0.8):
+        point = Point(SIGMA, gamma)
+        rows = results.of(FIVE, peers, point)
+        told = spread(degrees_of(FIVE), *point)
+        shares = mean([(row.percolated or 0) / EVENTS for row in rows])
+        then = results.then(FIVE, peers, point)
+        what = f"Poisson 5, σ = .1, γ = {gamma:g}, N = {peers:,}"
+        yield _near(
+            f"{what}: share of events that percolate, P",
+            (told.percolates, 0.06, number(told.percolates)),
+            shares,
+        )
+        reached = told.receivers * peers
+        yield _near(f"{what}: receivers then, R N", (reached, 0.06, number(reached)), then)
+
+
+def _cascades(results: Results) -> Iterator[Said]:
+    """The largest difference of the two distribution functions (Kolmogorov)."""
+    peers = results.sizes(FIVE)[-1]
+    for point in histograms(results):
+        ours, told = histogram(results, point)
+        events = EVENTS * len(results.of(FIVE, peers, point))
+        apart = float(np.abs(np.cumsum(ours) - np.cumsum(told)).max())
+        yield _judged(
+            f"Poisson 5, σ = {point.sigma:g}, γ = {point.gamma:g}, N = {peers:,}: cascades",
+            f"distribution within 1.63/√n = {1.63 / sqrt(events):.3f} of the Fourier transform's",
+            f"{apart:.3f}",
+            apart <= 1.63 / sqrt(events),
+        )
+
+
+def histograms(results: Results) -> list[Point]:
+    """Points of the largest Poisson networks whose cascades are shown: four of them below the
+    threshold.
+    """
+    points = results.points(FIVE, results.sizes(FIVE)[-1])
+    return [point for point in points if point.gamma in (0.05, 0.1) and point.sigma > 0.03][::4]
+
+
+def histogram(results: Results, point: Point) -> tuple[Floats, Floats]:
+    """The share of events that reach 0, 1, … peers: counted, and by the Fourier transform."""
+    peers = results.sizes(FIVE)[-1]
+    rows = results.of(FIVE, peers, point)
+    counts = np.zeros(SIZES + 1)
+    for row in rows:
+        counts[: len(row.cascades)] += row.cascades
+    return counts / (EVENTS * len(rows)), cascade_sizes(degrees_of(FIVE), *point, SIZES)
+
+
+def _near(what: str, expected: tuple[float, float, str], found: Estimate) -> Said:
+    value, tolerance, text = expected
+    close = found.value is not None and abs(found.value - value) <= tolerance * value
+    return _judged(what, f"{text} ± {tolerance:.0%}", estimate_text(found), close)
+
+
+def _judged(what: str, expected: str, ours: str, holds: bool) -> Said:
+    return Said(what, expected, ours, "met" if holds else "not met")

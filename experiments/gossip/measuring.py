@@ -1,0 +1,196 @@
+"""Counts the events of each network, and keeps what was counted."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
+
+from analytics.message_passing import Overlay, predict
+from analytics.percolation import spread as spread_of
+from experiments.gossip.points import EVENTS, HUBS, Point, World, degrees_of
+from ingest.spark.tasks import spread
+from model.arrays import Int64s
+from model.progress import Progress, silent
+from simulators.engine.clock import stream
+from simulators.protocols.gossip.events import Adjacency, Bools, Spreading, adjacency, disseminate
+
+SIZES = 200
+"""Cascades up to this size are counted one by one."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The events of a network at a point."""
+
+    topology: str
+    peers: int
+    seed: int
+    sigma: float
+    gamma: float
+    receivers: float
+    """Mean, with the publisher."""
+    receivers_sd: float
+    """Standard deviation over the events."""
+    subscribers: float
+    """Mean of those among them that subscribe."""
+    percolated: int | None
+    """Events that reached more than half of what a percolating one should; null below the
+    threshold."""
+    receivers_then: float | None
+    """Mean of those; null without any."""
+    subscribers_then: float | None
+    """Share of all subscribers that those reached, as a mean."""
+    sent: float
+    """Mean copies of an event."""
+    offered: int
+    passed: int
+    """Coins for copies to those that do not subscribe, and how many let a copy through."""
+    component: float
+    """Mean peers in the component of the publisher."""
+    ends: int
+    """Ends of links that were drawn, before loops and double links were erased."""
+    largest: int
+    """The largest degree that was drawn."""
+    hops: int
+    """Links of the longest way of an event."""
+    seconds: float
+    """Processor time of the events."""
+    predicted: float | None
+    """Mean receivers by message passing on this network; null where it was not computed."""
+    cascades: tuple[int, ...]
+    """Events that reached 0, 1, … peers."""
+
+    @property
+    def point(self) -> Point:
+        """Sigma and gamma."""
+        return Point(self.sigma, self.gamma)
+
+
+def measure(world: World) -> list[Measured]:
+    """All points of a network; the same publishers, and the same coins, at each. The TTL never
+    ends an event, as in the formulas.
+    """
+    numbers = np.random.default_rng(stream(world.seed, world.topology).getrandbits(64))
+    degrees = world.graph.degrees(world.peers, numbers)
+    network = adjacency(world.graph.joined(world.peers, numbers), world.peers)
+    publishers = numbers.integers(0, world.peers, EVENTS)
+    wants = numbers.random(world.peers)
+    about: dict[str, Any] = {
+        "topology": world.topology,
+        "peers": world.peers,
+        "seed": world.seed,
+        "component": float(_components(network)[publishers].mean()),
+        "ends": int(degrees.sum()),
+        "largest": int(degrees.max()),
+    }
+    found = []
+    for point in world.points:
+        how = Spreading(point.gamma, world.peers, world.seed)
+        counts = _counted(network, wants < point.sigma, how, publishers)
+        predicted = None
+        if world.topology == HUBS and world.seed == 1:
+            predicted = _predicted(network, wants < point.sigma, point.gamma)
+        values = _values(world, point, counts, int(np.count_nonzero(wants < point.sigma)))
+        found.append(Measured(**about, **point._asdict(), **values, predicted=predicted))
+    return found
+
+
+def _components(network: Adjacency) -> Int64s:
+    """The number of peers in the component of each."""
+    ones = np.ones(network.others.size, np.int8)
+    links = csr_array((ones, network.others, network.begins), shape=(network.peers, network.peers))
+    _, of = connected_components(links, directed=False)
+    sizes: Int64s = np.bincount(of)[of]
+    return sizes
+
+
+def _counted(
+    network: Adjacency, wants: Bools, how: Spreading, publishers: Int64s
+) -> dict[str, Int64s]:
+    begun = time.process_time()
+    counts = disseminate(network, wants, how, publishers)
+    return counts | {"seconds": np.array([time.process_time() - begun])}
+
+
+def _predicted(network: Adjacency, wants: Bools, gamma: float) -> float:
+    src = np.repeat(np.arange(network.peers), network.degrees)
+    overlay = Overlay(network.peers, src, network.others.astype(np.int64))
+    return float(predict(overlay, wants.astype(np.float64), gamma).receivers.mean())
+
+
+def _values(
+    world: World, point: Point, counts: dict[str, Int64s], subscribers: int
+) -> dict[str, Any]:
+    reached, wanted = counts["receivers"], counts["subscribers"]
+    expected = spread_of(degrees_of(world.topology, world.peers), *point).receivers
+    large = reached > expected * world.peers / 2
+    any_large = expected > 0 and bool(large.any())
+    return {
+        "receivers": float(reached.mean()),
+        "receivers_sd": float(reached.std(ddof=1)),
+        "subscribers": float(wanted.mean()),
+        "percolated": int(np.count_nonzero(large)) if expected else None,
+        "receivers_then": float(reached[large].mean()) if any_large else None,
+        "subscribers_then": (
+            float(wanted[large].mean() / subscribers) if any_large and subscribers else None
+        ),
+        "sent": float(counts["sent"].mean()),
+        "offered": int(counts["offered"].sum()),
+        "passed": int(counts["passed"].sum()),
+        "hops": int(counts["hops"].max()),
+        "seconds": float(counts["seconds"][0]),
+        "cascades": tuple(np.bincount(reached[reached <= SIZES]).tolist()),
+    }
+
+
+def measured(
+    wanted: Sequence[World],
+    kept: Path,
+    scratch: Path,
+    *,
+    master: str | None = None,
+    progress: Progress = silent,
+) -> list[Measured]:
+    """Measure all networks, a Spark task each, or take from the file `kept` what was measured
+    before; an interruption loses the networks of one topology and size.
+    """
+    found = _read(kept, wanted)
+    batches: dict[tuple[str, int], list[World]] = {}
+    for world in wanted:
+        if world not in found:
+            batches.setdefault((world.topology, world.peers), []).append(world)
+    for place, (about, batch) in enumerate(batches.items()):
+        progress("networks", place, len(batches), f"{about[0]}, {about[1]:,} peers")
+        rows = spread(measure, batch, step="networks", scratch=scratch, master=master)
+        with kept.open("a", encoding="utf-8") as stream_out:
+            for world, of_world in zip(batch, rows, strict=True):
+                found[world] = of_world
+                line = {"points": world.points, "rows": [asdict(row) for row in of_world]}
+                stream_out.write(json.dumps(line) + "\n")
+    return [row for world in wanted for row in found[world]]
+
+
+def _read(kept: Path, wanted: Sequence[World]) -> dict[World, list[Measured]]:
+    known = {world: rows for rows, world in _kept(kept)}
+    return {world: known[world] for world in wanted if world in known}
+
+
+def _kept(kept: Path) -> Iterator[tuple[list[Measured], World]]:
+    if not kept.exists():
+        return
+    for line in kept.read_text("utf-8").splitlines():
+        try:
+            told = json.loads(line)
+        except ValueError:  # the last line of a run that was killed
+            continue
+        rows = [Measured(**{**row, "cascades": tuple(row["cascades"])}) for row in told["rows"]]
+        points = tuple(Point(*point) for point in told["points"])
+        yield rows, World(rows[0].topology, rows[0].peers, rows[0].seed, points)

@@ -1,0 +1,123 @@
+"""What the experiment simulates: networks, and points of sigma and gamma on each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Literal, NamedTuple, cast
+
+import numpy as np
+
+from analytics.percolation import Degrees, counted, critical_sigma, poisson, power_law
+from simulators.engine.specs import parse
+from simulators.protocols.broadcast.topologies import (
+    TOPOLOGIES,
+    Acl,
+    Poisson,
+    RandomGraph,
+    ScaleFree,
+)
+
+Scale = Literal["small", "full"]
+HUBS = "acl:a=6,b=1"
+HUBS_PEERS = 2_482
+FIVE = "poisson:5"
+_GAMMAS = {
+    "poisson": (0.0, 0.02, 0.05, 0.1, 0.15, 0.18),
+    "scale-free": (0.0, 0.1, 0.2, 0.3, 0.4, 0.5),
+}
+"""The lines of Figures 1 and 2."""
+_OF_CRITICAL = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+"""Sigma below the threshold, as shares of the critical one."""
+SIGMA = 0.1
+"""Of Figures 4 and 5."""
+_ABOVE = (0.05, 0.12, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+"""Gamma in Figures 4 and 5."""
+FIXED_GAMMA = 0.15
+"""Of Figures 4 and 5 over sigma."""
+_SIGMAS = (0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6, 0.8, 1.0)
+EVENTS = 400
+"""Of each network."""
+_LARGE = {"small": 20_000, "full": 100_000}
+"""Peers of the networks below the threshold."""
+_SIZES = {"small": (1_000, 2_000), "full": (1_000, 2_000, 5_000, 20_000)}
+"""Peers of the networks of Figures 3 and 4."""
+_NETWORKS = {"small": 5, "full": 20}
+_TOPOLOGIES = {
+    "small": (FIVE, "scale-free:3.3"),
+    "full": (FIVE, "poisson:3", "poisson:8", "scale-free:3.3", "scale-free:3.6", "scale-free:4"),
+}
+"""Of Figures 1 and 2."""
+
+
+class Point(NamedTuple):
+    """How events spread."""
+
+    sigma: float
+    gamma: float
+
+
+@dataclass(frozen=True, order=True)
+class World:
+    """A network with its points."""
+
+    topology: str
+    peers: int
+    seed: int
+    points: tuple[Point, ...]
+
+    @property
+    def graph(self) -> RandomGraph:
+        """The model of the network."""
+        return cast(RandomGraph, parse(self.topology, TOPOLOGIES, "topology"))
+
+
+@cache
+def degrees_of(topology: str, peers: int | None = None) -> Degrees:
+    """The degrees of a topology: of infinitely many peers, or with the cut-off of so many."""
+    graph = parse(topology, TOPOLOGIES, "topology")
+    if isinstance(graph, Acl):
+        return counted(graph.of_each_degree.astype(np.float64))
+    if isinstance(graph, Poisson):
+        return poisson(graph.mean)
+    assert isinstance(graph, ScaleFree)
+    if peers is None:
+        return power_law(graph.exponent)
+    degrees = np.arange(1, graph.cut_off(peers) + 1, dtype=np.float64)
+    return counted(np.concatenate([[0.0], degrees**-graph.exponent]))
+
+
+def below(topology: str) -> Iterator[Point]:
+    """The points of Figures 1 and 2: below the threshold of infinitely many peers."""
+    degrees = degrees_of(topology)
+    for gamma in _GAMMAS[topology.partition(":")[0]]:
+        if (critical := critical_sigma(degrees, gamma)) > 0:
+            yield from (Point(share * critical, gamma) for share in _OF_CRITICAL)
+
+
+def above() -> Iterator[Point]:
+    """The points of Figures 4 and 5: over gamma, then over sigma."""
+    yield from (Point(SIGMA, gamma) for gamma in _ABOVE)
+    yield from (Point(sigma, FIXED_GAMMA) for sigma in _SIGMAS)
+
+
+def worlds(scale: str, networks: int | None = None) -> list[World]:
+    """All networks of a scale, those that take longest last."""
+    found: dict[tuple[str, int], list[Point]] = {}
+
+    def add(topology: str, peers: int, points: Iterable[Point]) -> None:
+        found.setdefault((topology, peers), []).extend(points)
+
+    for topology in _TOPOLOGIES[scale]:
+        add(topology, _LARGE[scale], below(topology))
+    add(FIVE, _LARGE[scale], [Point(SIGMA, 0.05)])
+    for peers in _SIZES[scale]:
+        add(FIVE, peers, [*below(FIVE), *above()])
+    add(HUBS, HUBS_PEERS, above())
+    seeds = range(1, 1 + (_NETWORKS[scale] if networks is None else networks))
+    return [
+        World(topology, peers, seed, tuple(dict.fromkeys(points)))
+        for (topology, peers), points in found.items()
+        for seed in seeds
+    ]

@@ -1,0 +1,314 @@
+"""The report of the experiment: Figures 1 to 5 with formula and simulation on one axis."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+
+from analytics.comparison.estimates import mean
+from analytics.figures import save
+from analytics.figures.canvas import colours, panels, styled
+from analytics.percolation import critical_sigma, mean_receivers, spread
+from experiments.formatting import duration, estimate_text, markdown, number
+from experiments.gossip import TITLE
+from experiments.gossip.judging import Results, Said, claims, histogram, histograms
+from experiments.gossip.points import (
+    EVENTS,
+    FIVE,
+    FIXED_GAMMA,
+    HUBS,
+    HUBS_PEERS,
+    SIGMA,
+    Point,
+    degrees_of,
+    worlds,
+)
+from model.files import replacing
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_SOURCE = "S. Ferretti, Publish-Subscribe Systems via Gossip, SIMPLEX 2012"
+_ABOUT = f"""
+{EVENTS} events of random publishers on each network, which all have the same σ and γ. Lines are
+formulas, points the simulation (mean over networks, 95 % interval). Figures 1 to 3 are below the
+threshold, where the mean number of receivers is finite; 4 and 5 above it.
+"""
+_NOTES = (
+    "The formulas have no cut-off of degrees (∞); a graph ends at N − 1. Scale-free graphs are "
+    "judged by the formula with that cut-off (dashed), which moves the threshold.",
+    "Loops and double links are erased, so a = 6, b = 1 has a mean degree of 47.2, not 53.8; "
+    "crosses are message passing on the first network itself.",
+    "An event percolates if it reaches more than half of R N. P is the share that does, R what it "
+    "reaches.",
+    "Sums (1) and (2) of the paper must begin at j = i, and 2,482 needs the floor inside its sum.",
+    "No TTL ends an event, as in the formulas. Twice the diameter would: near the threshold events "
+    "take long detours.",
+    "The paper names no N for Figures 3 and 4, and no σ and γ of its points.",
+)
+
+
+def described(scale: str) -> Iterator[str]:
+    """What `vizpub experiment show` prints."""
+    chosen = worlds(scale)
+    yield from (TITLE, "", *_ABOUT.strip().splitlines(), "", f"source: {_SOURCE}")
+    networks = Counter((world.topology, world.peers, len(world.points)) for world in chosen)
+    for (topology, peers, points), count in networks.items():
+        yield f"{topology}, {peers:,} peers: {count} networks at {points} points"
+    yield from ("notes:", *(f"  {note}" for note in _NOTES))
+
+
+def write_report(results: Results, scale: str, out: Path) -> tuple[Path, str]:
+    """Write report.md, figures/, values.csv and claims.csv. Returns the path of the report, and how
+    much is met, as text.
+    """
+    (out / "figures").mkdir(parents=True, exist_ok=True)
+    said = claims(results)
+    rows = [{**asdict(row), "cascades": " ".join(map(str, row.cascades))} for row in results.rows]
+    pa.csv.write_csv(pa.Table.from_pylist(rows), out / "values.csv")
+    pa.csv.write_csv(pa.Table.from_pylist([asdict(one) for one in said]), out / "claims.csv")
+    for name, (draw, _) in _FIGURES.items():
+        with styled():
+            figure = draw(results)
+        for form in ("png", "svg"):
+            save(figure, out / "figures" / f"{name}.{form}", form)
+    outcomes = Counter(one.outcome for one in said)
+    summary = f"{outcomes['met']} of {len(said)} claims met"
+    with replacing(out / "report.md") as new:
+        new.write_text("\n".join(_lines(results, said, scale, summary)) + "\n", "utf-8")
+    return out / "report.md", summary
+
+
+def _lines(results: Results, said: Sequence[Said], scale: str, summary: str) -> Iterator[str]:
+    networks = len({(row.topology, row.peers, row.seed) for row in results.rows})
+    spent = sum(row.seconds for row in results.rows)
+    yield from (f"# {TITLE}", "", _ABOUT.strip(), "", f"Source: {_SOURCE}", "")
+    yield (
+        f"**{summary}** (scale `{scale}`, {networks} networks, {EVENTS * len(results.rows):,} "
+        f"events in {duration(spent)} of processor time)."
+    )
+    yield from ("", "## Claims", "")
+    rows = [(one.what, one.expected, one.ours, _bold(one.outcome)) for one in said]
+    yield from markdown(("claim", "expected", "ours", ""), rows)
+    yield from ("", "## Notes", "", *(f"- {note}" for note in _NOTES))
+    for name, (_, caption) in _FIGURES.items():
+        yield from ("", f"## {caption}", "", f"![{caption}](figures/{name}.png)")
+    yield from ("", "## Above the threshold", "", *_table(results))
+
+
+def _bold(outcome: str) -> str:
+    return f"**{outcome}**" if outcome == "not met" else outcome
+
+
+def _table(results: Results) -> Iterator[str]:
+    heads = ("topology", "N", "σ", "γ", "P R N", "receivers", "if it percolates",
+             "subscribers reached then", "copies sent")  # fmt: skip
+    rows = []
+    for topology, peers in [*((FIVE, n) for n in results.sizes(FIVE)), (HUBS, HUBS_PEERS)]:
+        for point in results.points(topology, peers):
+            told = spread(degrees_of(topology), *point)
+            of = results.of(topology, peers, point)
+            if told.receivers:
+                known = [r.subscribers_then for r in of if r.subscribers_then is not None]
+                rows.append((
+                    topology, f"{peers:,}", f"{point.sigma:g}", f"{point.gamma:g}",
+                    number(told.percolates * told.receivers * peers),
+                    estimate_text(results.receivers(topology, peers, point)),
+                    estimate_text(results.then(topology, peers, point)),
+                    estimate_text(mean(known)),
+                    estimate_text(mean([row.sent for row in of])),
+                ))  # fmt: skip
+    yield from markdown(heads, rows)
+
+
+def _below_threshold(results: Results, topologies: Sequence[str]) -> Figure:
+    """Receivers and subscribers over sigma, a line for each gamma, a panel for each topology."""
+    figure, rows = panels(len(topologies), "", 2.8)
+    for panel, topology in zip(rows, topologies, strict=True):
+        peers = results.sizes(topology)[-1]
+        points = results.points(topology, peers)
+        for gamma, colour in zip(
+            sorted({point.gamma for point in points}), colours(), strict=False
+        ):
+            _line(panel, topology, None, gamma, colour)
+            if topology.startswith("scale-free"):
+                _line(panel, topology, peers, gamma, colour, "--")
+            own = [p for p in points if p.gamma == gamma and p.sigma < 1]
+            own = [p for p in own if np.isfinite(mean_receivers(degrees_of(topology), *p))]
+            _dots(panel, results, (topology, peers), own, colour, f"γ = {gamma:g}")
+            subscribers = [
+                mean([row.subscribers for row in results.of(topology, peers, p)]).value or 0
+                for p in own
+            ]
+            panel.plot([p.sigma for p in own], subscribers, "x", color=colour, ms=3)
+        panel.set(yscale="log", ylim=(0.01, 300), xlabel="σ", ylabel="peers")
+        panel.set_title(f"{topology}, N = {peers:,} (•: receivers, ×: subscribers)", fontsize=8)
+        panel.legend(fontsize=6, ncols=3)
+    return figure
+
+
+def _line(
+    panel: Axes, topology: str, peers: int | None, gamma: float, colour: str, style: str = "-"
+) -> None:
+    """The formula for receivers and, fainter, for subscribers, up to the threshold."""
+    degrees = degrees_of(topology, peers)
+    critical = min(critical_sigma(degrees, gamma), 1.0)
+    if critical <= 0:
+        return
+    sigma = np.linspace(0, critical, 201)[:-1]
+    told = np.array([mean_receivers(degrees, one, gamma) for one in sigma.tolist()])
+    panel.plot(sigma, told, style, color=colour, lw=1)
+    panel.plot(sigma, sigma * told, style, color=colour, lw=1, alpha=0.4)
+
+
+def _dots(
+    panel: Axes,
+    results: Results,
+    of: tuple[str, int],
+    points: Sequence[Point],
+    colour: str,
+    label: str,
+) -> None:
+    found = [results.receivers(*of, point) for point in points]
+    half = [((e.high or 0) - (e.low or 0)) / 2 if e.high is not None else 0 for e in found]
+    panel.errorbar([p.sigma for p in points], [e.value or 0 for e in found], half, fmt="o",
+                   color=colour, ms=2.5, lw=0.8, label=label)  # fmt: skip
+
+
+def _figure_1(results: Results) -> Figure:
+    return _below_threshold(results, _of(results, "poisson"))
+
+
+def _figure_2(results: Results) -> Figure:
+    return _below_threshold(results, _of(results, "scale-free"))
+
+
+def _of(results: Results, kind: str) -> list[str]:
+    return sorted({of for of, _, _ in results.places if of.startswith(kind)})
+
+
+def _figure_3(results: Results) -> Figure:
+    """Formula against simulation below the threshold, for each number of peers."""
+    figure, (panel,) = panels(1, "", 3.4)
+    told_of = degrees_of(FIVE)
+    for peers, colour in zip(results.sizes(FIVE), colours(), strict=False):
+        points = [
+            p for p in results.points(FIVE, peers) if np.isfinite(mean_receivers(told_of, *p))
+        ]
+        told = [mean_receivers(told_of, *point) for point in points]
+        ours = [results.receivers(FIVE, peers, point).value for point in points]
+        panel.plot(
+            told,
+            [value or np.nan for value in ours],
+            "o",
+            color=colour,
+            ms=3,
+            label=f"N = {peers:,}",
+        )
+    panel.axline((1, 1), slope=1, color="black", lw=0.8)
+    panel.set(xscale="log", yscale="log", xlabel="receivers, formula",
+              ylabel="receivers, simulation")  # fmt: skip
+    panel.legend(fontsize=7)
+    return figure
+
+
+def _over(
+    panel: Axes, results: Results, of: tuple[str, Sequence[int]], axis: Literal["sigma", "gamma"]
+) -> None:
+    """Shares of N over gamma at σ = .1, or over sigma at one gamma."""
+    topology, sizes = of
+    degrees = degrees_of(topology)
+    grid = np.linspace(0, 1, 101).tolist()
+    at = [Point(SIGMA, x) if axis == "gamma" else Point(x, FIXED_GAMMA) for x in grid]
+    told = [spread(degrees, *point) for point in at]
+    panel.plot(grid, [one.percolates * one.receivers for one in told], "-", color="black", lw=1,
+               label="P R, formula")  # fmt: skip
+    panel.plot(grid, [one.receivers for one in told], "--", color="black", lw=1, label="R, formula")
+    for peers, colour in zip(sizes, colours(), strict=False):
+        points = [p for p in results.points(topology, peers) if _is_on(p, axis)]
+        x = [getattr(point, axis) for point in points]
+        ours = [(results.receivers(topology, peers, p).value or 0) / peers for p in points]
+        then = [results.then(topology, peers, p).value for p in points]
+        panel.plot(x, ours, "o", color=colour, ms=3, label=f"N = {peers:,}")
+        panel.plot(x, [np.nan if v is None else v / peers for v in then], "^", color=colour, ms=3)
+        passed = [[row.predicted for row in results.of(topology, peers, p)] for p in points]
+        told_here = [next((v for v in values if v is not None), np.nan) for values in passed]
+        if np.isfinite(told_here).any():
+            shares = [value / peers for value in told_here]
+            panel.plot(x, shares, "x", color="black", ms=5, label="message passing")
+    fixed = f"σ = {SIGMA:g}" if axis == "gamma" else f"γ = {FIXED_GAMMA:g}"
+    panel.set(xlabel={"gamma": "γ", "sigma": "σ"}[axis], ylabel="share of peers")
+    panel.set_title(f"{fixed} (•: all events, ▲: those that percolate)", fontsize=8)
+    panel.legend(fontsize=6)
+
+
+def _is_on(point: Point, axis: str) -> bool:
+    return point.sigma == SIGMA if axis == "gamma" else point.gamma == FIXED_GAMMA
+
+
+def _figure_4(results: Results) -> Figure:
+    sizes = [n for n in results.sizes(FIVE) if results.of(FIVE, n, Point(SIGMA, 0.6))]
+    figure, (first, second) = panels(2, "", 2.8)
+    _over(first, results, (FIVE, sizes), "gamma")
+    _over(second, results, (FIVE, sizes), "sigma")
+    return figure
+
+
+def _figure_5(results: Results) -> Figure:
+    figure, (first, second) = panels(2, "", 2.8)
+    _over(first, results, (HUBS, [HUBS_PEERS]), "gamma")
+    _over(second, results, (HUBS, [HUBS_PEERS]), "sigma")
+    return figure
+
+
+def _sizes_of_cascades(results: Results) -> Figure:
+    chosen = histograms(results)
+    figure, (panel,) = panels(1, "", 3.4)
+    for point, colour in zip(chosen, colours(), strict=False):
+        ours, told = histogram(results, point)
+        sizes = np.arange(ours.size)
+        panel.plot(sizes[1:], told[1:], "-", color=colour, lw=1)
+        seen = np.flatnonzero(ours)
+        label = f"σ = {point.sigma:.3g}, γ = {point.gamma:g}"
+        panel.plot(seen, ours[seen], "o", color=colour, ms=2.5, label=label)
+    panel.set(xscale="log", yscale="log", ylim=(1e-5, 1), xlabel="receivers of an event",
+              ylabel="share of events")  # fmt: skip
+    panel.legend(fontsize=7)
+    return figure
+
+
+def _copies(results: Results) -> Figure:
+    """Copies sent per event, over gamma."""
+    figure, (panel,) = panels(1, "", 3.0)
+    places = [*((FIVE, n) for n in results.sizes(FIVE)), (HUBS, HUBS_PEERS)]
+    for (topology, peers), colour in zip(places, colours(), strict=False):
+        points = [p for p in results.points(topology, peers) if p.sigma == SIGMA]
+        sent = [
+            mean([row.sent for row in results.of(topology, peers, p)]).value or 0 for p in points
+        ]
+        if len(points) > 1:
+            x, y = [p.gamma for p in points], [count / peers for count in sent]
+            panel.plot(x, y, "o-", color=colour, ms=3, lw=1, label=f"{topology}, N = {peers:,}")
+    panel.set(xlabel="γ", ylabel="copies sent per peer", yscale="log")
+    panel.set_title(f"σ = {SIGMA:g}", fontsize=8)
+    panel.legend(fontsize=7)
+    return figure
+
+
+_FIGURES: dict[str, tuple[Callable[[Results], Figure], str]] = {
+    "figure-1": (_figure_1, "Figure 1: Poisson degrees, below the threshold"),
+    "figure-2": (_figure_2, "Figure 2: scale-free degrees, below the threshold"),
+    "figure-3": (_figure_3, "Figure 3: Poisson 5, formula against simulation"),
+    "figure-4": (_figure_4, "Figure 4: Poisson 5, above the threshold"),
+    "figure-5": (_figure_5, "Figure 5: a = 6, b = 1, above the threshold"),
+    "cascades": (_sizes_of_cascades, "Sizes of cascades, and their exact distribution"),
+    "copies": (_copies, "Copies sent per event"),
+}

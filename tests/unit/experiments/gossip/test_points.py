@@ -1,0 +1,51 @@
+"""What the experiment simulates."""
+
+from __future__ import annotations
+
+import pytest
+
+from analytics.percolation import passing
+from experiments.gossip.points import (
+    FIVE,
+    HUBS,
+    HUBS_PEERS,
+    SIGMA,
+    Point,
+    above,
+    below,
+    degrees_of,
+    worlds,
+)
+
+
+@pytest.mark.parametrize("scale", ["small", "full"])
+def test_networks_have_distinct_seeds_and_points(scale: str) -> None:
+    found = worlds(scale)
+    assert len({(one.topology, one.peers, one.seed) for one in found}) == len(found)
+    assert all(len({*one.points}) == len(one.points) for one in found)
+    assert {one.peers for one in found if one.topology == HUBS} == {HUBS_PEERS}
+
+
+def test_full_scale_is_20_networks_of_each_kind() -> None:
+    found = worlds("full")
+    kinds = {(one.topology, one.peers) for one in found}
+    assert len(found) == 20 * len(kinds)
+    assert max(one.peers for one in found if one.topology == FIVE) >= 100_000
+    assert len(worlds("full", 3)) == 3 * len(kinds)
+
+
+@pytest.mark.parametrize("topology", ["poisson:5", "poisson:8", "scale-free:3.3"])
+def test_points_of_the_first_figures_are_below_the_threshold(topology: str) -> None:
+    found = [*below(topology)]
+    assert len(found) > 20
+    assert all(passing(*point) < degrees_of(topology).threshold for point in found)
+
+
+def test_points_of_the_last_figures_have_those_of_the_paper() -> None:
+    assert {Point(SIGMA, 0.6), Point(SIGMA, 0.05), Point(SIGMA, 1.0)} <= {*above()}
+
+
+def test_cut_off_raises_the_threshold_of_a_scale_free_graph() -> None:
+    endless, cut = (degrees_of("scale-free:3.3", peers) for peers in (None, 1_001))
+    assert endless.threshold == pytest.approx(0.573075, abs=1e-5)
+    assert cut.threshold == pytest.approx(0.689, abs=1e-3)
