@@ -6,6 +6,7 @@ from model.columns import (
     INTERVAL,
     PEER,
     TOPIC,
+    TRAFFIC_COLUMNS,
     TRAFFIC_OF_PEER,
     Column,
     Table,
@@ -19,6 +20,9 @@ _HITS = (
     maybe("hit_ratio", "double", "delivered / eligible over those messages", "share"),
     maybe("hit_ratio_mean", "double", "mean of their hit ratios (eligible > 0)", "share"),
 )
+
+COUNTS = (*TRAFFIC_COLUMNS, "publications", "receptions", "duplicates")
+"""Columns of peers, topics and the overlay that can be added up over intervals."""
 
 METRICS_PEERS = Table(
     "metrics/peers",

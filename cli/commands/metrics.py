@@ -64,6 +64,14 @@ class _Part:
             help="percolation: probability that a peer subscribes (default: who does).",
         ),
     ] = None
+    totals: Annotated[
+        bool,
+        typer.Option(
+            "--totals",
+            help="What is counted per interval, added up: a row for each peer or topic. Unknown "
+            "intervals are left out.",
+        ),
+    ] = False
 
 
 def metrics(
@@ -95,12 +103,14 @@ def metrics(
     vizpub metrics monday topics --topic news --format csv
     vizpub metrics monday messages --sort -delay_us_max --limit 10
     vizpub metrics monday peers --layers mesh --from 12 --to 12
+    vizpub metrics monday peers --totals --sort -publication_messages_sent
     vizpub metrics monday messages -o messages.json
     vizpub metrics monday gauges --columns lookups,hops --peer 17
     vizpub metrics monday percolation --layers mesh --gamma 0.3
     ```
     """
     from model.metrics import OF_MESSAGES
+    from runstore.added import added
     from runstore.run import Run, Where
 
     opened = Run.open(settings.workspace, run)
@@ -118,7 +128,7 @@ def metrics(
     columns = comma_list(part.columns)
     of_gauges = table == "gauges"
     frame = opened.gauges(columns, where) if of_gauges else opened.metrics(table, columns, where)
-    found = frame.to_arrow()
+    found = added(frame.to_arrow()) if part.totals else frame.to_arrow()
     sort = comma_list(part.sort) or ()
     found = _sorted(found, sort).slice(0, part.limit or None)
     rows = Rows.of_arrow(found.column_names, found.to_batches(10_000))

@@ -16,7 +16,7 @@ from cli.completion import (
     complete_runs,
     complete_values,
 )
-from cli.options import Limit, Output, command
+from cli.options import Layers, Limit, Output, command
 from cli.service import asking
 from cli.settings import Settings
 from cli.terminal.output import Rows, show
@@ -81,9 +81,26 @@ def parameter_values(pairs: Sequence[str]) -> dict[str, str]:
     return values
 
 
+@dataclass(frozen=True)
+class _OfLayers(Question):
+    """As Question, with the layers of the links that count."""
+
+    layers: Layers = None
+
+    @property
+    def values(self) -> dict[str, str]:
+        """As in Question, with `layers` if they are chosen."""
+        named = super().values
+        if self.layers is None:
+            return named
+        if "layers" in named:
+            raise UseError("parameter layers is given twice")
+        return {**named, "layers": self.layers}
+
+
 def query(
     settings: Settings,
-    question: Question,
+    question: _OfLayers,
     output: Output,
     run: Annotated[str | None, typer.Argument(metavar="RUN", autocompletion=complete_runs)] = None,
     name: Annotated[
@@ -107,7 +124,7 @@ def query(
     vizpub query
     vizpub query shortest-path
     vizpub query monday overlay 12
-    vizpub query monday shortest-path 12 alice bob --format json
+    vizpub query monday shortest-path 12 alice bob --layers mesh --format json
     vizpub query monday history -p mode=as-of -p at=12 -p kinds=links
     vizpub query monday mine.cypher 12
     vizpub query runs

@@ -162,6 +162,8 @@ def test_overlay_at_a_time_is_that_of_its_interval(vizpub: Shell) -> None:
     graph = overlay(vizpub, 50)
     rows = vizpub(*query, "at=50").json()
     assert vizpub("query", RUN, "overlay", "50", "--format", "json").json() == rows
+    meshed = vizpub(*query, "at=50", "-p", "layers=mesh").json()
+    assert vizpub(*query, "at=50", "--layers", "mesh").json() == meshed
     assert {(row["src"], row["dst"]) for row in rows if row["dst"]} == set(graph.edges)
     assert vizpub(*query, "at=50.999999s").json() == rows
 
@@ -218,6 +220,7 @@ ENDLESS = (
         (("query", RUN, "overlay"), "at is missing"),
         (("query", RUN, "overlay", "-p", "at=1", "-p", "when=2"), "no parameter when"),
         (("query", RUN, "overlay", "-p", "at=1", "-p", "layers=msh"), "did you mean mesh"),
+        (("query", RUN, "overlay", "1", "--layers", "msh"), "did you mean mesh"),
         (("export", "gexf", RUN, "--topic", "alrt"), "did you mean alerts"),
         (("export", "gexf", RUN, "--attributes", "degre"), "did you mean degree"),
         (("export", "gexf", RUN, "-o", "no/such/x.gexf"), "cannot write"),

@@ -68,3 +68,13 @@ def test_narrow_table_of_messages_shows_metrics_and_what_it_is_sorted_by(
     assert head == ["message", "topic", "eligible", "delivered", "delivered_in_interval"]
     head = call("messages", "--sort", "-hops_mean").stdout.splitlines()[0].split()
     assert head == ["message", "topic", "eligible", "delivered", "hops_mean"]
+
+
+def test_totals_of_peers_are_the_sums_over_intervals(call: Call) -> None:
+    rows = records(call("peers", "-f", "json"))
+    for total in records(call("peers", "--totals", "-f", "json")):
+        own = [row for row in rows if row["peer"] == total["peer"]]
+        assert total["intervals"] == len(own)
+        for name in ("publication_messages_sent", "control_messages_sent", "receptions"):
+            known = [row[name] for row in own if row[name] is not None]
+            assert total[name] == (sum(known) if known else None)

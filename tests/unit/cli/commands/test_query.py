@@ -51,6 +51,8 @@ def test_query_alone_is_explained(call: Call) -> None:
         ("overlya", "no run or query 'overlya'; did you mean overlay"),
         ("monday overlay 1 mesh 3", "takes 2 values, not 3: at layers"),
         ("monday overlay 1 -p at=2", "parameter at is given twice"),
+        ("monday overlay 1 -p layers=mesh --layers rings", "parameter layers is given twice"),
+        ("monday overlay 1 mesh --layers rings", "parameter layers is given twice"),
         ("monday missing.cypher 1", "missing.cypher cannot be read"),
     ],
 )
