@@ -183,13 +183,15 @@ def _ended(error: BaseException) -> BaseException | None:
 
 
 def why_failed(text: str) -> str:
-    """The line of a Java error message that has the cause."""
+    """The line of an error message that has the cause: in Java, or at the end of a traceback."""
     if _WORKER_GONE in text:
         return "a Python worker has ended, for example because memory ran out"
     if _STOPPED in text:
         return "its master does not answer, or has stopped the application"
-    causes = re.findall(r"^(?:Caused by)?: (.+)", text, re.MULTILINE)
-    return str((causes or text.splitlines() or ["no message"])[-1])
+    cause = re.split(r"^(?:Caused by)?: ", text, flags=re.MULTILINE)[-1].split("\n\tat ")[0]
+    traceback = re.split(r"Traceback \(most recent call last\):|Traceback …", cause)[1:]
+    told = re.findall(r"^\S.*", (traceback or [cause])[-1], re.MULTILINE)
+    return str(told[0] if told else "no message")
 
 
 def _prepare_environment(master: str | None) -> None:

@@ -8,7 +8,7 @@ import pytest
 from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkException
 
-from ingest.spark.session import vizpub_errors
+from ingest.spark.session import vizpub_errors, why_failed
 from model.errors import DiskFull, SparkFailed
 from tests.support.faults import java_gone
 
@@ -46,6 +46,30 @@ def test_java_failure_without_a_cause_is_told_itself() -> None:
 
 def test_python_error_of_a_task_is_the_told_cause() -> None:
     assert told(PySparkException("Traceback …\n  File x\nValueError: no")) == "ValueError: no"
+
+
+OF_A_TASK = """java.lang.IllegalStateException: no room
+\tat org.apache.spark.Some.method(Some.scala:1)
+\tat java.base/java.lang.Thread.run(Thread.java:840)
+"""
+OF_PYTHON = """org.apache.spark.api.python.PythonException: Traceback (most recent call last):
+  File "worker.py", line 1, in main
+    process()
+ValueError: no
+more of it
+
+\tat org.apache.spark.api.python.Some.method(Some.scala:1)
+\tat java.base/java.lang.Thread.run(Thread.java:840)
+"""
+
+
+def test_task_that_failed_in_java_tells_its_message_and_no_line_of_the_stack() -> None:
+    assert why_failed(OF_A_TASK) == "java.lang.IllegalStateException: no room"
+
+
+@pytest.mark.parametrize("text", [OF_PYTHON, OF_JAVA.format(cause=f"Caused by: {OF_PYTHON}")])
+def test_task_that_failed_in_python_tells_the_end_of_the_traceback(text: str) -> None:
+    assert why_failed(text) == "ValueError: no"
 
 
 def test_call_of_java_that_is_gone_is_told_as_its_end() -> None:
