@@ -218,7 +218,7 @@ def run(settings: Settings, name: _Name, running: _Running) -> None:
 def _run_cd_max(settings: Settings, running: _Running) -> None:
     """Its overlays are measured where they are constructed: there are no runs to ingest."""
     from experiments import cd_max
-    from experiments.cd_max import beyond, churn
+    from experiments.cd_max import beyond, churn, optimum
     from experiments.cd_max.judging import Results
     from experiments.cd_max.measuring import measured, worlds
     from experiments.cd_max.report import write_report
@@ -236,6 +236,9 @@ def _run_cd_max(settings: Settings, running: _Running) -> None:
             "Churn": churn.lines(churn.churn(running.scale, os.cpu_count() or 2)),
             "Failures, load, energy and delays": beyond.lines(
                 beyond.beyond(running.scale, os.cpu_count() or 2)
+            ),
+            "The optimum of a few nodes": optimum.lines(
+                optimum.optimum(running.scale, os.cpu_count() or 2)
             ),
         }
     report, summary = write_report(Results(found), further, running.scale, out)

@@ -1,0 +1,18 @@
+"""Algorithms beside the optimum of a few nodes."""
+
+from __future__ import annotations
+
+from experiments.cd_max.optimum import BEST, BOUND, lines, measure
+from simulators.designs.algorithms import ALGORITHMS
+
+
+def test_no_algorithm_is_better_than_the_optimum_and_no_bound_above_it() -> None:
+    found = measure(1)
+    assert set(found.edges) == {BOUND, BEST, *ALGORITHMS}
+    assert 0 < found.edges[BOUND] <= found.edges[BEST]
+    stars = [name for name in ALGORITHMS if name != "gm"]
+    assert all(found.edges[BEST] <= found.edges[name] for name in ALGORITHMS)
+    assert all(found.maximum[BEST] <= found.maximum[name] for name in stars)
+    assert found.maximum[BOUND] <= found.maximum[BEST]
+    (row,) = (line for line in lines([found]) if line.startswith(f"| {BEST}"))
+    assert row == f"| {BEST} | {found.edges[BEST]} | {found.maximum[BEST]} |"
