@@ -247,11 +247,16 @@ def _refine(  # noqa: C901, PLR0912, PLR0913, PLR0917
 def centres_of(flat: Flat, rule: str, *, refined: bool = False) -> np.ndarray:
     """The centre of every topic; −1 = it needs none."""
     centres = _centres(*flat.arrays, RULES[rule])
-    if refined:
-        degrees = np.bincount(edges_of(flat, centres).ravel(), minlength=flat.nodes)
-        order = np.argsort(-degrees, kind="stable").astype(np.int64)
-        _refine(*flat.arrays, order, centres, degrees.astype(np.int64))
-    return centres
+    return refine(flat, centres) if refined else centres
+
+
+def refine(flat: Flat, centres: np.ndarray) -> np.ndarray:
+    """The centres after the pass of CD-MAX-Ref."""
+    degrees = np.bincount(edges_of(flat, centres).ravel(), minlength=flat.nodes)
+    order = np.argsort(-degrees, kind="stable").astype(np.int64)
+    moved = centres.copy()
+    _refine(*flat.arrays, order, moved, degrees.astype(np.int64))
+    return moved
 
 
 def edges_of(flat: Flat, centres: np.ndarray) -> np.ndarray:
