@@ -7,6 +7,7 @@ import pytest
 
 from simulators.designs.flat import Flat
 from simulators.designs.kernels import RULES, centres_of, edges_of
+from simulators.designs.reach import lost
 from simulators.designs.stars import RULES as PLAIN
 from simulators.designs.stars import Interests, Stars, neighbours_of, refine
 from tests.support.designs import drawn, equal, example_2, example_3
@@ -16,6 +17,12 @@ def skewed(seed: int) -> Interests:
     """Some topics that most nodes have: these are kept as bits."""
     flat = Flat.drawn(300, 300, 5, seed, exponent=1.0)
     return interests_of(flat, 300)
+
+
+def sparse(seed: int) -> Interests:
+    """Few who share two topics, so that counts are kept where a topic goes, but for the largest."""
+    flat = Flat.drawn(2000, 500, 5, seed, exponent=(None, 0.5, 1.0)[seed % 3])
+    return interests_of(flat, 500)
 
 
 def interests_of(flat: Flat, topics: int) -> Interests:
@@ -28,6 +35,7 @@ INPUTS = {
     **{f"drawn {seed}": lambda seed=seed: drawn(60, 25, 6, seed) for seed in range(8)},
     **{f"equal {seed}": lambda seed=seed: equal(250, 60, 8, seed) for seed in range(4)},
     **{f"skewed {seed}": lambda seed=seed: skewed(seed) for seed in range(4)},
+    **{f"sparse {seed}": lambda seed=seed: sparse(seed) for seed in range(3)},
 }
 
 
@@ -53,6 +61,22 @@ def test_large_topics_are_among_the_inputs() -> None:
     sizes = [len(of_it) for of_it in skewed(0).subscribers]
     assert sum(size > 5 for size in sizes) > 20
     assert sum(1 < size <= 5 for size in sizes) > 20
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_counts_are_kept_for_some_topics_among_the_inputs(seed: int) -> None:
+    """Otherwise nothing above would see that they are."""
+    flat = Flat.of(sparse(seed))
+    number, left = len(flat.firsts) - 1, np.ones(len(flat.firsts) - 1, dtype=bool)
+    heads = np.tile(np.array([-1, 0], dtype=np.int32), (number, 1))
+    chains = np.empty((len(flat.topics), 2), np.int32)
+    losses = np.empty((len(flat.topics), 2), np.int64)
+    kept = []
+    for topic in range(number):
+        left[topic] = False
+        kept.append(lost(topic, *flat.arrays, left, heads, chains, losses))
+    assert sum(kept) > number / 2
+    assert all(kept) == (seed == 0)
 
 
 def test_arrays_hold_the_subscriptions() -> None:
