@@ -130,6 +130,8 @@ def _in_parquet(settings: Settings, name: str, chosen: dict[str, Any], running: 
     still = ("intervals", 1), ("churn", "none"), ("publications", "none")
     if wrong := [option for option, value in still if getattr(world, option) != value]:
         raise UseError(f"--parquet writes one interval of peers at rest: leave out --{wrong[0]}")
+    if plan.parameters.near:
+        raise UseError("--parquet has no delays: leave out --near")
     if running.runs > 1:
         raise UseError("--parquet writes one run: leave out --runs, and give a --seed")
     header = RunHeader(

@@ -14,11 +14,11 @@ def move_nearer(stars: Stars, delays: np.ndarray) -> int:
     Returns the number of topics that were moved.
     """
     subscribers, moved = stars.interests.subscribers, 0
-    limit = max(map(len, stars.links), default=0)
+    limit, both = max(map(len, stars.links), default=0), delays + delays.T
     for topic in sorted(stars.centres, key=lambda one: (-len(subscribers[one]), one)):
         of_it = subscribers[topic]
         nodes = np.array(of_it)
-        total = (delays + delays.T)[np.ix_(nodes, nodes)].sum(axis=1)
+        total = both[np.ix_(nodes, nodes)].sum(axis=1)
         before = of_it.index(stars.centres[topic])
         for place in np.argsort(total, kind="stable").tolist():
             if total[place] >= total[before]:

@@ -14,10 +14,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
+import numpy as np
 from msgspec import Meta
 
 from model.errors import UseError
 from simulators.designs.algorithms import Design, Overlay, construct
+from simulators.designs.nearer import move_nearer
 from simulators.designs.stars import Interests
 from simulators.designs.upkeep import Upkeep
 from simulators.engine.network import Copy, Links, Network, Publication, System
@@ -31,6 +33,13 @@ class DesignParameters:
 
     refine: Annotated[
         bool, Meta(description="Then move centres to lower the maximum degree, as CD-MAX-Ref.")
+    ] = False
+    near: Annotated[
+        bool,
+        Meta(
+            description="Then move centres to where their subscribers are near, unless the maximum "
+            "degree would rise."
+        ),
     ] = False
     upkeep: Annotated[
         Literal["rebuild", "incremental"],
@@ -59,6 +68,7 @@ class Constructed(System):
         self._repairs = parameters.upkeep == "incremental"
         if self._repairs and not self._design.is_star:
             raise UseError("gm builds no stars that could be repaired: use --upkeep rebuild")
+        self._delays = self._known_delays() if parameters.near else None
         self._kept: Upkeep | None = None
         self._interests: list[set[int]] = [set() for _ in range(net.size)]
         """Of the peers that are up."""
@@ -93,10 +103,25 @@ class Constructed(System):
     def overlay(self) -> Overlay:
         """The overlay of the peers that are up and of their subscriptions."""
         if self._built is None:
-            self._built = (
-                self._repaired() if self._repairs else construct(self._design, self._now())
-            )
+            self._built = self._repaired() if self._repairs else self._constructed()
         return self._built
+
+    def _constructed(self) -> Overlay:
+        if self._delays is None:
+            return construct(self._design, self._now())
+        stars = self._design.stars(self._now())
+        move_nearer(stars, self._delays)
+        return Overlay(stars.neighbours, stars.centres)
+
+    def _known_delays(self) -> np.ndarray:
+        """Between any two peers, in µs. Raises: UseError."""
+        if self._repairs or not self._design.is_star:
+            raise UseError("--near is for stars that are constructed anew: not gm, nor --upkeep")
+        peers = range(self._net.size)
+        found = [[self._net.delay(one, other) for other in peers] for one in peers]
+        if any(None in row for row in found):
+            raise UseError("--near needs delays that do not change: use --latency matrix:FILE")
+        return np.array(found, dtype=float)
 
     def _repaired(self) -> Overlay:
         if self._kept is None:

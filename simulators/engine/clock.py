@@ -116,6 +116,8 @@ class Simulation:
         self.size, self.seed = size, seed
         self.topic_names: Sequence[str] = ()
         """Names of the topics in the reports; none = their numbers."""
+        self.has_fixed_delays = False
+        """Whether all messages from one peer to another take the same time."""
         self.now = 0
         self.random = stream(seed, "protocol")
         self.observer: Observer = _Unobserved()
@@ -159,6 +161,10 @@ class Simulation:
         phases = [self._phases.randrange(period_us) for _ in range(self.size)]
         if self.size:
             _Wheel(self, period_us, phases, handler).start()
+
+    def delay(self, sender: int, to: int) -> int | None:
+        """See Network.delay."""
+        return self._delay(sender, to) if self.has_fixed_delays else None
 
     def after(self, delay_us: int, peer: int, handler: Callable[..., None], *args: Any) -> None:
         """See Network.after."""

@@ -133,6 +133,9 @@ class Network(Protocol):
     def send(self, kind: Kind, sender: int, to: int, payload: Any, size: int) -> None:
         """Send a message of `size` bytes; it arrives after the latency between the two."""
 
+    def delay(self, sender: int, to: int) -> int | None:
+        """What every message from one peer to the other takes, in µs; null if they differ."""
+
     def forward(self, kind: Kind, peer: int, targets: Sequence[int], copy: Copy) -> None:
         """Send a copy of a publication to each of the targets, and report that; `copy` is the
         one that `peer` holds, so a publisher gives one with hops 0 (once, even without

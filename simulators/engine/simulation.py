@@ -41,6 +41,7 @@ class Running:
             timeout_us=us(world.timeout),
             upload=[float(world.upload)] * setting.peers if world.upload else None,
         )
+        self.network.has_fixed_delays = world.get_latency().is_fixed
         self.network.topic_names = self.subscriptions.names or ()
         make: Any = system_named(plan.system).make
         self.system: System = make(self.network, plan.parameters, self.subscriptions.topics)

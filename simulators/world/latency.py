@@ -27,6 +27,9 @@ Delay = Callable[[int, int], int]
 class Latency(Protocol):
     """A model of the network's delays."""
 
+    is_fixed: ClassVar[bool]
+    """Whether all messages from one peer to another take the same time."""
+
     def delays(self, peers: int, random: Random) -> Delay:
         """The delays among the peers 0 … peers − 1 of one run."""
 
@@ -37,6 +40,7 @@ class Constant:
 
     delay: Annotated[Duration, Meta(description="One way.")] = "50ms"
     example: ClassVar[str] = "constant:50ms"
+    is_fixed: ClassVar[bool] = True
 
     def delays(self, peers: int, random: Random) -> Delay:
         """One delay for all."""
@@ -49,6 +53,7 @@ class NoLatency:
     """Messages arrive at once, after all else that was to happen at that time."""
 
     example: ClassVar[str] = "none"
+    is_fixed: ClassVar[bool] = True
 
     def delays(self, peers: int, random: Random) -> Delay:
         """No delay."""
@@ -62,6 +67,7 @@ class Uniform:
     low: Annotated[Duration, Meta(description="Shortest, one way.")]
     high: Annotated[Duration, Meta(description="Longest, one way.")]
     example: ClassVar[str] = "uniform:10ms,high=100ms"
+    is_fixed: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if us(self.low) > us(self.high):
@@ -94,6 +100,7 @@ class Matrix:
         Duration, Meta(description="One-way time between peers at one site, and for times of 0.")
     ] = "500us"
     example: ClassVar[str] = "matrix:planetlab490_rtt_ms_slice1.txt.gz,unit=ms"
+    is_fixed: ClassVar[bool] = True
 
     def delays(self, peers: int, random: Random) -> Delay:
         """The constant delay between the sites of two peers. Peers are assigned to sites at random,

@@ -55,6 +55,7 @@ def test_names_of_topics_are_those_of_the_file(tmp_path: Path) -> None:
         ("cd-max --parquet --intervals 3", "leave out --intervals"),
         ("cd-max --parquet --churn exponential:4s,down=4s", "leave out --churn"),
         ("cd-max --parquet --runs 2", "leave out --runs"),
+        ("cd-max --parquet --near", "leave out --near"),
     ],
 )
 def test_options_that_do_not_suit_are_refused(line: str, told: str, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -16,7 +17,7 @@ from simulators.designs.stars import Interests
 from simulators.designs.system import system_of
 from simulators.engine.folder import Folder
 from simulators.engine.plan import planned
-from simulators.engine.simulation import simulate
+from simulators.engine.simulation import Running, simulate
 from tests.support.designs import check_overlay, example_3
 
 
@@ -89,6 +90,27 @@ def test_publication_reaches_every_other_subscriber(algorithm: str, tmp_path: Pa
             assert all(hops <= 2 for _, hops in got[message])
 
 
+def test_centres_are_near_where_delays_are_known(tmp_path: Path) -> None:
+    """By the delays of the file; peers are at its sites in an order that the seed draws."""
+    places = np.random.default_rng(3).random((30, 2)) * 100
+    away = np.hypot(*(places[:, None] - places[None]).transpose(2, 0, 1)).round(3)
+    np.savetxt(tmp_path / "rtt", away, fmt="%.3f")
+    latency = f"matrix:{tmp_path}/rtt,unit=ms"
+    plan = planned(system_of("cd-max"), {"peers": 30, "latency": latency}, seed=4)
+    delay = Running(plan).network.delay
+    found = {}
+    for near in (False, True):
+        chosen = {"latency": latency, "near": near, "intervals": 1}
+        (reports,) = reports_of(tmp_path / str(near), "cd-max", **chosen).values()
+        interests = Interests([[int(t) for t in one.topics or ()] for one in reports], 12)
+        check_overlay(neighbours(reports), interests, stars=True)
+        centres = {int(r.topic or ""): int(one.peer) for one in reports for r in one.roles or ()}
+        total = sum(delay(u, v) or 0 for t, u in centres.items() for v in interests.subscribers[t])
+        found[near] = (total, max(map(len, neighbours(reports))))
+    assert found[True][0] < 0.9 * found[False][0]
+    assert found[True][1] <= found[False][1]
+
+
 def test_command_takes_a_file_of_subscriptions(tmp_path: Path) -> None:
     pairs = [f"{node},t{topic}" for node, own in enumerate(example_3().of) for topic in own]
     (tmp_path / "example.csv").write_text("\n".join(pairs), "utf-8")
@@ -108,6 +130,9 @@ def test_command_takes_a_file_of_subscriptions(tmp_path: Path) -> None:
         ("cd-mx", "did you mean cd-max"),
         ("gm --refine", "leave out --refine"),
         ("gm --upkeep incremental", "use --upkeep rebuild"),
+        ("gm --near", "--near is for stars"),
+        ("cd-max --near --upkeep incremental", "--near is for stars"),
+        ("cd-max --near --latency uniform:1ms,high=2ms", "use --latency matrix:FILE"),
         ("gm --at 3", "--at needs --run"),
     ],
 )
