@@ -71,7 +71,7 @@ def sampled_path_lengths(rows: Rows, targets: Peers) -> PathLengths:
         mean = sums[0] / seen
         spread = np.maximum(sums[1] - mean * sums[0], 0) / (seen - 1)
         error = np.sqrt(spread / seen * (1 - sampled / (n - 1)))
-    reach = np.rint(seen * (n - 1) / sampled)
+    reach = np.rint(seen * float(n - 1) / sampled)  # the product may exceed 32 bits
     distance_sum = np.rint(np.nan_to_num(mean) * reach)
     error[(seen > 0) & (k == n)] = 0
     return PathLengths(
@@ -98,7 +98,7 @@ def _ratio_error(distance_sum: Int64s, pairs: Int64s, fraction: float) -> float:
     Wolter, Introduction to Variance Estimation, 2007, sections 2.4 (random groups) and 6.3
     (ratios, linearised); with Cochran's finite population correction.
     """
-    count, total = pairs.size, pairs.sum()
+    count, total = pairs.size, float(pairs.sum())  # its square may exceed 64 bits
     if not total:
         return float("nan")
     residual = distance_sum - distance_sum.sum() / total * pairs

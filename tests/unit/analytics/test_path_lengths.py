@@ -124,3 +124,15 @@ def test_peers_without_links_have_no_path_length() -> None:
         lengths = path_lengths((np.zeros(n + 1, np.int64), np.empty(0, np.uint32)), 2e10, Any)
         assert np.isnan(lengths.mean_error).all()
         assert np.isnan(lengths.average_path_length_error)
+
+
+def test_sample_of_a_large_overlay_has_its_reach_and_error() -> None:
+    """A star: numbers of pairs that 32 bits do not hold, and whose squares 64 bits do not hold."""
+    n, k = 60_000, 55_000
+    hub, leaves = np.zeros(n - 1, np.uint32), np.arange(1, n, dtype=np.uint32)
+    ptr = np.concatenate([[0], np.arange(n - 1, 2 * n - 1)]).astype(np.int64)
+    targets = np.random.default_rng(7).choice(n, k, replace=False).astype(np.uint32)
+    lengths = sampled_path_lengths((ptr, np.concatenate([leaves, hub])), targets)
+    assert (lengths.reachable_peers == n - 1).all()
+    assert average_path_length(lengths) == pytest.approx(2 * (n - 1) / n, rel=1e-4)
+    assert 0 <= lengths.average_path_length_error < 1e-4
