@@ -9,6 +9,7 @@ from model.errors import UseError
 from model.metrics import COUNTS
 
 _OF = ("peer", "peer_name", "topic", "topic_name")
+"""What a row of totals is of."""
 
 
 def added(rows: pa.Table) -> pa.Table:
@@ -24,9 +25,7 @@ def added(rows: pa.Table) -> pa.Table:
             "only what is counted per interval can be added: use overlay, peers or topics, with "
             f"columns of {', '.join(COUNTS)}"
         )
-    of = [
-        name for name in ("peer", "peer_name", "topic", "topic_name") if name in rows.column_names
-    ]
+    of = [name for name in _OF if name in rows.column_names]
     known = pc.ScalarAggregateOptions(min_count=1)
     sums = [("interval", "count"), *((name, "sum", known) for name in counts)]
     found = (

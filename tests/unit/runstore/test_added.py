@@ -30,12 +30,12 @@ def test_totals_of_the_overlay_are_one_row() -> None:
     assert added(rows).to_pylist() == [{"intervals": 5, "receptions": 10}]
 
 
-def test_no_intervals_give_no_totals_of_peers() -> None:
+def test_totals_of_no_intervals_are_no_rows() -> None:
     assert added(pa.Table.from_pylist(ROWS).slice(0, 0)).num_rows == 0
 
 
 @pytest.mark.parametrize("columns", [["interval", "peer"], ["peer", "receptions"]])
-def test_what_cannot_be_added_is_refused(columns: list[str]) -> None:
+def test_columns_that_cannot_be_added_are_refused(columns: list[str]) -> None:
     with pytest.raises(UseError, match="only what is counted per interval"):
         added(pa.Table.from_pylist(ROWS).select(columns))
 
