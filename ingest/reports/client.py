@@ -4,10 +4,12 @@
         header = reporter.header()
         reporter.report({"peer": "17", "interval": 42, "neighbors": ["3"]})
 
-`report` only puts the report into a queue, and never waits for the network. A thread sends what
-is in the queue, and tries again where the collector is away, busy or restarted. The memory is
-bounded: when the queue is full, the oldest reports are dropped, and counted. With a spool, a file,
-they are kept on disk instead, and sent by the next reporter with that spool, too.
+`report` only puts the report into a queue, and waits neither for the network nor for a disk. A
+thread sends what is in the queue, and tries again where the collector is away, busy or restarted.
+The memory is bounded: when the queue is full, the oldest reports are dropped, and counted. With a
+spool, a file, they are kept on disk instead, and sent by the next reporter with that spool, too.
+
+`ingest.reports.pulled` is for peers that a collector asks.
 """
 
 from __future__ import annotations
@@ -15,29 +17,33 @@ from __future__ import annotations
 import gzip
 import http.client
 import json
-import os
 import random
 import ssl
 import threading
-import time
 from collections import deque
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import islice
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 from urllib.parse import urlsplit
 
-from ingest.reports.records import Record, Report
+from ingest.reports.encoding import Lines
+from ingest.reports.records import Record
+from ingest.reports.spool import Spool
 
-_AGAIN = {408, 429, 500, 502, 503, 504}
+_AGAIN = {408, 429, 502, 503, 504}
 _OVER = {401, 403, 404}
 """No retry helps: the reporter stops, and keeps counting what it drops."""
-_TOO_LARGE = 413
-_MOST_LINE = 2**20
-"""Bytes of a line that a collector takes."""
+_TAKEN, _TOO_LARGE = 202, 413
+_OF_LINE = 64
+"""Bytes of memory that a line takes beside its content."""
+_FOR_DISK = 8 * 2**20
+"""Bytes of reports that wait at most until the spool has them."""
+_MOST_ANSWER = 2**20
 
 
 @dataclass(frozen=True)
@@ -60,14 +66,23 @@ class Counts:
     sent: int = 0
     refused: int = 0
     dropped: int = 0
-    """For want of memory, or since the collector refuses this reporter."""
+    """For want of memory or disk, or since the collector refuses this reporter."""
     retries: int = 0
+
+
+class _Answer(NamedTuple):
+    status: int
+    """0 = none came."""
+    text: bytes
+    wait_s: float = 0.0
+    """That the collector asks for."""
 
 
 class Reporter:
     """Sends reports to `<url>/reports`. `token` is the collector's token to report.
 
     `error` says why nothing is sent any more; `last_problem` what the collector last complained of.
+    All methods may be called from any thread.
     """
 
     def __init__(
@@ -80,52 +95,54 @@ class Reporter:
         context: ssl.SSLContext | None = None,
         pace: Pace = Pace(),
     ) -> None:
-        """`memory`: bytes of reports that wait. `context` checks the collector's certificate."""
+        """`memory`: bytes of reports that wait. `context` checks the collector's certificate.
+
+        Raises: OSError where the spool cannot be used.
+        """
         self._url, self._token, self._pace = urlsplit(url.rstrip("/")), token, pace
         self._memory, self._context = memory, context
-        self._spool = _Spool(spool) if spool else None
-        self._spooled = self._spool is not None
+        self._spool = Spool(spool) if spool else None
+        self._lines = Lines()
         self._waiting: deque[bytes] = deque()
         self._size = 0
-        self._changed = threading.Condition()
-        self._closing = False
-        self._seq = time.time_ns() // 1_000
-        self._busy = 0
+        self._changed = threading.Condition(threading.Lock())
+        self._sleeps = self._closing = self._closed = False
+        self._sending: list[bytes] = []
+        self._moving = 0
         self.counts = Counts()
         self.error: str | None = None
         self.last_problem: str | None = None
         self._connection: http.client.HTTPConnection | None = None
-        self._thread = threading.Thread(target=self._work, name="reporter", daemon=True)
-        self._thread.start()
+        works = [self._work, self._move] if spool else [self._work]
+        self._threads = [threading.Thread(target=w, name="reporter", daemon=True) for w in works]
+        for thread in self._threads:
+            thread.start()
 
     def report(self, record: Record | Mapping[str, Any]) -> None:
-        """Queue a record, or a report as a JSON object without `format` and `seq`. Never blocks for
-        long, never raises for the network. `seq` grows, also over restarts of the reporter.
+        """Queue a record, or a report as a JSON object without `format` and `seq`.
+
+        Never raises for the network; TypeError or ValueError for what is no JSON.
         """
-        value = record.to_json() if isinstance(record, Report) else record
-        if isinstance(value, Mapping):
-            self._seq += 1
-            value = {"format": Report.format, "seq": self._seq, **value}
-        else:
-            value = value.to_json()
-        self.line(json.dumps(value, separators=(",", ":"), allow_nan=False).encode())
+        self.line(self._lines.line(record))
 
     def line(self, line: bytes) -> None:
-        """As `report`, for a record that is encoded already."""
-        line = line.strip()
+        """As `report`, for a record that is encoded already, without a line break."""
         with self._changed:
             self._waiting.append(line)
-            self._size += len(line)
-            while self._size > self._memory and len(self._waiting) > 1:
-                self._let_go(self._waiting.popleft())
-            self._changed.notify_all()
+            self._size += len(line) + _OF_LINE
+            if self._size > self._memory:
+                self._overflow()
+            # Waking the threads each time would cost more than all the rest.
+            if self._sleeps:
+                self._changed.notify_all()
 
-    def _let_go(self, line: bytes) -> None:
-        self._size -= len(line)
+    def _overflow(self) -> None:
+        """With a spool there is more memory, since a disk may be slow."""
         if self._spool:
-            self._spool.add([line])
-            self._spooled = True
-        else:
+            self._changed.notify_all()
+        most = self._memory + (_FOR_DISK if self._spool else 0)
+        while self._size > most and len(self._waiting) > 1:
+            self._size -= len(self._waiting.popleft()) + _OF_LINE
             self.counts.dropped += 1
 
     def header(self) -> dict[str, Any]:
@@ -134,21 +151,21 @@ class Reporter:
         try:
             connection.request("GET", self._url.path, headers=self._headers())
             answer = connection.getresponse()
-            text = answer.read()
+            text = answer.read(_MOST_ANSWER)
             if answer.status != 200:
                 raise OSError(f"the collector answers {answer.status}: {_reason(text)}")
             found: dict[str, Any] = json.loads(text)["header"]
             return found
-        except (http.client.HTTPException, ValueError) as error:
+        except (OSError, http.client.HTTPException, ValueError, KeyError) as error:
             raise OSError(f"no collector answers at {self._url.geturl()}: {error}") from error
         finally:
             connection.close()
 
     @property
     def waiting(self) -> int:
-        """Reports that are not acknowledged yet."""
+        """Reports in memory that are not acknowledged yet."""
         with self._changed:
-            return len(self._waiting) + self._busy
+            return len(self._waiting) + len(self._sending) + self._moving
 
     def flush(self, timeout_s: float | None = None) -> bool:
         """Wait until nothing waits. Returns whether that is so."""
@@ -160,7 +177,8 @@ class Reporter:
 
     @property
     def _is_idle(self) -> bool:
-        return not (self._waiting or self._busy or self._spooled)
+        on_disk = self._spool is not None and not self._spool.is_empty
+        return not (self._waiting or self._sending or self._moving or on_disk)
 
     def close(self, timeout_s: float = 30.0) -> None:
         """Send what waits, for so long, and end. With a spool the rest is kept."""
@@ -168,16 +186,19 @@ class Reporter:
         with self._changed:
             self._closing = True
             self._changed.notify_all()
-        self._thread.join(self._pace.timeout_s)
+        for thread in self._threads:
+            thread.join(self._pace.timeout_s)
         self._drop_connection()
         with self._changed:
-            if self._spool:
-                self._spool.add(self._waiting)
-                self._spool.close()
-                self._spool = None
-            else:
-                self.counts.dropped += len(self._waiting)
+            rest = [*self._sending, *self._waiting]  # a thread may still hang in the network
             self._waiting.clear()
+            self._closed = True
+        if self._spool:
+            self._keep(rest)
+            self._spool.close()
+            self._spool = None
+        else:
+            self.counts.dropped += len(rest)
 
     def __enter__(self) -> Self:
         return self
@@ -190,100 +211,137 @@ class Reporter:
     ) -> None:
         self.close()
 
+    def _move(self) -> None:
+        """Move the oldest reports to the spool when the memory is full, until the end."""
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._closing or self._size > self._memory)
+                if self._closing:
+                    return
+                lines = self._popped(len(self._waiting) // 2)
+                self._moving = len(lines)
+            self._keep(lines)
+            with self._changed:
+                self._moving = 0
+                self._changed.notify_all()
+
+    def _keep(self, lines: list[bytes]) -> None:
+        assert self._spool
+        try:
+            self._spool.add(lines)
+        except OSError as error:
+            self.counts.dropped += len(lines)
+            self.last_problem = f"the spool cannot be written: {error}"
+
+    def _popped(self, count: int) -> list[bytes]:
+        lines = [self._waiting.popleft() for _ in range(min(count, len(self._waiting)))]
+        self._size -= sum(map(len, lines)) + _OF_LINE * len(lines)
+        return lines
+
     def _work(self) -> None:
-        while lines := self._next():
-            try:
-                self._send(lines)
-            finally:
-                with self._changed:
-                    self._busy = 0
-                    self._changed.notify_all()
+        """Send, until the end."""
+        while found := self._next():
+            lines, spool = found
+            rest = self._send(lines) if lines else []
+            with self._changed:
+                if self._closed:
+                    return
+                if spool and rest:
+                    spool.back()
+                elif spool:
+                    spool.sent()
+                else:
+                    self._waiting.extendleft(reversed(rest))
+                    self._size += sum(map(len, rest)) + _OF_LINE * len(rest)
+                self._sending = []
+                self._changed.notify_all()
 
-    def _next(self) -> list[bytes]:
-        """What goes into the next request; none at the end."""
+    def _next(self) -> tuple[list[bytes], Spool | None] | None:
+        """What goes into the next request, and the spool if it comes from there: that is older
+        than what is in memory. Null at the end.
+        """
+        spool, pace = self._spool, self._pace
         with self._changed:
-            self._unspool()
-            self._changed.wait_for(lambda: self._closing or (self._waiting and not self.error))
-            if not self._closing and len(self._waiting) < self._pace.lines:
-                self._changed.wait_for(
-                    lambda: len(self._waiting) >= self._pace.lines or self._closing,
-                    self._pace.gather_s,
+            self._sleeps = True
+            self._changed.wait_for(
+                lambda: (
+                    self._closing
+                    or (not self.error and (self._waiting or (spool and spool.has_more)))
                 )
+            )
+            self._sleeps = False
+            if not self._closing and len(self._waiting) < pace.lines:
+                self._changed.wait_for(lambda: self._closing, pace.gather_s)
             if self._closing:
-                return []
-            count = min(len(self._waiting), self._pace.lines)
-            lines = [self._waiting.popleft() for _ in range(count)]
-            self._size -= sum(map(len, lines))
-            self._busy = count
-            return lines
+                return None
+            if spool is None or not spool.has_more:
+                self._sending = self._popped(pace.lines)
+                return self._sending, None
+        return spool.take(pace.lines), spool
 
-    def _unspool(self) -> None:
-        """Where nothing else waits, what is on disk goes on."""
-        if self._spool and self._spooled and not self._waiting:
-            self._spool.sent()
-            found = self._spool.take(self._pace.lines)
-            self._waiting.extend(found)
-            self._size += sum(map(len, found))
-            self._spooled = bool(found)
-
-    def _send(self, lines: list[bytes]) -> None:
-        """Until they are acknowledged or refused for good; back into the queue at the end."""
+    def _send(self, lines: list[bytes]) -> list[bytes]:
+        """Until they are acknowledged or refused for good. Returns what is neither at the end."""
         wait = self._pace.first_wait_s
-        while self.error is None:
+        while self.error is None and not self._closing:
             status, text, after = self._post(lines)
-            if status == 202:
-                told = json.loads(text)
-                self.counts.sent += told["taken"]
-                self.counts.refused += told["refused"]
-                if told["lines"]:
-                    self.last_problem = str(told["lines"][0]["reason"])
-                return
-            self.last_problem = f"{status}: {_reason(text)}"
+            if status == _TAKEN:
+                self._count(json.loads(text))
+                return []
+            self.last_problem = f"{status}: {_reason(text)}" if status else _reason(text)
             if status == _TOO_LARGE and len(lines) > 1:
                 half = len(lines) // 2
-                self._send(lines[:half])
-                self._send(lines[half:])
-                return
+                return self._send(lines[:half]) + self._send(lines[half:])
             if status in _OVER:
                 self.error = self.last_problem
-                break
-            if status and status not in _AGAIN:
+            elif status and status not in _AGAIN:
                 self.counts.refused += len(lines)
-                return
-            self.counts.retries += 1
-            self._pause(max(after, random.uniform(wait / 2, wait)))
-            wait = min(2 * wait, self._pace.most_wait_s)
-            if self._closing:
-                self._put_back(lines)
-                return
-        self._put_back(lines)
+                return []
+            else:
+                self.counts.retries += 1
+                self._pause(max(after, random.uniform(wait / 2, wait)))
+                wait = min(2 * wait, self._pace.most_wait_s)
+        return lines
 
-    def _put_back(self, lines: list[bytes]) -> None:
-        with self._changed:
-            self._waiting.extendleft(reversed(lines))
-            self._size += sum(map(len, lines))
+    def _count(self, told: dict[str, Any]) -> None:
+        self.counts.sent += told["taken"]
+        self.counts.refused += told["refused"]
+        if told["lines"]:
+            self.last_problem = str(told["lines"][0]["reason"])
 
     def _pause(self, seconds: float) -> None:
         with self._changed:
             self._changed.wait_for(lambda: self._closing, seconds)
 
-    def _post(self, lines: list[bytes]) -> tuple[int, bytes, float]:
-        """Status (0 = none), answer, and how long the collector asks to wait."""
+    def _post(self, lines: Iterable[bytes]) -> _Answer:
         body = gzip.compress(b"\n".join(lines) + b"\n", 1)
-        try:
-            if self._connection is None:
-                self._connection = self._connect()
-            headers = {"content-type": "application/x-ndjson", **self._headers()}
-            self._connection.request("POST", f"{self._url.path}/reports", body, headers)
-            answer = self._connection.getresponse()
-            text = answer.read()
-            after = answer.headers.get("retry-after", "0")
-            if answer.will_close:
+        headers = {
+            "content-type": "application/x-ndjson",
+            "content-encoding": "gzip",
+            **self._headers(),
+        }
+        while True:
+            is_fresh = self._connection is None
+            try:
+                return self._exchange(body, headers)
+            except ConnectionError as error:
                 self._drop_connection()
-            return answer.status, text, float(after) if after.isdecimal() else 0.0
-        except (OSError, http.client.HTTPException) as error:
+                if is_fresh:  # else the collector may only have closed an idle connection
+                    return _Answer(0, f"the connection failed: {error}".encode())
+            except (OSError, http.client.HTTPException) as error:
+                self._drop_connection()
+                return _Answer(0, f"no answer: {error}".encode())
+
+    def _exchange(self, body: bytes, headers: Mapping[str, str]) -> _Answer:
+        if self._connection is None:
+            self._connection = self._connect()
+        self._connection.request("POST", f"{self._url.path}/reports", body, headers)
+        answer = self._connection.getresponse()
+        text = answer.read(_MOST_ANSWER)
+        if answer.will_close or not answer.isclosed():
             self._drop_connection()
-            return 0, str(error).encode(), 0.0
+        if answer.status == _TAKEN and not _is_told(text):
+            return _Answer(0, b"what answers is no collector")
+        return _Answer(answer.status, text, _seconds(answer.headers.get("retry-after", "0")))
 
     def _drop_connection(self) -> None:
         if self._connection:
@@ -300,40 +358,20 @@ class Reporter:
         return {"authorization": f"Bearer {self._token}"} if self._token else {}
 
 
-class _Spool:
-    """Reports on disk. What was read is removed when all of it is acknowledged: a kill sends some
-    of it twice, and loses none.
-    """
+def _is_told(text: bytes) -> bool:
+    with suppress(ValueError):
+        told = json.loads(text)
+        return isinstance(told, dict) and told.keys() >= {"taken", "refused", "lines"}
+    return False
 
-    def __init__(self, path: Path) -> None:
-        self._file = path.open("a+b")
-        self._at = 0
-        size = self._file.seek(0, os.SEEK_END)
-        tail = max(size - _MOST_LINE, 0)
-        self._file.seek(tail)  # a kill may have left half a line
-        self._file.truncate(tail + self._file.read().rfind(b"\n") + 1)
 
-    def add(self, lines: Iterable[bytes]) -> None:
-        """Add lines, as the operating system holds them: a power cut may lose the last ones."""
-        self._file.write(b"".join(line + b"\n" for line in lines))
-        self._file.flush()
-
-    def take(self, count: int) -> list[bytes]:
-        """The next lines."""
-        self._file.seek(self._at)
-        lines = [*islice(self._file, count)]
-        self._at += sum(map(len, lines))
-        return [line[:-1] for line in lines]
-
-    def sent(self) -> None:
-        """All that was taken is acknowledged."""
-        if self._at and self._file.seek(0, os.SEEK_END) == self._at:
-            self._file.truncate(0)
-            self._at = 0
-
-    def close(self) -> None:
-        """Keep what is there."""
-        self._file.close()
+def _seconds(text: str) -> float:
+    """Of `Retry-After`: a number, or a time."""
+    if text.isdecimal():
+        return float(text)
+    with suppress(ValueError, TypeError):
+        return max((parsedate_to_datetime(text) - datetime.now(UTC)).total_seconds(), 0.0)
+    return 0.0
 
 
 def _reason(text: bytes) -> str:

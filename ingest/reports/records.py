@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from functools import cache
 from typing import Any, ClassVar, Self
 
 OVERLAY = "overlay"
@@ -281,10 +282,18 @@ def _present(**values: Any) -> Json:
 
 def _fields(item: Any) -> Json:
     """The fields of a dataclass that are known, as JSON."""
-    return _present(**{f.name: _encoded(getattr(item, f.name)) for f in fields(item)})
+    found = ((name, getattr(item, name)) for name in _names(type(item)))  # type: ignore[arg-type]
+    return {name: _encoded(value) for name, value in found if value is not None}
+
+
+@cache
+def _names(kind: Any) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind))
 
 
 def _encoded(value: Any) -> Any:
+    if isinstance(value, str | int | float):
+        return value
     if hasattr(value, "to_json"):
         return value.to_json()
     if isinstance(value, tuple):

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +30,11 @@ NDJSON = "application/x-ndjson"
 RESERVE = 1
 
 
-def header() -> RunHeader:
-    return RunHeader(run="lab", interval_us=1_000_000, epoch="2999-01-01T00:00:00Z")
+LATER = datetime(2999, 1, 1, tzinfo=UTC)
+
+
+def header(began: datetime = LATER) -> RunHeader:
+    return RunHeader(run="lab", interval_us=1_000_000, epoch=began.isoformat())
 
 
 @dataclass
@@ -108,6 +112,7 @@ class Options:
     rules: Rules = field(default_factory=Rules)
     limits: Limits = field(default_factory=lambda: Limits(reserve=RESERVE))
     bodies: BodyLimits = field(default_factory=BodyLimits)
+    began: datetime = LATER
 
 
 def collector_in(folder: Path, options: Options | None = None) -> Callable[[], Web]:
@@ -117,7 +122,7 @@ def collector_in(folder: Path, options: Options | None = None) -> Callable[[], W
     def web() -> Web:
         place = Place(folder, "lab")
         place.make()
-        intake = Intake(place, header(), chosen.rules, chosen.limits)
+        intake = Intake(place, header(chosen.began), chosen.rules, chosen.limits)
         tokens = Tokens(place.tokens) if chosen.tokens else None
         return Web(intake, Progress(intake), tokens, chosen.bodies, ("neighbors",))
 

@@ -4,23 +4,30 @@ from __future__ import annotations
 
 import http.server
 import json
+import os
+import resource
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from collector.bodies import BodyLimits
+from collector.closing import Rules
 from collector.place import Place
 from ingest.reports.client import Pace, Reporter
 from ingest.reports.records import Neighbor, Report
 from tests.support.collecting import Options, Served, collector_in, serving
 
 ROOT = Path(__file__).parents[4]
+AHEAD = Options(rules=Rules(ahead=10**6))
 QUICK = Pace(gather_s=0.01, first_wait_s=0.02, most_wait_s=0.05, timeout_s=5.0)
 
 
@@ -124,6 +131,47 @@ def test_spool_keeps_what_the_memory_does_not_hold_and_what_was_not_sent(tmp_pat
         assert reporter.counts.sent == 0
 
 
+def test_spooled_reports_arrive_before_newer_ones(tmp_path: Path) -> None:
+    with serving(collector_in(tmp_path)) as served:
+        port, address = served.port, url(served)
+    with Reporter(address, memory=5000, spool=tmp_path / "spool", pace=QUICK) as reporter:
+        for interval in range(200):
+            reporter.report(report("a", interval))
+            time.sleep(0.0005)
+        with serving(collector_in(tmp_path, AHEAD), port) as served:
+            assert reporter.flush(20)
+            assert told(served)[:-1] == sorted(told(served)[:-1])
+            assert {*told(served)} == {("a", interval) for interval in range(200)}
+    assert (tmp_path / "spool").stat().st_size == 0
+
+
+def test_spool_has_one_reporter(tmp_path: Path) -> None:
+    one = Reporter("http://127.0.0.1:1", spool=tmp_path / "spool")
+    with pytest.raises(BlockingIOError, match="another reporter"):
+        Reporter("http://127.0.0.1:1", spool=tmp_path / "spool")
+    one.close(0)
+    Reporter("http://127.0.0.1:1", spool=tmp_path / "spool").close(0)
+
+
+def test_spool_that_cannot_grow_drops_and_says_so(tmp_path: Path) -> None:
+    """The system refuses to write more than 1,000 bytes, as where a disk is full."""
+    spool, most = tmp_path / "spool", resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, most[1]))
+    try:
+        away = Reporter("http://127.0.0.1:1", memory=100, pace=QUICK, spool=spool)
+        for interval in range(100):
+            away.report(report("a", interval))
+            time.sleep(0.001)
+        away.close(0)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, most)
+    kept = spool.read_bytes().splitlines()
+    assert kept
+    assert away.counts.dropped == 100 - len(kept)
+    assert {json.loads(line)["peer"] for line in kept} == {"a"}
+    assert "spool" in str(away.last_problem)
+
+
 def test_too_large_request_is_split(tmp_path: Path) -> None:
     options = Options(bodies=BodyLimits(content=500))
     with serving(collector_in(tmp_path, options)) as served:
@@ -162,7 +210,9 @@ def test_refused_line_is_counted_and_not_sent_again(tmp_path: Path) -> None:
 
 
 @contextmanager
-def answering(*codes: int) -> Iterator[tuple[str, list[int]]]:
+def answering(
+    *codes: int, headers: dict[str, str] | None = None, body: bytes | None = None
+) -> Iterator[tuple[str, list[int]]]:
     """A server that answers with these codes in turn, then 202. Gives its address, and the codes
     that it has sent.
     """
@@ -171,13 +221,17 @@ def answering(*codes: int) -> Iterator[tuple[str, list[int]]]:
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             self.rfile.read(int(self.headers["content-length"]))
-            code = left.pop(0) if left else 202
+            is_last = not left
+            code = 202 if is_last else left.pop(0)
             seen.append(code)
-            body = json.dumps({"taken": 1, "refused": 0, "lines": [], "error": "no"}).encode()
+            told = json.dumps({"taken": 1, "refused": 0, "lines": [], "error": "no"}).encode()
+            text = told if is_last or body is None else body
             self.send_response(code)
-            self.send_header("content-length", str(len(body)))
+            for name, value in ({} if is_last else headers or {}).items():
+                self.send_header(name, value)
+            self.send_header("content-length", str(len(text)))
             self.end_headers()
-            self.wfile.write(body)
+            self.wfile.write(text)
 
         def log_message(self, *_: Any) -> None:
             pass
@@ -194,7 +248,8 @@ def answering(*codes: int) -> Iterator[tuple[str, list[int]]]:
 
 
 @pytest.mark.parametrize(
-    ("codes", "attempts"), [((408, 429, 502, 503, 504), 6), ((400,), 1), ((404, 202), 1)]
+    ("codes", "attempts"),
+    [((408, 429, 502, 503, 504), 6), ((400,), 1), ((500,), 1), ((302,), 1), ((404, 202), 1)],
 )
 def test_answer_decides_what_is_sent_again(codes: tuple[int, ...], attempts: int) -> None:
     with answering(*codes) as (address, seen):
@@ -205,6 +260,29 @@ def test_answer_decides_what_is_sent_again(codes: tuple[int, ...], attempts: int
         assert reporter.counts.sent == (seen[-1] == 202)
 
 
+@pytest.mark.parametrize("told", [{"retry-after": "1"}, {"retry-after": "in 1 s"}])
+def test_retry_after_is_obeyed(told: dict[str, str]) -> None:
+    if told["retry-after"] != "1":
+        then = datetime.now(UTC) + timedelta(seconds=2)  # whole seconds are told
+        told = {"retry-after": format_datetime(then, usegmt=True)}
+    with answering(429, headers=told) as (address, seen):
+        with Reporter(address, pace=QUICK) as reporter:
+            reporter.report(report("a", 0))
+            assert not reporter.flush(0.7)
+            assert seen == [429]
+            assert reporter.flush(20)
+        assert seen == [429, 202]
+
+
+def test_answer_of_something_else_is_no_acknowledgement() -> None:
+    with answering(202, 202, body=b"<html>welcome</html>") as (address, seen):
+        with Reporter(address, pace=QUICK) as reporter:
+            reporter.report(report("a", 0))
+            assert reporter.flush(20)
+        assert seen == [202, 202, 202]
+        assert (reporter.counts.sent, reporter.counts.retries) == (1, 2)
+
+
 @pytest.mark.parametrize("kind", [dict, Report])
 def test_report_takes_records_and_objects(tmp_path: Path, kind: Callable[..., Any]) -> None:
     with serving(collector_in(tmp_path)) as served:
@@ -212,3 +290,23 @@ def test_report_takes_records_and_objects(tmp_path: Path, kind: Callable[..., An
             reporter.report(kind(peer="a", interval=3))
             assert reporter.flush(20)
         assert told(served) == [("a", 3)]
+
+
+def test_example_reports_what_its_peers_hold(tmp_path: Path) -> None:
+    """In the intervals of the run's own clock, from a process of its own."""
+    with serving(collector_in(tmp_path, Options(began=datetime.now(UTC)))) as served:
+        command = [sys.executable, "examples/peers.py", url(served), "--intervals", "2"]
+        done = subprocess.run(
+            command,
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=60,
+        )
+        assert "sent=20" in done.stdout
+        found = told(served)
+        first = found[0][1]
+        assert found == [(f"peer-{n}", first + i) for i in range(2) for n in range(10)]
+        assert first <= served.web.intake.now
