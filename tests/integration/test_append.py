@@ -12,7 +12,7 @@ import shutil
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +43,10 @@ pytestmark = [
 
 Record = dict[str, Any]
 STOPS = (("read", False), ("read", True), ("events", True), ("finish", False))
-"""Stages with whose commit an append is stopped, and whether that is made."""
+EVERY = (*product(STEPS[:-1], (False, True)), ("finish", False))
+"""Stages with whose commit an append is stopped, and whether that is made; the last one is made in
+a test.
+"""
 
 
 @dataclass
@@ -215,15 +218,22 @@ def test_appended_run_equals_one_ingest_of_all(lab: Lab) -> None:
     same_runs(lab.run("grown"), lab.take("whole", *parts, gap_tolerance=2))
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(
+    scope="module",
+    params=[STOPS, pytest.param(EVERY, marks=pytest.mark.long)],
+    ids=["some commits", "every commit"],
+)
 def stopped(
-    spark: SparkSession, stored: Store, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest,
+    spark: SparkSession,
+    stored: Store,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> tuple[Lab, StoredRun, list[Path]]:
     """A run that is appended to, that run before, and the parts; it was stopped in many stages."""
     lab = Lab(spark, stored, tmp_path_factory.mktemp("stopped"))
     first, rest = parts_of(lab, 4)
     before = lab.take("grown", first, gap_tolerance=2)
-    for stage, committed in STOPS:
+    for stage, committed in request.param:
         with stopping(stage, committed=committed):
             lab.ingest("grown", rest, append=True, gap_tolerance=2)
         pending = read_manifest(before.directory, PENDING)
@@ -245,7 +255,9 @@ def test_append_stopped_in_many_stages_equals_one_ingest(
     stopped: tuple[Lab, StoredRun, list[Path]],
 ) -> None:
     lab, before, (first, rest) = stopped
-    lab.ingest("grown", rest, append=True, gap_tolerance=2)
+    with stopping("finish", committed=True):
+        lab.ingest("grown", rest, append=True, gap_tolerance=2)
+    assert lab.ingest("grown", rest, append=True, gap_tolerance=2).already_complete
     same_runs(lab.run("grown"), lab.take("whole", first, rest, gap_tolerance=2))
     left = {path.name for path in before.directory.iterdir() if path.is_file()}
     assert left == {FILE, LOG}

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from ingest.files import InputFile
 from ingest.starting import Start, Wanted, start
-from runstore.manifest import Cut, Manifest, TableEntry
+from runstore.manifest import Cut, Manifest, Part, TableEntry
 from runstore.writer import RunWriter, writing
 from tests.support.tables import links, write
 
@@ -76,9 +75,10 @@ def begun(workspace: Path, asked: Wanted) -> Manifest:
 
 def _written(writer: RunWriter, name: str, asked: Wanted) -> TableEntry:
     seed = sum(file.sha256.encode()[0] for file in asked.files) + len(name)
-    older: tuple[Any, ...] = ()
+    older: tuple[Part, ...] = ()
     if writer.base is not None and name in writer.base.tables:
-        older = writer.cut(writer.base.tables[name].parts, LATE if name == "links" else None)
+        parts = writer.cut(writer.base.tables[name].parts, LATE if name == "links" else None)
+        older = writer.merged(name, parts)
     return writer.entry(write(writer, name, links(30, seed), files=2), older)
 
 

@@ -69,7 +69,13 @@ class History:
 
 
 def random_history(
-    seed: int, *, name: str = "", peers: int = 12, intervals: int = 9, ticks: int = 1
+    seed: int,
+    *,
+    name: str = "",
+    peers: int = 12,
+    intervals: int = 9,
+    ticks: int = 1,
+    messages: int = 20,
 ) -> History:
     """Peers that come and go, links in layers and for topics, subscriptions, messages.
 
@@ -115,7 +121,7 @@ def random_history(
             random_, period["valid_from"], period["valid_to"], end, density=0.7
         )
     ]
-    rows["publications"] = [_publication(random_, m, rows, clock) for m in range(20)]
+    rows["publications"] = [_publication(random_, m, rows, clock) for m in range(messages)]
     rows["receptions"] = [
         r for p in rows["publications"] for r in _receptions(random_, p, rows, clock)
     ]

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import random
-import threading
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 
-import psutil
 import pytest
 
 import cypher
@@ -20,16 +17,13 @@ from graphstore.load.transactions import LoadSummary, load_run
 from graphstore.load.verify import verify_run
 from graphstore.runs import run_properties
 from graphstore.server.address import Connection
-from graphstore.server.connection import connect
-from graphstore.server.server import LocalServer
 from model.clock import OPEN
-from model.errors import Neo4jUnavailable, UseError
+from model.errors import UseError
 from model.run import Boundary
 from runstore.manifest import Change, write_manifest
 from runstore.store import StoredRun
 from tests.integration.graph.conftest import Calls, Graph, History, Row, random_history
 from tests.integration.graph.everything import everything, stored
-from tests.integration.graph.test_kill import Killer, impatient
 from tests.support.tables import Batches
 
 pytestmark = pytest.mark.neo4j
@@ -272,97 +266,6 @@ def answer(graph: Graph, run: Growing, name: str, given: dict[str, object]) -> o
         ended = ((row, row[-1] or OPEN) for row in rows)
         return [[*row[:-1], to if to < run.boundary.period else OPEN] for row, to in ended]
     return rows
-
-
-@pytest.mark.usefixtures("removed")
-@pytest.mark.parametrize(
-    "steps", [("what ended",), pytest.param(STEPS, marks=pytest.mark.long)], ids=["one", "all"]
-)
-def test_answers_before_the_boundary_stay_while_a_copy_grows(
-    graph: Graph, steps: tuple[str, ...]
-) -> None:
-    run = growing(3, peers=16)
-    load(graph, run.before)
-    asked = some(questions(run))
-    before = [answer(graph, run, *question) for question in asked]
-    assert {name for name, _ in asked} > {"history", "topics", "overlay", "degree-change"}
-    for step in steps:
-        with pytest.raises(Interrupted):
-            grow(graph, run, step)
-        for question, rows in zip(asked, before, strict=True):
-            assert answer(graph, run, *question) == rows, (step, question)
-        held = run_properties(graph.driver, graph.database, RUN)
-        assert held
-        assert held["tables"] == "before"
-    assert grow(graph, run).grown
-    for question, rows in zip(asked, before, strict=True):
-        assert answer(graph, run, *question) == rows, question
-
-
-@pytest.mark.usefixtures("removed")
-@pytest.mark.parametrize("partition", [pytest.param(0, marks=pytest.mark.long), 2])
-def test_growth_stopped_at_each_step_goes_on(graph: Graph, partition: int) -> None:
-    run = growing(4)
-    load(graph, run.before, partition)
-    for step in STEPS:
-        with pytest.raises(Interrupted):
-            grow(graph, run, step)
-    assert grow(graph, run).grown
-    grown = everything(graph)
-    graph.remove(RUN)
-    load(graph, run.after, partition)
-    same(grown, everything(graph))
-
-
-@pytest.mark.long
-@pytest.mark.usefixtures("removed")
-@pytest.mark.parametrize("seed", range(3, 60, 4))
-def test_answers_asked_in_a_loop_stay_while_a_copy_grows(graph: Graph, seed: int) -> None:
-    run = growing(seed, peers=16)
-    load(graph, run.before, 2 if seed % 8 == 3 else 0)
-    asked = some(questions(run))
-    before = [answer(graph, run, *question) for question in asked]
-    begun, ended, other = threading.Event(), threading.Event(), list[object]()
-
-    def read() -> None:
-        while not ended.is_set():
-            for question, rows in zip(asked, before, strict=True):
-                if (now := answer(graph, run, *question)) != rows:
-                    other.append((question, rows, now))
-            begun.set()
-
-    reader = threading.Thread(target=read)
-    reader.start()
-    begun.wait()
-    try:
-        assert grow(graph, run).grown
-    finally:
-        ended.set()
-        reader.join()
-    assert other == []
-
-
-@pytest.mark.long
-def test_growth_goes_on_each_time_its_server_is_killed(server: LocalServer) -> None:
-    run = growing(8, peers=30, intervals=30)
-    with connect(server.start()) as driver:
-        load(Graph(driver, "neo4j"), run.before)
-    for step in ("grow nodes", "grow links", "grow messages", "grow what ended", "grow facts"):
-        connection = server.start()
-        process = psutil.Process(server.status().pid)
-        killer = Killer(process.kill, step, random.Random(step).uniform(0, 0.1))
-        with impatient(connection) as driver, suppress(Neo4jUnavailable):
-            load_run(driver, "neo4j", run.after.facts, run.tables, killer)
-        if killer.begun:  # else an earlier growth ended before its server did
-            process.wait(30)
-    with impatient(server.start()) as driver:
-        graph = Graph(driver, "neo4j")
-        load_run(driver, "neo4j", run.after.facts, run.tables)
-        assert verify_run(driver, "neo4j", run.after.facts, run.tables) == []
-        grown = everything(graph)
-        graph.remove(RUN)
-        load(graph, run.after)
-        same(grown, everything(graph))
 
 
 @pytest.mark.usefixtures("removed")

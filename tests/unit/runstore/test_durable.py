@@ -102,6 +102,14 @@ def made_from(run: StoredRun) -> State:
     return tuple(by_name[told["sha256"]] for told in run.manifest.inputs)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def merging() -> Iterator[None]:
+    """An append writes the older part of a table again, as it does with each fourth."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("runstore.writer._OF_A_SIZE", 1)
+        yield
+
+
 @pytest.fixture(scope="module")
 def history(tmp_path_factory: pytest.TempPathFactory) -> History:
     folder = tmp_path_factory.mktemp("recorded")
