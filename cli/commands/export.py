@@ -145,7 +145,7 @@ class _Goal:
 def unchanged(neo4j: Neo4j, run: LoadedRun) -> Iterator[None]:
     """Check that all data read in the block is of one run.
 
-    Raises: CheckFailed if the run is removed or replaced in the meantime.
+    Raises: CheckFailed if the run is removed or replaced, or grows, in the meantime.
     """
     try:
         yield
@@ -162,7 +162,8 @@ def _check_same(neo4j: Neo4j, run: LoadedRun) -> None:
     except (UnknownName, RunNotComplete):
         raise CheckFailed(f"run '{name}' was removed from Neo4j while it was read") from None
     if now.facts.tables != run.facts.tables:
-        raise CheckFailed(f"run '{name}' was replaced while it was read; export it again")
+        what = "has grown" if now.facts.generation > run.facts.generation else "was replaced"
+        raise CheckFailed(f"run '{name}' {what} while it was read; export it again")
 
 
 @contextmanager

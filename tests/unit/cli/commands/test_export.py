@@ -47,6 +47,8 @@ def test_run_that_is_removed_meanwhile_is_named_as_gone() -> None:
 def test_run_that_is_replaced_meanwhile_is_refused() -> None:
     with pytest.raises(CheckFailed, match="was replaced while it was read"):
         read([replace(MONDAY, tables="second")])
+    with pytest.raises(CheckFailed, match="has grown while it was read"):
+        read([replace(MONDAY, tables="second", generation=1)])
 
 
 def test_run_that_stays_is_read_and_faults_stay_what_they_are() -> None:
