@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, TypeVar
+
 import numpy as np
 from numba.core import types
+from numba.extending import register_jitable
 
 from model.arrays import Int64s
 from model.compiled import compiled, population
@@ -36,6 +40,14 @@ from simulators.channels.state import (
     State,
 )
 
+_Part = TypeVar("_Part", bound=Callable[..., Any])
+
+
+def _inlined(function: _Part) -> _Part:
+    """Into `advance`: to pass so many arrays to a function takes longer than most of them run."""
+    marked: _Part = register_jitable(inline="always")(function)
+    return marked
+
 
 @compiled(INT)
 def bin_of(value: int) -> int:
@@ -46,7 +58,7 @@ def bin_of(value: int) -> int:
     return digits * 64 + (value >> digits)
 
 
-@compiled(INT, POOLS, STATE, COUNTS)
+@_inlined
 def _let_go(update: int, pools: Pools, state: State, counts: Counts) -> None:
     """A copy of an update is on its way no more."""
     pools.copies[update] -= 1
@@ -59,14 +71,14 @@ def _let_go(update: int, pools: Pools, state: State, counts: Counts) -> None:
         state.numbers[FREE_UPDATES] += 1
 
 
-@compiled(INT, INT, STATE, COUNTS)
+@_inlined
 def _pass_time(channel: int, now: int, state: State, counts: Counts) -> None:
     """Count the waiting pages up to now."""
     counts.queued[channel] += state.waiting[channel] * (now - state.since[channel])
     state.since[channel] = now
 
 
-@compiled(INT, INT, STATE, POOLS)
+@_inlined
 def _take(channel: int, page: int, state: State, pools: Pools) -> int:
     """Remove the oldest copy of a page; returns its update."""
     copy = state.head[channel, page]
@@ -84,7 +96,7 @@ def _take(channel: int, page: int, state: State, pools: Pools) -> int:
     return int(pools.copy_of[copy])
 
 
-@compiled(INT, INT, INT, FIXED, STATE, POOLS)
+@_inlined
 def _next_page(
     channel: int, now: int, scheduler: int, fixed: Fixed, state: State, pools: Pools
 ) -> int:
@@ -108,7 +120,7 @@ def _next_page(
     return chosen
 
 
-@compiled(INT, FIXED, STATE, POOLS)
+@_inlined
 def _least_wanted(channel: int, fixed: Fixed, state: State, pools: Pools) -> int:
     """The waiting page that the fewest clients want; of several the oldest."""
     chosen, least, oldest = -1, 0, 0
@@ -121,7 +133,7 @@ def _least_wanted(channel: int, fixed: Fixed, state: State, pools: Pools) -> int
     return chosen
 
 
-@compiled(INT, INT, INT, FIXED, STATE, POOLS)
+@_inlined
 def _transmit(
     channel: int, update: int, now: int, fixed: Fixed, state: State, pools: Pools
 ) -> None:
@@ -129,7 +141,7 @@ def _transmit(
     state.due[channel] = now + fixed.transmission[pools.page[update]]
 
 
-@compiled(INT, FIXED, STATE, POOLS, COUNTS)
+@_inlined
 def _hear(channel: int, fixed: Fixed, state: State, pools: Pools, counts: Counts) -> None:
     """All listeners receive what a channel has transmitted."""
     update = state.sending[channel]
@@ -138,14 +150,13 @@ def _hear(channel: int, fixed: Fixed, state: State, pools: Pools, counts: Counts
     for word in range(fixed.wants.shape[1]):
         new = fixed.wants[page, word] & fixed.listens[channel, word] & ~pools.heard[update, word]
         pools.heard[update, word] |= new
-        client = word * 64
-        first += population(new)
         while new:
-            if new & np.uint64(1):
-                counts.heard[client] += 1
-                counts.stale[client] += stale
-            new >>= np.uint64(1)
-            client += 1
+            below_lowest = ~new & (new - np.uint64(1))
+            client = word * 64 + population(below_lowest)
+            counts.heard[client] += 1
+            counts.stale[client] += stale
+            first += 1
+            new &= new - np.uint64(1)
     pools.missing[update] -= first
     counts.bins[bin_of(stale)] += first
     reached, heard = fixed.reach[page, channel], fixed.listeners[channel]
@@ -158,7 +169,7 @@ def _hear(channel: int, fixed: Fixed, state: State, pools: Pools, counts: Counts
     _let_go(update, pools, state, counts)
 
 
-@compiled(INT, INT, FIXED, STATE, POOLS, COUNTS)
+@_inlined
 def _finish(
     channel: int, scheduler: int, fixed: Fixed, state: State, pools: Pools, counts: Counts
 ) -> None:
@@ -173,7 +184,7 @@ def _finish(
     _transmit(channel, _take(channel, page, state, pools), now, fixed, state, pools)
 
 
-@compiled(INT, INT, INT, STATE, POOLS)
+@_inlined
 def _append(channel: int, update: int, now: int, state: State, pools: Pools) -> None:
     """Put a copy into the queue of its page."""
     page = pools.page[update]
@@ -195,7 +206,7 @@ def _append(channel: int, update: int, now: int, state: State, pools: Pools) -> 
     state.waiting[channel] += 1
 
 
-@compiled(INT, INT, INT, RULES, FIXED, STATE, POOLS, COUNTS)
+@_inlined
 def _offer(  # noqa: PLR0913, PLR0917
     channel: int,
     update: int,
@@ -231,7 +242,7 @@ def _offer(  # noqa: PLR0913, PLR0917
     counts.longest[channel] = max(counts.longest[channel], state.waiting[channel])
 
 
-@compiled(INT, INT, FIXED, STATE, types.int64[::1])
+@_inlined
 def _mapped(page: int, mapping: int, fixed: Fixed, state: State, chosen: Int64s) -> int:
     """Number of `chosen` channels for an update of a page."""
     if mapping >= 0:
@@ -247,7 +258,7 @@ def _mapped(page: int, mapping: int, fixed: Fixed, state: State, chosen: Int64s)
     return count
 
 
-@compiled(INT, INT, RULES, FIXED, STATE, POOLS, COUNTS, types.int64[::1])
+@_inlined
 def _update(  # noqa: PLR0913, PLR0917
     now: int,
     page: int,
