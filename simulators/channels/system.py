@@ -208,11 +208,13 @@ class Channels(System):
         if rule == "fifo":
             return min(waiting, key=lambda held: held.number)
 
+        of_page: Counter[int] = Counter()
+        for held in waiting:
+            of_page[held.page] += now - held.arrived
+
         def worth(held: Held) -> tuple[float, int, int]:
             wanted = self._wanted[held.page]
-            wait = now - held.arrived
-            if rule == "lwf":
-                wait = sum(now - other.arrived for other in waiting if other.page == held.page)
+            wait = of_page[held.page] if rule == "lwf" else now - held.arrived
             return float(wanted) * wait, wanted, -held.number
 
         return max(waiting, key=worth)

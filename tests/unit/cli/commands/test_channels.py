@@ -48,14 +48,13 @@ def test_utal_is_near_what_the_mapping_predicts(printed: str) -> None:
 
 
 def test_gdfr_is_flat_and_then_lifts_off(tmp_path: Path) -> None:
-    mappings = "--mappings c,perfect-c --updates 20000 --steps 8"
+    mappings = "--mappings c,perfect-c --updates 10000 --steps 8"
     result = vizpub(f"channels gdfr {mappings} --figure {tmp_path}/gdfr.svg -f csv")
     rows = list(csv.DictReader(StringIO(result.stdout)))
     assert len(rows) == 16
     for mapping in ("c", "perfect-c"):
         curve = [float(row["gdfr"]) for row in rows if row["mapping"] == mapping]
-        assert max(curve[:4]) < 1
-        assert curve[-1] > 20
+        assert max(curve[:4]) < curve[-1] / 10
     assert "<svg" in (tmp_path / "gdfr.svg").read_text("utf-8")
     assert "mapping perfect-c: a smallest set" in result.stderr
 

@@ -11,7 +11,7 @@ from model.errors import UseError
 from simulators.channels.liftoff import analysed, curve, liftoff, overload
 from tests.support.channels import PRINTED, layout, printed_layout
 
-UPDATES = 200_000
+UPDATES = 60_000
 
 
 def test_printed_list_predicts_its_breaking_gaps(tmp_path: Path) -> None:
@@ -45,7 +45,7 @@ def test_printed_list_breaks_its_second_channel_at_its_gap(
 
 def test_printed_list_has_the_gdfr_of_its_overload(tmp_path: Path) -> None:
     given = printed_layout(tmp_path)
-    late, calm = curve(given, [0.15e6, 0.25e6], UPDATES)
+    late, calm = curve(given, [0.15e6, 0.25e6], 300_000)
     assert late.gdfr == pytest.approx(0.2022191 / 0.15 - 1, rel=0.02)
     assert late.gdfr == pytest.approx(0.348, rel=0.02)
     assert 0 <= (calm.gdfr or 0) < 1e-3

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,13 @@ class Told:
         return [len(of[c]) for c in clients], [sum(of[c]) for c in clients]
 
 
+@cache
+def told_of(name: str) -> tuple[Told, int]:
+    """A case, and its seed."""
+    seed = 11 + len(name)
+    return Told({**SMALL, **CASES[name]}, seed), seed
+
+
 def compiled(told: Told, intervals: int) -> Measured:
     last = told.layout.parameters.last_update
     end = intervals * SECOND if last is None else (last + 1) * SECOND
@@ -94,8 +102,7 @@ def compiled(told: Told, intervals: int) -> Measured:
 
 @pytest.mark.parametrize("name", CASES)
 def test_reports_have_the_counts_of_the_compiled_pipeline(name: str) -> None:
-    seed = 11 + len(name)
-    told = Told({**SMALL, **CASES[name]}, seed)
+    told, seed = told_of(name)
     found = compiled(told, SMALL["intervals"])
     heard, stale = told.of_clients()
     assert told.published == found.totals["updates"] > 0, seed
@@ -116,7 +123,7 @@ def test_cases_lose_replace_and_repeat_copies() -> None:
     """Otherwise equal counts would say little."""
     seen: Counter[str] = Counter()
     for name in ("drop", "buffer", "coalesce", "busy"):
-        told = Told({**SMALL, **CASES[name]}, 3)
+        told, _ = told_of(name)
         seen.update({f"{name} {key}": value for key, value in told.gauges.items()})
         seen[f"{name} duplicates"] += told.counts["duplicates"]
     assert min(seen["drop lost"], seen["buffer lost"], seen["coalesce superseded"]) > 100
