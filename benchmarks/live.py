@@ -1,0 +1,114 @@
+"""How far a collected run is behind its peers: `python -m benchmarks.live`.
+
+Peers report every interval through one reporter to `vizpub collect`, a process of its own; 5 % of
+the links are replaced in an interval. The lag of an interval is the time from the acknowledgement
+of its last report to the commit that has it in the tables. Prints the lags of the second and the
+last third of the intervals, and the memory of the collector's processes then.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import psutil
+
+from benchmarks.fed import System
+from collector.place import Place
+from collector.reading import Collector, collector_of
+from ingest.reports.client import Pace, Reporter
+from model.errors import ServiceError, UseError
+
+_START_S = 120.0
+
+
+@contextmanager
+def collected(workspace: Path, asked: argparse.Namespace) -> Iterator[tuple[int, Collector]]:
+    """A collector: its process number, and what it answers."""
+    vizpub = [sys.executable, "-m", "cli", "--workspace", str(workspace)]
+    told = ["--no-token", "--no-load", "--interval", f"{asked.interval}s", "--lateness", "2s"]
+    process = subprocess.Popen([*vizpub, "collect", "live", *told])
+    try:
+        yield process.pid, _answering(Place(workspace, "live"))
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _answering(place: Place) -> Collector:
+    """Waits until Spark runs."""
+    end = time.monotonic() + _START_S
+    while time.monotonic() < end:
+        try:
+            collector = collector_of(place)
+            if collector.get()["progress"]["state"]:
+                return collector
+        except (UseError, ServiceError):
+            time.sleep(0.2)
+    raise UseError("the collector does not start")
+
+
+def fed(collector: Collector, pid: int, asked: argparse.Namespace) -> list[tuple[float, float]]:
+    """Lag in seconds, and memory in MB, of each interval."""
+    system = System(asked.peers, asked.links)
+    acknowledged: dict[int, float] = {}
+    found: dict[int, tuple[float, float]] = {}
+
+    def look() -> None:
+        done = collector.get()["progress"]["in_run"]
+        for number in [
+            n for n in acknowledged if n not in found and done is not None and n <= done
+        ]:
+            found[number] = time.monotonic() - acknowledged[number], _memory(pid)
+
+    with Reporter(collector.url, pace=Pace(gather_s=0.02)) as reporter:
+        began = time.monotonic()
+        for number in range(asked.intervals):
+            for record in system.interval(number):
+                reporter.line(json.dumps(record).encode())
+            reporter.flush()
+            acknowledged[number] = time.monotonic()
+            while time.monotonic() < began + (number + 1) * asked.interval:
+                look()
+                time.sleep(0.1)
+        while len(found) < asked.intervals:
+            look()
+            time.sleep(0.1)
+        counts = reporter.counts
+        print(f"retries {counts.retries}, refused {counts.refused}, dropped {counts.dropped}")
+    return [found[number] for number in range(asked.intervals)]
+
+
+def _memory(pid: int) -> float:
+    process = psutil.Process(pid)
+    family = [process, *process.children(recursive=True)]
+    return sum(one.memory_info().rss for one in family if one.is_running()) / 2**20
+
+
+def main() -> None:
+    """Feed a collector, and print how far it is behind."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--peers", type=int, default=100)
+    parser.add_argument("--links", type=int, default=10)
+    parser.add_argument("--intervals", type=int, default=60)
+    parser.add_argument("--interval", type=float, default=1.0)
+    asked = parser.parse_args()
+    with TemporaryDirectory() as folder, collected(Path(folder), asked) as (pid, collector):
+        found = fed(collector, pid, asked)
+    third = max(len(found) // 3, 1)
+    for name, part in (("second", found[third : 2 * third]), ("last", found[-third:])):
+        lags, memory = sorted(lag for lag, _ in part), max(size for _, size in part)
+        p99 = lags[int(0.99 * (len(lags) - 1))]
+        middle = lags[len(lags) // 2]
+        print(f"{name:6} {middle:6.1f} s median, {p99:6.1f} s p99, {memory:6.0f} MB")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,235 @@
+"""A collected run equals one ingest of the same reports, whatever happened on the way.
+
+A random system reports to the intake; its reports are shuffled, sent twice and split at random. The
+process that makes the run is made anew now and then, and stopped in the middle of appends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from collector import log
+from collector.batch import NONE, batches_in
+from collector.batches import Appending, Job
+from collector.closing import Rules
+from collector.intake import Intake, Limits
+from collector.place import Place
+from ingest.pipeline import ingest_in
+from ingest.reports.records import RunHeader
+from model.errors import StoreBroken
+from runstore.manifest import LATE
+from runstore.store import StoredRun, open_run
+from tests.integration.test_append import System, same_tables
+from tests.support.faults import stopping
+from tests.support.ingested import ingest
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.usefixtures("small_inputs"),
+    pytest.mark.timeout(1800),
+]
+Record = dict[str, Any]
+HEADER = RunHeader(run="lab", interval_us=1_000_000, epoch="2026-11-20T10:00:00Z")
+START = 3
+"""The first interval of a System."""
+
+
+@dataclass
+class Live:
+    """A collection without HTTP, and its run."""
+
+    spark: SparkSession
+    folder: Path
+    rng: random.Random
+    sent: list[Record]
+
+    def __post_init__(self) -> None:
+        self.place = Place(self.folder, "lab")
+        self.place.make()
+        self.job = Job(str(self.folder), "lab")
+        self.until = 0
+        self.appending: Appending | None = None
+
+    def intake(self) -> Intake:
+        return Intake(self.place, HEADER, Rules(lateness_s=1e9, ahead=10**6), Limits())
+
+    async def post(self, intake: Intake, records: list[Record]) -> None:
+        """In requests of some size, some of them twice."""
+        self.rng.shuffle(records)
+        while records:
+            size = self.rng.randint(1, 8)
+            now, records = records[:size], records[size:]
+            for _ in range(self.rng.choice([1, 1, 2])):
+                done = await intake.take(json.dumps(record).encode() for record in now)
+                assert not done.refused, done.why
+            self.sent += now
+
+    def append(self, *, afresh: bool = False) -> list[Record]:
+        if afresh or self.appending is None:
+            self.appending = Appending(partial(ingest_in, self.spark), self.job)
+        return list(self.appending.to(self.until))
+
+    async def end(self, intake: Intake) -> None:
+        """All that was reported is closed, and the run ends."""
+        await intake.end()
+        self.until = intake.closed_at
+        self.append()
+        assert self.appending
+        self.appending.settle()
+        await intake.log.aclose()
+
+    @property
+    def run(self) -> StoredRun:
+        return open_run(self.folder, "lab")
+
+    def whole(self, records: list[Record], *, end: int | None = None) -> StoredRun:
+        """One ingest of the records, each once."""
+        first = {**HEADER.to_json(), "format": HEADER.format}
+        last = [] if end is None else [{"format": "vizpub.end/1", "last_interval": end}]
+        path = self.folder / "whole.ndjson"
+        lines = dict.fromkeys(json.dumps(record) for record in [first, *records, *last])
+        path.write_text("".join(f"{line}\n" for line in lines))
+        return ingest(self.spark, self.folder, "whole", path).run
+
+
+@pytest.fixture
+def live(spark: SparkSession, tmp_path: Path) -> Callable[[int], Live]:
+    return lambda seed: Live(spark, tmp_path, random.Random(seed), [])
+
+
+def reports_of(seed: int, intervals: int) -> list[list[Record]]:
+    """By interval, one of each peer; every field is in every report, so nothing is unknown first.
+
+    A second report is refused with its line in its file, and a batch has other lines.
+    """
+    found: dict[tuple[int, str], Record] = {}
+    for record in (r for told in System(seed, intervals=intervals).reports() for r in told):
+        if "interval" in record:
+            found.setdefault((record["interval"], record["peer"]), record)
+    return [[r for (i, _), r in found.items() if i == START + n] for n in range(intervals)]
+
+
+def test_collected_run_equals_one_ingest_of_its_reports(live: Callable[[int], Live]) -> None:
+    seed = 11
+    print("seed", seed)
+    case = live(seed)
+
+    async def collect() -> None:
+        intake = case.intake()
+        for number, records in enumerate(reports_of(seed, 6)):
+            await case.post(intake, records)
+            if number == 3:  # another collector goes on
+                await intake.log.aclose()
+                intake = case.intake()
+            if number % 2:
+                await intake._close(START + number)
+                case.until = intake.closed_at
+                case.append(afresh=number == 3)
+        await case.end(intake)
+
+    asyncio.run(collect())
+    assert case.appending
+    assert case.run.manifest.ended
+    same_tables(case.run, case.whole(case.sent, end=START + 5))
+    assert case.append(afresh=True) == []
+    consumed = case.appending.consumed()
+    assert consumed == batches_in(case.place.batches)[-1]
+    assert consumed.position == case.until
+
+
+def test_late_reports_are_counted_and_enter_by_settle(live: Callable[[int], Live]) -> None:
+    """Before it, the tables are those of what came in time."""
+    seed = 12
+    print("seed", seed)
+    case = live(seed)
+    in_time: list[Record] = []
+
+    async def collect() -> None:
+        intake = case.intake()
+        told = reports_of(seed, 4)
+        late = [r for r in told[1] if r["peer"] == told[1][0]["peer"]]
+        for number, records in enumerate(told):
+            now = [record for record in records if record not in late]
+            in_time.extend(now)
+            await case.post(intake, list(now))
+            await intake._close(START + number)
+            if number == 2:
+                done = await intake.take(json.dumps(r).encode() for r in late)
+                assert done.late == done.taken == len(late)
+                case.sent += late
+            case.until = intake.closed_at
+            case.append()
+        assert case.run.manifest.notes[LATE] == len(case.sent) - len(in_time)
+        same_tables(case.run, case.whole(in_time))
+        shutil.rmtree(case.folder / "runs/whole")
+        await case.end(intake)
+
+    asyncio.run(collect())
+    same_tables(case.run, case.whole(case.sent, end=START + 3))
+
+
+@pytest.mark.parametrize(
+    ("stage", "committed"),
+    [
+        ("read", True),
+        pytest.param("read", False, marks=pytest.mark.long),
+        pytest.param("finish", False, marks=pytest.mark.long),
+        pytest.param("finish", True, marks=pytest.mark.long),
+    ],
+)
+def test_append_that_was_stopped_goes_on_with_the_same_batch(
+    live: Callable[[int], Live], stage: str, committed: bool
+) -> None:
+    """More was closed meanwhile; nothing is missing or doubled."""
+    seed = 13
+    print("seed", seed)
+    case = live(seed)
+
+    async def collect() -> None:
+        intake = case.intake()
+        for number, records in enumerate(reports_of(seed, 3)):
+            await case.post(intake, records)
+            await intake._close(START + number)
+            case.until = intake.closed_at
+            if number == 1:
+                with stopping(stage, committed=committed):
+                    case.append()
+            elif number == 2:
+                case.append(afresh=True)
+            else:
+                case.append()
+        await case.end(intake)
+
+    asyncio.run(collect())
+    same_tables(case.run, case.whole(case.sent, end=START + 2))
+    assert [batch.number for batch in batches_in(case.place.batches)] == [1, 2, 3, 4]
+
+
+def test_lost_log_is_an_error_and_no_shorter_run(live: Callable[[int], Live]) -> None:
+    case = live(14)
+
+    async def collect() -> None:
+        intake = case.intake()
+        await case.post(intake, reports_of(14, 1)[0])
+        await intake._close(START)
+        case.until = intake.closed_at
+        await intake.log.aclose()
+
+    asyncio.run(collect())
+    path = log.segments(case.place.log)[0][1]
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(StoreBroken, match="acknowledged"):
+        case.append()
+    assert case.appending
+    assert case.appending.consumed() == NONE
