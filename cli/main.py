@@ -34,6 +34,7 @@ from cli.commands import (
     sql,
     summary,
     tables,
+    tell,
     watch,
 )
 from cli.configuration import configuration, configure
@@ -190,6 +191,7 @@ for module in (
     ingest,
     collect,
     watch,
+    tell,
     runs,
     sql,
     tables,

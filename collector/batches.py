@@ -1,7 +1,8 @@
 """The process that makes the run: `python -m collector.batches`.
 
 It gets its `Job` and then how far the log is closed, as lines of JSON on standard input, appends
-what is closed, and tells what it did in lines of JSON on another pipe. It has one Spark session. It
+what is closed, and tells what it did in lines of JSON on another pipe, and every few seconds that
+its Java answers. It has one Spark session. It
 keeps no state of its own: the run's manifest says what is done (`collector.batch`), so it may be
 killed at any point, and the next one goes on. It ends with its standard input.
 """
@@ -18,8 +19,8 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from threading import Thread
-from typing import Any
+from threading import Lock, Thread
+from typing import Any, TextIO
 
 from analytics.options import Measures
 from collector.batch import NONE, Batch, Builder, batches_in
@@ -40,6 +41,7 @@ Ingest = Callable[[RunWriter, IngestRequest], IngestOutcome]
 """`ingest_in` of a session."""
 _AGAIN_S = 0.5
 """Between two looks at a lock that another process has."""
+_BEAT_S = 5.0
 
 
 @dataclass(frozen=True)
@@ -169,41 +171,61 @@ class _Orders:
         return None if line is None else json.loads(line)
 
 
+class _Answers:
+    """What is told, from two threads."""
+
+    def __init__(self, pipe: TextIO) -> None:
+        self._pipe, self._lock = pipe, Lock()
+
+    def tell(self, **what: Any) -> None:
+        """A line."""
+        with self._lock:
+            self._pipe.write(json.dumps(what, default=str) + "\n")
+            self._pipe.flush()
+
+    def beat(self, ask: Callable[[], object]) -> None:
+        """Tell again and again that Java answers `ask`; where it does not, nothing is told."""
+        while True:
+            ask()
+            self.tell(beat=True)
+            time.sleep(_BEAT_S)
+
+
 def main(answers: int) -> int:
     """Serve until standard input ends. Returns the exit code."""
     job = Job(**json.loads(sys.stdin.readline()))
     orders = _Orders()
     with os.fdopen(answers, "w", encoding="utf-8") as pipe:
-
-        def tell(**what: Any) -> None:
-            pipe.write(json.dumps(what, default=str) + "\n")
-            pipe.flush()
-
+        told = _Answers(pipe)
         try:
             with (
-                _alone(job.place),
+                _alone(job.place, told),
                 spark_session(job.place.workspace / SCRATCH, quick=True) as spark,
             ):
+                java = spark.sparkContext._jvm
+                assert java
+                Thread(target=told.beat, args=(java.System.nanoTime,), daemon=True).start()
                 appending = Appending(partial(ingest_in, spark), job)
-                tell(ready=True, **asdict(appending.consumed()))
+                told.tell(ready=True, **asdict(appending.consumed()))
                 while order := orders.next():
                     for done in appending.to(order["until"]):
-                        tell(**done)
+                        told.tell(**done)
                     if order["ended"]:
-                        tell(**appending.settle())
+                        told.tell(**appending.settle())
         except VizpubError as error:
-            tell(error=str(error))
+            told.tell(error=str(error))
             return error.exit_code
     return 0
 
 
 @contextmanager
-def _alone(place: Place) -> Iterator[None]:
+def _alone(place: Place, told: _Answers) -> Iterator[None]:
     """Another one, whose collector was killed, ends its append first."""
     while True:
         with suppress(Held), holding(place.folder / ".batches.lock"):
             yield
             return
+        told.tell(beat=True)
         time.sleep(_AGAIN_S)
 
 

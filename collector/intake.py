@@ -20,6 +20,7 @@ from typing import Any
 
 from collector import log
 from collector.closing import Closing, Rules
+from collector.commands import Command, Commands
 from collector.log import Log
 from collector.place import Place
 from ingest.reports.files import from_json, parse
@@ -41,6 +42,8 @@ class Limits:
     peers: int = 100_000
     log: int = 2**30
     """Bytes of the log that no run holds yet: beyond, reporters are asked to wait."""
+    disk: int | None = None
+    """Bytes of the log and of all batches; null = no limit."""
     reserve: int = 256 * 2**20
     """Bytes that stay free on the disk, so that intervals can still be closed when it is full."""
 
@@ -92,6 +95,7 @@ class Intake:
         self.of_peers: dict[str, Counter[str]] = {"late": Counter(), "refused": Counter()}
         self.read: dict[str, int] = {}
         """How far files are read, in bytes of their content."""
+        self.commands = Commands()
         self.ended = False
         """The peers marked the end of the run, or somebody asked for it."""
         self.last_interval: int | None = None
@@ -122,13 +126,15 @@ class Intake:
             self.header = RunHeader.from_json(state["header"])
             self.counts, self.closed_at = Counter(state["counts"]), state["closed_at"]
             self.last_interval, self.ended = state["last_interval"], state["ended"]
-            self.read = dict(state["read"])
+            self.read, self.commands = dict(state["read"]), Commands(state["commands"])
         elif record.kind == log.HEADER:
             self.header = RunHeader.from_json(json.loads(record.content))
         elif record.kind == log.CLOSE:
             self._closed(record.interval, record.end)
         elif record.kind == log.READ:
             self.read.update(json.loads(record.content))
+        elif record.kind == log.COMMAND:
+            self.commands.note(Command(**json.loads(record.content)))
         elif record.kind == log.END:
             self._ended_at(json.loads(record.content), record.end)
         elif record.kind == log.REPORT:
@@ -145,6 +151,7 @@ class Intake:
             "last_interval": self.last_interval,
             "ended": self.ended,
             "read": self.read,
+            "commands": self.commands.to_json(),
         }
         return json.dumps(state, separators=(",", ":")).encode()
 
@@ -287,6 +294,25 @@ class Intake:
         named = self.of_peers[what]
         if isinstance(peer, str) and (peer in named or len(named) < _NAMED):
             named[peer] += 1
+
+    async def tell(self, peer: str, action: str, seconds: float) -> Command:
+        """Queue a command to a peer. Raises: InputError, LogFailed."""
+        if peer not in self.closing.newest:
+            raise InputError(f"no peer '{peer}' has reported")
+        return await self._put(self.commands.next(peer, action, time.time(), seconds))
+
+    async def answer(self, number: int, *, obeyed: bool, reason: str | None) -> Command:
+        """What a reporter says of a command. Raises: InputError, LogFailed."""
+        return await self._put(self.commands.answered(number, obeyed=obeyed, reason=reason))
+
+    async def _put(self, command: Command) -> Command:
+        content = log.packed(log.COMMAND, json.dumps(command.to_json()).encode())
+        await self.log.put(content, lambda _: self.commands.note(command))
+        return command
+
+    async def probe(self) -> None:
+        """Write a record that says nothing. Raises: LogFailed."""
+        await self.log.put(log.packed(log.READ, b"{}"), lambda _: None)
 
     async def close_due(self) -> bool:
         """Close what is due. Returns whether something was closed. Raises: LogFailed."""

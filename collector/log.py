@@ -27,10 +27,10 @@ from pathlib import Path
 from model.errors import StoreBroken
 from runstore import durable
 
-REPORT, HEADER, CLOSE, END, STATE, READ = b"R", b"H", b"C", b"E", b"S", b"F"
+REPORT, HEADER, CLOSE, END, STATE, READ, COMMAND = b"R", b"H", b"C", b"E", b"S", b"F", b"T"
 """Kinds: a report (its interval in 4 bytes, then its line), the run's header as it is known, the
-closing of all intervals up to one (4 bytes), the end of the run, the state, and how far files were
-read (JSON)."""
+closing of all intervals up to one (4 bytes), the end of the run, the state, how far files were
+read, and a command to a peer or its answer (JSON)."""
 
 SEGMENT = 8 * 2**20
 """Bytes after which a segment is sealed."""
@@ -150,6 +150,8 @@ class Log:
         self._told: asyncio.Future[None] | None = None
         self._busy: asyncio.Task[None] | None = None
         self.failures = 0
+        self.failing: str | None = None
+        """Why the last write failed, where it did."""
 
     @property
     def queued(self) -> int:
@@ -188,10 +190,12 @@ class Log:
                 before = self.end - len(content)
                 for behind, call in then:
                     call(before + behind)
+                self.failing = None
                 told.set_result(None)
             except OSError as error:
                 self.failures += 1
-                told.set_exception(LogFailed(error.strerror or str(error)))
+                self.failing = error.strerror or str(error)
+                told.set_exception(LogFailed(self.failing))
                 told.exception()  # whoever put it may be gone
 
     @property

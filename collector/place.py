@@ -8,6 +8,7 @@ stands beside the runs: whoever removes or replaces the run does not remove what
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -65,6 +66,15 @@ class Place:
         """The folders. Raises: OSError."""
         for folder in (self.log, self.batches):
             durable.make_directory(folder)
+
+    def size(self) -> int:
+        """Bytes of the log and of the batches."""
+        return sum(
+            file.stat().st_size
+            for folder in (self.log, self.batches)
+            for file in os.scandir(folder)
+            if file.is_file()
+        )
 
     @contextmanager
     def held(self) -> Iterator[None]:

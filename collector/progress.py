@@ -17,6 +17,7 @@ _KEPT = 512
 """Rows that are kept for readers who come back."""
 _BEHIND = 64
 """Rows that a reader may be behind before it gets the newest one instead."""
+_SILENT_S = 30.0
 Row = dict[str, Any]
 
 
@@ -42,7 +43,11 @@ class Progress:
         """Why nothing is appended now."""
         self.load_error: str | None = None
         self.alive = False
-        """Spark runs."""
+        """The process that makes the run has a Spark."""
+        self.heard = 0.0
+        """When its Java answered last, on the monotonic clock."""
+        self.disk = 0
+        """Bytes of the log and of all batches."""
         self.posts = self.post_errors = 0
         self.rows: deque[Row] = deque(maxlen=_KEPT)
         self._more = asyncio.Event()
@@ -68,9 +73,19 @@ class Progress:
         self.rows.extend(told["rows"])
         self._wake()
 
+    def drain(self) -> None:
+        """Nothing is taken any more; readers of events are let go."""
+        self.draining = True
+        self._wake()
+
     def _wake(self) -> None:
         before, self._more = self._more, asyncio.Event()
         before.set()
+
+    @property
+    def has_spark(self) -> bool:
+        """Whether Spark runs, and its Java has answered lately."""
+        return self.alive and time.monotonic() - self.heard < _SILENT_S
 
     @property
     def backlog(self) -> int:
@@ -99,6 +114,7 @@ class Progress:
             "batches": self.batches,
             "log_bytes": self.backlog,
             "log_bytes_most": intake.limits.log,
+            "disk_bytes": self.disk,
             "reports": intake.counts["reports"],
             "late": intake.counts["late"],
             "refused": intake.counts["refused"],

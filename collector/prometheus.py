@@ -48,7 +48,7 @@ def _figures(intake: Intake, progress: Progress) -> Iterator[tuple[str, str, str
         "Wait of the oldest report of an open interval.",
         closing.waited(time.monotonic()),
     )
-    yield "vizpub_spark_up", "gauge", "Whether Spark runs.", progress.alive
+    yield "vizpub_spark_up", "gauge", "Whether Spark answers.", progress.has_spark
     for name, value in (("closed", closing.closed), ("in_run", progress.done)):
         if value is not None:
             yield f"vizpub_{name}_interval", "gauge", f"The last interval {name}.", value

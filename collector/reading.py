@@ -1,4 +1,4 @@
-"""What a command asks a collector that runs: its progress, and what happens."""
+"""What a command asks a collector that runs: its progress, what happens, and to tell a peer."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import json
 import os
 import ssl
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from collector.place import Place
 from collector.tokens import ADMIN
@@ -33,9 +33,16 @@ class Collector:
 
     def get(self) -> dict[str, Any]:
         """`header` and `progress`. Raises: ServiceError, UseError."""
-        with _answer(self, "") as answer:
-            found: dict[str, Any] = json.loads(answer.read())
-            return found
+        return _object(self, "")
+
+    def tell(self, peer: str, action: str, seconds: float) -> dict[str, Any]:
+        """Give a peer a command, which has `id` and `state`. Raises: ServiceError, UseError."""
+        asked = {"peer": peer, "action": action, "seconds": seconds}
+        return _object(self, "/commands", asked)
+
+    def command(self, number: int) -> dict[str, Any]:
+        """What became of a command. Raises: ServiceError, UseError."""
+        return _object(self, f"/commands/{number}")
 
     def events(self, after: int | None = None) -> Iterator[tuple[str, dict[str, Any]]]:
         """Events with their kinds, until the collector ends. Raises: ServiceError, UseError."""
@@ -65,27 +72,45 @@ def collector_of(place: Place, url: str | None = None) -> Collector:
     return Collector(endpoint["url"], token, endpoint.get("certificate"))
 
 
-def _answer(to: Collector, path: str, headers: dict[str, str] | None = None) -> Any:
+def _object(to: Collector, path: str, asked: dict[str, Any] | None = None) -> dict[str, Any]:
+    """The answer to GET, or to POST where something is asked for."""
+    with _answer(to, path, {}, asked) as answer:
+        found: dict[str, Any] = json.loads(answer.read())
+        return found
+
+
+@contextmanager
+def _answer(
+    to: Collector, path: str, headers: dict[str, str], asked: dict[str, Any] | None = None
+) -> Iterator[http.client.HTTPResponse]:
+    """Raises: ServiceError where nobody answers; UseError where the answer is a refusal."""
     url = urlsplit(to.url)
-    told = {"authorization": f"Bearer {to.token}"} if to.token else {}
-    try:
-        if url.scheme == "https":
-            context = ssl.create_default_context(cafile=to.certificate)
-            connection: http.client.HTTPConnection = http.client.HTTPSConnection(
-                url.netloc, timeout=_TIMEOUT_S, context=context
-            )
-        else:
-            connection = http.client.HTTPConnection(url.netloc, timeout=_TIMEOUT_S)
-        connection.request("GET", url.path + path, headers={**told, **(headers or {})})
-        answer = connection.getresponse()
-        if answer.status == 200:
-            return answer
-        text = answer.read().decode("utf-8", "replace")
-    except (OSError, http.client.HTTPException) as error:
-        raise ServiceError(f"no collector answers at {to.url}: {error}") from error
-    with suppress(ValueError, KeyError):
-        text = json.loads(text)["error"]
-    raise UseError(f"the collector at {to.url} answers {answer.status}: {text}")
+    told = {**headers, "connection": "close"}
+    if to.token:
+        told["authorization"] = f"Bearer {to.token}"
+    body = None
+    if asked is not None:
+        body, told["content-type"] = json.dumps(asked), "application/json"
+    with closing(_connection(url, to.certificate)) as connection:
+        try:
+            connection.request("GET" if body is None else "POST", url.path + path, body, told)
+            answer = connection.getresponse()
+            wrong = "" if answer.status in (200, 201) else answer.read().decode("utf-8", "replace")
+        except (OSError, http.client.HTTPException) as error:
+            raise ServiceError(f"no collector answers at {to.url}: {error}") from error
+        if answer.status not in (200, 201):
+            with suppress(ValueError, KeyError):
+                wrong = json.loads(wrong)["error"]
+            raise UseError(f"the collector at {to.url} answers {answer.status}: {wrong}")
+        with answer:
+            yield answer
+
+
+def _connection(url: SplitResult, certificate: str | None) -> http.client.HTTPConnection:
+    if url.scheme == "https":
+        context = ssl.create_default_context(cafile=certificate)
+        return http.client.HTTPSConnection(url.netloc, timeout=_TIMEOUT_S, context=context)
+    return http.client.HTTPConnection(url.netloc, timeout=_TIMEOUT_S)
 
 
 def _line(answer: http.client.HTTPResponse) -> str:

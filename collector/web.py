@@ -9,10 +9,12 @@ from __future__ import annotations
 import ipaddress
 import json
 import shutil
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Awaitable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
+import msgspec
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -20,17 +22,35 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response, Strea
 from starlette.routing import Route
 
 from collector.bodies import BodyLimits, read_lines
+from collector.commands import Command
 from collector.intake import Intake
 from collector.log import LogFailed
 from collector.progress import Progress
 from collector.prometheus import page
-from collector.tokens import READ, REPORT, Tokens
+from collector.tokens import ADMIN, READ, REPORT, Tokens
+from model.errors import InputError
 
 NDJSON = "application/x-ndjson"
 _AGAIN_S = 5
 """What a reporter is asked to wait."""
 _MOST_LAG_S = 120.0
 """Above it, the collector is not ready."""
+_SMALL = BodyLimits(sent=1 << 16, content=1 << 16)
+"""Of a request that has no reports."""
+
+
+class _Asked(msgspec.Struct, forbid_unknown_fields=True):
+    peer: str
+    action: str
+    seconds: float = 60.0
+
+
+class _Answered(msgspec.Struct, forbid_unknown_fields=True):
+    obeyed: bool
+    reason: str | None = None
+
+
+_Body = TypeVar("_Body", _Asked, _Answered)
 
 
 @dataclass
@@ -44,6 +64,8 @@ class Web:
     bodies: BodyLimits = field(default_factory=BodyLimits)
     fields: tuple[str, ...] = ()
     """What peers are asked to report; none = all they know."""
+    commands: bool = False
+    """Whether peers may be asked to leave or join."""
 
     def app(self) -> Starlette:
         """The routes."""
@@ -51,6 +73,10 @@ class Web:
             Route("/v1/runs/{run}/reports", self._reports, methods=["POST"]),
             Route("/v1/runs/{run}", self._run),
             Route("/v1/runs/{run}/events", self._events),
+            Route("/v1/runs/{run}/commands", self._open_commands),
+            Route("/v1/runs/{run}/commands", self._command, methods=["POST"]),
+            Route("/v1/runs/{run}/commands/{number:int}", self._told_command),
+            Route("/v1/runs/{run}/commands/{number:int}", self._answer, methods=["POST"]),
             Route("/metrics", self._metrics),
             Route("/healthz", self._healthy),
             Route("/readyz", self._ready),
@@ -66,7 +92,7 @@ class Web:
             scheme, _, token = request.headers.get("authorization", "").partition(" ")
             if scheme.lower() != "bearer" or not self.tokens.allows(token.strip(), *kinds):
                 raise HTTPException(
-                    401, f"give the token to {' or '.join(kinds)}: docs/collecting.md"
+                    401, f"give the token {' or '.join((*kinds, ADMIN))}: docs/collecting.md"
                 )
         run = request.path_params.get("run", self.intake.place.run)
         if run != self.intake.place.run:
@@ -75,17 +101,14 @@ class Web:
     async def _reports(self, request: Request) -> Response:
         self._check(request, REPORT)
         self.progress.posts += 1
-        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if kind != NDJSON:
+        if _content_type(request) != NDJSON:
             raise HTTPException(415, f"reports are sent as {NDJSON}, a record on each line")
         self._check_room()
         lines = await read_lines(request, self.bodies)
         try:
             taken = await self.intake.take(lines)
         except LogFailed as error:
-            raise _later(
-                503, f"the log cannot be written ({error}): send all of it again"
-            ) from None
+            raise _log_failed(error) from None
         return JSONResponse(taken.to_json(), 202)
 
     def _check_room(self) -> None:
@@ -94,6 +117,8 @@ class Web:
             raise _later(503, "the collector is pausing: send it again")
         if shutil.disk_usage(intake.place.folder).free < intake.limits.reserve:
             raise _later(503, "the collector's disk is full: send it again")
+        if intake.limits.disk is not None and self.progress.disk >= intake.limits.disk:
+            raise _later(503, "the collection has reached --max-disk: raise it, and send it again")
         if self.progress.backlog >= intake.limits.log:
             raise _later(429, "the run is behind its log: send it again")
 
@@ -102,7 +127,8 @@ class Web:
         header = {**self.intake.header.to_json(), "now_us": self.intake.now_us}
         if self.fields:
             header["fields"] = list(self.fields)
-        return JSONResponse({"header": header, "progress": self.progress.told()})
+        told = {"header": header, "progress": self.progress.told(), "commands": self.commands}
+        return JSONResponse(told)
 
     async def _events(self, request: Request) -> Response:
         self._check(request, READ)
@@ -113,6 +139,48 @@ class Web:
             headers={"cache-control": "no-store"},
             media_type="text/event-stream",
         )
+
+    async def _open_commands(self, request: Request) -> Response:
+        self._check_commands(request, REPORT)
+        now = time.time()
+        found = [one.told(now) for one in self.intake.commands.open(now)]
+        return JSONResponse({"commands": found})
+
+    async def _told_command(self, request: Request) -> Response:
+        self._check_commands(request, READ)
+        try:
+            found = self.intake.commands.get(request.path_params["number"])
+        except InputError as error:
+            raise HTTPException(404, str(error)) from None
+        return JSONResponse(found.told(time.time()))
+
+    async def _command(self, request: Request) -> Response:
+        self._check_commands(request)
+        asked = await self._asked(request, _Asked)
+        done = self.intake.tell(asked.peer, asked.action, asked.seconds)
+        return JSONResponse((await _written(done)).told(time.time()), 201)
+
+    async def _answer(self, request: Request) -> Response:
+        self._check_commands(request, REPORT)
+        told = await self._asked(request, _Answered)
+        number = request.path_params["number"]
+        done = self.intake.answer(number, obeyed=told.obeyed, reason=told.reason)
+        return JSONResponse((await _written(done)).told(time.time()))
+
+    def _check_commands(self, request: Request, *kinds: str) -> None:
+        self._check(request, *kinds)
+        if not self.commands:
+            raise HTTPException(403, "this collector gives no commands: see --allow-commands")
+
+    async def _asked(self, request: Request, kind: type[_Body]) -> _Body:
+        """A small JSON object. Raises: HTTPException."""
+        if _content_type(request) != "application/json":
+            raise HTTPException(415, "commands are sent as application/json")
+        lines = await read_lines(request, _SMALL)
+        try:
+            return msgspec.json.decode(b"\n".join(lines), type=kind)
+        except msgspec.DecodeError as error:
+            raise HTTPException(400, str(error)) from None
 
     async def _metrics(self, request: Request) -> Response:
         self._check(request, READ)
@@ -127,7 +195,8 @@ class Web:
         wrong = [
             (self.progress.draining, "it is pausing"),
             (free < self.intake.limits.reserve, "the disk is full"),
-            (not self.progress.alive, "Spark does not run"),
+            (self.intake.log.failing, f"the log cannot be written: {self.intake.log.failing}"),
+            (not self.progress.has_spark, "Spark does not answer"),
             (self.progress.lag > _MOST_LAG_S, "the run is behind"),
         ]
         why = [text for is_so, text in wrong if is_so]
@@ -146,6 +215,24 @@ def _is_here(host: str) -> bool:
     """Whether a Host header names this machine."""
     name = host.partition("]")[0].removeprefix("[") if host.startswith("[") else host
     return is_loopback(name if host.startswith("[") else name.partition(":")[0])
+
+
+def _content_type(request: Request) -> str:
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+async def _written(done: Awaitable[Command]) -> Command:
+    """Raises: HTTPException where it is refused or cannot be written."""
+    try:
+        return await done
+    except InputError as error:
+        raise HTTPException(400, str(error)) from None
+    except LogFailed as error:
+        raise _log_failed(error) from None
+
+
+def _log_failed(error: LogFailed) -> HTTPException:
+    return _later(503, f"the log cannot be written ({error}): send all of it again")
 
 
 def _later(code: int, why: str) -> HTTPException:

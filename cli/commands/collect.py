@@ -101,9 +101,17 @@ class Taking:
         str,
         typer.Option(metavar="SIZE", help="Ask reporters to wait while more is in no run yet."),
     ] = "1GB"
+    max_disk: Annotated[
+        str | None,
+        typer.Option(metavar="SIZE", help="Take nothing while log and batches are larger."),
+    ] = None
     reserve: Annotated[
         str, typer.Option(metavar="SIZE", help="Take nothing while less is free on the disk.")
     ] = "256MB"
+    allow_commands: Annotated[
+        bool,
+        typer.Option("--allow-commands", help="Let `vizpub tell` ask peers to leave and join."),
+    ] = False
     no_load: Annotated[bool, typer.Option("--no-load", help="Do not load the run into Neo4j.")] = (
         False
     )
@@ -175,11 +183,17 @@ def _collection(
             waiting.gap_tolerance,
             _names(waiting.peers) if waiting.peers else None,
         ),
-        Limits(taking.max_peers, parse_size(taking.max_log), parse_size(taking.reserve)),
+        Limits(
+            taking.max_peers,
+            parse_size(taking.max_log),
+            parse_size(taking.max_disk) if taking.max_disk else None,
+            parse_size(taking.reserve),
+        ),
         _listening(taking),
         waiting.message_window,
         not waiting.no_betweenness,
         tuple(comma_list(waiting.fields) or ()),
+        taking.allow_commands,
         taking.watch,
         () if taking.no_load else load,
         stop,

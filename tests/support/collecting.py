@@ -67,6 +67,16 @@ class Served:
             **{"content_type": NDJSON, **headers},
         )
 
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/v1/runs/lab"
+
+    def send(self, path: str, **members: Any) -> tuple[int, Any]:
+        """A JSON object, to a path below the run's."""
+        told = json.dumps(members).encode()
+        asked = self.ask("POST", f"/v1/runs/lab{path}", told, content_type="application/json")
+        return asked[0], asked[1]
+
     def lines(self) -> list[bytes]:
         where = self.web.intake.place.log
         return [record.line for record in log.read(where) if record.kind == log.REPORT]
@@ -91,7 +101,7 @@ def serving(web: Callable[[], Web], port: int = 0) -> Iterator[Served]:
         ready.set()
         while not over.is_set():
             await asyncio.sleep(0.01)
-        made.progress.draining = True
+        made.progress.drain()
         server.should_exit = True
         await task
         await made.intake.log.aclose()
@@ -113,6 +123,7 @@ class Options:
     limits: Limits = field(default_factory=lambda: Limits(reserve=RESERVE))
     bodies: BodyLimits = field(default_factory=BodyLimits)
     began: datetime = LATER
+    commands: bool = False
 
 
 def collector_in(folder: Path, options: Options | None = None) -> Callable[[], Web]:
@@ -124,6 +135,7 @@ def collector_in(folder: Path, options: Options | None = None) -> Callable[[], W
         place.make()
         intake = Intake(place, header(chosen.began), chosen.rules, chosen.limits)
         tokens = Tokens(place.tokens) if chosen.tokens else None
-        return Web(intake, Progress(intake), tokens, chosen.bodies, ("neighbors",))
+        progress = Progress(intake)
+        return Web(intake, progress, tokens, chosen.bodies, ("neighbors",), chosen.commands)
 
     return web

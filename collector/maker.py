@@ -1,0 +1,135 @@
+"""The process that makes the run (`collector.batches`), kept alive beside the intake.
+
+A process that ends is started again, later each time. One whose Java does not answer any more is
+ended first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+import time
+from asyncio.subprocess import DEVNULL, PIPE, Process
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any
+
+from collector.intake import Intake
+from collector.progress import Progress
+
+FIRST_PAUSE_S, MOST_PAUSE_S = 1.0, 60.0
+"""Before a process that ended is started again."""
+SILENT_S = 120.0
+"""A process that says nothing for so long, not even that Java answers, is ended."""
+_END_S = 120.0
+"""That it has to end its append."""
+
+
+class Maker:
+    """Starts the process, orders appends, and notes in the progress what it did."""
+
+    def __init__(
+        self,
+        job: Mapping[str, Any],
+        intake: Intake,
+        progress: Progress,
+        committed: Callable[[], None],
+        say: Callable[[str], None],
+    ) -> None:
+        """`committed` is called when the run has changed."""
+        self._job, self._intake, self._progress = job, intake, progress
+        self._committed, self._say = committed, say
+        self._process: Process | None = None
+        self._ordered: tuple[int, bool] | None = None
+
+    def order(self) -> None:
+        """Tell the process what it has to do, once."""
+        order = self._intake.closed_at, self._intake.ended
+        if self._progress.alive and order[0] and order != self._ordered:
+            self._ordered = order
+            self._write({"until": order[0], "ended": order[1]})
+
+    def _write(self, told: Mapping[str, Any]) -> None:
+        assert self._process
+        assert self._process.stdin
+        with suppress(OSError):
+            self._process.stdin.write(json.dumps(told).encode() + b"\n")
+
+    async def run(self) -> None:
+        """Keep the process alive, until the run has ended."""
+        pause = FIRST_PAUSE_S
+        while not self._progress.settled:
+            batches = self._progress.batches
+            code = await self._live()
+            self._progress.alive = False
+            if self._progress.settled or self._progress.draining:
+                return
+            pause = FIRST_PAUSE_S if self._progress.batches > batches else 2 * pause
+            pause = min(pause, MOST_PAUSE_S)
+            why = self._progress.error or f"exit code {code}"
+            self._say(f"appending stopped ({why}): it is tried again in {pause:g} s")
+            await asyncio.sleep(pause)
+
+    async def _live(self) -> int:
+        """Run the process once."""
+        answers, pipe = os.pipe()
+        arguments = (sys.executable, "-m", "collector.batches", str(pipe))
+        # Ctrl-C is for this process alone, which lets the other one end its append.
+        process = self._process = await asyncio.create_subprocess_exec(
+            *arguments, stdin=PIPE, stdout=DEVNULL, pass_fds=(pipe,), start_new_session=True
+        )
+        os.close(pipe)
+        self._write(self._job)
+        self._ordered = None
+        reader = asyncio.StreamReader(limit=2**26)
+        transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(answers, "rb")
+        )
+        try:
+            async with asyncio.timeout(None) as silence:
+                while True:
+                    silence.reschedule(asyncio.get_running_loop().time() + SILENT_S)
+                    if not (line := await reader.readline()):
+                        break
+                    self._answer(json.loads(line))
+        except TimeoutError:
+            self._progress.error = f"Java did not answer for {SILENT_S:g} s"
+            process.kill()
+        finally:
+            transport.close()
+        return await process.wait()
+
+    def _answer(self, told: dict[str, Any]) -> None:
+        progress = self._progress
+        progress.heard = time.monotonic()
+        if "error" in told:
+            progress.error = told["error"]
+        elif "ready" in told:
+            progress.alive = True
+            progress.batches = told["number"]
+            progress.consumed = max(told["position"], progress.consumed)
+            if told["number"]:  # another collector may have ended before Neo4j had all
+                self._committed()
+        elif "settled" in told:
+            progress.settled = True
+            self._committed()
+        elif "number" in told:
+            progress.committed(told)
+            self._intake.log.drop(told["needed"])
+            self._committed()
+
+    async def end(self) -> None:
+        """Let the process end its append."""
+        process = self._process
+        if process is None or process.returncode is not None:
+            return
+        assert process.stdin
+        process.stdin.close()
+        try:
+            async with asyncio.timeout(_END_S):
+                await process.wait()
+        except TimeoutError:
+            process.kill()
+            await process.wait()
