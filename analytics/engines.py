@@ -16,6 +16,7 @@ from analytics.options import LEAST_SOURCES, LEAST_TARGETS, TARGETS_A_WORD, Meas
 from analytics.structure import Versions, by_kernels, fits_task, largest_interval
 from model.clock import Clock
 from model.errors import ArtifactsMissing, UseError
+from model.wording import amount
 
 
 def _by_graphframes(versions: Versions, clock: Clock, measures: Measures) -> DataFrame:
@@ -93,7 +94,8 @@ def measured_by(engine: str, measures: Measures, overlay: DataFrame) -> dict[str
     parts = {part: "kernels" if part in _PATHS else engine for part in _PARTS}
     for part in ("distances", "betweenness"):
         if sampled[part]:
-            parts[part] += f", sampled in {sampled[part]} of {sampled['intervals']} intervals"
+            of_all = amount(sampled["intervals"], "interval")
+            parts[part] += f", sampled in {sampled[part]} of {of_all}"
     if sampled["left_out"]:  # too large for kernels
         parts |= {"topics": f"{engine}, links alone", "distances": "none", "betweenness": "none"}
     if not measures.betweenness:

@@ -26,6 +26,7 @@ import pyarrow as pa
 
 from model.errors import OwnMetricFailed
 from model.own import OwnMetric
+from model.wording import amount
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _Floats = npt.NDArray[np.float64]
@@ -159,7 +160,7 @@ class Own:
             why = f"returned {_kind(found)}, not a number for each of the {what}"
             raise self._failed(where, why)
         if len(found) != len(keys):
-            why = f"returned {len(found)} numbers for {len(keys)} {what}"
+            why = f"returned {amount(len(found), 'number')} for {len(keys)} {what}"
             raise self._failed(where, why)
         return np.array([self._number(value, where) for value in found], np.float64)
 

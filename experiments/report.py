@@ -23,6 +23,7 @@ from experiments.results import Results
 from graphstore.gexf.export import export_message, gexf_output
 from graphstore.gexf.table_rows import TableRows
 from model.files import replacing
+from model.wording import amount
 from runstore.run import Run
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ class Findings:
     def summary(self) -> str:
         """How many claims are met, as text."""
         met, missed = self.count("met"), self.count("not met")
-        judged = [f"{met} of {met + missed} claims met"] if met + missed else []
+        judged = [f"{met} of {amount(met + missed, 'claim')} met"] if met + missed else []
         rest = [f"{self.count(o)} {o}" for o in ("shown", "unknown") if self.count(o)]
         return ", ".join([*judged, *rest]) or "nothing to judge"
 

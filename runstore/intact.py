@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from model.errors import StoreBroken
+from model.wording import amount
 from runstore.manifest import REACH, Manifest, Part, StoredFile
 
 if TYPE_CHECKING:
@@ -132,7 +133,7 @@ def _wrong(run: Path, part: Part, file: StoredFile, name: str) -> str:
         if file.crc is not None and _crc(path) != file.crc:
             return "its bytes are not those that were written"
         if (rows := pq.read_metadata(path).num_rows) != file.rows:
-            return f"it has {rows:,} rows, and run.json says {file.rows:,}"
+            return f"it has {amount(rows, 'row')}, and run.json says {file.rows:,}"
     except StoreBroken as error:
         return error.why
     except (pa.ArrowException, OSError) as error:

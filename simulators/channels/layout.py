@@ -9,6 +9,7 @@ import numpy as np
 
 from model.arrays import Bools, Floats, Int64s
 from model.errors import InputError, UseError
+from model.wording import amount
 from simulators.channels.assigning import assigned
 from simulators.channels.covers import RULES, cover, smallest
 from simulators.channels.laws import Database, FilePages, page_of, rows
@@ -44,7 +45,7 @@ class Layout:
         if self.clients < 1:
             need = 2 + self.parameters.channels
             raise UseError(
-                f"a server, {self.parameters.channels} channels and a client are "
+                f"a server, {amount(self.parameters.channels, 'channel')} and a client are "
                 f"{need} peers: give at least --peers {need}"
             )
 

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from model.errors import UseError
+from model.wording import amount
 from simulators.channels.laws import PAGE_LAWS, PROFILES, PageLaw, Profile
 from simulators.engine.parameters import Count, Duration, Positive
 from simulators.engine.specs import parse
@@ -112,7 +113,9 @@ class ChannelParameters:
         if self.mapping not in MAPPINGS and not self.mapping.startswith("file:"):
             raise UseError(f"mapping is {', '.join(MAPPINGS)} or file:FILE, not '{self.mapping}'")
         if self.listen > self.channels:
-            raise UseError(f"a client cannot listen to {self.listen} of {self.channels} channels")
+            raise UseError(
+                f"a client cannot listen to {self.listen} of {amount(self.channels, 'channel')}"
+            )
         if self.page_bytes_high and self.page_bytes_high < self.page_bytes:
             raise UseError(
                 f"page_bytes_high {self.page_bytes_high} is less than page_bytes {self.page_bytes}"

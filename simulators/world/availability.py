@@ -13,6 +13,7 @@ import re
 from itertools import pairwise
 
 from model.errors import InputError
+from model.wording import amount
 from simulators.engine.files import lines, not_understood
 
 Stays = list[tuple[int, int]]
@@ -41,7 +42,9 @@ def _stays(name: str, line: int, words: list[str]) -> Stays:
         raise not_understood(name, line, "a time is not a number of seconds")
     times = [round(float(word) * 1e6) for word in words[2:]]
     if len(times) != 2 * int(words[1]):
-        raise not_understood(name, line, f"{words[1]} sessions, but {len(times)} times")
+        raise not_understood(
+            name, line, f"{amount(int(words[1]), 'session')}, but {amount(len(times), 'time')}"
+        )
     if any(later <= earlier for earlier, later in pairwise(times)):
         raise not_understood(name, line, "the times do not ascend")
     return list(zip(times[::2], times[1::2], strict=True))

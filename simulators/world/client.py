@@ -10,6 +10,7 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 
 from model.errors import UseError
+from model.wording import amount
 from simulators.engine.parameters import Count, Duration, Positive, Share, us
 from simulators.world.churn import Setting
 from simulators.world.interest import Change, Changes
@@ -41,7 +42,7 @@ class Client:
         if self.subscriptions_ > self.topics:
             raise UseError(
                 f"workload 'client': a peer cannot subscribe to {self.subscriptions_} of "
-                f"{self.topics} topics"
+                f"{amount(self.topics, 'topic')}"
             )
 
     def subscriptions(self, peers: int, random: Random) -> Subscriptions:

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model.errors import InputError
+from model.wording import amount
 from simulators.engine.files import lines, not_understood
 
 _Times = NDArray[np.float64]
@@ -71,10 +72,15 @@ def _square(name: str, numbered: Iterable[tuple[int, str]]) -> _Times:
     for line, text in numbered:
         row = [_number(name, line, word) for word in text.replace(",", " ").split()]
         if rows and len(row) != len(rows[0]):
-            raise not_understood(name, line, f"{len(row)} times, but {len(rows[0])} before")
+            raise not_understood(
+                name, line, f"{amount(len(row), 'time')}, but {len(rows[0])} before"
+            )
         rows.append(row)
     if len(rows) != len(rows[0]):
-        raise InputError(f"{name}: {len(rows)} lines of {len(rows[0])} times are not square")
+        raise InputError(
+            f"{name}: the table is not square: {amount(len(rows), 'line')} of "
+            f"{amount(len(rows[0]), 'time')}"
+        )
     return np.array(rows)
 
 

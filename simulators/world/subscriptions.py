@@ -14,6 +14,7 @@ from msgspec import Meta
 
 from ingest.reports.fields import Key
 from model.errors import UseError
+from model.wording import amount
 from simulators.engine.files import lines, not_understood
 from simulators.engine.parameters import Positive, PositiveReal, Share
 from simulators.world.social import connected_users, neighbours, random_users, read_edges
@@ -257,7 +258,8 @@ class File:
 def _refuse_too_many(name: str, subscriptions: int, topics: int) -> None:
     if subscriptions > topics:
         raise UseError(
-            f"workload '{name}': a peer cannot subscribe to {subscriptions} of {topics} topics"
+            f"workload '{name}': a peer cannot subscribe to {subscriptions} of "
+            f"{amount(topics, 'topic')}"
         )
 
 

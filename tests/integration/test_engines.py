@@ -119,6 +119,9 @@ def test_engines_of_a_run_name_what_was_left_out(spark: SparkSession) -> None:
     }
     assert told[4]["topics"] == told[4]["distances"] == "kernels"
     assert told[4]["betweenness"] == "kernels, sampled in 1 of 3 intervals"
+    single = spark.createDataFrame([(500, 20_000, 4)], columns)
+    alone = measured_by("kernels", Measures(max_edge_visits=1e3), single)
+    assert alone["betweenness"] == "kernels, sampled in 1 of 1 interval"
     assert told[None]["topics"] == "graphframes, links alone"
     assert told[None]["distances"] == told[None]["betweenness"] == "none"
     assert told[None]["degrees"] == told[4]["components"] == "graphframes"

@@ -140,7 +140,7 @@ GOOD: list[tuple[Callable[[Interval], Any], list[float]]] = [
 BAD: list[tuple[Callable[[Interval], Any], str]] = [
     (lambda _: {2: 1, 9: 1}, r"returned peers that are not there: 9$"),
     (lambda _: {2: 1}, r"returned nothing for peers 5; None means unknown"),
-    (lambda _: [1], r"returned 1 numbers for 2 peers"),
+    (lambda _: [1], r"returned 1 number for 2 peers"),
     (lambda _: 7, r"returned a value of type int, not a number for each of the peers"),
     (lambda _: "ab", r"returned a value of type str, not a number for each"),
     (lambda _: [1, "b"], r"returned a value of type str, not a number$"),
