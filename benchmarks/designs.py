@@ -29,7 +29,7 @@ from simulators.designs.stars import Interests
 HERE = Path(__file__).parent
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
 SMALL = (200, 500, 1_000, 2_500)
-LAWS: dict[str, float | None] = {"uniform": None, "zipf 0.5": 0.5, "zipf 1": 1.0}
+LAWS = {"uniform": None, "zipf 1": 1.0, "zipf 0.5": 0.5, "zipf 0.75": 0.75}
 RULES = {"cd-max": "cd-max", "cd-max-ref": "cd-max", "cd-oda-ii": "cd-oda-ii"}
 """How centres are chosen, by algorithm; CD-MAX-Ref then moves those of CD-MAX."""
 _EACH = 10
