@@ -3,7 +3,8 @@
     python -m benchmarks.designs [LARGEST]
 
 Writes results/designs.json and designs-growth.png. Each size has a process of its own, whose peak
-memory counts. Nodes have 10 topics each, of 100 or a hundredth of the nodes.
+memory counts. Nodes have 10 topics each, of 100 or a hundredth of the nodes. Then CD-MAX-Ref is
+written as reports in Parquet and ingested without betweenness, each by a whole command.
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ from collections.abc import Callable, Sequence
 from itertools import combinations
 from multiprocessing import get_context
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 
 from analytics.figures.canvas import PALETTE, panels, save, styled
+from benchmarks.smoke import measured
 from benchmarks.watched import Json
 from simulators.designs.algorithms import Design, construct
 from simulators.designs.flat import Flat
@@ -29,7 +32,7 @@ from simulators.designs.stars import Interests
 HERE = Path(__file__).parent
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
 SMALL = (200, 500, 1_000, 2_500)
-LAWS = {"uniform": None, "zipf 1": 1.0, "zipf 0.5": 0.5, "zipf 0.75": 0.75}
+LAWS = {"uniform": None, "zipf 0.5": 0.5, "zipf 0.75": 0.75, "zipf 1": 1.0}
 RULES = {"cd-max": "cd-max", "cd-max-ref": "cd-max", "cd-oda-ii": "cd-oda-ii"}
 """How centres are chosen, by algorithm; CD-MAX-Ref then moves those of CD-MAX."""
 _EACH = 10
@@ -64,6 +67,24 @@ def large(given: tuple[int, str]) -> list[Json]:
             "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
         })  # fmt: skip
     return told
+
+
+def commands(nodes: int) -> Json:
+    """Whole commands: an overlay as reports, and a run of them without Neo4j."""
+    with TemporaryDirectory(prefix="vizpub-designs-") as folder:
+        reports = f"{folder}/reports"
+        workload = f"uniform:topics={topics_of(nodes)},subscriptions={_EACH}"
+        size = ["--peers", str(nodes), "--workload", workload, "--parquet", "--out", reports]
+        ingest = ["ingest", reports, "--run", "designed", "--no-load", "--no-betweenness"]
+        ways = {"construct": ["construct", "cd-max-ref", *size], "ingest": ingest}
+        told: Json = {"nodes": nodes}
+        for way, words in ways.items():
+            run = measured(["-m", "cli", "--workspace", f"{folder}/workspace", *words])
+            told[way] = {
+                "seconds": round(run.seconds, 1), "cpu": round(run.processor, 1),
+                "peak_mb": round(run.megabytes),
+            }  # fmt: skip
+        return told
 
 
 def _warm() -> None:
@@ -180,7 +201,11 @@ def main(largest: int) -> None:
                 if (nodes, law) not in done:
                     told["large"] += pool.apply(large, ((nodes, law),))
                     kept.write_text(json.dumps(told, indent=1) + "\n", "utf-8")
-    kept.write_text(json.dumps(told, indent=1) + "\n", "utf-8")
+    ingested = told.setdefault("commands", [])
+    for nodes in (size for size in SIZES if size <= largest):
+        if nodes not in {point["nodes"] for point in ingested}:
+            ingested.append(commands(nodes))
+            kept.write_text(json.dumps(told, indent=1) + "\n", "utf-8")
     draw(told["large"], HERE / "designs-growth.png")
 
 

@@ -197,12 +197,15 @@ class Stars:
             other not in known for other in self.interests.subscribers[topic] if other != node
         )
 
-    def relieve(self, node: int) -> bool:
-        """Move topics away from the node, each to its subscriber of least degree, if that then has
-        a smaller degree than this node now. Returns whether any was moved.
+    def relieve(self, node: int, most: float = 0) -> bool:
+        """Move topics away from the node while its degree is above `most`, each to its subscriber
+        of least degree, if that then has a smaller degree than this node now. Returns whether any
+        was moved.
         """
         moved = False
         for topic in sorted(topic for topic in self.interests.of[node] if self._has(node, topic)):
+            if self.degree(node) <= most:
+                break
             least = min(self.interests.subscribers[topic], key=lambda one: (self.degree(one), one))
             if least != node and self.degree_as_centre(least, topic) < self.degree(node):
                 self.lift(topic)

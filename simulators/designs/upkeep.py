@@ -1,8 +1,9 @@
 """Repairs a star overlay where nodes and subscriptions come and go.
 
 A node that subscribes links to the topic's centre. A topic whose centre goes gets its subscriber of
-least degree. If the algorithm refines, the node of the highest degree is then relieved of topics,
-again and again until it cannot be.
+least degree. Then the node of the highest degree is relieved of topics, again and again: until it
+cannot be if the algorithm refines, otherwise until no node has a higher degree than at the
+construction, in proportion to the nodes that are up.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ class Upkeep:
         self.interests = interests
         self.stars = design.stars(interests)
         self.stars.take_changes()
-        self._refines = design.refines
+        highest = max(map(self.stars.degree, range(interests.nodes)), default=0)
+        self._share = 0.0 if design.refines else highest / max(self._up(), 1)
+        """Of the nodes that are up, how many a node may be linked to before it is relieved."""
 
     def change(self, node: int, topics: Collection[int]) -> int:
         """Give the node these topics; one that is down has none. Returns the number of edges that
@@ -32,8 +35,7 @@ class Upkeep:
             self._end(node, topic)
         for topic in sorted(set(topics) - before):
             self._begin(node, topic)
-        if self._refines:
-            self._relieve()
+        self._relieve()
         return self.stars.take_changes()
 
     def _begin(self, node: int, topic: int) -> None:
@@ -62,10 +64,14 @@ class Upkeep:
             self.stars.place(topic, min(subscribers, key=lambda n: (self.stars.degree(n), n)))
 
     def _relieve(self) -> None:
-        nodes = range(self.interests.nodes)
+        nodes, most = range(self.interests.nodes), self._share * self._up()
         for _ in nodes:  # what one is relieved of may make another the highest, but not for ever
-            if not self.stars.relieve(max(nodes, key=lambda n: (self.stars.degree(n), -n))):
+            highest = max(nodes, key=lambda n: (self.stars.degree(n), -n))
+            if not self.stars.relieve(highest, most):
                 break
+
+    def _up(self) -> int:
+        return sum(1 for own in self.interests.of if own)
 
     @property
     def overlay(self) -> Overlay:
