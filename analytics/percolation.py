@@ -33,7 +33,7 @@ _DAMPED = 1e-8
 
 @dataclass(frozen=True)
 class Degrees:
-    """A distribution of degrees: two moments, and the two generating functions.
+    """A distribution of degrees: three moments, and the two generating functions.
 
     `own` is G0, of a peer's degree; `excess` is G1, of the further links of a peer that is found
     along a link. Both take numbers up to 1 and, except for `power_law`, arrays of complex numbers.
@@ -41,6 +41,7 @@ class Degrees:
 
     mean: float
     mean_square: float
+    mean_cube: float
     own: Callable[[Any], Any]
     excess: Callable[[Any], Any]
 
@@ -65,6 +66,7 @@ def counted(counts: Sequence[int] | Floats) -> Degrees:
     return Degrees(
         mean,
         float(degree**2 @ share),
+        float(degree.astype(np.float64) ** 3 @ share),
         lambda x: polyval(x, share),
         lambda x: polyval(x, excess),
     )
@@ -76,7 +78,8 @@ def poisson(mean: float) -> Degrees:
     def generate(x: Any) -> Any:
         return np.exp(mean * (x - 1))
 
-    return Degrees(mean, mean + mean**2, generate, generate)
+    cube = mean + 3 * mean**2 + mean**3
+    return Degrees(mean, mean + mean**2, cube, generate, generate)
 
 
 def power_law(exponent: float) -> Degrees:
@@ -92,6 +95,7 @@ def power_law(exponent: float) -> Degrees:
     return Degrees(
         links / norm,
         zeta(exponent - 2) / norm,
+        zeta(exponent - 3) / norm if exponent > 4 else math.inf,
         lambda x: x * _power_sum(exponent, x) / norm,
         lambda x: _power_sum(exponent - 1, x) / links,
     )
@@ -135,6 +139,25 @@ def mean_receivers(degrees: Degrees, sigma: float, gamma: float) -> float:
     if share >= degrees.threshold:
         return math.inf
     return 1 + share * degrees.mean / (1 - share / degrees.threshold)
+
+
+def deviation_of_receivers(degrees: Degrees, sigma: float, gamma: float) -> float:
+    """The standard deviation of the number of peers that get an event, over events, below the
+    threshold; infinite from there on, and where the third moment of the degrees is.
+
+    It is that of the size of a branching process (T. Harris, The Theory of Branching Processes,
+    1963), whose first generation has another distribution than the others.
+    """
+    share = passing(sigma, gamma)
+    rest = 1 - share / degrees.threshold
+    if rest <= 0:
+        return math.inf
+    pairs = degrees.mean_square - degrees.mean
+    triples = degrees.mean_cube - 3 * degrees.mean_square + 2 * degrees.mean
+    further, first = 1 - rest, share * degrees.mean
+    of_further = share**2 * triples / degrees.mean + further - further**2
+    of_first = share**2 * pairs + first - first**2
+    return math.sqrt(first * of_further / rest**3 + of_first / rest**2)
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ import numpy as np
 
 from analytics.message_passing import Overlay, predict, threshold
 from model.arrays import Int64s
-from simulators.protocols.broadcast.topologies import Poisson
+from simulators.protocols.broadcast.topologies import Poisson, joined
 from simulators.protocols.gossip.events import Adjacency, Bools, Spreading, adjacency, disseminate
 
 GAMMA, SIGMA, MEAN = 0.6, 0.1, 5.0
@@ -38,7 +38,8 @@ def seconds(function: Callable[[], object], times: int = 3) -> float:
 
 def network_of(peers: int) -> Adjacency:
     """A Poisson graph."""
-    return adjacency(Poisson(MEAN).joined(peers, np.random.default_rng(1)), peers)
+    numbers = np.random.default_rng(1)
+    return adjacency(joined(Poisson(MEAN).degrees(peers, numbers), numbers), peers)
 
 
 def pairs(network: Adjacency) -> Int64s:

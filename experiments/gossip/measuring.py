@@ -20,6 +20,7 @@ from ingest.spark.tasks import spread
 from model.arrays import Int64s
 from model.progress import Progress, silent
 from simulators.engine.clock import stream
+from simulators.protocols.broadcast.topologies import joined
 from simulators.protocols.gossip.events import Adjacency, Bools, Spreading, adjacency, disseminate
 
 SIZES = 200
@@ -80,7 +81,7 @@ def measure(world: World) -> list[Measured]:
     """
     numbers = np.random.default_rng(stream(world.seed, world.topology).getrandbits(64))
     degrees = world.graph.degrees(world.peers, numbers)
-    network = adjacency(world.graph.joined(world.peers, numbers), world.peers)
+    network = adjacency(joined(degrees, numbers), world.peers)
     publishers = numbers.integers(0, world.peers, EVENTS)
     wants = numbers.random(world.peers)
     about: dict[str, Any] = {

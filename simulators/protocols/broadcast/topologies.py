@@ -46,14 +46,18 @@ class RandomGraph(ABC):
 
     def edges(self, peers: int, random: Random) -> Edges:
         """See Topology.edges."""
-        one, other = self.joined(peers, np.random.default_rng(random.getrandbits(64))).T.tolist()
+        numbers = np.random.default_rng(random.getrandbits(64))
+        one, other = joined(self.degrees(peers, numbers), numbers).T.tolist()
         return zip(one, other, strict=True)
 
-    def joined(self, peers: int, numbers: np.random.Generator) -> Int64s:
-        """The edges as an array of shape (edges, 2); an odd end is left out."""
-        ends = np.repeat(np.arange(peers), self.degrees(peers, numbers))
-        numbers.shuffle(ends)
-        return ends[: ends.size // 2 * 2].reshape(-1, 2)
+
+def joined(degrees: Int64s, numbers: np.random.Generator) -> Int64s:
+    """Edges between ends of links that are joined at random, `degrees[i]` of them at peer i: an
+    array of shape (edges, 2). An odd end is left out.
+    """
+    ends = np.repeat(np.arange(degrees.size), degrees)
+    numbers.shuffle(ends)
+    return ends[: ends.size // 2 * 2].reshape(-1, 2)
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from analytics.percolation import (
     cascade_sizes,
     counted,
     critical_sigma,
+    deviation_of_receivers,
     mean_receivers,
     passing,
     poisson,
@@ -75,6 +76,35 @@ def test_mean_receivers_are_those_of_equation_16(
     degrees: Degrees, sigma: float, gamma: float, receivers: float
 ) -> None:
     assert mean_receivers(degrees, sigma, gamma) == pytest.approx(receivers, rel=5e-4)
+
+
+@pytest.mark.parametrize(
+    ("degrees", "sigma", "gamma"),
+    [(POISSON, 0.05, 0.05), (counted([1, 5, 2, 3, 0, 1]), 0.2, 0.1)],
+)
+def test_deviation_of_receivers_is_that_of_the_sizes(
+    degrees: Degrees, sigma: float, gamma: float
+) -> None:
+    sizes = np.arange(1_001)
+    shares = cascade_sizes(degrees, sigma, gamma, 1_000)
+    variance = shares @ sizes**2 - (shares @ sizes) ** 2
+    assert deviation_of_receivers(degrees, sigma, gamma) == pytest.approx(variance**0.5, rel=5e-3)
+
+
+def test_deviation_of_receivers_on_poisson_degrees_is_that_of_borel() -> None:
+    mean = 5 * passing(0.1, 0.05)
+    found = deviation_of_receivers(POISSON, 0.1, 0.05)
+    assert found == pytest.approx((mean / (1 - mean) ** 3) ** 0.5)
+
+
+def test_third_moment_of_a_power_law_is_that_of_a_long_sum() -> None:
+    share = np.concatenate([[0.0], np.arange(1, 1_000_001) ** -5.5])
+    assert power_law(5.5).mean_cube == pytest.approx(counted(share).mean_cube, rel=1e-6)
+
+
+def test_deviation_of_receivers_is_infinite_with_the_third_moment() -> None:
+    assert math.isinf(deviation_of_receivers(SCALE_FREE, 0.1, 0.1))
+    assert math.isinf(deviation_of_receivers(POISSON, 0.2, 0.2))
 
 
 @pytest.mark.parametrize(

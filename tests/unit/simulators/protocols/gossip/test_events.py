@@ -10,7 +10,7 @@ import pytest
 
 from simulators.engine.clock import Simulation
 from simulators.engine.network import Copy, Publication
-from simulators.protocols.broadcast.topologies import Poisson, RandomGraph
+from simulators.protocols.broadcast.topologies import Poisson, RandomGraph, joined
 from simulators.protocols.gossip.events import (
     COUNTS,
     Adjacency,
@@ -91,7 +91,8 @@ def by_hand(graph: nx.Graph, publisher: int) -> set[int]:
 
 
 def made(graph: RandomGraph, peers: int, seed: int) -> Adjacency:
-    return adjacency(graph.joined(peers, np.random.default_rng(seed)), peers)
+    numbers = np.random.default_rng(seed)
+    return adjacency(joined(graph.degrees(peers, numbers), numbers), peers)
 
 
 def drawn(network: Adjacency) -> nx.Graph:
