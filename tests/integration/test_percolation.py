@@ -14,6 +14,7 @@ import ingest.percolation
 from model.errors import UseError
 from runstore.run import Run
 from runstore.store import StoredRun, open_run
+from tests.support.ingested import copied
 
 Vizpub = Callable[..., CompletedProcess[str]]
 
@@ -94,6 +95,22 @@ def test_columns_serve_comparisons_and_figures(workspace: Path, vizpub_here: Viz
     done = vizpub_here("--workspace", str(workspace), *shlex.split(line))
     assert done.returncode == 0, done.stderr
     assert place.with_suffix(".csv").read_text().startswith("interval,predicted_receivers")
+
+
+def test_real_trace_has_a_prediction(
+    gossipsub: StoredRun, tmp_path: Path, vizpub_here: Vizpub
+) -> None:
+    """In gossipsub, only subscribers get a message: gamma is 0, and its mesh is what matters."""
+    copied(gossipsub, tmp_path)
+    found = rows(vizpub_here, tmp_path, "metrics gossipsub percolation --layers mesh")
+    found = [row for row in found if row["gossip_events"] != "0"]
+    assert {float(row["gamma"]) for row in found} == {0}
+    assert sum(int(row["copies_offered"]) for row in found) > 1_000
+    told, ours = (
+        [float(row[f"{word}_receivers"]) for row in found] for word in ("predicted", "measured")
+    )
+    close = sum(abs(a - b) <= 1 for a, b in zip(told, ours, strict=True))
+    assert close > 0.8 * len(found)  # not: messages that were refused, peers that just came
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,9 @@ def test_full_scale_is_20_networks_of_each_kind() -> None:
     assert len(worlds("full", 3)) == 3 * len(kinds)
 
 
-@pytest.mark.parametrize("topology", ["poisson:5", "poisson:8", "scale-free:3.3"])
+@pytest.mark.parametrize(
+    "topology", ["poisson:5", "poisson:8", "scale-free:3.3", "scale-free:3.3,highest=100"]
+)
 def test_points_of_the_first_figures_are_below_the_threshold(topology: str) -> None:
     found = [*below(topology)]
     assert len(found) > 20
@@ -49,3 +51,8 @@ def test_cut_off_raises_the_threshold_of_a_scale_free_graph() -> None:
     endless, cut = (degrees_of("scale-free:3.3", peers) for peers in (None, 1_001))
     assert endless.threshold == pytest.approx(0.573075, abs=1e-5)
     assert cut.threshold == pytest.approx(0.689, abs=1e-3)
+
+
+def test_cut_off_that_a_topology_names_holds_for_any_number_of_peers() -> None:
+    endless, cut = (degrees_of("scale-free:3.3,highest=100", peers) for peers in (None, 100_000))
+    assert endless.threshold == cut.threshold == pytest.approx(0.859, abs=5e-4)

@@ -1,0 +1,128 @@
+"""Gossip in full, through reports and ingest, against its compiled counts; the experiment on it."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from subprocess import CompletedProcess
+
+import numpy as np
+import pytest
+
+from experiments.gossip import points
+from experiments.gossip.measuring import Measured, measure, measured
+from experiments.gossip.points import HUBS, HUBS_PEERS, Point, World, above, below
+from runstore.store import StoredRun, open_run
+from simulators.protocols.gossip.events import COUNTS, Spreading, adjacency, disseminate
+
+Vizpub = Callable[..., CompletedProcess[str]]
+
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("small_inputs")]
+
+PEERS, EVENTS, GAMMA, TTL, SEED = 300, 40, 0.4, 6, 8
+SIMULATED = (
+    f"simulate gossip --peers {PEERS} --topology poisson:5 --workload bernoulli:0.15 --ttl {TTL} "
+    f"--gamma {GAMMA} --intervals 12 --seed {SEED} --ingest gossip --no-load"
+)
+WORLDS = [
+    World("poisson:5", 500, seed, (Point(0.1, 0.05), Point(0.1, 0.6), Point(0.1, 1.0)))
+    for seed in (1, 2, 3)
+]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory, vizpub_here: Vizpub) -> StoredRun:
+    """40 events, one after the other, once all peers know their neighbours."""
+    place = tmp_path_factory.mktemp("gossip")
+    script = place / "publications.csv"
+    script.write_text("".join(f"{2 + n / 5}s,0,{7 * n}\n" for n in range(EVENTS)))
+    line = f"{SIMULATED} --publications script:{script}"
+    done = vizpub_here("--workspace", str(place), *shlex.split(line))
+    assert done.returncode == 0, done.stderr
+    return open_run(place, "gossip")
+
+
+def column(run: StoredRun, table: str, name: str) -> np.ndarray:
+    return run.read(table, [name])[name].to_numpy(zero_copy_only=False)
+
+
+def test_compiled_counts_are_those_of_full_reports(run: StoredRun) -> None:
+    """Nothing of the full simulation but its seed, overlay, subscribers and publishers is used."""
+    number = column(run, "peers", "name").astype(np.int64)
+    src, dst = (number[column(run, "links", end)] for end in ("src", "dst"))
+    network = adjacency(np.column_stack([src, dst]), PEERS)
+    wants = np.zeros(PEERS, np.bool_)
+    wants[number[column(run, "subscriptions", "peer")]] = True
+    message = column(run, "publications", "name").astype(np.int64)
+    publishers = np.empty(EVENTS, np.int64)
+    publishers[message] = number[column(run, "publications", "publisher")]
+    ours = disseminate(network, wants, Spreading(GAMMA, TTL, SEED), publishers)
+    names = ("message", "peer", "previous_hop", "hop", "first")
+    copies = {name: column(run, "receptions", name) for name in names}
+    for row, event in enumerate(message.tolist()):
+        of = copies["message"] == row
+        peer, sender = (number[copies[name][of].astype(np.int64)] for name in names[1:3])
+        first = copies["first"][of] & (peer != publishers[event])
+        hops = dict(zip(peer[first].tolist(), copies["hop"][of][first].tolist(), strict=True))
+        parent = dict(zip(peer[first].tolist(), sender[first].tolist(), strict=True))
+        hops |= {int(publishers[event]): 0}
+        offered = sum(
+            not wants[other]
+            for holder, travelled in hops.items()
+            if travelled < TTL
+            for other in network.others[network.begins[holder] : network.begins[holder + 1]]
+            if other != parent.get(holder)
+        )
+        theirs = {
+            "receivers": len(hops),
+            "subscribers": int(wants[[*hops]].sum()),
+            "sent": peer.size,
+            "offered": offered,
+            "passed": int(np.count_nonzero(~wants[peer])),
+            "hops": max(hops.values()),
+        }
+        assert {name: int(ours[name][event]) for name in COUNTS} == theirs, f"event {event}"
+    assert ours["receivers"].max() > PEERS / 3
+    assert ours["hops"].max() == TTL
+
+
+def without_times(rows: list[Measured]) -> list[dict[str, object]]:
+    return [vars(row) | {"seconds": 0} for row in rows]
+
+
+@pytest.mark.usefixtures("vizpub_here")
+def test_networks_measured_in_tasks_are_those_measured_here(tmp_path: Path) -> None:
+    kept = tmp_path / "networks.jsonl"
+    found = measured(WORLDS, kept, tmp_path / "scratch")
+    assert without_times(found) == without_times([row for one in WORLDS for row in measure(one)])
+    lines = kept.read_text("utf-8").splitlines()
+    changed = json.loads(lines[1])
+    changed["rows"][0]["sent"] = -1.0
+    kept.write_text(f"{lines[0]}\n{json.dumps(changed)}\n", "utf-8")  # the third was not finished
+    again = measured(WORLDS, kept, tmp_path / "scratch")
+    assert [row.sent for row in again].count(-1.0) == 1, (
+        "measured again, or not taken from the file"
+    )
+    assert without_times(again[6:]) == without_times(found[6:])
+
+
+def test_experiment_writes_its_report(
+    tmp_path: Path, vizpub_here: Vizpub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With networks of a fiftieth of the size."""
+    monkeypatch.setattr(points, "_LARGE", {"small": 400})
+    monkeypatch.setattr(points, "_SIZES", {"small": (200, 300)})
+    line = f"experiment run gossip-complex-networks --runs 2 --out {tmp_path}"
+    done = vizpub_here("--workspace", str(tmp_path / "workspace"), *shlex.split(line))
+    assert done.returncode == 0, done.stderr
+    assert "claims met" in done.stderr + done.stdout
+    with (tmp_path / "values.csv").open(encoding="utf-8") as file:
+        rows = [*csv.DictReader(file)]
+    of_hubs = [row for row in rows if row["topology"] == HUBS]
+    assert len(of_hubs) == 2 * len({*above()})
+    assert {row["peers"] for row in of_hubs} == {str(HUBS_PEERS)}
+    assert len({*below("poisson:5")}) < len([row for row in rows if row["peers"] == "400"])
+    assert (tmp_path / "report.md").read_text("utf-8").count("figures/") == 7
