@@ -93,7 +93,7 @@ def main() -> None:
     print("| | ours | networkx | ratio |\n| --- | --- | --- | --- |")
     print(row(f"one event, {given.peers:,} peers, {reached:,} receivers", ours, theirs))
     del graph
-    peers = int(given.links / MEAN)
+    peers = int(2 * given.links / MEAN)
     small = network_of(peers)
     links = pairs(small)
     both = np.concatenate([links, links[:, ::-1]])
@@ -103,7 +103,7 @@ def main() -> None:
     ours = seconds(lambda: predict(Overlay(peers, both[:, 0], both[:, 1]), 0.0, GAMMA))
     theirs = seconds(lambda: by_sampling(graph), 1)
     told = float(predict(overlay, 0.0, GAMMA).receivers.mean())
-    words = f"percolation, {len(both):,} directed links: {told:,.0f} receivers by message passing, "
+    words = f"percolation, {len(links):,} links: {told:,.0f} receivers by message passing, "
     print(row(f"{words}{by_sampling(graph):,.0f} by {SAMPLES} samples", ours, theirs))
     spent = seconds(lambda: threshold(overlay))
     print(f"\nThreshold of the same overlay: {threshold(overlay):.4f} in {spent:.2f} s.")

@@ -45,26 +45,27 @@ def run(tmp_path_factory: pytest.TempPathFactory, vizpub_here: Vizpub) -> Stored
     return open_run(place, "gossip")
 
 
-def column(run: StoredRun, table: str, name: str) -> np.ndarray:
-    return run.read(table, [name])[name].to_numpy(zero_copy_only=False)
+def columns(run: StoredRun, table: str) -> dict[str, np.ndarray]:
+    found = run.read(table)
+    return {name: found[name].to_numpy(zero_copy_only=False) for name in found.column_names}
 
 
 def test_compiled_counts_are_those_of_full_reports(run: StoredRun) -> None:
     """Nothing of the full simulation but its seed, overlay, subscribers and publishers is used."""
-    number = column(run, "peers", "name").astype(np.int64)
-    src, dst = (number[column(run, "links", end)] for end in ("src", "dst"))
-    network = adjacency(np.column_stack([src, dst]), PEERS)
+    number = columns(run, "peers")["name"].astype(np.int64)
+    links, published, copies = (
+        columns(run, name) for name in ("links", "publications", "receptions")
+    )
+    network = adjacency(number[np.column_stack([links["src"], links["dst"]])], PEERS)
     wants = np.zeros(PEERS, np.bool_)
-    wants[number[column(run, "subscriptions", "peer")]] = True
-    message = column(run, "publications", "name").astype(np.int64)
+    wants[number[columns(run, "subscriptions")["peer"]]] = True
+    message = published["name"].astype(np.int64)
     publishers = np.empty(EVENTS, np.int64)
-    publishers[message] = number[column(run, "publications", "publisher")]
+    publishers[message] = number[published["publisher"]]
     ours = disseminate(network, wants, Spreading(GAMMA, TTL, SEED), publishers)
-    names = ("message", "peer", "previous_hop", "hop", "first")
-    copies = {name: column(run, "receptions", name) for name in names}
-    for row, event in enumerate(message.tolist()):
+    for row, event in zip(published["message"].tolist(), message.tolist(), strict=True):
         of = copies["message"] == row
-        peer, sender = (number[copies[name][of].astype(np.int64)] for name in names[1:3])
+        peer, sender = (number[copies[name][of]] for name in ("peer", "previous_hop"))
         first = copies["first"][of] & (peer != publishers[event])
         hops = dict(zip(peer[first].tolist(), copies["hop"][of][first].tolist(), strict=True))
         parent = dict(zip(peer[first].tolist(), sender[first].tolist(), strict=True))
@@ -87,6 +88,13 @@ def test_compiled_counts_are_those_of_full_reports(run: StoredRun) -> None:
         assert {name: int(ours[name][event]) for name in COUNTS} == theirs, f"event {event}"
     assert ours["receivers"].max() > PEERS / 3
     assert ours["hops"].max() == TTL
+
+
+def test_senders_of_copies_are_neighbours(run: StoredRun) -> None:
+    links, copies = columns(run, "links"), columns(run, "receptions")
+    linked = {*zip(links["src"], links["dst"], strict=True)}
+    assert {*zip(copies["previous_hop"], copies["peer"], strict=True)} <= linked
+    assert all((dst, src) in linked for src, dst in linked)
 
 
 def without_times(rows: list[Measured]) -> list[dict[str, object]]:
