@@ -22,7 +22,7 @@ class Rules:
     lateness_s: float = 5.0
     """How long to wait for the rest after half of the peers."""
     ahead: int = 16
-    """A report is refused that is more intervals ahead of the median peer."""
+    """A report is refused that is more intervals ahead of the median peer and of the clock."""
     gap_tolerance: int = 0
     peers: frozenset[str] | None = None
     """All peers, where they are known."""
@@ -85,10 +85,10 @@ class Closing:
 
     def is_ahead(self, interval: int, now: int) -> bool:
         """Whether a report must be refused because its peer's clock is wrong. `now` is the interval
-        of the collector's own clock, which counts as long as no peer has reported.
+        of the collector's own clock, too: after a break of the collector, or of the network, each
+        reporter sends all that it has kept, and the median peer is still where the break began.
         """
-        median = self.median()
-        return interval > (now if median is None else median) + self.rules.ahead
+        return interval > max(self.median() or 0, now) + self.rules.ahead
 
     def note(self, peer: str, interval: int, now: float, *, left: bool = False) -> None:
         """A report that was admitted."""

@@ -111,14 +111,14 @@ def _gunzip(blocks: Iterable[bytes]) -> Generator[bytes, None, str | None]:
             try:
                 content = member.decompress(data)
             except zlib.error as error:
-                yield _up_to_the_error(before, data)
+                yield up_to_the_error(before, data)
                 return f"damaged gzip: {error}"
             yield content
             data = member.unused_data
     return None if member.eof else "truncated gzip"
 
 
-def _up_to_the_error(member: zlib._Decompress, data: bytes) -> bytes:
+def up_to_the_error(member: zlib._Decompress, data: bytes) -> bytes:
     """The content of a member before the error: byte by byte, as zlib drops the whole block."""
     content = bytearray()
     for position in range(len(data)):

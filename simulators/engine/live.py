@@ -12,6 +12,8 @@ from model.errors import UseError
 
 _END_S = 600.0
 """That a collector has at the end to take what waits."""
+_TOGETHER = 8
+"""Intervals that may wait at once: a collector refuses what is too far ahead of most peers."""
 
 
 class Live:
@@ -52,6 +54,8 @@ class Live:
     def interval(self, number: int, lines: Iterable[str]) -> list[str]:
         """Wait for the end of the interval, and send its reports; returns them."""
         found = list(lines)
+        if number % _TOGETHER == 0:
+            self._reporter.flush(_END_S)
         time.sleep(max(self._began + (number + 1) * self._interval_s - time.monotonic(), 0))
         for line in found:
             self._reporter.line(line.encode())

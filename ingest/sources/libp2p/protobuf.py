@@ -181,7 +181,7 @@ def records(parts: Iterable[bytes], limit: int = MAX_LINE) -> Iterator[bytes]:
     buffer, dropped = bytearray(), 0
     for part in parts:
         buffer += part
-        while (span := _span(buffer)) is not None and span.stop <= len(buffer) + dropped:
+        while (span := span_of(buffer)) is not None and span.stop <= len(buffer) + dropped:
             end = span.stop - dropped
             record = bytes(buffer[span.start : end])
             yield LongLine(record, len(span)) if len(span) > limit else record
@@ -194,8 +194,11 @@ def records(parts: Iterable[bytes], limit: int = MAX_LINE) -> Iterator[bytes]:
         raise StreamBroken("record is cut off", bytes(buffer))
 
 
-def _span(buffer: bytearray) -> range | None:
-    """The byte range of the first record; null = its length is incomplete."""
+def span_of(buffer: bytearray) -> range | None:
+    """The byte range of the first record; null = its length is incomplete.
+
+    Raises: StreamBroken where the length is impossible.
+    """
     length = byte = end = 0
     while end == 0 or byte >= 0x80:
         if end == len(buffer):

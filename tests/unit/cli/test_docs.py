@@ -18,8 +18,8 @@ GUIDES = [ROOT / "README.md", ROOT / "simulators" / "README.md"]
 PAGES = [*GUIDES, *sorted((ROOT / "docs").glob("*.md"))]
 LEAVES = {name: c for name, c in commands() if not hasattr(c, "commands")}
 ISSUE = (
-    "collect watch ingest settle load verify rebuild tables metrics summary sql query cypher "
-    "path topic "
+    "collect report watch ingest settle load verify rebuild tables metrics summary sql query "
+    "cypher path topic "
     "topics dissemination missed plot compare doctor demo runs.list runs.show runs.check "
     "runs.remove export.gexf export.csv export.check neo4j.start neo4j.stop neo4j.status "
     "neo4j.browser neo4j.dump neo4j.restore neo4j.remove simulate.models "

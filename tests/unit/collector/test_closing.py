@@ -99,12 +99,14 @@ def test_listed_peers_are_waited_for_from_the_beginning() -> None:
     assert closing.due(0.0) == 0
 
 
-def test_report_is_ahead_of_the_median_only() -> None:
+def test_report_is_ahead_of_the_median_and_of_the_clock() -> None:
     closing = opened("a", "b", "c", ahead=16)
     for peer in "ab":
         closing.note(peer, 100, 0.0)
     assert not closing.is_ahead(116, now=0)
-    assert closing.is_ahead(117, now=10_000)
+    assert closing.is_ahead(117, now=0)
+    assert not closing.is_ahead(160, now=150)  # the collector was away for a while
+    assert closing.is_ahead(167, now=150)
     assert Closing(Rules()).is_ahead(86_400, now=3)
     assert not Closing(Rules()).is_ahead(19, now=3)
 

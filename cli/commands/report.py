@@ -1,0 +1,114 @@
+"""`vizpub report`: traces that grow, reported to a collector."""
+
+from __future__ import annotations
+
+import os
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cli.options import command
+from cli.settings import Settings
+from model.clock import parse_duration_us
+from model.errors import UseError
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("report", rich_help_panel="Runs")(command(report))
+
+
+@dataclass(frozen=True)
+class How:
+    """How traces are reported."""
+
+    to: Annotated[
+        str,
+        typer.Option("--to", metavar="URL", help="The run's URL, as `vizpub collect` shows it."),
+    ]
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Go on while the traces grow, until Ctrl-C.")
+    ] = False
+    replay: Annotated[
+        bool,
+        typer.Option(
+            "--replay", help="Move the trace to the beginning of the run, and keep its pace."
+        ),
+    ] = False
+    speed: Annotated[
+        float,
+        typer.Option(
+            metavar="X", min=0.001, help="With --replay: seconds of the trace in one of the clock."
+        ),
+    ] = 1.0
+    delay: Annotated[
+        str,
+        typer.Option(
+            metavar="DURATION", help="With --follow: report an interval so long after its end."
+        ),
+    ] = "2s"
+    silence: Annotated[
+        str,
+        typer.Option(
+            metavar="DURATION",
+            help="A peer without events for so long, to which no peer has a stream, is gone.",
+        ),
+    ] = "30s"
+    end: Annotated[bool, typer.Option("--end", help="Mark the end of the run afterwards.")] = False
+
+
+def report(
+    settings: Settings,
+    traces: Annotated[
+        list[Path], typer.Argument(metavar="TRACE…", help="Files of a trace, or their folders.")
+    ],
+    how: How,
+) -> None:
+    """Report traces of go-libp2p-pubsub to a collector, each peer in each interval.
+
+    A trace is JSON or protobuf, plain or gzip. With --follow it may still grow, and files that come
+    later are taken, too. The token is in VIZPUB_TOKEN.
+
+    Examples:
+
+    ```
+    vizpub report traces/ --to http://127.0.0.1:8600/v1/runs/lab --follow
+    vizpub report examples/gossipsub --to http://127.0.0.1:8600/v1/runs/demo --replay --end
+    ```
+    """
+    from collector.reading import TOKEN, Collector
+    from collector.tracing import Following, Tracing
+
+    if how.replay and how.follow:
+        raise UseError("--replay is for finished traces: leave it out, or --follow")
+    if how.speed != 1 and not how.replay:
+        raise UseError("--speed needs --replay")
+    following = Following(
+        how.follow,
+        parse_duration_us(how.delay) / 1_000_000,
+        parse_duration_us(how.silence) / 1_000_000,
+        how.replay,
+        how.speed,
+        how.end,
+    )
+    over: list[int] = []
+    if how.follow:  # what is over is still sent
+        for ending in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(ending, lambda number, _: over.append(number))
+    collector = Collector(how.to.rstrip("/"), os.environ.get(TOKEN))
+    told = Tracing(traces, collector, following, settings.say).run(lambda: bool(over))
+    settings.say(f"reported {told.intervals:,} intervals, {told.sent:,} reports")
+    for number, what in (
+        (told.late, "events came after the report of their interval, and are in a later one"),
+        (told.unread, "records are no valid events"),
+    ):
+        if number:
+            settings.say(f"{number:,} {what}")
+    if told.refused or told.dropped:
+        raise UseError(
+            f"the collector did not take all: {told.refused:,} refused, {told.dropped:,} dropped "
+            f"({told.problem})"
+        )

@@ -1,0 +1,147 @@
+"""Traces reported to a real collector."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import threading
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from cli.main import app
+from collector.reading import Collector
+from collector.tracing import Following, Told, Tracing
+from ingest.sources.libp2p import json_events
+from ingest.sources.libp2p.events import Type, judged
+from ingest.sources.libp2p.reporting import TraceReports
+from model.errors import InputError, UseError
+from tests.support.collecting import Options, Served, collector_in, serving
+from tests.support.events import Happened
+
+ROOT = Path(__file__).parents[3]
+TRACE = ROOT / "examples/gossipsub"
+SECOND = 1_000_000
+FAST = Following(replay=True, speed=1e9)
+
+
+def url(served: Served) -> str:
+    return f"http://127.0.0.1:{served.port}/v1/runs/lab"
+
+
+def reported(
+    served: Served, place: Path, how: Following, over: Callable[[], bool] = lambda: False
+) -> Told:
+    return Tracing([place], Collector(url(served)), how, print).run(over)
+
+
+def records(served: Served) -> list[Any]:
+    return [json.loads(line) for line in served.lines()]
+
+
+def test_replayed_trace_is_reported_as_its_events_say(tmp_path: Path) -> None:
+    """All of it, though it is faster than the clock, and a collector refuses what runs ahead."""
+    lines = [x for p in TRACE.iterdir() for x in gzip.decompress(p.read_bytes()).splitlines()]
+    events = [judged(json_events.decode(line)[0]) for line in lines]
+    first = min(event.time for event in events) // 1000
+    made = TraceReports(first // SECOND * SECOND, SECOND, 30 * SECOND)
+    for event in events:
+        made.add(event)
+    last = made.ended(max(event.time for event in events) // 1000) + 1
+    wanted = [report for _, told in made.through(last) for report in told]
+    with serving(collector_in(tmp_path)) as served:
+        told = reported(served, TRACE, Following(replay=True, speed=1e9, end=True))
+        found = records(served)
+        intake = served.web.intake
+        assert (intake.last_interval, intake.header.protocol) == (last, "gossipsub")
+
+    def ordered(told: list[Any]) -> list[Any]:
+        return sorted(told, key=lambda one: (one["interval"], one["peer"]))
+
+    assert (told.sent - 2, told.intervals, told.late) == (len(wanted), last + 1, 0)
+    assert (told.refused, told.dropped, told.unread) == (0, 0, 0)
+    assert ordered(found) == ordered(wanted)
+    assert [one["interval"] for one in found] == sorted(one["interval"] for one in found)
+
+
+def test_growing_trace_is_reported_while_it_grows(tmp_path: Path) -> None:
+    """From the clock on; what it opened before the run began is in the first reports."""
+    began, path = datetime.now(UTC), tmp_path / "trace.json"
+    start_ns = int(began.timestamp() * SECOND) * 1000
+    before = Happened(Type.STREAM_OPENED, "a", start_ns - 5_000_000_000, "b")
+    path.write_text(before.line + "\n")
+    over = threading.Event()
+    with serving(collector_in(tmp_path, Options(began=began))) as served:
+        how, found = Following(follow=True, delay_s=0.3), list[Told]()
+        thread = threading.Thread(
+            target=lambda: found.append(reported(served, path, how, over.is_set))
+        )
+        thread.start()
+        while len(served.lines()) < 2:
+            time.sleep(0.05)
+        now = time.time_ns()
+        with path.open("a") as file:
+            file.write(Happened(Type.GRAFT, "a", now, "b", "t").line + "\n")
+        interval = (now - start_ns) // 1_000_000_000
+        while max(record["interval"] for record in records(served)) <= interval:
+            time.sleep(0.05)
+        over.set()
+        thread.join(30)
+        links = {r["interval"]: [link["layer"] for link in r["neighbors"]] for r in records(served)}
+        assert links.keys() == set(range(interval + 2))
+        assert links[interval] == links[interval + 1] == ["streams", "mesh"]
+        assert all(links[i] == ["streams"] for i in range(interval))
+        assert found[0].late == found[0].refused == 0
+
+
+def test_restarted_report_leaves_closed_intervals_alone(tmp_path: Path) -> None:
+    began = datetime.now(UTC)
+    start_ns = int(began.timestamp() * SECOND) * 1000
+    path = tmp_path / "trace.json"
+    happened = [
+        Happened(Type.JOIN, "a", start_ns + s * 1_000_000_000, topic=f"t{s}") for s in range(6)
+    ]
+    path.write_text("".join(one.line + "\n" for one in happened[:4]))
+    with serving(collector_in(tmp_path, Options(began=began))) as served:
+        assert reported(served, path, Following()).intervals == 4
+        first = records(served)
+        intake = served.web.intake
+        intake.closing.close(1)
+        path.write_text("".join(one.line + "\n" for one in happened))
+        assert reported(served, path, Following()).intervals == 4
+        again = records(served)[len(first) :]
+        assert [one["interval"] for one in again] == [2, 3, 4, 5]
+        assert again[:2] == first[2:]  # the same seq: a repetition, and no conflict
+        assert again[-1]["topics"] == [f"t{s}" for s in range(6)]
+        with pytest.raises(UseError, match="a new run"):
+            reported(served, path, FAST)
+
+
+def test_trace_of_another_time_needs_a_replay(tmp_path: Path) -> None:
+    with serving(collector_in(tmp_path, Options(began=datetime.now(UTC)))) as served:
+        with pytest.raises(UseError, match="--replay"):
+            reported(served, TRACE, Following())
+        (tmp_path / "empty").mkdir()
+        with pytest.raises(InputError, match="no event"):
+            reported(served, tmp_path / "empty", Following())
+        assert records(served) == []
+
+
+def test_report_command_tells_what_it_did(tmp_path: Path) -> None:
+    with serving(collector_in(tmp_path)) as served:
+        told = ["report", str(TRACE), "--to", url(served), "--replay", "--speed", "100000"]
+        done = CliRunner().invoke(app, ["--workspace", str(tmp_path), *told])
+        assert done.exit_code == 0, done.output
+        assert "reported 1" in done.output
+        assert len(records(served)) > 2000
+        for wrong in (["--follow"], ["--speed", "2", "--to", url(served)]):
+            options = told if wrong == ["--follow"] else told[:2]
+            refused = CliRunner().invoke(
+                app, ["--workspace", str(tmp_path), *options, "--to", url(served), *wrong]
+            )
+            assert refused.exit_code == 2, refused.output
