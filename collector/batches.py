@@ -28,7 +28,7 @@ from collector.place import Place
 from ingest.measuring import Measuring
 from ingest.pipeline import IngestOutcome, IngestRequest, ingest_in, settling
 from ingest.sources.base import SourceOptions
-from ingest.spark.session import spark_session
+from ingest.spark.session import spark_session, vizpub_errors
 from model.errors import RunLocked, VizpubError
 from model.locks import Held, holding
 from runstore.inputs import all_inputs
@@ -183,12 +183,13 @@ class _Answers:
             self._pipe.write(json.dumps(what, default=str) + "\n")
             self._pipe.flush()
 
-    def beat(self, ask: Callable[[], object]) -> None:
+    def beat(self, workspace: Path, ask: Callable[[], object]) -> None:
         """Tell again and again that Java answers `ask`; where it does not, nothing is told."""
-        while True:
-            ask()
-            self.tell(beat=True)
-            time.sleep(_BEAT_S)
+        with suppress(VizpubError, ValueError), vizpub_errors(workspace):
+            while True:
+                ask()
+                self.tell(beat=True)
+                time.sleep(_BEAT_S)
 
 
 def main(answers: int) -> int:
@@ -204,7 +205,8 @@ def main(answers: int) -> int:
             ):
                 java = spark.sparkContext._jvm
                 assert java
-                Thread(target=told.beat, args=(java.System.nanoTime,), daemon=True).start()
+                beating = job.place.workspace, java.System.nanoTime
+                Thread(target=told.beat, args=beating, daemon=True).start()
                 appending = Appending(partial(ingest_in, spark), job)
                 told.tell(ready=True, **asdict(appending.consumed()))
                 while order := orders.next():

@@ -6,7 +6,7 @@ import asyncio
 import http.client
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -66,6 +66,10 @@ class Served:
             body,
             **{"content_type": NDJSON, **headers},
         )
+
+    def run(self, work: Coroutine[Any, Any, object]) -> None:
+        """In the collector's own thread."""
+        asyncio.run_coroutine_threadsafe(work, self.loop).result(20)
 
     @property
     def url(self) -> str:

@@ -3,95 +3,24 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import signal
 import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
 
-import psutil
 import pytest
 from pyspark.sql import SparkSession
 
-from collector.place import Place
-from ingest.reports.client import Pace, Reporter
+from ingest.reports.client import Reporter
 from ingest.reports.records import RunHeader
-from model.errors import UseError
 from runstore.store import open_run
 from tests.integration.collector.test_batches import START, reports_of
 from tests.integration.test_append import same_tables
+from tests.support.collected import PATIENCE_S, QUICK, ROOT, Collecting, last_of, running, until
 from tests.support.ingested import ingest
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(3000)]
-ROOT = Path(__file__).parents[3]
-QUICK = Pace(gather_s=0.01, first_wait_s=0.05, most_wait_s=0.3, timeout_s=20.0)
-PATIENCE_S = 300.0
-
-
-class Collecting:
-    """`vizpub collect` as a process."""
-
-    def __init__(self, workspace: Path, port: int) -> None:
-        self.place, self._port = Place(workspace, "lab"), port
-        self.process: subprocess.Popen[bytes] | None = None
-        self.url = f"http://127.0.0.1:{port}/v1/runs/lab"
-
-    def command(self, *options: str) -> list[str]:
-        vizpub = [sys.executable, "-m", "cli", "--workspace", str(self.place.workspace)]
-        told = ["--no-token", "--no-load", "--lateness", "2s", "--port", str(self._port)]
-        return [*vizpub, "collect", "lab", *told, *options]
-
-    def start(self) -> None:
-        self.process = subprocess.Popen(self.command(), cwd=ROOT, stderr=subprocess.DEVNULL)
-
-    def stop(self) -> None:
-        subprocess.run(self.command("--stop"), cwd=ROOT, check=True, timeout=PATIENCE_S)
-
-    def end(self, how: signal.Signals) -> int:
-        assert self.process
-        self.process.send_signal(how)
-        return self.process.wait(PATIENCE_S)
-
-    def batches(self) -> list[psutil.Process]:
-        """The processes that make the run."""
-        assert self.process
-        with suppress(psutil.NoSuchProcess):
-            return psutil.Process(self.process.pid).children()
-        return []
-
-
-@contextmanager
-def collecting(workspace: Path) -> Iterator[Collecting]:
-    made = Collecting(workspace, 20_000 + os.getpid() % 10_000)
-    made.start()
-    try:
-        yield made
-    finally:
-        assert made.process
-        for process in made.batches():
-            with suppress(psutil.NoSuchProcess):
-                process.kill()
-        made.process.kill()
-        made.process.wait()
-
-
-def until(is_so: Callable[[], bool]) -> None:
-    end = time.monotonic() + PATIENCE_S
-    while not is_so():
-        assert time.monotonic() < end, "waited in vain"
-        time.sleep(0.1)
-
-
-def last_of(place: Place) -> int:
-    """The last interval that the run has; -1 = none."""
-    with suppress(UseError):
-        clock = open_run(place.workspace, place.run).manifest.clock
-        return -1 if clock is None else clock.last
-    return -1
 
 
 @pytest.mark.parametrize(
@@ -104,7 +33,7 @@ def test_killed_collector_loses_and_doubles_nothing(
     seed = 21
     print("seed", seed)
     rng, told = random.Random(seed), reports_of(seed, kills + 2)
-    with collecting(tmp_path) as case:
+    with running(Collecting(tmp_path)) as case:
         with Reporter(case.url, pace=QUICK, memory=2**30) as reporter:
             for number, records in enumerate(told):
                 for record in records:
@@ -138,7 +67,7 @@ def test_killed_collector_loses_and_doubles_nothing(
 
 def test_paused_collection_goes_on_and_a_second_one_is_refused(tmp_path: Path) -> None:
     told = reports_of(22, 2)
-    with collecting(tmp_path) as case:
+    with running(Collecting(tmp_path)) as case:
         with Reporter(case.url, pace=QUICK) as reporter:
             for record in told[0]:
                 reporter.line(json.dumps(record).encode())

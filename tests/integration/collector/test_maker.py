@@ -1,0 +1,71 @@
+"""The process that makes the run is started again where its Java hangs."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+
+from collector import maker
+from collector.batches import Job
+from collector.closing import Rules
+from collector.intake import Intake, Limits
+from collector.maker import Maker
+from collector.place import Place
+from collector.progress import Progress
+from tests.support.collected import PATIENCE_S
+from tests.support.collecting import header
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
+
+
+def javas() -> list[psutil.Process]:
+    """Below this process, but for those of the tests' own session."""
+    return [
+        one
+        for child in psutil.Process().children()
+        if "collector.batches" in " ".join(child.cmdline())
+        for one in child.children(recursive=True)
+        if one.name() == "java"
+    ]
+
+
+async def until(is_so: Callable[[], bool]) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        while not is_so():
+            await asyncio.sleep(0.1)
+
+
+def test_java_that_hangs_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    place = Place(tmp_path, "lab")
+    place.make()
+
+    async def work() -> None:
+        intake = Intake(place, header(), Rules(), Limits())
+        progress = Progress(intake)
+        made = Maker(
+            Job(str(tmp_path), "lab").to_json(), intake, progress, lambda: None, said.append
+        )
+        task = asyncio.create_task(made.run())
+        await until(lambda: progress.has_spark)
+        (hanging,) = javas()
+        monkeypatch.setattr(maker, "SILENT_S", 12.0)
+        heard = progress.heard
+        await until(lambda: progress.heard > heard)  # the next wait is the short one
+        hanging.send_signal(signal.SIGSTOP)
+        await until(lambda: not progress.alive)
+        monkeypatch.setattr(maker, "SILENT_S", PATIENCE_S)
+        hanging.kill()
+        await until(lambda: progress.has_spark)
+        progress.drain()
+        await made.end()
+        await task
+        await intake.log.aclose()
+
+    asyncio.run(work())
+    assert "Java did not answer" in said[0]

@@ -1,0 +1,90 @@
+"""A disk that is full: what cannot be kept is refused, and closing goes on in the reserve."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from collector.closing import Rules
+from collector.intake import Limits
+from tests.support.collecting import Options, Served, collector_in, serving
+
+SIZE = 8 * 2**20
+RESERVE = 2**20
+
+
+@pytest.fixture
+def disk() -> Iterator[Path]:
+    with TemporaryDirectory(prefix="vizpub-disk-") as folder:
+        command = ["mount", "-t", "tmpfs", "-o", f"size={SIZE}", "vizpub-disk", folder]
+        if not shutil.which("mount") or subprocess.run(command, check=False).returncode:
+            pytest.skip("to mount a small disk takes root")
+        try:
+            yield Path(folder)
+        finally:
+            subprocess.run(["umount", "--lazy", folder], check=True)
+
+
+def fill(disk: Path, leave: int) -> Path:
+    filler = disk / "filler"
+    filler.write_bytes(bytes(shutil.disk_usage(disk).free - leave))
+    return filler
+
+
+def post(served: Served, interval: int) -> int:
+    """A report that is larger than what is left of a page of the disk."""
+    told = {"format": "vizpub.report/1", "peer": "a", "interval": interval, "topics": ["t" * 5000]}
+    return served.post(json.dumps(told).encode())[0]
+
+
+def kept(served: Served) -> list[int]:
+    return [json.loads(line)["interval"] for line in served.lines()]
+
+
+def test_full_disk_refuses_reports_and_closes_in_the_reserve(disk: Path) -> None:
+    options = Options(limits=Limits(reserve=RESERVE), rules=Rules(lateness_s=0.0))
+    with serving(collector_in(disk, options)) as served:
+        assert post(served, 0) == 202
+        filler = fill(disk, RESERVE // 2)
+        assert post(served, 1) == 503
+        served.run(served.web.intake.close_due())
+        assert served.web.intake.closing.closed == 0
+        filler.unlink()
+        assert post(served, 1) == 202
+        assert kept(served) == [0, 1]
+
+
+def test_disk_without_a_byte_loses_nothing_acknowledged(disk: Path) -> None:
+    """Somebody else fills it while reports come."""
+    with serving(collector_in(disk, Options(limits=Limits(reserve=0)))) as served:
+        assert post(served, 0) == 202
+        filler = fill(disk, 0)
+        codes = [post(served, interval) for interval in range(1, 9)]
+        assert 503 in codes
+        assert served.web.intake.log.failing == "No space left on device"
+        filler.unlink()
+        served.run(served.web.intake.probe())
+        assert served.web.intake.log.failing is None
+        codes += [post(served, 9)]
+        taken = [n for n, code in enumerate(codes, 1) if code == 202]
+        assert kept(served) == [0, *taken]
+        assert taken[-1] == 9
+
+
+def test_collection_at_its_size_asks_to_wait(tmp_path: Path) -> None:
+    with serving(collector_in(tmp_path, Options(limits=Limits(disk=20_000, reserve=0)))) as served:
+        assert post(served, 0) == 202
+        served.web.progress.disk = served.web.intake.place.size()
+        assert post(served, 1) == 202
+        for interval in range(2, 12):
+            post(served, interval)
+        served.web.progress.disk = served.web.intake.place.size()
+        code, told, answer = served.post(b"{}")
+        assert (code, "--max-disk" in told["error"]) == (503, True)
+        assert answer.headers["retry-after"]
