@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 from collector.intake import Intake
@@ -50,6 +50,9 @@ class Progress:
         """Bytes of the log and of all batches."""
         self.posts = self.post_errors = 0
         self.rows: deque[Row] = deque(maxlen=_KEPT)
+        self.counted: dict[str, int] = {}
+        """Publications, receptions and first receptions since this process began, as far as they
+        are known."""
         self._more = asyncio.Event()
         self._closed_at: dict[int, float] = {}
         self.lag_s = 0.0
@@ -71,6 +74,10 @@ class Progress:
         for interval in ready:
             del self._closed_at[interval]
         self.rows.extend(told["rows"])
+        for row in told["rows"]:
+            for name, value in _counts(row):
+                if value is not None:  # unknown is not 0
+                    self.counted[name] = self.counted.get(name, 0) + value
         self._wake()
 
     def drain(self) -> None:
@@ -150,3 +157,10 @@ class Progress:
                     await more.wait()
             except TimeoutError:
                 yield {"event": "status", **self.told()}
+
+
+def _counts(row: Row) -> Iterator[tuple[str, int | None]]:
+    yield "publications", row.get("publications")
+    yield "receptions", (arrived := row.get("receptions"))
+    again = row.get("duplicates")
+    yield "first receptions", None if arrived is None or again is None else arrived - again

@@ -6,7 +6,7 @@ No label has a peer or a message: their number is not bounded.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from collector.intake import Intake
 from collector.progress import Progress
@@ -19,12 +19,16 @@ _OVERLAY = {
     "hit_ratio": "vizpub_hit_ratio",
 }
 """Metrics of the last interval, by column."""
+_MESSAGES = "gossipsub_topic_msg_"
+"""As the draft of libp2p's gossipsub metrics (libp2p/specs, 695) and rust-libp2p name what they
+count, but summed over all peers and topics. Their gauges are of one peer's mesh, and have no
+counterpart here."""
 
 
 def page(intake: Intake, progress: Progress) -> str:
     """The text of `GET /metrics`."""
     return "".join(
-        f"# HELP {name} {what}\n# TYPE {name} {kind}\n{name} {value:g}\n"
+        f"# HELP {name} {what}\n# TYPE {name} {kind}\n{name} {value:.15g}\n"
         for name, kind, what, value in _figures(intake, progress)
     )
 
@@ -52,7 +56,18 @@ def _figures(intake: Intake, progress: Progress) -> Iterator[tuple[str, str, str
     for name, value in (("closed", closing.closed), ("in_run", progress.done)):
         if value is not None:
             yield f"vizpub_{name}_interval", "gauge", f"The last interval {name}.", value
+    yield from _messages(progress.counted)
     for row in list(progress.rows)[-1:]:
         for column, name in _OVERLAY.items():
             if row.get(column) is not None:
                 yield name, "gauge", f"Of the last interval: {column}.", row[column]
+
+
+def _messages(counted: Mapping[str, int]) -> Iterator[tuple[str, str, str, float]]:
+    for of, name, what in (
+        ("publications", "published", "Messages published."),
+        ("receptions", "recv_counts_unfiltered", "Messages received."),
+        ("first receptions", "recv_counts", "Messages received, duplicates left out."),
+    ):
+        if of in counted:
+            yield f"{_MESSAGES}{name}_total", "counter", what, counted[of]

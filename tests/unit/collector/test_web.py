@@ -309,6 +309,19 @@ def test_metrics_are_in_the_text_format_of_prometheus(serve: Any) -> None:
         assert values["vizpub_reports_total"] == "1"
         assert values["vizpub_refused_lines_total"] == "1"
         assert values["vizpub_spark_up"] == "0"
+        told = {"number": 1, "position": 9, "closed": 1, "seconds": 1.0, "late": 0}
+        rows = [
+            {"interval": 0, "publications": 2, "receptions": 9, "duplicates": None},
+            {"interval": 1, "publications": 1, "receptions": 12_345_678, "duplicates": 5},
+        ]
+        for count, row in enumerate(rows):
+            served.web.progress.committed({**told, "rows": [row]})
+            text = served.ask("GET", "/metrics")[1]
+            values = dict(line.split(" ") for line in text.splitlines() if not line.startswith("#"))
+            filtered = values.get("gossipsub_topic_msg_recv_counts_total")
+            assert filtered == (None, "12345673")[count]
+        assert values["gossipsub_topic_msg_recv_counts_unfiltered_total"] == "12345687"
+        assert values["gossipsub_topic_msg_published_total"] == "3"
         typed = [line.split(" ")[2] for line in text.splitlines() if line.startswith("# TYPE")]
         assert sorted(typed) == sorted(values)
         assert "peer=" not in text
