@@ -2,8 +2,9 @@
 
 Peers report every interval through one reporter to `vizpub collect`, a process of its own; 5 % of
 the links are replaced in an interval. The lag of an interval is the time from the acknowledgement
-of its last report to the commit that has it in the tables. Prints the lags of the second and the
-last third of the intervals, and the memory of the collector's processes then.
+of its last report to the commit that has it in the tables, or with `--neo4j` to the end of the load
+that has it in Neo4j. Prints the lags of the second and the last third of the intervals, and the
+memory of the collector's processes then.
 """
 
 from __future__ import annotations
@@ -33,13 +34,17 @@ _START_S = 120.0
 def collected(workspace: Path, asked: argparse.Namespace) -> Iterator[tuple[int, Collector]]:
     """A collector: its process number, and what it answers."""
     vizpub = [sys.executable, "-m", "cli", "--workspace", str(workspace)]
-    told = ["--no-token", "--no-load", "--interval", f"{asked.interval}s", "--lateness", "2s"]
+    told = ["--no-token", "--interval", f"{asked.interval}s", "--lateness", "2s"]
+    if not asked.neo4j:
+        told.append("--no-load")
     process = subprocess.Popen([*vizpub, "collect", "live", *told])
     try:
         yield process.pid, _answering(Place(workspace, "live"))
     finally:
         process.terminate()
         process.wait()
+        if asked.neo4j:
+            subprocess.run([*vizpub, "neo4j", "stop"], check=False)
 
 
 def _answering(place: Place) -> Collector:
@@ -61,12 +66,13 @@ def fed(collector: Collector, pid: int, asked: argparse.Namespace) -> list[tuple
     acknowledged: dict[int, float] = {}
     found: dict[int, tuple[float, float]] = {}
 
+    what = "in_neo4j" if asked.neo4j else "in_run"
+
     def look() -> None:
-        done = collector.get()["progress"]["in_run"]
-        for number in [
-            n for n in acknowledged if n not in found and done is not None and n <= done
-        ]:
-            found[number] = time.monotonic() - acknowledged[number], _memory(pid)
+        done = collector.get()["progress"][what]
+        for number in acknowledged.keys() - found.keys():
+            if done is not None and number <= done:
+                found[number] = time.monotonic() - acknowledged[number], _memory(pid)
 
     with Reporter(collector.url, pace=Pace(gather_s=0.02)) as reporter:
         began = time.monotonic()
@@ -99,6 +105,7 @@ def main() -> None:
     parser.add_argument("--links", type=int, default=10)
     parser.add_argument("--intervals", type=int, default=60)
     parser.add_argument("--interval", type=float, default=1.0)
+    parser.add_argument("--neo4j", action="store_true")
     asked = parser.parse_args()
     with TemporaryDirectory() as folder, collected(Path(folder), asked) as (pid, collector):
         found = fed(collector, pid, asked)
