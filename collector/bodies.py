@@ -44,8 +44,8 @@ async def read_lines(request: Request, limits: BodyLimits) -> list[bytes]:
     except ClientDisconnect:
         raise HTTPException(400, "the connection ended before the body") from None
     if len(body) > _SMALL and body.startswith((GZIP, ZSTD)):
-        return await asyncio.to_thread(_lines, body, limits)
-    return _lines(body, limits)
+        return await asyncio.to_thread(lines_of, body, limits)
+    return lines_of(body, limits)
 
 
 async def _sent(request: Request, most: int) -> bytes:
@@ -68,7 +68,8 @@ class _Sips(BytesIO):
         return super().read(_SIP if size is None or size < 0 else min(size, _SIP))
 
 
-def _lines(body: bytes, limits: BodyLimits) -> list[bytes]:
+def lines_of(body: bytes, limits: BodyLimits) -> list[bytes]:
+    """The lines of a whole body. Raises: HTTPException 400 or 413, as `read_lines`."""
     content = Content(_Sips(body) if body.startswith((GZIP, ZSTD)) else BytesIO(body))
     found = [line for line, _ in lines(_limited(content, limits.content), limits.line)]
     if content.damage:

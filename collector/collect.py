@@ -29,6 +29,7 @@ from collector.notify import notify
 from collector.place import Place
 from collector.progress import Progress
 from collector.protocol import PatientProtocol
+from collector.pull import Pull, Sources
 from collector.tokens import Tokens
 from collector.web import Web
 from ingest.reports.records import RunHeader
@@ -69,6 +70,8 @@ class Collection:
     """Whether peers may be asked to leave or join."""
     watch: Path | None = None
     """A folder whose files of reports are taken, too."""
+    pull: tuple[str, ...] = ()
+    """URLs of reporters that are asked, or files of them."""
     load: Sequence[str] = ()
     """The command that brings Neo4j up to date; none = nothing is loaded."""
     stop: bool = False
@@ -134,6 +137,8 @@ class Collector:
         works = [self._tick, self._maker.run, self._loading.run]
         if self._what.watch and not self._what.stop:
             works.append(Folder(self._what.watch, self._intake, self._say).follow)
+        if self._what.pull and not self._what.stop:
+            works.append(Pull(Sources(self._what.pull), self._intake, self._say, web).follow)
         tasks = [asyncio.create_task(work()) for work in works]
         over = asyncio.create_task(self._over.wait())
         await asyncio.wait([over, *tasks], return_when=asyncio.FIRST_COMPLETED)

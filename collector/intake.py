@@ -93,8 +93,8 @@ class Intake:
         self.closing = Closing(rules)
         self.counts: Counter[str] = Counter()
         self.of_peers: dict[str, Counter[str]] = {"late": Counter(), "refused": Counter()}
-        self.read: dict[str, int] = {}
-        """How far files are read, in bytes of their content."""
+        self.read: dict[str, Any] = {}
+        """How far files are read, in bytes of their content, and where to ask targets to go on."""
         self.commands = Commands()
         self.ended = False
         """The peers marked the end of the run, or somebody asked for it."""
@@ -167,9 +167,9 @@ class Intake:
         """The interval of the collector's own clock."""
         return self.now_us // (self.header.interval_us or 1)
 
-    async def take(self, lines: Iterable[bytes], read: Mapping[str, int] | None = None) -> Taken:
+    async def take(self, lines: Iterable[bytes], read: Mapping[str, Any] | None = None) -> Taken:
         """Judge lines, log those that are admitted, and wait for the sync. `read` says how far
-        files are read with them, and is logged together with them. Raises: LogFailed.
+        files and targets are read with them, and is logged together with them. Raises: LogFailed.
         """
         done, admitted, records = Taken(), [], bytearray()
         for number, line in enumerate(lines, 1):
@@ -275,7 +275,7 @@ class Intake:
         self.last_interval = last
         return log.packed(log.END, json.dumps({"last_interval": last}).encode())
 
-    def _note_all(self, admitted: Iterable[_Admitted], read: Mapping[str, int] | None) -> None:
+    def _note_all(self, admitted: Iterable[_Admitted], read: Mapping[str, Any] | None) -> None:
         now = time.monotonic()
         self.read.update(read or {})
         for found in admitted:

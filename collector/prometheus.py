@@ -6,7 +6,9 @@ No label has a peer or a message: their number is not bounded.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any
 
 from collector.intake import Intake
 from collector.progress import Progress
@@ -25,12 +27,21 @@ count, but summed over all peers and topics. Their gauges are of one peer's mesh
 counterpart here."""
 
 
-def page(intake: Intake, progress: Progress) -> str:
-    """The text of `GET /metrics`."""
+def page(intake: Intake, progress: Progress, targets: Sequence[Mapping[str, Any]] = ()) -> str:
+    """The text of `GET /metrics`. `targets`: those that are asked for reports."""
     return "".join(
         f"# HELP {name} {what}\n# TYPE {name} {kind}\n{name} {value:.15g}\n"
-        for name, kind, what, value in _figures(intake, progress)
+        for name, kind, what, value in chain(_figures(intake, progress), _of_targets(targets))
     )
+
+
+def _of_targets(targets: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str, str, float]]:
+    if targets:
+        up = sum(bool(target["up"]) for target in targets)
+        slowest = max(target["seconds"] or 0 for target in targets)
+        yield "vizpub_targets", "gauge", "Reporters that are asked.", len(targets)
+        yield "vizpub_targets_up", "gauge", "Of these, those that answered last.", up
+        yield "vizpub_target_seconds", "gauge", "Time of the slowest last answer.", slowest
 
 
 def _figures(intake: Intake, progress: Progress) -> Iterator[tuple[str, str, str, float]]:

@@ -10,7 +10,7 @@ import ipaddress
 import json
 import shutil
 import time
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -66,6 +66,8 @@ class Web:
     """What peers are asked to report; none = all they know."""
     commands: bool = False
     """Whether peers may be asked to leave or join."""
+    targets: Callable[[], list[dict[str, Any]]] = list
+    """Those that are asked for reports, and how they answered."""
 
     def app(self) -> Starlette:
         """The routes."""
@@ -77,6 +79,7 @@ class Web:
             Route("/v1/runs/{run}/commands", self._command, methods=["POST"]),
             Route("/v1/runs/{run}/commands/{number:int}", self._told_command),
             Route("/v1/runs/{run}/commands/{number:int}", self._answer, methods=["POST"]),
+            Route("/v1/runs/{run}/targets", self._targets),
             Route("/metrics", self._metrics),
             Route("/healthz", self._healthy),
             Route("/readyz", self._ready),
@@ -112,15 +115,29 @@ class Web:
         return JSONResponse(taken.to_json(), 202)
 
     def _check_room(self) -> None:
+        if (busy := self._busy()) is not None:
+            raise busy
+
+    def has_room(self) -> bool:
+        """Whether reports are taken now."""
+        return self._busy() is None
+
+    def _busy(self) -> HTTPException | None:
+        """Why no reports are taken now."""
         intake = self.intake
         if self.progress.draining:
-            raise _later(503, "the collector is pausing: send it again")
+            return _later(503, "the collector is pausing: send it again")
         if shutil.disk_usage(intake.place.folder).free < intake.limits.reserve:
-            raise _later(503, "the collector's disk is full: send it again")
+            return _later(503, "the collector's disk is full: send it again")
         if intake.limits.disk is not None and self.progress.disk >= intake.limits.disk:
-            raise _later(503, "the collection has reached --max-disk: raise it, and send it again")
+            return _later(503, "the collection has reached --max-disk: raise it, and send it again")
         if self.progress.backlog >= intake.limits.log:
-            raise _later(429, "the run is behind its log: send it again")
+            return _later(429, "the run is behind its log: send it again")
+        return None
+
+    async def _targets(self, request: Request) -> Response:
+        self._check(request, READ)
+        return JSONResponse({"targets": self.targets()})
 
     async def _run(self, request: Request) -> Response:
         self._check(request, REPORT, READ)
@@ -184,7 +201,7 @@ class Web:
 
     async def _metrics(self, request: Request) -> Response:
         self._check(request, READ)
-        text = page(self.intake, self.progress)
+        text = page(self.intake, self.progress, self.targets())
         return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
 
     async def _healthy(self, _: Request) -> Response:

@@ -81,6 +81,13 @@ class Taking:
             help="Also take the files of reports in this folder, while they are written.",
         ),
     ] = None
+    pull: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="URL",
+            help="Also ask this reporter, or those of a file with a URL on each line (repeatable).",
+        ),
+    ] = None
     host: Annotated[str, typer.Option(metavar="ADDRESS", help="Address to listen at.")] = (
         "127.0.0.1"
     )
@@ -137,6 +144,7 @@ def collect(
     vizpub collect lab --no-token
     vizpub collect lab --interval 5s --lateness 10s --peers peers.txt
     vizpub collect lab --host 0.0.0.0 --port 8443 --certificate cert.pem --key key.pem
+    vizpub collect lab --pull http://127.0.0.1:8700 --pull targets.txt
     vizpub collect lab --stop
     ```
     """
@@ -195,9 +203,19 @@ def _collection(
         tuple(comma_list(waiting.fields) or ()),
         taking.allow_commands,
         taking.watch,
+        _asked(taking),
         () if taking.no_load else load,
         stop,
     )
+
+
+def _asked(taking: Taking) -> tuple[str, ...]:
+    """Raises: UseError where a target is none, or a file cannot be read."""
+    from collector.pull import Sources
+
+    given = tuple(taking.pull or ())
+    Sources(given).targets()
+    return given
 
 
 def _listening(taking: Taking) -> Listening:

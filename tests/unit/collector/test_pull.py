@@ -1,0 +1,304 @@
+"""Targets that are asked for reports: real reporters, and servers with every wrong answer."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from collector import log
+from collector.bodies import BodyLimits
+from collector.closing import Rules
+from collector.intake import Intake, Limits
+from collector.place import Place
+from collector.progress import Progress
+from collector.pull import Pull, Sources
+from collector.web import Web
+from ingest.reports.pulled import ReportServer
+from ingest.reports.records import RunHeader
+from model.errors import UseError
+
+PERIOD_S = 0.3
+HEADER = RunHeader(run="lab", interval_us=int(PERIOD_S * 1e6), epoch="2999-01-01T00:00:00Z")
+
+
+@dataclass
+class Case:
+    """A collector that asks, in a folder."""
+
+    folder: Path
+    sources: tuple[str, ...]
+    limits: Limits = field(default_factory=lambda: Limits(reserve=1))
+    said: list[str] = field(default_factory=list)
+    period_s: float = PERIOD_S
+
+    def run(self, work: Callable[[Pull], Awaitable[None]]) -> None:
+        async def around() -> None:
+            self.place.make()
+            header = RunHeader(run="lab", interval_us=int(self.period_s * 1e6), epoch=HEADER.epoch)
+            intake = Intake(self.place, header, Rules(ahead=10**6), self.limits)
+            web = Web(intake, Progress(intake), None, BodyLimits(sent=100_000, content=300_000))
+            pull = Pull(Sources(self.sources), intake, self.said.append, web)
+            following = asyncio.create_task(pull.follow())
+            try:
+                await work(pull)
+            finally:
+                following.cancel()
+                await asyncio.gather(following, return_exceptions=True)
+                await intake.log.aclose()
+                await asyncio.sleep(0.1)  # the servers of a test see that the connections end
+
+        asyncio.run(around())
+
+    @property
+    def place(self) -> Place:
+        return Place(self.folder, "lab")
+
+    def taken(self) -> list[tuple[str, int]]:
+        records = [r.line for r in log.read(self.place.log) if r.kind == log.REPORT]
+        return [(r["peer"], r["interval"]) for r in map(json.loads, records)]
+
+
+def report(peer: str, interval: int) -> dict[str, Any]:
+    return {"peer": peer, "interval": interval, "neighbors": []}
+
+
+async def until(is_so: Callable[[], bool]) -> None:
+    end = time.monotonic() + 60
+    while not is_so():
+        assert time.monotonic() < end, "waited in vain"
+        await asyncio.sleep(0.02)
+
+
+def test_reports_of_targets_are_taken_once(tmp_path: Path) -> None:
+    """Also by a collector that goes on after another, and from a reporter that began anew."""
+    with ReportServer() as one, ReportServer() as two:
+        case = Case(tmp_path, (one.url, two.url))
+
+        async def first(pull: Pull) -> None:
+            for interval in range(3):
+                one.report(report("one", interval))
+                two.report(report("two", interval))
+                count = 2 * interval + 2
+                await until(lambda count=count: len(case.taken()) == count)  # type: ignore[misc]
+            await until(lambda: all(target["up"] for target in pull.told()))
+            assert {target["url"] for target in pull.told()} == {one.url, two.url}
+            assert all(0 < target["seconds"] < PERIOD_S for target in pull.told())
+
+        case.run(first)
+
+        async def second(pull: Pull) -> None:
+            one.report(report("one", 3))
+            await until(lambda: len(case.taken()) == 7)
+            await asyncio.sleep(2 * PERIOD_S)
+            assert [target["reports"] for target in pull.told()] == [1, 0]
+
+        case.run(second)
+        wanted = [(peer, i) for i in range(3) for peer in ("one", "two")] + [("one", 3)]
+        assert sorted(case.taken()) == sorted(wanted)
+        port = int(two.url.rpartition(":")[2])
+    with ReportServer(port=port) as two:
+        case.sources = (two.url,)
+        two.report(report("two", 3))
+        case.run(lambda pull: until(lambda: ("two", 3) in case.taken()))
+    assert len(case.taken()) == 8
+
+
+def test_much_that_is_held_comes_in_one_turn(tmp_path: Path) -> None:
+    with ReportServer(memory=2**26) as server:
+        for interval in range(30):
+            server.report({**report("a", interval), "topics": ["x" * 20_000]})
+        case = Case(tmp_path, (server.url,))
+
+        async def work(pull: Pull) -> None:
+            await until(lambda: bool(pull.told()) and pull.told()[0]["error"] is not None)
+            assert "300,000 bytes" in pull.told()[0]["error"]
+
+        case.run(work)  # one answer is larger than this collector takes
+        assert case.taken() == []
+
+
+def test_targets_are_left_alone_while_nothing_is_taken(tmp_path: Path) -> None:
+    with ReportServer() as server:
+        server.report(report("a", 0))
+        case = Case(tmp_path, (server.url,), Limits(reserve=2**62))
+
+        async def work(pull: Pull) -> None:
+            await asyncio.sleep(3 * PERIOD_S)
+            assert [target["up"] for target in pull.told()] == [None]
+
+        case.run(work)
+        case.limits = Limits(reserve=1)
+        case.run(lambda pull: until(lambda: case.taken() == [("a", 0)]))
+
+
+def test_targets_of_a_file_come_and_go(tmp_path: Path) -> None:
+    with ReportServer() as one, ReportServer() as two:
+        one.report(report("one", 0))
+        two.report(report("two", 0))
+        path = tmp_path / "targets.txt"
+        path.write_text(f"# peers\n{one.url}\n\n")
+        case = Case(tmp_path, (str(path),))
+
+        async def work(pull: Pull) -> None:
+            await until(lambda: case.taken() == [("one", 0)])
+            path.write_text(f"{two.url}\n")
+            await until(lambda: len(case.taken()) == 2)
+            assert [target["url"] for target in pull.told()] == [two.url]
+            path.write_text("nonsense\n")
+            await until(lambda: bool(case.said))
+            assert "nonsense" in case.said[-1]
+            assert [target["url"] for target in pull.told()] == [two.url]
+
+        case.run(work)
+
+
+@contextmanager
+def file_of(tmp_path: Path, text: str, mode: int = 0o600) -> Iterator[str]:
+    path = tmp_path / "targets.txt"
+    path.write_text(text)
+    path.chmod(mode)
+    yield str(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "mode", "why"),
+    [
+        ("ftp://a", 0o600, "not the URL"),
+        ("http://", 0o600, "not the URL"),
+        ("http://a:99999", 0o600, "not the URL"),
+        ("http://user:word@a", 0o600, "not the URL"),
+        ("http://a/?x=1", 0o600, "not the URL"),
+        ("http://a one two", 0o600, "line 1"),
+        ("http://a secret", 0o644, "chmod 600"),
+    ],
+)
+def test_wrong_target_is_an_error(tmp_path: Path, text: str, mode: int, why: str) -> None:
+    with file_of(tmp_path, text, mode) as name, pytest.raises(UseError, match=why):
+        Sources((name,)).targets()
+    with pytest.raises(UseError, match="cannot be read"):
+        Sources((str(tmp_path / "nowhere"),)).targets()
+
+
+def test_token_of_a_target_is_given(tmp_path: Path) -> None:
+    with file_of(tmp_path, "http://a:8700/ secret\nhttps://b\n") as name:
+        found = Sources((name, "http://c")).targets()
+    assert [(target.url, target.token) for target in found.values()] == [
+        ("http://a:8700", "secret"),
+        ("https://b", None),
+        ("http://c", None),
+    ]
+
+
+LINE = json.dumps({"format": "vizpub.report/1", **report("a", 0)}).encode() + b"\n"
+OK = b"HTTP/1.1 200 OK\r\nvizpub-cursor: c\r\n"
+
+
+@contextmanager
+def answering(answer: bytes) -> Iterator[Callable[[], Awaitable[str]]]:
+    """A server with one answer; gives what starts it in the running loop."""
+    servers: list[asyncio.Server] = []
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(answer)
+        if not answer:
+            await reader.read()  # until the other side gives up
+        writer.close()
+
+    async def start() -> str:
+        server = await asyncio.start_server(handle, "127.0.0.1", 0)
+        servers.append(server)
+        return f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+
+    yield start
+    for server in servers:
+        server.close()
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (b"HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:1/\r\n\r\n", "answers 302"),
+        (b"HTTP/1.1 401 Unauthorized\r\n\r\n", "answers 401"),
+        (b"SSH-2.0-OpenSSH\r\n\r\n", "no HTTP"),
+        (b"HTTP/1.1 200 OK\r\nx: " + b"y" * 200_000 + b"\r\n\r\n", "no HTTP"),
+        (OK + b"content-length: 900\r\n\r\n" + LINE, "too early"),
+        (OK + b"transfer-encoding: chunked\r\n\r\n0\r\n\r\n", "chunks"),
+        (OK + b"\r\n" + LINE * 3000, "more than 100,000 bytes"),
+        (OK + b"\r\n" + gzip.compress(LINE * 9000), "more than 300,000 bytes"),
+        (OK + b"\r\n" + gzip.compress(LINE)[:-9], "damaged"),
+        (b"HTTP/1.1 200 OK\r\nvizpub-cursor: " + b"c" * 300 + b"\r\n\r\n" + LINE, "cursor"),
+        (b"", "no whole answer"),
+    ],
+)
+def test_wrong_answer_is_told_and_nothing_of_it_is_taken(
+    tmp_path: Path, answer: bytes, why: str
+) -> None:
+    case = Case(tmp_path, ())
+
+    async def work(pull: Pull) -> None:
+        with answering(answer) as start:
+            pull.sources = Sources((await start(),))
+            await until(lambda: any(target["error"] for target in pull.told()))
+            assert why in pull.told()[0]["error"]
+            assert pull.told()[0]["up"] is False
+            assert why in case.said[0]
+
+    case.run(work)
+    assert case.taken() == []
+
+
+def test_refused_lines_of_a_target_are_told(tmp_path: Path) -> None:
+    case = Case(tmp_path, ())
+
+    async def work(pull: Pull) -> None:
+        with answering(OK + b"\r\n" + LINE + b"nonsense\n") as start:
+            pull.sources = Sources((await start(),))
+            await until(lambda: any(target["up"] for target in pull.told()))
+            told = pull.told()[0]
+            assert (told["reports"] > 0, told["refused"] > 0) == (True, True)
+            assert told["refusal"] == "not JSON"
+
+    case.run(work)
+
+
+def test_thousand_targets_are_asked_though_half_of_them_hang(tmp_path: Path) -> None:
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(asyncio.IncompleteReadError, ConnectionError):
+            name = (await reader.readuntil(b"\r\n\r\n")).split(b"/")[1].decode()
+            if int(name) % 2:
+                await reader.read()  # until the other side gives up
+            else:
+                told = json.dumps({"format": "vizpub.report/1", **report(name, 0), "seq": 1})
+                writer.write(OK + b"\r\n" + told.encode() + b"\n")
+        writer.close()
+
+    case, even = Case(tmp_path, (), period_s=4.0), {str(n) for n in range(0, 1000, 2)}
+
+    async def work(pull: Pull) -> None:
+        server = await asyncio.start_server(handle, "127.0.0.1", 0, backlog=1024)
+        place = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        pull.sources = Sources(tuple(f"{place}/{n}" for n in range(1000)))
+        await until(lambda: sum(t["up"] is not None for t in pull.told()) == 1000)
+        await until(lambda: {t["url"].rpartition("/")[2] for t in pull.told() if t["up"]} == even)
+        server.close()
+
+    case.run(work)
+    assert {peer for peer, _ in case.taken()} == even
+
+
+def test_targets_are_spread_over_the_interval() -> None:
+    urls = [f"http://10.0.{n // 100}.{n % 100}:8700" for n in range(1000)]
+    tenths = Counter(int(10 * target.phase) for target in Sources(tuple(urls)).targets().values())
+    assert tenths.keys() == set(range(10))
+    assert max(tenths.values()) < 200
