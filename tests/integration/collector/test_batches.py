@@ -23,6 +23,7 @@ from collector import log
 from collector.batch import NONE, batches_in
 from collector.batches import Appending, Job
 from collector.closing import Rules
+from collector.folder import Folder
 from collector.intake import Intake, Limits
 from collector.place import Place
 from ingest.pipeline import ingest_in
@@ -146,6 +147,45 @@ def test_collected_run_equals_one_ingest_of_its_reports(live: Callable[[int], Li
     consumed = case.appending.consumed()
     assert consumed == batches_in(case.place.batches)[-1]
     assert consumed.position == case.until
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(41, 45))
+def test_any_stream_ends_in_the_tables_of_one_ingest(
+    live: Callable[[int], Live], seed: int
+) -> None:
+    """Requests and files at once, some reports late, closings, restarts and settling at random."""
+    print("seed", seed)
+    case = live(seed)
+    rng, told, watched = case.rng, reports_of(seed, 6), case.folder / "watched"
+    watched.mkdir()
+
+    async def collect() -> None:
+        intake, held = case.intake(), list[Record]()
+        for number, records in enumerate(told):
+            now = [*held, *(record for record in records if rng.random() > 0.1)]
+            held = [record for record in records if record not in now]
+            cut = rng.randint(0, len(now))
+            await case.post(intake, now[:cut])
+            with (watched / f"{number % 2}.ndjson").open("a") as file:
+                file.writelines(json.dumps(record) + "\n" for record in now[cut:])
+            await Folder(watched, intake, print).turn()
+            case.sent += now[cut:]
+            if rng.random() < 0.3:
+                await intake.log.aclose()
+                intake = case.intake()
+            if rng.random() < 0.7:
+                await intake._close(START + number)
+                case.until = intake.closed_at
+                case.append(afresh=rng.random() < 0.3)
+                if rng.random() < 0.3 and case.appending:
+                    case.appending.settle()
+        await case.post(intake, held)
+        assert intake.counts["refused"] == 0
+        await case.end(intake)
+
+    asyncio.run(collect())
+    same_tables(case.run, case.whole(case.sent, end=START + 5))
 
 
 def test_late_reports_are_counted_and_enter_by_settle(live: Callable[[int], Live]) -> None:
