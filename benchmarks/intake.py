@@ -36,7 +36,7 @@ from ingest.reports.records import RunHeader
 
 _EPOCH = "2026-11-20T10:00:00Z"
 _CONNECTIONS = 16
-_PEERS = 1000
+PEERS = 1000
 
 
 def bare(folder: Path) -> Starlette:
@@ -86,13 +86,13 @@ def serve(make: Callable[[Path], Starlette], folder: Path, ready: Connection) ->
 
 def request(number: int, links: int) -> bytes:
     """A report of one peer, as HTTP."""
-    peer, interval = number % _PEERS, number // _PEERS
+    peer, interval = number % PEERS, number // PEERS
     told = {
         "format": "vizpub.report/1",
         "peer": f"p{peer}",
         "interval": interval,
         "seq": interval + 1,
-        "neighbors": [f"p{(peer + n * n + 1) % _PEERS}" for n in range(links)],
+        "neighbors": [f"p{(peer + n * n + 1) % PEERS}" for n in range(links)],
         "topics": ["news"],
         "sent": [],
         "received": [],
@@ -106,10 +106,10 @@ def request(number: int, links: int) -> bytes:
 
 
 class Load:
-    """Requests over a few connections."""
+    """Requests over some connections."""
 
-    def __init__(self, port: int, links: int) -> None:
-        self._port, self._links = port, links
+    def __init__(self, port: int, links: int, connections: int = _CONNECTIONS) -> None:
+        self._port, self._links, self._connections = port, links, connections
         self._number = 0
         self.seconds: list[float] = []
 
@@ -118,7 +118,7 @@ class Load:
         self.seconds = []
         self._began = time.perf_counter()
         self._due = 0
-        await asyncio.gather(*(self._work(seconds, rate) for _ in range(_CONNECTIONS)))
+        await asyncio.gather(*(self._work(seconds, rate) for _ in range(self._connections)))
         return len(self.seconds) / (time.perf_counter() - self._began)
 
     async def _work(self, seconds: float, rate: float | None) -> None:

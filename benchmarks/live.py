@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -37,9 +37,9 @@ def collected(workspace: Path, asked: argparse.Namespace) -> Iterator[tuple[int,
     told = ["--no-token", "--interval", f"{asked.interval}s", "--lateness", "2s"]
     if not asked.neo4j:
         told.append("--no-load")
-    process = subprocess.Popen([*vizpub, "collect", "live", *told])
+    process = subprocess.Popen([*vizpub, "collect", "lab", *told])
     try:
-        yield process.pid, _answering(Place(workspace, "live"))
+        yield process.pid, _answering(Place(workspace, "lab"))
     finally:
         process.terminate()
         process.wait()
@@ -75,27 +75,44 @@ def fed(collector: Collector, pid: int, asked: argparse.Namespace) -> list[tuple
                 found[number] = time.monotonic() - acknowledged[number], _memory(pid)
 
     with Reporter(collector.url, pace=Pace(gather_s=0.02)) as reporter:
-        began = time.monotonic()
+        began, before = time.monotonic(), (0.0, 0)
         for number in range(asked.intervals):
             for record in system.interval(number):
                 reporter.line(json.dumps(record).encode())
             reporter.flush()
             acknowledged[number] = time.monotonic()
+            if number == asked.intervals // 3:
+                before = _processor_s(pid), collector.get()["progress"]["batches"]
             while time.monotonic() < began + (number + 1) * asked.interval:
                 look()
                 time.sleep(0.1)
         while len(found) < asked.intervals:
             look()
             time.sleep(0.1)
-        counts = reporter.counts
+        counts, batches = reporter.counts, collector.get()["progress"]["batches"]
+        spent = (_processor_s(pid) - before[0]) / (batches - before[1])
+        print(f"{batches} batches, {spent:.1f} processor seconds for each after the first third")
         print(f"retries {counts.retries}, refused {counts.refused}, dropped {counts.dropped}")
     return [found[number] for number in range(asked.intervals)]
 
 
-def _memory(pid: int) -> float:
+def _family(pid: int) -> list[psutil.Process]:
     process = psutil.Process(pid)
-    family = [process, *process.children(recursive=True)]
-    return sum(one.memory_info().rss for one in family if one.is_running()) / 2**20
+    return [process, *process.children(recursive=True)]
+
+
+def _memory(pid: int) -> float:
+    return sum(one.memory_info().rss for one in _family(pid) if one.is_running()) / 2**20
+
+
+def _processor_s(pid: int) -> float:
+    """Of those that run now; what ended counts for its parent."""
+    found = 0.0
+    for one in _family(pid):
+        with suppress(psutil.NoSuchProcess):
+            times = one.cpu_times()
+            found += times.user + times.system + times.children_user + times.children_system
+    return found
 
 
 def main() -> None:

@@ -9,9 +9,9 @@ no clock of a peer can close anything.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from statistics import median_low
 from typing import Any
 
 
@@ -42,8 +42,12 @@ class Closing:
     _last_at: dict[int, float] = field(default_factory=dict)
     _first: int | None = None
     _began: float | None = None
-    _median: int | None = None
-    _stale: bool = True
+    _reached: Counter[int] = field(init=False)
+    """Peers that have not left, by the interval that they have reached."""
+
+    def __post_init__(self) -> None:
+        there = self.newest.items()
+        self._reached = Counter(at for peer, at in there if peer not in self.left)
 
     @classmethod
     def restored(cls, rules: Rules, state: Mapping[str, Any], now: float) -> Closing:
@@ -76,12 +80,17 @@ class Closing:
         return self.closed is not None and interval <= self.closed
 
     def median(self) -> int | None:
-        """The interval that the median of the peers who have not left has reached."""
-        if self._stale:
-            there = [at for peer, at in self.newest.items() if peer not in self.left]
-            self._median = median_low(there) if there else None
-            self._stale = False
-        return self._median
+        """The interval that the median of the peers who are expected has reached. Peers that fell
+        silent do not count: in time they would be most, and hold the others back.
+        """
+        oldest = None if self.closed is None else self.closed - self.rules.gap_tolerance
+        there = sorted(at for at in self._reached if oldest is None or at >= oldest)
+        left = (sum(self._reached[at] for at in there) + 1) // 2
+        for at in there:
+            left -= self._reached[at]
+            if left <= 0:
+                return at
+        return None
 
     def is_ahead(self, interval: int, now: int) -> bool:
         """Whether a report must be refused because its peer's clock is wrong. `now` is the interval
@@ -92,10 +101,15 @@ class Closing:
 
     def note(self, peer: str, interval: int, now: float, *, left: bool = False) -> None:
         """A report that was admitted."""
-        if interval >= self.newest.get(peer, -1):
+        if interval >= (before := self.newest.get(peer, -1)):
+            if before >= 0 and peer not in self.left:
+                self._reached[before] -= 1
+                if not self._reached[before]:
+                    del self._reached[before]
             self.newest[peer] = interval
             (self.left.add if left else self.left.discard)(peer)
-            self._stale = True
+            if not left:
+                self._reached[interval] += 1
         if self.is_late(interval):
             return
         self._last_at[interval] = now

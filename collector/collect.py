@@ -40,6 +40,8 @@ TICK_S = 0.05
 _MEASURE_S = 5.0
 """Between two looks at the size of the folder."""
 _CONNECTIONS = 4096
+_IDLE_S = 75
+"""That a connection may wait for its next request: longer than most intervals."""
 
 
 @dataclass(frozen=True)
@@ -178,6 +180,7 @@ class Collector:
             server_header=False,
             limit_concurrency=_CONNECTIONS,
             timeout_graceful_shutdown=5,
+            timeout_keep_alive=_IDLE_S,
             ssl_certfile=to.certificate,
             ssl_keyfile=to.key,
         )

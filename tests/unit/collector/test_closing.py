@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from statistics import median_low
 
 import pytest
 
@@ -141,3 +142,32 @@ def test_intervals_close_in_order_and_none_waits_for_ever(seed: int) -> None:
         if (due := closing.due(now)) is not None:
             closing.close(due)
     assert closing.closed == reached
+
+
+def test_median_is_of_the_peers_that_are_expected() -> None:
+    """Against the median of a list, which is made anew for each report."""
+    seed = 8
+    rng, closing = random.Random(seed), Closing(Rules(gap_tolerance=1))
+    newest: dict[str, tuple[int, bool]] = {}
+    for step in range(2_000):
+        peer, interval = f"p{rng.randrange(40)}", step // 50 + rng.randrange(4)
+        left = rng.random() < 0.1
+        closing.note(peer, interval, 0.0, left=left)
+        if interval >= newest.get(peer, (-1, False))[0]:
+            newest[peer] = interval, left
+        if step % 100 == 99:
+            closing.close(step // 50)
+        oldest = -1 if closing.closed is None else closing.closed - 1
+        there = [at for at, gone in newest.values() if not gone and at >= oldest]
+        assert closing.median() == (median_low(there) if there else None), (seed, step)
+    assert Closing.restored(closing.rules, closing.state(), 0.0).median() == closing.median()
+
+
+def test_silent_peers_hold_nobody_back() -> None:
+    closing = Closing(Rules(ahead=4))
+    for number in range(30):
+        closing.note(f"dead{number}", 0, 0.0)
+    for interval in range(40):
+        assert not closing.is_ahead(interval, 0), interval
+        closing.note("alive", interval, 0.0)
+        closing.close(interval)
