@@ -29,9 +29,9 @@ from email.utils import parsedate_to_datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
-from urllib.parse import urlsplit
 
 from ingest.reports.encoding import Lines
+from ingest.reports.endpoint import MOST_ANSWER, Endpoint, reason
 from ingest.reports.records import Record
 from ingest.reports.spool import Spool
 
@@ -43,7 +43,6 @@ _OF_LINE = 64
 """Bytes of memory that a line takes beside its content."""
 _FOR_DISK = 8 * 2**20
 """Bytes of reports that wait at most until the spool has them."""
-_MOST_ANSWER = 2**20
 
 
 @dataclass(frozen=True)
@@ -99,8 +98,8 @@ class Reporter:
 
         Raises: OSError where the spool cannot be used.
         """
-        self._url, self._token, self._pace = urlsplit(url.rstrip("/")), token, pace
-        self._memory, self._context = memory, context
+        self._at, self._pace = Endpoint(url.rstrip("/"), token, context, pace.timeout_s), pace
+        self._memory, self._obeys = memory, False
         self._spool = Spool(spool) if spool else None
         self._lines = Lines()
         self._waiting: deque[bytes] = deque()
@@ -147,19 +146,23 @@ class Reporter:
 
     def header(self) -> dict[str, Any]:
         """The run's header, with epoch, interval_us, now_us and fields. Raises: OSError."""
-        connection = self._connect()
-        try:
-            connection.request("GET", self._url.path, headers=self._headers())
-            answer = connection.getresponse()
-            text = answer.read(_MOST_ANSWER)
-            if answer.status != 200:
-                raise OSError(f"the collector answers {answer.status}: {_reason(text)}")
-            found: dict[str, Any] = json.loads(text)["header"]
-            return found
-        except (OSError, http.client.HTTPException, ValueError, KeyError) as error:
-            raise OSError(f"no collector answers at {self._url.geturl()}: {error}") from error
-        finally:
-            connection.close()
+        told = self._at.ask()
+        self._obeys = told.get("commands") is True
+        if "header" not in told:
+            raise OSError(f"what answers at {self._at.url} is no collector")
+        found: dict[str, Any] = told["header"]
+        return found
+
+    def commands(self) -> list[dict[str, Any]]:
+        """What peers are asked to do, each with its `id`, `peer` and `action` (leave or join); none
+        where `header` found a collector that gives no commands. Raises: OSError.
+        """
+        return list(self._at.ask("/commands")["commands"]) if self._obeys else []
+
+    def answer(self, number: int, refusal: str | None = None) -> None:
+        """Tell that the command of this id was obeyed, or why it was not. Raises: OSError."""
+        told = {"obeyed": True} if refusal is None else {"obeyed": False, "reason": refusal}
+        self._at.ask(f"/commands/{number}", told)
 
     @property
     def waiting(self) -> int:
@@ -287,7 +290,7 @@ class Reporter:
             if status == _TAKEN:
                 self._count(json.loads(text))
                 return []
-            self.last_problem = f"{status}: {_reason(text)}" if status else _reason(text)
+            self.last_problem = f"{status}: {reason(text)}" if status else reason(text)
             if status == _TOO_LARGE and len(lines) > 1:
                 half = len(lines) // 2
                 return self._send(lines[:half]) + self._send(lines[half:])
@@ -317,7 +320,7 @@ class Reporter:
         headers = {
             "content-type": "application/x-ndjson",
             "content-encoding": "gzip",
-            **self._headers(),
+            **self._at.headers,
         }
         while True:
             is_fresh = self._connection is None
@@ -333,10 +336,10 @@ class Reporter:
 
     def _exchange(self, body: bytes, headers: Mapping[str, str]) -> _Answer:
         if self._connection is None:
-            self._connection = self._connect()
-        self._connection.request("POST", f"{self._url.path}/reports", body, headers)
+            self._connection = self._at.connect()
+        self._connection.request("POST", f"{self._at.path}/reports", body, headers)
         answer = self._connection.getresponse()
-        text = answer.read(_MOST_ANSWER)
+        text = answer.read(MOST_ANSWER)
         if answer.will_close or not answer.isclosed():
             self._drop_connection()
         if answer.status == _TAKEN and not _is_told(text):
@@ -347,15 +350,6 @@ class Reporter:
         if self._connection:
             self._connection.close()
             self._connection = None
-
-    def _connect(self) -> http.client.HTTPConnection:
-        place, seconds = self._url.netloc, self._pace.timeout_s
-        if self._url.scheme == "https":
-            return http.client.HTTPSConnection(place, timeout=seconds, context=self._context)
-        return http.client.HTTPConnection(place, timeout=seconds)
-
-    def _headers(self) -> dict[str, str]:
-        return {"authorization": f"Bearer {self._token}"} if self._token else {}
 
 
 def _is_told(text: bytes) -> bool:
@@ -372,9 +366,3 @@ def _seconds(text: str) -> float:
     with suppress(ValueError, TypeError):
         return max((parsedate_to_datetime(text) - datetime.now(UTC)).total_seconds(), 0.0)
     return 0.0
-
-
-def _reason(text: bytes) -> str:
-    with suppress(ValueError, KeyError, TypeError):
-        return str(json.loads(text)["error"])
-    return text[:200].decode("utf-8", "replace")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 from ingest.reports.client import Reporter
@@ -60,6 +60,17 @@ class Live:
         for line in found:
             self._reporter.line(line.encode())
         return found
+
+    def obey(self, peers: int, obey: Callable[[int, str], str | None]) -> None:
+        """Let the peers 0 … `peers` − 1 do what the collector asks for; `obey` returns why not. A
+        collector that does not answer asks for nothing.
+        """
+        with suppress(OSError):
+            for told in self._reporter.commands():
+                name = str(told["peer"])
+                # Other reporters answer for other peers.
+                if name.isdecimal() and name == str(int(name)) and int(name) < peers:
+                    self._reporter.answer(told["id"], obey(int(name), told["action"]))
 
     def end(self, last: int) -> None:
         """Mark the end, and wait until all is acknowledged. Raises: UseError where it is not."""

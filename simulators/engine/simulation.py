@@ -67,11 +67,27 @@ class Running:
             self.subscriptions, setting, stream(plan.seed, "publications")
         )
         self._await_publication()
+        self._told: set[int] = set()
+        """Peers that were told to leave or join: their planned sessions are over."""
 
     def run_interval(self, interval: int) -> Iterator[str]:
         """Simulate the next interval; yields the lines of its reports."""
         self.network.run((interval + 1) * self._interval_us)
         return self.lines.take(interval, self.system)
+
+    def obey(self, peer: int, action: str) -> str | None:
+        """Let a peer leave or join now, and no more as planned. Returns why not.
+
+        A peer that was told before may be told the same again: nothing changes then.
+        """
+        if action not in ("leave", "join"):
+            return f"a simulated peer cannot '{action}'"
+        self._told.add(peer)
+        if action == "join" and not self.network.up[peer]:
+            self._come(peer)
+        elif action == "leave" and self.network.up[peer]:
+            self._go(peer, crash=False)
+        return None
 
     def status(self) -> str:
         """The current state as text."""
@@ -119,17 +135,26 @@ class Running:
         self.network.at(wait_us, partial(self._join, session))
 
     def _join(self, session: Session) -> None:
+        if session.peer in self._told:
+            return
         if session.end_us is not None:
             self.network.at(session.end_us, partial(self._end, session))
-        self.network.come_up(session.peer)
-        self.system.join(session.peer, self.subscriptions.of(session.peer))
+        self._come(session.peer)
+
+    def _come(self, peer: int) -> None:
+        self.network.come_up(peer)
+        self.system.join(peer, self.subscriptions.of(peer))
 
     def _end(self, session: Session) -> None:
-        if not session.crash:
-            self.system.leave(session.peer)
-        self.network.go_down(session.peer)
-        self.system.gone(session.peer)
-        self.lines.went(session.peer)
+        if session.peer not in self._told:
+            self._go(session.peer, crash=session.crash)
+
+    def _go(self, peer: int, *, crash: bool) -> None:
+        if not crash:
+            self.system.leave(peer)
+        self.network.go_down(peer)
+        self.system.gone(peer)
+        self.lines.went(peer)
 
     def _await_change(self, made: bool | None) -> None:
         """Plan the next change of interest; `made` is the fate of the one before it."""
@@ -245,6 +270,8 @@ def _simulate(
         for interval in range(intervals):
             lines: Iterable[str] = running.run_interval(interval)
             files.add(live.interval(interval, lines) if live else lines)
+            if live:
+                live.obey(plan.world.setting.peers, running.obey)
             progress("simulating", interval + 1, intervals, running.status())
         files.finish()
     if live:

@@ -1,0 +1,125 @@
+"""Simulations that report to a real collector, at the pace of the clock, and obey it."""
+
+from __future__ import annotations
+
+import json
+import random
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ingest.reports.client import Reporter
+from ingest.reports.files import ReportReader
+from ingest.reports.records import Report
+from model.errors import UseError
+from simulators.engine.folder import Folder
+from simulators.engine.live import Live
+from simulators.engine.plan import planned
+from simulators.engine.simulation import Running, simulate
+from tests.support.collecting import Options, Served, collector_in, serving
+
+SMALL = {"peers": 8, "intervals": 10, "publications": "every:2"}
+
+
+def posted(served: Served) -> list[Any]:
+    return [json.loads(line) for line in served.lines()]
+
+
+def until(is_so: Callable[[], bool]) -> None:
+    end = time.monotonic() + 60
+    while not is_so():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.02)
+
+
+def test_reports_equal_those_in_the_files(tmp_path: Path) -> None:
+    """More intervals at once than a collector takes ahead of the median peer."""
+    folder, chosen = (
+        Folder(tmp_path / "s"),
+        {**SMALL, "intervals": 60, "churn": "exponential:9s,down=4s"},
+    )
+    with serving(collector_in(tmp_path)) as served:
+        simulate(planned("cyclon", chosen), folder, live=Live(served.url, speed=1e6))
+        found = [Report.from_json(one) for one in posted(served)]
+        intake = served.web.intake
+        assert (intake.last_interval, intake.header.protocol) == (59, "cyclon")
+    records = [
+        line.record
+        for path in sorted(folder.reports.iterdir())
+        for line in ReportReader(path)
+        if isinstance(line.record, Report)
+    ]
+    assert found == records
+
+
+def test_other_interval_or_no_collector_is_an_error(tmp_path: Path) -> None:
+    plan = planned("cyclon", {**SMALL, "interval": "2s"})
+    with serving(collector_in(tmp_path)) as served, pytest.raises(UseError, match="--interval"):
+        simulate(plan, Folder(tmp_path / "s"), live=Live(served.url))
+    with pytest.raises(UseError, match="no collector"):
+        simulate(plan, Folder(tmp_path / "s"), live=Live(served.url))
+    assert not (tmp_path / "s").exists()
+
+
+def test_peers_leave_and_join_when_they_are_told(tmp_path: Path) -> None:
+    plan, folder = planned("cyclon", {**SMALL, "intervals": 400}), Folder(tmp_path / "s")
+    with serving(collector_in(tmp_path, Options(commands=True))) as served:
+        live = Live(served.url, speed=20)
+        thread = threading.Thread(target=lambda: simulate(plan, folder, live=live))
+        thread.start()
+
+        def told(peer: str, action: str) -> str:
+            code, made = served.send("/commands", peer=peer, action=action)
+            assert code == 201
+            until(lambda: state(made["id"]) != "queued")
+            return state(made["id"])
+
+        def state(number: int) -> str:
+            return str(served.ask("GET", f"/v1/runs/lab/commands/{number}")[1]["state"])
+
+        def newest(peer: str) -> Any:
+            return [one for one in posted(served) if one["peer"] == peer][-1]
+
+        until(lambda: any(one["peer"] == "3" for one in posted(served)))
+        assert told("3", "leave") == "obeyed"
+        until(lambda: newest("3").get("left") is True)
+        left_at = newest("3")["interval"]
+        until(lambda: newest("4")["interval"] > left_at + 2)
+        assert newest("3")["interval"] == left_at
+        assert told("3", "join") == "obeyed"
+        until(lambda: newest("3")["interval"] > left_at)
+        assert not newest("3").get("left")
+        with Reporter(served.url) as other:  # its peers are none of the simulation's
+            other.report({"peer": "elsewhere", "interval": newest("4")["interval"]})
+            assert other.flush(20)
+        served.send("/commands", peer="elsewhere", action="leave", seconds=0.5)
+        thread.join(120)
+        assert not thread.is_alive()
+        assert state(3) == "expired"
+
+
+@pytest.mark.parametrize("system", ["poldercast", "scribe", "hyparview"])
+def test_told_peers_are_there_or_not_whatever_was_planned(system: str) -> None:
+    seed = 5
+    print("seed", seed)
+    rng, chosen = (
+        random.Random(seed),
+        {"peers": 20, "intervals": 30, "churn": "exponential:5s,down=3s"},
+    )
+    running, told = Running(planned(system, chosen, seed)), dict[int, str]()
+    for interval in range(30):
+        lines = [json.loads(line) for line in running.run_interval(interval)]
+        there = {int(one["peer"]) for one in lines if not one.get("left")}
+        assert len(lines) == len({one["peer"] for one in lines})
+        for peer, action in told.items():
+            assert (peer in there) == (action == "join"), (interval, peer)
+        peer, action = rng.randrange(20), rng.choice(["leave", "join"])
+        for _ in range(2):  # obeying twice changes nothing
+            assert running.obey(peer, action) is None
+        told[peer] = action
+    assert running.obey(0, "dance") == "a simulated peer cannot 'dance'"
+    assert len(told) > 10
