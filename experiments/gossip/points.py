@@ -101,10 +101,12 @@ def degrees_of(topology: str, peers: int | None = None) -> Degrees:
 
 
 def below(topology: str) -> Iterator[Point]:
-    """The points of Figures 1 and 2: below the threshold of infinitely many peers."""
+    """The points of Figures 1 and 2: below the threshold of infinitely many peers; up to 1 where the
+    links are too few for one.
+    """
     degrees = degrees_of(topology)
     for gamma in _GAMMAS[topology.partition(":")[0]]:
-        if (critical := critical_sigma(degrees, gamma)) > 0:
+        if (critical := min(critical_sigma(degrees, gamma), 1.0)) > 0:
             yield from (Point(share * critical, gamma) for share in _OF_CRITICAL)
 
 

@@ -142,7 +142,7 @@ def _below_threshold(results: Results, topologies: Sequence[str]) -> Figure:
             _line(panel, topology, None, gamma, colour)
             if topology.startswith("scale-free"):
                 _line(panel, topology, peers, gamma, colour, "--")
-            own = [p for p in points if p.gamma == gamma and p.sigma < 1]
+            own = [p for p in points if p.gamma == gamma]
             own = [p for p in own if np.isfinite(mean_receivers(degrees_of(topology), *p))]
             _dots(panel, results, (topology, peers), own, colour, f"γ = {gamma:g}")
             subscribers = [

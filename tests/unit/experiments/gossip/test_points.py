@@ -43,6 +43,11 @@ def test_points_of_the_first_figures_are_below_the_threshold(topology: str) -> N
     assert all(passing(*point) < degrees_of(topology).threshold for point in found)
 
 
+@pytest.mark.parametrize("topology", ["poisson:5", "scale-free:3.6", "scale-free:4"])
+def test_share_of_subscribers_is_a_share_also_without_a_threshold(topology: str) -> None:
+    assert all(0 < point.sigma <= 1 for point in below(topology))
+
+
 def test_points_of_the_last_figures_have_those_of_the_paper() -> None:
     assert {Point(SIGMA, 0.6), Point(SIGMA, 0.05), Point(SIGMA, 1.0)} <= {*above()}
 
