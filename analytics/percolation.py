@@ -4,7 +4,7 @@ The model of S. Ferretti, Publish-Subscribe Systems via Gossip: a Study based on
 2012. Whoever gets an event for the first time sends it to each neighbour that subscribes to it, and
 to each other neighbour with probability `gamma`; a peer subscribes with probability `sigma`. Links
 join random peers of the given degrees, and there are very many peers. (His sums (1) and (2) must
-begin at j = i, not behind it, as his own (5) needs.)
+begin at j = i, not behind it, as his own (5) needs; for his subscribers see `mean_subscribers`.)
 
 An event *percolates* if it reaches a share of all peers, however many there are; else it dies out
 among few. His model ends at the threshold; the rest follows M. Newman, Random graphs as models of
@@ -139,6 +139,19 @@ def mean_receivers(degrees: Degrees, sigma: float, gamma: float) -> float:
     if share >= degrees.threshold:
         return math.inf
     return 1 + share * degrees.mean / (1 - share / degrees.threshold)
+
+
+def mean_subscribers(degrees: Degrees, sigma: float, gamma: float) -> float:
+    """Subscribers that get an event, its publisher with them if it is one; as `mean_receivers`.
+
+    Who gets an event from a neighbour subscribes with probability sigma / Γ, as subscribers are
+    preferred. The paper's sigma · receivers takes them for any peers, which holds for gamma = 1.
+    """
+    receivers = mean_receivers(degrees, sigma, gamma)
+    if math.isinf(receivers):
+        return math.inf
+    share = passing(sigma, gamma)
+    return sigma + (sigma / share * (receivers - 1) if share else 0.0)
 
 
 def deviation_of_receivers(degrees: Degrees, sigma: float, gamma: float) -> float:

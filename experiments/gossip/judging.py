@@ -17,6 +17,8 @@ from analytics.percolation import (
     critical_sigma,
     deviation_of_receivers,
     mean_receivers,
+    mean_subscribers,
+    passing,
     spread,
 )
 from experiments.formatting import estimate_text, number
@@ -127,30 +129,46 @@ def _coins(results: Results) -> Iterator[Said]:
 
 
 def _below(results: Results) -> Iterator[Said]:
-    """Against the formula with the cut-off of the graph, up to half of the critical sigma.
+    """Against the formulas with the cut-off of the graph, up to half of the critical sigma.
 
     The standard error is that over networks, or that of the model if it is larger: the size of
     cascades is so skewed that few networks may agree by chance.
     """
     for topology in sorted({of for of, peers, _ in results.places if of != HUBS}):
-        peers = results.sizes(topology)[-1]
-        degrees = degrees_of(topology, peers)
-        apart = []
+        degrees = degrees_of(topology, peers := results.sizes(topology)[-1])
+        receivers, subscribers, of_paper = [], [], []
         for point in results.points(topology, peers):
-            if point.sigma <= critical_sigma(degrees, point.gamma) / 2:
-                rows = results.of(topology, peers, point)
-                ours = [row.receivers for row in rows]
-                away = abs(mean_receivers(degrees, *point) - float(np.mean(ours)))
-                told = deviation_of_receivers(degrees, *point) / sqrt(EVENTS)
-                error = max(told, mean(ours).sd or 0.0) / sqrt(len(rows))
-                apart.append(away / error)
-        within = sum(one <= _ERRORS for one in apart)
-        yield _judged(
-            f"{topology}, N = {peers:,}, σ ≤ σc / 2: mean receivers are the formula's",
-            f"within {_ERRORS} standard errors at {_TIGHT:.0%} of the points",
-            f"{within} of {len(apart)}; at most {max(apart, default=0):.2f}",
-            bool(apart) and within >= _TIGHT * len(apart),
-        )
+            if point.sigma > critical_sigma(degrees, point.gamma) / 2:
+                continue
+            rows = results.of(topology, peers, point)
+            told = deviation_of_receivers(degrees, *point) / sqrt(EVENTS)
+            expected = mean_receivers(degrees, *point)
+            receivers.append(_apart([row.receivers for row in rows], expected, told))
+            told *= point.sigma / passing(*point)
+            ours, expected_of_paper = [row.subscribers for row in rows], point.sigma * expected
+            subscribers.append(_apart(ours, mean_subscribers(degrees, *point), told))
+            of_paper.append(_apart(ours, expected_of_paper, told))
+        where = f"{topology}, N = {peers:,}, σ ≤ σc / 2"
+        yield _agreeing(f"{where}: mean receivers are the formula's", receivers)
+        yield _agreeing(f"{where}: mean subscribers are σ + σ/Γ · (receivers − 1)", subscribers)
+        if topology == FIVE:
+            yield _agreeing(f"{where}: mean subscribers are σ · receivers (the paper)", of_paper)
+
+
+def _apart(ours: Sequence[float], expected: float, told: float) -> float:
+    """The difference of a mean over networks in standard errors; `told`: the deviation of one."""
+    error = max(told, mean(ours).sd or 0.0) / sqrt(len(ours))
+    return abs(expected - float(np.mean(ours))) / error
+
+
+def _agreeing(what: str, apart: Sequence[float]) -> Said:
+    within = sum(one <= _ERRORS for one in apart)
+    return _judged(
+        what,
+        f"within {_ERRORS} standard errors at {_TIGHT:.0%} of the points",
+        f"{within} of {len(apart)}; at most {max(apart, default=0):.2f}",
+        bool(apart) and within >= _TIGHT * len(apart),
+    )
 
 
 _FIVE = ((0.05, 3.6, 0.15), (0.4, 0.712, 0.06), (0.6, 0.902, 0.06))

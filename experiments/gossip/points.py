@@ -101,8 +101,8 @@ def degrees_of(topology: str, peers: int | None = None) -> Degrees:
 
 
 def below(topology: str) -> Iterator[Point]:
-    """The points of Figures 1 and 2: below the threshold of infinitely many peers; up to 1 where the
-    links are too few for one.
+    """The points of Figures 1 and 2: below the threshold of infinitely many peers, or up to 1 where
+    the links are too few for one.
     """
     degrees = degrees_of(topology)
     for gamma in _GAMMAS[topology.partition(":")[0]]:

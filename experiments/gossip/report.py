@@ -15,7 +15,7 @@ import pyarrow.csv
 from analytics.comparison.estimates import mean
 from analytics.figures import save
 from analytics.figures.canvas import colours, panels, styled
-from analytics.percolation import critical_sigma, mean_receivers, spread
+from analytics.percolation import critical_sigma, mean_receivers, mean_subscribers, spread
 from experiments.formatting import duration, estimate_text, markdown, number
 from experiments.gossip import TITLE
 from experiments.gossip.judging import Results, Said, claims, histogram, histograms
@@ -50,6 +50,8 @@ _NOTES = (
     "crosses are message passing on the first network itself.",
     "An event percolates if it reaches more than half of R N. P is the share that does, R what it "
     "reaches.",
+    "Subscribers are preferred, so the paper's ⟨s⟩ = σ ⟨r⟩ (dotted in Figures 1 and 2) is too low: "
+    "who gets an event from a neighbour subscribes with probability σ / Γ, not σ.",
     "Sums (1) and (2) of the paper must begin at j = i, and 2,482 needs the floor inside its sum.",
     "No TTL ends an event, as in the formulas. Twice the diameter would: near the threshold events "
     "take long detours.",
@@ -159,7 +161,9 @@ def _below_threshold(results: Results, topologies: Sequence[str]) -> Figure:
 def _line(
     panel: Axes, topology: str, peers: int | None, gamma: float, colour: str, style: str = "-"
 ) -> None:
-    """The formula for receivers and, fainter, for subscribers, up to the threshold."""
+    """The formulas for receivers and, fainter, for subscribers (dotted: the paper's), up to the
+    threshold.
+    """
     degrees = degrees_of(topology, peers)
     critical = min(critical_sigma(degrees, gamma), 1.0)
     if critical <= 0:
@@ -167,7 +171,10 @@ def _line(
     sigma = np.linspace(0, critical, 201)[:-1]
     told = np.array([mean_receivers(degrees, one, gamma) for one in sigma.tolist()])
     panel.plot(sigma, told, style, color=colour, lw=1)
-    panel.plot(sigma, sigma * told, style, color=colour, lw=1, alpha=0.4)
+    subscribers = [mean_subscribers(degrees, one, gamma) for one in sigma.tolist()]
+    panel.plot(sigma, subscribers, style, color=colour, lw=1, alpha=0.4)
+    if peers is None:
+        panel.plot(sigma, sigma * told, ":", color=colour, lw=1, alpha=0.4)
 
 
 def _dots(

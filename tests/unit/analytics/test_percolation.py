@@ -17,6 +17,7 @@ from analytics.percolation import (
     critical_sigma,
     deviation_of_receivers,
     mean_receivers,
+    mean_subscribers,
     passing,
     poisson,
     power_law,
@@ -100,6 +101,37 @@ def test_deviation_of_receivers_on_poisson_degrees_is_that_of_borel() -> None:
 def test_third_moment_of_a_power_law_is_that_of_a_long_sum() -> None:
     share = np.concatenate([[0.0], np.arange(1, 1_000_001) ** -5.5])
     assert power_law(5.5).mean_cube == pytest.approx(counted(share).mean_cube, rel=1e-6)
+
+
+@pytest.mark.parametrize(("sigma", "gamma"), [(0.1, 0.0), (0.05, 0.1), (0.3, 0.0)])
+def test_subscribers_and_deviation_are_those_of_simulated_branching(
+    sigma: float, gamma: float
+) -> None:
+    """20,000 events among endlessly many peers of mean degree 2, generation by generation."""
+    degrees, events, seed = poisson(2), 20_000, 5
+    random = np.random.default_rng(seed)
+    wants = random.random(events) < sigma
+    event = np.arange(events)  # of each peer of the generation
+    receivers, subscribers = np.ones(events), wants.astype(np.float64)
+    while event.size:
+        event = np.repeat(event, random.poisson(2, event.size))
+        wants = random.random(event.size) < sigma
+        gets = wants | (random.random(event.size) < gamma)
+        event, wants = event[gets], wants[gets]
+        receivers += np.bincount(event, minlength=events)
+        subscribers += np.bincount(event[wants], minlength=events)
+    error = subscribers.std() / math.sqrt(events)
+    found = mean_subscribers(degrees, sigma, gamma)
+    assert found == pytest.approx(subscribers.mean(), abs=3 * error), f"seed {seed}"
+    assert mean_receivers(degrees, sigma, gamma) == pytest.approx(receivers.mean(), rel=0.03)
+    assert deviation_of_receivers(degrees, sigma, gamma) == pytest.approx(receivers.std(), rel=0.1)
+
+
+def test_subscribers_are_those_of_the_paper_where_all_neighbours_get_an_event() -> None:
+    few = poisson(0.5)
+    assert mean_subscribers(few, 0.2, 1) == pytest.approx(0.2 * mean_receivers(few, 0.2, 1))
+    assert mean_subscribers(few, 0, 0) == 0
+    assert math.isinf(mean_subscribers(POISSON, 0.2, 0.2))
 
 
 def test_deviation_of_receivers_is_infinite_with_the_third_moment() -> None:

@@ -51,10 +51,20 @@ def test_another_network_of_hubs_is_found(rows: list[Measured]) -> None:
 
 
 def test_mean_that_is_no_formula_is_found(rows: list[Measured]) -> None:
-    words = "poisson:5, N = 3,000"
+    words = "poisson:5, N = 3,000, σ ≤ σc / 2: mean receivers"
     false = [replace(r, receivers=1 + 3 * (r.receivers - 1)) for r in rows]
     assert verdict(rows, words).outcome == "met"
     assert verdict(false, words).outcome == "not met"
+
+
+def test_subscribers_are_preferred_as_the_paper_forgets(rows: list[Measured]) -> None:
+    words = "poisson:5, N = 3,000, σ ≤ σc / 2: mean subscribers are σ"
+    rows = [row for row in rows if row.gamma != 0.18]  # too near the threshold for few peers
+    assert verdict(rows, f"{words} + σ/Γ").outcome == "met"
+    assert verdict(rows, f"{words} · receivers").outcome == "not met"
+    of_paper = [replace(r, subscribers=r.sigma * r.receivers) for r in rows]
+    assert verdict(of_paper, f"{words} + σ/Γ").outcome == "not met"
+    assert verdict(of_paper, f"{words} · receivers").outcome == "met"
 
 
 def test_histogram_is_a_distribution_near_the_formula(rows: list[Measured]) -> None:
