@@ -43,9 +43,11 @@ from simulators.channels.state import (
 _Part = TypeVar("_Part", bound=Callable[..., Any])
 
 
-def _inlined(function: _Part) -> _Part:
-    """Into `advance`: to pass so many arrays to a function takes longer than most of them run."""
-    marked: _Part = register_jitable(inline="always")(function)
+def _part(function: _Part) -> _Part:
+    """Compiled within `advance`: compiled on its own, it would take longer to get so many arrays
+    than most of these functions run.
+    """
+    marked: _Part = register_jitable(function)
     return marked
 
 
@@ -58,7 +60,7 @@ def bin_of(value: int) -> int:
     return digits * 64 + (value >> digits)
 
 
-@_inlined
+@_part
 def _let_go(update: int, pools: Pools, state: State, counts: Counts) -> None:
     """A copy of an update is on its way no more."""
     pools.copies[update] -= 1
@@ -71,14 +73,14 @@ def _let_go(update: int, pools: Pools, state: State, counts: Counts) -> None:
         state.numbers[FREE_UPDATES] += 1
 
 
-@_inlined
+@_part
 def _pass_time(channel: int, now: int, state: State, counts: Counts) -> None:
     """Count the waiting pages up to now."""
     counts.queued[channel] += state.waiting[channel] * (now - state.since[channel])
     state.since[channel] = now
 
 
-@_inlined
+@_part
 def _take(channel: int, page: int, state: State, pools: Pools) -> int:
     """Remove the oldest copy of a page; returns its update."""
     copy = state.head[channel, page]
@@ -96,7 +98,7 @@ def _take(channel: int, page: int, state: State, pools: Pools) -> int:
     return int(pools.copy_of[copy])
 
 
-@_inlined
+@_part
 def _next_page(
     channel: int, now: int, scheduler: int, fixed: Fixed, state: State, pools: Pools
 ) -> int:
@@ -120,7 +122,7 @@ def _next_page(
     return chosen
 
 
-@_inlined
+@_part
 def _least_wanted(channel: int, fixed: Fixed, state: State, pools: Pools) -> int:
     """The waiting page that the fewest clients want; of several the oldest."""
     chosen, least, oldest = -1, 0, 0
@@ -133,7 +135,7 @@ def _least_wanted(channel: int, fixed: Fixed, state: State, pools: Pools) -> int
     return chosen
 
 
-@_inlined
+@_part
 def _transmit(
     channel: int, update: int, now: int, fixed: Fixed, state: State, pools: Pools
 ) -> None:
@@ -141,7 +143,7 @@ def _transmit(
     state.due[channel] = now + fixed.transmission[pools.page[update]]
 
 
-@_inlined
+@_part
 def _hear(channel: int, fixed: Fixed, state: State, pools: Pools, counts: Counts) -> None:
     """All listeners receive what a channel has transmitted."""
     update = state.sending[channel]
@@ -169,7 +171,7 @@ def _hear(channel: int, fixed: Fixed, state: State, pools: Pools, counts: Counts
     _let_go(update, pools, state, counts)
 
 
-@_inlined
+@_part
 def _finish(
     channel: int, scheduler: int, fixed: Fixed, state: State, pools: Pools, counts: Counts
 ) -> None:
@@ -184,7 +186,7 @@ def _finish(
     _transmit(channel, _take(channel, page, state, pools), now, fixed, state, pools)
 
 
-@_inlined
+@_part
 def _append(channel: int, update: int, now: int, state: State, pools: Pools) -> None:
     """Put a copy into the queue of its page."""
     page = pools.page[update]
@@ -206,7 +208,7 @@ def _append(channel: int, update: int, now: int, state: State, pools: Pools) -> 
     state.waiting[channel] += 1
 
 
-@_inlined
+@_part
 def _offer(  # noqa: PLR0913, PLR0917
     channel: int,
     update: int,
@@ -242,7 +244,7 @@ def _offer(  # noqa: PLR0913, PLR0917
     counts.longest[channel] = max(counts.longest[channel], state.waiting[channel])
 
 
-@_inlined
+@_part
 def _mapped(page: int, mapping: int, fixed: Fixed, state: State, chosen: Int64s) -> int:
     """Number of `chosen` channels for an update of a page."""
     if mapping >= 0:
@@ -258,7 +260,7 @@ def _mapped(page: int, mapping: int, fixed: Fixed, state: State, chosen: Int64s)
     return count
 
 
-@_inlined
+@_part
 def _update(  # noqa: PLR0913, PLR0917
     now: int,
     page: int,
