@@ -104,7 +104,7 @@ def list_experiments(settings: Settings, output: Output) -> None:
     """
     from experiments.definition import read, shipped
 
-    rows: list[tuple[object, ...]] = [_row_of_cd_max(), _row_of_gossip()]
+    rows: list[tuple[object, ...]] = [_row_of_cd_max(), _row_of_channels(), _row_of_gossip()]
     for name in shipped():
         small, full = (read(name, scale) for scale in ("small", "full"))
         data = " and ".join(d.scale for d in (small, full) if d.content.data) or "no"
@@ -120,6 +120,14 @@ def _row_of_cd_max() -> tuple[object, ...]:
 
     small, full = (len(worlds(scale)) for scale in ("small", "full"))
     return cd_max.NAME, cd_max.TITLE, small, full, "no"
+
+
+def _row_of_channels() -> tuple[object, ...]:
+    from experiments import channels
+    from experiments.channels.measuring import cases
+
+    small, full = (len(cases(scale)) for scale in ("small", "full"))
+    return channels.NAME, channels.TITLE, small, full, "no"
 
 
 def _row_of_gossip() -> tuple[object, ...]:
@@ -139,12 +147,17 @@ def show_experiment(settings: Settings, name: _Name, scale: _Scale = "small") ->
     vizpub experiment show table-4.3 --scale full
     ```
     """
-    from experiments import cd_max, gossip
+    from experiments import cd_max, channels, gossip
     from experiments.cd_max.report import described as of_cd_max
+    from experiments.channels.report import described as of_channels
     from experiments.definition import read
     from experiments.gossip.report import described as of_gossip
 
-    measured = {cd_max.NAME: of_cd_max, gossip.NAME: of_gossip}
+    measured = {
+        cd_max.NAME: of_cd_max,
+        channels.NAME: of_channels,
+        gossip.NAME: of_gossip,
+    }
     with opened(None) as out:
         lines = measured[name](scale) if name in measured else _described(read(name, scale))
         out.writelines(f"{line}\n" for line in lines)
@@ -187,13 +200,16 @@ def run(settings: Settings, name: _Name, running: _Running) -> None:
     vizpub experiment run dissemination-under-churn --runs 2 --only Scribe
     ```
     """
-    from experiments import cd_max, gossip
+    from experiments import cd_max, channels, gossip
     from experiments.definition import read
     from experiments.report import findings, write_report
     from experiments.runs import Place
 
     if name == cd_max.NAME:
         _run_cd_max(settings, running)
+        return
+    if name == channels.NAME:
+        _run_channels(settings, running)
         return
     if name == gossip.NAME:
         _run_gossip(settings, running)
@@ -242,6 +258,24 @@ def _run_cd_max(settings: Settings, running: _Running) -> None:
             ),
         }
     report, summary = write_report(Results(found), further, running.scale, out)
+    settings.say(f"{summary}; see {report}")
+
+
+def _run_channels(settings: Settings, running: _Running) -> None:
+    """The compiled pipeline counts: there are no runs to ingest."""
+    from experiments import channels
+    from experiments.channels.measuring import cases, measured
+    from experiments.channels.report import write_report
+
+    _check_without_runs(channels.NAME, running)
+    chosen = cases(running.scale, running.runs)
+    out = running.out or settings.workspace / "experiments" / f"{channels.NAME}-{running.scale}"
+    kept = _made(out) / "measured.jsonl"
+    if running.replace:
+        kept.unlink(missing_ok=True)
+    with settings.progress() as progress:
+        found = measured(chosen, kept, os.cpu_count() or 2, progress)
+    report, summary = write_report(found, running.scale, out)
     settings.say(f"{summary}; see {report}")
 
 

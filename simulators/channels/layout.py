@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -13,7 +13,7 @@ from model.wording import amount
 from simulators.channels.assigning import assigned
 from simulators.channels.covers import RULES, cover, smallest
 from simulators.channels.laws import Database, FilePages, page_of, rows
-from simulators.channels.parameters import ChannelParameters
+from simulators.channels.parameters import ChannelParameters, Scheduler
 from simulators.engine.clock import stream
 from simulators.engine.files import not_understood
 from simulators.engine.parameters import us
@@ -129,6 +129,13 @@ class Layout:
                 reach = self.reach[page]
                 count = cover(RULES["c"], clients, self.channels_of, reach, idle, draws, chosen)
                 found[page, chosen[:count]] = True
+        return found
+
+    def scheduled(self, scheduler: Scheduler) -> Layout:
+        """The same with another scheduler, on which none of it depends."""
+        found = replace(self, parameters=replace(self.parameters, scheduler=scheduler))
+        known = {name: value for name, value in vars(self).items() if name not in vars(found)}
+        vars(found).update(known)  # the covers take longer to find than a run
         return found
 
     def draws(self) -> Int64s:

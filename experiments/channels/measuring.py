@@ -1,0 +1,138 @@
+"""Runs every combination of assignment, mapping and scheduler, and keeps what came of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import asdict, dataclass
+from itertools import product
+from pathlib import Path
+from typing import get_args
+
+from model.progress import Progress, silent
+from simulators.channels.layout import Layout
+from simulators.channels.liftoff import Liftoff, liftoff
+from simulators.channels.parameters import MAPPINGS, Assignment, ChannelParameters, Scheduler
+from simulators.channels.running import Measured, run
+
+ASSIGNMENTS: tuple[Assignment, ...] = get_args(Assignment)
+SCHEDULERS: tuple[Scheduler, ...] = ("fifo", "rxw", "lwf")
+PROFILES = {"uniform": "uniform:pages=10", "clustered": "clustered:clusters=2,size=5"}
+UPDATES = {"small": 20_000, "full": 200_000}
+SEEDS = {"small": 5, "full": 10}
+CLIENTS, GAP_US = 100, 10_000
+"""Below every combination's UTAL, for what is compared at the same rate."""
+BUSY = 0.95
+"""Share of its own UTAL's rate at which schedulers are compared."""
+
+
+@dataclass(frozen=True, order=True)
+class Case:
+    """Channels, their clients and updates; every scheduler is run on them."""
+
+    profile: str
+    assignment: Assignment
+    mapping: str
+    seed: int
+    updates: int
+
+    def layout(self) -> Layout:
+        """100 clients, 8 channels, 3 for each client; pages of 5 sources by Zipf's law."""
+        parameters = ChannelParameters(
+            assignment=self.assignment,
+            mapping=self.mapping,
+            profile=PROFILES[self.profile],
+            pages="zipf:1",
+        )
+        return Layout(parameters, CLIENTS, self.seed)
+
+
+@dataclass(frozen=True)
+class Row:
+    """What came of a case with a scheduler; null = the channels never overload. Times are ms."""
+
+    case: Case
+    scheduler: Scheduler
+    utal_ms: float | None
+    predicted_ms: float | None
+    staleness_ms: float | None
+    """Global staleness with updates every 10 ms."""
+    busy_staleness_ms: float | None
+    """Of all first receptions, at 95 % of the rate of the UTAL."""
+    fluff: float | None
+    copies: float
+    """Channels that an update goes to."""
+    uneven: float
+    """Standard deviation of the channels' load over its mean."""
+
+
+def cases(scale: str, seeds: int | None = None) -> list[Case]:
+    """All cases of a scale."""
+    numbers = range(1, 1 + (SEEDS[scale] if seeds is None else seeds))
+    chosen = product(PROFILES, ASSIGNMENTS, MAPPINGS, numbers)
+    return [Case(*one, UPDATES[scale]) for one in chosen]
+
+
+def measure(case: Case) -> list[Row]:
+    """Search the UTAL, and run every scheduler at the common rate and near the UTAL.
+
+    Pages are of one size and channels never idle, so all schedulers have sent as many copies at any
+    time: they have one UTAL.
+    """
+    layout = case.layout()
+    found = liftoff(layout, case.updates)
+    return [_row(case, layout.scheduled(scheduler), found) for scheduler in SCHEDULERS]
+
+
+def _row(case: Case, layout: Layout, found: Liftoff) -> Row:
+    calm = run(layout, layout.drawn(case.updates, GAP_US))
+    busy = found.gap_us and run(layout, layout.drawn(case.updates, found.gap_us / BUSY))
+    load = calm.load
+    return Row(
+        case,
+        layout.parameters.scheduler,
+        _ms(found.gap_us),
+        _ms(found.predicted_us),
+        _ms(calm.global_staleness),
+        _ms(busy.weighted_staleness) if isinstance(busy, Measured) else None,
+        calm.fluff,
+        float(calm.counts.offered.sum() / calm.totals["passed"]),
+        float(load.std() / load.mean()),
+    )
+
+
+def _ms(time_us: float | None) -> float | None:
+    return None if time_us is None else time_us / 1000
+
+
+def measured(
+    wanted: Sequence[Case], kept: Path, processes: int, progress: Progress = silent
+) -> list[Row]:
+    """Measure all cases, or take from the file `kept` what was measured before; an interruption
+    loses nothing that is finished.
+    """
+    found = dict(_read(kept))
+    missing = [case for case in wanted if case not in found]
+    with ProcessPoolExecutor(processes) as pool, kept.open("a", encoding="utf-8") as out:
+        running = [pool.submit(measure, case) for case in missing]
+        for done, one in enumerate(as_completed(running), 1):
+            rows = one.result()
+            case = rows[0].case
+            found[case] = rows
+            out.write(json.dumps([asdict(row) for row in rows]) + "\n")
+            out.flush()
+            progress("run", done, len(missing), f"{case.assignment}, {case.mapping}")
+    return [row for case in wanted for row in found[case]]
+
+
+def _read(kept: Path) -> Iterator[tuple[Case, list[Row]]]:
+    if not kept.exists():
+        return
+    for line in kept.read_text("utf-8").splitlines():
+        try:
+            told = json.loads(line)
+        except ValueError:  # the last line of a run that was killed
+            continue
+        rows = [Row(**{**row, "case": Case(**row["case"])}) for row in told]
+        yield rows[0].case, rows

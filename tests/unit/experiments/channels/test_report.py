@@ -1,0 +1,97 @@
+"""Claims about channels, judged on rows written by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments.channels.measuring import SCHEDULERS, Case, Row, cases
+from experiments.channels.report import described, judged, ratio, write_report
+
+
+def rows(**by_part: dict[str, float]) -> list[Row]:
+    """All cases of two seeds, with the same figures but for factors of `measure__part`."""
+    found = []
+    for case in cases("small", 2):
+        for scheduler in SCHEDULERS:
+            figures: dict[str, Any] = {
+                "utal_ms": 4.0, "predicted_ms": 4.0, "staleness_ms": 12.0,
+                "busy_staleness_ms": 30.0, "fluff": 0.8, "copies": 2.0, "uneven": 0.2,
+            }  # fmt: skip
+            chosen = (case.profile, case.assignment, case.mapping, scheduler)
+            for measure, factors in by_part.items():
+                for part in chosen:
+                    figures[measure] *= factors.get(part, 1.0)
+            found.append(Row(case, scheduler, **figures))
+    return found
+
+
+def outcomes(given: list[Row]) -> dict[str, str]:
+    return {one.what.partition(":")[0]: one.outcome for one in judged(given)}
+
+
+def test_claims_about_equal_combinations_are_not_met() -> None:
+    """But those that say no more than not larger."""
+    found = judged(rows())
+    met = [one.what for one in found if one.outcome == "met"]
+    assert len(found) == 9
+    assert [what.split()[0] for what in met] == ["The", "RxW", "UTAL"]
+
+
+def test_claims_hold_where_the_named_combination_is_ahead() -> None:
+    given = rows(
+        fluff={"lc": 0.9}, copies={"lc": 0.9, "c": 0.9, "perfect-c": 0.9}, uneven={"pc": 0.5},
+        utal_ms={"c": 0.9}, busy_staleness_ms={"rxw": 0.9},
+    )  # fmt: skip
+    found = outcomes(given)
+    unmet = [what for what, outcome in found.items() if outcome != "met"]
+    assert [what.split()[0] for what in unmet] == ["Random"], "as good with either profile"
+
+
+def test_ratio_is_that_of_pairs_which_differ_in_one_part() -> None:
+    given = rows(fluff={"lc": 0.5, "clustered": 3.0, "rxw": 7.0})
+    found = ratio(given, "fluff", {"assignment": "lc"}, {"assignment": "random"})
+    assert found.value == pytest.approx(0.5)
+    assert found.low == pytest.approx(0.5)
+
+
+def test_claims_about_nothing_are_unknown() -> None:
+    assert set(outcomes([]).values()) == {"unknown"}
+
+
+def test_channels_that_never_overload_leave_claims_unknown() -> None:
+    found = [Row(row.case, row.scheduler, None, None, 12.0, None, 0.8, 2.0, 0.2) for row in rows()]
+    told = outcomes(found)
+    assert told["RxW serves what many want first"] == "unknown"
+    assert told["UTAL of static mappings is the largest TotalP times a transmission, ± 2 %"] == (
+        "unknown"
+    )
+
+
+def test_report_has_a_line_for_each_combination(tmp_path: Path) -> None:
+    report, summary = write_report(rows(uneven={"pc": 0.5}), "small", tmp_path)
+    text = report.read_text("utf-8")
+    assert summary in text
+    assert text.count("\n| lc | perfect-c | 4 | 12 | 30 | 0.8 | 2 | 0.2 |\n") == 2 * 3
+    assert text.count("\n| pc | cd | 4 | 12 | 30 | 0.8 | 2 | 0.1 |\n") == 2 * 3
+    assert "- mapping perfect-c: a smallest set" in text
+    lines = (tmp_path / "values.csv").read_text("utf-8").splitlines()
+    assert len(lines) == 1 + 2 * 4 * 5 * 3 * 2
+    assert (tmp_path / "claims.csv").read_text("utf-8").count("\n") >= 9
+
+
+def test_description_says_what_is_our_reading() -> None:
+    lines = list(described("small"))
+    assert "  mapping cd: as c, but of tied channels the one with the fewest pages waiting" in lines
+    assert any("200 searches" in line for line in lines)
+
+
+def test_case_has_the_profile_that_it_names() -> None:
+    uniform = Case("uniform", "pc", "c", 1, 1_000).layout()
+    assert (uniform.wants.sum(axis=1) == 10).all()
+    assert uniform.parameters.assignment == "pc"
+    clustered = Case("clustered", "pc", "c", 1, 1_000).layout()
+    sources = clustered.wants.reshape(100, 5, 20).any(axis=2).sum(axis=1)
+    assert (sources == 2).all()
