@@ -28,7 +28,8 @@ ISSUE = (
     "simulate.pastry simulate.poldercast simulate.scribe simulate.scribe-chord experiment.list "
     "experiment.show experiment.run session.start session.stop session.status config.show "
     "construct.gm construct.2d-oda construct.cd-max construct.cd-max-ref construct.cd-oda "
-    "channels.gdfr channels.mapping channels.utal construct.cd-oda-i construct.cd-oda-ii tell"
+    "channels.gdfr channels.mapping channels.measure channels.utal construct.cd-oda-i "
+    "construct.cd-oda-ii tell"
 )
 
 

@@ -13,6 +13,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from cli.main import app
+from experiments.channels import measuring
 from tests.support.channels import PRINTED, printed_layout
 
 Call = Callable[[str], Result]
@@ -47,6 +48,27 @@ def test_utal_is_near_what_the_mapping_predicts(printed: str) -> None:
     assert "more than 0.005 copies" in result.stderr
 
 
+def test_measures_of_a_single_channel_are_those_of_a_queue() -> None:
+    """M/D/1 at half load: 1.5 transmissions of 10 ms, a quarter of a page waits."""
+    single = "--channels 1 --listen 1 --peers 5 --profile uniform:pages=100"
+    line = f"channels measure {single} --gap 20ms --updates 50000 --of"
+    (row,) = json.loads(vizpub(f"{line} run -f json").stdout)
+    assert row["updates"] == row["passed"] == 50_000
+    assert row["flow_rate"] == pytest.approx(50, rel=0.05)
+    assert row["staleness_ms"] == pytest.approx(15, rel=0.05)
+    assert row["staleness_p50_ms"] < row["staleness_ms"] < row["staleness_p99_ms"]
+    assert row["queue_mean"] == pytest.approx(0.25, rel=0.1)
+    assert row["fluff"] == row["lost"] == row["superseded"] == 0
+    (channel,) = json.loads(vizpub(f"{line} channel -f json").stdout)
+    assert channel["load"] == pytest.approx(0.5, rel=0.05)
+    assert channel["queue_mean"] == row["queue_mean"]
+    assert channel["offered"] == 50_000
+    clients = json.loads(vizpub(f"{line} client -f json").stdout)
+    assert [client["client"] for client in clients] == [0, 1, 2]
+    assert {client["heard"] for client in clients} == {channel["sent"]}
+    assert {client["staleness_ms"] for client in clients} == {row["staleness_ms"]}
+
+
 def test_gdfr_is_flat_and_then_lifts_off(tmp_path: Path) -> None:
     mappings = "--mappings c,perfect-c --updates 10000 --steps 8"
     result = vizpub(f"channels gdfr {mappings} --figure {tmp_path}/gdfr.svg -f csv")
@@ -63,3 +85,21 @@ def test_mapping_on_the_fly_is_refused_with_those_that_are_static() -> None:
     result = CliRunner().invoke(app, shlex.split("channels mapping --mapping cd"))
     assert result.exit_code == 2
     assert "perfect-c" in result.output
+
+
+def test_experiment_on_channels_reports_its_combinations(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some of them, with few updates."""
+    monkeypatch.setitem(measuring.UPDATES, "small", 500)
+    monkeypatch.setattr(measuring, "ASSIGNMENTS", ("pc", "lc"))
+    monkeypatch.setattr(measuring, "MAPPINGS", ("c", "offline-c"))
+    told = vizpub(f"experiment run channels --runs 1 --out {tmp_path}").stderr
+    assert "of 9 claims met" in told
+    text = (tmp_path / "report.md").read_text("utf-8")
+    assert text.count("\n| pc | offline-c |") == 6
+    assert len((tmp_path / "measured.jsonl").read_text("utf-8").splitlines()) == 8
+    refused = CliRunner().invoke(app, shlex.split("experiment run channels --only c"))
+    assert refused.exit_code == 2
+    assert "channels makes no runs: leave out --only" in refused.output
+    assert "our reading" in vizpub("experiment show channels").stdout
