@@ -1,17 +1,18 @@
 """How long constructing an overlay takes, from hundreds of nodes to a million.
 
-    python -m benchmarks.designs [LARGEST]
+    python -m benchmarks.designs [LARGEST] [--ingest]
 
 Writes results/designs.json and designs-growth.png. Each size has a process of its own, whose peak
-memory counts. Nodes have 10 topics each, of 100 or a hundredth of the nodes. Then CD-MAX-Ref is
-written as reports in Parquet and ingested without betweenness, each by a whole command.
+memory counts. Nodes have 10 topics each, of 100 or a hundredth of the nodes. With `--ingest`,
+CD-MAX-Ref is also written as reports in Parquet and ingested without betweenness, each by a whole
+command.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import resource
-import sys
 import time
 from collections.abc import Callable, Sequence
 from itertools import combinations
@@ -183,8 +184,13 @@ def draw(points: Sequence[Json], out: Path) -> None:
     save(figure, out, "png")
 
 
-def main(largest: int) -> None:
+def main() -> None:
     """Measure what is not measured yet, and draw."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.designs", description=__doc__)
+    parser.add_argument("largest", nargs="?", type=int, default=SIZES[-1], help="nodes")
+    parser.add_argument("--ingest", action="store_true", help="also whole commands, to a run")
+    asked = parser.parse_args()
+    sizes = [size for size in SIZES if size <= asked.largest]
     kept = HERE / "results" / "designs.json"
     told: Json = (
         json.loads(kept.read_text("utf-8")) if kept.exists() else {"large": [], "small": []}
@@ -196,13 +202,13 @@ def main(largest: int) -> None:
             if nodes not in of_small:
                 told["small"] += pool.apply(small, (nodes,))
                 kept.write_text(json.dumps(told, indent=1) + "\n", "utf-8")
-        for nodes in (size for size in SIZES if size <= largest):
+        for nodes in sizes:
             for law in LAWS:
                 if (nodes, law) not in done:
                     told["large"] += pool.apply(large, ((nodes, law),))
                     kept.write_text(json.dumps(told, indent=1) + "\n", "utf-8")
     ingested = told.setdefault("commands", [])
-    for nodes in (size for size in SIZES if size <= largest):
+    for nodes in sizes if asked.ingest else ():
         if nodes not in {point["nodes"] for point in ingested}:
             ingested.append(commands(nodes))
             kept.write_text(json.dumps(told, indent=1) + "\n", "utf-8")
@@ -210,4 +216,4 @@ def main(largest: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else SIZES[-1])
+    main()
