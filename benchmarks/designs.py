@@ -177,6 +177,7 @@ def draw(points: Sequence[Json], out: Path) -> None:
                     slope = np.polyfit(np.log(x), np.log(y), 1)[0]
                     label = f"{name}: exponent {slope:.2f}"
                     panel.loglog(x, y, "o-", color=colour, label=label)
+            panel.set_xlim(SIZES[0] / 1.5, SIZES[-1] * 1.5)
             panel.set_ylabel(f"processor s, {law}")
             if panel.lines:
                 panel.legend()
