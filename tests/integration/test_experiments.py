@@ -185,6 +185,21 @@ def test_shipped_experiment_on_all_systems_meets_its_claims(
 
 
 @pytest.mark.long
+@pytest.mark.parametrize(("name", "setting", "met"), [("hyparview", "none", 10)])
+def test_shipped_experiment_meets_the_claims_of_a_setting(
+    name: str, setting: str, met: int, vizpub_here: Vizpub, tmp_path: Path
+) -> None:
+    """By a seed of each group; claims of other settings are unknown then."""
+    out = tmp_path / "out"
+    words = ["experiment", "run", name, "--runs", "1", "--only", setting]
+    done = vizpub_here(*words, "--out", str(out))
+    assert done.returncode == 0, done.stderr
+    outcomes = [row["outcome"] for row in rows(out / "published.csv")]
+    assert outcomes.count("met") == met
+    assert "not met" not in outcomes
+
+
+@pytest.mark.long
 def test_experiment_starts_a_spark_of_its_own(vizpub_process: Vizpub, tmp_path: Path) -> None:
     alone = running(vizpub_process, tmp_path)()
     assert alone.returncode == 0, alone.stderr
