@@ -8,6 +8,7 @@ generator of its own, so the same seed gives the same run.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from heapq import heappop, heappush
@@ -132,6 +133,8 @@ class Simulation:
         self._watched: dict[int, dict[int, tuple[int, Lost]]] = {}
         """By the peer that is watched: the watchers, their sessions and handlers."""
         self._heap: list[tuple[int, int, Kind | None, int, int, Any]] = []
+        self._lines: dict[int, _Line] = {}
+        """The timers that wait, by their length."""
         self._next = count().__next__
         self._delay = delay
         self._loss, self._timeout_us = loss, timeout_us
@@ -168,8 +171,11 @@ class Simulation:
 
     def after(self, delay_us: int, peer: int, handler: Callable[..., None], *args: Any) -> None:
         """See Network.after."""
+        line = self._lines.get(delay_us)
+        if line is None:
+            line = self._lines[delay_us] = _Line(self._heap, partial(self._lines.pop, delay_us))
         timer = partial(self._fire, peer, self.sessions[peer], handler, args)
-        self.at(self.now + delay_us, timer)
+        line.add(self.now + delay_us, self._next(), timer)
 
     def send(self, kind: Kind, sender: int, to: int, payload: Any, size: int) -> None:
         """See Network.send."""
@@ -333,3 +339,35 @@ class _Wheel:
         self._world.at(time_us, self)
         if self._world.up[peer]:
             self._handler(peer)
+
+
+class _Line:
+    """Timers of one length, which end in the order in which they begin; a single entry of the heap,
+    so that the many which nobody needs in the end, as time-outs, do not make it deep.
+    """
+
+    __slots__ = ("_empty", "_heap", "_waiting")
+
+    def __init__(
+        self, heap: list[tuple[int, int, Kind | None, int, int, Any]], empty: Callable[[], object]
+    ) -> None:
+        self._heap, self._empty = heap, empty
+        self._waiting: deque[tuple[int, int, Callable[[], None]]] = deque()
+
+    def add(self, time_us: int, number: int, timer: Callable[[], None]) -> None:
+        """Add a timer; `number` is its place among the events of that time."""
+        self._waiting.append((time_us, number, timer))
+        if len(self._waiting) == 1:
+            self._plan()
+
+    def _plan(self) -> None:
+        time_us, number, _ = self._waiting[0]
+        heappush(self._heap, (time_us, number, None, 0, 0, self))
+
+    def __call__(self) -> None:
+        _, _, timer = self._waiting.popleft()
+        if self._waiting:
+            self._plan()
+        else:
+            self._empty()
+        timer()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from random import Random
 from typing import Any
 
 import pytest
@@ -202,6 +203,41 @@ class TestTime:
         net.come_up(0)
         net.run(PERIOD)
         assert fired == [(1000, "early")]
+
+    @pytest.mark.parametrize("seed", [1, 2, 3])
+    def test_timers_end_in_the_order_of_their_times_and_then_of_their_planning(
+        self, seed: int
+    ) -> None:
+        """Few lengths and times, so many end together; some timers plan others; messages too."""
+        print(f"seed {seed}")
+        random, net = Random(seed), world()
+        planned: list[tuple[int, int]] = []
+        ended: list[tuple[int, int]] = []
+
+        def plan() -> None:
+            number, delay = (
+                len(planned),
+                random.choice([0, 10, LATENCY - 20, LATENCY, LATENCY + 20]),
+            )
+            planned.append((net.now + delay, number))
+            if delay == LATENCY:
+                net.send(note, 1, 2, number, 1)
+            else:
+                net.after(delay, 1, end, number)
+
+        def end(peer: int, number: int) -> None:
+            ended.append((net.now, number))
+            for _ in range(random.choice([0, 1, 1]) if len(planned) < 2_000 else 0):
+                plan()
+
+        note = net.kind("note", lambda peer, sender, number: end(peer, number))
+        for at in range(0, 200, 10):
+            for _ in range(random.randrange(30)):
+                net.at(at, plan)
+        net.run(PERIOD)
+        assert len(ended) == len(planned) > 500
+        assert ended == sorted(planned)
+        assert net._lines == {}
 
 
 class TestContacts:
