@@ -27,6 +27,8 @@ class _Routes(NamedTuple):
     far: Sequence[int]
     peers: Sequence[int]
     """Successors and fingers, and their distances in `far`."""
+    others: int
+    """Up to that distance no key can be the own one, or the predecessor's."""
 
 
 class Node:
@@ -113,12 +115,13 @@ class Node:
         """The next hop for a key: its owner, if it is this peer or in the successor list, otherwise
         the closest peer that precedes it.
         """
-        if self.owns(key):
-            return Step(self.peer, True)
-        if self._is_of_predecessor(key) and self.predecessor not in avoid:
-            return Step(self.predecessor, True)
         routes = self._routes_without(avoid)
         offset = (key - self._own) & self._mask
+        if not 0 < offset <= routes.others:
+            if self.owns(key):
+                return Step(self.peer, True)
+            if self._is_of_predecessor(key) and self.predecessor not in avoid:
+                return Step(self.predecessor, True)
         place = bisect_left(routes.near, offset)
         if place < len(routes.heirs):
             return Step(routes.heirs[place], True)
@@ -161,7 +164,15 @@ class Node:
         heirs = [peer for peer in self.successors if peer not in avoided]
         known = {peer: self.offset(peer) for peer in self.known() if peer not in avoided}
         peers = sorted(known, key=known.__getitem__)
-        return _Routes([known[peer] for peer in heirs], heirs, [known[p] for p in peers], peers)
+        near, far = [known[peer] for peer in heirs], [known[peer] for peer in peers]
+        return _Routes(near, heirs, far, peers, self._others())
+
+    def _others(self) -> int:
+        """See _Routes.others: where the keys of the predecessor begin, if both are known."""
+        if NOBODY in (self.second, self.predecessor) or not self.successors:
+            return 0
+        begin = self.offset(self.second)
+        return begin if begin < self.offset(self.predecessor) else 0
 
     # What it knows.
 
@@ -238,7 +249,9 @@ class Node:
 
     def set_second(self, peer: int) -> None:
         """Set the predecessor's predecessor, unless that is this peer, in a ring of two."""
-        self.second = peer if peer not in (self.peer, self.predecessor, *self.failed) else NOBODY
+        second = peer if peer not in (self.peer, self.predecessor, *self.failed) else NOBODY
+        if second != self.second:
+            self.second, self._routes = second, None
 
     def set_finger(self, finger: int, peer: int) -> int:
         """Set a finger, and those after it that begin before the peer; returns the last one."""
