@@ -207,7 +207,8 @@ class Intake:
         if wrong or "interval" not in value:
             return None
         interval = int(value["interval"])
-        if self.closing.is_ahead(interval, self.now):
+        # Files of whole histories go side by side, whatever the clock says.
+        if self.closing.is_ahead(interval, self.now if self.closing.median() is None else 0):
             raise InputError("too far ahead")
         return interval
 

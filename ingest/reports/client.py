@@ -96,7 +96,7 @@ class Reporter:
     ) -> None:
         """`memory`: bytes of reports that wait. `context` checks the collector's certificate.
 
-        Raises: OSError where the spool cannot be used.
+        Raises: ValueError for what is no URL; OSError where the spool cannot be used.
         """
         self._at, self._pace = Endpoint(url.rstrip("/"), token, context, pace.timeout_s), pace
         self._memory, self._obeys = memory, False
@@ -308,8 +308,8 @@ class Reporter:
     def _count(self, told: dict[str, Any]) -> None:
         self.counts.sent += told["taken"]
         self.counts.refused += told["refused"]
-        if told["lines"]:
-            self.last_problem = str(told["lines"][0]["reason"])
+        for line in told["lines"][:1]:
+            self.last_problem = str(line["reason"])
 
     def _pause(self, seconds: float) -> None:
         with self._changed:

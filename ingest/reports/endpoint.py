@@ -23,6 +23,14 @@ class Endpoint:
     context: ssl.SSLContext | None
     timeout_s: float
 
+    def __post_init__(self) -> None:
+        """Raises: ValueError."""
+        url = urlsplit(self.url)
+        if url.scheme not in ("http", "https") or not url.hostname:
+            raise ValueError(
+                f"{self.url} is not the URL of a run, as http://127.0.0.1:8600/v1/runs/lab"
+            )
+
     @property
     def path(self) -> str:
         """Of the run."""

@@ -19,11 +19,14 @@ _TOGETHER = 8
 class Live:
     """Sends the reports of each interval when the clock reaches its end.
 
-    `speed` is how many seconds of the simulation pass in one of the clock.
+    `speed` is how many seconds of the simulation pass in one of the clock. Raises: UseError.
     """
 
     def __init__(self, url: str, token: str | None = None, speed: float = 1.0) -> None:
-        self._reporter, self._speed = Reporter(url, token), speed
+        try:
+            self._reporter, self._speed = Reporter(url, token), speed
+        except ValueError as error:
+            raise UseError(str(error)) from error
         self._began = time.monotonic()
         self._interval_s = 0.0
 

@@ -98,6 +98,33 @@ def test_collector_that_is_down_for_a_while_loses_nothing(tmp_path: Path) -> Non
     assert reporter.counts.dropped == 0
 
 
+def test_break_of_many_intervals_loses_nothing(tmp_path: Path) -> None:
+    """Each peer sends for itself what it kept of 60 intervals, while most are still before them."""
+    options = Options(began=datetime.now(UTC) - timedelta(seconds=61))
+    with serving(collector_in(tmp_path, options)) as served:
+        port, address = served.port, url(served)
+        reporters = [Reporter(address, pace=QUICK) for _ in range(3)]
+        for number, reporter in enumerate(reporters):
+            reporter.report(report(f"p{number}", 0))
+            assert reporter.flush(20)
+    for number, reporter in enumerate(reporters):
+        for interval in range(1, 61):
+            reporter.report(report(f"p{number}", interval))
+    with serving(collector_in(tmp_path, options), port) as served:
+        for reporter in reporters:
+            assert reporter.flush(20)
+            assert (reporter.counts.refused, reporter.counts.dropped) == (0, 0)
+            reporter.close(0)
+        wanted = {(f"p{number}", interval) for number in range(3) for interval in range(61)}
+        assert sorted(told(served)) == sorted(wanted)
+
+
+@pytest.mark.parametrize("wrong", ["127.0.0.1:8600", "ftp://a/v1/runs/lab", "", "http://"])
+def test_url_that_is_none_is_an_error(wrong: str) -> None:
+    with pytest.raises(ValueError, match="not the URL of a run"):
+        Reporter(wrong)
+
+
 def test_full_memory_drops_the_oldest_and_says_so() -> None:
     with Reporter("http://127.0.0.1:1/v1/runs/lab", memory=2000, pace=QUICK) as reporter:
         for interval in range(500):

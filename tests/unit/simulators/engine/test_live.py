@@ -62,6 +62,8 @@ def test_other_interval_or_no_collector_is_an_error(tmp_path: Path) -> None:
         simulate(plan, Folder(tmp_path / "s"), live=Live(served.url))
     with pytest.raises(UseError, match="no collector"):
         simulate(plan, Folder(tmp_path / "s"), live=Live(served.url))
+    with pytest.raises(UseError, match="not the URL of a run"):
+        Live("127.0.0.1:8600")
     assert not (tmp_path / "s").exists()
 
 
