@@ -77,10 +77,10 @@ class Collecting:
         return self.process.wait(PATIENCE_S)
 
     def batches(self) -> list[psutil.Process]:
-        """The processes that make the run."""
+        """The processes that make the run: Python, Java and Spark's workers."""
         assert self.process
         with suppress(psutil.NoSuchProcess):
-            return psutil.Process(self.process.pid).children()
+            return psutil.Process(self.process.pid).children(recursive=True)
         return []
 
 

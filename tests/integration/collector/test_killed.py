@@ -29,7 +29,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(3000)]
 def test_killed_collector_loses_and_doubles_nothing(
     spark: SparkSession, tmp_path: Path, kills: int
 ) -> None:
-    """Kills of the intake and of the process that makes the run, while reports come."""
+    """Kills of the intake, and of any process that makes the run, while reports come."""
     seed = 21
     print("seed", seed)
     rng, told = random.Random(seed), reports_of(seed, kills + 2)
@@ -47,8 +47,8 @@ def test_killed_collector_loses_and_doubles_nothing(
                 elif number <= kills:
                     until(lambda: bool(case.batches()))
                     time.sleep(5 * rng.random())
-                    for process in case.batches():
-                        process.kill()
+                    if alive := case.batches():
+                        rng.choice(alive).kill()
             assert reporter.flush(PATIENCE_S)
             assert reporter.counts.refused == reporter.counts.dropped == 0
         assert case.end(signal.SIGTERM) == 0
