@@ -6,6 +6,7 @@ Nothing that fails there stops the intake (`collector.maker`), nor does Neo4j (`
 from __future__ import annotations
 
 import asyncio
+import resource
 import shutil
 import signal
 import time
@@ -18,7 +19,6 @@ from typing import Any
 
 import uvicorn
 
-from collector.batch import batches_in
 from collector.closing import Rules
 from collector.folder import Folder
 from collector.intake import Intake, Limits
@@ -256,6 +256,7 @@ def collect(what: Collection, say: Callable[[str], None]) -> bool:
     what.place.make()
     if shutil.disk_usage(what.place.folder).free < what.limits.reserve and not what.stop:
         raise UseError(f"less than {what.limits.reserve:,} bytes are free: see --reserve")
+    _allow_connections()
     with what.place.held():
 
         async def run() -> bool:
@@ -266,6 +267,10 @@ def collect(what: Collection, say: Callable[[str], None]) -> bool:
         return asyncio.run(run())
 
 
-def has_batches(place: Place) -> bool:
-    """Whether anything was ever closed."""
-    return bool(batches_in(place.batches))
+def _allow_connections() -> None:
+    """As many open files as connections and all else may need, if the system lets us."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = 2 * _CONNECTIONS
+    wanted = most if hard == resource.RLIM_INFINITY else min(most, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

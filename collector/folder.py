@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -44,6 +45,8 @@ class Folder:
         self._folder, self._intake, self._say = folder.absolute(), intake, say
         self._sizes: dict[str, int] = {}
         """Of files that are read to their end."""
+        self._unread: dict[Path, str] = {}
+        """Why files could not be read."""
 
     async def follow(self) -> None:
         """Take what comes, until the run has ended."""
@@ -55,8 +58,12 @@ class Folder:
     async def turn(self) -> int:
         """Take the next part of every file, by interval. Returns the number of lines."""
         found: list[_Read] = []
-        for path in sorted(self._folder.rglob("*")):
-            found += self._part(path)
+        for path in self._files():
+            try:
+                found += self._part(path)
+                self._unread.pop(path, None)
+            except OSError as error:  # gone meanwhile, or another user's
+                self._skip(path, error.strerror or str(error))
             await asyncio.sleep(0)
         found.sort(key=lambda one: one.interval)
         if not found:
@@ -73,6 +80,16 @@ class Folder:
             one = found[why["line"] - 1]
             self._say(f"{one.path}: the line before byte {one.end:,} is refused: {why['reason']}")
         return len(found)
+
+    def _files(self) -> list[Path]:
+        with suppress(OSError):  # a folder in it is gone meanwhile
+            return sorted(self._folder.rglob("*"))
+        return []
+
+    def _skip(self, path: Path, why: str) -> None:
+        if self._unread.get(path) != why:
+            self._say(f"{path} cannot be read: {why}")
+        self._unread[path] = why
 
     def _part(self, path: Path) -> list[_Read]:
         """The next complete lines of a file, up to one that must wait."""

@@ -49,9 +49,12 @@ class Loading:
 
     async def _load(self) -> str | None:
         """Returns why it failed; null = it did not."""
-        process = await asyncio.create_subprocess_exec(
-            *self._command, stdin=DEVNULL, stdout=DEVNULL, stderr=PIPE, start_new_session=True
-        )
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *self._command, stdin=DEVNULL, stdout=DEVNULL, stderr=PIPE, start_new_session=True
+            )
+        except OSError as error:
+            return error.strerror or str(error)
         _, told = await process.communicate()
         if process.returncode == 0:
             return None

@@ -62,13 +62,16 @@ class Maker:
         pause = FIRST_PAUSE_S
         while not self._progress.settled:
             batches = self._progress.batches
-            code = await self._live()
+            try:
+                why = f"exit code {await self._live()}"
+            except OSError as error:  # no memory or no files for another process
+                why = error.strerror or str(error)
             self._progress.alive = False
             if self._progress.settled or self._progress.draining:
                 return
             pause = FIRST_PAUSE_S if self._progress.batches > batches else 2 * pause
             pause = min(pause, MOST_PAUSE_S)
-            why = self._progress.error or f"exit code {code}"
+            why = self._progress.error or why
             self._say(f"appending stopped ({why}): it is tried again in {pause:g} s")
             await asyncio.sleep(pause)
 
@@ -77,10 +80,15 @@ class Maker:
         answers, pipe = os.pipe()
         arguments = (sys.executable, "-m", "collector.batches", str(pipe))
         # Ctrl-C is for this process alone, which lets the other one end its append.
-        process = self._process = await asyncio.create_subprocess_exec(
-            *arguments, stdin=PIPE, stdout=DEVNULL, pass_fds=(pipe,), start_new_session=True
-        )
-        os.close(pipe)
+        try:
+            process = self._process = await asyncio.create_subprocess_exec(
+                *arguments, stdin=PIPE, stdout=DEVNULL, pass_fds=(pipe,), start_new_session=True
+            )
+        except OSError:
+            os.close(answers)
+            raise
+        finally:
+            os.close(pipe)
         self._write(self._job)
         self._ordered = None
         reader = asyncio.StreamReader(limit=2**26)
@@ -91,8 +99,8 @@ class Maker:
             async with asyncio.timeout(None) as silence:
                 while True:
                     silence.reschedule(asyncio.get_running_loop().time() + SILENT_S)
-                    if not (line := await reader.readline()):
-                        break
+                    if not (line := await reader.readline()).endswith(b"\n"):
+                        break  # the end, or what a kill left of a line
                     self._answer(json.loads(line))
         except TimeoutError:
             self._progress.error = f"Java did not answer for {SILENT_S:g} s"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -69,12 +69,12 @@ class Place:
 
     def size(self) -> int:
         """Bytes of the log and of the batches."""
-        return sum(
-            file.stat().st_size
-            for folder in (self.log, self.batches)
-            for file in os.scandir(folder)
-            if file.is_file()
-        )
+        found = 0
+        for folder in (self.log, self.batches):
+            for file in os.scandir(folder):
+                with suppress(FileNotFoundError):  # sealed or renamed meanwhile
+                    found += file.stat().st_size
+        return found
 
     @contextmanager
     def held(self) -> Iterator[None]:

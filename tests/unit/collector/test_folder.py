@@ -130,3 +130,21 @@ def test_refused_line_is_told_with_its_place(tmp_path: Path) -> None:
     assert case.taken() == [("a", 0)]
     assert "a.ndjson" in case.said[0]
     assert "before byte 3" in case.said[0]
+
+
+def test_file_that_cannot_be_read_is_told_once_and_the_others_are_taken(tmp_path: Path) -> None:
+    unreadable = Path("/proc/self/mem")
+    if not unreadable.exists():
+        pytest.skip("no file here that even root cannot read")
+    case = Case(tmp_path)
+    (case.watched / "a.ndjson").symlink_to(unreadable)
+    (case.watched / "b.ndjson").write_text(report("b", 0))
+
+    async def work(_: Intake, folder: Folder) -> None:
+        await to_the_end(folder)
+        await to_the_end(folder)
+
+    case.run(work)
+    assert case.taken() == [("b", 0)]
+    (said,) = case.said
+    assert "a.ndjson cannot be read" in said
