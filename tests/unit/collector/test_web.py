@@ -300,6 +300,29 @@ def test_events_give_rows_from_where_a_reader_was(serve: Any) -> None:
         connection.close()
 
 
+def test_slow_reader_gets_the_newest_row_and_slows_nobody(serve: Any) -> None:
+    count = 3_000
+    with serve() as served:
+        connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=20)
+        connection.request("GET", "/v1/runs/lab/events")
+        answer = connection.getresponse()
+        told = {"number": 1, "position": 9, "seconds": 1.0, "late": 0}
+        for interval in range(count):  # more than the sockets hold
+            row = {"interval": interval, "pad": "x" * 20_000}
+            done = {**told, "closed": interval, "rows": [row]}
+            served.loop.call_soon_threadsafe(served.web.progress.committed, done)
+            if interval % 500 == 0:
+                assert served.post(report("a", interval // 500))[0] == 202
+        seen: list[int] = []
+        while not seen or seen[-1] < count - 1:
+            line = answer.fp.readline()
+            if line.startswith(b"id: "):
+                seen.append(int(line[4:]))
+        connection.close()
+    assert seen == sorted(seen)
+    assert len(seen) < count
+
+
 def test_metrics_are_in_the_text_format_of_prometheus(serve: Any) -> None:
     with serve() as served:
         served.post(report("a") + b"\n{")
