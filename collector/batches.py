@@ -196,7 +196,8 @@ def main(answers: int) -> int:
     """Serve until standard input ends. Returns the exit code."""
     job = Job(**json.loads(sys.stdin.readline()))
     orders = _Orders()
-    with os.fdopen(answers, "w", encoding="utf-8") as pipe:
+    # Where the collector was killed, nobody reads what is told.
+    with suppress(BrokenPipeError), os.fdopen(answers, "w", encoding="utf-8") as pipe:
         told = _Answers(pipe)
         try:
             with (
