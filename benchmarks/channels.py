@@ -3,7 +3,8 @@
     python -m benchmarks.channels [--updates 1e6] [--simpy 1e4] [--python .bench/env/bin/python]
 
 Prints processor seconds of a run with 100 channels and 1,000 clients at 5 channels each, of each
-mapping, and the time of an update as a multiple of ours in simpy, whose counts must be equal.
+mapping but perfect-c, and the time of an update as a multiple of ours in simpy, whose counts must
+be equal.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ def main() -> None:
     run(static, static.drawn(1_000, gap))  # loads compiled code
     print(f"{len(updates.times):,} updates of {static.database.pages} pages, {CLIENTS:,} clients")
     of_static = 0.0
-    for mapping in MAPPINGS:
+    for mapping in MAPPINGS[:-1]:  # smallest covers of a hundred channels take too long to find
         found, seconds = measured(layout(mapping, chosen.items), updates)
         sent, received = int(found.counts.sent.sum()), found.totals["receptions"]
         print(f"{mapping}: {seconds:.1f} s, {sent:,} transmissions, {received:,} receptions")

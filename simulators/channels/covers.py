@@ -11,10 +11,13 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 
 from model.arrays import Bools, Int64s
 from model.compiled import compiled
+from model.errors import UseError
 from simulators.protocols.poldercast.views import below
 
 RULES = {"random": 0, "c": 1, "cd": 2}
 _CD = RULES["cd"]
+SECONDS = 60.0
+"""For the smallest cover of one page."""
 
 
 @compiled("int64(int64, int64[::1], int64[::1], int64[::1])")
@@ -78,9 +81,11 @@ def cover(  # noqa: PLR0913, PLR0917
     return count
 
 
-def smallest(listens: Bools) -> list[int]:
+def smallest(listens: Bools, seconds: float = SECONDS) -> list[int]:
     """A smallest set of channels that all clients hear; `listens` is bool[clients, channels], and
     each client listens to some channel.
+
+    Raises: UseError where none is proved the smallest within the time: the problem is NP-hard.
     """
     if not len(listens):
         return []
@@ -91,6 +96,11 @@ def smallest(listens: Bools) -> list[int]:
         constraints=LinearConstraint(rows, lb=np.ones(len(rows))),
         integrality=np.ones(rows.shape[1]),
         bounds=Bounds(0, 1),
+        options={"time_limit": seconds},
     )
-    assert found.success, found.message
+    if not found.success:
+        raise UseError(
+            f"perfect-c: no set of {listens.shape[1]} channels was proved the smallest for a page "
+            f"of {len(listens)} clients within {seconds:g} s: take offline-c, or fewer channels"
+        )
     return np.flatnonzero(found.x > 0.5).tolist()

@@ -148,23 +148,25 @@ def _hear(channel: int, fixed: Fixed, state: State, pools: Pools, counts: Counts
     """All listeners receive what a channel has transmitted."""
     update = state.sending[channel]
     page, stale = pools.page[update], state.due[channel] - pools.updated[update]
+    wants, listens, known = fixed.wants, fixed.listens, pools.heard
+    heard, stales = counts.heard, counts.stale
     first = 0
-    for word in range(fixed.wants.shape[1]):
-        new = fixed.wants[page, word] & fixed.listens[channel, word] & ~pools.heard[update, word]
-        pools.heard[update, word] |= new
+    for word in range(wants.shape[1]):
+        new = wants[page, word] & listens[channel, word] & ~known[update, word]
+        known[update, word] |= new
         while new:
             below_lowest = ~new & (new - np.uint64(1))
             client = word * 64 + population(below_lowest)
-            counts.heard[client] += 1
-            counts.stale[client] += stale
+            heard[client] += 1
+            stales[client] += stale
             first += 1
             new &= new - np.uint64(1)
     pools.missing[update] -= first
     counts.bins[bin_of(stale)] += first
-    reached, heard = fixed.reach[page, channel], fixed.listeners[channel]
+    reached, listeners = fixed.reach[page, channel], fixed.listeners[channel]
     counts.totals[DUPLICATES] += reached - first
-    counts.totals[RECEPTIONS] += heard
-    counts.totals[UNWANTED] += heard - reached
+    counts.totals[RECEPTIONS] += listeners
+    counts.totals[UNWANTED] += listeners - reached
     counts.sent[channel] += 1
     counts.carried[channel, page] += 1
     counts.busy[channel] += fixed.transmission[page]
@@ -302,7 +304,7 @@ def advance(  # noqa: PLR0913, PLR0917
     """Process updates from number `begin` on, and after the last one all transmissions before the
     time `end`. Returns the number of the next update: less than all where the pools are full.
     """
-    channels = len(state.due)
+    due, channels = state.due, len(state.due)
     chosen = np.empty(channels, np.int64)
     for number in range(begin, len(times) + 1):
         if state.numbers[FREE_UPDATES] < 1 or state.numbers[FREE_COPIES] < channels + 1:
@@ -311,9 +313,9 @@ def advance(  # noqa: PLR0913, PLR0917
         while True:
             first = 0
             for channel in range(1, channels):
-                if state.due[channel] < state.due[first]:
+                if due[channel] < due[first]:
                     first = channel
-            if state.due[first] > until:
+            if due[first] > until:
                 break
             _finish(first, rules.scheduler, fixed, state, pools, counts)
         if number < len(times):

@@ -7,6 +7,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+from model.errors import UseError
 from simulators.channels.covers import RULES, cover, smallest
 from simulators.engine.clock import stream
 from simulators.protocols.poldercast.views import seeded
@@ -50,6 +51,11 @@ def test_smallest_cover_is_that_of_all_subsets(seed: int) -> None:
     found = smallest(listens)
     assert listens[:, found].any(axis=1).all()
     assert len(found) == least(listens)
+
+
+def test_cover_that_is_too_hard_is_refused() -> None:
+    with pytest.raises(UseError, match=r"100 channels .* 400 clients .* take offline-c"):
+        smallest(drawn(1, 400, 100, 5), seconds=0.1)
 
 
 def test_smallest_cover_of_no_client_is_empty() -> None:
