@@ -1,4 +1,4 @@
-"""A disk that is full: what cannot be kept is refused, and closing goes on in the reserve."""
+"""What the intake keeps on a full disk, and how a run ends."""
 
 from __future__ import annotations
 
@@ -88,3 +88,16 @@ def test_collection_at_its_size_asks_to_wait(tmp_path: Path) -> None:
         code, told, answer = served.post(b"{}")
         assert (code, "--max-disk" in told["error"]) == (503, True)
         assert answer.headers["retry-after"]
+
+
+def test_end_that_comes_after_the_last_closing_ends_the_run(tmp_path: Path) -> None:
+    """Reporters send it when all else is acknowledged, and then the interval may be closed."""
+    with serving(collector_in(tmp_path, Options(rules=Rules(lateness_s=0.0)))) as served:
+        intake = served.web.intake
+        assert post(served, 0) == 202
+        served.run(intake.close_due())
+        assert (intake.closing.closed, intake.ended) == (0, False)
+        assert served.post(b'{"format": "vizpub.end/1", "last_interval": 0}')[0] == 202
+        served.run(intake.close_due())
+        assert intake.ended
+        assert intake.last_interval == 0
