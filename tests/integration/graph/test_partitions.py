@@ -84,7 +84,9 @@ def questions(history: History, name: str) -> Iterator[dict[str, object]]:
         "layers": [None, "mesh"],
     }
     asked = [p for p in cypher.statement("queries", name).parameters if p.type in samples]
-    for values in product(*(samples[p.type] for p in asked)):
+    # The layer that is taken without one may be of another system.
+    choices = [["overlay", "mesh"] if p.default == "listens" else samples[p.type] for p in asked]
+    for values in product(*choices):
         yield {p.name: v for p, v in zip(asked, values, strict=True) if v is not None}
 
 

@@ -79,6 +79,13 @@ WANTED = {
         "[r:LINK(run, length_class, valid_from)]->(parent)",
         "i:Interval(key)",
     ),
+    "channels-of-client": ("UNIQUE p:Peer(key)",),
+    "clients-of-channel": ("UNIQUE channel:Peer(key)",),
+    "channels-of-page": (
+        "UNIQUE t:Topic(key)",
+        "[r:LINK(run, length_class, valid_from)]->(c)",
+    ),
+    "pages-of-client": ("UNIQUE p:Peer(key)",),
     "runs": (),
 }
 

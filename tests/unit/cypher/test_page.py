@@ -34,7 +34,7 @@ def test_queries_page_section_equals_the_query_header(name: str) -> None:
     assert rows(section, "column") == [(c.name, c.meaning.replace("$", "")) for c in query.columns]
     needs = " and ".join(f"`{table}`" for table in query.needs)
     assert needs == "".join(re.findall(r"^Needs (.+)\.$", section, re.M))
-    assert re.search(rf"^vizpub query (?:gossipsub |trees )?{name}(?: |$)", section, re.M)
+    assert re.search(rf"^vizpub query (?:gossipsub |trees |channels )?{name}(?: |$)", section, re.M)
 
 
 def test_queries_page_has_exactly_the_existing_queries() -> None:
