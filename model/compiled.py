@@ -25,9 +25,13 @@ _Operation = TypeVar("_Operation", bound=Callable[..., Any])
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 
 
-def compiled(*signature: Any) -> Callable[[_Operation], _Operation]:
+def compiled(*signature: Any, owns: bool = True) -> Callable[[_Operation], _Operation]:
     """Compile a function for these argument types (or a signature as text) when its module is
     imported, or load it from the cache.
+
+    With `owns=False` its code does not count references to arrays. Functions that pass dozens of
+    arrays to one another can spend nine tenths of their time on that. Such a function makes and
+    returns no arrays; functions that it calls by `compiled` may make some.
 
     Functions that it calls must be defined above it, and it must give the same results as
     plain Python: no integer may overflow. No `parallel`: tasks and processes are the parallelism.
@@ -35,12 +39,13 @@ def compiled(*signature: Any) -> Callable[[_Operation], _Operation]:
     (NUMBA_CACHE_DIR, beside the code, the user's cache), each process compiles again.
     """
     types_given = signature[0] if isinstance(signature[0], str) else signature
+    options = {**_OPTIONS, "_nrt": owns}
 
     def compile_one(function: _Operation) -> _Operation:
         try:
-            return cast(_Operation, njit(types_given, cache=True, **_OPTIONS)(function))
+            return cast(_Operation, njit(types_given, cache=True, **options)(function))
         except (OSError, RuntimeError):
-            return cast(_Operation, njit(types_given, **_OPTIONS)(function))
+            return cast(_Operation, njit(types_given, **options)(function))
 
     return compile_one
 

@@ -70,12 +70,14 @@ def cover(  # noqa: PLR0913, PLR0917
         count += 1
         kept = 0
         for place in range(open_):
-            own = channels_of[left[place]]
-            if np.any(own == channel):
-                for other in own:
-                    uncovered[other] -= 1
+            client, covered = left[place], False
+            for own in range(channels_of.shape[1]):
+                covered |= channels_of[client, own] == channel
+            if covered:
+                for own in range(channels_of.shape[1]):
+                    uncovered[channels_of[client, own]] -= 1
             else:
-                left[kept] = left[place]
+                left[kept] = client
                 kept += 1
         open_ = kept
     return count

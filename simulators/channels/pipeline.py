@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numpy as np
-from numba.core import types
 from numba.extending import register_jitable
 
 from model.arrays import Int64s
@@ -30,6 +29,7 @@ from simulators.channels.state import (
     RECEPTIONS,
     RULES,
     STATE,
+    TIMES,
     UNREACHED,
     UNWANTED,
     UPDATES,
@@ -247,11 +247,14 @@ def _offer(  # noqa: PLR0913, PLR0917
 
 
 @_part
-def _mapped(page: int, mapping: int, fixed: Fixed, state: State, chosen: Int64s) -> int:
-    """Number of `chosen` channels for an update of a page."""
+def _mapped(page: int, mapping: int, fixed: Fixed, state: State) -> int:
+    """Number of `state.chosen` channels for an update of a page."""
+    chosen = state.chosen
     if mapping >= 0:
         clients = fixed.clients[fixed.begins[page] : fixed.begins[page + 1]]
-        busy = state.waiting + (state.due < NEVER)
+        busy = state.busy
+        for channel in range(len(busy)):
+            busy[channel] = state.waiting[channel] + (state.due[channel] < NEVER)
         reach = fixed.reach[page]
         return int(cover(mapping, clients, fixed.channels_of, reach, busy, state.draws, chosen))
     count = 0
@@ -271,7 +274,6 @@ def _update(  # noqa: PLR0913, PLR0917
     state: State,
     pools: Pools,
     counts: Counts,
-    chosen: Int64s,
 ) -> None:
     """The server updates a page; the profiler lets it through if a client wants it."""
     counts.totals[UPDATES] += 1
@@ -283,13 +285,13 @@ def _update(  # noqa: PLR0913, PLR0917
     update = pools.free[state.numbers[FREE_UPDATES]]
     pools.updated[update], pools.page[update], pools.missing[update] = now, page, wanted
     pools.heard[update] = 0
-    count = _mapped(page, rules.mapping, fixed, state, chosen)
+    count = _mapped(page, rules.mapping, fixed, state)
     pools.copies[update] = count
     for place in range(count):
-        _offer(chosen[place], update, now, rules, fixed, state, pools, counts)
+        _offer(state.chosen[place], update, now, rules, fixed, state, pools, counts)
 
 
-@compiled(types.int64[::1], types.int64[::1], INT, INT, RULES, FIXED, STATE, POOLS, COUNTS)
+@compiled(TIMES, TIMES, INT, INT, RULES, FIXED, STATE, POOLS, COUNTS, owns=False)
 def advance(  # noqa: PLR0913, PLR0917
     times: Int64s,
     pages: Int64s,
@@ -305,7 +307,6 @@ def advance(  # noqa: PLR0913, PLR0917
     time `end`. Returns the number of the next update: less than all where the pools are full.
     """
     due, channels = state.due, len(state.due)
-    chosen = np.empty(channels, np.int64)
     for number in range(begin, len(times) + 1):
         if state.numbers[FREE_UPDATES] < 1 or state.numbers[FREE_COPIES] < channels + 1:
             return number
@@ -319,7 +320,7 @@ def advance(  # noqa: PLR0913, PLR0917
                 break
             _finish(first, rules.scheduler, fixed, state, pools, counts)
         if number < len(times):
-            _update(until, pages[number], rules, fixed, state, pools, counts, chosen)
+            _update(until, pages[number], rules, fixed, state, pools, counts)
     for channel in range(channels):
         _pass_time(channel, end, state, counts)
     return len(times) + 1

@@ -201,6 +201,8 @@ def _state(layout: Layout, begin: int) -> State:
         held=each(),
         entered=each(),
         since=np.full(channels, begin),
+        busy=np.zeros(channels, np.int64),
+        chosen=np.zeros(channels, np.int64),
         draws=layout.draws(),
         numbers=np.zeros(3, np.int64),
     )

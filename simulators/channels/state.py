@@ -79,6 +79,10 @@ class State(NamedTuple):
     """[channels, pages]: the sum of the times at which these entered."""
     since: Int64s
     """[channels]: the last change of the buffer."""
+    busy: Int64s
+    """[channels]: room for what the mapper is told: pages in the buffer or transmitted."""
+    chosen: Int64s
+    """[channels]: room for what it answers."""
     draws: Int64s
     numbers: Int64s
     """Free updates, free copies, and the number of the next copy."""
@@ -148,7 +152,7 @@ _N, _M, _W, _B = (
 _GROUP: Any = types.NamedTuple
 FIXED = _GROUP((_W, _W, _N, _N, _M, _M, _N, _N, _B), Fixed)
 RULES = _GROUP((types.int64,) * 4 + (types.boolean,), Rules)
-STATE = _GROUP((_N, _N, _N, _M, _N, _M, _M, _M, _M, _M, _N, _N, _N), State)
+STATE = _GROUP((_N, _N, _N, _M, _N, _M, _M, _M, _M, _M, _N, _N, _N, _N, _N), State)
 POOLS = _GROUP((_N, _N, _N, _N, _W, _N, _N, _N, _N, _N, _N), Pools)
 COUNTS = _GROUP((_N,) * 8 + (_M,) + (_N,) * 3, Counts)
-INT = types.int64
+INT, TIMES = types.int64, _N

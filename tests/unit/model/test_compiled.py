@@ -7,7 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 from zipfile import ZipFile
 
+import numpy as np
 import pytest
+from numba.core.errors import TypingError
+
+from model.arrays import Int64s
+from model.compiled import compiled
 
 ROOT = Path(__file__).parents[3]
 KERNEL = """
@@ -70,3 +75,28 @@ def test_kernel_is_compiled_with_an_unusable_cache(run: Run, tmp_path: Path) -> 
 def test_kernel_of_a_foreign_archive_is_not_cached(run: Run, tmp_path: Path) -> None:
     assert run("others.zip") == "42 0"
     assert not (tmp_path / "cache").exists()
+
+
+def test_function_that_owns_nothing_makes_no_array() -> None:
+    with pytest.raises(TypingError, match="zeros"):
+
+        @compiled("int64(int64)", owns=False)
+        def first_of_new(size: int) -> int:
+            return int(np.zeros(size, np.int64)[0])
+
+
+def test_function_that_owns_nothing_leaves_what_it_is_given() -> None:
+    """It reads and writes slices, and nobody else's reference is dropped."""
+
+    def shifted(values: Int64s) -> int:
+        rest = values[1:]
+        for place in range(len(rest)):
+            values[place] = rest[place]
+        return len(rest)
+
+    given = np.arange(1_000)
+    held, seen = sys.getrefcount(given), given[::2]
+    assert compiled("int64(int64[::1])", owns=False)(shifted)(given) == 999
+    assert sys.getrefcount(given) == held + 1  # of `seen`
+    assert given.tolist() == [*range(1, 1_000), 999]
+    assert seen.tolist() == given.tolist()[::2]
