@@ -152,10 +152,10 @@ def _measure(
 ) -> None:
     """Measure staleness, queues, losses, fluff and flow rates at one update rate (--gap).
 
-    Staleness of a run is the mean of its clients' averages; its quantiles are over first receptions
-    (at most 1.6 % off). complete_share is the share of updates that all their clients heard; rates
-    are per second. A queue is the pages that wait, without the one that is sent; load is the share
-    of the time in which a channel sends.
+    Staleness of a run is the mean of its clients' averages; its quantiles (p50, p99) are over first
+    receptions, of the run or of each client (at most 1.6 % off). complete_share is the share of
+    updates that all their clients heard; rates are per second. A queue is the pages that wait,
+    without the one that is sent; load is the share of the time in which a channel sends.
 
     Examples:
 
@@ -173,7 +173,8 @@ def _measure(
     rows: list[tuple[Any, ...]] = []
     for one in chosen:
         layout = who.layout(one)
-        found = run(layout, layout.drawn(load.updates, us(one.gap)))
+        updates = layout.drawn(load.updates, us(one.gap))
+        found = run(layout, updates, apart=each.of is _Of.client)
         rows += [(one.mapping, *row) for row in rows_of(found)]
     show(Rows(("mapping", *columns), rows), output, settings)
     _say_readings(settings, chosen)
@@ -196,8 +197,9 @@ def _of_channels(found: Measured) -> Iterator[tuple[Any, ...]]:
 
 def _of_clients(found: Measured) -> Iterator[tuple[Any, ...]]:
     heard = found.counts.heard.tolist()
-    for client, (count, mean) in enumerate(zip(heard, found.staleness.tolist(), strict=True)):
-        yield client, count, _ms(mean) if count else None
+    times = (found.staleness.tolist(), found.client_quantiles(0.5), found.client_quantiles(0.99))
+    for client, (count, mean, *quantiles) in enumerate(zip(heard, *times, strict=True)):
+        yield client, count, *map(_ms, (mean if count else None, *quantiles))
 
 
 @dataclass(frozen=True)
@@ -335,7 +337,7 @@ _ROWS: dict[_Of, tuple[tuple[str, ...], Callable[[Measured], Iterator[tuple[Any,
         ("channel", "offered", "sent", "superseded", "lost", "load", "queue_mean", "queue_max"),
         _of_channels,
     ),
-    _Of.client: (("client", "heard", "staleness_ms"), _of_clients),
+    _Of.client: (("client", "heard", *_MEASURES[:3]), _of_clients),
 }
 _COMMANDS: dict[str, Callable[..., None]] = {
     "gdfr": _gdfr,

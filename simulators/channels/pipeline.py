@@ -149,8 +149,8 @@ def _hear(channel: int, fixed: Fixed, state: State, pools: Pools, counts: Counts
     update = state.sending[channel]
     page, stale = pools.page[update], state.due[channel] - pools.updated[update]
     wants, listens, known = fixed.wants, fixed.listens, pools.heard
-    heard, stales = counts.heard, counts.stale
-    first = 0
+    heard, stales, bins = counts.heard, counts.stale, counts.bins
+    first, place, apart = 0, bin_of(stale), int(len(bins) > 1)
     for word in range(wants.shape[1]):
         new = wants[page, word] & listens[channel, word] & ~known[update, word]
         known[update, word] |= new
@@ -159,10 +159,10 @@ def _hear(channel: int, fixed: Fixed, state: State, pools: Pools, counts: Counts
             client = word * 64 + population(below_lowest)
             heard[client] += 1
             stales[client] += stale
+            bins[client * apart, place] += 1
             first += 1
             new &= new - np.uint64(1)
     pools.missing[update] -= first
-    counts.bins[bin_of(stale)] += first
     reached, listeners = fixed.reach[page, channel], fixed.listeners[channel]
     counts.totals[DUPLICATES] += reached - first
     counts.totals[RECEPTIONS] += listeners

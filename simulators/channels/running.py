@@ -106,12 +106,11 @@ class Measured:
 
     def quantile(self, share: float) -> float | None:
         """Of the staleness of first receptions, at most 1.6 % off."""
-        bins = self.counts.bins
-        if not bins.sum():
-            return None
-        place = int(np.searchsorted(np.cumsum(bins), share * bins.sum()))
-        digits = max(0, place // 64 - 1)
-        return float(((place - 64 * digits) + 0.5) * 2**digits if digits else place)
+        return _quantile(self.counts.bins.sum(axis=0), share)
+
+    def client_quantiles(self, share: float) -> list[float | None]:
+        """The same of each client, of a run that kept its clients `apart`."""
+        return [_quantile(bins, share) for bins in self.counts.bins]
 
     @property
     def queue(self) -> Floats:
@@ -130,10 +129,23 @@ def _ratio(part: float, of: float) -> float | None:
     return part / of if of else None
 
 
-def run(layout: Layout, updates: Updates, end: int | None = None, begin: int = 0) -> Measured:
-    """Run the updates from `begin` to before `end` (µs); null = to the last update."""
+def _quantile(bins: Int64s, share: float) -> float | None:
+    """Of what `bin_of` counted."""
+    if not bins.any():
+        return None
+    place = int(np.searchsorted(np.cumsum(bins), share * bins.sum()))
+    digits = max(0, place // 64 - 1)
+    return float(((place - 64 * digits) + 0.5) * 2**digits if digits else place)
+
+
+def run(
+    layout: Layout, updates: Updates, end: int | None = None, begin: int = 0, *, apart: bool = False
+) -> Measured:
+    """Run the updates from `begin` to before `end` (µs); null = to the last update. With `apart`,
+    there are quantiles of each client, which take up to 32 KB.
+    """
     stop = int(updates.times[-1]) + 1 if end is None else end
-    fixed, state, counts = _fixed(layout), _state(layout, begin), _counts(layout)
+    fixed, state, counts = _fixed(layout), _state(layout, begin), _counts(layout, apart)
     pools, number = _grown(_empty(fixed.wants.shape[1]), state), 0
     while True:
         number = advance(
@@ -208,7 +220,7 @@ def _state(layout: Layout, begin: int) -> State:
     )
 
 
-def _counts(layout: Layout) -> Counts:
+def _counts(layout: Layout, apart: bool) -> Counts:
     channels, clients = layout.parameters.channels, layout.clients
 
     def zeros(*shape: int) -> Int64s:
@@ -226,7 +238,7 @@ def _counts(layout: Layout) -> Counts:
         carried=zeros(channels, layout.database.pages),
         heard=zeros(clients),
         stale=zeros(clients),
-        bins=zeros(BINS),
+        bins=zeros(clients if apart else 1, BINS),
     )
 
 

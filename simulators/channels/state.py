@@ -138,7 +138,7 @@ class Counts(NamedTuple):
     stale: Int64s
     """[clients]: the sum of their staleness, µs."""
     bins: Int64s
-    """[BINS]: first receptions by staleness."""
+    """[clients or 1, BINS]: first receptions by staleness, of each client or of all."""
 
 
 TOTALS = ("updates", "passed", "complete", "unreached", "duplicates", "receptions", "unwanted")
@@ -154,5 +154,5 @@ FIXED = _GROUP((_W, _W, _N, _N, _M, _M, _N, _N, _B), Fixed)
 RULES = _GROUP((types.int64,) * 4 + (types.boolean,), Rules)
 STATE = _GROUP((_N, _N, _N, _M, _N, _M, _M, _M, _M, _M, _N, _N, _N, _N, _N), State)
 POOLS = _GROUP((_N, _N, _N, _N, _W, _N, _N, _N, _N, _N, _N), Pools)
-COUNTS = _GROUP((_N,) * 8 + (_M,) + (_N,) * 3, Counts)
+COUNTS = _GROUP((_N,) * 8 + (_M,) + (_N,) * 2 + (_M,), Counts)
 INT, TIMES = types.int64, _N

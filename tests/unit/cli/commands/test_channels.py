@@ -66,7 +66,8 @@ def test_measures_of_a_single_channel_are_those_of_a_queue() -> None:
     clients = json.loads(vizpub(f"{line} client -f json").stdout)
     assert [client["client"] for client in clients] == [0, 1, 2]
     assert {client["heard"] for client in clients} == {channel["sent"]}
-    assert {client["staleness_ms"] for client in clients} == {row["staleness_ms"]}
+    for measure in ("staleness_ms", "staleness_p50_ms", "staleness_p99_ms"):
+        assert {client[measure] for client in clients} == {row[measure]}
 
 
 def test_gdfr_is_flat_and_then_lifts_off(tmp_path: Path) -> None:

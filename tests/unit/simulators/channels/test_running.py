@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -141,6 +143,16 @@ def test_quantiles_are_those_of_the_receptions() -> None:
     for share in (0.1, 0.5, 0.9, 0.99):
         exact = float(np.quantile(ends, share, method="inverted_cdf"))
         assert found.quantile(share) == pytest.approx(exact, rel=0.016)
+
+
+def test_client_that_hears_nothing_has_no_quantile(tmp_path: Path) -> None:
+    """Each other client hears a page of its own after one transmission."""
+    (tmp_path / "profiles.csv").write_text("client,page\n0,0\n2,1\n")
+    given = layout(3, 3, profile=f"file:{tmp_path / 'profiles.csv'}")
+    found = run(given, given.drawn(1_000, 1e6), apart=True)
+    took = pytest.approx(10_000, rel=0.016)
+    assert found.client_quantiles(0.5) == [took, None, took]
+    assert found.counts.heard[1] == 0
 
 
 def test_bits_are_those_of_the_flags() -> None:

@@ -94,10 +94,11 @@ def told_of(name: str) -> tuple[Told, int]:
     return Told({**SMALL, **CASES[name]}, seed), seed
 
 
-def compiled(told: Told, intervals: int) -> Measured:
+def compiled(told: Told, intervals: int, *, apart: bool = False) -> Measured:
     last = told.layout.parameters.last_update
     end = intervals * SECOND if last is None else (last + 1) * SECOND
-    return run(told.layout, told.layout.updates((SECOND, end)), intervals * SECOND, SECOND)
+    updates = told.layout.updates((SECOND, end))
+    return run(told.layout, updates, intervals * SECOND, SECOND, apart=apart)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -117,6 +118,26 @@ def test_reports_have_the_counts_of_the_compiled_pipeline(name: str) -> None:
         ("superseded", counts.superseded), ("heard", counts.heard), ("staleness_us", counts.stale),
     ):  # fmt: skip
         assert told.gauges[gauge] == expected.sum(), (gauge, seed)
+
+
+@pytest.mark.parametrize("name", ["busy", "buffer", "coalesce", "sizes"])
+def test_quantiles_of_a_client_are_those_of_its_reports(name: str) -> None:
+    told, seed = told_of(name)
+    found = compiled(told, SMALL["intervals"], apart=True)
+    of: dict[int, list[int]] = {client: [] for client in range(CLIENTS)}
+    for (peer, _), stale in told.heard.items():
+        of[peer - 1 - CHANNELS].append(stale)
+    for share in (0.5, 0.99):
+        exact = [
+            float(np.quantile(of[client], share, method="inverted_cdf")) if of[client] else None
+            for client in range(CLIENTS)
+        ]
+        assert len(set(exact)) > CLIENTS / 3, seed
+        assert found.client_quantiles(share) == pytest.approx(exact, rel=0.016), (share, seed)
+    together = compiled(told, SMALL["intervals"])
+    assert found.quantile(0.5) == together.quantile(0.5), seed
+    for one, other in zip(found.counts[:-1], together.counts[:-1], strict=True):
+        assert (one == other).all(), seed
 
 
 def test_cases_lose_replace_and_repeat_copies() -> None:
