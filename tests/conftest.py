@@ -22,8 +22,10 @@ if TYPE_CHECKING:
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Tables are cut to this width, which a runner of tests may set.
+# Tables are cut to this width, which a runner of tests may set: readline, which pytest imports, sets
+# it for the processes that are started, and os.environ does not show it.
 os.environ.pop("COLUMNS", None)
+os.unsetenv("COLUMNS")
 
 DATA = Path(__file__).parent / "data"
 GUIDE = Path(__file__).parents[1] / "simulators" / "README.md"
