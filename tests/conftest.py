@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Tables are cut to this width, which a runner of tests may set: readline, which pytest imports, sets
-# it for the processes that are started, and os.environ does not show it.
+# Tables are cut to this width, which a runner of tests may set. Python's readline, which pytest
+# imports, sets it for all processes that are started, and os.environ does not show it.
 os.environ.pop("COLUMNS", None)
 os.unsetenv("COLUMNS")
 

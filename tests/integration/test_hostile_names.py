@@ -51,7 +51,7 @@ WORDS = {
 NAMED = ("peer", "topic", "message")
 SILENT = {
     "top-relays", "degree-change", "overlay-diff", "duplicates-of-message", "duplicates-of-topic",
-    "missed-messages", "missed-subscribers", "relays",
+    "missed-messages", "missed-subscribers", "relays", "clients-of-channel",
 }  # fmt: skip
 """Questions that have nothing to tell of this run."""
 

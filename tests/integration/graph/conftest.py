@@ -16,6 +16,7 @@ import neo4j
 import pytest
 from typer.testing import CliRunner, Result
 
+import cypher
 from cli.main import app
 from graphstore.ask.queries import ask
 from graphstore.load.remove import remove_run
@@ -234,6 +235,12 @@ def _missed(eligible: Mapping[int, set[int] | None], rows: dict[str, list[Row]])
         for peer in sorted(peers or ()):
             if (message, peer) not in reached:
                 yield {"message": message, "peer": peer}
+
+
+def layers_of_channels(query: str) -> dict[str, object]:
+    """A layer that random runs have, for queries whose own layers are of broadcast channels."""
+    asked = cypher.statement("queries", query).parameters
+    return {p.name: ["mesh"] for p in asked if p.default in ("listens", "carries")}
 
 
 @dataclass(frozen=True)

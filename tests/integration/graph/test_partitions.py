@@ -17,7 +17,7 @@ from graphstore.load.transactions import load_run
 from graphstore.load.verify import verify_run
 from graphstore.runs import open_run
 from model.errors import UseError
-from tests.integration.graph.conftest import Graph, History, random_history
+from tests.integration.graph.conftest import Graph, History, layers_of_channels, random_history
 from tests.integration.graph.test_queries import few_or
 
 pytestmark = pytest.mark.neo4j
@@ -84,10 +84,9 @@ def questions(history: History, name: str) -> Iterator[dict[str, object]]:
         "layers": [None, "mesh"],
     }
     asked = [p for p in cypher.statement("queries", name).parameters if p.type in samples]
-    # The layer that is taken without one may be of another system.
-    choices = [["overlay", "mesh"] if p.default == "listens" else samples[p.type] for p in asked]
-    for values in product(*choices):
-        yield {p.name: v for p, v in zip(asked, values, strict=True) if v is not None}
+    for values in product(*(samples[p.type] for p in asked)):
+        given = {p.name: v for p, v in zip(asked, values, strict=True) if v is not None}
+        yield layers_of_channels(name) | given
 
 
 def answered(graph: Graph, run: str, name: str, given: dict[str, object]) -> Any:

@@ -18,7 +18,7 @@ from graphstore.ask.queries import ask, query_names, shipped
 from graphstore.runs import open_run as open_loaded
 from graphstore.server.address import Connection
 from model.errors import Neo4jAnswer, Neo4jUnavailable, RunNotComplete, UnknownName, UseError
-from tests.integration.graph.conftest import Graph, History, random_history
+from tests.integration.graph.conftest import Graph, History, layers_of_channels, random_history
 from tests.support.project import PACKAGES, ROOT
 
 pytestmark = pytest.mark.neo4j
@@ -140,7 +140,9 @@ def test_query_frame_equals_the_answer_of_the_driver(
     graph: Graph, asked: BridgedRun, name: str
 ) -> None:
     required = [p for p in asked_of_user(shipped(name)) if not p.optional]
-    given = {p.name: p.words[-1] if p.words else sample()[p.type] for p in required}
+    given = layers_of_channels(name) | {
+        p.name: p.words[-1] if p.words else sample()[p.type] for p in required
+    }
     if name == "runs":
         answer = ask(graph.driver, graph.database, name, given)
     else:

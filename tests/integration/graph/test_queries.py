@@ -20,7 +20,7 @@ from graphstore.runs import open_run
 from model.clock import OPEN
 from model.errors import AmbiguousName, OutOfRange, UnknownName, UseError
 from model.run import CAPABILITIES, DUPLICATES
-from tests.integration.graph.conftest import Graph, History, Row, random_history
+from tests.integration.graph.conftest import Graph, History, Row, layers_of_channels, random_history
 
 pytestmark = pytest.mark.neo4j
 
@@ -425,7 +425,7 @@ def test_answer_columns_equal_the_header_of_the_query(graph: Graph, loaded: Any)
     }  # fmt: skip
     for name in query_names():
         query = cypher.statement("queries", name)
-        values = {
+        values = layers_of_channels(name) | {
             p.name: period[0] if p.type == "peer" else samples[p.name]
             for p in query.parameters
             if p.name in samples and not (p.type == "tick" and p.optional)
@@ -511,7 +511,7 @@ def test_query_of_unknown_data_is_refused_or_answers_null(
     """Whether counts of copies are known."""
     for name in query_names():
         query = cypher.statement("queries", name)
-        values = {
+        values = layers_of_channels(name) | {
             p.name: "peer 0" if p.type == "peer" else GIVEN[p.name]
             for p in query.parameters
             if p.name in GIVEN and not (p.type == "tick" and p.optional)

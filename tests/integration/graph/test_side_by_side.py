@@ -29,7 +29,7 @@ from graphstore.load.verify import verify_run
 from graphstore.runs import open_run
 from graphstore.server.address import Connection
 from model.errors import RunNotComplete, UnknownName
-from tests.integration.graph.conftest import Graph, History, random_history
+from tests.integration.graph.conftest import Graph, History, layers_of_channels, random_history
 from tests.integration.graph.everything import everything
 from tests.integration.graph.test_schema import SAMPLES
 from tests.support.tables import Batches
@@ -66,7 +66,7 @@ def given(asked: History, query: str) -> dict[str, Any]:
     }
     required = [p for p in asked_of_user(shipped(query)) if not p.optional]
     others = {type: repeat(value) for type, value in SAMPLES.items()}
-    return {
+    return layers_of_channels(query) | {
         p.name: p.words[-1] if p.words else next({**others, **samples}[p.type]) for p in required
     }
 
