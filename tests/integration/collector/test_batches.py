@@ -188,6 +188,7 @@ def test_any_stream_ends_in_the_tables_of_one_ingest(
     same_tables(case.run, case.whole(case.sent, end=START + 5))
 
 
+@pytest.mark.long
 def test_late_reports_are_counted_and_enter_by_settle(live: Callable[[int], Live]) -> None:
     """Before it, the tables are those of what came in time."""
     seed = 12

@@ -40,6 +40,7 @@ async def until(is_so: Callable[[], bool]) -> None:
             await asyncio.sleep(0.1)
 
 
+@pytest.mark.long
 def test_java_that_hangs_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
     place = Place(tmp_path, "lab")

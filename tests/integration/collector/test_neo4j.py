@@ -66,6 +66,7 @@ def _copy(source: socket.socket, to: socket.socket) -> None:
             to.sendall(content)
 
 
+@pytest.mark.long
 def test_neo4j_that_was_away_is_caught_up(neo4j_server: Connection, tmp_path: Path) -> None:
     seed = 31
     print("seed", seed)

@@ -54,6 +54,7 @@ def _wait(served: Served, work: object) -> None:
     asyncio.run_coroutine_threadsafe(work, served.loop).result(60)  # type: ignore[arg-type]
 
 
+@pytest.mark.long
 def test_simulation_that_reports_equals_its_files(spark: SparkSession, tmp_path: Path) -> None:
     folder = Folder(tmp_path / "simulated")
     chosen = {
