@@ -6,7 +6,6 @@ foreign Host, or a content type that a form cannot send.
 
 from __future__ import annotations
 
-import ipaddress
 import json
 import shutil
 import time
@@ -28,6 +27,7 @@ from collector.log import LogFailed
 from collector.progress import Progress
 from collector.prometheus import page
 from collector.tokens import ADMIN, READ, REPORT, Tokens
+from ingest.reports.endpoint import is_loopback
 from model.errors import InputError
 
 NDJSON = "application/x-ndjson"
@@ -218,14 +218,6 @@ class Web:
         ]
         why = [text for is_so, text in wrong if is_so]
         return PlainTextResponse("; ".join(why) or "ready", 503 if why else 200)
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a name or an address is of this machine only."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _is_here(host: str) -> bool:

@@ -221,7 +221,7 @@ def _asked(taking: Taking) -> tuple[str, ...]:
 def _listening(taking: Taking) -> Listening:
     """Raises: UseError where others could listen or speak."""
     from collector.collect import Listening
-    from collector.web import is_loopback
+    from ingest.reports.endpoint import is_loopback
 
     if (taking.certificate is None) != (taking.key is None):
         raise UseError("--certificate and --key belong together: give both, or none")

@@ -218,8 +218,8 @@ def run(settings: Settings, name: _Name, running: _Running) -> None:
         os.environ[_DATA] = str(running.data.resolve())  # Spark's workers read data files as well
     experiment = read(name, running.scale)
     experiment.check_data()
-    out = running.out or settings.workspace / "experiments" / f"{experiment.name}-{running.scale}"
-    place = Place(_made(out))
+    out = _out(settings, experiment.name, running)
+    place = Place(out)
     runs = _planned(experiment, place, running)
     _make(settings, runs, place, running)
     with settings.progress() as progress:
@@ -239,12 +239,9 @@ def _run_cd_max(settings: Settings, running: _Running) -> None:
     from experiments.cd_max.measuring import measured, worlds
     from experiments.cd_max.report import write_report
 
-    _check_without_runs(cd_max.NAME, running)
+    out = _out_without_runs(settings, cd_max.NAME, running)
     chosen = worlds(running.scale, running.runs)
-    out = running.out or settings.workspace / "experiments" / f"{cd_max.NAME}-{running.scale}"
-    kept = _made(out) / "constructed.jsonl"
-    if running.replace:
-        kept.unlink(missing_ok=True)
+    kept = _kept(out / "constructed.jsonl", running)
     with settings.progress() as progress:
         found = measured(chosen, kept, os.cpu_count() or 2, progress)
         progress("churn, failures and delays", 0, 0)
@@ -267,12 +264,9 @@ def _run_channels(settings: Settings, running: _Running) -> None:
     from experiments.channels.measuring import cases, measured
     from experiments.channels.report import write_report
 
-    _check_without_runs(channels.NAME, running)
+    out = _out_without_runs(settings, channels.NAME, running)
     chosen = cases(running.scale, running.runs)
-    out = running.out or settings.workspace / "experiments" / f"{channels.NAME}-{running.scale}"
-    kept = _made(out) / "measured.jsonl"
-    if running.replace:
-        kept.unlink(missing_ok=True)
+    kept = _kept(out / "measured.jsonl", running)
     with settings.progress() as progress:
         found = measured(chosen, kept, os.cpu_count() or 2, progress)
     report, summary = write_report(found, running.scale, out)
@@ -287,12 +281,9 @@ def _run_gossip(settings: Settings, running: _Running) -> None:
     from experiments.gossip.points import worlds
     from experiments.gossip.report import write_report
 
-    _check_without_runs(gossip.NAME, running)
+    out = _out_without_runs(settings, gossip.NAME, running)
     chosen = worlds(running.scale, running.runs)
-    out = running.out or settings.workspace / "experiments" / f"{gossip.NAME}-{running.scale}"
-    kept = _made(out) / "networks.jsonl"
-    if running.replace:
-        kept.unlink(missing_ok=True)
+    kept = _kept(out / "networks.jsonl", running)
     scratch = out / "workspace" / SCRATCH
     with settings.progress() as progress:
         found = measured(chosen, kept, scratch, master=running.master, progress=progress)
@@ -300,18 +291,27 @@ def _run_gossip(settings: Settings, running: _Running) -> None:
     settings.say(f"{summary}; see {report}")
 
 
-def _check_without_runs(name: str, running: _Running) -> None:
-    """Raises: UseError for options about runs."""
+def _out_without_runs(settings: Settings, name: str, running: _Running) -> Path:
+    """The folder of an experiment that makes no runs. Raises: UseError for options about runs."""
     if running.only or running.load or running.keep_reports:
         raise UseError(f"{name} makes no runs: leave out --only, --load and --keep-reports")
+    return _out(settings, name, running)
 
 
-def _made(folder: Path) -> Path:
+def _out(settings: Settings, name: str, running: _Running) -> Path:
+    folder = running.out or settings.workspace / "experiments" / f"{name}-{running.scale}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UseError(f"cannot make {folder}: {error.strerror}") from error
     return folder
+
+
+def _kept(file: Path, running: _Running) -> Path:
+    """What was measured before, unless all is to be measured anew."""
+    if running.replace:
+        file.unlink(missing_ok=True)
+    return file
 
 
 def _planned(experiment: Experiment, place: Place, running: _Running) -> list[Planned]:

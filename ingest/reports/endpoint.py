@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import ipaddress
 import json
 import ssl
 from contextlib import closing, suppress
@@ -79,3 +80,11 @@ def reason(text: bytes) -> str:
     with suppress(ValueError, KeyError, TypeError):
         return str(json.loads(text)["error"])
     return text[:200].decode("utf-8", "replace")
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a name or an address is of this machine only."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -12,7 +12,6 @@ held. Reports are held until the memory is full, for a collector that has lost i
 from __future__ import annotations
 
 import gzip
-import ipaddress
 import secrets
 import ssl
 from collections import deque
@@ -28,6 +27,7 @@ from typing import Any, NamedTuple, Self
 from urllib.parse import parse_qs, urlsplit
 
 from ingest.reports.encoding import Lines
+from ingest.reports.endpoint import is_loopback
 from ingest.reports.records import Record
 
 CURSOR, MORE = "vizpub-cursor", "vizpub-more"
@@ -67,7 +67,7 @@ class ReportServer:
 
         Raises: ValueError where others could read the reports; OSError where the port is taken.
         """
-        if not (_is_loopback(host) or (token and context)):
+        if not (is_loopback(host) or (token and context)):
             raise ValueError(f"at {host} others could read the reports: give token and context")
         self._token, self._memory = token, memory
         self._lines, self._lock = Lines(), Lock()
@@ -144,7 +144,7 @@ class ReportServer:
         """
         if self._token is None:
             with suppress(ValueError):
-                return _is_loopback(urlsplit(f"//{headers.get('host', '')}").hostname or "")
+                return is_loopback(urlsplit(f"//{headers.get('host', '')}").hostname or "")
             return False
         given = headers.get("authorization", "")
         return compare_digest(given.encode(), f"Bearer {self._token}".encode())
@@ -206,10 +206,3 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, *_: Any) -> None:
         """Say nothing."""
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
