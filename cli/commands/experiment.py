@@ -261,6 +261,7 @@ def _run_cd_max(settings: Settings, running: _Running) -> None:
 def _run_channels(settings: Settings, running: _Running) -> None:
     """The compiled pipeline counts: there are no runs to ingest."""
     from experiments import channels
+    from experiments.channels.curves import curves
     from experiments.channels.measuring import cases, measured
     from experiments.channels.report import write_report
 
@@ -269,7 +270,9 @@ def _run_channels(settings: Settings, running: _Running) -> None:
     kept = _kept(out / "measured.jsonl", running)
     with settings.progress() as progress:
         found = measured(chosen, kept, os.cpu_count() or 2, progress)
-    report, summary = write_report(found, running.scale, out)
+        progress("GDFR over the update rate", 0, 0)
+        points = curves(found, os.cpu_count() or 2)
+    report, summary = write_report(found, points, running.scale, out)
     settings.say(f"{summary}; see {report}")
 
 

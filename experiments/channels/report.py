@@ -10,10 +10,13 @@ import pyarrow as pa
 import pyarrow.csv
 
 from analytics.comparison.estimates import Estimate, mean
+from analytics.figures import save
 from experiments.channels import TITLE
+from experiments.channels.curves import ABOVE, BELOW, Point, drawn
 from experiments.channels.measuring import ASSIGNMENTS, PROFILES, SCHEDULERS, Row, cases
 from experiments.formatting import estimate_text, markdown
 from model.files import replacing
+from simulators.channels.liftoff import THRESHOLD
 from simulators.channels.parameters import MAPPINGS, READINGS
 
 _ABOUT = """
@@ -27,6 +30,8 @@ per update) are those with an update every 10 ms; busy staleness is that of all 
 _MEASURES = ("utal_ms", "staleness_ms", "busy_staleness_ms", "fluff", "copies", "uneven")
 _ENOUGH = 100_000
 """Updates of a run that tells an overload of 2 %."""
+_STEEP = 10
+"""Times the threshold that is left over beyond it."""
 Chosen = dict[str, str]
 
 
@@ -76,7 +81,7 @@ def ratio(rows: Sequence[Row], measure: str, one: Chosen, other: Chosen) -> Esti
     return mean([sum(of_one) / len(of_one) for of_one in of_seeds])
 
 
-def judged(rows: Sequence[Row]) -> list[Said]:
+def judged(rows: Sequence[Row], points: Sequence[Point]) -> list[Said]:
     """What the paper says, in our runs."""
     clustered, uniform = {"profile": "clustered"}, {"profile": "uniform"}
     lc, random = {"assignment": "lc"}, {"assignment": "random"}
@@ -101,7 +106,7 @@ def judged(rows: Sequence[Row]) -> list[Said]:
                ratio(rows, "busy_staleness_ms", {"scheduler": "rxw"}, {"scheduler": "fifo"}),
                1 + 1e-9),
     ]  # fmt: skip
-    return [*found, _predicted(rows)]
+    return [*found, _lifted(points), _predicted(rows)]
 
 
 def _alike(rows: Sequence[Row], uniform: Chosen, clustered: Chosen) -> Said:
@@ -122,6 +127,19 @@ def _below(what: str, source: str, found: Estimate, bound: float = 1.0) -> Said:
     return Said(what, source, estimate_text(found), "met" if found.value < bound else "not met")
 
 
+def _lifted(points: Sequence[Point]) -> Said:
+    what = f"GDFR is flat, then lifts off: at {BELOW:g} and {ABOVE:g} of the rate, in every curve"
+    calm, busy = ([p.overload for p in points if p.share == share] for share in (BELOW, ABOVE))
+    if not points:
+        return Said(what, "A.1", "–", "unknown")
+    ours = (
+        f"at most {max(calm):.2g} and at least {min(busy):.2g} copies left over per transmission, "
+        f"in {len(calm)} curves"
+    )
+    met = max(calm) <= THRESHOLD and min(busy) >= _STEEP * THRESHOLD
+    return Said(what, "A.1", ours, "met" if met else "not met")
+
+
 def _predicted(rows: Sequence[Row]) -> Said:
     off = [row.utal_ms / row.predicted_ms - 1 for row in rows if row.utal_ms and row.predicted_ms]
     what = "UTAL of static mappings is the largest TotalP times a transmission, ± 2 %"
@@ -135,12 +153,15 @@ def _predicted(rows: Sequence[Row]) -> Said:
     return Said(what, "A.5", ours, "met" if abs(average) <= 0.02 else "not met")
 
 
-def write_report(rows: Sequence[Row], scale: str, out: Path) -> tuple[Path, str]:
-    """Write report.md, values.csv and claims.csv; returns the path, and how much is met."""
-    said = judged(rows)
-    flat = [{**asdict(row.case), **{k: v for k, v in asdict(row).items() if k != "case"}}
-            for row in rows]  # fmt: skip
-    pa.csv.write_csv(pa.Table.from_pylist(flat), out / "values.csv")
+def write_report(
+    rows: Sequence[Row], points: Sequence[Point], scale: str, out: Path
+) -> tuple[Path, str]:
+    """Write report.md, figures/, values.csv, gdfr.csv and claims.csv; returns the path, and how
+    much is met.
+    """
+    said = judged(rows, points)
+    pa.csv.write_csv(_flat(rows), out / "values.csv")
+    pa.csv.write_csv(_flat(points), out / "gdfr.csv")
     pa.csv.write_csv(pa.Table.from_pylist([asdict(one) for one in said]), out / "claims.csv")
     met = sum(one.outcome == "met" for one in said)
     summary = f"{met} of {len(said)} claims met"
@@ -153,11 +174,31 @@ def write_report(rows: Sequence[Row], scale: str, out: Path) -> tuple[Path, str]
         *markdown(("claim", "source", "ours", "outcome"), claims), "",
     ]  # fmt: skip
     for profile in PROFILES:
+        text += _figure(points, profile, out / "figures")
         for scheduler in SCHEDULERS:
             text += _table(rows, profile, scheduler)
     with replacing(out / "report.md") as new:
         new.write_text("\n".join(text) + "\n", "utf-8")
     return out / "report.md", summary
+
+
+def _flat(found: Sequence[Row] | Sequence[Point]) -> pa.Table:
+    """A column for each field, those of the case first."""
+    rows = [asdict(one) for one in found]
+    return pa.Table.from_pylist([{**row.pop("case"), **row} for row in rows])
+
+
+def _figure(points: Sequence[Point], profile: str, folder: Path) -> Iterator[str]:
+    folder.mkdir(exist_ok=True)
+    figure, name = drawn(points, profile), f"gdfr-{profile}"
+    for form in ("png", "svg"):
+        save(figure, folder / f"{name}.{form}", form)
+    caption = (
+        f"GDFR over the update rate, profiles {profile}, seed 1: flat, then it lifts off; a mark "
+        "is where the search found the UTAL."
+    )
+    yield from (f"## {caption.partition(',')[0]}, profiles {profile}", "")
+    yield from (f"![{caption}](figures/{name}.png)", "", f"{caption} (gdfr.csv)", "")
 
 
 def _table(rows: Sequence[Row], profile: str, scheduler: str) -> Iterator[str]:

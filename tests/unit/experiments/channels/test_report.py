@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from experiments.channels.curves import ABOVE, BELOW, Point
 from experiments.channels.measuring import SCHEDULERS, Case, Row, cases
 from experiments.channels.report import described, judged, ratio, write_report
 
@@ -28,25 +29,34 @@ def rows(scale: str = "full", **by_part: dict[str, float]) -> list[Row]:
     return found
 
 
+def points(calm: float = 0.0, busy: float = 0.3) -> list[Point]:
+    """What two curves leave over per transmission, at the rates that are judged."""
+    return [
+        Point(case, share, 250 * share, 100 * left, left)
+        for case in cases("full", 1)[:2]
+        for share, left in ((BELOW, calm), (1.0, 0.005), (ABOVE, busy))
+    ]
+
+
 def outcomes(given: list[Row]) -> dict[str, str]:
-    return {one.what.partition(":")[0]: one.outcome for one in judged(given)}
+    return {one.what.partition(":")[0]: one.outcome for one in judged(given, points())}
 
 
 def test_claims_about_equal_combinations_are_not_met() -> None:
     """But those that say no more than not larger."""
-    found = judged(rows())
+    found = judged(rows(), points())
     met = [one.what for one in found if one.outcome == "met"]
-    assert len(found) == 9
-    assert [what.split()[0] for what in met] == ["The", "RxW", "UTAL"]
+    assert len(found) == 10
+    assert [what.split()[0] for what in met] == ["The", "RxW", "GDFR", "UTAL"]
 
 
 def test_short_runs_do_not_judge_what_the_mapping_predicts() -> None:
     """A few copies that wait at the end of a run are no overload, but look like one."""
-    (*_, last) = judged(rows("small"))
+    (*_, last) = judged(rows("small"), [])
     assert last.what.startswith("UTAL of static mappings")
     assert last.outcome == "unknown"
     assert "+0.00% on average" in last.ours
-    assert judged(rows(utal_ms={"lc": 1.2}))[-1].outcome == "not met"
+    assert judged(rows(utal_ms={"lc": 1.2}), [])[-1].outcome == "not met"
 
 
 def test_claims_hold_where_the_named_combination_is_ahead() -> None:
@@ -66,8 +76,21 @@ def test_ratio_is_that_of_pairs_which_differ_in_one_part() -> None:
     assert found.low == pytest.approx(0.5)
 
 
+@pytest.mark.parametrize(
+    ("calm", "busy", "outcome"),
+    [(0.004, 0.06, "met"), (0.006, 0.06, "not met"), (0.004, 0.04, "not met")],
+)
+def test_curves_lift_off_that_are_flat_before_and_steep_after(
+    calm: float, busy: float, outcome: str
+) -> None:
+    found = judged(rows(), points(calm, busy))[-2]
+    assert found.what.startswith("GDFR is flat")
+    assert found.outcome == outcome
+    assert found.ours.endswith("in 2 curves")
+
+
 def test_claims_about_nothing_are_unknown() -> None:
-    assert set(outcomes([]).values()) == {"unknown"}
+    assert {one.outcome for one in judged([], [])} == {"unknown"}
 
 
 def test_channels_that_never_overload_leave_claims_unknown() -> None:
@@ -80,7 +103,7 @@ def test_channels_that_never_overload_leave_claims_unknown() -> None:
 
 
 def test_report_has_a_line_for_each_combination(tmp_path: Path) -> None:
-    report, summary = write_report(rows(uneven={"pc": 0.5}), "small", tmp_path)
+    report, summary = write_report(rows(uneven={"pc": 0.5}), points(), "small", tmp_path)
     text = report.read_text("utf-8")
     assert summary in text
     assert text.count("\n| lc | perfect-c | 4 | 12 | 30 | 0.8 | 2 | 0.2 |\n") == 2 * 3
@@ -88,6 +111,10 @@ def test_report_has_a_line_for_each_combination(tmp_path: Path) -> None:
     assert "- mapping perfect-c: a smallest set" in text
     lines = (tmp_path / "values.csv").read_text("utf-8").splitlines()
     assert len(lines) == 1 + 2 * 4 * 5 * 3 * 2
+    assert (tmp_path / "gdfr.csv").read_text("utf-8").count("\n") == 1 + 2 * 3
+    for profile in ("uniform", "clustered"):
+        assert f"(figures/gdfr-{profile}.png)" in text
+        assert (tmp_path / "figures" / f"gdfr-{profile}.png").stat().st_size > 10_000
     assert (tmp_path / "claims.csv").read_text("utf-8").count("\n") >= 9
 
 

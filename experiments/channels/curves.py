@@ -1,0 +1,92 @@
+"""GDFR over the update rate: flat, then it lifts off (A.1). A curve for every combination."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from analytics.figures.canvas import PALETTE, panels, styled
+from experiments.channels.measuring import ASSIGNMENTS, Case, Row
+from simulators.channels.liftoff import curve, overload
+from simulators.channels.parameters import MAPPINGS
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+BELOW, ABOVE = 0.8, 1.2
+RATES = (0.2, 0.4, 0.6, BELOW, 0.9, 0.95, 1.0, 1.05, 1.1, ABOVE, 1.3, 1.4, 1.6)
+"""Update rates, as shares of that at which the combination lifts off."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """One update rate of a case."""
+
+    case: Case
+    share: float
+    """Of the rate at which the case lifts off."""
+    per_second: float
+    """Page updates."""
+    gdfr: float
+    """Copies left over per second."""
+    overload: float
+    """Copies left over per time of a transmission."""
+
+
+def curves(rows: Sequence[Row], processes: int) -> list[Point]:
+    """The points of every combination that lifts off, with its first seed; FIFO, as all schedulers
+    have sent as many copies at any time.
+    """
+    first: dict[tuple[str, str, str], Row] = {}
+    for row in rows:
+        case = row.case
+        first.setdefault((case.profile, case.assignment, case.mapping), row)
+    ends = [(row.case, row.utal_ms) for row in first.values() if row.utal_ms]
+    with ProcessPoolExecutor(processes) as pool:
+        return [point for of_one in pool.map(_curve, ends) for point in of_one]
+
+
+def _curve(given: tuple[Case, float]) -> list[Point]:
+    case, utal_ms = given
+    layout = case.layout().scheduled("fifo")
+    runs = curve(layout, [1000 * utal_ms / share for share in RATES], case.updates)
+    return [
+        Point(case, share, 1000 * share / utal_ms, run.gdfr or 0.0, overload(run))
+        for share, run in zip(RATES, runs, strict=True)
+    ]
+
+
+def drawn(points: Sequence[Point], profile: str) -> Figure:
+    """GDFR over the update rate for clients of a profile: a panel for each assignment, a line for
+    each mapping, and a mark at the rate at which it lifts off.
+    """
+    with styled():
+        figure, rows = panels(len(ASSIGNMENTS), f"GDFR over the update rate, profiles {profile}")
+        for panel, assignment in zip(rows, ASSIGNMENTS, strict=True):
+            for mapping, colour in zip(MAPPINGS, PALETTE, strict=False):
+                own = list(_of(points, profile, assignment, mapping))
+                x, y = [point.per_second for point in own], [point.gdfr for point in own]
+                panel.plot(x, y, ".-", color=colour, label=mapping, ms=3, lw=1)
+                at = [point.per_second for point in own if point.share == 1]
+                panel.plot(at, [0] * len(at), "|", color=colour, ms=12)
+            panel.set(ylabel="copies left over per second", title=f"assignment {assignment}")
+        _same_rates(rows)
+        rows[0].legend()
+        rows[-1].set_xlabel("page updates per second")
+    return figure
+
+
+def _same_rates(rows: Sequence[Axes]) -> None:
+    right = max(panel.get_xlim()[1] for panel in rows)
+    for panel in rows:
+        panel.set_xlim(0, right)
+
+
+def _of(points: Sequence[Point], *names: str) -> Iterator[Point]:
+    for point in points:
+        case = point.case
+        if (case.profile, case.assignment, case.mapping) == names:
+            yield point
