@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -12,6 +11,7 @@ from scipy.sparse.csgraph import connected_components, dijkstra
 from analytics.comparison.estimates import mean
 from experiments.cd_max.measuring import World
 from experiments.formatting import estimate_text, markdown
+from experiments.workers import workers
 from simulators.designs.algorithms import ALGORITHMS, Design, Overlay, construct
 from simulators.designs.nearer import move_nearer
 from simulators.designs.stars import Interests
@@ -106,7 +106,7 @@ def connected(matrix: csr_array, interests: Interests, alive: np.ndarray) -> flo
 
 def beyond(scale: str, processes: int) -> list[Mapping[str, Mapping[str, float]]]:
     """All seeds of a scale."""
-    with ProcessPoolExecutor(processes) as pool:
+    with workers(processes) as pool:
         return list(pool.map(measure, range(1, _SEEDS[scale] + 1)))
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from random import Random
 
 from analytics.comparison.estimates import mean
 from experiments.cd_max.measuring import World
 from experiments.formatting import estimate_text, markdown, number
+from experiments.workers import workers
 from simulators.designs.algorithms import Design
 from simulators.designs.stars import Interests
 from simulators.designs.upkeep import Upkeep
@@ -111,7 +111,7 @@ def churn(scale: str, processes: int) -> list[Churned]:
         for algorithm in _ALGORITHMS
         for seed in range(1, _SEEDS[scale] + 1)
     ]
-    with ProcessPoolExecutor(processes) as pool:
+    with workers(processes) as pool:
         return list(pool.map(churned, wanted))
 
 

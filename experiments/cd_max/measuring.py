@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
+from experiments.workers import workers
 from model.progress import Progress, silent
 from simulators.designs.algorithms import ALGORITHMS, Design, construct
 from simulators.designs.bounds import least_edges, least_maximum_of_stars
@@ -143,7 +144,7 @@ def measured(
     for known in _read(kept):
         found.setdefault(known.world, []).append(known)
     missing = [world for world in wanted if world not in found]
-    with ProcessPoolExecutor(processes) as pool, kept.open("a", encoding="utf-8") as stream_out:
+    with workers(processes) as pool, kept.open("a", encoding="utf-8") as stream_out:
         running = [pool.submit(measure, world) for world in missing]
         for done, one in enumerate(as_completed(running), 1):
             rows = one.result()

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 
 from analytics.comparison.estimates import mean
 from experiments.formatting import UNKNOWN, estimate_text, markdown
+from experiments.workers import workers
 from simulators.designs.algorithms import ALGORITHMS, Design, construct
 from simulators.designs.bounds import (
     fewest_edges,
@@ -54,7 +54,7 @@ def measure(seed: int) -> Small:
 
 def optimum(scale: str, processes: int) -> list[Small]:
     """All seeds of a scale."""
-    with ProcessPoolExecutor(processes) as pool:
+    with workers(processes) as pool:
         return list(pool.map(measure, range(1, _SEEDS[scale] + 1)))
 
 

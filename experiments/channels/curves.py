@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from analytics.figures.canvas import PALETTE, panels, styled
 from experiments.channels.measuring import ASSIGNMENTS, Case, Row
+from experiments.workers import workers
 from simulators.channels.liftoff import curve, overload
 from simulators.channels.parameters import MAPPINGS
 
@@ -45,7 +45,7 @@ def curves(rows: Sequence[Row], processes: int) -> list[Point]:
         case = row.case
         first.setdefault((case.profile, case.assignment, case.mapping), row)
     ends = [(row.case, row.utal_ms) for row in first.values() if row.utal_ms]
-    with ProcessPoolExecutor(processes) as pool:
+    with workers(processes) as pool:
         return [point for of_one in pool.map(_curve, ends) for point in of_one]
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import Path
 from typing import get_args
 
+from experiments.workers import workers
 from model.progress import Progress, silent
 from simulators.channels.layout import Layout
 from simulators.channels.liftoff import Liftoff, liftoff
@@ -114,7 +115,7 @@ def measured(
     """
     found = dict(_read(kept))
     missing = [case for case in wanted if case not in found]
-    with ProcessPoolExecutor(processes) as pool, kept.open("a", encoding="utf-8") as out:
+    with workers(processes) as pool, kept.open("a", encoding="utf-8") as out:
         running = [pool.submit(measure, case) for case in missing]
         for done, one in enumerate(as_completed(running), 1):
             rows = one.result()

@@ -1,0 +1,43 @@
+"""Processes that measure, and end with the experiment."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+
+_LOOK_S = 0.5
+
+
+@contextmanager
+def workers(processes: int) -> Iterator[ProcessPoolExecutor]:
+    """So many processes for the block. Where an error or a signal ends it, what has not begun is
+    dropped, and what has begun is finished; a killed experiment takes its processes along.
+    """
+    pool = ProcessPoolExecutor(processes, initializer=_begin, initargs=(os.getpid(),))
+    try:
+        yield pool
+    except BaseException:
+        pool.shutdown(cancel_futures=True)
+        raise
+    pool.shutdown()
+
+
+def _begin(parent: int) -> None:
+    """Leave signals of a terminal to the experiment, and look after it: a pool's processes wait
+    for work for ever when the one that gives it is gone.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGQUIT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # not the handler that was forked along
+    threading.Thread(target=_end_after, args=(parent,), daemon=True).start()
+
+
+def _end_after(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(_LOOK_S)
+    os._exit(1)
