@@ -129,19 +129,33 @@ _WAYS = [
 
 
 def _busiest(span: Span) -> Iterable[float | None]:
-    """The share of the tenth of peers (rounded up) that send and receive most messages, of all
-    messages sent and received, and the same of bytes; null where a direction is not reported.
+    """Of the tenth of peers (rounded up) that send and receive most messages: messages of each in
+    an interval, and their share of all; the share of those with most bytes. Null where a direction
+    is not reported.
     """
-    for what in ("messages", "bytes"):
-        columns = [way.format(what) for way in _WAYS]
-        rows = span.read("traffic", ["peer", *columns], span.inside)
-        if any(rows[column].null_count == rows.num_rows for column in columns):
-            yield None
-            continue
-        peers = rows.group_by("peer").aggregate([(column, "sum") for column in columns])
-        loads = [sum(filter(None, row.values())) for row in peers.drop("peer").to_pylist()]
-        most = sorted(loads, reverse=True)[: -(-len(loads) // _TENTH)]
-        yield sum(most) / sum(loads) if sum(loads) else None
+    messages, of_bytes = (_loads(span, what) for what in ("messages", "bytes"))
+    most, intervals = _busy(messages), span.last + 1 - span.first
+    each = sum(most) / len(most) / intervals if most else None
+    return each, _share_of_busy(messages), _share_of_busy(of_bytes)
+
+
+def _loads(span: Span, what: str) -> list[int]:
+    """What each peer sends and receives, most first; empty where a direction is not reported."""
+    columns = [way.format(what) for way in _WAYS]
+    rows = span.read("traffic", ["peer", *columns], span.inside)
+    if any(rows[column].null_count == rows.num_rows for column in columns):
+        return []
+    peers = rows.group_by("peer").aggregate([(column, "sum") for column in columns])
+    loads = [sum(filter(None, row.values())) for row in peers.drop("peer").to_pylist()]
+    return sorted(loads, reverse=True)
+
+
+def _busy(loads: list[int]) -> list[int]:
+    return loads[: -(-len(loads) // _TENTH)]
+
+
+def _share_of_busy(loads: list[int]) -> float | None:
+    return sum(_busy(loads)) / sum(loads) if sum(loads) else None
 
 
 def _rooted(span: Span) -> Iterable[float | None]:
@@ -176,7 +190,7 @@ _FAMILIES: dict[tuple[str, ...], Callable[[Span], Iterable[float | None]]] = {
     ): _outcome,
     ("hops_mean", "hops_max"): _hops,
     ("convergence_us",): _convergence,
-    ("busiest_tenth_share", "busiest_tenth_bytes_share"): _busiest,
+    ("busiest_tenth_messages", "busiest_tenth_share", "busiest_tenth_bytes_share"): _busiest,
     ("rooted_topics_min", "rooted_topics_mean", "rooted_topics_max"): _rooted,
 }
 

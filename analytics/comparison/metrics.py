@@ -79,6 +79,7 @@ WHOLE = (
     _whole("duplicates_per_delivery", "pooled over messages", "Σ duplicates / Σ delivered"),
     _whole("relay_share", "pooled over messages", "Σ relay receptions / Σ receptions", "share"),
     _whole("convergence_us", "whole run", "last first reception - first publication", "µs"),
+    _whole("busiest_tenth_messages", "per interval", "messages of each of the tenth", "messages"),
     _whole("busiest_tenth_share", "whole run", "messages of the busiest tenth of peers", "share"),
     _whole("busiest_tenth_bytes_share", "whole run", "bytes of the busiest tenth", "share"),
     _whole("rooted_topics_min", "last interval", "fewest topics that a peer is the root of"),

@@ -238,13 +238,15 @@ def expected(made: Made, first: int, last: int) -> dict[str, float | None]:
         }
     )
 
+    loads = loads_of(rows["traffic"], first, last)
     times = [
         row["time_us"] for row in rows["receptions"] if row["message"] in published and row["first"]
     ]
     return {
         **of_gauges(rows["gauges"], first, last),
         "convergence_us": max(times) - min(row["time_us"] for row in inside["publications"]),
-        "busiest_tenth_share": busiest(rows["traffic"], first, last),
+        "busiest_tenth_messages": max(loads.values()) / (last + 1 - first),
+        "busiest_tenth_share": max(loads.values()) / loads.total(),
         "busiest_tenth_bytes_share": None,
         **rooted(rows, last),
         "diameter": mean(row["diameter"] for row in inside["metrics/overlay"]),
@@ -267,13 +269,13 @@ def expected(made: Made, first: int, last: int) -> dict[str, float | None]:
     }
 
 
-def busiest(traffic: list[Row], first: int, last: int) -> float:
-    """Of five peers a tenth is one."""
+def loads_of(traffic: list[Row], first: int, last: int) -> Counter[int]:
+    """By peer. Of five peers a tenth is one."""
     loads = Counter[int]()
     for row in traffic:
         if first <= row["interval"] <= last:
             loads[row["peer"]] += sum(row[name] or 0 for name in row if "messages" in name)
-    return max(loads.values()) / loads.total()
+    return loads
 
 
 def rooted(rows: dict[str, list[Row]], last: int) -> dict[str, float]:
