@@ -3,7 +3,8 @@
 Peers report every interval through one reporter to `vizpub collect`, a process of its own; 5 % of
 the links are replaced in an interval. The lag of an interval is the time from the acknowledgement
 of its last report to the commit that has it in the tables, or with `--neo4j` to the end of the load
-that has it in Neo4j. Prints the lags of the second and the last third of the intervals, and the
+that has it in Neo4j. The first few intervals come one after the other and are not measured: Spark
+and Neo4j start meanwhile. Prints the lags of the second and the last third of the others, and the
 memory of the collector's processes then.
 """
 
@@ -11,11 +12,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -28,6 +31,8 @@ from ingest.reports.client import Pace, Reporter
 from model.errors import ServiceError, UseError
 
 _START_S = 120.0
+_WARM = 3
+"""Intervals that are not measured."""
 
 
 @contextmanager
@@ -48,7 +53,7 @@ def collected(workspace: Path, asked: argparse.Namespace) -> Iterator[tuple[int,
 
 
 def _answering(place: Place) -> Collector:
-    """Waits until Spark runs."""
+    """Waits until it listens."""
     end = time.monotonic() + _START_S
     while time.monotonic() < end:
         try:
@@ -60,40 +65,64 @@ def _answering(place: Place) -> Collector:
     raise UseError("the collector does not start")
 
 
-def fed(collector: Collector, pid: int, asked: argparse.Namespace) -> list[tuple[float, float]]:
+@dataclass
+class Feed:
+    """Reports to a collector, and how far it is behind them."""
+
+    collector: Collector
+    pid: int
+    what: str
+    """What tells of the progress: `in_run` or `in_neo4j`."""
+    reporter: Reporter
+    system: System
+    acknowledged: list[float] = field(default_factory=list)
+    found: list[tuple[float, float]] = field(default_factory=list)
     """Lag in seconds, and memory in MB, of each interval."""
-    system = System(asked.peers, asked.links)
-    acknowledged: dict[int, float] = {}
-    found: dict[int, tuple[float, float]] = {}
 
-    what = "in_neo4j" if asked.neo4j else "in_run"
+    def report(self) -> None:
+        """The next interval."""
+        for record in self.system.interval(len(self.acknowledged)):
+            self.reporter.line(json.dumps(record).encode())
+        self.reporter.flush()
+        self.acknowledged.append(time.monotonic())
 
-    def look() -> None:
-        done = collector.get()["progress"][what]
-        for number in acknowledged.keys() - found.keys():
-            if done is not None and number <= done:
-                found[number] = time.monotonic() - acknowledged[number], _memory(pid)
+    def look(self) -> None:
+        """Note what is there now."""
+        last = self.collector.get()["progress"][self.what]
+        there = 0 if last is None else last + 1
+        for at in self.acknowledged[len(self.found) : there]:
+            self.found.append((time.monotonic() - at, _memory(self.pid)))
+        time.sleep(0.1)
 
+    def wait(self) -> None:
+        """Until all is there."""
+        while len(self.found) < len(self.acknowledged):
+            self.look()
+
+
+def fed(collector: Collector, pid: int, asked: argparse.Namespace) -> list[tuple[float, float]]:
+    """Lag in seconds, and memory in MB, of each interval that is measured."""
+    system, what = System(asked.peers, asked.links), "in_neo4j" if asked.neo4j else "in_run"
     with Reporter(collector.url, pace=Pace(gather_s=0.02)) as reporter:
-        began, before = time.monotonic(), (0.0, 0)
-        for number in range(asked.intervals):
-            for record in system.interval(number):
-                reporter.line(json.dumps(record).encode())
-            reporter.flush()
-            acknowledged[number] = time.monotonic()
-            if number == asked.intervals // 3:
-                before = _processor_s(pid), collector.get()["progress"]["batches"]
-            while time.monotonic() < began + (number + 1) * asked.interval:
-                look()
-                time.sleep(0.1)
-        while len(found) < asked.intervals:
-            look()
-            time.sleep(0.1)
-        counts, batches = reporter.counts, collector.get()["progress"]["batches"]
-        spent = (_processor_s(pid) - before[0]) / (batches - before[1])
-        print(f"{batches} batches, {spent:.1f} processor seconds for each after the first third")
+        feed = Feed(collector, pid, what, reporter, system)
+        for _ in range(_WARM):
+            feed.report()
+            feed.wait()
+        before, began = (
+            (collector.get()["progress"]["batches"], _processor_s(pid)),
+            time.monotonic(),
+        )
+        for number in range(1, asked.intervals + 1):
+            feed.report()
+            while time.monotonic() < began + number * asked.interval:
+                feed.look()
+        feed.wait()
+        counts, batches = reporter.counts, collector.get()["progress"]["batches"] - before[0]
+        spent = (_processor_s(pid) - before[1]) / batches
+        print(f"{batches} batches, {spent:.1f} processor seconds for each")
         print(f"retries {counts.retries}, refused {counts.refused}, dropped {counts.dropped}")
-    return [found[number] for number in range(asked.intervals)]
+        print("load averages", *(round(load, 1) for load in os.getloadavg()))
+    return feed.found[_WARM:]
 
 
 def _family(pid: int) -> list[psutil.Process]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -181,7 +181,8 @@ def _collection(
     from collector.collect import Collection
     from collector.intake import Limits
 
-    load = [sys.executable, "-m", "cli", *settings.as_arguments(), "load", place.run]
+    told = replace(settings, quiet=False, json_log=True).as_arguments()
+    load = [sys.executable, "-m", "cli", *told, "load", place.run, "--follow"]
     return Collection(
         place,
         parse_duration_us(waiting.interval),

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import sys
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cli.errors import report
 from cli.options import Output, RunName, command
 from cli.service import Filling, asking, connected, target
 from cli.settings import Settings
 from cli.terminal.output import Rows, show
-from model.errors import CheckFailed
+from model.errors import CheckFailed, VizpubError
 from model.wording import amount
 
 if TYPE_CHECKING:
@@ -23,7 +25,15 @@ def register(app: typer.Typer) -> None:
         app.command(rich_help_panel="Graph in Neo4j")(command(function))
 
 
-def load(settings: Settings, run: RunName, filling: Filling) -> None:
+def load(
+    settings: Settings,
+    run: RunName,
+    filling: Filling,
+    follow: Annotated[
+        bool,
+        typer.Option("--follow", help="Load once for every line of standard input, until its end."),
+    ] = False,
+) -> None:
     """Load a run into Neo4j; `ingest` does it too.
 
     An interrupted load resumes; nothing is loaded twice. The target is the Neo4j
@@ -33,6 +43,8 @@ def load(settings: Settings, run: RunName, filling: Filling) -> None:
     queries of a long history fast and nearly doubles the relationships.
 
     The copy of a run that was appended to grows by what has changed, and answers meanwhile.
+    With --follow, for programs, a load that fails does not end the command; the messages say
+    how each went (vizpub --log-format json).
 
     Examples:
 
@@ -43,7 +55,14 @@ def load(settings: Settings, run: RunName, filling: Filling) -> None:
     """
     from runstore.store import open_run
 
-    load_stored(settings, open_run(settings.workspace, run), filling)
+    if not follow:
+        load_stored(settings, open_run(settings.workspace, run), filling)
+        return
+    for _ in sys.stdin:
+        try:
+            load_stored(settings, open_run(settings.workspace, run), filling)
+        except VizpubError as error:
+            report(error, debug=settings.debug)
 
 
 def load_stored(settings: Settings, run: StoredRun, filling: Filling | None = None) -> None:
@@ -61,7 +80,8 @@ def load_stored(settings: Settings, run: StoredRun, filling: Filling | None = No
         f"run '{run.name}' {'was' if loaded.already_complete else 'is'} in Neo4j: "
         f"{amount(loaded.peers, 'peer')}, {amount(loaded.topics, 'topic')}, "
         f"{amount(loaded.messages, 'message')}, {amount(loaded.links, 'link')}, "
-        f"{amount(loaded.receptions, 'reception')}"
+        f"{amount(loaded.receptions, 'reception')}",
+        loaded=run.name,
     )
 
 

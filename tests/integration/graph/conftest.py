@@ -358,16 +358,19 @@ class Calls:
     workspace: Path
     connection: Connection
 
-    def __call__(self, *words: str) -> Result:
+    @property
+    def environment(self) -> dict[str, str]:
         there = self.connection
-        environment = {
+        return {
             "VIZPUB_WORKSPACE": str(self.workspace),
             "NEO4J_URI": there.uri,
             "NEO4J_USERNAME": there.username,
             "NEO4J_PASSWORD": there.password,
             "NEO4J_DATABASE": there.database,
         }
-        return CliRunner().invoke(app, words, env=environment)
+
+    def __call__(self, *words: str) -> Result:
+        return CliRunner().invoke(app, words, env=self.environment)
 
     def json(self, *words: str) -> Any:
         """What a call answers that must succeed."""

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import os
 import random
+import subprocess
+import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
+from subprocess import PIPE
 
 import pytest
 
@@ -300,6 +305,39 @@ def test_commands_name_the_generation_that_a_copy_holds(
     assert f"the copy of run '{RUN}' in Neo4j has grown" in loaded.stderr
     assert vizpub("verify", RUN).exit_code == 0
     assert [row["neo4j"] for row in vizpub.json("runs", "list")] == ["complete"]
+
+
+@pytest.mark.usefixtures("removed")
+def test_load_that_follows_goes_on_after_a_failure_and_lets_the_copy_grow(
+    neo4j_server: Connection, tmp_path: Path
+) -> None:
+    run, runs = growing(8), tmp_path / "followed/runs"
+    before = stored(run.before, tmp_path / "before")
+    after = stored(run.after, tmp_path / "after")
+    appended(after, before, run)
+    vizpub = Calls(tmp_path / "followed", neo4j_server)
+    command = [sys.executable, "-m", "cli", "--log-format", "json", "load", RUN, "--follow"]
+    runs.parent.mkdir()
+    with subprocess.Popen(
+        command, env={**os.environ, **vizpub.environment}, stdin=PIPE, stderr=PIPE, text=True
+    ) as process:
+        assert process.stdin
+        assert process.stderr
+
+        def outcome() -> dict[str, object]:
+            process.stdin.write("\n")
+            process.stdin.flush()
+            told = map(json.loads, process.stderr)
+            return next(one for one in told if "loaded" in one or one["level"] == "error")
+
+        assert outcome()["error"] == "UnknownName"
+        for workspace in ("before", "after"):
+            runs.unlink(missing_ok=True)
+            runs.symlink_to(tmp_path / workspace / "runs")
+            assert outcome()["loaded"] == RUN
+            assert vizpub("verify", RUN).exit_code == 0
+        process.stdin.close()
+        assert process.wait(60) == 0
 
 
 def appended(after: StoredRun, before: StoredRun, run: Growing, window: int = 64) -> None:

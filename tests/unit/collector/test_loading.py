@@ -1,0 +1,67 @@
+"""The process that loads stays, whatever becomes of a load, and is started again when it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+
+from collector import loading
+from collector.closing import Rules
+from collector.intake import Intake, Limits
+from collector.loading import Loading
+from collector.place import Place
+from collector.progress import Progress
+from tests.support.collecting import header
+
+
+async def until(is_so: Callable[[], object]) -> None:
+    async with asyncio.timeout(60):
+        while not is_so():
+            await asyncio.sleep(0.05)
+
+
+def loaders() -> list[psutil.Process]:
+    return [one for one in psutil.Process().children() if "--follow" in one.cmdline()]
+
+
+def test_process_that_loads_stays_and_is_started_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loading, "_FIRST_PAUSE_S", 0.1)
+    monkeypatch.setattr(loading, "_MOST_PAUSE_S", 0.1)
+    place, said = Place(tmp_path, "lab"), list[str]()
+    place.make()
+    vizpub = [sys.executable, "-m", "cli", "--log-format=json", "--workspace", str(tmp_path)]
+
+    async def work() -> None:
+        intake = Intake(place, header(), Rules(), Limits())
+        progress = Progress(intake)
+        loads = Loading([*vizpub, "load", "lab", "--follow"], progress, said.append)
+        task = asyncio.create_task(loads.run())
+
+        async def failed_again() -> str:
+            progress.load_error = None
+            await until(lambda: progress.load_error)
+            return str(progress.load_error)
+
+        loads.wake()
+        assert "lab" in await failed_again()  # there is no such run
+        (first,) = loaders()
+        assert "lab" in await failed_again()
+        assert loaders() == [first]
+        first.kill()
+        await until(lambda: progress.load_error == "exit code -9")
+        assert "lab" in await failed_again()
+        assert loaders() != [first]
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        assert not loaders()
+        await intake.log.aclose()
+
+    asyncio.run(work())
+    assert "no run 'lab'" in said[0]
