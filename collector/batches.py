@@ -202,7 +202,8 @@ def main(answers: int) -> int:
         try:
             with (
                 _alone(job.place, told),
-                spark_session(job.place.workspace / SCRATCH, quick=True) as spark,
+                # It stays, so the full compiler of Java pays, from about the tenth append on.
+                spark_session(job.place.workspace / SCRATCH) as spark,
             ):
                 java = spark.sparkContext._jvm
                 assert java
