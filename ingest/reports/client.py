@@ -4,8 +4,9 @@
         header = reporter.header()
         reporter.report({"peer": "17", "interval": 42, "neighbors": ["3"]})
 
-`report` only puts the report into a queue, and waits neither for the network nor for a disk. A
-thread sends what is in the queue, and tries again where the collector is away, busy or restarted.
+`report` only puts the report into a queue, as it is then, and waits neither for the network nor for
+a disk. A thread encodes and sends what is in the queue, and tries again where the collector is
+away, busy or restarted.
 The memory is bounded: when the queue is full, the oldest reports are dropped, and counted. With a
 spool, a file, they are kept on disk instead, and sent by the next reporter with that spool, too.
 
@@ -20,6 +21,7 @@ import json
 import random
 import ssl
 import threading
+import time
 from collections import deque
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -30,7 +32,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
-from ingest.reports.encoding import Lines
+from ingest.reports.encoding import Lines, Snapshot
 from ingest.reports.endpoint import MOST_ANSWER, Endpoint, reason
 from ingest.reports.records import Record
 from ingest.reports.spool import Spool
@@ -43,6 +45,8 @@ _OF_LINE = 64
 """Bytes of memory that a line takes beside its content."""
 _FOR_DISK = 8 * 2**20
 """Bytes of reports that wait at most until the spool has them."""
+_TURN, _TURN_S = 32, 0.0001
+"""Reports that are encoded at once, and how long the peer has the interpreter then."""
 
 
 @dataclass(frozen=True)
@@ -118,11 +122,13 @@ class Reporter:
             thread.start()
 
     def report(self, record: Record | Mapping[str, Any]) -> None:
-        """Queue a record, or a report as a JSON object without `format` and `seq`.
+        """Queue a record, or a report as a JSON object without `format` and `seq`; what is changed
+        in it afterwards is not sent.
 
-        Never raises for the network; TypeError or ValueError for what is no JSON.
+        Never raises for the network. What is no JSON raises TypeError or ValueError, or counts as
+        refused where only its encoding shows that (as NaN or bytes).
         """
-        self.line(self._lines.line(record))
+        self.line(self._lines.snapshot(record))
 
     def line(self, line: bytes) -> None:
         """As `report`, for a record that is encoded already, without a line break."""
@@ -231,7 +237,7 @@ class Reporter:
     def _keep(self, lines: list[bytes]) -> None:
         assert self._spool
         try:
-            self._spool.add(lines)
+            self._spool.add(self._encoded(lines))
         except OSError as error:
             self.counts.dropped += len(lines)
             self.last_problem = f"the spool cannot be written: {error}"
@@ -244,7 +250,8 @@ class Reporter:
     def _work(self) -> None:
         """Send, until the end."""
         while found := self._next():
-            lines, spool = found
+            waited, spool = found
+            lines = self._encoded(waited)
             rest = self._send(lines) if lines else []
             with self._changed:
                 if self._closed:
@@ -281,6 +288,23 @@ class Reporter:
                 self._sending = self._popped(pace.lines)
                 return self._sending, None
         return spool.take(pace.lines), spool
+
+    def _encoded(self, waited: list[bytes]) -> list[bytes]:
+        """The lines of what waited."""
+        lines = []
+        for number, one in enumerate(waited, 1):
+            if not isinstance(one, Snapshot):
+                lines.append(one)
+                continue
+            try:
+                lines.append(one.line())
+            except (TypeError, ValueError, RecursionError) as error:
+                self.counts.refused += 1
+                self.last_problem = f"a report is no JSON: {error}"
+            # A thread keeps the interpreter for 5 ms where nothing makes it wait.
+            if number % _TURN == 0:
+                time.sleep(_TURN_S)
+        return lines
 
     def _send(self, lines: list[bytes]) -> list[bytes]:
         """Until they are acknowledged or refused for good. Returns what is neither at the end."""

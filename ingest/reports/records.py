@@ -282,8 +282,12 @@ def _present(**values: Any) -> Json:
 
 def _fields(item: Any) -> Json:
     """The fields of a dataclass that are known, as JSON."""
-    found = ((name, getattr(item, name)) for name in _names(type(item)))  # type: ignore[arg-type]
-    return {name: _encoded(value) for name, value in found if value is not None}
+    found = {}
+    for name in _names(type(item)):  # type: ignore[arg-type]
+        value = getattr(item, name)
+        if value is not None:
+            found[name] = _encoded(value)
+    return found
 
 
 @cache
@@ -291,13 +295,16 @@ def _names(kind: Any) -> tuple[str, ...]:
     return tuple(field.name for field in fields(kind))
 
 
+_PLAIN = (str, int, float)
+
+
 def _encoded(value: Any) -> Any:
-    if isinstance(value, str | int | float):
+    if isinstance(value, _PLAIN):
         return value
-    if hasattr(value, "to_json"):
-        return value.to_json()
     if isinstance(value, tuple):
         return [_encoded(item) for item in value]
+    if hasattr(value, "to_json"):
+        return value.to_json()
     return dict(value) if isinstance(value, Mapping) else value
 
 

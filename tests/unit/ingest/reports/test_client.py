@@ -74,6 +74,38 @@ def test_reports_of_many_peers_arrive_in_their_order(tmp_path: Path) -> None:
         assert seqs[-1] == 7
 
 
+def test_report_is_sent_as_it_was_when_it_was_given(tmp_path: Path) -> None:
+    late = Pace(gather_s=0.5)
+    with serving(collector_in(tmp_path)) as served:
+        with Reporter(url(served), pace=late) as reporter:
+            told = {"peer": "a", "interval": 1, "neighbors": ["b"], "gauges": {"load": 1}}
+            record = Report(peer="b", interval=1, neighbors=(), gauges=(gauges := {"load": 2}))
+            reporter.report(told)
+            reporter.report(record)
+            told["neighbors"].append("c")  # type: ignore[attr-defined]
+            told["gauges"]["load"] = gauges["load"] = 9  # type: ignore[index]
+            told["peer"] = "d"
+            assert reporter.flush(20)
+        first, second = map(json.loads, served.lines())
+    assert (first["peer"], first["neighbors"], first["gauges"]) == ("a", ["b"], {"load": 1})
+    assert second["gauges"] == {"load": 2}
+
+
+def test_report_that_is_no_json_is_refused_and_the_others_are_sent(tmp_path: Path) -> None:
+    wrong: list[Any] = [float("nan"), float("inf"), b"b", {"b"}, {("a", "b"): 1}, "\ud800"]
+    with serving(collector_in(tmp_path)) as served:
+        with Reporter(url(served), pace=QUICK) as reporter:
+            for interval, value in enumerate(wrong):
+                reporter.report({**report("a", interval), "neighbors": value})
+            with pytest.raises(TypeError):
+                reporter.report({**report("a", 0), "neighbors": object()})
+            reporter.report(report("a", len(wrong)))
+            assert reporter.flush(20)
+            assert reporter.counts.refused == len(wrong)
+            assert "no JSON" in str(reporter.last_problem)
+        assert told(served) == [("a", len(wrong))]
+
+
 def test_seq_grows_over_restarts(tmp_path: Path) -> None:
     with serving(collector_in(tmp_path)) as served:
         for interval in range(3):

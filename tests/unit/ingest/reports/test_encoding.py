@@ -1,0 +1,38 @@
+"""A snapshot becomes the line that the report would have become at once."""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from enum import StrEnum
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ingest.reports.encoding import Lines, Snapshot
+
+texts = st.text(st.characters(exclude_categories=["Cs"]))
+plain = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+values = st.recursive(plain | texts, lambda of: st.lists(of) | st.dictionaries(texts, of))
+
+
+def read(line: bytes) -> object:
+    found = json.loads(line)
+    del found["seq"], found["format"]
+    return found
+
+
+@given(st.dictionaries(texts.filter(lambda name: name not in ("seq", "format")), values))
+def test_line_of_a_snapshot_is_that_of_the_report(told: dict[str, object]) -> None:
+    wanted, lines = json.loads(json.dumps(told)), Lines()
+    found = lines.snapshot(told)
+    assert isinstance(found, Snapshot)
+    assert read(found.line()) == read(lines.line(told)) == wanted
+
+
+def test_snapshot_of_other_classes_is_their_line() -> None:
+    class Topic(StrEnum):
+        NEWS = "news"
+
+    told = OrderedDict(peer="a", topics=[Topic.NEWS])
+    assert read(Lines().snapshot({"told": told})) == {"told": {"peer": "a", "topics": ["news"]}}
