@@ -106,11 +106,11 @@ class Builder:
         """
         closed, end = self.last.closed, None
         for record in self._records(until):
-            before, self._read = self._read, record.end
+            self._read = record.end
             if record.kind == log.REPORT:
                 consumed = record.end <= self.last.position and record.interval <= self.last.closed
                 if not consumed:
-                    self._held[record.interval].append((before, record.line))
+                    self._held[record.interval].append((record.start, record.line))
             elif record.kind == log.CLOSE and record.end > self.last.position:
                 closed = record.interval
             elif record.kind == log.END and record.end > self.last.position:

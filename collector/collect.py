@@ -10,7 +10,7 @@ import resource
 import shutil
 import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -22,6 +22,7 @@ import uvicorn
 from collector.closing import Rules
 from collector.folder import Folder
 from collector.intake import Intake, Limits
+from collector.kafka import Kafka
 from collector.loading import Loading
 from collector.log import LogFailed
 from collector.maker import Maker
@@ -31,6 +32,7 @@ from collector.progress import Progress
 from collector.protocol import PatientProtocol
 from collector.pull import Pull, Sources
 from collector.tokens import Tokens
+from collector.topic import Topic
 from collector.web import Web
 from ingest.reports.records import RunHeader
 from model.errors import UseError
@@ -74,6 +76,8 @@ class Collection:
     """A folder whose files of reports are taken, too."""
     pull: tuple[str, ...] = ()
     """URLs of reporters that are asked, or files of them."""
+    topic: Topic | None = None
+    """A topic of Kafka that is read."""
     load: Sequence[str] = ()
     """The command that brings Neo4j up to date; none = nothing is loaded."""
     stop: bool = False
@@ -137,10 +141,8 @@ class Collector:
         )
         server = None if self._what.stop else await self._serve(web)
         works = [self._tick, self._maker.run, self._loading.run]
-        if self._what.watch and not self._what.stop:
-            works.append(Folder(self._what.watch, self._intake, self._say).follow)
-        if self._what.pull and not self._what.stop:
-            works.append(Pull(Sources(self._what.pull), self._intake, self._say, web).follow)
+        if not self._what.stop:
+            works += self._other_ends(web)
         tasks = [asyncio.create_task(work()) for work in works]
         over = asyncio.create_task(self._over.wait())
         await asyncio.wait([over, *tasks], return_when=asyncio.FIRST_COMPLETED)
@@ -164,6 +166,16 @@ class Collector:
         for found in done:
             if isinstance(found, Exception):
                 raise found
+
+    def _other_ends(self, web: Web) -> Iterator[Callable[[], Coroutine[Any, Any, None]]]:
+        """What takes reports beside HTTP. Raises: UseError."""
+        what = self._what
+        if what.watch:
+            yield Folder(what.watch, self._intake, self._say).follow
+        if what.pull:
+            yield Pull(Sources(what.pull), self._intake, self._say, web).follow
+        if what.topic:
+            yield Kafka(what.topic, self._intake, self._say, web).follow
 
     async def _serve(self, web: Web) -> tuple[uvicorn.Server, asyncio.Task[None]]:
         """Listen, and say where."""

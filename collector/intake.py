@@ -12,7 +12,7 @@ import json
 import time
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -22,6 +22,7 @@ from collector import log
 from collector.closing import Closing, Rules
 from collector.commands import Command, Commands
 from collector.log import Log
+from collector.message import Message, interval_of
 from collector.place import Place
 from ingest.reports.files import from_json, parse
 from ingest.reports.records import RunHeader
@@ -94,7 +95,8 @@ class Intake:
         self.counts: Counter[str] = Counter()
         self.of_peers: dict[str, Counter[str]] = {"late": Counter(), "refused": Counter()}
         self.read: dict[str, Any] = {}
-        """How far files are read, in bytes of their content, and where to ask targets to go on."""
+        """How far files are read, in bytes of their content, where to ask targets to go on, and the
+        offsets of partitions that come next."""
         self.commands = Commands()
         self.ended = False
         """The peers marked the end of the run, or somebody asked for it."""
@@ -133,6 +135,11 @@ class Intake:
             self._closed(record.interval, record.end)
         elif record.kind == log.READ:
             self.read.update(json.loads(record.content))
+        elif record.kind == log.MESSAGE:
+            told = json.loads(record.content)
+            self.counts["refused"] += told.pop("refused", 0)
+            found_in = Message(**told)
+            self.read[found_in.source] = found_in.offset + 1
         elif record.kind == log.COMMAND:
             self.commands.note(Command(**json.loads(record.content)))
         elif record.kind == log.END:
@@ -171,6 +178,38 @@ class Intake:
         """Judge lines, log those that are admitted, and wait for the sync. `read` says how far
         files and targets are read with them, and is logged together with them. Raises: LogFailed.
         """
+        done, admitted, records = await self._judge(lines)
+        self.counts["refused"] += done.refused
+        if read:
+            records += log.packed(log.READ, json.dumps(read).encode())
+        if records:
+            await self.log.put(bytes(records), lambda _: self._note_all(admitted, read))
+        return done
+
+    async def take_messages(self, messages: Sequence[Message]) -> list[Taken]:
+        """As `take`, of messages: each is one record of the log, with its offset. Returns what
+        became of each. Raises: LogFailed; then none is taken.
+        """
+        found, admitted, records = [], [], bytearray()
+        for number, message in enumerate(messages):
+            if number % _TURN == 0:
+                await asyncio.sleep(0)
+            done, of_lines, inner = await self._judge(message.lines)
+            found.append(done)
+            admitted += of_lines
+            records += log.message(message.head(done.refused), bytes(inner))
+        read = {message.source: message.offset + 1 for message in messages}
+
+        def note(_: int) -> None:
+            self.counts["refused"] += sum(done.refused for done in found)
+            self._note_all(admitted, read)
+
+        if records:
+            await self.log.put(bytes(records), note)
+        return found
+
+    async def _judge(self, lines: Iterable[bytes]) -> tuple[Taken, list[_Admitted], bytearray]:
+        """What becomes of lines, the reports among them, and the records of what is taken."""
         done, admitted, records = Taken(), [], bytearray()
         for number, line in enumerate(lines, 1):
             if number % _TURN == 0:
@@ -192,23 +231,21 @@ class Intake:
             if found:
                 done.late += self.closing.is_late(found.interval)
                 admitted.append(found)
-        self.counts["refused"] += done.refused
-        if read:
-            records += log.packed(log.READ, json.dumps(read).encode())
-        if records:
-            await self.log.put(bytes(records), lambda _: self._note_all(admitted, read))
-        return done
+        return done, admitted, records
+
+    @property
+    def horizon(self) -> int:
+        """The greatest interval that is not too far ahead for what can wait."""
+        # Whole histories go side by side, whatever the clock says.
+        median = self.closing.median()
+        return (self.now if median is None else median) + self._rules.ahead
 
     def waits(self, line: bytes) -> int | None:
         """The interval of a report; null for another line. Raises: InputError where it is too far
         ahead now: a file can wait, and need not be refused.
         """
-        value, wrong = parse(line.strip())
-        if wrong or "interval" not in value:
-            return None
-        interval = int(value["interval"])
-        # Files of whole histories go side by side, whatever the clock says.
-        if self.closing.is_ahead(interval, self.now if self.closing.median() is None else 0):
+        interval = interval_of(line)
+        if interval is not None and interval > self.horizon:
             raise InputError("too far ahead")
         return interval
 

@@ -28,9 +28,12 @@ from model.errors import StoreBroken
 from runstore import durable
 
 REPORT, HEADER, CLOSE, END, STATE, READ, COMMAND = b"R", b"H", b"C", b"E", b"S", b"F", b"T"
+MESSAGE = b"M"
 """Kinds: a report (its interval in 4 bytes, then its line), the run's header as it is known, the
 closing of all intervals up to one (4 bytes), the end of the run, the state, how far files were
-read, and a command to a peer or its answer (JSON)."""
+read, a command to a peer or its answer (JSON), and a message of Kafka: the length of its head (4
+bytes), its head (JSON: topic, partition, offset), and the records that were made of its lines.
+Under one CRC, so a message is in the log with all of its lines and its offset, or not at all."""
 
 SEGMENT = 8 * 2**20
 """Bytes after which a segment is sealed."""
@@ -49,8 +52,11 @@ class Record:
 
     kind: bytes
     content: bytes
+    """Of a message: its head."""
+    start: int
+    """The position before it; before the message that it came with, where one did."""
     end: int
-    """The position behind it."""
+    """The position behind it, or behind that message."""
 
     @property
     def interval(self) -> int:
@@ -79,6 +85,11 @@ def close(interval: int) -> bytes:
     return packed(CLOSE, _NUMBER.pack(interval))
 
 
+def message(head: bytes, records: bytes) -> bytes:
+    """The record of a message of Kafka, with the records of its lines in it."""
+    return packed(MESSAGE, _NUMBER.pack(len(head)) + head + records)
+
+
 def segments(directory: Path) -> list[tuple[int, Path]]:
     """The segments with their positions, in order. A sealed one counts before its plain file."""
     found = {
@@ -91,7 +102,8 @@ def segments(directory: Path) -> list[tuple[int, Path]]:
 
 
 def read(directory: Path, since: int = 0, until: int | None = None) -> Iterator[Record]:
-    """The records from one position to another; null = to the last whole record.
+    """The records from one position to another; null = to the last whole record. Those of a message
+    come before the message.
 
     Raises: StoreBroken where `until` lies behind what can be read: what was acknowledged is lost.
     """
@@ -103,10 +115,10 @@ def read(directory: Path, since: int = 0, until: int | None = None) -> Iterator[
         if until is not None and start >= until:
             break
         for record in _whole(_content(path), start, max(since - start, 0)):
+            if until is not None and record.end > until:
+                break
             at = record.end
             yield record
-            if at == until:
-                return
     if until is not None and at < until:
         raise StoreBroken(
             str(directory), f"the log ends at {at:,} and was acknowledged up to {until:,}"
@@ -129,8 +141,14 @@ def _whole(content: bytes, start: int, offset: int) -> Iterator[Record]:
         body = content[offset + _HEAD.size : offset + _HEAD.size + size]
         if not size or len(body) < size or zlib.crc32(body) != crc:
             return
-        offset += _HEAD.size + size
-        yield Record(body[:1], body[1:], start + offset)
+        before, offset = start + offset, offset + _HEAD.size + size
+        kind, own = body[:1], body[1:]
+        if kind == MESSAGE:
+            head = _NUMBER.size + int(_NUMBER.unpack_from(own)[0])
+            for inner in _whole(own[head:], 0, 0):
+                yield Record(inner.kind, inner.content, before, start + offset)
+            own = own[_NUMBER.size : head]
+        yield Record(kind, own, before, start + offset)
 
 
 class Log:

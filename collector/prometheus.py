@@ -27,12 +27,34 @@ count, but summed over all peers and topics. Their gauges are of one peer's mesh
 counterpart here."""
 
 
-def page(intake: Intake, progress: Progress, targets: Sequence[Mapping[str, Any]] = ()) -> str:
-    """The text of `GET /metrics`. `targets`: those that are asked for reports."""
+def page(
+    intake: Intake,
+    progress: Progress,
+    targets: Sequence[Mapping[str, Any]] = (),
+    topic: Mapping[str, Any] | None = None,
+) -> str:
+    """The text of `GET /metrics`. `targets` are asked for reports, and `topic` is read."""
+    figures = chain(_figures(intake, progress), _of_targets(targets))
     return "".join(
         f"# HELP {name} {what}\n# TYPE {name} {kind}\n{name} {value:.15g}\n"
-        for name, kind, what, value in chain(_figures(intake, progress), _of_targets(targets))
-    )
+        for name, kind, what, value in figures
+    ) + "".join(_of_topic(topic) if topic else ())
+
+
+def _of_topic(topic: Mapping[str, Any]) -> Iterator[str]:
+    """A sample for each partition; their number is the topic's, and small."""
+    name = "vizpub_kafka_up"
+    yield f"# HELP {name} Whether the topic can be read.\n# TYPE {name} gauge\n"
+    yield f"{name} {int(topic['up'] or 0)}\n"
+    for name, kind, what, member in (
+        ("vizpub_kafka_lag_messages", "gauge", "Messages not taken yet.", "lag"),
+        ("vizpub_kafka_lost_messages_total", "counter", "Removed before they were read.", "lost"),
+    ):
+        yield f"# HELP {name} {what}\n# TYPE {name} {kind}\n"
+        for one in topic["partitions"]:
+            # The names of topics have no character that would have to be escaped.
+            labels = f'topic="{topic["topic"]}",partition="{one["partition"]}"'
+            yield f"{name}{{{labels}}} {one[member]}\n"
 
 
 def _of_targets(targets: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str, str, float]]:

@@ -68,6 +68,8 @@ class Web:
     """Whether peers may be asked to leave or join."""
     targets: Callable[[], list[dict[str, Any]]] = list
     """Those that are asked for reports, and how they answered."""
+    topic: Callable[[], dict[str, Any]] = dict
+    """The topic of Kafka that is read, and how far; empty without one."""
 
     def app(self) -> Starlette:
         """The routes."""
@@ -80,6 +82,7 @@ class Web:
             Route("/v1/runs/{run}/commands/{number:int}", self._told_command),
             Route("/v1/runs/{run}/commands/{number:int}", self._answer, methods=["POST"]),
             Route("/v1/runs/{run}/targets", self._targets),
+            Route("/v1/runs/{run}/topic", self._topic),
             Route("/metrics", self._metrics),
             Route("/healthz", self._healthy),
             Route("/readyz", self._ready),
@@ -138,6 +141,12 @@ class Web:
     async def _targets(self, request: Request) -> Response:
         self._check(request, READ)
         return JSONResponse({"targets": self.targets()})
+
+    async def _topic(self, request: Request) -> Response:
+        self._check(request, READ)
+        if not (told := self.topic()):
+            raise HTTPException(404, "this collector reads no topic: see --kafka")
+        return JSONResponse(told)
 
     async def _run(self, request: Request) -> Response:
         self._check(request, REPORT, READ)
@@ -201,7 +210,7 @@ class Web:
 
     async def _metrics(self, request: Request) -> Response:
         self._check(request, READ)
-        text = page(self.intake, self.progress, self.targets())
+        text = page(self.intake, self.progress, self.targets(), self.topic())
         return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
 
     async def _healthy(self, _: Request) -> Response:

@@ -19,6 +19,7 @@ from model.sizes import parse_size
 if TYPE_CHECKING:
     from collector.collect import Collection, Listening
     from collector.place import Place
+    from collector.topic import Topic
 
 _LOOK_S = 0.2
 
@@ -88,6 +89,20 @@ class Taking:
             help="Also ask this reporter, or those of a file with a URL on each line (repeatable).",
         ),
     ] = None
+    kafka: Annotated[
+        str | None,
+        typer.Option(metavar="HOST:PORT,…", help="Also read a topic of Kafka, from these brokers."),
+    ] = None
+    topic: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="The topic; its messages are lines of reports."),
+    ] = None
+    kafka_config: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Properties of Kafka's client, as kcat has them: NAME=VALUE."
+        ),
+    ] = None
     host: Annotated[str, typer.Option(metavar="ADDRESS", help="Address to listen at.")] = (
         "127.0.0.1"
     )
@@ -145,6 +160,7 @@ def collect(
     vizpub collect lab --interval 5s --lateness 10s --peers peers.txt
     vizpub collect lab --host 0.0.0.0 --port 8443 --certificate cert.pem --key key.pem
     vizpub collect lab --pull http://127.0.0.1:8700 --pull targets.txt
+    vizpub collect lab --kafka broker:9092 --topic reports
     vizpub collect lab --stop
     ```
     """
@@ -205,6 +221,7 @@ def _collection(
         taking.allow_commands,
         taking.watch,
         _asked(taking),
+        _topic(taking, place.run),
         () if taking.no_load else load,
         stop,
     )
@@ -217,6 +234,20 @@ def _asked(taking: Taking) -> tuple[str, ...]:
     given = tuple(taking.pull or ())
     Sources(given).targets()
     return given
+
+
+def _topic(taking: Taking, run: str) -> Topic | None:
+    """Raises: UseError where the options do not fit, or Kafka's client does not take them."""
+    if taking.kafka is None and taking.topic is None and taking.kafka_config is None:
+        return None
+    if not taking.kafka or not taking.topic:
+        raise UseError("--kafka and --topic belong together: give both, or none")
+    from collector.topic import Topic, TopicReader, read_config
+
+    config = read_config(taking.kafka_config) if taking.kafka_config else {}
+    topic = Topic(taking.kafka, taking.topic, config)
+    TopicReader(topic, run).close()
+    return topic
 
 
 def _listening(taking: Taking) -> Listening:

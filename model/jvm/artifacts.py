@@ -1,4 +1,5 @@
-"""The jars of the JVM artifacts vizpub runs (Neo4j, Gephi's toolkit, GraphFrames), as locked.
+"""The jars of the JVM artifacts vizpub runs (Neo4j, GraphFrames), as locked, and of those that only
+its tests run (Gephi's toolkit, a broker of Kafka).
 
 `jars` gives the files of a set and fetches what is missing into the user's cache. A file is
 placed there atomically after a check of its sha256, so later starts only check names and sizes.

@@ -32,6 +32,16 @@ def line(number: int, interval: int) -> bytes:
     return log.report(interval, json.dumps({"n": number, "interval": interval}).encode())
 
 
+def some(rng: random.Random, put: dict[int, int], closed: int) -> bytes:
+    """Reports of intervals around the closed one, one by one or in a message."""
+    found = b""
+    for _ in range(rng.choice((1, 1, 2, 5))):
+        number, interval = len(put), max(closed + rng.randint(-2, 5), 0)
+        put[number] = interval
+        found += line(number, interval)
+    return log.message(b"{}", found) if rng.random() < 0.5 else found
+
+
 def state() -> bytes:
     return json.dumps({"header": HEADER}).encode()
 
@@ -64,10 +74,8 @@ def test_report_is_in_one_batch_and_not_before_its_interval_is_closed(
             position = end
 
         for _ in range(60):
-            for _ in range(rng.randint(0, 6)):
-                number, interval = len(put), max(closed + rng.randint(-2, 5), 0)
-                put[number] = interval
-                await writer.put(line(number, interval), lambda _: None)
+            for _ in range(rng.randint(0, 4)):
+                await writer.put(some(rng, put, closed), lambda _: None)
             if rng.random() < 0.5:
                 closed += rng.randint(1, 2)
                 await writer.put(log.close(closed), behind)

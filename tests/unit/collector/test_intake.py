@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shutil
 import subprocess
@@ -13,6 +14,7 @@ import pytest
 
 from collector.closing import Rules
 from collector.intake import Limits
+from collector.message import Message
 from tests.support.collecting import Options, Served, collector_in, serving
 
 SIZE = 8 * 2**20
@@ -101,3 +103,34 @@ def test_end_that_comes_after_the_last_closing_ends_the_run(tmp_path: Path) -> N
         served.run(intake.close_due())
         assert intake.ended
         assert intake.last_interval == 0
+
+
+def test_messages_are_taken_with_their_offsets_and_counted_alike_after_a_kill(
+    tmp_path: Path,
+) -> None:
+    """A collector that goes on where another was killed knows what that one took and refused."""
+    good = [json.dumps({"format": "vizpub.report/1", "peer": "a", "interval": i}) for i in range(3)]
+    messages = [
+        Message.of("reports", 0, 5, f"{good[0]}\nno report\n{good[1]}".encode()),
+        Message.of("reports", 3, 0, b""),
+        Message.of("reports", 0, 9, good[2].encode()),
+    ]
+    with serving(collector_in(tmp_path)) as served:
+        intake = served.web.intake
+        done = asyncio.run_coroutine_threadsafe(intake.take_messages(messages), served.loop)
+        assert [one.to_json() for one in done.result(20)] == [
+            {
+                "taken": 2,
+                "late": 0,
+                "refused": 1,
+                "lines": [{"line": 2, "reason": "not JSON"}],
+            },
+            {"taken": 0, "late": 0, "refused": 0, "lines": []},
+            {"taken": 1, "late": 0, "refused": 0, "lines": []},
+        ]
+        assert [line.decode() for line in served.lines()] == good
+        counts, read = dict(intake.counts), dict(intake.read)
+    assert read == {"kafka:reports/0": 10, "kafka:reports/3": 1}
+    with serving(collector_in(tmp_path)) as served:
+        assert served.web.intake.read == read
+        assert dict(served.web.intake.counts) == counts == {"reports": 3, "refused": 1}

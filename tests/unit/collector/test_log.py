@@ -212,3 +212,32 @@ def test_segment_begins_with_the_state_before_it(tmp_path: Path) -> None:
             seen += 1
     assert seen == 60
     assert sum(record.kind == log.STATE for record in records) > 3
+
+
+def test_message_is_in_the_log_with_all_of_its_lines_or_not_at_all(tmp_path: Path) -> None:
+    """Also where the last write was torn anywhere."""
+    records = b"".join(log.report(number, b"line %d" % number) for number in range(3))
+    head = b'{"offset": 7}'
+    ends: list[int] = []
+
+    async def write() -> None:
+        writer = Log(tmp_path, state)
+        await writer.put(log.report(9, b"before"), ends.append)
+        await writer.put(log.message(head, records), ends.append)
+        await writer.aclose()
+
+    done(write)
+    found = [(r.kind, r.content) for r in log.read(tmp_path, ends[0])]
+    assert found == [(r.kind, r.content) for r in _apart(records)] + [(log.MESSAGE, head)]
+    assert {(r.start, r.end) for r in log.read(tmp_path, ends[0])} == {tuple(ends)}
+    assert lines(tmp_path, 0, ends[0]) == [b"before"]
+    assert len(lines(tmp_path, 0, ends[1])) == 4
+    (_, path), *_ = log.segments(tmp_path)
+    whole = path.read_bytes()
+    for size in range(len(whole) - ends[1] + ends[0], len(whole)):
+        path.write_bytes(whole[:size])
+        assert lines(tmp_path) == [b"before"]
+
+
+def _apart(records: bytes) -> list[Record]:
+    return [Record(r.kind, r.content, 0, 0) for r in log._whole(records, 0, 0)]

@@ -1,0 +1,72 @@
+"""The options of a topic; reading one is tested with a real broker."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from collector.topic import Topic, TopicReader, read_config
+from model.errors import UseError
+
+
+def test_properties_are_read_as_kcat_reads_them(tmp_path: Path) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text(
+        "# how to get there\n\nsecurity.protocol = SASL_SSL\nsasl.username=a=b\nclient.id=\n"
+    )
+    assert read_config(file) == {
+        "security.protocol": "SASL_SSL",
+        "sasl.username": "a=b",
+        "client.id": "",
+    }
+
+
+def test_properties_with_a_secret_are_for_their_owner_only(tmp_path: Path) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text("sasl.password=x\n")
+    file.chmod(0o644)
+    with pytest.raises(UseError, match="chmod 600"):
+        read_config(file)
+    file.chmod(0o600)
+    assert read_config(file) == {"sasl.password": "x"}
+
+
+@pytest.mark.parametrize("text", ["a line", "= value"])
+def test_line_without_name_and_value_is_named(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text(f"client.id=x\n{text}\n")
+    with pytest.raises(UseError, match=r"line 2: give NAME=VALUE"):
+        read_config(file)
+
+
+def test_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UseError, match="cannot be read"):
+        read_config(tmp_path / "none")
+
+
+@pytest.mark.parametrize(
+    ("told", "from_end"), [({}, False), ({"auto.offset.reset": "latest"}, True)]
+)
+def test_topic_is_read_from_its_beginning_unless_told(told: dict[str, str], from_end: bool) -> None:
+    assert Topic("127.0.0.1:9092", "reports", told).from_end == from_end
+
+
+def test_unknown_beginning_is_refused() -> None:
+    with pytest.raises(UseError, match="earliest or latest"):
+        Topic("127.0.0.1:9092", "reports", {"auto.offset.reset": "none"})
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"sasl.magic": "x"},
+        {"security.protocol": "magic"},
+        {"ssl.ca.location": "/nowhere/ca.pem", "security.protocol": "ssl"},
+    ],
+    ids=["unknown property", "unknown value", "no such file"],
+)
+def test_property_that_the_client_does_not_take_is_named(told: dict[str, str]) -> None:
+    pytest.importorskip("confluent_kafka", reason="this environment is older than the lock")
+    with pytest.raises(UseError, match=next(iter(told)).partition(".")[0]):
+        TopicReader(Topic("127.0.0.1:9092", "reports", told), "lab")
