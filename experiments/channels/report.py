@@ -14,7 +14,7 @@ from analytics.figures import save
 from experiments.channels import TITLE
 from experiments.channels.curves import ABOVE, BELOW, Point, drawn
 from experiments.channels.measuring import ASSIGNMENTS, PROFILES, SCHEDULERS, Row, cases
-from experiments.formatting import estimate_text, markdown
+from experiments.formatting import duration, estimate_text, markdown
 from model.files import replacing
 from simulators.channels.liftoff import THRESHOLD
 from simulators.channels.parameters import MAPPINGS, READINGS
@@ -30,6 +30,8 @@ per update) are those with an update every 10 ms; busy staleness is that of all 
 _MEASURES = ("utal_ms", "staleness_ms", "busy_staleness_ms", "fluff", "copies", "uneven")
 _ENOUGH = 100_000
 """Updates of a run that tells an overload of 2 %."""
+_SEARCH_S = {"small": 0.5, "full": 3.5}
+"""Processor time of a search with its runs and curves, measured."""
 _STEEP = 10
 """Times the threshold that is left over beyond it."""
 Chosen = dict[str, str]
@@ -49,7 +51,9 @@ def described(scale: str) -> Iterator[str]:
     """What `vizpub experiment show` prints."""
     chosen = cases(scale)
     yield from (TITLE, "", *_ABOUT.strip().splitlines(), "")
-    yield from ("source: Bose, The Pub-Sub Simulator, 1999", f"runs: {len(chosen)} searches")
+    spent = duration(round(_SEARCH_S[scale] * len(chosen), -2))
+    yield "source: Bose, The Pub-Sub Simulator, 1999"
+    yield f"runs: {len(chosen)} searches; about {spent} of processor time, 1 MB kept"
     yield from ("our reading of the paper, which lacks pages:", *(f"  {t}" for t in _readings()))
 
 

@@ -122,6 +122,7 @@ def test_description_says_what_is_our_reading() -> None:
     lines = list(described("small"))
     assert "  mapping cd: as c, but of tied channels the one with the fewest pages waiting" in lines
     assert any("200 searches" in line for line in lines)
+    assert "runs: 400 searches; about 23.3 min of processor time, 1 MB kept" in described("full")
 
 
 def test_case_has_the_profile_that_it_names() -> None:
