@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import random
 import signal
+import subprocess
+import sys
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -24,17 +27,11 @@ from collector.prometheus import page
 from collector.topic import Topic
 from collector.web import Web
 from tests.support.broker import PASSWORD, USER, Broker, broker_in
+from tests.support.collected import ROOT
 from tests.support.collecting import LATER, header
 
 pytestmark = pytest.mark.timeout(300)
 TOPIC = "reports"
-
-
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    made = broker_in(tmp_path_factory.mktemp("broker"))
-    yield made
-    made.end(signal.SIGKILL)
 
 
 @pytest.fixture
@@ -295,10 +292,14 @@ def test_password_of_a_properties_file_opens_the_broker(
     case.run(lambda _: case.has(1))
 
 
-def test_histories_in_partitions_go_side_by_side(tmp_path: Path, broker: Broker, name: str) -> None:
+@pytest.mark.parametrize("held", [1000, 4 * 2**20], ids=["little", "much"])
+def test_histories_in_partitions_go_side_by_side(
+    tmp_path: Path, broker: Broker, name: str, held: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Of more intervals than a peer may be ahead. Nothing is refused, and the peers of a partition
-    are never further ahead of the others than that.
+    are never further ahead of the others than that; also where only little can wait.
     """
+    monkeypatch.setattr("collector.kafka._HELD", held)
     ahead, last = 16, 600
     sent = [(p, report(f"{p}", i)) for p in (2, 0, 1) for i in range(0, last, p + 1)]
     broker.send(name, sent)
@@ -313,6 +314,48 @@ def test_histories_in_partitions_go_side_by_side(tmp_path: Path, broker: Broker,
     for peer, interval in case.taken():
         newest[peer] = interval
         assert interval <= sorted(newest.values())[1] + 2 * ahead
+
+
+READING = """
+import asyncio, sys
+from pathlib import Path
+from collector.topic import Topic
+from tests.integration.collector.test_kafka import Case, Rules
+
+case = Case(Path(sys.argv[1]), Topic(sys.argv[2], sys.argv[3]), rules=Rules(ahead=2))
+case.run(lambda _: asyncio.Event().wait())
+"""
+
+
+def test_killed_reading_takes_every_message_once(tmp_path: Path, broker: Broker, name: str) -> None:
+    """Kills while it writes: it may be only a few intervals ahead, so it writes all the time."""
+    seed, peers, last, kills = 31, 4, 400, 8
+    print("seed", seed)
+    rng = random.Random(seed)
+    sent = [(rng.randrange(3), report(f"{p}", i)) for i in range(last) for p in range(peers)]
+    broker.send(name, sent)
+    case = of(tmp_path, broker, name)
+    case.place.make()
+    command = [sys.executable, "-c", READING, str(tmp_path), broker.address, name]
+    killed_at = []
+    for _ in range(kills):
+        before = len(case.taken())
+        process = subprocess.Popen(command, cwd=ROOT)
+        while len(case.taken()) == before < len(sent):
+            time.sleep(0.01)
+        time.sleep(0.1 * rng.random())
+        process.kill()
+        process.wait()
+        killed_at.append(len(case.taken()))
+    print("reports taken before each kill:", killed_at)
+    assert 0 < killed_at[0] < len(sent), "nothing was killed while it read"
+    case.run(lambda kafka: case.has(len(sent)))
+    assert sorted(case.taken()) == sorted((f"{p}", i) for i in range(last) for p in range(peers))
+    offsets = case.offsets()
+    assert len(set(offsets)) == len(offsets) == len(sent)
+    for partition in range(3):
+        found = [offset for number, offset in offsets if number == partition]
+        assert found == list(range(len(found)))
 
 
 class TestBrokerThatDies:

@@ -14,8 +14,9 @@ from cli.main import app
 ROOT = Path(__file__).parents[3]
 
 
-def test_intake_imports_no_spark() -> None:
-    code = "import collector.collect, sys; sys.exit('pyspark' in sys.modules)"
+@pytest.mark.parametrize("package", ["pyspark", "confluent_kafka"])
+def test_intake_imports_no_spark_and_no_client_of_kafka(package: str) -> None:
+    code = f"import collector.collect, sys; sys.exit('{package}' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
 
 
@@ -25,6 +26,12 @@ def test_intake_imports_no_spark() -> None:
         (["--host", "0.0.0.0"], "tokens could be read"),
         (["--host", "0.0.0.0", "--no-token"], "this machine only"),
         (["--key", "k.pem"], "belong together"),
+        (["--topic", "reports"], "--kafka and --topic belong together"),
+        (["--kafka", "127.0.0.1:9092"], "--kafka and --topic belong together"),
+        (
+            ["--kafka", "x:1", "--topic", "r", "--kafka-config", "none.properties"],
+            "none.properties",
+        ),
         (["--peers", "nowhere.txt"], "nowhere.txt"),
         (["--stop"], "nothing is collected"),
         (["--reserve", "999999999GB"], "are free"),
