@@ -19,6 +19,7 @@ from model.errors import Neo4jUnavailable, ServiceError, UnknownName, UseError
 if TYPE_CHECKING:
     from graphstore.load.bulk import Target
     from graphstore.load.verify import Difference
+    from graphstore.load.verify_kept import Found
     from graphstore.runs import LoadedRun
     from graphstore.server.address import Connection
     from graphstore.server.offline import Place
@@ -84,6 +85,14 @@ class Neo4j:
         from graphstore.load.verify import verify_run
 
         return verify_run(self.driver, self.database, run.facts, run)
+
+    def verify_kept(self, run: StoredRun) -> Found | None:
+        """What differs between Neo4j and the checksums that it keeps of the store; null where it
+        keeps none. Raises: Neo4jUnavailable, Neo4jAnswer.
+        """
+        from graphstore.load.verify_kept import verify_kept
+
+        return verify_kept(self.driver, self.database, run.facts, run)
 
     def has_other(self, run: StoredRun) -> bool:
         """Whether it has a run of that name made from other tables, which no load lets grow."""

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -67,6 +67,40 @@ class StoredRun:
     def boundary_since(self, tables: str) -> Boundary | None:
         """Before it, nothing changed since the run had tables of this identity; null = unknown."""
         return self.manifest.boundary_since(tables)
+
+    def parts(self, name: str) -> dict[str, tuple[str, int] | None]:
+        """The parts of a table by the last name of their directories, oldest first, and the column
+        and the value where each is cut; null = all rows are valid.
+        """
+        return {
+            PurePosixPath(part.directory).name: (part.cut.column, part.cut.below)
+            if part.cut
+            else None
+            for part in self._parts(name)
+        }
+
+    def part_rows(
+        self,
+        name: str,
+        part: str,
+        since: tuple[str, int] | None = None,
+        below: int | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """The valid rows of a part of `parts`. With `since`, the rows that have this value or more
+        in this column, and less than `below` (null = any), be they valid or cut off.
+
+        Raises: StoreBroken.
+        """
+        schema = self.definition(name).arrow
+        found = {PurePosixPath(one.directory).name: one for one in self._parts(name)}[part]
+        where = _of(found.cut)
+        if since:
+            column = pc.field(since[0])
+            where = _both(column >= since[1], None if below is None else column < below)
+            found = replace(found, cut=None).reaching(Since(*since))
+        if files := files_of(self.directory, found, name):
+            with _reading(files[0].parent):
+                yield from dataset(files, schema).to_batches(filter=where)
 
     def files(self, name: str) -> list[Path]:
         """The Parquet files of a table, in a stable order; files of older parts may have rows

@@ -7,9 +7,9 @@ their properties; a node is identified by its `number`, which says its label and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
@@ -42,6 +42,33 @@ class Tables(Protocol):
         """The rows before it are as they were when the run had tables of that identity; null =
         not known.
         """
+
+
+Cut = tuple[str, int]
+"""The valid rows of a part are those whose column is less."""
+
+
+@runtime_checkable
+class Parted(Protocol):
+    """Tables whose parts have names: a name stands for the same rows for ever, but for cuts.
+
+    The label of a batch begins with the name of its part and a slash.
+    """
+
+    def parts(self, name: str) -> Mapping[str, Cut | None]:
+        """The parts of a table, and where they are cut; null = all rows are valid."""
+
+    def part_rows(
+        self, name: str, part: str, since: Cut | None = None, below: int | None = None
+    ) -> Iterable[Batch]:
+        """The valid rows of a part; with `since` those that have this or more in the column, and
+        less than `below` (null = any), be they valid or cut off.
+        """
+
+
+def part_of(label: str) -> str:
+    """The name of the part that a batch of this label is of, in tables whose parts have names."""
+    return label.partition("/")[0]
 
 
 CLOCK = "clock"

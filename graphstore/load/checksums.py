@@ -1,14 +1,19 @@
-"""Checksums of relationships, of which there may be millions; cypher/verify computes the same."""
+"""Checksums of what the rows of tables become, part by part; cypher/verify computes the same.
+
+They are sums over the rows, so those of a part of a table can be added, and taken away again.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
+from zlib import crc32
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from graphstore.load.batches import Batch, levels
+from graphstore.load.batches import CLOCK, Batch, levels
 from graphstore.load.degrees import Ints
 from graphstore.load.partitions import Partitions, copies
 
@@ -32,7 +37,19 @@ CHECKED = {
     "link-copies": "links",
     "subscription-copies": "subscriptions",
 }
-"""The statements of cypher/verify that a checksum is for, and their tables."""
+"""The statements of cypher/verify that check relationships, and their tables."""
+NODES = {
+    "peers": "peers",
+    "topics": "topics",
+    "intervals": CLOCK,
+    "interval-metrics": "metrics/overlay",
+    "messages": "publications",
+    "message-metrics": "metrics/messages",
+}
+"""The steps that make nodes, or add to them, and their tables."""
+Sums = list[int]
+"""Of relationships their number and the checksum by each of PRIMES; of nodes, behind their number,
+how many properties they have."""
 _ARRIVAL = ("message", "hop", "time_us")
 
 
@@ -46,9 +63,11 @@ class Checksums:
         """A number for each layer of links, which a checksum can hold."""
         self.roles: dict[str, int] = {}
         """Likewise for each role."""
+        self.names: dict[str, list[str]] = {}
+        """The properties that the checksums of nodes are about, by statement."""
         self.publishers: set[int] = set()
         """The peers that published."""
-        self._sums: dict[str, list[int]] = {name: [0] * (1 + len(PRIMES)) for name in CHECKED}
+        self._sums: dict[str, dict[str, Sums]] = {name: {} for name in (*CHECKED, *NODES)}
         self._integers: dict[str, Integers] = {
             "links": self._links,
             "presence": lambda rows: _spans(rows, "peer"),
@@ -65,17 +84,39 @@ class Checksums:
             "subscription-copies": lambda rows: self._copied(rows, _subscriptions),
         }
 
-    def add(self, table: str, rows: Batch) -> None:
-        """Rows of a table; of one that is not among CHECKED nothing is summed."""
+    def add(self, table: str, rows: Batch, part: str = "", times: int = 1) -> None:
+        """Rows of a part of a table, or with `times` = -1 take them away; of a table that is not
+        among CHECKED nothing is summed.
+        """
         for statement in (name for name, of in CHECKED.items() if of == table):
             columns = self._integers[statement](rows)
-            found = [len(columns[0]), *checksums_of(columns)]
-            sums = self._sums[statement]
-            self._sums[statement] = [a + b for a, b in zip(sums, found, strict=True)]
+            self.put(statement, part, [len(columns[0]), *checksums_of(columns)], times)
 
-    def of(self, statement: str) -> list[int]:
-        """Number of relationships, and the checksum by each of PRIMES."""
-        return self._sums[statement]
+    def add_nodes(
+        self, statement: str, ids: pa.Array, nodes: Batch, part: str = "", times: int = 1
+    ) -> None:
+        """What rows with these ids become likewise: a column for each property."""
+        named = [name for name in nodes.schema.names if name not in ("key", "run")]
+        self.names[statement] = named
+        columns = _described_nodes(ids, nodes.select(named))
+        values = sum(len(column) - column.null_count for column in nodes.columns)
+        # A step that adds to nodes repeats their key.
+        added = len(nodes) if "run" not in nodes.schema.names else 0
+        sums = [len(columns[0]), values - added, *checksums_of(columns)]
+        self.put(statement, part, sums, times)
+
+    def put(self, statement: str, part: str, sums: Sums, times: int = 1) -> None:
+        """Sums that were made before."""
+        there = self._sums[statement].get(part, [0] * len(sums))
+        self._sums[statement][part] = [a + times * b for a, b in zip(there, sums, strict=True)]
+
+    def of(self, statement: str) -> Sums:
+        """Those of all parts."""
+        return total(statement, self._sums[statement].values())
+
+    def of_part(self, statement: str, part: str) -> Sums:
+        """Those of one."""
+        return total(statement, [s for name, s in self._sums[statement].items() if name == part])
 
     def _links(self, rows: Batch) -> list[Ints]:
         properties: Ints = 5 + 2 * _flags(pc.is_valid(rows["topic"]))
@@ -95,6 +136,12 @@ class Checksums:
         copied = copies(rows, self._partitions)
         properties, *others = integers(copied)
         return [properties, *_integers(copied, "partition"), *others]
+
+
+def total(statement: str, sums: Iterable[Sums]) -> Sums:
+    """The sum of sums of a statement, or of none."""
+    none = [0] * (len(PRIMES) + (2 if statement in NODES else 1))
+    return [sum(column) for column in zip(none, *sums, strict=True)]
 
 
 def _subscriptions(rows: Batch) -> list[Ints]:
@@ -132,11 +179,63 @@ def _flags(flags: pa.Array) -> Ints:
 
 
 def _numbers(words: pa.Array, numbers: dict[str, int]) -> Ints:
-    """The numbers of words; one that is new is given the next."""
+    """The numbers of words, which are the same in every run, so that sums can be added."""
     encoded = words.dictionary_encode()
-    of = [numbers.setdefault(word, len(numbers)) for word in encoded.dictionary.to_pylist()]
+    of = [numbers.setdefault(word, number(word)) for word in encoded.dictionary.to_pylist()]
     numbered: Ints = np.array(of, np.int64)[encoded.indices.to_numpy()]
     return numbered
+
+
+def number(word: str) -> int:
+    """The number of a word."""
+    return crc32(word.encode())
+
+
+def checksums_of_ids(ids: Iterable[int]) -> Sums:
+    """How many peers there are of a label, and the checksums of their ids."""
+    columns = np.array(sorted(ids), np.int64)
+    return [len(columns), *checksums_of([np.ones_like(columns), columns])]
+
+
+def _described_nodes(ids: pa.Array, nodes: Batch) -> list[Ints]:
+    """Of nodes that have any of these properties: how many, their ids, and what they are."""
+    known = sum((_flags(pc.is_valid(c)) for c in nodes.columns), np.zeros(len(ids), np.int64))
+    columns = [
+        known,
+        ids.cast(pa.int64()).to_numpy(),
+        *chain.from_iterable(map(_pair, nodes.columns)),
+    ]
+    return [column[known > 0] for column in columns]
+
+
+def _pair(values: pa.Array) -> list[Ints]:
+    """Each value as two integers, of which the second also tells its type. Of a text only its
+    length counts, as Cypher does not compute with letters.
+    """
+    type = values.type
+    if pa.types.is_floating(type):
+        first, second = _parts_of(values.cast(pa.float64()).fill_null(0).to_numpy())
+    elif pa.types.is_string(type):
+        first, second = _filled(pc.utf8_length(values)), np.full(len(values), 2)
+    else:
+        first = _filled(values)
+        second = np.full(len(values), int(pa.types.is_boolean(type)))
+    unknown = _flags(pc.is_null(values)) == 1
+    return [np.where(unknown, -1, first), np.where(unknown, -1, second)]
+
+
+def _parts_of(numbers: np.ndarray) -> tuple[Ints, Ints]:
+    """Of floats below 2^42 all down to 2^-60; others are not told apart."""
+    fit = np.abs(numbers) < 2.0**42
+    scaled = np.where(fit, numbers, 0) * 2.0**20
+    whole = np.trunc(scaled)
+    rest = np.trunc((scaled - whole) * 2.0**40)
+    return whole.astype(np.int64), np.where(fit, 3 + rest.astype(np.int64), -3)
+
+
+def _filled(values: pa.Array) -> Ints:
+    ints: Ints = pc.fill_null(values.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
+    return ints
 
 
 def checksums_of(columns: Sequence[Ints]) -> list[int]:

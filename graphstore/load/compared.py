@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from itertools import chain
 from typing import Any
 
@@ -79,7 +79,7 @@ class Copy:
         there: Mapping[str, Any],
     ) -> None:
         self._driver, self._database, self.run = driver, database, facts.name
-        self._reading, self._boundary = reading, boundary
+        self.reading, self._boundary = reading, boundary
         self._levels = tuple(there["levels"])
         self.partitions = partitions = partitions_in(there, facts.clock)
         count = partitions_in(there, facts_of(there).clock).count
@@ -103,7 +103,7 @@ class Copy:
 
     def _expected(self, name: str, least: int) -> Iterator[list[Any]]:
         step = self._steps[name]
-        for rows in self._reading.rows_from(step.table, "valid_to", least):
+        for rows in self.reading.rows_from(step.table, "valid_to", least):
             yield from step.rows(rows)
 
     def new_copies(self) -> Iterator[tuple[RelationshipStep, Difference]]:
@@ -123,7 +123,7 @@ class Copy:
         """The step that creates nodes of a label, those that lack, and those that differ."""
         steps = [step for step in self._nodes if step.label == label]
         least = self._boundary.interval if label == "Interval" else 0
-        expected = expected_nodes(steps, self._reading, least)
+        expected = expected_nodes(steps, self.reading, least)
         held = self._held(steps[0], [*expected])
         missing = [expected[key] for key in expected if key not in held]
         return steps[0], missing, changed_nodes(expected, held)
@@ -146,13 +146,19 @@ class Copy:
             changed = changed_nodes(expected, held)
             yield MessageChange(create, change, missing, changed, differing)
 
+    @cached_property
+    def peers_by_label(self) -> dict[str, Collection[int]]:
+        """The peers that are to have each label but their own."""
+        published = [batch["publisher"] for _, batch in self.reading.row_groups("publications")]
+        publishers = {id for ids in published for id in pc.unique(ids).to_pylist()} - {None}
+        return {**self._census.labels, "Publisher": publishers}
+
     def labels(self) -> Iterator[tuple[str, list[str], list[str]]]:
         """Of each label the peers that lack it, and those that have it too much, by key."""
-        published = [batch["publisher"] for _, batch in self._reading.row_groups("publications")]
-        publishers = {id for ids in published for id in pc.unique(ids).to_pylist()} - {None}
-        expected = {**self._census.labels, "Publisher": publishers}
-        wanted = {label: {self._rows.key(id) for id in ids} for label, ids in expected.items()}
-        peers = map(self._rows.key, range(self._reading.rows("peers")))
+        wanted = {
+            label: {self._rows.key(id) for id in ids} for label, ids in self.peers_by_label.items()
+        }
+        peers = map(self._rows.key, range(self.reading.rows("peers")))
         held: dict[str, set[str]] = {}
         for key, labels, _ in self._read_back("peers", [*peers]):
             for label in labels:

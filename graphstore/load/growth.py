@@ -25,6 +25,7 @@ import cypher
 from graphstore.load.batches import Rows
 from graphstore.load.compared import GROWING, SPANS, Copy
 from graphstore.load.difference import Difference
+from graphstore.load.kept import Kept, grown, kept
 from graphstore.load.partitions import MOST_PARTITIONS
 from graphstore.load.reading import Reading
 from graphstore.load.steps import ROWS_PER_BATCH, RelationshipStep, Step
@@ -70,8 +71,17 @@ def grow(
                 f"the copy of run '{facts.name}' in Neo4j differs from its tables",
                 [f"in {', '.join(left)}", f"recreate it with: vizpub rebuild {facts.name}"],
             )
-        turns.do("finish", facts=node_of(facts, partitions, summary))
+        node = node_of(facts, partitions, summary)
+        turns.do("finish", facts={**node, "checksums": _checksums(copy, there)})
     return True
+
+
+def _checksums(copy: Copy, there: Mapping[str, Any]) -> str | None:
+    """What the copy keeps of the tables from now on."""
+    sums = grown(Kept.of(there), copy.reading, copy.run, copy.partitions)
+    summary = copy.reading.summary(copy.reading.census(copy.partitions))
+    keeps = kept(copy.reading, [sums], copy.partitions, copy.peers_by_label, summary)
+    return keeps.text if keeps else None
 
 
 def _boundary(there: Mapping[str, Any], facts: RunFacts, reading: Reading) -> Boundary | None:

@@ -13,7 +13,16 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from graphstore.load.batches import CLOCK, Batch, RunRows, Tables, closed_levels, sampled_spans
+from graphstore.load.batches import (
+    CLOCK,
+    Batch,
+    Parted,
+    RunRows,
+    Tables,
+    closed_levels,
+    part_of,
+    sampled_spans,
+)
 from graphstore.load.checksums import Checksums
 from graphstore.load.degrees import Ints, degree_classes, hub_peers, summed_degrees
 from graphstore.load.partitions import Partitions
@@ -66,9 +75,9 @@ class Census:
         self._links: list[Batch] = []
         self._peers = tables.rows("peers")
         for table in _TAKEN if checked else _UNCHECKED:
-            for _, rows in tables.row_groups(table):
+            for label, rows in tables.row_groups(table):
                 if checked:
-                    self.checksums.add(table, rows)
+                    self.checksums.add(table, rows, part_of(label))
                 if table in _SPANS:
                     self.levels.update(closed_levels(rows))
                 if table == "presence":
@@ -142,6 +151,11 @@ class Reading:
         """Of the same tables, without checksums."""
         return Reading(self._tables, self.clock, checked=False)
 
+    @property
+    def parted(self) -> Parted | None:
+        """The tables, if their parts have names."""
+        return self._tables if isinstance(self._tables, Parted) else None
+
     def row_groups(self, name: str) -> Iterable[tuple[str, Batch]]:
         """As Tables."""
         if name == CLOCK:
@@ -167,11 +181,17 @@ class Reading:
 
     def run_rows(self, run: str, partitions: Partitions) -> RunRows:
         """What the rows of the run need."""
+        return RunRows(
+            run, self.clock, self.topic_names, self.census(partitions).sampled, partitions
+        )
+
+    @cached_property
+    def topic_names(self) -> tuple[str, ...]:
+        """Names of topics by their dense index."""
         names: dict[int, str] = {}
         for _, batch in self._topics:
             names.update(zip(batch["topic"].to_pylist(), batch["name"].to_pylist(), strict=True))
-        topics = tuple(names[id] for id in range(len(names)))
-        return RunRows(run, self.clock, topics, self.census(partitions).sampled, partitions)
+        return tuple(names[id] for id in range(len(names)))
 
     def boundary_since(self, tables: str) -> Boundary | None:
         """As Tables."""

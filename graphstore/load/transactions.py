@@ -20,12 +20,13 @@ from neo4j.exceptions import ConstraintError
 import cypher
 from graphstore.load.batches import Rows, RunRows, Tables
 from graphstore.load.growth import grow
+from graphstore.load.kept import Kept
 from graphstore.load.partitions import Partitions, chosen_partitions
 from graphstore.load.reading import Census, Reading
 from graphstore.load.remove import remove_run
 from graphstore.load.schema import create_constraints, create_indexes
 from graphstore.load.steps import Step, parts, passes
-from graphstore.load.verify import remedy, verify_run
+from graphstore.load.verify import remedy, verified
 from graphstore.load.writing import write_rows
 from graphstore.runs import is_of_other_tables, node_of, partitions_in, run_properties
 from graphstore.server import sessions
@@ -97,11 +98,12 @@ def load_run(
     create_indexes(driver, database)
     progress("index", 1, 1)
     progress("verify", 0, 1)
-    _check(driver, database, facts, reading)
+    checksums = _check(driver, database, facts, reading)
     progress("verify", 1, 1)
     if not complete:
         with sessions.writing(driver, database) as session:
-            _run(session, "complete", run=facts.name)
+            text = checksums.text if checksums else None
+            _run(session, "complete", run=facts.name, checksums=text)
     return _summary(facts.name, reading, already_complete=complete, replaced=replaced)
 
 
@@ -208,10 +210,13 @@ def _label(session: Session, rows: RunRows, census: Census) -> None:
             _run(session, "label-peers", label=label, keys=keys)
 
 
-def _check(driver: Driver, database: str, facts: RunFacts, tables: Tables) -> None:
-    if differences := verify_run(driver, database, facts, tables):
+def _check(driver: Driver, database: str, facts: RunFacts, reading: Reading) -> Kept | None:
+    """The checksums to keep of the tables. Raises: CheckFailed."""
+    differences, checksums = verified(driver, database, facts, reading)
+    if differences:
         what = f"the copy of run '{facts.name}' in Neo4j differs from its tables"
         raise CheckFailed(what, [*map(str, differences), remedy(facts.name, differences)])
+    return checksums
 
 
 def _run(session: Session, statement: str, **parameters: Any) -> None:

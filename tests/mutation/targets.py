@@ -59,7 +59,7 @@ TARGETS = {
             ),
             {
                 "Checksums.add: 0 → 1": "all columns are of one length",
-                "Checksums.add: True → False": "both are a number and a checksum by each prime",
+                "Checksums.put: True → False": "both are a number and a checksum by each prime",
             },
         ),
         Target("graphstore.ask.tokens", ("tests/unit/graphstore/ask/test_tokens.py",)),
