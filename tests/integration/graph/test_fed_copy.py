@@ -149,7 +149,7 @@ class Readers:
     [
         (21, 1, 2, 5),
         pytest.param(22, 0, 0, 100, marks=pytest.mark.long),
-        pytest.param(23, 2, 64, 100, marks=pytest.mark.long),
+        pytest.param(23, 2, 3, 100, marks=pytest.mark.long),
     ],
 )
 def test_answers_up_to_the_end_stay_through_many_growths(

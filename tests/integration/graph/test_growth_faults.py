@@ -116,7 +116,7 @@ def held(graph: Graph) -> str:
         (3, 2, 10_000),
         pytest.param(3, 0, 10_000, marks=pytest.mark.long),
         pytest.param(4, 0, 8, marks=pytest.mark.long),
-        pytest.param(19, 4, 16, marks=pytest.mark.long),
+        pytest.param(19, 3, 16, marks=pytest.mark.long),
     ],
 )
 def test_growth_stopped_before_and_after_every_transaction_goes_on(

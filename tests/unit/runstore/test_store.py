@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,10 +13,10 @@ import pytest
 
 from model.errors import RunNotComplete, StoreBroken, UnknownName, UseError
 from model.tables import LINKS, table
-from runstore.manifest import FILE
+from runstore.manifest import FILE, Cut
 from runstore.store import BrokenRun, StoredRun, metric_table, open_run, run_names, runs
 from runstore.writer import writing
-from tests.support.tables import EMPTY
+from tests.support.tables import EMPTY, add, links, write
 
 
 class TestReading:
@@ -51,6 +52,36 @@ class TestReading:
     def test_scan_gives_every_row_once(self, run: StoredRun, rows: pa.Table) -> None:
         found = pa.Table.from_batches(run.scan("links"), LINKS.arrow)
         assert sorted(map(str, found.to_pylist())) == sorted(map(str, rows.to_pylist()))
+
+    def test_parts_have_the_valid_rows_and_give_those_between_cuts(self, tmp_path: Path) -> None:
+        old, fresh, cut = links(60, seed=1), links(20, seed=2), Cut("valid_to", 40)
+        with writing(tmp_path, "monday") as writer:
+            writer.begin(EMPTY)
+            add(writer, "first", "links", old, state="complete")
+            stored = writer.stored
+            assert stored is not None
+            parts = writer.cut(stored.tables["links"].parts, cut)
+            entry = writer.entry(write(writer, "links", fresh), parts)
+            writer.commit(replace(stored, tables={"links": entry}))
+        run = open_run(tmp_path, "monday")
+        (first, told), (second, none) = run.parts("links").items()
+        assert (told, none) == (("valid_to", 40), None)
+
+        def found(*given: Any) -> list[str]:
+            batches = run.part_rows("links", *given)
+            return sorted(map(repr, pa.Table.from_batches(batches, LINKS.arrow).to_pylist()))
+
+        def meant(rows: pa.Table, least: int, below: int) -> list[str]:
+            inside = (pc.field("valid_to") >= least) & (pc.field("valid_to") < below)
+            return sorted(map(repr, rows.filter(inside).to_pylist()))
+
+        assert found(first) == meant(old, 0, 40) != []
+        assert found(second) == meant(fresh, 0, 99)
+        assert found(first, ("valid_to", 30), 45) == meant(old, 30, 45) != []
+        assert found(first, ("valid_to", 40)) == meant(old, 40, 99) != []
+        grouped = {label.partition("/")[0] for label, _ in run.row_groups("links")}
+        assert grouped == {first, second}
+        assert run.parts("roles") == {}
 
     def test_row_groups_have_the_same_labels_each_time(self, run: StoredRun) -> None:
         first, again = list(run.row_groups("links")), list(run.row_groups("links"))
