@@ -27,7 +27,7 @@ from collector.log import LogFailed
 from collector.progress import Progress
 from collector.prometheus import page
 from collector.tokens import ADMIN, READ, REPORT, Tokens
-from ingest.reports.endpoint import is_loopback
+from ingest.reports.endpoint import names_this_machine
 from model.errors import InputError
 
 NDJSON = "application/x-ndjson"
@@ -92,7 +92,7 @@ class Web:
     def _check(self, request: Request, *kinds: str) -> None:
         """Raises: HTTPException where the caller may not do this, or the run is another one."""
         if self.tokens is None:
-            if not _is_here(request.headers.get("host", "")):
+            if not names_this_machine(request.headers.get("host", "")):
                 raise HTTPException(400, "without tokens, only this machine is served by its name")
         else:
             scheme, _, token = request.headers.get("authorization", "").partition(" ")
@@ -227,12 +227,6 @@ class Web:
         ]
         why = [text for is_so, text in wrong if is_so]
         return PlainTextResponse("; ".join(why) or "ready", 503 if why else 200)
-
-
-def _is_here(host: str) -> bool:
-    """Whether a Host header names this machine."""
-    name = host.partition("]")[0].removeprefix("[") if host.startswith("[") else host
-    return is_loopback(name if host.startswith("[") else name.partition(":")[0])
 
 
 def _content_type(request: Request) -> str:

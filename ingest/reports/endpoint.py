@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import ipaddress
 import json
+import re
 import ssl
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
@@ -13,6 +14,8 @@ from urllib.parse import urlsplit
 
 MOST_ANSWER = 2**20
 """Bytes of an answer that are read."""
+
+_HOST = re.compile(r"(?:\[(?P<v6>[^]]+)\]|(?P<name>[^]\[:@/]+))(?::\d+)?")
 
 
 @dataclass(frozen=True)
@@ -88,3 +91,11 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+def names_this_machine(host: str) -> bool:
+    """Whether a Host header does. Who asks for no token answers no other: a web page, shown by a
+    browser here, may ask under a name of its own that leads here.
+    """
+    found = _HOST.fullmatch(host.lower())
+    return found is not None and is_loopback(found["v6"] or found["name"])

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import networkx as nx
 import pytest
 
 from ingest.reports.client import Reporter
@@ -102,6 +103,45 @@ def test_peers_leave_and_join_when_they_are_told(tmp_path: Path) -> None:
         thread.join(120)
         assert not thread.is_alive()
         assert state(3) == "expired"
+
+
+def test_overlay_closes_the_gap_where_a_hub_is_taken_away(tmp_path: Path) -> None:
+    """By networkx, over what the peers report."""
+    seed, chosen = 7, {"peers": 24, "intervals": 400}
+    print("seed", seed)
+    plan, folder = planned("hyparview", chosen, seed), Folder(tmp_path / "s")
+    with serving(collector_in(tmp_path, Options(commands=True))) as served:
+        live = Live(served.url, speed=20)
+        thread = threading.Thread(target=lambda: simulate(plan, folder, live=live))
+        thread.start()
+
+        def overlay() -> nx.Graph:
+            """By the newest report of each peer that is there."""
+            newest = {one["peer"]: one for one in posted(served) if "peer" in one}
+            there = [one for one in newest.values() if not one.get("left")]
+            graph = nx.Graph([(one["peer"], of) for one in there for of in active(one)])
+            graph.add_nodes_from(one["peer"] for one in there)
+            return graph
+
+        def is_whole(peers: int) -> bool:
+            graph = overlay()
+            return len(graph) == peers and nx.is_connected(graph)
+
+        def tell(action: str) -> None:
+            assert served.send("/commands", peer=hub, action=action)[0] == 201
+
+        until(lambda: is_whole(24))
+        hub = max(overlay(), key=overlay().degree)
+        tell("leave")
+        until(lambda: is_whole(23) and hub not in overlay())
+        tell("join")
+        until(lambda: is_whole(24))
+        thread.join(120)
+        assert not thread.is_alive()
+
+
+def active(report: Any) -> list[str]:
+    return [of["peer"] for of in report["neighbors"] if of["layer"] == "active"]
 
 
 @pytest.mark.parametrize("system", ["poldercast", "scribe", "hyparview"])
