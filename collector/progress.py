@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from typing import Any
 
 from collector.intake import Intake
@@ -140,10 +140,13 @@ class Progress:
             return "ending"
         return "pausing" if self.draining else "collecting"
 
-    async def events(self, after: int | None, status_s: float = 5.0) -> AsyncIterator[Row]:
-        """Rows of intervals after one, as they come, and the progress now and then."""
+    async def events(self, after: int | None, status_s: float = 5.0) -> AsyncGenerator[Row]:
+        """Rows of intervals after one, as they come, and the progress again and again: readers take
+        a long silence for the end.
+        """
+        clock = asyncio.get_running_loop().time
         yield {"event": "status", **self.told()}
-        last = -1 if after is None else after
+        due, last = clock() + status_s, -1 if after is None else after
         if after is None and self.rows:
             last = self.rows[-1]["interval"] - 1
         while not self.draining:
@@ -153,10 +156,12 @@ class Progress:
                 last = row["interval"]
                 yield {"event": "interval", **row}
             try:
-                async with asyncio.timeout(status_s):
+                # Closed intervals wake it, too, long before the run has them.
+                async with asyncio.timeout_at(due):
                     await more.wait()
             except TimeoutError:
                 yield {"event": "status", **self.told()}
+                due = clock() + status_s
 
 
 def _counts(row: Row) -> Iterator[tuple[str, int | None]]:

@@ -1,0 +1,38 @@
+"""What readers of events get while intervals close."""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import count
+from pathlib import Path
+
+from collector.closing import Rules
+from collector.intake import Intake, Limits
+from collector.place import Place
+from collector.progress import Progress
+from tests.support.collecting import header
+
+
+def test_status_comes_while_intervals_close_and_none_is_in_the_run(tmp_path: Path) -> None:
+    place = Place(tmp_path, "lab")
+    place.make()
+
+    async def work() -> list[str]:
+        intake = Intake(place, header(), Rules(), Limits())
+        progress = Progress(intake)
+
+        async def close() -> None:
+            for interval in count():
+                progress.closed(interval)
+                await asyncio.sleep(0.01)
+
+        closing = asyncio.create_task(close())
+        events = progress.events(None, status_s=0.2)
+        async with asyncio.timeout(20):
+            found = [(await anext(events))["event"] for _ in range(3)]
+        closing.cancel()
+        await events.aclose()
+        await intake.log.aclose()
+        return found
+
+    assert asyncio.run(work()) == ["status"] * 3
