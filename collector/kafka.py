@@ -115,6 +115,11 @@ class Kafka:
         self._thread = ThreadPoolExecutor(1, "kafka")
         self._look_at = 0.0
         self._took = False
+        self._made = ""
+        self._gone: set[int] = set()
+        """Partitions that have not the offset which came next."""
+        self._is_first = not self._known()
+        """No collector of this log has read the topic before."""
         self.web.topic = self.told
 
     def told(self) -> dict[str, Any]:
@@ -152,7 +157,7 @@ class Kafka:
             if not self.partitions or not self.web.has_room():
                 return False
             wait_s = 0.0 if self._took else _WAIT_S
-            await self._add(await self._call(self._reader.next, wait_s))
+            self._add(await self._call(self._reader.next, wait_s))
             await self._take(list(self._ready()))
         except LogFailed:  # the collector says so
             return False
@@ -164,8 +169,11 @@ class Kafka:
         """Begin with partitions that are new, and with all after a break."""
         trouble = None
         try:
-            for number in await self._call(self._reader.partitions):
-                if number not in self.partitions or not self.up:
+            made, numbers = await self._call(self._reader.look)
+            if made != self._made:
+                await self._anew(made)
+            for number in numbers:
+                if number not in self.partitions or number in self._gone or not self.up:
                     await self._begin(number)
                 elif not self.web.has_room():  # nothing else tells how far it is behind
                     self.partitions[number].end = (await self._call(self._reader.span, number))[1]
@@ -176,30 +184,45 @@ class Kafka:
         elif trouble is None and not self.up:
             count, name = len(self.partitions), self.topic.name
             self.say(f"topic '{name}' is read, {count} partition{'s' if count > 1 else ''}")
+        if trouble is None:
+            self._is_first, self._gone = False, set()
         self.up, self.error = trouble is None, trouble
         self._look_at = time.monotonic() + (_RETRY_S if trouble else _LOOK_S)
+
+    def _known(self, *made: str) -> bool:
+        """Whether the log has a topic of this name, or the one that was made with this id."""
+        begins = f"kafka:{'/'.join((self.topic.name, *made))}/"
+        return any(source.startswith(begins) for source in self.intake.read)
+
+    async def _anew(self, made: str) -> None:
+        """It is another topic. What was read of the one before is taken. Raises: LogFailed."""
+        await self._take([one for part in self.partitions.values() for one in part.waiting])
+        self._made, self.partitions = made, {}
+        if self._known() and not self._known(made):
+            self.say(f"topic '{self.topic.name}' was made anew, and is read from its beginning")
 
     async def _begin(self, number: int) -> None:
         """Read a partition from where the log ends, or what was read. Raises: TopicFailed."""
         low, high = await self._call(self._reader.span, number)
-        known, source = self.partitions.get(number), source_of(self.topic.name, number)
+        source = source_of((self.topic.name, self._made), number)
+        known = self.partitions.get(number)
         at = known.fetched if known else self.intake.read.get(source)
         if at is None:
             # A partition that comes later has nothing from before the collection.
-            at = high if self.topic.from_end and self.up is None else low
+            at = high if self.topic.from_end and self._is_first else low
             await self.intake.take([], {source: at})
         named = f"partition {number} of topic '{self.topic.name}'"
         lost = max(low - at, 0)
         if lost:
             self.say(f"{named} lacks {lost:,} messages from offset {at:,} on: they were removed")
         if at > high:
-            self.say(f"{named} ends before offset {at:,}: it was made anew, and is read anew")
+            self.say(f"{named} ends before offset {at:,}: it was cut, and is read anew")
         begin = at if low <= at <= high else low
         part = self.partitions.setdefault(number, Partition(number, begin, high))
         part.fetched, part.end, part.lost = begin, high, part.lost + lost
         await self._call(self._reader.begin, number, begin)
 
-    async def _add(self, arrived: Arrived) -> None:
+    def _add(self, arrived: Arrived) -> None:
         parts = self.partitions
         for message in arrived.messages:
             parts[message.partition].add(message)
@@ -207,12 +230,9 @@ class Kafka:
             parts[number].fetched = max(parts[number].fetched, offset)
         for number, end in arrived.ends.items():
             parts[number].end = max(parts[number].end, end)
-        if arrived.gone:
-            try:
-                for number in arrived.gone:
-                    await self._begin(number)
-            except TopicFailed:
-                self.up, self._look_at = False, 0.0
+        if arrived.gone:  # removed by retention, or with the topic
+            self._gone |= arrived.gone
+            self._look_at = 0.0
 
     def _ready(self) -> Iterator[Message]:
         """What can be taken now."""

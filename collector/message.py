@@ -17,6 +17,8 @@ class Message:
     """A message."""
 
     topic: str
+    made: str
+    """Which topic of this name: Kafka's own id of it."""
     partition: int
     offset: int
     lines: tuple[bytes, ...] = ()
@@ -26,26 +28,29 @@ class Message:
     """Bytes of its content."""
 
     @classmethod
-    def of(cls, topic: str, partition: int, offset: int, content: bytes) -> Message:
-        """The message with this content. Its last line needs no line break."""
+    def of(cls, topic: tuple[str, str], partition: int, offset: int, content: bytes) -> Message:
+        """The message with this content. Its last line needs no line break. `topic`: its name and
+        Kafka's id of it.
+        """
         found = tuple(line for line, _ in lines([content], _MOST_LINE))
         intervals = [at for line in found if (at := interval_of(line)) is not None]
-        return cls(topic, partition, offset, found, max(intervals, default=-1), len(content))
+        return cls(*topic, partition, offset, found, max(intervals, default=-1), len(content))
 
     @property
     def source(self) -> str:
         """The name under which `Intake.read` has the offset that comes next."""
-        return source_of(self.topic, self.partition)
+        return source_of((self.topic, self.made), self.partition)
 
     def head(self, refused: int) -> bytes:
         """For its record of the log."""
-        told = {"topic": self.topic, "partition": self.partition, "offset": self.offset}
+        place = ("topic", "made", "partition", "offset")
+        told = {name: getattr(self, name) for name in place}
         return json.dumps({**told, "refused": refused} if refused else told).encode()
 
 
-def source_of(topic: str, partition: int) -> str:
+def source_of(topic: tuple[str, str], partition: int) -> str:
     """A partition among the sources of a log; others are files and URLs."""
-    return f"kafka:{topic}/{partition}"
+    return f"kafka:{'/'.join(topic)}/{partition}"
 
 
 def interval_of(line: bytes) -> int | None:

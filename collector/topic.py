@@ -16,6 +16,7 @@ from model.private import read_private
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, KafkaError, TopicPartition
+    from confluent_kafka.admin import AdminClient
 
 _ANSWER_S = 4.0
 """That brokers have to answer a question."""
@@ -108,14 +109,17 @@ class TopicReader:
     def __init__(self, topic: Topic, run: str) -> None:
         """Raises: UseError for a property that is wrong."""
         from confluent_kafka import Consumer, KafkaException
+        from confluent_kafka.admin import AdminClient
 
         self._topic = topic
+        self._made = ""
         self._why: str | None = None
         """What the client said last."""
         config: dict[str, Any] = {"group.id": f"vizpub-{run}", **_USUAL, **topic.config, **_OURS}
         config |= {"bootstrap.servers": topic.brokers, "error_cb": self._note}
         try:
             self._consumer: Consumer = Consumer(config)
+            self._admin: AdminClient = AdminClient(config)
         except KafkaException as error:
             raise UseError(f"Kafka's client takes no such properties: {_of(error).str()}") from None
         self._read: set[int] = set()
@@ -124,20 +128,24 @@ class TopicReader:
     def _note(self, error: KafkaError) -> None:
         self._why = error.str()
 
-    def partitions(self) -> list[int]:
-        """All that the topic has. Raises: TopicFailed."""
-        from confluent_kafka import KafkaException
+    def look(self) -> tuple[str, list[int]]:
+        """Kafka's id of the topic, which is another one when it was made anew, and its partitions.
+        After a new one nothing is read until `begin`. Raises: TopicFailed.
+        """
+        from confluent_kafka import KafkaException, TopicCollection
 
         name = self._topic.name
         try:
-            told = self._consumer.list_topics(name, timeout=_ANSWER_S).topics[name]
+            asked = self._admin.describe_topics(TopicCollection([name]), request_timeout=_ANSWER_S)
+            told = asked[name].result()
         except KafkaException as error:
-            self._consumer.poll(0)  # the client's own reasons come with it
+            self._admin.poll(0)  # the client's own reasons come with it
             raise self._failed(_of(error)) from None
-        if told.error is not None:
-            raise self._failed(told.error)
-        self._why = None
-        return sorted(told.partitions)
+        self._why, made = None, str(told.topic_id)
+        if made != self._made:
+            self._consumer.unassign()
+            self._made, self._read, self._paused = made, set(), set()
+        return made, sorted(one.id for one in told.partitions)
 
     def _failed(self, error: KafkaError) -> TopicFailed:
         from confluent_kafka import KafkaError as Codes
@@ -187,14 +195,14 @@ class TopicReader:
         """What comes within a time."""
         from confluent_kafka import KafkaError as Codes
 
-        found = Arrived()
+        found, topic = Arrived(), (self._topic.name, self._made)
         for message in self._consumer.consume(_MOST, timeout_s):
             error, partition, offset = message.error(), message.partition(), message.offset()
             if partition is None or offset is None:
                 continue
             if error is None:
                 content = message.value() or b""
-                found.messages.append(Message.of(self._topic.name, partition, offset, content))
+                found.messages.append(Message.of(topic, partition, offset, content))
             elif error.code() == Codes._PARTITION_EOF:
                 found.at_end[partition] = offset
             elif error.code() in (Codes._AUTO_OFFSET_RESET, Codes.OFFSET_OUT_OF_RANGE):

@@ -257,20 +257,38 @@ def test_messages_that_are_removed_while_nothing_is_read_are_said(
     case.run(work)
 
 
-def test_topic_that_was_made_anew_is_read_anew(tmp_path: Path, broker: Broker, name: str) -> None:
-    broker.send(name, [(0, report("a", interval)) for interval in range(4)])
-    case = of(tmp_path, broker, name)
+@pytest.mark.parametrize("count", [2, 6], ids=["less in it", "more in it"])
+@pytest.mark.parametrize("begins", ["earliest", "latest"])
+def test_topic_that_was_made_anew_is_read_from_its_beginning(
+    tmp_path: Path, broker: Broker, name: str, count: int, begins: str
+) -> None:
+    """While the collector runs, and while none does. What is read before the collector sees that
+    the topic is another one may be in the log twice; the run has it once.
+    """
+    case = of(tmp_path, broker, name, auto_offset_reset=begins)
 
-    async def work(kafka: Kafka) -> None:
-        await case.has(4)
+    def make_anew(first: int) -> None:
         broker.remove_topic(name)
-        await until(lambda: kafka.up is False)
-        broker.make_topic(name, 1)
-        broker.send(name, [(0, report("a", 4))])
-        await case.has(5)
+        while name in broker.topics():
+            time.sleep(0.1)
+        broker.make_topic(name, 2)
+        broker.send(name, [(0, report("a", first + i)) for i in range(count)])
 
-    case.run(work)
-    assert any("it was made anew" in text for text in case.said)
+    async def all_of(count: int) -> None:
+        await until(lambda: set(case.taken()) == {("a", interval) for interval in range(count)})
+
+    async def first(kafka: Kafka) -> None:
+        await until(lambda: bool(kafka.up))
+        broker.send(name, [(0, report("a", interval)) for interval in range(4)])
+        await all_of(4)
+        make_anew(4)
+        await all_of(4 + count)
+        await until(lambda: any("was made anew" in text for text in case.said))
+
+    case.run(first)
+    make_anew(4 + count)
+    case.run(lambda _: all_of(4 + 2 * count))
+    assert sum("was made anew, and is read from" in text for text in case.said) == 2
 
 
 def test_password_of_a_properties_file_opens_the_broker(

@@ -111,9 +111,9 @@ def test_messages_are_taken_with_their_offsets_and_counted_alike_after_a_kill(
     """A collector that goes on where another was killed knows what that one took and refused."""
     good = [json.dumps({"format": "vizpub.report/1", "peer": "a", "interval": i}) for i in range(3)]
     messages = [
-        Message.of("reports", 0, 5, f"{good[0]}\nno report\n{good[1]}".encode()),
-        Message.of("reports", 3, 0, b""),
-        Message.of("reports", 0, 9, good[2].encode()),
+        Message.of(("reports", "id"), 0, 5, f"{good[0]}\nno report\n{good[1]}".encode()),
+        Message.of(("reports", "id"), 3, 0, b""),
+        Message.of(("reports", "id"), 0, 9, good[2].encode()),
     ]
     with serving(collector_in(tmp_path)) as served:
         intake = served.web.intake
@@ -130,7 +130,7 @@ def test_messages_are_taken_with_their_offsets_and_counted_alike_after_a_kill(
         ]
         assert [line.decode() for line in served.lines()] == good
         counts, read = dict(intake.counts), dict(intake.read)
-    assert read == {"kafka:reports/0": 10, "kafka:reports/3": 1}
+    assert read == {"kafka:reports/id/0": 10, "kafka:reports/id/3": 1}
     with serving(collector_in(tmp_path)) as served:
         assert served.web.intake.read == read
         assert dict(served.web.intake.counts) == counts == {"reports": 3, "refused": 1}

@@ -29,7 +29,7 @@ pytest.importorskip("confluent_kafka", reason="this environment is older than th
 def message(partition: int, offset: int, interval: int, peer: str = "") -> Message:
     told = {"format": "vizpub.report/1", "peer": peer or f"{partition}", "interval": interval}
     content = json.dumps({**told, "neighbors": []}).encode()
-    return Message.of("reports", partition, offset, content)
+    return Message.of(("reports", "id"), partition, offset, content)
 
 
 def with_partitions(
@@ -55,7 +55,7 @@ def with_partitions(
 
 async def taken(kafka: Kafka, *messages: Message) -> list[tuple[int, int]]:
     """Partition and offset of what a turn takes that brings these."""
-    await kafka._add(Arrived(list(messages)))
+    kafka._add(Arrived(list(messages)))
     ready = list(kafka._ready())
     await kafka._take(ready)
     return [(one.partition, one.offset) for one in ready]
@@ -106,7 +106,7 @@ def test_end_behind_a_transaction_is_no_lag(tmp_path: Path) -> None:
 
     async def work(kafka: Kafka) -> None:
         await taken(kafka, message(0, 0, 0))
-        await kafka._add(Arrived(at_end={0: 2}, ends={0: 2}))
+        kafka._add(Arrived(at_end={0: 2}, ends={0: 2}))
         assert [(one["offset"], one["lag"]) for one in kafka.told()["partitions"]] == [(2, 0)]
 
     with_partitions(tmp_path, [1], work)

@@ -30,7 +30,7 @@ def report(interval: int) -> bytes:
 def test_message_is_lines_and_knows_its_newest_interval(
     content: bytes, lines: int, newest: int
 ) -> None:
-    message = Message.of("reports", 2, 17, content)
+    message = Message.of(("reports", "id"), 2, 17, content)
     assert len(message.lines) == lines
     assert message.newest == newest
     assert message.size == len(content)
@@ -38,11 +38,11 @@ def test_message_is_lines_and_knows_its_newest_interval(
 
 
 def test_head_has_the_place_of_the_message_and_what_was_refused() -> None:
-    message = Message.of("reports", 2, 17, b"")
-    place = {"topic": "reports", "partition": 2, "offset": 17}
+    message = Message.of(("reports", "id"), 2, 17, b"")
+    place = {"topic": "reports", "made": "id", "partition": 2, "offset": 17}
     assert json.loads(message.head(0)) == place
     assert json.loads(message.head(4)) == {**place, "refused": 4}
-    assert message.source == "kafka:reports/2"
+    assert message.source == "kafka:reports/id/2"
 
 
 def test_interval_of_a_line_that_is_no_report_is_null() -> None:
