@@ -60,7 +60,7 @@ class Maker:
     async def run(self) -> None:
         """Keep the process alive, until the run has ended."""
         pause = FIRST_PAUSE_S
-        while not self._progress.settled:
+        while not (self._progress.settled or self._progress.draining):
             batches = self._progress.batches
             try:
                 why = f"exit code {await self._live()}"
