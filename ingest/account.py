@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 from py4j.protocol import Py4JError
 
+from ingest.spark.progress import jobs_since
 from model.wording import amount
 
 if TYPE_CHECKING:
@@ -86,9 +87,7 @@ class Account:
             # A signal may have stopped Spark: report what ended the block, not this.
             with suppress(Py4JError, ConnectionError):
                 if store := context.statusStore():  # null where Spark has ended
-                    found = store.jobsList(None)
-                    jobs = (found.apply(place) for place in range(found.size()))
-                    self.jobs += [self._spark_job(job) for job in jobs if job.jobId() >= first]
+                    self.jobs += map(self._spark_job, jobs_since(store, first))
 
     def _spark_job(self, job: Any) -> SparkJob:
         def seconds(moment: Any) -> float:

@@ -108,7 +108,7 @@ class Growth(Plan):
         published = self._before("publications")
         assert published is not None
         final = published.where(F.col("message") < self._first_open)
-        return late.named_again(self._job.observed(), final)
+        return late.named_again(self._job.observed, final)
 
     @cached_property
     def _first_open(self) -> int:
@@ -154,7 +154,7 @@ class Growth(Plan):
 
     def _carried(self) -> dict[str, DataFrame]:
         """What earlier ingests kept of messages, from the boundary on; other tables are empty."""
-        folded, at = self._job.folded(), self.boundary.interval
+        folded, at = self._job.folded, self.boundary.interval
         recent = {
             name: Since("interval", at)
             if "interval" in self._job.source.tables[name].names
@@ -181,16 +181,15 @@ class Growth(Plan):
         """After the last interval of the run."""
         return rows.where(F.col("interval") > self._clock.last)
 
-    def with_older(self, made: Made) -> Made:
+    def with_older(self, made: Made, *names: str) -> Made:
         """Periods that hold at some tick from the boundary on; events from it on, and the messages
         that they name.
         """
-        found = {}
-        for name, frame in tables_of(made).items():
-            found[name] = frame
+        found = tables_of(made)
+        for name in found.keys() & {*names}:
             if parts := self.older(name):
                 rows = self._job.rows_of(name, parts, self._needed(name))
-                found[name] = self._job.union([rows, frame])
+                found[name] = self._job.union([rows, found[name]])
         return with_tables(type(made), found)
 
     def _needed(self, name: str) -> Since:

@@ -4,38 +4,35 @@
 returns the stored tables.
 
 A large run is committed after each stage, and a stage reads the files of earlier ones. The tables
-of a small run are passed on in memory and written in the background, and the run is committed once
-at the end: starting again costs less than storing staged tables.
+of a small run are handed on in memory, and the run is committed once at the end: starting again
+costs less than storing staged tables.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, reduce
 from itertools import chain
-from pathlib import Path
 from typing import Any, Concatenate, Generic, ParamSpec
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
 from analytics.frames import conform
+from ingest import frames
 from ingest.account import Account
 from ingest.files import InputFile
 from ingest.fold import Counted, KeyFold
 from ingest.growth import Growth
 from ingest.measuring import Measuring
 from ingest.plan import Plan
-from ingest.sink import AsTheyAre, Fold, Place, write
+from ingest.sink import AsTheyAre, Fold, Place, store, write
 from ingest.sources import source_named
 from ingest.sources.base import Description, Observed, Source, SourceOptions
 from ingest.sources.folded import CARRIED, rows_by_peer
@@ -43,15 +40,11 @@ from ingest.spark.scale import SMALL_RUN
 from ingest.stage import Made, is_staged, names_of, tables_of, with_tables
 from model.clock import Clock
 from runstore.inputs import shortened
-from runstore.intact import files_of
-from runstore.manifest import Cut, Manifest, Part, Since, TableEntry
+from runstore.manifest import Manifest, Part, Since, StoredFile, TableEntry
+from runstore.store import StoredTable
 from runstore.writer import RunWriter
 
 _FOLDED = "staged/folded."
-_WRITERS = 2
-"""Stages written concurrently: one is planned while another runs."""
-_READ = {"parquet.page.verify-checksum.enabled": "true"}
-
 
 P = ParamSpec("P")
 
@@ -62,11 +55,6 @@ class Outgrown(Exception):
 
 _Watch = Callable[[str], AbstractContextManager[object]]
 """A context manager around the stage of that name."""
-
-
-def _unwatched(stage: str) -> AbstractContextManager[object]:
-    del stage
-    return nullcontext()
 
 
 @dataclass
@@ -81,7 +69,7 @@ class Job:
     small: bool = False
     """See ingest.spark.scale; the session is tuned for it."""
     account: Account = field(default_factory=Account)
-    watch: _Watch = _unwatched
+    watch: _Watch = lambda _: nullcontext()
     note: Callable[[str], None] = lambda _: None
     """Called with notes on the current stage, for the log."""
     keep_going: bool = False
@@ -90,11 +78,6 @@ class Job:
     """Records that this ingest has read."""
     refused: Counter[str] = field(init=False, default_factory=Counter)
     """How many of them were refused, by reason."""
-    _writing: dict[str, Future[dict[str, TableEntry]]] = field(init=False, default_factory=dict)
-    """Tables of a small run that are being written."""
-    _pool: ThreadPoolExecutor = field(
-        init=False, default_factory=lambda: ThreadPoolExecutor(_WRITERS)
-    )
 
     @property
     def manifest(self) -> Manifest:
@@ -174,22 +157,45 @@ class Job:
         memory.
         """
         there = {name for name, entry in self.manifest.tables.items() if entry.stage is None}
-        written = {name: frame for name, frame in tables.items() if name in there}
-        return {**written, **self._keep({n: f for n, f in tables.items() if n not in there})}
+        new = {n: self._shaped(n, frame) for n, frame in tables.items() if n not in there}
+        if self.small:
+            kept = self._keep_here(new)
+        else:
+            self._name(self._write_all(new))
+            kept = {name: self._stored(name) for name in new}
+        return {**tables, **kept}
 
-    def _keep(self, tables: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
-        shaped = {name: self._shaped(name, frame) for name, frame in tables.items()}
-        if not self.small:
-            self._name(self._write_all(shaped))
-            return {name: self._stored(name) for name in shaped}
-        whole = {name: frame.coalesce(1) for name, frame in shaped.items()}
-        here = {name: frame.localCheckpoint(eager=False) for name, frame in whole.items()}
-        for frame in whole.values():
-            self.account.planned(frame)
-        if staying := {name: frame for name, frame in here.items() if not is_staged(name)}:
-            writing = self._pool.submit(self._write_all, staying)
-            self._writing |= dict.fromkeys(staying, writing)
-        return here
+    def _keep_here(self, tables: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
+        """Staged tables are written only if they are too large to be handed on in memory."""
+        made = self._collected(tables)
+        little = {name for name, rows in made.items() if frames.is_little(rows)}
+        written = {n: rows for n, rows in made.items() if n not in little or not is_staged(n)}
+        places = self._places({name: to_arrow_schema(tables[name].schema) for name in written})
+        files = store(written, places)
+        self._name({name: self._entry(name, places[name], files[name]) for name in written})
+        return {
+            name: frames.from_memory(self.spark, rows, tables[name].schema)
+            if name in little
+            else self._stored(name)
+            for name, rows in made.items()
+        }
+
+    def once(self, frame: DataFrame) -> DataFrame:
+        """The frame, computed once although it is read several times."""
+        if self.small:
+            rows = self._collected({"rows": frame})["rows"]
+            if frames.is_little(rows):
+                return frames.from_memory(self.spark, rows, frame.schema)
+        return frame.persist()
+
+    def _collected(self, made: Mapping[str, DataFrame]) -> dict[str, pa.Table]:
+        if not made:
+            return {}
+        self.spark.sparkContext.setJobDescription(f"make {', '.join(made)}")
+        whole = frames.as_one([frame.coalesce(1) for frame in made.values()])
+        rows = whole.toArrow()
+        self.account.planned(whole)
+        return dict(zip(made, frames.apart(rows), strict=True))
 
     def fold_rows(
         self, rows: DataFrame, fold: Fold, tables: Mapping[str, pa.Schema]
@@ -217,18 +223,27 @@ class Job:
         summaries of the folds.
         """
         self.spark.sparkContext.setJobDescription(purpose or f"write {', '.join(tables)}")
-        places = {
+        places = self._places(tables, kept_as)
+        written = write(work, places)
+        kept = {kept_as(name): name for name in places}
+        entries = {
+            name: self._entry(name, places[of], written.files[of]) for name, of in kept.items()
+        }
+        return entries, written.summaries
+
+    def _places(
+        self, tables: Mapping[str, pa.Schema], kept_as: Callable[[str], str] = str
+    ) -> dict[str, Place]:
+        """Fresh directories for the tables, by their names before `kept_as`."""
+        return {
             name: Place(self.writer.fresh_directory(kept_as(name)), schema)
             for name, schema in tables.items()
         }
-        written = write(work, places)
-        entries = {}
-        for name, place in places.items():
-            kept, files = kept_as(name), written.files[name]
-            schema = from_arrow_schema(place.schema).json() if is_staged(kept) else None
-            older = self.writer.merged(kept, self.plan.older(kept))
-            entries[kept] = self.writer.listed(place.directory, files, older, schema)
-        return entries, written.summaries
+
+    def _entry(self, name: str, place: Place, files: tuple[StoredFile, ...]) -> TableEntry:
+        schema = from_arrow_schema(place.schema).json() if is_staged(name) else None
+        older = self.writer.merged(name, self.plan.older(name))
+        return self.writer.listed(place.directory, files, older, schema)
 
     def _name(self, tables: Mapping[str, TableEntry]) -> None:
         self.update(tables={**self.manifest.tables, **tables})
@@ -265,14 +280,16 @@ class Job:
         self.refused = sum((Counter(one["refused"]) for one in summaries), Counter[str]())
         return self.source.tallied([one["counted"] for one in summaries])
 
+    @cached_property
     def folded(self) -> dict[str, DataFrame]:
         """The tables that the source folded, by their names in the source."""
         names = [name for name in self.manifest.tables if name.startswith(_FOLDED)]
         return {name.removeprefix(_FOLDED): self._stored(name) for name in names}
 
+    @cached_property
     def observed(self) -> Observed:
         """What the source observed in the input; lazy."""
-        return self.source.observe(self.folded(), self.described, self.options)
+        return self.source.observe(self.folded, self.described, self.options)
 
     def carried(self, name: str, since: Since | None = None) -> DataFrame | None:
         """A folded table, or such rows of it, of the run that is appended to; null if it has
@@ -284,27 +301,22 @@ class Job:
 
     def rows(self, name: str) -> int:
         """The number of rows of a table, including parts that stay."""
-        if name in self._writing:
-            return self._writing[name].result()[name].rows
         return self.manifest.tables[name].rows
 
     @property
     def _outgrown(self) -> bool:
         if not self.small or self.manifest.clock is None:
             return False
-        writing = self._writing.get("peers")
-        known = self.rows("peers") if writing and writing.done() else 1
+        known = self.rows("peers") if "peers" in self.manifest.tables else 1
         measured = self.clock.last + 1 - max(self.plan.since, self.clock.first)
         return known * measured > SMALL_RUN
 
     def settle(self) -> Manifest:
-        """Wait for tables that are being written. Returns the manifest without staged tables."""
-        entries = {name: writing.result()[name] for name, writing in self._writing.items()}
-        tables = {**self.manifest.tables, **entries}
+        """The manifest without staged tables."""
         carry = {}
         if self.source.appendable and not self.manifest.ended:
             carry = {name: self._carry(name) for name in self.source.carried}
-        kept = {name: entry for name, entry in tables.items() if not is_staged(name)}
+        kept = {name: entry for name, entry in self.manifest.tables.items() if not is_staged(name)}
         return shortened(self.writer, replace(self.manifest, tables=kept, carry=carry), self.base)
 
     def commit_unchanged(self) -> None:
@@ -326,8 +338,7 @@ class Job:
         return replace(entry, rows=entry.rows + sum(part.rows for part in older), older=older)
 
     def close(self) -> None:
-        """Cancel pending writes and free cached frames."""
-        self._pool.shutdown(cancel_futures=True)
+        """Free cached frames."""
         self.spark.catalog.clearCache()
 
     def rows_of(
@@ -340,21 +351,14 @@ class Job:
         """The rows of the parts up to their cuts, or such rows of them; `schema` (JSON) where
         model.tables lacks the table. Opens only files that may have such rows.
         """
-        paths: dict[Cut | None, list[str]] = {}
-        for part in parts:
-            left = part.reaching(since) if since else part
-            files = [_uri(path) for path in files_of(self.writer.directory, left, name)]
-            if files:
-                paths.setdefault(part.cut, []).extend(files)
         shape = self._schema(name, schema)
-        read = self.spark.read.schema(shape).options(**_READ)
-        frames = []
-        for cut, files in paths.items():
-            rows = read.parquet(*files)
-            frames.append(rows.where(F.col(cut.column) < cut.below) if cut else rows)
-        whole = self.union(frames) if frames else self.spark.createDataFrame([], shape)
-        wanted = whole.coalesce(1) if self.small else whole
-        return wanted.where(F.col(since.column) >= since.least) if since else wanted
+        arrow = to_arrow_schema(shape)
+        stored = StoredTable(self.writer.directory, name, tuple(parts), arrow)
+        if not self.small:
+            return frames.from_files(self.spark, stored, shape, since)
+        if (rows := frames.if_little(stored.scan(since=since), arrow)) is not None:
+            return frames.from_memory(self.spark, rows, shape)
+        return frames.from_files(self.spark, stored, shape, since).coalesce(1)
 
     def _shaped(self, name: str, frame: DataFrame) -> DataFrame:
         if is_staged(name):
@@ -380,12 +384,6 @@ class Job:
 def _folded_as(name: str) -> str:
     """The name under which the run stores a folded table."""
     return name if name == "quarantine" else _FOLDED + name
-
-
-def _uri(path: Path) -> str:
-    """A file URI for Spark's readers, with glob characters escaped."""
-    # Hadoop's configuration may say that a path without a scheme is elsewhere.
-    return "file://" + re.sub(r"([\[\]{}*?\\])", r"\\\1", str(path.absolute()))
 
 
 @dataclass(frozen=True)

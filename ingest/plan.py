@@ -43,9 +43,11 @@ class Ingest(Protocol):
     def described(self) -> Description:
         """The source's description of the run."""
 
+    @property
     def folded(self) -> dict[str, DataFrame]:
         """The tables that the source folded, by name."""
 
+    @property
     def observed(self) -> Observed:
         """What the source observed in the input."""
 
@@ -126,10 +128,11 @@ class Plan:
         """The traffic or gauges of intervals that the run does not have yet."""
         return rows
 
-    def with_older(self, made: Made) -> Made:
-        """Add the rows that stay of the tables that a stage makes, as far as the intervals from the
-        boundary on need them.
+    def with_older(self, made: Made, *names: str) -> Made:
+        """Add the rows that stay of these tables that a stage makes, as far as the intervals from
+        the boundary on need them.
         """
+        del names
         return made
 
     def recent(self, rows: DataFrame | None) -> DataFrame | None:

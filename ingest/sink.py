@@ -29,6 +29,9 @@ _WRITTEN = "table string, file string, summary string"
 _GROUP_ROWS = 1 << 17
 
 
+_Files = tuple[StoredFile, ...]
+
+
 class Fold(Protocol):
     """Turns rows that arrive in order into rows of tables."""
 
@@ -62,7 +65,7 @@ class Place(NamedTuple):
 class _Written(NamedTuple):
     """The files that tasks wrote, and the summaries of their folds."""
 
-    files: Mapping[str, tuple[StoredFile, ...]]
+    files: Mapping[str, _Files]
     """By table; a table without rows has one empty file."""
     summaries: Sequence[str]
 
@@ -121,13 +124,19 @@ def write(work: Sequence[tuple[DataFrame, Fold]], tables: Mapping[str, Place]) -
             summaries.append(row.summary)
         else:
             files[row.table].append(StoredFile(**json.loads(row.file)))
-    nothing = _Sink(places)
-    for name, place in tables.items():
-        if not files[name]:
-            nothing.write(name, pa.RecordBatch.from_pylist([], place.schema))
-    for name, file in nothing.close():
-        files[name].append(file)
-    return _Written({name: tuple(found) for name, found in files.items()}, summaries)
+    without = {name: place for name, place in tables.items() if not files[name]}
+    nothing = store({name: of.schema.empty_table() for name, of in without.items()}, without)
+    return _Written({**{name: tuple(found) for name, found in files.items()}, **nothing}, summaries)
+
+
+def store(rows: Mapping[str, pa.Table], tables: Mapping[str, Place]) -> dict[str, _Files]:
+    """Write tables in memory, each as one file. Returns their files."""
+    sink = _Sink({name: str(place.directory.absolute()) for name, place in tables.items()})
+    for name, whole in rows.items():
+        shaped = whole.cast(tables[name].schema)
+        for batch in shaped.to_batches() or [pa.RecordBatch.from_pylist([], shaped.schema)]:
+            sink.write(name, batch)
+    return {name: (file,) for name, file in sink.close()}
 
 
 def _fold(

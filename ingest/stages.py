@@ -53,6 +53,11 @@ def make(job: Job) -> None:
     events = job.do(EVENTS, observed, names)
     of_messages = job.do(MESSAGES, observed, names, periods, events)
     graph = job.do(STRUCTURE, periods)
+    # From here on with what stays of earlier appends.
+    periods = job.plan.with_older(periods, "dangling_links", "subscriptions")
+    events = job.plan.with_older(events, "traffic", "publications")
+    of_messages = job.plan.with_older(of_messages, "receptions", "metrics/messages")
+    graph = Structure(job.plan.structure(graph.structure))
     seen = job.do(PEERS_AND_TOPICS, names.peers, periods, events, of_messages, graph)
     overlay = job.do(OVERLAY, periods, events, of_messages, graph, seen.peers)
     finish(job, overlay)
@@ -97,7 +102,7 @@ def _judge_refused(job: Job) -> None:
 
 def _layers(job: Job) -> set[str]:
     """The layers of the links that were read."""
-    links = job.observed().links
+    links = job.observed.links
     return {row.layer for row in links.select("layer").distinct().collect()} if links else set()
 
 
@@ -108,7 +113,7 @@ def _check_inputs(job: Job) -> None:
 
 def observe(job: Job) -> Observed:
     """The observed tables of the source; lazy."""
-    return job.plan.unsettled(job.observed())
+    return job.plan.unsettled(job.observed)
 
 
 @dataclass(frozen=True)
@@ -170,10 +175,10 @@ def _periods(job: Job, observed: Observed, names: Names) -> Periods:
     roles = _maximal(job, names, observed.roles, _OF_ROLE, "roles")
     if presence is None:
         return Periods(None, links, links and links.limit(0), taken, roles)
-    presence = presence.persist()
+    presence = job.once(presence)
     kept = dangling = None
     if links is not None:
-        links = links.persist()  # read twice: for links and for dangling_links
+        links = job.once(links)  # for links and for dangling_links
         kept, ends = links, ("dst",) if settled else ("src", "dst")
         for end in ends:
             kept = clip(kept, presence, end)
@@ -280,7 +285,7 @@ def _messages(
         events.publications,
         events.rejections,
         received and messages.arrivals(received, names.indices),
-        job.plan.with_older(periods).subscriptions,
+        job.plan.with_older(periods, "subscriptions").subscriptions,
         events.unreported,
     )
     rows = messages.rows_by_message(tables, 1 if job.small else job.parallelism)
@@ -317,13 +322,10 @@ def _peers_and_topics(
     graph: Structure,
 ) -> OfPeersAndTopics:
     """Structure, traffic and receptions → metrics/peers and metrics/topics."""
-    plan = job.plan
-    periods, events = plan.with_older(periods), plan.with_older(events)
-    of_messages = plan.with_older(of_messages)
     seen = Seen(
         job.clock,
         peers,
-        structure=plan.structure(graph.structure),
+        structure=graph.structure,
         subscriptions=periods.subscriptions,
         traffic=events.traffic,
         publications=events.publications,
@@ -334,7 +336,7 @@ def _peers_and_topics(
         own=job.manifest.own,
     )
     tables = summaries.peers_table(seen), summaries.topics_table(seen, of_messages.metrics)
-    return OfPeersAndTopics(*map(plan.recent, tables))
+    return OfPeersAndTopics(*map(job.plan.recent, tables))
 
 
 @dataclass(frozen=True)
@@ -353,15 +355,12 @@ def _overlay(
     peers: Table,
 ) -> OfOverlay:
     """All of these → metrics/overlay."""
-    plan = job.plan
-    periods, events = plan.with_older(periods), plan.with_older(events)
-    of_messages = plan.with_older(of_messages)
     dangling = periods.dangling_links
     assert peers is not None
     metrics = Metrics(
-        replace(job.clock, first=max(plan.boundary.interval, job.clock.first)),
+        replace(job.clock, first=max(job.plan.boundary.interval, job.clock.first)),
         peers,
-        plan.structure(graph.structure),
+        graph.structure,
         of_messages.metrics,
         events.publications,
         None if dangling is None else chosen_layers(dangling, job.measuring.layers),

@@ -31,6 +31,38 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
+class StoredTable:
+    """Parts of a table in a run's directory, to read from."""
+
+    directory: Path
+    name: str
+    parts: tuple[Part, ...]
+    schema: pa.Schema
+
+    def scan(
+        self,
+        columns: Sequence[str] | None = None,
+        where: pc.Expression | None = None,
+        since: Since | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """As StoredRun.scan."""
+        if since:
+            where = _both(where, pc.field(since.column) >= since.least)
+        for part in self.parts:
+            left = part.reaching(since) if since else part
+            if files := files_of(self.directory, left, self.name):
+                stored, rows = dataset(files, self.schema), 0
+                with _reading(files[0].parent):
+                    for batch in stored.to_batches(
+                        columns=columns, filter=_both(where, _of(part.cut))
+                    ):
+                        rows += len(batch)
+                        yield batch
+                if where is None:
+                    _check_rows(self.directory, part, rows)
+
+
+@dataclass(frozen=True)
 class StoredRun:
     """A run on disk, to read from."""
 
@@ -125,20 +157,9 @@ class StoredRun:
         Raises: UnknownName, StoreBroken; `read` and `row_groups` too.
         """
         schema = self.definition(name).arrow
-        if since:
-            where = _both(where, pc.field(since.column) >= since.least)
-        for part in self._parts(name):
-            left = part.reaching(since) if since else part
-            if files := files_of(self.directory, left, name):
-                stored, rows = dataset(files, schema), 0
-                with _reading(files[0].parent):
-                    for batch in stored.to_batches(
-                        columns=columns, filter=_both(where, _of(part.cut))
-                    ):
-                        rows += len(batch)
-                        yield batch
-                if where is None:
-                    _check_rows(self.directory, part, rows)
+        return StoredTable(self.directory, name, self._parts(name), schema).scan(
+            columns, where, since
+        )
 
     def datasets(self, name: str) -> list[ds.Dataset]:
         """A table as datasets of Arrow, one for each part of it, to be read by others.

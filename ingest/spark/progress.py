@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from itertools import takewhile
 from threading import Event, Thread
 from typing import Any
 
@@ -63,8 +64,8 @@ def _failures(store: Any, first: int) -> Counter[str]:
     found: Counter[str] = Counter()
     stages = {
         stage
-        for job in _listed(store.jobsList(None))
-        if job.jobId() >= first and job.numFailedTasks()
+        for job in jobs_since(store, first)
+        if job.numFailedTasks()
         for stage in _listed(job.stageIds())
     }
     for stage in sorted(stages):
@@ -72,6 +73,13 @@ def _failures(store: Any, first: int) -> Counter[str]:
             if task.status() == "FAILED" and task.errorMessage().isDefined():
                 found[why_failed(task.errorMessage().get())] += 1
     return found
+
+
+def jobs_since(store: Any, first: int) -> Iterator[Any]:
+    """The jobs in Spark's status store from number `first` on, the newest first, as it lists them:
+    a session that stays has a thousand.
+    """
+    return takewhile(lambda job: job.jobId() >= first, _listed(store.jobsList(None)))
 
 
 def _listed(found: Any) -> Iterator[Any]:

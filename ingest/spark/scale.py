@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 
 SMALL_INPUT = 8 * 2**20
 """Bytes of packed lines below which an input is small."""
-SMALL_RUN = 2_000_000
-"""Peers × intervals up to which its run is small: one line may cover ten million intervals."""
+SMALL_RUN = 500_000
+"""Peers × intervals up to which its run is small: one line may cover ten million intervals, and a
+small run has each of its tables in memory once."""
 QUICK_START = 64 * 2**20
 """Bytes of packed lines below which Java's start costs more than its full compiler saves."""
 

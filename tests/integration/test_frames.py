@@ -1,0 +1,72 @@
+"""Frames from memory, and frames that are computed as one, against what each of them has."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from ingest import frames
+
+pytestmark = pytest.mark.spark
+
+SCHEMAS = [
+    pa.schema([("name", pa.string()), ("index", pa.int64())]),
+    pa.schema([("name", pa.string()), ("frame", pa.int32()), ("0 name", pa.float64())]),
+    pa.schema([("peer", pa.int32()), ("topics", pa.list_(pa.struct([("links", pa.int64())])))]),
+]
+
+
+def drawn(rng: random.Random, kind: pa.DataType) -> Any:
+    """A value of the type, or null."""
+    if rng.random() < 0.2:
+        return None
+    if pa.types.is_list(kind):
+        return [{"links": drawn(rng, pa.int64())} for _ in range(rng.randrange(3))]
+    if pa.types.is_string(kind):
+        return rng.choice(["", "a", "é\u0000", "0 name"])
+    return float(rng.random()) if pa.types.is_floating(kind) else rng.randrange(-(2**31), 2**31)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_frames_made_as_one_have_their_own_rows_and_order(spark: SparkSession, seed: int) -> None:
+    rng = random.Random(seed)
+    tables = []
+    for schema in rng.choices(SCHEMAS, k=rng.randrange(1, 5)):
+        rows = [{f.name: drawn(rng, f.type) for f in schema} for _ in range(rng.choice([0, 1, 9]))]
+        tables.append(pa.Table.from_pylist(rows, schema))
+    made = [frames.from_memory(spark, of, from_arrow_schema(of.schema)) for of in tables]
+    found = list(frames.apart(frames.as_one(made).toArrow()))
+    assert [of.to_pylist() for of in found] == [of.to_pylist() for of in tables], f"seed {seed}"
+    assert [of.column_names for of in found] == [of.column_names for of in tables], f"seed {seed}"
+
+
+def test_empty_frame_is_known_to_be_empty_before_a_job(spark: SparkSession) -> None:
+    schema = SCHEMAS[0]
+    empty = frames.from_memory(spark, schema.empty_table(), from_arrow_schema(schema))
+    joined = spark.range(10).selectExpr("id AS index").join(empty, "index")
+    assert "LocalTableScan <empty>" in plan_of(joined)
+
+
+def plan_of(frame: DataFrame) -> str:
+    plan: str = frame._jdf.queryExecution().executedPlan().toString()
+    return plan
+
+
+def test_rows_are_read_only_up_to_the_limit() -> None:
+    schema = SCHEMAS[0]
+    batch = pa.RecordBatch.from_pylist([{"name": "x" * 1000, "index": 1}] * 1000, schema)
+    read = []
+
+    def batches() -> Any:
+        for number in range(100):
+            read.append(number)
+            yield batch
+
+    assert frames.if_little(batches(), schema) is None
+    assert batch.nbytes * (len(read) - 1) <= frames.MOST < batch.nbytes * len(read)
+    assert frames.if_little([batch], schema) == pa.Table.from_batches([batch])
