@@ -72,7 +72,8 @@ def if_little(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.Table 
 
 def from_memory(spark: SparkSession, rows: pa.Table, shape: StructType) -> DataFrame:
     """A frame of one partition with the rows of a table."""
-    return spark.createDataFrame(rows, shape).coalesce(1)
+    # Spark 4.3 reads batches only up to the first empty one.
+    return spark.createDataFrame(rows.combine_chunks(), shape).coalesce(1)
 
 
 def as_one(frames: Sequence[DataFrame]) -> DataFrame:

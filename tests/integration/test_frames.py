@@ -45,6 +45,18 @@ def test_frames_made_as_one_have_their_own_rows_and_order(spark: SparkSession, s
     assert [of.column_names for of in found] == [of.column_names for of in tables], f"seed {seed}"
 
 
+def test_rows_after_an_empty_batch_are_kept(spark: SparkSession) -> None:
+    schema = SCHEMAS[0]
+    some = pa.Table.from_pylist([{"name": "a", "index": 1}], schema)
+    rows = pa.Table.from_batches([*some.to_batches(), none_of(schema), *some.to_batches()])
+    assert len(rows) == 2
+    assert frames.from_memory(spark, rows, from_arrow_schema(schema)).count() == 2
+
+
+def none_of(schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([], schema)
+
+
 def test_empty_frame_is_known_to_be_empty_before_a_job(spark: SparkSession) -> None:
     schema = SCHEMAS[0]
     empty = frames.from_memory(spark, schema.empty_table(), from_arrow_schema(schema))
