@@ -52,7 +52,7 @@ class StoredTable:
             left = part.reaching(since) if since else part
             if files := files_of(self.directory, left, self.name):
                 stored, rows = dataset(files, self.schema), 0
-                with _reading(files[0].parent):
+                with _reading(*files):
                     for batch in stored.to_batches(
                         columns=columns, filter=_both(where, _of(part.cut))
                     ):
@@ -131,7 +131,7 @@ class StoredRun:
             where = _both(column >= since[1], None if below is None else column < below)
             found = replace(found, cut=None).reaching(Since(*since))
         if files := files_of(self.directory, found, name):
-            with _reading(files[0].parent):
+            with _reading(*files):
                 yield from dataset(files, schema).to_batches(filter=where)
 
     def files(self, name: str) -> list[Path]:
@@ -234,12 +234,22 @@ def _both(one: pc.Expression | None, other: pc.Expression | None) -> pc.Expressi
 
 
 @contextmanager
-def _reading(path: Path) -> Iterator[None]:
-    """Errors of Arrow on a broken file as StoreBroken."""
+def _reading(*files: Path) -> Iterator[None]:
+    """Errors of Arrow on broken files as StoreBroken, which names the first of them."""
     try:
         yield
     except (pa.ArrowException, OSError) as error:
+        path = next(filter(_is_broken, files), files[0].parent)
         raise StoreBroken(str(path), f"not readable as Parquet ({error})") from error
+
+
+def _is_broken(path: Path) -> bool:
+    try:
+        for _ in dataset([path]).to_batches():
+            pass
+    except (pa.ArrowException, OSError):
+        return True
+    return False
 
 
 @dataclass(frozen=True)

@@ -465,7 +465,7 @@ def test_append_measures_and_writes_only_new_intervals(
 def test_flipped_page_of_a_large_file_ends_an_append_and_changes_nothing(
     lab_with_runs: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of large files only the end is looked at before; Spark finds it in reading."""
+    """Of large files only the end is looked at before; it is found in reading."""
     monkeypatch.setattr(intact, "SMALL_FILE", 0)
     lab = lab_with_runs
     run = copied(lab.run("small"), lab.folder, "flipped")

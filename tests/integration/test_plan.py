@@ -119,6 +119,7 @@ class Appending:
     def carried(self, name: str, since: Since | None = None) -> DataFrame | None:
         return self.rows_of(name, [], since) if name in self.older else None
 
+    @property
     def folded(self) -> dict[str, DataFrame]:
         return self.older | self.fresh
 
@@ -219,9 +220,10 @@ class TestSpans:
         made = Periods(presence=spans.where("valid_to = 9"))
         before = spans if interval else spans.where("valid_to <= 80")
         plan = Appending({"presence": before}, boundary=Boundary(0, interval, 0)).plan
-        found = plan.with_older(made)
+        found = plan.with_older(made, "presence", "links")
         assert told(found.presence, "valid_to") == sorted([(9,), *((end,) for end in ends)])
-        assert (found.links, ANEW.with_older(made)) == (None, made)
+        assert (found.links, ANEW.with_older(made, "presence")) == (None, made)
+        assert plan.with_older(made, "links") == made
 
 
 class TestGenerations:
