@@ -1,5 +1,6 @@
-// Enter a batch into the ledger; it fails where the batch is there.
+// Enter a batch into the ledger, if it is not there. Two that enter the same one wait for each other.
 //
 // $key string – run|statement|label of the batch|first row|digest of the rows
 // $rows int rows – rows of the batch
-CREATE (:LoadBatch {key: $key, rows: $rows})
+MERGE (b:LoadBatch {key: $key})
+ON CREATE SET b.rows = $rows

@@ -73,4 +73,4 @@ def _run(session: Session, statement: str, **parameters: Any) -> list[list[Any]]
     def work(transaction: ManagedTransaction) -> list[list[Any]]:
         return [record.values() for record in transaction.run(text, parameters)]
 
-    return session.execute_write(work)
+    return sessions.write(session, work)

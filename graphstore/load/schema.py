@@ -109,7 +109,7 @@ def _make(session: Session, statement: str) -> None:
     either waits for the other and is begun again, or gets the error that it is there.
     """
     try:
-        session.execute_write(lambda transaction: transaction.run(statement).consume())
+        sessions.write(session, lambda transaction: transaction.run(statement).consume())
     except ClientError as error:
         if error.code != _MADE:
             raise

@@ -2,8 +2,8 @@
 
 Every batch is one transaction that also enters the batch into the ledger, under a
 uniqueness constraint. Whatever happens to the server or to this process in between,
-the same load again enters what is missing and nothing twice: a batch that is there
-fails on its ledger key and is done.
+the same load again enters what is missing and nothing twice: a batch that the ledger
+has is done.
 """
 
 from __future__ import annotations
@@ -175,13 +175,12 @@ def _load_table(
 def _load_batch(session: Session, run: str, step: Step, label: str, rows: Rows) -> None:
     ledger = {"key": f"{run}|{step.statement}|{label}|{digest(rows)}", "rows": len(rows)}
     try:
-        session.execute_write(_write_batch, ledger, run, step, rows)
+        sessions.write(session, _write_batch, ledger, run, step, rows)
     except ConstraintError as error:
-        if "label `LoadBatch`" not in str(error):
-            raise CheckFailed(
-                f"run '{run}' was loaded from other tables",
-                [error.message or "", f"recreate it with: vizpub rebuild {run}"],
-            ) from error
+        raise CheckFailed(
+            f"run '{run}' was loaded from other tables",
+            [error.message or "", f"recreate it with: vizpub rebuild {run}"],
+        ) from error
 
 
 def _write_batch(
@@ -192,8 +191,9 @@ def _write_batch(
     rows: Rows,
 ) -> None:
     entry = cypher.statement("load", "ledger").text
-    transaction.run(entry, ledger).consume()
-    write_rows(transaction, run, step, rows, ledger["key"])
+    entered = transaction.run(entry, ledger).consume().counters.nodes_created
+    if entered:
+        write_rows(transaction, run, step, rows, ledger["key"])
 
 
 def digest(rows: Rows) -> str:
@@ -221,4 +221,4 @@ def _check(driver: Driver, database: str, facts: RunFacts, reading: Reading) -> 
 
 def _run(session: Session, statement: str, **parameters: Any) -> None:
     text = cypher.statement("load", statement).text
-    session.execute_write(lambda t: t.run(text, parameters).consume())
+    sessions.write(session, lambda t: t.run(text, parameters).consume())

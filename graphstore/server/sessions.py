@@ -5,9 +5,9 @@ Reads go through READ sessions, in which the server refuses to write.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from neo4j import READ_ACCESS, WRITE_ACCESS, Driver, NotificationMinimumSeverity, Query, Session
@@ -21,6 +21,8 @@ from neo4j.exceptions import (
 
 from graphstore.server.driver_errors import has_stopped
 from model.errors import Neo4jAnswer, Neo4jUnavailable, UseError
+
+_T = TypeVar("_T")
 
 _URIS: WeakKeyDictionary[Driver, str] = WeakKeyDictionary()
 """Where the server of a driver is: the driver itself does not say."""
@@ -57,6 +59,17 @@ def reading(driver: Driver, database: str, *, warnings: bool = False) -> Iterato
     """
     with _session(driver, database, READ_ACCESS, warnings=warnings) as session:
         yield session
+
+
+def write(session: Session, work: Callable[..., _T], *given: Any) -> _T:
+    """What `work` returns, given a transaction and `given`; it may be done twice.
+
+    Where the connection is lost in a commit, nobody knows whether it took effect: it is done again.
+    """
+    try:
+        return session.execute_write(work, *given)
+    except IncompleteCommit:
+        return session.execute_write(work, *given)
 
 
 def rows(
