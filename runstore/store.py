@@ -123,16 +123,11 @@ class StoredRun:
 
         Raises: StoreBroken.
         """
-        schema = self.definition(name).arrow
         found = {PurePosixPath(one.directory).name: one for one in self._parts(name)}[part]
-        where = _of(found.cut)
-        if since:
-            column = pc.field(since[0])
-            where = _both(column >= since[1], None if below is None else column < below)
-            found = replace(found, cut=None).reaching(Since(*since))
-        if files := files_of(self.directory, found, name):
-            with _reading(*files):
-                yield from dataset(files, schema).to_batches(filter=where)
+        if since is None:
+            return self._stored(name, (found,)).scan()
+        where = None if below is None else pc.field(since[0]) < below
+        return self._stored(name, (replace(found, cut=None),)).scan(None, where, Since(*since))
 
     def files(self, name: str) -> list[Path]:
         """The Parquet files of a table, in a stable order; files of older parts may have rows
@@ -143,6 +138,9 @@ class StoredRun:
 
     def _parts(self, name: str) -> tuple[Part, ...]:
         return self.manifest.tables[name].parts if self.has(name) else ()
+
+    def _stored(self, name: str, parts: tuple[Part, ...]) -> StoredTable:
+        return StoredTable(self.directory, name, parts, self.definition(name).arrow)
 
     def scan(
         self,
@@ -156,10 +154,7 @@ class StoredRun:
 
         Raises: UnknownName, StoreBroken; `read` and `row_groups` too.
         """
-        schema = self.definition(name).arrow
-        return StoredTable(self.directory, name, self._parts(name), schema).scan(
-            columns, where, since
-        )
+        return self._stored(name, self._parts(name)).scan(columns, where, since)
 
     def datasets(self, name: str) -> list[ds.Dataset]:
         """A table as datasets of Arrow, one for each part of it, to be read by others.
