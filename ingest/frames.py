@@ -28,8 +28,6 @@ MOST = 4 * 2**20
 """Bytes of a table in memory up to which it is one: its rows are sent with every task."""
 
 _FRAME = "frame"
-
-
 _READ = {"parquet.page.verify-checksum.enabled": "true"}
 
 
