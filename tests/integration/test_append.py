@@ -317,7 +317,7 @@ def test_late_records_are_left_out_and_counted_until_the_run_is_settled(
 ) -> None:
     """The appended run is an ingest of what was on time; the settled one, of everything."""
     lab, first = lab_with_runs, lab_with_runs.folder / "small.ndjson"
-    copied(lab.run("small"), lab.folder, "late")
+    lab.ingest("late", first)  # not copied: to settle it, its input must be there
     on_time, late = small([3]), [told("c", 2, neighbors=["a"]), told("a", 0, neighbors=[])]
     lab.ingest("late", lab.write("second", [*late, *on_time]), append=True)
     lab.ingest("late", lab.write("all-late", [told("d", 3)]), append=True)
@@ -334,7 +334,7 @@ def test_late_records_are_left_out_and_counted_until_the_run_is_settled(
 @pytest.mark.long
 def test_field_that_first_appears_later_makes_the_run_anew(lab_with_runs: Lab) -> None:
     lab, first = lab_with_runs, lab_with_runs.folder / "small.ndjson"
-    copied(lab.run("small"), lab.folder, "more")
+    lab.ingest("more", first)  # not copied: its input is read again
     later = lab.write("with-topics", small([3], topics=["news"]))
     lab.ingest("more", later, append=True)
     same_runs(lab.run("more"), lab.take("more-whole", first, later))
