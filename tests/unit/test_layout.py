@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from itertools import takewhile
 from pathlib import Path
 
@@ -62,8 +63,13 @@ def tracked() -> list[Path]:
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
+@cache
+def nodes(path: Path) -> tuple[ast.AST, ...]:
+    return tuple(ast.walk(ast.parse(path.read_text("utf-8"))))
+
+
 def functions(path: Path) -> Iterator[Function]:
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    for node in nodes(path):
         if isinstance(node, Function):
             yield node
 
@@ -77,7 +83,7 @@ def body_lines(function: Function) -> int:
 def imports(path: Path) -> set[str]:
     """Names of all modules that the file imports, at its top or inside a function."""
     found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:

@@ -16,6 +16,7 @@ from cli.reference import PAGE, commands, page
 ROOT = Path(__file__).parents[3]
 GUIDES = [ROOT / "README.md", ROOT / "simulators" / "README.md"]
 PAGES = [*GUIDES, *sorted((ROOT / "docs").glob("*.md"))]
+ROOT_COMMAND: Any = typer.main.get_command(app)
 LEAVES = {name: c for name, c in commands() if not hasattr(c, "commands")}
 ISSUE = (
     "collect report watch ingest settle load verify rebuild tables metrics summary sql query "
@@ -46,7 +47,7 @@ def parse(line: str) -> None:
     """Raises: typer.TyperException where the line is no call of a command."""
     words = shlex.split(line, comments=True)[1:]
     words = words[: next((i for i, w in enumerate(words) if w in (">", "<", "|", "&&")), None)]
-    group: Any = typer.main.get_command(app)
+    group = ROOT_COMMAND
     context = group.make_context("vizpub", words)
     while hasattr(group, "commands"):
         rest = [*context._protected_args, *context.args]
