@@ -122,30 +122,37 @@ def reports_of(seed: int, intervals: int) -> list[list[Record]]:
 
 
 def test_collected_run_equals_one_ingest_of_its_reports(live: Callable[[int], Live]) -> None:
+    """Another collector goes on, and an append that was stopped, with the same batch: more was
+    closed meanwhile.
+    """
     seed = 11
     print("seed", seed)
     case = live(seed)
 
     async def collect() -> None:
         intake = case.intake()
-        for number, records in enumerate(reports_of(seed, 6)):
+        for number, records in enumerate(reports_of(seed, 3)):
             await case.post(intake, records)
-            if number == 3:  # another collector goes on
+            if number == 1:
                 await intake.log.aclose()
                 intake = case.intake()
-            if number % 2:
-                await intake._close(START + number)
-                case.until = intake.closed_at
-                case.append(afresh=number == 3)
+            await intake._close(START + number)
+            case.until = intake.closed_at
+            if number == 1:
+                with stopping("read", committed=True):
+                    case.append()
+            else:
+                case.append(afresh=number == 2)
         await case.end(intake)
 
     asyncio.run(collect())
     assert case.appending
     assert case.run.manifest.ended
-    same_tables(case.run, case.whole(case.sent, end=START + 5))
+    same_tables(case.run, case.whole(case.sent, end=START + 2))
     assert case.append(afresh=True) == []
-    consumed = case.appending.consumed()
-    assert consumed == batches_in(case.place.batches)[-1]
+    consumed, batches = case.appending.consumed(), batches_in(case.place.batches)
+    assert [batch.number for batch in batches] == [1, 2, 3, 4]
+    assert consumed == batches[-1]
     assert consumed.position == case.until
 
 
@@ -220,14 +227,9 @@ def test_late_reports_are_counted_and_enter_by_settle(live: Callable[[int], Live
     same_tables(case.run, case.whole(case.sent, end=START + 3))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
-    ("stage", "committed"),
-    [
-        ("read", True),
-        pytest.param("read", False, marks=pytest.mark.long),
-        pytest.param("finish", False, marks=pytest.mark.long),
-        pytest.param("finish", True, marks=pytest.mark.long),
-    ],
+    ("stage", "committed"), [("read", False), ("finish", False), ("finish", True)]
 )
 def test_append_that_was_stopped_goes_on_with_the_same_batch(
     live: Callable[[int], Live], stage: str, committed: bool

@@ -22,7 +22,7 @@ from simulators.engine.plan import planned
 from simulators.engine.simulation import simulate
 from tests.integration.test_append import same_tables
 from tests.support.collecting import Served, collector_in, serving
-from tests.support.ingested import ingest
+from tests.support.ingested import Store, ingest
 
 pytestmark = [
     pytest.mark.spark,
@@ -74,7 +74,7 @@ def test_simulation_that_reports_equals_its_files(spark: SparkSession, tmp_path:
 
 
 def test_trace_that_is_replayed_equals_an_ingest_of_its_reports(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, stored: Store, tmp_path: Path
 ) -> None:
     how = Following(replay=True, speed=100_000, end=True)
 
@@ -86,9 +86,8 @@ def test_trace_that_is_replayed_equals_an_ingest_of_its_reports(
     batches = sorted((tmp_path / "collected/lab/batches").iterdir())
     whole = ingest(spark, tmp_path, "whole", *batches).run
     same_tables(run, whole)
-    traced = ingest(spark, tmp_path, "traced", ROOT / "examples/gossipsub").run
     assert run.manifest.clock == whole.manifest.clock
-    same_samples(run, traced)
+    same_samples(run, stored("gossipsub"))
 
 
 def same_samples(run: StoredRun, traced: StoredRun) -> None:
