@@ -12,6 +12,7 @@ from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
+from collector import child
 from collector.progress import Progress
 
 _FIRST_PAUSE_S, _MOST_PAUSE_S = 1.0, 15.0
@@ -104,13 +105,5 @@ class Loading:
     async def _end(self) -> None:
         """Let the running load end."""
         process, self._process = self._process, None
-        if process is None:
-            return
-        assert process.stdin
-        process.stdin.close()
-        try:
-            async with asyncio.timeout(_END_S):
-                await process.communicate()
-        except TimeoutError:
-            process.kill()
-            await process.wait()
+        if process:
+            await child.end(process, _END_S)

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
+from collector import child
 from collector.intake import Intake
 from collector.progress import Progress
 
@@ -130,14 +131,5 @@ class Maker:
 
     async def end(self) -> None:
         """Let the process end its append."""
-        process = self._process
-        if process is None or process.returncode is not None:
-            return
-        assert process.stdin
-        process.stdin.close()
-        try:
-            async with asyncio.timeout(_END_S):
-                await process.wait()
-        except TimeoutError:
-            process.kill()
-            await process.wait()
+        if self._process:
+            await child.end(self._process, _END_S)

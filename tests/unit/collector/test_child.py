@@ -1,0 +1,36 @@
+"""Processes that end when their input does, or have to."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from asyncio.subprocess import PIPE
+
+import pytest
+
+from collector import child
+
+READS = "import sys; sys.stdin.read(); "
+
+
+@pytest.mark.parametrize(
+    ("code", "seconds", "found"),
+    [
+        (READS + "sys.exit(7)", 60.0, 7),
+        (READS + "sys.stderr.write('x' * 10**6); sys.exit(8)", 60.0, 8),
+        ("import time; time.sleep(600)", 0.3, -signal.SIGKILL),
+    ],
+    ids=["ends", "says much first", "goes on"],
+)
+def test_process_ends_with_its_input_or_is_killed(code: str, seconds: float, found: int) -> None:
+    async def work() -> int | None:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", code, stdin=PIPE, stderr=PIPE
+        )
+        assert process.returncode is None
+        await child.end(process, seconds)
+        await child.end(process, seconds)  # it is gone already
+        return process.returncode
+
+    assert asyncio.run(work()) == found
