@@ -9,6 +9,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, Iterator
+from contextlib import suppress
 from typing import Any
 
 from collector.intake import Intake
@@ -141,27 +142,30 @@ class Progress:
         return "pausing" if self.draining else "collecting"
 
     async def events(self, after: int | None, status_s: float = 5.0) -> AsyncGenerator[Row]:
-        """Rows of intervals after one, as they come, and the progress again and again: readers take
-        a long silence for the end.
+        """Rows of intervals after one, as they come, and the progress behind them, at the end, and
+        again and again: readers take a long silence for the end.
         """
         clock = asyncio.get_running_loop().time
         yield {"event": "status", **self.told()}
         due, last = clock() + status_s, -1 if after is None else after
         if after is None and self.rows:
             last = self.rows[-1]["interval"] - 1
-        while not self.draining:
-            more = self._more
+        while True:
+            # What comes before the end is told, too.
+            more, is_over = self._more, self.draining
             new = [row for row in self.rows if row["interval"] > last]
             for row in new if len(new) <= _BEHIND else new[-1:]:
                 last = row["interval"]
                 yield {"event": "interval", **row}
-            try:
-                # Closed intervals wake it, too, long before the run has them.
-                async with asyncio.timeout_at(due):
-                    await more.wait()
-            except TimeoutError:
+            if new or is_over or clock() >= due:
                 yield {"event": "status", **self.told()}
                 due = clock() + status_s
+            if is_over:
+                return
+            # Closed intervals wake it, too, long before the run has them.
+            with suppress(TimeoutError):
+                async with asyncio.timeout_at(due):
+                    await more.wait()
 
 
 def _counts(row: Row) -> Iterator[tuple[str, int | None]]:

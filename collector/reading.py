@@ -6,7 +6,8 @@ import http.client
 import json
 import os
 import ssl
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +21,11 @@ from model.private import read_private
 TOKEN = "VIZPUB_TOKEN"
 """The variable with the token for a collector elsewhere."""
 _TIMEOUT_S = 30.0
+"""That a collector may be silent. It tells readers of events something every few seconds."""
+_FIRST_WAIT_S, _MOST_WAIT_S = 1.0, 30.0
+"""Before a collector that went away is asked again."""
+Event = tuple[str, dict[str, Any]]
+"""A kind, and what is told."""
 
 
 @dataclass(frozen=True)
@@ -44,17 +50,48 @@ class Collector:
         """What became of a command. Raises: ServiceError, UseError."""
         return _object(self, f"/commands/{number}")
 
-    def events(self, after: int | None = None) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Events with their kinds, until the collector ends. Raises: ServiceError, UseError."""
+    def events(self, after: int | None = None) -> Iterator[Event]:
+        """Events, `interval` or `status`, until the run has ended. Raises: ServiceError where the
+        collector goes away before; UseError.
+        """
         told = {} if after is None else {"last-event-id": str(after)}
         with _answer(self, "/events", told) as answer:
-            kind = ""
-            while line := _line(answer):
+            kind = state = ""
+            while line := _line(self, answer):
                 name, _, value = line.rstrip("\n").partition(": ")
                 if name == "event":
                     kind = value
                 elif name == "data":
-                    yield kind, json.loads(value)
+                    found = json.loads(value)
+                    state = found.get("state", state)
+                    yield kind, found
+        if state != "ended":
+            what = "has paused" if state == "pausing" else "is gone"
+            raise ServiceError(f"the collector at {self.url} {what}")
+
+
+def followed(find: Callable[[], Collector], ended: Callable[[], bool]) -> Iterator[Event]:
+    """The events of a collector until the run has ended, which `ended` knows where none runs. One
+    that goes away is asked again, later each time, and goes on after the last interval; each time,
+    an event `gone` has `why` and `wait_s`. Raises: ServiceError, UseError where none answers at
+    first.
+    """
+    after, wait_s = None, 0.0
+    while True:
+        try:
+            for kind, told in find().events(after):
+                wait_s = _FIRST_WAIT_S
+                after = told["interval"] if kind == "interval" else after
+                yield kind, told
+            return
+        except (ServiceError, UseError) as error:
+            if not wait_s:
+                raise
+            if ended():
+                return
+            yield "gone", {"why": str(error), "wait_s": wait_s}
+        time.sleep(wait_s)
+        wait_s = min(2 * wait_s, _MOST_WAIT_S)
 
 
 def collector_of(place: Place, url: str | None = None) -> Collector:
@@ -113,9 +150,13 @@ def _connection(url: SplitResult, certificate: str | None) -> http.client.HTTPCo
     return http.client.HTTPConnection(url.netloc, timeout=_TIMEOUT_S)
 
 
-def _line(answer: http.client.HTTPResponse) -> str:
-    """The next line; empty at the end."""
+def _line(to: Collector, answer: http.client.HTTPResponse) -> str:
+    """The next line; empty at the end, and for what a kill left of a line. Raises: ServiceError."""
     try:
-        return answer.readline().decode("utf-8")
-    except (OSError, http.client.HTTPException):
-        return ""
+        line = answer.readline()
+    except TimeoutError:
+        silent = f"the collector at {to.url} has said nothing for {_TIMEOUT_S:g} s"
+        raise ServiceError(silent) from None
+    except (OSError, http.client.HTTPException) as error:
+        raise ServiceError(f"the collector at {to.url} is gone: {error}") from error
+    return line.decode("utf-8") if line.endswith(b"\n") else ""

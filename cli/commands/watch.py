@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections import deque
+from collections.abc import Iterable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -11,11 +13,13 @@ import typer
 from cli.options import RunName, command
 from cli.settings import Settings
 from cli.terminal.formatting import cell_text
+from model.errors import VizpubError
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from collector.reading import Collector
+    from collector.place import Place
+    from collector.reading import Collector, Event
 
 COLUMNS = ("interval", "network_size", "links", "weak_components", "diameter", "hit_ratio")
 _SHOWN = 12
@@ -43,7 +47,8 @@ def watch(
     """Show a run that is collected: the last intervals, how far it is, what was refused.
 
     A collector of the workspace is found by itself. Elsewhere it needs its URL, and the token to
-    read in VIZPUB_TOKEN.
+    read in VIZPUB_TOKEN. One that goes away is waited for, until Ctrl-C or the end of the run; with
+    --rows, that is an error (exit code 3).
 
     Examples:
 
@@ -54,52 +59,77 @@ def watch(
     ```
     """
     from collector.place import Place
-    from collector.reading import collector_of
+    from collector.reading import collector_of, followed
 
-    found = collector_of(Place(settings.workspace, run), url)
-    if sys.stdout.isatty():
-        _live(found, rows, color=settings.color)
-    else:
-        _lines(found, rows)
+    place = Place(settings.workspace, run)
+
+    def find() -> Collector:
+        return collector_of(place, url)
+
+    # Who asks for a number of rows wants these, or an error.
+    events = find().events() if rows else followed(find, lambda: url is None and _ended(place))
+    show = _live if sys.stdout.isatty() else _lines
+    if not show(settings, events, rows):
+        settings.say(f"run '{run}' has ended")
 
 
-def _lines(collector: Collector, most: int | None) -> None:
-    """A line per interval."""
-    print("\t".join(COLUMNS))
-    count = 0
-    for kind, told in collector.events():
+def _ended(place: Place) -> bool:
+    """Whether the run has, also where no collector runs to say so."""
+    from runstore.store import open_run
+
+    with suppress(VizpubError):
+        return open_run(place.workspace, place.run).manifest.ended
+    return False
+
+
+def _lines(settings: Settings, events: Iterable[Event], most: int | None) -> bool:
+    """A line per interval. Returns whether there were enough."""
+    print("\t".join(COLUMNS), flush=True)
+    count, is_gone = 0, False
+    for kind, told in events:
         if kind == "interval":
             print("\t".join(cell_text(told.get(name)) for name in COLUMNS), flush=True)
             count += 1
             if count == most:
-                return
+                return True
+        if is_gone != (kind == "gone"):
+            is_gone = not is_gone
+            why = f"waiting for the collector: {told['why']}" if is_gone else ""
+            settings.say(why or "the collector is back")
+    return False
 
 
-def _live(collector: Collector, most: int | None, *, color: bool) -> None:
+def _live(settings: Settings, events: Iterable[Event], most: int | None) -> bool:
+    """A table that changes. Returns whether there were enough intervals."""
     from rich.console import Console
     from rich.live import Live
 
     rows: deque[dict[str, Any]] = deque(maxlen=_SHOWN)
     progress: dict[str, Any] = {}
     count = 0
-    with Live(console=Console(no_color=not color), refresh_per_second=4) as display:
-        for kind, told in collector.events():
+    console = Console(no_color=not settings.color)
+    with Live(console=console, refresh_per_second=4) as display:
+        for kind, told in events:
             if kind == "interval":
                 rows.append(told)
                 count += 1
-                progress |= collector.get()["progress"]
             else:
-                progress |= told
+                progress = told if kind == "status" else {**progress, **told}
             display.update(_table(progress, rows))
             if count == most:
-                return
+                return True
+    return False
 
 
 def _table(progress: dict[str, Any], rows: deque[dict[str, Any]]) -> Table:
+    from rich.markup import escape
     from rich.table import Table
 
     facts = [f"{name} {progress[name]}" for name in _FACTS if progress.get(name) is not None]
-    table = Table(*COLUMNS, caption=", ".join(facts), caption_justify="left")
+    caption = ", ".join(facts)
+    if why := progress.get("why"):
+        caption = f"{why}; asked again in {progress['wait_s']:g} s\nbefore: {caption}"
+    table = Table(*COLUMNS, caption=escape(caption), caption_justify="left")
     for row in rows:
         table.add_row(*(cell_text(row.get(name)) for name in COLUMNS))
     return table

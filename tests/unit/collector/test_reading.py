@@ -1,0 +1,126 @@
+"""Who reads what a collector tells, beside real sockets that fall silent, break and come back."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from collector import reading
+from collector.reading import Collector, Event, followed
+from model.errors import ServiceError
+from tests.support.collecting import Served, collector_in, serving
+
+HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n"
+STATUS = b'event: status\ndata: {"state": "collecting"}\n\n'
+
+
+def committed(served: Served, first: int, last: int) -> None:
+    rows = [{"interval": interval} for interval in range(first, last + 1)]
+    told = {"number": 1, "position": 9, "closed": last, "seconds": 1.0, "late": 0, "rows": rows}
+    served.loop.call_soon_threadsafe(served.web.progress.committed, told)
+
+
+def intervals(events: Iterator[Event], count: int) -> list[int]:
+    """The next ones; other events are left out."""
+    found = (told["interval"] for kind, told in events if kind == "interval")
+    return [next(found) for _ in range(count)]
+
+
+def test_events_go_on_after_the_last_interval_when_the_collector_is_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "_FIRST_WAIT_S", 0.05)
+    monkeypatch.setattr(reading, "_MOST_WAIT_S", 0.15)
+    with serving(collector_in(tmp_path)) as served:
+        committed(served, 0, 2)
+        url, port = served.url, served.port
+        events = followed(lambda: Collector(url), lambda: False)
+        assert intervals(events, 1) == [2]  # who comes late gets the newest one
+        committed(served, 3, 4)
+        assert intervals(events, 2) == [3, 4]
+    gone = []
+    while len(gone) < 4:
+        kind, told = next(events)
+        if kind == "gone":
+            gone.append(told)
+    assert "has paused" in gone[0]["why"]
+    assert all("no collector answers" in told["why"] for told in gone[1:])
+    assert [told["wait_s"] for told in gone] == [0.05, 0.1, 0.15, 0.15]
+    with serving(collector_in(tmp_path), port) as served:
+        committed(served, 0, 6)
+        assert intervals(events, 2) == [5, 6]
+        served.web.progress.settled = True
+    assert [told.get("state") for kind, told in events if kind == "status"][-1] == "ended"
+
+
+def test_last_rows_come_before_the_end(tmp_path: Path) -> None:
+    with serving(collector_in(tmp_path)) as served:
+        committed(served, 0, 0)
+        events = Collector(served.url).events()
+        assert intervals(events, 1) == [0]
+        served.web.progress.settled = True
+        committed(served, 1, 3)
+        served.loop.call_soon_threadsafe(served.web.progress.drain)
+        found = list(events)
+    assert [told["interval"] for kind, told in found if kind == "interval"] == [1, 2, 3]
+    assert found[-1][1]["state"] == "ended"
+
+
+def test_collector_that_is_gone_for_good_ends_with_its_run() -> None:
+    with telling(HEAD + STATUS) as url:
+        events = followed(lambda: Collector(url), lambda: True)
+        assert [kind for kind, _ in events] == ["status"]
+
+
+def test_collector_that_never_answered_is_an_error(tmp_path: Path) -> None:
+    with telling(b"") as url:
+        pass
+    with pytest.raises(ServiceError, match="no collector answers"):
+        next(followed(lambda: Collector(url), lambda: False))
+
+
+@contextmanager
+def telling(text: bytes, *, silent: bool = False) -> Iterator[str]:
+    """A collector that tells this, and then nothing, or ends the connection."""
+    over = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as door:
+
+        def work() -> None:
+            with suppress(OSError):  # nobody came
+                connection, _ = door.accept()
+                with connection:
+                    connection.recv(1 << 16)
+                    connection.sendall(text)
+                    if silent:
+                        over.wait(60)
+
+        threading.Thread(target=work, daemon=True).start()
+        yield f"http://127.0.0.1:{door.getsockname()[1]}/v1/runs/lab"
+        over.set()
+
+
+@pytest.mark.parametrize(
+    ("text", "silent", "why"),
+    [
+        (HEAD + STATUS, True, "has said nothing for 0.3 s"),
+        (HEAD + STATUS + b"event: interval\nda", True, "has said nothing for 0.3 s"),
+        (HEAD + STATUS, False, "is gone"),
+        (HEAD + STATUS + b'event: interval\ndata: {"interval": 4}', False, "is gone"),
+        (HEAD[:-2] + b"transfer-encoding: chunked\r\n\r\n99\r\n" + STATUS, False, "is gone"),
+    ],
+    ids=["silent", "silent in a line", "closed", "half a line", "half a chunk"],
+)
+def test_collector_that_breaks_off_is_an_error(
+    monkeypatch: pytest.MonkeyPatch, text: bytes, silent: bool, why: str
+) -> None:
+    monkeypatch.setattr(reading, "_TIMEOUT_S", 0.3)
+    with telling(text, silent=silent) as url:
+        events = Collector(url).events()
+        assert next(events) == ("status", {"state": "collecting"})
+        with pytest.raises(ServiceError, match=why):
+            next(events)
