@@ -83,13 +83,17 @@ class Partition:
         assert self.waiting.popleft() is message
         self.size -= message.size
 
+    @property
+    def lag(self) -> int:
+        """Offsets that are not taken, up to the end."""
+        return max(self.end - self.next, 0)
+
     def told(self) -> dict[str, Any]:
         """For readers."""
-        lag = max(self.end - self.next, 0)
         return {
             "partition": self.number,
             "offset": self.next,
-            "lag": lag,
+            "lag": self.lag,
             "lost": self.lost,
             "held": self.until is not None,
         }
@@ -120,7 +124,12 @@ class Kafka:
         """Partitions that have not the offset which came next."""
         self._is_first = not self._known()
         """No collector of this log has read the topic before."""
-        self.web.topic = self.told
+        self.web.progress.topic = self.told
+
+    @property
+    def lag(self) -> int | None:
+        """Messages of the topic that are not taken, as far as known; null before it was read."""
+        return sum(one.lag for one in self.partitions.values()) if self.partitions else None
 
     def told(self) -> dict[str, Any]:
         """The topic, and how far each partition is read."""
@@ -128,6 +137,7 @@ class Kafka:
             "topic": self.topic.name,
             "up": self.up,
             "error": self.error,
+            "lag": self.lag,
             "partitions": [one.told() for one in self.partitions.values()],
         }
 
@@ -140,7 +150,7 @@ class Kafka:
         finally:
             await self._call(self._reader.close)
             self._thread.shutdown(wait=False)
-        if left := sum(one.told()["lag"] for one in self.partitions.values()):
+        if left := self.lag:
             self.say(f"the run has ended: {left:,} messages of '{self.topic.name}' are not in it")
         await asyncio.Event().wait()
 

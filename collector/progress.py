@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -47,6 +47,8 @@ class Progress:
         """The process that makes the run has a Spark."""
         self.heard = 0.0
         """When its Java answered last, on the monotonic clock."""
+        self.topic: Callable[[], Row] = dict
+        """The topic of Kafka that is read, and how far; empty without one."""
         self.disk = 0
         """Bytes of the log and of all batches."""
         self.posts = self.post_errors = 0
@@ -107,7 +109,7 @@ class Progress:
 
     def told(self) -> Row:
         """All of it, as JSON."""
-        intake, closing = self._intake, self._intake.closing
+        intake, closing, topic = self._intake, self._intake.closing, self.topic()
         return {
             "state": self.state,
             "peers": len(closing.newest) - len(closing.left),
@@ -130,6 +132,8 @@ class Progress:
             "refused_peers": dict(intake.of_peers["refused"]),
             "error": self.error,
             "load_error": self.load_error,
+            "kafka_lag": topic.get("lag"),
+            "kafka_error": topic.get("error"),
         }
 
     @property

@@ -31,9 +31,9 @@ def page(
     intake: Intake,
     progress: Progress,
     targets: Sequence[Mapping[str, Any]] = (),
-    topic: Mapping[str, Any] | None = None,
 ) -> str:
-    """The text of `GET /metrics`. `targets` are asked for reports, and `topic` is read."""
+    """The text of `GET /metrics`. `targets` are asked for reports."""
+    topic = progress.topic()
     figures = chain(_figures(intake, progress), _of_targets(targets))
     return "".join(
         f"# HELP {name} {what}\n# TYPE {name} {kind}\n{name} {value:.15g}\n"

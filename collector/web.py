@@ -68,8 +68,6 @@ class Web:
     """Whether peers may be asked to leave or join."""
     targets: Callable[[], list[dict[str, Any]]] = list
     """Those that are asked for reports, and how they answered."""
-    topic: Callable[[], dict[str, Any]] = dict
-    """The topic of Kafka that is read, and how far; empty without one."""
 
     def app(self) -> Starlette:
         """The routes."""
@@ -144,7 +142,7 @@ class Web:
 
     async def _topic(self, request: Request) -> Response:
         self._check(request, READ)
-        if not (told := self.topic()):
+        if not (told := self.progress.topic()):
             raise HTTPException(404, "this collector reads no topic: see --kafka")
         return JSONResponse(told)
 
@@ -210,7 +208,7 @@ class Web:
 
     async def _metrics(self, request: Request) -> Response:
         self._check(request, READ)
-        text = page(self.intake, self.progress, self.targets(), self.topic())
+        text = page(self.intake, self.progress, self.targets())
         return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
 
     async def _healthy(self, _: Request) -> Response:

@@ -226,7 +226,7 @@ def test_removed_messages_are_said_and_reading_goes_on_behind_them(
     async def work(kafka: Kafka) -> None:
         await case.has(5)
         assert [one["lost"] for one in kafka.told()["partitions"]] == [5, 0, 0]
-        text = page(kafka.intake, kafka.web.progress, (), kafka.told())
+        text = page(kafka.intake, kafka.web.progress)
         assert f'vizpub_kafka_lost_messages_total{{topic="{name}",partition="0"}} 5\n' in text
 
     case.run(work)
@@ -252,7 +252,33 @@ def test_messages_that_are_removed_while_nothing_is_read_are_said(
         await until(lambda: kafka.told()["partitions"][0]["lag"] == 5)
         kafka.intake.limits = Limits(reserve=1)
         await case.has(5)
-        assert 'partition="0"} 0\n' in page(kafka.intake, kafka.web.progress, (), kafka.told())
+        assert 'partition="0"} 0\n' in page(kafka.intake, kafka.web.progress)
+
+    case.run(work)
+
+
+def test_lag_of_all_partitions_is_in_the_progress(
+    tmp_path: Path, broker: Broker, name: str
+) -> None:
+    """Counted by what was sent: while nothing is taken, and as it is taken."""
+    case = of(tmp_path, broker, name)
+    case.limits = Limits(reserve=1, log=0)
+    broker.send(name, [(p, report(f"{p}", i)) for p in range(3) for i in range(p + 2)])
+
+    async def work(kafka: Kafka) -> None:
+        progress = kafka.web.progress
+        assert progress.told()["kafka_lag"] is None  # unknown is not 0
+        await until(lambda: bool(kafka.up))
+        assert progress.told()["kafka_lag"] == 9
+        broker.send(name, [(1, report("1", i)) for i in range(3, 7)])
+        await until(lambda: progress.told()["kafka_lag"] == 13)
+        assert f'vizpub_kafka_lag_messages{{topic="{name}",partition="1"}} 7\n' in page(
+            kafka.intake, progress
+        )
+        kafka.intake.limits = Limits(reserve=1)
+        await case.has(13)
+        await until(lambda: progress.told()["kafka_lag"] == 0)
+        assert progress.told()["kafka_error"] is None
 
     case.run(work)
 
@@ -407,6 +433,7 @@ class TestBrokerThatDies:
             await until(lambda: bool(case.taken()))
             own.end(signal.SIGKILL)
             await until(lambda: kafka.up is False)
+            assert "no broker answers" in kafka.web.progress.told()["kafka_error"]
             own.start()
             own.send(TOPIC, [(i % 3, report(f"{i % 3}", i // 3)) for i in range(30, 60)])
             await case.has(60)

@@ -62,11 +62,12 @@ def test_watch_says_why_it_may_not_read(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_table_shows_the_rows_and_what_is_wrong() -> None:
     rows = deque([{"interval": 5, "network_size": 7, "links": 12}])
+    told = {"peers": 7, "refused": 2, "kafka_lag": 31, "load_error": "it is down"}
     console = Console(width=100, record=True, file=None, quiet=False)
     with console.capture() as shown:
-        console.print(_table({"peers": 7, "refused": 2, "load_error": "it is down"}, rows))
+        console.print(_table(told, rows))
     text = " ".join(shown.get().split())
-    for part in ("5", "12", "refused 2", "load_error it is down"):
+    for part in ("5", "12", "refused 2", "kafka_lag 31", "load_error it is down"):
         assert part in text
 
 
