@@ -59,6 +59,8 @@ class Taken:
     refused: int = 0
     why: list[dict[str, Any]] = field(default_factory=list)
     """`line` (from 1) and `reason` of the first refused lines."""
+    peers: set[str] = field(default_factory=set)
+    """Of the reports that were taken."""
 
     def refuse(self, line: int, reason: str) -> None:
         """A line that was not taken."""
@@ -230,6 +232,7 @@ class Intake:
             done.taken += 1
             if found:
                 done.late += self.closing.is_late(found.interval)
+                done.peers.add(found.peer)
                 admitted.append(found)
         return done, admitted, records
 

@@ -4,12 +4,15 @@ Each target has its own time within the interval, so that a thousand are not ask
 answer must come within the interval. What a target answered and where to go on is one write to the
 log, so nothing is missing or asked for twice after a kill. While the collector takes nothing,
 nobody is asked: targets hold what they have.
+
+With its reports a target is given what its peers are asked to do, until it has answered.
 """
 
 from __future__ import annotations
 
 import asyncio
 import http.client
+import json
 import resource
 import ssl
 import time
@@ -22,14 +25,15 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
+import msgspec
 from starlette.exceptions import HTTPException
 
 from collector.bodies import lines_of
 from collector.intake import Intake
 from collector.log import LogFailed
 from collector.web import Web
-from ingest.reports.pulled import CURSOR, MORE
-from model.errors import UseError
+from ingest.reports.pulled import COMMANDS, CURSOR, MORE, REPORT
+from model.errors import InputError, UseError
 from model.private import read_private
 
 _SHARE = 0.8
@@ -38,12 +42,26 @@ _HEAD = 1 << 16
 """Bytes of an answer's head."""
 _CURSOR = 256
 """Characters of a cursor."""
+_ANSWERS = 1 << 20
+"""Bytes of a target's answers to commands."""
+_REASON = 1000
+"""Characters of a reason why a command is not obeyed."""
 _FILES = 1 << 16
 """Connections that this process may have, where the system lets it."""
 
 
 class _Failed(Exception):
     """Why a target gave nothing."""
+
+
+class _Answered(msgspec.Struct, forbid_unknown_fields=True):
+    id: int
+    obeyed: bool
+    reason: str | None = None
+
+
+class _Answers(msgspec.Struct, forbid_unknown_fields=True):
+    answers: list[_Answered]
 
 
 @dataclass
@@ -61,6 +79,8 @@ class Target:
     refused: int = 0
     refusal: str | None = None
     """The last reason."""
+    deaf: str | None = None
+    """Why it took no commands last; null = it took them, or there were none."""
 
     @property
     def phase(self) -> float:
@@ -69,7 +89,7 @@ class Target:
 
     def told(self) -> dict[str, Any]:
         """For readers."""
-        shown = ("url", "up", "seconds", "error", "reports", "refused", "refusal")
+        shown = ("url", "up", "seconds", "error", "reports", "refused", "refusal", "deaf")
         return {name: getattr(self, name) for name in shown}
 
 
@@ -114,6 +134,9 @@ def _target(url: str, token: str | None = None) -> Target:
     raise UseError(f"{url} is not the URL of a reporter, as http://127.0.0.1:8700")
 
 
+_FAILURES = (_Failed, LogFailed, OSError, asyncio.IncompleteReadError)
+
+
 @dataclass
 class Pull:
     """Asks the targets, until the run has ended."""
@@ -125,6 +148,8 @@ class Pull:
     """Says whether reports are taken now, and tells of the targets."""
     targets: dict[str, Target] = field(default_factory=dict)
     _tasks: dict[str, asyncio.Task[None]] = field(default_factory=dict)
+    _of: dict[str, str] = field(default_factory=dict)
+    """The target that reported a peer last."""
 
     def __post_init__(self) -> None:
         self._tls = ssl.create_default_context()
@@ -179,6 +204,8 @@ class Pull:
             await asyncio.sleep(((target.phase - turns) % 1.0 or 1.0) * period_s)
             if self.web.has_room():
                 await self._ask(target, _SHARE * period_s)
+                if self.web.commands and target.up:
+                    await self._command(target, _SHARE * period_s - (target.seconds or 0))
 
     async def _ask(self, target: Target, seconds: float) -> None:
         began, error = time.monotonic(), None
@@ -188,7 +215,7 @@ class Pull:
                     pass
         except TimeoutError:
             error = f"no whole answer within {seconds:g} s"
-        except (_Failed, LogFailed, OSError, asyncio.IncompleteReadError) as failed:
+        except _FAILURES as failed:
             error = str(failed) or type(failed).__name__
         if error and target.error is None:
             self.say(f"{target.url} gives no reports: {error}")
@@ -198,7 +225,8 @@ class Pull:
     async def _part(self, target: Target) -> bool:
         """Take the next part. Returns whether there is more already."""
         since = str(self.intake.read.get(target.url, ""))
-        body, headers = await self._get(target, since)
+        asked = f"{REPORT}?since={quote(since, safe='')}"
+        body, headers = await self._exchange(target, asked, None, self.web.bodies.sent)
         try:
             found = await asyncio.to_thread(lines_of, body, self.web.bodies)
         except HTTPException as error:
@@ -210,14 +238,57 @@ class Pull:
             return False
         # The log is written as a whole, so it must not be left in the middle.
         done = await asyncio.shield(self.intake.take(found, {target.url: cursor}))
+        self._of.update(dict.fromkeys(done.peers, target.url))
         target.reports += done.taken
         target.refused += done.refused
         if done.why:
             target.refusal = str(done.why[0]["reason"])
         return headers.get(MORE) == "1" and cursor != since
 
-    async def _get(self, target: Target, since: str) -> tuple[bytes, http.client.HTTPMessage]:
-        """The body and the headers of an answer. Raises: _Failed, OSError, IncompleteReadError."""
+    async def _command(self, target: Target, seconds: float) -> None:
+        """Give a target the commands to its peers, and note what was answered to them."""
+        error, now = None, time.time()
+        # The answer to what has just expired comes only with this question.
+        waiting = {
+            one.id: one.told(now)
+            for one in self.intake.commands.open(now - 2 * self._period_s)
+            if self._speaks(target, one.peer)
+        }
+        if not waiting:
+            return
+        told = json.dumps({"commands": list(waiting.values())}).encode()
+        try:
+            async with asyncio.timeout(seconds):
+                body, _ = await self._exchange(target, COMMANDS, told, _ANSWERS)
+                for one in msgspec.json.decode(body, type=_Answers).answers:
+                    if one.id in waiting:
+                        await self._answered(one)
+        except TimeoutError:
+            error = f"no whole answer within {seconds:.3g} s"
+        except (*_FAILURES, InputError, msgspec.DecodeError) as failed:
+            error = str(failed) or type(failed).__name__
+        if error and target.deaf is None:
+            self.say(f"{target.url} takes no commands: {error}")
+        target.deaf = error
+
+    def _speaks(self, target: Target, peer: str) -> bool:
+        """Whether a target may be the one of this peer: it has reported it, or no target has since
+        this collector began. Targets leave out what is for others.
+        """
+        known = self._of.get(peer)
+        return known == target.url or known not in self.targets
+
+    async def _answered(self, told: _Answered) -> None:
+        reason = told.reason[:_REASON] if told.reason is not None else None
+        # The log is written as a whole, so it must not be left in the middle.
+        await asyncio.shield(self.intake.answer(told.id, obeyed=told.obeyed, reason=reason))
+
+    async def _exchange(
+        self, target: Target, path: str, told: bytes | None, most: int
+    ) -> tuple[bytes, http.client.HTTPMessage]:
+        """The body, which has at most so many bytes, and the headers of the answer to GET, or to
+        POST where something is told. Raises: _Failed, OSError, IncompleteReadError.
+        """
         url = urlsplit(target.url)
         is_tls = url.scheme == "https"
         reader, writer = await asyncio.open_connection(
@@ -227,23 +298,28 @@ class Pull:
             limit=_HEAD,
         )
         try:
-            told: dict[str, str] = {
-                "host": url.netloc,
-                "accept": "application/x-ndjson",
-                "accept-encoding": "gzip",
-            }
-            if target.token:
-                told["authorization"] = f"Bearer {target.token}"
-            # HTTP/1.0: the answer ends with the connection, and comes in one piece.
-            head = [f"GET {url.path}/report?since={quote(since, safe='')} HTTP/1.0"]
-            head += [f"{name}: {value}" for name, value in told.items()]
-            writer.write("\r\n".join([*head, "", ""]).encode())
+            writer.write(_request(target, path, told))
             status, headers = await _head(reader)
             if status != 200:
                 raise _Failed(f"it answers {status}")
-            return await _body(reader, headers, self.web.bodies.sent), headers
+            return await _body(reader, headers, most), headers
         finally:
             writer.transport.abort()
+
+
+def _request(target: Target, path: str, told: bytes | None) -> bytes:
+    """HTTP/1.0: the answer ends with the connection, and comes in one piece."""
+    url = urlsplit(target.url)
+    headers: dict[str, object] = {"host": url.netloc}
+    if target.token:
+        headers["authorization"] = f"Bearer {target.token}"
+    if told is None:
+        headers |= {"accept": "application/x-ndjson", "accept-encoding": "gzip"}
+    else:
+        headers |= {"content-type": "application/json", "content-length": len(told)}
+    head = [f"{'GET' if told is None else 'POST'} {url.path}{path} HTTP/1.0"]
+    head += [f"{name}: {value}" for name, value in headers.items()]
+    return "\r\n".join([*head, "", ""]).encode() + (told or b"")
 
 
 async def _head(reader: asyncio.StreamReader) -> tuple[int, http.client.HTTPMessage]:

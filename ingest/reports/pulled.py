@@ -7,6 +7,9 @@ The collector (`vizpub collect RUN --pull http://127.0.0.1:8700`) asks `GET /rep
 The answer has lines of the report contract, and in the header `vizpub-cursor` what to ask next. A
 cursor is opaque; one that is unknown, as after a restart of the peer, or none gets all that is
 held. Reports are held until the memory is full, for a collector that has lost its cursor.
+
+What peers are asked to do comes by `POST /commands` (`ingest.reports.given`), where the program
+asks for it with `server.commands()`.
 """
 
 from __future__ import annotations
@@ -27,15 +30,20 @@ from urllib.parse import parse_qs, urlsplit
 
 from ingest.reports.encoding import Lines
 from ingest.reports.endpoint import is_loopback, names_this_machine
+from ingest.reports.given import Given
 from ingest.reports.records import Record
 
 CURSOR, MORE = "vizpub-cursor", "vizpub-more"
 """Headers of an answer: what to ask next, and whether there is more already."""
-_PATH = "/report"
+REPORT, COMMANDS = "/report", "/commands"
+"""Paths below the URL of a target."""
+_JSON = "application/json"
 _MOST = 4 * 2**20
 """Bytes of an answer, before it is compressed; at least a line."""
 _OF_LINE = 64
 """Bytes of memory that a line takes beside its content."""
+_MOST_COMMANDS = 2**20
+"""Bytes of a request with commands."""
 _TIMEOUT_S = 30.0
 """That a connection may be silent."""
 
@@ -75,6 +83,7 @@ class ReportServer:
         self._name = secrets.token_urlsafe(8)
         """Of this server in its cursors: those of an earlier one are unknown."""
         self._next = self._fetched = 0
+        self.given = Given()
         self.dropped = 0
         """Reports that were never fetched, for want of memory."""
         self._server = _Server((host, port), _Handler)
@@ -107,6 +116,18 @@ class ReportServer:
             while self._size > self._memory and len(self._held) > 1:
                 self.dropped += self._first >= self._fetched
                 self._size -= len(self._held.popleft()) + _OF_LINE
+
+    def commands(self) -> list[dict[str, Any]]:
+        """What peers are asked to do, each with its `id`, `peer` and `action` (leave or join); what
+        is answered or expired is left out. Before the first call the collector can give none.
+        """
+        return self.given.waiting()
+
+    def answer(self, number: int, refusal: str | None = None) -> None:
+        """Tell that the command of this id was obeyed, or why it was not. The collector fetches it
+        with its next question.
+        """
+        self.given.answer(number, refusal)
 
     @property
     def _first(self) -> int:
@@ -179,22 +200,55 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         """`/report?since=CURSOR`."""
         url = urlsplit(self.path)
-        if not self.server.reports.allows(self.headers):
-            self._answer(401, b"give the token of these reports\n")
-        elif url.path != _PATH:
-            self._answer(404, b"reports are at /report\n")
-        else:
-            since = parse_qs(url.query).get("since", [""])[0]
-            part = self.server.reports.part(since)
-            told = {CURSOR: part.cursor, MORE: str(int(part.more))}
-            self._answer(200, b"".join(line + b"\n" for line in part.lines), told)
+        if self._refused(url.path, REPORT):
+            return
+        since = parse_qs(url.query).get("since", [""])[0]
+        part = self.server.reports.part(since)
+        told = {"content-type": "application/x-ndjson", CURSOR: part.cursor}
+        told[MORE] = str(int(part.more))
+        self._answer(200, b"".join(line + b"\n" for line in part.lines), told)
 
-    def _answer(self, code: int, body: bytes, more: Mapping[str, str] | None = None) -> None:
-        told = {"content-type": "application/x-ndjson" if code == 200 else "text/plain"}
+    def do_POST(self) -> None:
+        """`/commands`."""
+        given = self.server.reports.given
+        size = self.headers.get("content-length", "")
+        if self._refused(urlsplit(self.path).path, COMMANDS):
+            return
+        # A web page cannot send this type to another server without asking, which fails here.
+        if self.headers.get_content_type() != _JSON:
+            self._refuse(415, f"commands are sent as {_JSON}")
+        elif not given.obeyed:
+            self._refuse(403, "these peers obey no commands")
+        elif not size.isdecimal() or int(size) > _MOST_COMMANDS:
+            self._refuse(413, f"give the length of the body, at most {_MOST_COMMANDS:,}")
+        else:
+            try:
+                answers = given.take(self.rfile.read(int(size)))
+            except ValueError as error:
+                self._refuse(400, str(error))
+            else:
+                self._answer(200, answers, {"content-type": _JSON})
+
+    def _refused(self, path: str, right: str) -> bool:
+        if not self.server.reports.allows(self.headers):
+            self._refuse(401, "give the token of these reports")
+        elif path != right:
+            self._refuse(404, f"reports are at {REPORT}, and commands go to {COMMANDS}")
+        else:
+            return False
+        return True
+
+    def _refuse(self, code: int, why: str) -> None:
+        # What is left of a body is not read.
+        told = {"content-type": "text/plain", "connection": "close"}
+        self._answer(code, why.encode() + b"\n", told)
+
+    def _answer(self, code: int, body: bytes, told: Mapping[str, str]) -> None:
+        more = {}
         if "gzip" in self.headers.get("accept-encoding", ""):
-            body, told["content-encoding"] = gzip.compress(body, 1), "gzip"
+            body, more = gzip.compress(body, 1), {"content-encoding": "gzip"}
         self.send_response(code)
-        for name, value in {**told, "content-length": str(len(body)), **(more or {})}.items():
+        for name, value in {**told, **more, "content-length": str(len(body))}.items():
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import threading
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
@@ -40,6 +41,7 @@ class Case:
     limits: Limits = field(default_factory=lambda: Limits(reserve=1))
     said: list[str] = field(default_factory=list)
     period_s: float = PERIOD_S
+    commands: bool = True
 
     def run(self, work: Callable[[Pull], Awaitable[None]]) -> None:
         async def around() -> None:
@@ -47,6 +49,7 @@ class Case:
             header = RunHeader(run="lab", interval_us=int(self.period_s * 1e6), epoch=HEADER.epoch)
             intake = Intake(self.place, header, Rules(ahead=10**6), self.limits)
             web = Web(intake, Progress(intake), None, BodyLimits(sent=100_000, content=300_000))
+            web.commands = self.commands
             pull = Pull(Sources(self.sources), intake, self.said.append, web)
             following = asyncio.create_task(pull.follow())
             try:
@@ -302,3 +305,174 @@ def test_targets_are_spread_over_the_interval() -> None:
     tenths = Counter(int(10 * target.phase) for target in Sources(tuple(urls)).targets().values())
     assert tenths.keys() == set(range(10))
     assert max(tenths.values()) < 200
+
+
+def obeying(server: ReportServer, peers: set[str], done: list[str]) -> Callable[[], None]:
+    """The program of some peers, in a thread until it is told to end: only `stays` stays."""
+    over = threading.Event()
+
+    def work() -> None:
+        while not over.wait(0.01):
+            for told in server.commands():
+                if told["peer"] in peers:
+                    done.append(f"{told['peer']} {told['action']}")
+                    server.answer(told["id"], "it stays" if told["peer"] == "stays" else None)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+
+    def end() -> None:
+        over.set()
+        thread.join()
+
+    return end
+
+
+def states(pull: Pull) -> list[str]:
+    """Of all commands."""
+    known = pull.intake.commands
+    return [known.get(one["id"]).told(time.time())["state"] for one in known.to_json()]
+
+
+def test_commands_reach_the_target_of_their_peer_and_are_answered(tmp_path: Path) -> None:
+    """Also after the collector or the peer began anew, and while another target knows nothing."""
+    done: list[str] = []
+    with ReportServer() as one, ReportServer() as two, ReportServer() as other:
+        case = Case(tmp_path, (one.url, two.url, other.url))
+        for server, peer in ((one, "a"), (two, "b"), (two, "stays"), (other, "c")):
+            server.report(report(peer, 0))
+        ends = [obeying(one, {"a"}, done), obeying(two, {"b", "stays"}, done)]
+
+        async def first(pull: Pull) -> None:
+            await until(lambda: len(pull.intake.closing.newest) == 4)
+            for peer, action in (("a", "leave"), ("b", "leave"), ("stays", "leave"), ("a", "join")):
+                await pull.intake.tell(peer, action, 60.0)
+            await until(lambda: "queued" not in states(pull))
+            assert states(pull) == ["obeyed", "obeyed", "refused", "obeyed"]
+            assert pull.intake.commands.get(3).reason == "it stays"
+            # Nothing was given to the target of "c", which obeys nobody.
+            assert {target["deaf"] for target in pull.told()} == {None}
+            await pull.intake.tell("c", "leave", 60.0)
+            await until(lambda: any(target["deaf"] for target in pull.told()))
+            assert states(pull)[-1] == "queued"
+
+        case.run(first)
+        assert sorted(done) == ["a join", "a leave", "b leave", "stays leave"]
+        assert [text for text in case.said if other.url in text] == [
+            f"{other.url} takes no commands: it answers 403"
+        ]
+        ends.append(obeying(other, {"c"}, done))
+
+        async def second(pull: Pull) -> None:
+            """It has no reports from which it could know who speaks for whom."""
+            await pull.intake.tell("b", "join", 60.0)
+            await until(lambda: "queued" not in states(pull))
+
+        case.run(second)
+        for end in ends:
+            end()
+    assert sorted(done)[2:] == ["b join", "b leave", "c leave", "stays leave"]
+
+
+def test_command_to_a_target_expires_and_is_answered_shortly_after(tmp_path: Path) -> None:
+    with ReportServer() as server:
+        server.report(report("a", 0))
+        assert server.commands() == []
+        case = Case(tmp_path, (server.url,), period_s=1.0)
+
+        async def work(pull: Pull) -> None:
+            await until(lambda: "a" in pull.intake.closing.newest)
+            await pull.intake.tell("a", "leave", 4.0)
+            await until(lambda: bool(server.commands()))
+            await until(lambda: states(pull) == ["expired"])
+            assert server.commands() == []
+            server.answer(1)  # it was obeyed at the last moment
+            await until(lambda: states(pull) == ["obeyed"])
+
+        case.run(work)
+
+
+def test_targets_get_no_commands_unless_they_are_allowed(tmp_path: Path) -> None:
+    with ReportServer() as server:
+        server.report(report("a", 0))
+        assert server.commands() == []
+        case = Case(tmp_path, (server.url,), commands=False)
+
+        async def work(pull: Pull) -> None:
+            await until(lambda: "a" in pull.intake.closing.newest)
+            await pull.intake.tell("a", "leave", 60.0)
+            await asyncio.sleep(3 * PERIOD_S)
+            assert server.commands() == []
+
+        case.run(work)
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (b"HTTP/1.1 404 Not Found\r\n\r\n", "answers 404"),
+        (b"HTTP/1.1 200 OK\r\n\r\n{}", "answers"),
+        (b'HTTP/1.1 200 OK\r\n\r\n{"answers": [{"id": 1}]}', "obeyed"),
+        (b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * (2**20 + 1), "more than"),
+        (b"", "no whole answer"),
+    ],
+    ids=["404", "no answers", "half an answer", "too much", "nothing"],
+)
+def test_wrong_answer_to_commands_is_told_and_reports_go_on(
+    tmp_path: Path, answer: bytes, why: str
+) -> None:
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(asyncio.IncompleteReadError, ConnectionError):
+            asked = await reader.readuntil(b"\r\n\r\n")
+            writer.write(answer if asked.startswith(b"POST") else OK + b"\r\n" + LINE)
+            if asked.startswith(b"POST") and not answer:
+                await reader.read()  # until the other side gives up
+            await writer.drain()
+        writer.close()
+
+    case = Case(tmp_path, (), period_s=1.0)
+
+    async def work(pull: Pull) -> None:
+        async with await asyncio.start_server(handle, "127.0.0.1", 0) as server:
+            pull.sources = Sources((f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}",))
+            await until(lambda: "a" in pull.intake.closing.newest)
+            await pull.intake.tell("a", "leave", 60.0)
+            await until(lambda: any(target["deaf"] for target in pull.told()))
+            (told,) = pull.told()
+            assert why in told["deaf"]
+            assert (told["up"], told["error"]) == (True, None)
+            assert states(pull) == ["queued"]
+
+    case.run(work)
+
+
+def test_answer_to_a_command_that_was_not_given_is_left_out(tmp_path: Path) -> None:
+    """A target speaks for its own peers only; what others are asked to do it cannot answer."""
+    answer = b'HTTP/1.1 200 OK\r\n\r\n{"answers": [{"id": 1, "obeyed": true}, ' + (
+        b'{"id": 2, "obeyed": false, "reason": "' + b"no " * 1000 + b'"}]}'
+    )
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(asyncio.IncompleteReadError, ConnectionError):
+            asked = await reader.readuntil(b"\r\n\r\n")
+            writer.write(answer if asked.startswith(b"POST") else OK + b"\r\n" + LINE)
+            await writer.drain()
+        writer.close()
+
+    case = Case(tmp_path, ())
+
+    async def work(pull: Pull) -> None:
+        server = await asyncio.start_server(handle, "127.0.0.1", 0)
+        place = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        with ReportServer() as other:
+            other.report(report("b", 0))
+            pull.sources = Sources((place, other.url))
+            await until(lambda: len(pull.intake.closing.newest) == 2)
+            await pull.intake.tell("b", "leave", 60.0)
+            await pull.intake.tell("a", "leave", 60.0)
+            async with server:
+                await until(lambda: states(pull)[1] == "refused")
+            assert states(pull)[0] == "queued"
+            assert len(pull.intake.commands.get(2).reason or "") == 1000
+
+    case.run(work)

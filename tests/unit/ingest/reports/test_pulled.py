@@ -154,3 +154,74 @@ def test_others_need_the_token_and_a_certificate() -> None:
         assert asked(server, "/report", theirs, authorization="Bearer wrong")[0] == 401
         status, found, _ = asked(server, "/report", theirs, authorization="Bearer secret")
         assert (status, intervals(found)) == (200, [0])
+
+
+def commanded(server: ReportServer, body: bytes, **headers: str) -> tuple[int, Any]:
+    place = urlsplit(server.url).netloc
+    connection = http.client.HTTPConnection(place, timeout=20)
+    connection.request("POST", "/commands", body, {"content-type": "application/json", **headers})
+    answer = connection.getresponse()
+    text = answer.read()
+    connection.close()
+    return answer.status, json.loads(text) if answer.status == 200 else text.decode()
+
+
+def given(*ids: int) -> bytes:
+    told = [{"id": n, "peer": "a", "action": "leave", "expires_in_s": 60} for n in ids]
+    return json.dumps({"commands": told}).encode()
+
+
+def test_commands_wait_until_they_are_answered() -> None:
+    with ReportServer() as server:
+        assert server.commands() == []
+        assert commanded(server, given(1, 2)) == (200, {"answers": []})
+        wanted = [{"id": n, "peer": "a", "action": "leave"} for n in (1, 2)]
+        assert server.commands() == server.commands() == wanted
+        server.answer(1)
+        server.answer(2, "it is the last")
+        answers = {
+            "answers": [
+                {"id": 1, "obeyed": True, "reason": None},
+                {"id": 2, "obeyed": False, "reason": "it is the last"},
+            ]
+        }
+        for _ in range(2):  # an answer that was lost is fetched again
+            assert commanded(server, given(1, 2)) == (200, answers)
+        assert server.commands() == []
+
+
+@pytest.mark.parametrize(
+    ("body", "headers", "code"),
+    [
+        (given(1), {"content-type": "text/plain"}, 415),
+        (given(1), {"content-type": "application/x-www-form-urlencoded"}, 415),
+        (given(1), {"host": "evil.example"}, 401),
+        (given(1), {"content-length": "9999999"}, 413),
+        (given(1), {"content-length": "-1"}, 413),
+        (b"[]", {}, 400),
+        (b"{", {}, 400),
+        (b"\xff", {}, 400),
+        (b'{"commands": [{"id": 1}]}', {}, 400),
+        (b'{"commands": [7]}', {}, 400),
+    ],
+)
+def test_wrong_command_is_refused(body: bytes, headers: dict[str, str], code: int) -> None:
+    with ReportServer() as server:
+        server.commands()
+        assert commanded(server, body, **headers)[0] == code
+        assert server.commands() == []
+
+
+def test_commands_are_refused_until_somebody_asks_for_them() -> None:
+    with ReportServer() as server:
+        status, text = commanded(server, given(1))
+        assert (status, "obey no commands" in text) == (403, True)
+        assert server.commands() == []
+        assert commanded(server, given(1))[0] == 200
+
+
+def test_commands_need_the_token() -> None:
+    with ReportServer(token="secret") as server:
+        server.commands()
+        assert commanded(server, given(1))[0] == 401
+        assert commanded(server, given(1), authorization="Bearer secret")[0] == 200
