@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import pty
+import re
 import signal
-import subprocess
-import sys
-import threading
-import time
 from collections import deque
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -22,8 +15,7 @@ from typer.testing import CliRunner
 from cli.commands.watch import COLUMNS, _table
 from cli.main import app
 from tests.support.collecting import Served, collector_in, serving
-
-ROOT = Path(__file__).parents[4]
+from tests.support.watching import watching
 
 
 def committed(served: Served, first: int, last: int) -> None:
@@ -71,67 +63,22 @@ def test_table_shows_the_rows_and_what_is_wrong() -> None:
         assert part in text
 
 
-@dataclass
-class Watching:
-    """`vizpub watch` as a process, and what it has written, to both streams."""
-
-    process: subprocess.Popen[bytes]
-    written: bytearray
-
-    @property
-    def text(self) -> str:
-        return self.written.decode("utf-8", "replace")
-
-    def until(self, part: str) -> None:
-        end = time.monotonic() + 60
-        while part not in self.text:
-            assert time.monotonic() < end, self.text
-            time.sleep(0.02)
-
-
-@contextmanager
-def process(url: str, *options: str, terminal: bool = False) -> Iterator[Watching]:
-    here, there = pty.openpty() if terminal else os.pipe()
-    command = [sys.executable, "-m", "cli", "watch", "lab", "--url", url, *options]
-    started = subprocess.Popen(
-        command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=there, stderr=there,
-        env={**os.environ, "COLUMNS": "100", "TERM": "xterm"},
-    )  # fmt: skip
-    os.close(there)
-    written = bytearray()
-
-    def read() -> None:
-        with suppress(OSError):  # how a terminal ends
-            while part := os.read(here, 1 << 16):
-                written.extend(part)
-
-    reading = threading.Thread(target=read)
-    reading.start()
-    try:
-        yield Watching(started, written)
-    finally:
-        started.kill()
-        started.wait()
-        reading.join(60)
-        os.close(here)
-
-
-def test_number_of_rows_that_cannot_be_had_is_an_error(tmp_path: Path) -> None:
-    with serving(collector_in(tmp_path)) as served, process(served.url, "--rows", "9") as watching:
-        committed(served, 3, 3)
-        watching.until("3\t7")
-    assert watching.process.wait(60) == 3
-    assert "the collector at" in watching.text
-    assert "has paused" in watching.text
-
-
-def test_run_that_ends_before_the_last_row_is_none(tmp_path: Path) -> None:
-    with serving(collector_in(tmp_path)) as served, process(served.url, "--rows", "9") as watching:
-        committed(served, 3, 3)
-        watching.until("3\t7")
-        served.web.progress.settled = True
-    assert watching.process.wait(60) == 0
-    assert "run 'lab' has ended" in watching.text
+@pytest.mark.parametrize(
+    ("settled", "code", "why"),
+    [(False, 3, "has paused"), (True, 0, "run 'lab' has ended")],
+    ids=["paused", "ended"],
+)
+def test_collector_that_ends_before_the_last_row_is_an_error_unless_the_run_has_ended(
+    tmp_path: Path, settled: bool, code: int, why: str
+) -> None:
+    with ExitStack() as over:
+        with serving(collector_in(tmp_path)) as served:
+            shown = over.enter_context(watching("--url", served.url, "--rows", "9"))
+            committed(served, 3, 3)
+            shown.until("3\t7")
+            served.web.progress.settled = settled
+        shown.until(why)
+        assert shown.process.wait(60) == code
 
 
 @pytest.mark.parametrize("terminal", [False, True], ids=["lines", "terminal"])
@@ -140,22 +87,23 @@ def test_watch_waits_for_a_collector_that_is_gone_until_it_is_interrupted(
 ) -> None:
     with ExitStack() as over:
         with serving(collector_in(tmp_path)) as served:
-            watching = over.enter_context(process(served.url, terminal=terminal))
-            committed(served, 4711, 4711)
-            watching.until("4711")
-        watching.until("paused")
+            shown = over.enter_context(watching("--url", served.url, terminal=terminal))
+            committed(served, 711, 711)
+            shown.until("711")
+        shown.until("paused")
         with serving(collector_in(tmp_path), served.port) as served:
-            committed(served, 4711, 4713)
-            watching.until("4713")
-        watching.process.send_signal(signal.SIGINT)
-        watching.until("interrupted")
-        assert watching.process.wait(60) == 130
-    assert "Traceback" not in watching.text
+            committed(served, 711, 713)
+            shown.until("713")
+        shown.process.send_signal(signal.SIGINT)
+        shown.until("interrupted")
+        assert shown.process.wait(60) == 130
+    assert "Traceback" not in shown.text
     if terminal:
-        assert "asked again in 1 s" in watching.text
-        assert watching.text.rfind("\x1b[?25h") > watching.text.rfind("\x1b[?25l"), "the cursor"
+        words = " ".join(re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.text).split())
+        assert "asked again in 1 s" in words
+        assert shown.text.rfind("\x1b[?25h") > shown.text.rfind("\x1b[?25l"), "the cursor"
     else:
-        lines = [line.split("\t")[0] for line in watching.text.splitlines() if "\t" in line]
-        assert lines == ["interval", "4711", "12", "4713"]
-        assert "waiting for the collector" in watching.text
-        assert "the collector is back" in watching.text
+        lines = [line.split("\t")[0] for line in shown.text.splitlines() if "\t" in line]
+        assert lines == ["interval", "711", "712", "713"]
+        assert "waiting for the collector" in shown.text
+        assert "the collector is back" in shown.text

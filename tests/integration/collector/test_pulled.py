@@ -1,0 +1,64 @@
+"""`vizpub tell` and a peer that `vizpub collect --pull` asks, as processes."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from cli.main import app
+from ingest.reports.pulled import ReportServer
+from tests.support.collected import Collecting, running, until
+
+pytestmark = pytest.mark.timeout(600)
+
+
+@contextmanager
+def obeying(server: ReportServer, present: dict[str, bool]) -> Iterator[None]:
+    """The program of these peers; the last one stays."""
+    over = threading.Event()
+
+    def work() -> None:
+        while not over.wait(0.05):
+            for told in server.commands():
+                peer, comes = told["peer"], told["action"] == "join"
+                if not comes and sum(present.values()) == 1:
+                    server.answer(told["id"], "it is the last")
+                else:
+                    present[peer] = comes
+                    server.answer(told["id"])
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def test_peer_that_is_asked_obeys_tell(tmp_path: Path) -> None:
+    present = {"a": True, "b": True}
+    with ReportServer() as server, obeying(server, present):
+        for peer in present:
+            server.report({"peer": peer, "interval": 0, "neighbors": []})
+        asked = ("--no-token", "--no-load", "--allow-commands", "--pull", server.url)
+        with running(Collecting(tmp_path, asked)) as case:
+            collector = case.answering()
+            until(lambda: collector.get()["progress"]["reports"] == 2)
+
+            def told(peer: str, action: str) -> tuple[int, str]:
+                command = ["--workspace", str(tmp_path), "tell", "lab", peer, action]
+                done = CliRunner().invoke(app, [*command, "--expires", "5m"])
+                return done.exit_code, done.output
+
+            assert told("a", "leave")[0] == 0
+            assert present == {"a": False, "b": True}
+            code, text = told("b", "leave")
+            assert (code, "it is the last" in text) == (1, True)
+            assert told("a", "join")[0] == 0
+            assert present == {"a": True, "b": True}
