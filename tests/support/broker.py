@@ -13,6 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import trustme
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
 
 from model.errors import ArtifactsMissing, JavaMissing
 from model.jvm.artifacts import jars
@@ -44,7 +51,7 @@ class Broker:
     """A broker in a folder. It can be stopped, killed, and started again at the same ports."""
 
     folder: Path
-    ports: list[int] = field(default_factory=lambda: free_ports(3))
+    ports: list[int] = field(default_factory=lambda: free_ports(4))
     process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -56,8 +63,19 @@ class Broker:
         """Where it asks for USER and PASSWORD."""
         return f"127.0.0.1:{self.ports[1]}"
 
+    @property
+    def address_with_tls(self) -> str:
+        """Where it shows a certificate by `authority`."""
+        return f"127.0.0.1:{self.ports[2]}"
+
+    @property
+    def authority(self) -> Path:
+        """The certificate of the broker's own authority."""
+        return self.folder / "authority.pem"
+
     def start(self) -> None:
         """Returns when it answers."""
+        self._certify()
         self._write()
         if not (self.folder / "data").exists():
             settings = str(self.folder / "broker.properties")
@@ -78,8 +96,20 @@ class Broker:
         self.process.send_signal(how)
         self.process.wait(60)
 
+    def _certify(self) -> None:
+        if self.authority.exists():
+            return
+        authority = trustme.CA()
+        made = authority.issue_cert("127.0.0.1")
+        key = load_pem_private_key(made.private_key_pem.bytes(), None)
+        # The only form of a key that Kafka reads.
+        shown = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+        shown += b"".join(part.bytes() for part in made.cert_chain_pems)
+        (self.folder / "broker.pem").write_bytes(shown)
+        authority.cert_pem.write_to_path(self.authority)
+
     def _write(self) -> None:
-        client, asking, controller = self.ports
+        client, asking, secure, controller = self.ports
         login = f'{_LOGIN} username="{USER}" password="{PASSWORD}" user_{USER}="{PASSWORD}";'
         settings = {
             "process.roles": "broker,controller",
@@ -87,9 +117,11 @@ class Broker:
             "controller.quorum.voters": f"1@127.0.0.1:{controller}",
             "controller.listener.names": "CONTROLLER",
             "listeners": f"PLAINTEXT://127.0.0.1:{client},ASKING://127.0.0.1:{asking},"
-            f"CONTROLLER://127.0.0.1:{controller}",
+            f"SECURE://127.0.0.1:{secure},CONTROLLER://127.0.0.1:{controller}",
             "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,ASKING:SASL_PLAINTEXT,"
-            "CONTROLLER:PLAINTEXT",
+            "SECURE:SSL,CONTROLLER:PLAINTEXT",
+            "listener.name.secure.ssl.keystore.type": "PEM",
+            "listener.name.secure.ssl.keystore.location": self.folder / "broker.pem",
             "inter.broker.listener.name": "PLAINTEXT",
             "sasl.enabled.mechanisms": "PLAIN",
             "listener.name.asking.plain.sasl.jaas.config": login,

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import trustme
 
 from collector import log
 from collector.closing import Rules
@@ -24,7 +25,7 @@ from collector.kafka import Kafka
 from collector.place import Place
 from collector.progress import Progress
 from collector.prometheus import page
-from collector.topic import Topic
+from collector.topic import Topic, read_config
 from collector.web import Web
 from tests.support.broker import PASSWORD, USER, Broker, broker_in
 from tests.support.collected import ROOT
@@ -336,6 +337,29 @@ def test_password_of_a_properties_file_opens_the_broker(
     case.run(lambda _: case.has(1))
 
 
+def test_broker_with_a_certificate_is_trusted_by_its_authority_only(
+    tmp_path: Path, broker: Broker, name: str
+) -> None:
+    broker.send(name, [(0, report("a", 0))])
+    other, settings = tmp_path / "other.pem", tmp_path / "client.properties"
+    trustme.CA().cert_pem.write_to_path(other)
+
+    def trusting(authority: Path, host: str = "127.0.0.1") -> Topic:
+        settings.write_text(f"security.protocol = SSL\nssl.ca.location = {authority}\n")
+        place = broker.address_with_tls.replace("127.0.0.1", host)
+        return Topic(place, name, read_config(settings))
+
+    case = Case(tmp_path, trusting(other))
+    for topic in (case.topic, trusting(broker.authority, "localhost")):
+        case.topic, case.said = topic, []
+        case.run(lambda kafka: until(lambda: kafka.up is False))
+        print(case.said)
+        assert "certificate" in case.said[0]
+        assert case.taken() == []
+    case.topic = trusting(broker.authority)
+    case.run(lambda _: case.has(1))
+
+
 @pytest.mark.parametrize("held", [1000, 4 * 2**20], ids=["little", "much"])
 def test_histories_in_partitions_go_side_by_side(
     tmp_path: Path, broker: Broker, name: str, held: int, monkeypatch: pytest.MonkeyPatch
@@ -363,7 +387,7 @@ def test_histories_in_partitions_go_side_by_side(
 READING = """
 import asyncio, sys
 from pathlib import Path
-from collector.topic import Topic
+from collector.topic import Topic, read_config
 from tests.integration.collector.test_kafka import Case, Rules
 
 case = Case(Path(sys.argv[1]), Topic(sys.argv[2], sys.argv[3]), rules=Rules(ahead=2))
