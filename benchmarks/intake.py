@@ -3,7 +3,8 @@
 Both run on uvicorn and sync together what waits, with the same log; the bare one judges nothing. A
 request has the report of one peer. Figures are ratios of one run of the benchmark: requests per
 second as fast as they are answered, and the 50th and 99th percentile of the answers at a fixed
-rate, from the time at which a request was due.
+rate, from the time at which a request was due. With `--kafka`, also the same reports as messages of
+a topic, a report each, from a broker that is started for it.
 """
 
 from __future__ import annotations
@@ -12,12 +13,14 @@ import argparse
 import asyncio
 import json
 import multiprocessing as mp
+import signal
 import time
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
 import uvicorn
 from starlette.applications import Starlette
@@ -27,15 +30,20 @@ from starlette.routing import Route
 
 from collector.closing import Rules
 from collector.intake import Intake, Limits
+from collector.kafka import Kafka
 from collector.log import Log, report
 from collector.place import Place
 from collector.progress import Progress
 from collector.protocol import PatientProtocol
+from collector.topic import Topic
 from collector.web import Web
 from ingest.reports.records import RunHeader
 
+if TYPE_CHECKING:
+    from tests.support.broker import Broker
+
 _EPOCH = "2026-11-20T10:00:00Z"
-_CONNECTIONS = 16
+_CONNECTIONS, _PARTITIONS = 16, 3
 PEERS = 1000
 
 
@@ -51,13 +59,18 @@ def bare(folder: Path) -> Starlette:
     return Starlette(routes=[Route("/v1/runs/lab/reports", take, methods=["POST"])])
 
 
-def intake(folder: Path) -> Starlette:
+def collecting(folder: Path) -> Web:
     """The collector's own, without the process that makes the run."""
     place = Place(folder, "lab")
     place.make()
     header = RunHeader(run="lab", interval_us=1_000_000, epoch=_EPOCH)
     taking = Intake(place, header, Rules(ahead=10**6), Limits(reserve=1))
-    return Web(taking, Progress(taking)).app()
+    return Web(taking, Progress(taking))
+
+
+def intake(folder: Path) -> Starlette:
+    """Judges and stores."""
+    return collecting(folder).app()
 
 
 def serve(make: Callable[[Path], Starlette], folder: Path, ready: Connection) -> None:
@@ -84,8 +97,8 @@ def serve(make: Callable[[Path], Starlette], folder: Path, ready: Connection) ->
     asyncio.run(work())
 
 
-def request(number: int, links: int) -> bytes:
-    """A report of one peer, as HTTP."""
+def line(number: int, links: int) -> bytes:
+    """A report of one peer."""
     peer, interval = number % PEERS, number // PEERS
     told = {
         "format": "vizpub.report/1",
@@ -97,7 +110,12 @@ def request(number: int, links: int) -> bytes:
         "sent": [],
         "received": [],
     }
-    body = json.dumps(told).encode() + b"\n"
+    return json.dumps(told).encode() + b"\n"
+
+
+def request(number: int, links: int) -> bytes:
+    """It, as HTTP."""
+    body = line(number, links)
     head = (
         "POST /v1/runs/lab/reports HTTP/1.1\r\nhost: localhost\r\n"
         f"content-type: application/x-ndjson\r\ncontent-length: {len(body)}\r\n\r\n"
@@ -165,6 +183,48 @@ def measured(
             process.join()
 
 
+def taken(broker: Broker, asked: argparse.Namespace) -> float:
+    """Messages per second that are taken from a topic, after the first ones."""
+    first, count = 10 * PEERS, 50 * PEERS
+    name = f"reports.{time.time_ns()}"
+    broker.make_topic(name, _PARTITIONS)
+    broker.send(name, ((n % _PARTITIONS, line(n, asked.links)) for n in range(count)))
+
+    async def work(folder: Path) -> float:
+        web = collecting(folder)
+        kafka = Kafka(Topic(broker.address, name), web.intake, print, web)
+        following = asyncio.create_task(kafka.follow())
+
+        async def reached(number: int) -> tuple[int, float]:
+            while (found := web.intake.counts["reports"]) < number:
+                assert not following.done()
+                await asyncio.sleep(0.001)
+            return found, time.perf_counter()
+
+        began, ended = await reached(first), await reached(count)
+        following.cancel()
+        await asyncio.gather(following, return_exceptions=True)
+        await web.intake.log.aclose()
+        return (ended[0] - began[0]) / (ended[1] - began[1])
+
+    with TemporaryDirectory() as folder:
+        return asyncio.run(work(Path(folder)))
+
+
+def beside_kafka(requests: float, asked: argparse.Namespace) -> None:
+    """Print how fast a topic is taken, as a multiple of the requests."""
+    from tests.support.broker import broker_in
+
+    with TemporaryDirectory() as folder:
+        broker = broker_in(Path(folder))
+        try:
+            found = [taken(broker, asked) for _ in range(asked.rounds)]
+        finally:
+            broker.end(signal.SIGKILL)
+    print("kafka", ", ".join(f"{one:.0f}" for one in found), "messages/s")
+    print(f"kafka / intake: {median(found) / requests:.1f}")
+
+
 def main() -> None:
     """Measure both, in turns, and print the ratios of the medians."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -172,6 +232,7 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=200.0)
     parser.add_argument("--links", type=int, default=20)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--kafka", action="store_true", help="also read a topic")
     asked = parser.parse_args()
     found: dict[str, list[tuple[float, float, float]]] = {"bare": [], "intake": []}
     for _ in range(asked.rounds):
@@ -183,6 +244,8 @@ def main() -> None:
     middle = {n: [*map(median, zip(*rows, strict=True))] for n, rows in found.items()}
     ratios = [mine / theirs for mine, theirs in zip(middle["intake"], middle["bare"], strict=True)]
     print(f"intake / bare: requests {ratios[0]:.2f}, p50 {ratios[1]:.2f}, p99 {ratios[2]:.2f}")
+    if asked.kafka:
+        beside_kafka(middle["intake"][0], asked)
 
 
 if __name__ == "__main__":
