@@ -29,9 +29,23 @@ def conform(frame: DataFrame, table: Table, *more: str) -> DataFrame:
     )
 
 
+def gathered(frame: DataFrame) -> DataFrame:
+    """The same rows; where shuffles make one partition, as in a small run, they are one already.
+
+    After unions, full joins and joins on another column, Spark would shuffle them to make it one.
+    """
+    partitions = frame.sparkSession.conf.get("spark.sql.shuffle.partitions")
+    return frame.coalesce(1) if partitions == "1" else frame
+
+
+def union(frames: Sequence[DataFrame]) -> DataFrame:
+    """All rows, by the names of the columns."""
+    return gathered(reduce(DataFrame.unionByName, frames)) if len(frames) > 1 else frames[0]
+
+
 def join_all(frames: Sequence[DataFrame], keys: Sequence[str], how: str = "full") -> DataFrame:
     """Join the frames by their common keys."""
-    return reduce(lambda left, right: left.join(right, list(keys), how), frames)
+    return reduce(lambda left, right: gathered(left.join(right, list(keys), how)), frames)
 
 
 def count_if(condition: Column) -> Column:

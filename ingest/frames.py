@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial, reduce
+from functools import reduce
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -20,6 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from model.columns import Table
 from runstore.intact import files_of
 from runstore.manifest import Cut, Since
 from runstore.store import StoredTable
@@ -28,6 +29,7 @@ MOST = 4 * 2**20
 """Bytes of a table in memory up to which it is one: its rows are sent with every task."""
 
 _FRAME = "frame"
+
 _READ = {"parquet.page.verify-checksum.enabled": "true"}
 
 
@@ -48,7 +50,11 @@ def from_files(
     for cut, files in paths.items():
         rows = read.parquet(*files)
         frames.append(rows.where(F.col(cut.column) < cut.below) if cut else rows)
-    whole = reduce(DataFrame.unionByName, frames) if frames else spark.createDataFrame([], shape)
+    whole = (
+        reduce(DataFrame.unionByName, frames)
+        if frames
+        else from_memory(spark, stored.schema.empty_table(), shape)
+    )
     return whole.where(F.col(since.column) >= since.least) if since else whole
 
 
@@ -69,18 +75,29 @@ def if_little(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.Table 
 
 
 def from_memory(spark: SparkSession, rows: pa.Table, shape: StructType) -> DataFrame:
-    """A frame of one partition with the rows of a table."""
+    """A frame of one partition with the rows of a table, in a session for small runs."""
     # Spark 4.3 reads batches only up to the first empty one.
     return spark.createDataFrame(rows.combine_chunks(), shape).coalesce(1)
 
 
 def as_one(frames: Sequence[DataFrame]) -> DataFrame:
     """The rows of all frames, in order: `frame`, its place, and the columns of each of them."""
+    columns = [(place, name) for place, frame in enumerate(frames) for name in frame.columns]
     parts = [
-        frame.toDF(*(f"{place} {name}" for name in frame.columns)).withColumn(_FRAME, F.lit(place))
-        for place, frame in enumerate(frames)
+        frame.selectExpr(
+            f"{here} AS {_FRAME}",
+            *(
+                f"{_quoted(n) if place == here else 'NULL'} AS `{place} {n}`"
+                for place, n in columns
+            ),
+        )
+        for here, frame in enumerate(frames)
     ]
-    return reduce(partial(DataFrame.unionByName, allowMissingColumns=True), parts)
+    return reduce(DataFrame.union, parts)
+
+
+def _quoted(name: str) -> str:
+    return f"`{name}`"
 
 
 def apart(rows: pa.Table) -> Iterator[pa.Table]:
@@ -90,6 +107,17 @@ def apart(rows: pa.Table) -> Iterator[pa.Table]:
         names = [name for _, name in of_frame]
         own = rows.filter(pc.field(_FRAME) == int(place))
         yield own.select([f"{place} {name}" for name in names]).rename_columns(names)
+
+
+def conformed(rows: pa.Table, meant: Table) -> pa.Table:
+    """As analytics.frames.conform, and in the order of the key."""
+    columns = [
+        rows[of.name] if of.name in rows.column_names else pa.nulls(len(rows), of.type)
+        for of in meant.arrow
+    ]
+    whole = pa.table(columns, names=meant.names).cast(meant.arrow)
+    keys = [(name, "ascending", "at_start") for name in meant.key]
+    return whole.take(pc.sort_indices(whole, keys))
 
 
 def _uri(path: Path) -> str:

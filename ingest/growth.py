@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property, partial, reduce
+from functools import cached_property, partial
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from analytics.engines import measured_by
+from analytics.frames import union
 from analytics.options import Measures
 from analytics.structure import restored
 from ingest import indexing, late
@@ -133,7 +134,8 @@ class Growth(Plan):
             reporters = reported.where("is_reporter").select(
                 "name", "is_reporter", F.lit(None).alias("interval")
             )
-            found["peers"] = observed.peers.unionByName(reporters).dropDuplicates(["name"])
+            peers = union([observed.peers, reporters])
+            found["peers"] = peers.dropDuplicates(["name"])
         return replace(observed, **found)
 
     def of_messages(self, observed: Observed, messages: DataFrame | None) -> Observed:
@@ -144,8 +146,7 @@ class Growth(Plan):
         for name in _OF_MESSAGES:
             parts = [part for of in (before, observed) if (part := getattr(of, name)) is not None]
             if parts:
-                rows = reduce(DataFrame.unionByName, parts)
-                rows = rows.where(F.col("interval") >= self.boundary.interval)
+                rows = union(parts).where(F.col("interval") >= self.boundary.interval)
                 if messages is not None and "message" in rows.columns:
                     named = messages.select(F.col("name").alias("message"))
                     rows = rows.join(named, "message", "left_semi")
@@ -175,7 +176,7 @@ class Growth(Plan):
             for name in tables
             if (before := self._before(name, Since("valid_to", self.since))) is not None
         ]
-        return reduce(DataFrame.unionByName, parts, periods)
+        return union([periods, *parts])
 
     def unheard(self, rows: DataFrame) -> DataFrame:
         """After the last interval of the run."""
@@ -189,7 +190,7 @@ class Growth(Plan):
         for name in found.keys() & {*names}:
             if parts := self.older(name):
                 rows = self._job.rows_of(name, parts, self._needed(name))
-                found[name] = self._job.union([rows, found[name]])
+                found[name] = union([rows, found[name]])
         return with_tables(type(made), found)
 
     def _needed(self, name: str) -> Since:
@@ -215,7 +216,7 @@ class Growth(Plan):
             for name in ("peers", "topics", "overlay")
             if (rows := self._before(f"metrics/{name}", from_boundary)) is not None
         )
-        return measured.unionByName(restored(peers, topics, overlay, self._job.manifest.own))
+        return union([measured, restored(peers, topics, overlay, self._job.manifest.own)])
 
     def measured_by(self, engine: str, measures: Measures, overlay: DataFrame) -> dict[str, str]:
         """Earlier intervals are counted again only where some were sampled."""
@@ -224,7 +225,7 @@ class Growth(Plan):
             return now
         parts = self.older("metrics/overlay")
         older = [self._job.rows_of("metrics/overlay", parts)] if parts else []
-        return measured_by(engine, measures, self._job.union([*older, overlay]))
+        return measured_by(engine, measures, union([*older, overlay]))
 
     def older(self, name: str) -> tuple[Part, ...]:
         """Up to the boundary."""

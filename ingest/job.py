@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property, reduce
+from functools import cached_property
 from itertools import chain
 from typing import Any, Concatenate, Generic, ParamSpec
 
@@ -157,24 +157,24 @@ class Job:
         memory.
         """
         there = {name for name, entry in self.manifest.tables.items() if entry.stage is None}
-        new = {n: self._shaped(n, frame) for n, frame in tables.items() if n not in there}
+        new = {name: frame for name, frame in tables.items() if name not in there}
         if self.small:
             kept = self._keep_here(new)
         else:
-            self._name(self._write_all(new))
+            self._name(self._write_all({n: self._shaped(n, frame) for n, frame in new.items()}))
             kept = {name: self._stored(name) for name in new}
         return {**tables, **kept}
 
     def _keep_here(self, tables: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
         """Staged tables are written only if they are too large to be handed on in memory."""
-        made = self._collected(tables)
+        made = {n: self._in_shape(n, rows) for n, rows in self._collected(tables).items()}
         little = {name for name, rows in made.items() if frames.is_little(rows)}
         written = {n: rows for n, rows in made.items() if n not in little or not is_staged(n)}
-        places = self._places({name: to_arrow_schema(tables[name].schema) for name in written})
+        places = self._places({name: rows.schema for name, rows in written.items()})
         files = store(written, places)
         self._name({name: self._entry(name, places[name], files[name]) for name in written})
         return {
-            name: frames.from_memory(self.spark, rows, tables[name].schema)
+            name: frames.from_memory(self.spark, rows, from_arrow_schema(rows.schema))
             if name in little
             else self._stored(name)
             for name, rows in made.items()
@@ -366,6 +366,10 @@ class Job:
         meant = self.manifest.definition(name)
         return conform(frame, meant).sortWithinPartitions(*meant.key)
 
+    def _in_shape(self, name: str, rows: pa.Table) -> pa.Table:
+        """As `_shaped`, of rows in memory."""
+        return rows if is_staged(name) else frames.conformed(rows, self.manifest.definition(name))
+
     def _schema(self, name: str, schema: str | None) -> StructType:
         if schema is None:
             return from_arrow_schema(self.manifest.definition(name).arrow)
@@ -374,11 +378,6 @@ class Job:
     def _stored(self, name: str) -> DataFrame:
         entry = self.manifest.tables[name]
         return self.rows_of(name, [entry.newest], schema=entry.schema)
-
-    def union(self, parts: Sequence[DataFrame]) -> DataFrame:
-        """All rows."""
-        rows = reduce(DataFrame.unionByName, parts)
-        return rows.coalesce(1) if self.small and len(parts) > 1 else rows
 
 
 def _folded_as(name: str) -> str:

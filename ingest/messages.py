@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_type
 
 from analytics import message_fold
+from analytics.frames import gathered
 from ingest.indexing import Indices, with_messages, with_peers, with_topics
 
 _CLAIMS = ("topic", "publisher", "interval", "tick")
@@ -24,7 +25,7 @@ def publications(observed: Mapping[str, DataFrame], indices: Indices) -> DataFra
     """
     reported = observed["publications"].groupBy("message").agg(_earliest_claim())
     reported = reported.select("message", "claim.*", F.lit(True).alias("publication_known"))
-    rows = reported.join(_heard_of(observed), "message", "full").withColumns(
+    rows = gathered(reported.join(_heard_of(observed), "message", "full")).withColumns(
         {name: F.coalesce(name, f"heard_{name}") for name in _CLAIMS}
     )
     named = with_topics(with_peers(rows, indices, "publisher"), indices)
@@ -46,11 +47,15 @@ def _heard_of(observed: Mapping[str, DataFrame]) -> DataFrame:
     claims = observed["rejections"].select("message", "topic", nobody, "interval", "tick")
     if "receptions" in observed:
         claims = claims.unionAll(observed["receptions"].select("message", *_CLAIMS))
-    return claims.groupBy("message").agg(
-        F.max("topic").alias("heard_topic"),
-        F.max("publisher").alias("heard_publisher"),
-        F.min("interval").alias("heard_interval"),
-        F.min("tick").alias("heard_tick"),
+    return (
+        gathered(claims)
+        .groupBy("message")
+        .agg(
+            F.max("topic").alias("heard_topic"),
+            F.max("publisher").alias("heard_publisher"),
+            F.min("interval").alias("heard_interval"),
+            F.min("tick").alias("heard_tick"),
+        )
     )
 
 

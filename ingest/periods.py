@@ -13,6 +13,7 @@ from functools import reduce
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
+from analytics.frames import gathered
 from model.clock import OPEN
 
 
@@ -45,7 +46,7 @@ def clip(periods: DataFrame, presence: DataFrame, peer: str) -> DataFrame:
     """
     stay = _stays(presence, peer)
     return (
-        periods.join(stay, peer)
+        gathered(periods.join(stay, peer))
         .where("valid_from < to AND from < valid_to")
         .withColumns(
             {"valid_from": F.greatest("valid_from", "from"), "valid_to": F.least("valid_to", "to")}
@@ -72,7 +73,9 @@ def without(periods: DataFrame, pieces: DataFrame, keys: Sequence[str]) -> DataF
     end = F.last(F.when(F.col("whole"), F.col("valid_to")), ignorenulls=True).over(in_time)
     next_one = F.coalesce(F.lead("valid_from").over(in_time), F.lit(OPEN))
     start = F.when(F.col("whole"), F.col("valid_from")).otherwise(F.col("valid_to"))
-    gaps = marked.select(*keys, start.alias("valid_from"), F.least(end, next_one).alias("valid_to"))
+    gaps = gathered(marked).select(
+        *keys, start.alias("valid_from"), F.least(end, next_one).alias("valid_to")
+    )
     return gaps.where("valid_from < valid_to")
 
 
@@ -92,6 +95,7 @@ def outside(periods: DataFrame, presence: DataFrame, *peers: str) -> DataFrame:
         ]
         torn = torn.unionAll(rest.join(stay, covers, "left_anti"))
         rest = rest.join(stay, covers, "left_semi")
+    torn = gathered(torn)
     kept = reduce(lambda pieces, peer: clip(pieces, presence, peer), peers, torn)
     return without(
         torn, kept, [name for name in periods.columns if name not in ("valid_from", "valid_to")]

@@ -59,9 +59,6 @@ class Ingest(Protocol):
     def rows_of(self, name: str, parts: Sequence[Part], since: Since | None = None) -> DataFrame:
         """The rows of parts of a table, or such rows of them, up to their cuts."""
 
-    def union(self, parts: Sequence[DataFrame]) -> DataFrame:
-        """All rows."""
-
 
 class Plan:
     """A run is made from all of its input."""

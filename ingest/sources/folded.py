@@ -65,7 +65,9 @@ def no_rejections(spark: SparkSession) -> DataFrame:
     """An empty observed table, for sources whose format has none."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    return spark.createDataFrame([], from_arrow_schema(OBSERVED["rejections"]))
+    shape = OBSERVED["rejections"]
+    # From a list Spark would make an RDD, whose size it takes for unlimited.
+    return spark.createDataFrame(shape.empty_table(), from_arrow_schema(shape))
 
 
 def rows_by_peer(

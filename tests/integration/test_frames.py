@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import product
 from typing import Any
 
 import pyarrow as pa
@@ -10,10 +11,13 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from analytics.frames import conform
 from ingest import frames
+from model.tables import table
 
 pytestmark = pytest.mark.spark
 
+LAYERS = ["B", "a", "é", ""]
 SCHEMAS = [
     pa.schema([("name", pa.string()), ("index", pa.int64())]),
     pa.schema([("name", pa.string()), ("frame", pa.int32()), ("0 name", pa.float64())]),
@@ -82,3 +86,38 @@ def test_rows_are_read_only_up_to_the_limit() -> None:
     assert frames.if_little(batches(), schema) is None
     assert batch.nbytes * (len(read) - 1) <= frames.MOST < batch.nbytes * len(read)
     assert frames.if_little([batch], schema) == pa.Table.from_batches([batch])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_rows_in_memory_are_conformed_and_ordered_as_by_spark(
+    spark: SparkSession, seed: int
+) -> None:
+    rng = random.Random(seed)
+    number = pa.int64()
+    shape = [("src", number), ("dst", pa.int32()), ("layer", pa.string())]
+    shape += [("valid_from", number), ("valid_to", number)]
+    if seed:  # else no row has a topic
+        shape.append(("topic", number))
+    values = [
+        (a, b, layer, n, n + 1, rng.choice([None, 0, 1]))
+        for n, (a, b, layer) in enumerate(rng.choices([*product(range(3), range(3), LAYERS)], k=40))
+    ]
+    names = [name for name, _ in shape]
+    listed = [dict(zip(names, of, strict=False)) for of in values]
+    rows = pa.Table.from_pylist(listed, pa.schema(shape))
+    rows = rows.take(rng.sample(range(40), 40))
+    meant = table("links")
+    frame = frames.from_memory(spark, rows, from_arrow_schema(rows.schema))
+    expected = conform(frame, meant).sortWithinPartitions(*meant.key).toArrow()
+    found = frames.conformed(rows, meant)
+    assert found.schema == meant.arrow
+    assert found.to_pylist() == expected.to_pylist(), f"seed {seed}"
+
+
+def test_null_where_a_value_must_be_known_is_an_error() -> None:
+    meant = table("links")
+    rows = pa.Table.from_pylist(
+        [dict.fromkeys(meant.names)], pa.schema([(f.name, f.type) for f in meant.arrow])
+    )
+    with pytest.raises(ValueError, match="null"):
+        frames.conformed(rows, meant)

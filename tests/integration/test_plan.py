@@ -5,7 +5,7 @@ from __future__ import annotations
 import atexit
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, reduce
+from functools import cached_property
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
@@ -122,9 +122,6 @@ class Appending:
     @property
     def folded(self) -> dict[str, DataFrame]:
         return self.older | self.fresh
-
-    def union(self, parts: Sequence[DataFrame]) -> DataFrame:
-        return reduce(DataFrame.unionByName, parts)
 
 
 ANEW = Plan(cast(Job, Appending()))
