@@ -180,13 +180,15 @@ class Job:
             for name, rows in made.items()
         }
 
-    def once(self, frame: DataFrame) -> DataFrame:
-        """The frame, computed once although it is read several times."""
-        if self.small:
-            rows = self._collected({"rows": frame})["rows"]
-            if frames.is_little(rows):
-                return frames.from_memory(self.spark, rows, frame.schema)
-        return frame.persist()
+    def once(self, **given: DataFrame) -> list[DataFrame]:
+        """The frames, computed once although they are read several times."""
+        made = self._collected(given) if self.small else {}
+        return [
+            frames.from_memory(self.spark, made[name], frame.schema)
+            if name in made and frames.is_little(made[name])
+            else frame.persist()
+            for name, frame in given.items()
+        ]
 
     def _collected(self, made: Mapping[str, DataFrame]) -> dict[str, pa.Table]:
         if not made:

@@ -175,10 +175,11 @@ def _periods(job: Job, observed: Observed, names: Names) -> Periods:
     roles = _maximal(job, names, observed.roles, _OF_ROLE, "roles")
     if presence is None:
         return Periods(None, links, links and links.limit(0), taken, roles)
-    presence = job.once(presence)
     kept = dangling = None
-    if links is not None:
-        links = job.once(links)  # for links and for dangling_links
+    if links is None:
+        (presence,) = job.once(presence=presence)
+    else:  # for links and for dangling_links
+        presence, links = job.once(presence=presence, links=links)
         kept, ends = links, ("dst",) if settled else ("src", "dst")
         for end in ends:
             kept = clip(kept, presence, end)
