@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 
 from ingest.spark.cluster import check_shared, cores, is_local, shipped
 from ingest.spark.jvm import is_running, start_jvm
+from ingest.spark.lookups import remember
 from model.errors import DiskFull, OwnMetricFailed, SparkFailed, StoreBroken
 from model.jvm.java import find_java, spark_java_home
 from model.locks import OF_SPARK, own_folder
@@ -87,6 +88,7 @@ def spark_session(
     _choose_python(conf)
     spark = SparkSession.builder.config(conf=conf).getOrCreate()
     quiet_end(spark.sparkContext)
+    remember(spark._jvm)
     try:
         with _fitted(spark, conf, scratch, own):
             yield spark
