@@ -42,7 +42,7 @@ pytestmark = [
 ]
 
 Record = dict[str, Any]
-STOPS = (("read", False), ("read", True), ("events", True), ("finish", False))
+STOPS = (("read", True), ("finish", False))
 EVERY = (*product(STEPS[:-1], (False, True)), ("finish", False))
 """Stages with whose commit an append is stopped, and whether that is made; the last one is made in
 a test.

@@ -63,7 +63,7 @@ def report(system: str, peer: int, interval: int) -> Report:
 
 
 def test_comparison_of_two_systems_equals_the_known_metrics(
-    stored: Store, tmp_path: Path, vizpub_process: Callable[..., CompletedProcess[str]]
+    stored: Store, tmp_path: Path, vizpub_here: Callable[..., CompletedProcess[str]]
 ) -> None:
     for system in GOALS:
         file, header = tmp_path / f"{system}.ndjson.gz", RunHeader(system, system, {}, 1, SECOND)
@@ -74,7 +74,7 @@ def test_comparison_of_two_systems_equals_the_known_metrics(
             writer.end(INTERVALS - 1)
         copied(stored(system, file), tmp_path / "ws")
     words = ["compare", "chain", "star", "--metrics", ",".join(EXPECTED), "--format", "json"]
-    done = vizpub_process("--workspace", str(tmp_path / "ws"), *words)
+    done = vizpub_here("--workspace", str(tmp_path / "ws"), *words)
     assert done.returncode == 0, done.stderr
     rows = json.loads(done.stdout)
     means = {(r["metric"], r["group"]): r["value"] for r in rows if r["estimate"] == "mean"}

@@ -5,6 +5,7 @@ one of a large input, which is committed stage by stage.
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -21,7 +22,7 @@ from runstore.manifest import FILE, read_manifest
 from runstore.store import StoredRun
 from runstore.writer import RunWriter
 from tests.support.faults import LARGE, Stopped
-from tests.support.ingested import Store, copied, ingest
+from tests.support.ingested import TRACES, Store, copied, ingest
 
 pytestmark = pytest.mark.spark
 
@@ -82,10 +83,13 @@ def runs(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Runs:
 @pytest.fixture(scope="module")
 def inputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("inputs")
-    gossipsub = ROOT / "examples/gossipsub"
+    traces = folder / "gossipsub"
+    traces.mkdir()
+    for path in TRACES["gossipsub-4"]:
+        shutil.copy(path, traces)
     return {
-        "gossipsub": gossipsub,
-        "libp2p": sorted(gossipsub.glob("*.ndjson.gz"))[0],
+        "gossipsub": traces,
+        "libp2p": TRACES["gossipsub-4"][0],
         "edges": edges(folder),
         "reports": reports(folder, range(4)),
         "later": reports(folder, range(4, 6)),

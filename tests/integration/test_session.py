@@ -123,8 +123,13 @@ class Session:
         )
 
     def status(self) -> dict[str, Any]:
-        told = self.vizpub("session", "status", "--format", "json")
-        assert told.returncode == 0, told.stderr
+        from typer.testing import CliRunner  # this file is also a command
+
+        from cli.main import app
+
+        words = ("--workspace", str(self.workspace), "session", "status", "--format", "json")
+        told = CliRunner().invoke(app, words)
+        assert told.exit_code == 0, told.stderr
         (facts,) = json.loads(told.stdout)
         return dict(facts)
 

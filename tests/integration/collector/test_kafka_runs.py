@@ -72,7 +72,7 @@ def test_run_of_a_topic_equals_one_ingest(
     case = Live(spark, tmp_path, random.Random(seed), [])
     rng, topic = case.rng, f"equal.{seed}"
     broker.make_topic(topic, PARTITIONS)
-    told = reports_of(seed, 4)
+    told = reports_of(seed, 3)
 
     async def collect() -> None:
         intake, count = case.intake(), 0
@@ -96,12 +96,11 @@ def test_run_of_a_topic_equals_one_ingest(
 
     asyncio.run(collect())
     assert case.run.manifest.ended
-    same_tables(case.run, case.whole(case.sent, end=START + 3))
+    same_tables(case.run, case.whole(case.sent, end=START + 2))
 
 
-@pytest.mark.parametrize(
-    "kills", [pytest.param(2, id="few"), pytest.param(12, id="many", marks=pytest.mark.long)]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("kills", [2, 12])
 def test_kills_of_collector_and_broker_lose_and_double_nothing(
     spark: SparkSession, tmp_path: Path, kills: int
 ) -> None:
