@@ -51,6 +51,7 @@ def test_killed_collector_loses_and_doubles_nothing(
                         rng.choice(alive).kill()
             assert reporter.flush(PATIENCE_S)
             assert reporter.counts.refused == reporter.counts.dropped == 0
+        refuses_a_second(case)
         assert case.end(signal.SIGTERM) == 0
         case.stop()
     last = START + len(told) - 1
@@ -65,18 +66,20 @@ def test_killed_collector_loses_and_doubles_nothing(
     same_tables(run, ingest(spark, tmp_path, "whole", whole).run)
 
 
-def test_paused_collection_goes_on_and_a_second_one_is_refused(tmp_path: Path) -> None:
+def refuses_a_second(case: Collecting) -> None:
+    second = subprocess.run(case.command(), cwd=ROOT, capture_output=True, text=True, check=False)
+    assert second.returncode == 2
+    assert "lab" in second.stderr
+
+
+@pytest.mark.long
+def test_paused_collection_goes_on_and_is_stopped_while_it_runs(tmp_path: Path) -> None:
     told = reports_of(22, 2)
     with running(Collecting(tmp_path)) as case:
         with Reporter(case.url, pace=QUICK) as reporter:
             for record in told[0]:
                 reporter.line(json.dumps(record).encode())
             assert reporter.flush(PATIENCE_S)
-            second = subprocess.run(
-                case.command(), cwd=ROOT, capture_output=True, text=True, check=False
-            )
-            assert second.returncode == 2
-            assert "lab" in second.stderr
             assert case.end(signal.SIGTERM) == 0
             case.start()
             for record in told[1]:
