@@ -50,17 +50,6 @@ def transactions(driver: neo4j.Driver) -> list[tuple[str, dict[str, Any]]]:
     return [(r["status"], r["metaData"]) for r in found if r["metaData"]]
 
 
-@pytest.mark.parametrize("name", FOR_EVER)
-def test_row_that_takes_for_ever_is_given_up(driver: neo4j.Driver, name: str) -> None:
-    before = len(transactions(driver))
-    with pytest.raises(UseError, match=r"did not end in time.*other queries still run"):
-        free_text(driver, "neo4j", FOR_EVER[name], {}, Limits(2))
-    left = transactions(driver)
-    assert len(left) == before + 1, "it has ended by itself, and shows nothing"
-    assert all("Terminated" in status for status, _ in left)
-    assert free_text(driver, "neo4j", "RETURN 1 AS x", {}).rows == [[1]]
-
-
 def ask_without_a_clock(driver: neo4j.Driver, text: str) -> None:
     """As if the server's own clock did not run: its transactions have no limit (0)."""
     with asking(driver, "neo4j", 0.5) as asked:
@@ -78,6 +67,38 @@ def test_transaction_is_ended_by_its_name_alone(driver: neo4j.Driver) -> None:
         other.commit()
 
 
+@pytest.mark.parametrize("shape", SHAPES)
+def test_largest_text_that_is_let_through_is_answered(driver: neo4j.Driver, shape: str) -> None:
+    text, most = SHAPES[shape]
+    assert len(free_text(driver, "neo4j", text(most), {}, Limits(60)).rows) == 1
+
+
+def test_error_in_a_step_and_an_abandoned_answer_leave_nothing(driver: neo4j.Driver) -> None:
+    before = len(transactions(driver))
+    with pytest.raises(UseError, match="by zero"):
+        free_text(driver, "neo4j", "RETURN 1 / 0", {})
+    endless = "UNWIND range(1, 1000000000) AS x RETURN x"
+    assert free_text(driver, "neo4j", endless, {}, Limits(60, 3)).more
+    assert len(transactions(driver)) == before
+
+
+# From here on rows that never end keep the server's processors busy.
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["reduce", *(pytest.param(n, marks=pytest.mark.long) for n in ("comprehension", "predicate"))],
+)
+def test_row_that_takes_for_ever_is_given_up(driver: neo4j.Driver, name: str) -> None:
+    before = len(transactions(driver))
+    with pytest.raises(UseError, match=r"did not end in time.*other queries still run"):
+        free_text(driver, "neo4j", FOR_EVER[name], {}, Limits(2))
+    left = transactions(driver)
+    assert len(left) == before + 1, "it has ended by itself, and shows nothing"
+    assert all("Terminated" in status for status, _ in left)
+    assert free_text(driver, "neo4j", "RETURN 1 AS x", {}).rows == [[1]]
+
+
 def test_command_ends_although_its_row_does_not(
     driver: neo4j.Driver,
     home: Path,
@@ -92,18 +113,3 @@ def test_command_ends_although_its_row_does_not(
     assert done.stderr.startswith("error: it did not end in time")
     assert len(done.stderr.splitlines()) == 1
     assert transactions(driver)
-
-
-@pytest.mark.parametrize("shape", SHAPES)
-def test_largest_text_that_is_let_through_is_answered(driver: neo4j.Driver, shape: str) -> None:
-    text, most = SHAPES[shape]
-    assert len(free_text(driver, "neo4j", text(most), {}, Limits(60)).rows) == 1
-
-
-def test_error_in_a_step_and_an_abandoned_answer_leave_nothing(driver: neo4j.Driver) -> None:
-    before = len(transactions(driver))
-    with pytest.raises(UseError, match="by zero"):
-        free_text(driver, "neo4j", "RETURN 1 / 0", {})
-    endless = "UNWIND range(1, 1000000000) AS x RETURN x"
-    assert free_text(driver, "neo4j", endless, {}, Limits(60, 3)).more
-    assert len(transactions(driver)) == before
