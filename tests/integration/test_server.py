@@ -260,6 +260,7 @@ def test_concurrent_starts_after_a_kill_give_one_server(server: LocalServer, hom
     assert "durable" in _ask(server.start(), "MATCH (k:Kept) RETURN k.word")
 
 
+@pytest.mark.long
 def test_server_that_dies_when_found_is_started_again(
     server: LocalServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

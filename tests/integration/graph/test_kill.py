@@ -50,9 +50,8 @@ def impatient(connection: Connection) -> Driver:
     )
 
 
-@pytest.mark.parametrize(
-    "steps", [ONCE, pytest.param(OFTEN, marks=pytest.mark.long)], ids=["once", "often"]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("steps", [ONCE, OFTEN], ids=["once", "often"])
 def test_load_resumes_each_time_its_server_is_killed(
     server: LocalServer, steps: tuple[str, ...]
 ) -> None:

@@ -189,6 +189,7 @@ def test_labels_and_types_are_of_the_closed_lists(graph: Graph) -> None:
     assert {name for (name,) in types} <= set(TYPES)
 
 
+@pytest.mark.long
 def test_loads_at_once_may_make_the_same_constraints_and_indexes(server: LocalServer) -> None:
     """Neo4j lets one of them wait for ever, or says that the other made it just now."""
     with connect(server.start()) as driver, ThreadPoolExecutor(2) as threads:
