@@ -147,7 +147,7 @@ class Readers:
 @pytest.mark.parametrize(
     ("seed", "gap", "partition", "loads"),
     [
-        (21, 1, 2, 5),
+        (21, 1, 2, 3),
         pytest.param(22, 0, 0, 100, marks=pytest.mark.long),
         pytest.param(23, 2, 3, 100, marks=pytest.mark.long),
     ],

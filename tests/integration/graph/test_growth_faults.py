@@ -122,7 +122,9 @@ def held(graph: Graph) -> str:
 def test_growth_stopped_before_and_after_every_transaction_goes_on(
     graph: Graph, monkeypatch: pytest.MonkeyPatch, seed: int, partition: int, rows: int
 ) -> None:
-    """Answers about times before the boundary are always the same."""
+    """Answers about times before the boundary are always the same. Large batches are only once
+    stopped before they begin.
+    """
     run = growing(seed, peers=16)
     for module in ("growth", "compared"):
         monkeypatch.setattr(f"graphstore.load.{module}.ROWS_PER_BATCH", rows)
@@ -132,7 +134,7 @@ def test_growth_stopped_before_and_after_every_transaction_goes_on(
     assert {name for name, _ in asked} > {"history", "topics", "overlay", "degree-change"}
     done, share = 0, 3 if rows > 1_000 else 1
     while held(graph) == "before":
-        for stop, committed in STOPS:
+        for stop, committed in STOPS[done > 0 and share > 1 :]:
             kind = partial(Stopping, stop=stop, committed=committed)
             with pytest.raises(Stopped), growths_write_through(kind):
                 grow(graph, run)
