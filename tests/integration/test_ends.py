@@ -148,6 +148,7 @@ def test_ingest_without_streams_goes_on_to_the_end(terminated: End, workspace: P
     rows = {name: count for event in done.events for name, count in (event["rows"] or {}).items()}
     assert rows.items() >= {name: run.rows(name) for name in run.manifest.tables}.items()
     assert done.events[-1]["event"] == "ingest ended"
+    assert [path for path in (workspace / SCRATCH).rglob("*") if path.is_file()] == []
 
 
 @pytest.fixture(scope="module")
