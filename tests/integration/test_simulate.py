@@ -53,10 +53,10 @@ def test_runs_are_ingested_and_kept_from_others_of_their_names(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, vizpub_here: Vizpub
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    line = f"{TWO_RUNS.format('poldercast')} --out both --ingest study --no-load"
+    line = f"{TWO_RUNS.format('cyclon')} --out both --ingest study --no-load"
     result = vizpub_here(*shlex.split(line))
     assert result.returncode == 0, result.stderr
-    check_study(tmp_path, "poldercast")
+    check_study(tmp_path, "cyclon")
 
     refused = vizpub_here(*shlex.split(line.replace("both", "others")), "--peers", "21")
     assert refused.returncode == 2
