@@ -88,7 +88,7 @@ def test_peers_that_join_at_once_get_correct_leaf_sets(
 def test_routes_after_joining_are_as_short_as_placed_ones() -> None:
     world, made = World(1_000), World(1_000).placed()
     world.come_up(list(range(1_000)))
-    world.run(60)
+    world.run(20)
     joined, placed = world.mean_hops(), made.mean_hops()
     print(f"joined {joined:.3f}, made {placed:.3f} hops")
     assert joined == pytest.approx(2.52, abs=0.15)
