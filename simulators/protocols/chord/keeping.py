@@ -29,6 +29,8 @@ class Reply(NamedTuple):
     predecessor: int
     successors: tuple[int, ...]
     fingers: tuple[int, ...] = ()
+    asked: bool = False
+    """Whether the receiver asked for it; the message's kind has room for that."""
 
     @property
     def named(self) -> int:
@@ -93,13 +95,14 @@ class Keeping:
         if sender == node.predecessor:
             node.set_second(before)
         if node.is_placed:
-            self._tell(peer, sender)
+            self._tell(peer, sender, asked=True)
         else:
             node.waiting.append(partial(self.on_stabilize, peer, sender, before))
 
     def on_reply(self, peer: int, sender: int, reply: Reply) -> None:
         """Take up the successor's predecessor if it is nearer; otherwise notify the successor, if
-        its predecessor is another one.
+        its predecessor is another one. A peer notifies once for each question: the successor may
+        reply to that, and where this one believes its predecessor dead, there would be no end.
         """
         node, nearer = self.nodes[peer], reply.predecessor
         node.trust(sender)
@@ -112,7 +115,7 @@ class Keeping:
             self._fill(node, other)
         if node.successor != sender:
             self.ask_successor(peer)
-        elif nearer != peer and nearer not in node.doubted:
+        elif reply.asked and nearer != peer and nearer not in node.doubted:
             self.net.send(self.notify, peer, sender, None, self.sizes.header)
 
     def on_notify(self, peer: int, sender: int, payload: None) -> None:
@@ -175,10 +178,10 @@ class Keeping:
         able = (other for other in node.successors if other not in node.doubted)
         return next(able, node.successor)
 
-    def _tell(self, peer: int, to: int) -> None:
-        reply = self.neighbours(peer)
-        if self.carry_fingers:
-            reply = reply._replace(fingers=tuple(self.nodes[peer].distinct_fingers()))
+    def _tell(self, peer: int, to: int, *, asked: bool = False) -> None:
+        node = self.nodes[peer]
+        fingers = tuple(node.distinct_fingers()) if self.carry_fingers else ()
+        reply = Reply(node.predecessor, tuple(node.successors), fingers, asked)
         self.net.send(self.reply, peer, to, reply, self.sizes.of(peers=reply.named))
 
     def _fill(self, node: Node, other: int) -> None:

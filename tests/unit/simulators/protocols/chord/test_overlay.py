@@ -88,6 +88,24 @@ def test_ring_is_right_after_random_churn(seed: int) -> None:
     assert [fault for fault in world.faults() if not fault.startswith(kinds or "none")] == []
 
 
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_peers_that_return_soon_cost_no_more_messages_at_a_low_latency(seed: int) -> None:
+    """Two who disagree on whether a third is up talk once in a period, not as fast as they can."""
+    sent = []
+    for latency_us in (1_000, 50_000):
+        world = World(60, seed, latency_us=latency_us).placed()
+        for _ in range(10):
+            gone = world.random.sample(list(world.net.present), 3)
+            world.crash(gone)
+            world.run(4)
+            world.come_up(gone)
+            world.run(2)
+        kinds = {kind.name: kind.sent for kind in world.net.kinds}
+        assert kinds["notify"] <= kinds["stabilize"], seed
+        sent.append(sum(kinds[name] for name in ("stabilize", "predecessor", "notify", "check")))
+    assert sent[0] < 1.2 * sent[1], f"seed {seed}"
+
+
 def test_keys_of_a_doubted_predecessor_are_answered_for() -> None:
     """And those of one that seems to be up are sent back to it, not round the ring."""
     world = World(30).placed()
