@@ -260,12 +260,13 @@ class Pull:
         try:
             async with asyncio.timeout(seconds):
                 body, _ = await self._exchange(target, COMMANDS, told, _ANSWERS)
-                for one in msgspec.json.decode(body, type=_Answers).answers:
-                    if one.id in waiting:
-                        await self._answered(one)
+                told_back = msgspec.json.decode(body, type=_Answers).answers
+                answers = {one.id: one for one in told_back if one.id in waiting}
+                # Together they wait for one sync.
+                await asyncio.gather(*map(self._answered, answers.values()))
         except TimeoutError:
             error = f"no whole answer within {seconds:.3g} s"
-        except (*_FAILURES, InputError, msgspec.DecodeError) as failed:
+        except (*_FAILURES, InputError, ValueError) as failed:  # or it is no JSON, or no UTF-8
             error = str(failed) or type(failed).__name__
         if error and target.deaf is None:
             self.say(f"{target.url} takes no commands: {error}")

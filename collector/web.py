@@ -203,7 +203,7 @@ class Web:
         lines = await read_lines(request, _SMALL)
         try:
             return msgspec.json.decode(b"\n".join(lines), type=kind)
-        except msgspec.DecodeError as error:
+        except ValueError as error:  # it is no JSON, no UTF-8, or something else
             raise HTTPException(400, str(error)) from None
 
     async def _metrics(self, request: Request) -> Response:

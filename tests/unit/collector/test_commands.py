@@ -94,6 +94,15 @@ def test_senseless_command_is_refused(serve: Serve, asked: dict[str, Any], why: 
         assert waiting(served) == []
 
 
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b'{"peer": "\xff", "action": "leave"}'])
+def test_command_that_is_no_object_is_refused(serve: Serve, body: bytes) -> None:
+    with serve() as served:
+        kind = {"content_type": "application/json"}
+        code, told, _ = served.ask("POST", "/v1/runs/lab/commands", body, **kind)
+        assert code == 400
+        assert told["error"]
+
+
 def test_commands_are_off_unless_they_are_allowed(serve: Serve) -> None:
     with serve(commands=False) as served:
         reported(served, "a")

@@ -9,7 +9,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -307,8 +307,9 @@ def test_targets_are_spread_over_the_interval() -> None:
     assert max(tenths.values()) < 200
 
 
-def obeying(server: ReportServer, peers: set[str], done: list[str]) -> Callable[[], None]:
-    """The program of some peers, in a thread until it is told to end: only `stays` stays."""
+@contextmanager
+def obeying(server: ReportServer, peers: set[str], done: list[str]) -> Iterator[None]:
+    """The program of some peers; only `stays` stays."""
     over = threading.Event()
 
     def work() -> None:
@@ -318,14 +319,14 @@ def obeying(server: ReportServer, peers: set[str], done: list[str]) -> Callable[
                     done.append(f"{told['peer']} {told['action']}")
                     server.answer(told["id"], "it stays" if told["peer"] == "stays" else None)
 
+    assert server.commands() == []  # from now on they obey
     thread = threading.Thread(target=work)
     thread.start()
-
-    def end() -> None:
+    try:
+        yield
+    finally:
         over.set()
         thread.join()
-
-    return end
 
 
 def states(pull: Pull) -> list[str]:
@@ -337,21 +338,22 @@ def states(pull: Pull) -> list[str]:
 def test_commands_reach_the_target_of_their_peer_and_are_answered(tmp_path: Path) -> None:
     """Also after the collector or the peer began anew, and while another target knows nothing."""
     done: list[str] = []
-    with ReportServer() as one, ReportServer() as two, ReportServer() as other:
+    with ReportServer() as one, ReportServer() as two, ReportServer() as other, ExitStack() as over:
         case = Case(tmp_path, (one.url, two.url, other.url))
         for server, peer in ((one, "a"), (two, "b"), (two, "stays"), (other, "c")):
             server.report(report(peer, 0))
-        ends = [obeying(one, {"a"}, done), obeying(two, {"b", "stays"}, done)]
+        over.enter_context(obeying(one, {"a"}, done))
+        over.enter_context(obeying(two, {"b", "stays"}, done))
 
         async def first(pull: Pull) -> None:
-            await until(lambda: len(pull.intake.closing.newest) == 4)
+            await until(lambda: sum(target["reports"] for target in pull.told()) == 4)
             for peer, action in (("a", "leave"), ("b", "leave"), ("stays", "leave"), ("a", "join")):
                 await pull.intake.tell(peer, action, 60.0)
             await until(lambda: "queued" not in states(pull))
             assert states(pull) == ["obeyed", "obeyed", "refused", "obeyed"]
             assert pull.intake.commands.get(3).reason == "it stays"
             # Nothing was given to the target of "c", which obeys nobody.
-            assert {target["deaf"] for target in pull.told()} == {None}
+            assert all(target["deaf"] is None for target in pull.told()), pull.told()
             await pull.intake.tell("c", "leave", 60.0)
             await until(lambda: any(target["deaf"] for target in pull.told()))
             assert states(pull)[-1] == "queued"
@@ -361,7 +363,7 @@ def test_commands_reach_the_target_of_their_peer_and_are_answered(tmp_path: Path
         assert [text for text in case.said if other.url in text] == [
             f"{other.url} takes no commands: it answers 403"
         ]
-        ends.append(obeying(other, {"c"}, done))
+        over.enter_context(obeying(other, {"c"}, done))
 
         async def second(pull: Pull) -> None:
             """It has no reports from which it could know who speaks for whom."""
@@ -369,8 +371,6 @@ def test_commands_reach_the_target_of_their_peer_and_are_answered(tmp_path: Path
             await until(lambda: "queued" not in states(pull))
 
         case.run(second)
-        for end in ends:
-            end()
     assert sorted(done)[2:] == ["b join", "b leave", "c leave", "stays leave"]
 
 
@@ -413,10 +413,15 @@ def test_targets_get_no_commands_unless_they_are_allowed(tmp_path: Path) -> None
         (b"HTTP/1.1 404 Not Found\r\n\r\n", "answers 404"),
         (b"HTTP/1.1 200 OK\r\n\r\n{}", "answers"),
         (b'HTTP/1.1 200 OK\r\n\r\n{"answers": [{"id": 1}]}', "obeyed"),
+        (b'HTTP/1.1 200 OK\r\n\r\n{"answers": [{"id": 1, "obeyed": "\xff"}]}', "obeyed"),
+        (
+            b'HTTP/1.1 200 OK\r\n\r\n{"answers": [{"id": 1, "obeyed": true, "reason": "\xff"}]}',
+            "utf-8",
+        ),
         (b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * (2**20 + 1), "more than"),
         (b"", "no whole answer"),
     ],
-    ids=["404", "no answers", "half an answer", "too much", "nothing"],
+    ids=["404", "no answers", "half an answer", "no bool", "no UTF-8", "too much", "nothing"],
 )
 def test_wrong_answer_to_commands_is_told_and_reports_go_on(
     tmp_path: Path, answer: bytes, why: str
@@ -467,7 +472,7 @@ def test_answer_to_a_command_that_was_not_given_is_left_out(tmp_path: Path) -> N
         with ReportServer() as other:
             other.report(report("b", 0))
             pull.sources = Sources((place, other.url))
-            await until(lambda: len(pull.intake.closing.newest) == 2)
+            await until(lambda: {bool(target["reports"]) for target in pull.told()} == {True})
             await pull.intake.tell("b", "leave", 60.0)
             await pull.intake.tell("a", "leave", 60.0)
             async with server:
