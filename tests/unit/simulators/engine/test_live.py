@@ -94,7 +94,7 @@ def test_peers_leave_and_join_when_they_are_told(tmp_path: Path) -> None:
         def newest(peer: str) -> Any:
             return [one for one in posted(served) if one["peer"] == peer][-1]
 
-        until(lambda: any(one["peer"] == "3" for one in posted(served)))
+        until(lambda: "3" in served.web.intake.closing.newest)  # which the log shows before
         assert told("3", "leave") == "obeyed"
         until(lambda: newest("3").get("left") is True)
         left_at = newest("3")["interval"]
@@ -105,7 +105,7 @@ def test_peers_leave_and_join_when_they_are_told(tmp_path: Path) -> None:
         assert not newest("3").get("left")
         with Reporter(served.url) as other:  # its peers are none of the simulation's
             other.report({"peer": "elsewhere", "interval": newest("4")["interval"]})
-            assert other.flush(20)
+            assert other.flush(20)  # when it is answered, the collector knows the peer
         served.send("/commands", peer="elsewhere", action="leave", seconds=0.5)
         until(lambda: state(3) == "expired")
         hurry(live, thread)
