@@ -58,7 +58,7 @@ def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_removed_run_is_gone_and_other_runs_stay(graph: Graph, loaded: Any) -> None:
-    kept = [loaded(random_history(50, name=name)) for name in ("a", "a-b", "a.b")]
+    kept = [loaded(random_history(50, name=name, peers=6)) for name in ("a", "a-b", "a.b")]
     before = counted(graph)
     loaded(random_history(51, name="a-b-"))
     remove_run(graph.driver, graph.database, "a-b-")
