@@ -17,6 +17,7 @@ from errno import ENOSPC
 from pathlib import Path
 from uuid import uuid4
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from model.errors import DiskFull, RunLocked, StoreBroken, UnknownName, UseError
@@ -174,10 +175,13 @@ class RunWriter:
         directory = self.fresh_directory(name)
         directory.mkdir(parents=True)
         path = directory / f"{uuid4().hex}.parquet"
-        stored = [(dataset(files_of(self.directory, part, name)), part) for part in parts[kept:]]
-        with pq.ParquetWriter(path, stored[0][0].schema, **PARQUET) as file:
-            for rows, part in stored:
-                for batch in rows.to_batches(filter=below(part.cut) if part.cut else None):
+        stored = [(files_of(self.directory, part, name), part) for part in parts[kept:]]
+        # Which columns can be null, a large run and a small one say each in their own way.
+        schema = pa.schema([of.with_nullable(True) for of in dataset(stored[0][0]).schema])
+        with pq.ParquetWriter(path, schema, **PARQUET) as file:
+            for files, part in stored:
+                where = below(part.cut) if part.cut else None
+                for batch in dataset(files, schema).to_batches(filter=where):
                     file.write_batch(batch)
         durable.sync_file(path)
         told = described(path)
