@@ -75,7 +75,7 @@ def if_little(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.Table 
 
 
 def from_memory(spark: SparkSession, rows: pa.Table, shape: StructType) -> DataFrame:
-    """A frame of one partition with the rows of a table, in a session for small runs."""
+    """A frame of one partition with the rows of a table."""
     # Spark 4.3 reads batches only up to the first empty one.
     return spark.createDataFrame(rows.combine_chunks(), shape).coalesce(1)
 
@@ -87,17 +87,13 @@ def as_one(frames: Sequence[DataFrame]) -> DataFrame:
         frame.selectExpr(
             f"{here} AS {_FRAME}",
             *(
-                f"{_quoted(n) if place == here else 'NULL'} AS `{place} {n}`"
-                for place, n in columns
+                f"`{name}` AS `{place} {name}`" if place == here else f"NULL AS `{place} {name}`"
+                for place, name in columns
             ),
         )
         for here, frame in enumerate(frames)
     ]
     return reduce(DataFrame.union, parts)
-
-
-def _quoted(name: str) -> str:
-    return f"`{name}`"
 
 
 def apart(rows: pa.Table) -> Iterator[pa.Table]:
