@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
+from multiprocessing import get_context
 
 _LOOK_S = 0.5
 
@@ -18,7 +19,11 @@ def workers(processes: int) -> Iterator[ProcessPoolExecutor]:
     """So many processes for the block. Where an error or a signal ends it, what has not begun is
     dropped, and what has begun is finished; a killed experiment takes its processes along.
     """
-    pool = ProcessPoolExecutor(processes, initializer=_begin, initargs=(os.getpid(),))
+    # Not forked: a copy of a process with threads may hang or crash, and its copies of open
+    # connections end those of the experiment when it forgets them.
+    pool = ProcessPoolExecutor(
+        processes, get_context("spawn"), initializer=_begin, initargs=(os.getpid(),)
+    )
     try:
         yield pool
     except BaseException:
@@ -33,7 +38,6 @@ def _begin(parent: int) -> None:
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGQUIT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # not the handler that was forked along
     threading.Thread(target=_end_after, args=(parent,), daemon=True).start()
 
 

@@ -75,7 +75,7 @@ class Asked:
         self._steps.put((step, given))
         try:
             in_time = _is_given(given, until + _GRACE_S / 2)
-        except (KeyboardInterrupt, SystemExit):
+        except BaseException:  # the caller is interrupted
             self._end_transaction()
             raise
         if in_time:

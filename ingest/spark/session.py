@@ -19,18 +19,17 @@ from errno import ENOSPC
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from threading import Thread
 from typing import TYPE_CHECKING
 
 from ingest.spark.cluster import check_shared, cores, is_local, shipped
+from ingest.spark.gateway import mend
 from ingest.spark.jvm import is_running, start_jvm
-from ingest.spark.lookups import remember
 from model.errors import DiskFull, OwnMetricFailed, SparkFailed, StoreBroken
 from model.jvm.java import find_java, spark_java_home
 from model.locks import OF_SPARK, own_folder
 
 if TYPE_CHECKING:
-    from pyspark import SparkConf, SparkContext
+    from pyspark import SparkConf
     from pyspark.sql import SparkSession
 
 _NO_SPACE = os.strerror(ENOSPC)
@@ -87,24 +86,12 @@ def spark_session(
         conf.setIfMissing(key, value)
     _choose_python(conf)
     spark = SparkSession.builder.config(conf=conf).getOrCreate()
-    quiet_end(spark.sparkContext)
-    remember(spark._jvm)
+    mend(spark.sparkContext)
     try:
         with _fitted(spark, conf, scratch, own):
             yield spark
     finally:
         spark.stop()
-
-
-def quiet_end(context: SparkContext) -> None:
-    """Let the context end at once, and in silence where Java has ended before it.
-
-    The server of its accumulators looks once a second whether it is to end; its thread is a
-    daemon, and is not waited for.
-    """
-    server = context._accumulatorServer
-    vars(server)["handle_error"] = lambda *_: None
-    vars(server)["shutdown"] = Thread(target=server.shutdown, daemon=True).start
 
 
 @cache

@@ -15,8 +15,8 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from ingest.spark.lookups import remember
-from ingest.spark.session import quiet_end, spark_session
+from ingest.spark.gateway import mend
+from ingest.spark.session import spark_session
 from ingest.spark.staying import Lease, NotUsed, elsewhere, lease
 from model.errors import UseError
 
@@ -79,8 +79,7 @@ def _attached(taken: Lease) -> SparkSession | None:
         jsc = gateway.jvm.JavaSparkContext(session.sparkContext())
         conf = SparkConf(_jvm=gateway.jvm, _jconf=jsc.getConf())
         context = SparkContext(conf=conf, gateway=gateway, jsc=jsc)
-        quiet_end(context)
-        remember(gateway.jvm)
+        mend(context)
         return SparkSession(context, session.cloneSession())  # with what it was fitted to
     except (Py4JError, OSError) as error:
         _LOG.warning("the session has died (%s): starting another Spark", error)

@@ -19,6 +19,7 @@ from collector.place import Place
 from collector.progress import Progress
 from tests.support.collected import PATIENCE_S
 from tests.support.collecting import header
+from tests.support.processes import children
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
@@ -27,8 +28,7 @@ def javas() -> list[psutil.Process]:
     """Below this process, but for those of the tests' own session."""
     return [
         one
-        for child in psutil.Process().children()
-        if "collector.batches" in " ".join(child.cmdline())
+        for child in children("collector.batches")
         for one in child.children(recursive=True)
         if one.name() == "java"
     ]

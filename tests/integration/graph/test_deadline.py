@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -61,9 +62,12 @@ def test_transaction_is_ended_by_its_name_alone(driver: neo4j.Driver) -> None:
     with driver.session(database="neo4j") as others:
         other = others.begin_transaction(metadata={"vizpub": "another"})
         other.run("RETURN 1").consume()
-        with pytest.raises(UseError, match="did not end in time and was stopped"):
+        with pytest.raises(UseError, match="did not end in time"):
             ask_without_a_clock(driver, "UNWIND range(1, 1000000000000) AS x RETURN sum(x % 7)")
-        assert ("Running", {"vizpub": "another"}) in transactions(driver)
+        deadline = time.monotonic() + 60  # a busy machine may take longer than the error waited
+        while (left := transactions(driver)) != [("Running", {"vizpub": "another"})]:
+            assert time.monotonic() < deadline, left
+            time.sleep(0.1)
         other.commit()
 
 

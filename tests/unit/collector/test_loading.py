@@ -7,7 +7,6 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import psutil
 import pytest
 
 from collector import loading
@@ -17,16 +16,13 @@ from collector.loading import Loading
 from collector.place import Place
 from collector.progress import Progress
 from tests.support.collecting import header
+from tests.support.processes import children
 
 
 async def until(is_so: Callable[[], object]) -> None:
     async with asyncio.timeout(60):
         while not is_so():
             await asyncio.sleep(0.05)
-
-
-def loaders() -> list[psutil.Process]:
-    return [one for one in psutil.Process().children() if "--follow" in one.cmdline()]
 
 
 def test_process_that_loads_stays_and_is_started_again(
@@ -51,16 +47,16 @@ def test_process_that_loads_stays_and_is_started_again(
 
         loads.wake()
         assert "lab" in await failed_again()  # there is no such run
-        (first,) = loaders()
+        (first,) = children("--follow")
         assert "lab" in await failed_again()
-        assert loaders() == [first]
+        assert children("--follow") == [first]
         first.kill()
         await until(lambda: progress.load_error == "exit code -9")
         assert "lab" in await failed_again()
-        assert loaders() != [first]
+        assert children("--follow") != [first]
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-        assert not loaders()
+        assert not children("--follow")
         await intake.log.aclose()
 
     asyncio.run(work())

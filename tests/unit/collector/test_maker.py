@@ -19,6 +19,7 @@ from collector.place import Place
 from collector.progress import Progress
 from model.locks import holding
 from tests.support.collecting import header
+from tests.support.processes import children
 
 Case = tuple[Progress, Callable[[], psutil.Process | None], list[str]]
 
@@ -36,8 +37,7 @@ def around(folder: Path, work: Callable[[Case], Awaitable[None]]) -> None:
     place.make()
 
     def child() -> psutil.Process | None:
-        found = psutil.Process().children()
-        return next((one for one in found if "collector.batches" in one.cmdline()), None)
+        return next(iter(children("collector.batches")), None)
 
     async def whole() -> None:
         intake = Intake(place, header(), Rules(), Limits())

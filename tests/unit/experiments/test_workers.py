@@ -22,20 +22,22 @@ from pathlib import Path
 from cli.errors import _signals_raised
 from experiments.workers import workers
 
-folder = Path(sys.argv[1])
+folder = Path(__file__).parent / "begun"
 
 def job(number):
     (folder / f"{number}-{os.getpid()}").touch()
     time.sleep(0.3)
 
-with _signals_raised(), workers(2) as pool:
-    for one in [pool.submit(job, number) for number in range(200)]:
-        one.result()
+if __name__ == "__main__":
+    folder.mkdir()
+    with _signals_raised(), workers(2) as pool:
+        for one in [pool.submit(job, number) for number in range(200)]:
+            one.result()
 """
 
 
 def begun(folder: Path) -> list[Path]:
-    return list(folder.iterdir())
+    return list(folder.glob("begun/*"))
 
 
 def wait_for(text: str, found: Callable[[], bool]) -> None:
@@ -57,8 +59,11 @@ def is_alive(pid: int) -> bool:
 def test_ended_experiment_drops_its_work_and_ends_its_processes(
     tmp_path: Path, how: signal.Signals
 ) -> None:
-    command = [sys.executable, "-c", _PROGRAM, str(tmp_path)]
-    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as running:
+    program = tmp_path / "program.py"
+    program.write_text(_PROGRAM)
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
+    command = [sys.executable, str(program)]
+    with subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL) as running:
         wait_for("both processes work", lambda: len(begun(tmp_path)) >= 4)
         running.send_signal(how)
         assert running.wait(60) != 0

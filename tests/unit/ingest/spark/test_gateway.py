@@ -1,4 +1,4 @@
-"""Calls to a JVM that is there, counted where they are sent."""
+"""Calls to a JVM that is there, counted or interrupted where they are sent."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from ingest.spark.lookups import remember
+from ingest.spark.gateway import mend
 
 pytestmark = pytest.mark.spark
 
@@ -26,7 +26,7 @@ def test_classes_and_methods_are_asked_for_once(
         asked["lookups" if command.startswith("r\n") else "calls"] += 1
         return send(self, command)
 
-    remember(spark._jvm)
+    mend(spark.sparkContext)
     first = F.col("id") + F.lit(1)
     monkeypatch.setattr(ClientServerConnection, "send_command", counted)
     second = F.col("id") + F.lit(1)
@@ -36,8 +36,31 @@ def test_classes_and_methods_are_asked_for_once(
 
 
 def test_method_that_java_lacks_is_an_error_each_time(spark: SparkSession) -> None:
-    remember(spark._jvm)
+    mend(spark.sparkContext)
     functions = getattr(spark._jvm, "org.apache.spark.sql.functions")
     for _ in range(2):
         with pytest.raises(Py4JError, match="no_such_function"):
             functions.no_such_function()
+
+
+def test_interrupted_command_leaves_its_answer_to_no_other(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mend(spark.sparkContext)
+    send = ClientServerConnection.send_command
+
+    class Interrupted(BaseException):
+        pass
+
+    def sent(self: ClientServerConnection, command: str) -> Any:
+        monkeypatch.undo()
+        self.socket.sendall(command.encode())
+        raise Interrupted
+
+    for _ in range(3):
+        monkeypatch.setattr(ClientServerConnection, "send_command", sent)
+        with pytest.raises(Interrupted) as held:  # a traceback holds the connection
+            spark.range(5).count()
+        assert ClientServerConnection.send_command is send
+        assert spark.range(7).count() == 7
+        assert held

@@ -1,0 +1,79 @@
+"""PySpark's gateway to Java, mended for commands that are short or end early."""
+
+from __future__ import annotations
+
+from threading import Thread
+from typing import TYPE_CHECKING, Any
+
+from py4j.clientserver import JavaClient
+from py4j.java_gateway import JavaClass, JavaMember, JVMView
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+
+_CLASSES = (
+    "PythonSQLUtils",
+    "PythonUtils",
+    "functions",
+    "org.apache.spark.sql.classic.SparkSession",
+    "org.apache.spark.sql.functions",
+)
+
+
+def mend(context: SparkContext) -> None:
+    """Let the gateway of a context remember, be interrupted, and end at once."""
+    gateway: Any = context._gateway
+    _remember(gateway.jvm)
+    _close_interrupted(gateway._gateway_client)
+    _end_quietly(context)
+
+
+class _Class(JavaClass):  # type: ignore[misc]
+    """A Java class that keeps the static methods it was asked for."""
+
+    def __getattr__(self, name: str) -> Any:
+        found = super().__getattr__(name)
+        if isinstance(found, JavaMember):
+            self.__dict__[name] = found
+        return found
+
+
+def _remember(jvm: JVMView) -> None:
+    """Keep the classes that PySpark asks a JVM for most, and their methods.
+
+    It asks for the class and for the method of each column that it makes: a quarter of all its
+    calls to Java.
+    """
+    for name in _CLASSES:
+        kept = getattr(jvm, name)
+        kept.__class__ = _Class
+        jvm.__dict__[name] = kept
+
+
+def _close_interrupted(client: JavaClient) -> None:
+    """Close a thread's connection when a signal interrupts a command.
+
+    Otherwise the next command, maybe of the clearing up, would read the answer of this one.
+    """
+    send = client.send_command
+
+    def send_or_close(*command: Any, **how: Any) -> Any:
+        try:
+            return send(*command, **how)
+        except BaseException:
+            if connection := client.get_thread_connection():
+                connection.close()
+            raise
+
+    vars(client)["send_command"] = send_or_close
+
+
+def _end_quietly(context: SparkContext) -> None:
+    """Let the context end at once, and in silence where Java has ended before it.
+
+    The server of its accumulators looks once a second whether it is to end; its thread is a
+    daemon, and is not waited for.
+    """
+    server = context._accumulatorServer
+    vars(server)["handle_error"] = lambda *_: None
+    vars(server)["shutdown"] = Thread(target=server.shutdown, daemon=True).start
