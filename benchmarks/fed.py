@@ -10,7 +10,9 @@ from __future__ import annotations
 import argparse
 import gc
 import json
+import os
 import random
+import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -25,6 +27,7 @@ from pyspark.sql import SparkSession
 
 from benchmarks.results import FOLDER, load, machine
 from benchmarks.watched import Json
+from collector import child
 from graphstore.load.remove import remove_run
 from graphstore.load.transactions import load_run
 from graphstore.server.connection import connect
@@ -223,7 +226,10 @@ PARTS: dict[str, Callable[[SparkSession, Path, Asked], Json]] = {
 
 
 def main() -> None:
-    """Print and keep the figures."""
+    """Print and keep the figures, of a process that is started as the collector starts its own."""
+    if (environment := child.environment()) != dict(os.environ):
+        words = [sys.executable, "-m", "benchmarks.fed", *sys.argv[1:]]
+        os.execve(sys.executable, words, environment)
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("parts", nargs="*", choices=PARTS, default=[*PARTS], metavar="PART")
     parser.add_argument("--appends", type=int, default=500, help="of the part `many`")

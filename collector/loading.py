@@ -94,6 +94,7 @@ class Loading:
     async def _start(self) -> Process:
         self._process = await asyncio.create_subprocess_exec(
             *self._command,
+            env=child.environment(),
             stdin=PIPE,
             stdout=DEVNULL,
             stderr=PIPE,

@@ -83,7 +83,12 @@ class Maker:
         # Ctrl-C is for this process alone, which lets the other one end its append.
         try:
             process = self._process = await asyncio.create_subprocess_exec(
-                *arguments, stdin=PIPE, stdout=DEVNULL, pass_fds=(pipe,), start_new_session=True
+                *arguments,
+                env=child.environment(),
+                stdin=PIPE,
+                stdout=DEVNULL,
+                pass_fds=(pipe,),
+                start_new_session=True,
             )
         except OSError:
             os.close(answers)

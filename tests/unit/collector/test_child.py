@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import subprocess
 import sys
 from asyncio.subprocess import PIPE
 
@@ -34,3 +35,18 @@ def test_process_ends_with_its_input_or_is_killed(code: str, seconds: float, fou
         return process.returncode
 
     assert asyncio.run(work()) == found
+
+
+def test_variables_that_the_user_has_set_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MALLOC_ARENA_MAX", "4")
+    monkeypatch.delenv("ARROW_DEFAULT_MEMORY_POOL", raising=False)
+    environment = child.environment()
+    assert environment["MALLOC_ARENA_MAX"] == "4"
+    told = subprocess.run(
+        [sys.executable, "-c", "import pyarrow; print(pyarrow.default_memory_pool().backend_name)"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert told.stdout == "system\n"
