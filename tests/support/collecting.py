@@ -24,6 +24,7 @@ from collector.progress import Progress
 from collector.protocol import PatientProtocol
 from collector.tokens import Tokens
 from collector.web import Web
+from ingest.reports.pulled import ReportServer
 from ingest.reports.records import RunHeader
 
 NDJSON = "application/x-ndjson"
@@ -115,6 +116,26 @@ def serving(web: Callable[[], Web], port: int = 0) -> Iterator[Served]:
     assert ready.wait(30)
     try:
         yield found[0]
+    finally:
+        over.set()
+        thread.join(30)
+
+
+@contextmanager
+def obeying(server: ReportServer, obey: Callable[[dict[str, Any]], None]) -> Iterator[None]:
+    """A program that is given the commands of a server, again until it has answered them."""
+    over = threading.Event()
+
+    def work() -> None:
+        while not over.wait(0.01):
+            for told in server.commands():
+                obey(told)
+
+    assert server.commands() == []  # from now on it can be given some
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        yield
     finally:
         over.set()
         thread.join(30)

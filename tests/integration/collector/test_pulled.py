@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -13,37 +11,23 @@ from typer.testing import CliRunner
 from cli.main import app
 from ingest.reports.pulled import ReportServer
 from tests.support.collected import Collecting, running, until
+from tests.support.collecting import obeying
 
 pytestmark = pytest.mark.timeout(600)
 
 
-@contextmanager
-def obeying(server: ReportServer, present: dict[str, bool]) -> Iterator[None]:
-    """The program of these peers; the last one stays."""
-    over = threading.Event()
-
-    def work() -> None:
-        while not over.wait(0.05):
-            for told in server.commands():
-                peer, comes = told["peer"], told["action"] == "join"
-                if not comes and sum(present.values()) == 1:
-                    server.answer(told["id"], "it is the last")
-                else:
-                    present[peer] = comes
-                    server.answer(told["id"])
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
-
-
 def test_peer_that_is_asked_obeys_tell(tmp_path: Path) -> None:
     present = {"a": True, "b": True}
-    with ReportServer() as server, obeying(server, present):
+
+    def obey(told: dict[str, Any]) -> None:
+        peer, comes = told["peer"], told["action"] == "join"
+        if not comes and sum(present.values()) == 1:
+            server.answer(told["id"], "it is the last")
+        else:
+            present[peer] = comes
+            server.answer(told["id"])
+
+    with ReportServer() as server, obeying(server, obey):
         for peer in present:
             server.report({"peer": peer, "interval": 0, "neighbors": []})
         asked = ("--no-token", "--no-load", "--allow-commands", "--pull", server.url)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
-import threading
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from collector.web import Web
 from ingest.reports.pulled import ReportServer
 from ingest.reports.records import RunHeader
 from model.errors import UseError
+from tests.support.collecting import obeying
 
 PERIOD_S = 0.3
 HEADER = RunHeader(run="lab", interval_us=int(PERIOD_S * 1e6), epoch="2999-01-01T00:00:00Z")
@@ -307,28 +308,6 @@ def test_targets_are_spread_over_the_interval() -> None:
     assert max(tenths.values()) < 200
 
 
-@contextmanager
-def obeying(server: ReportServer, peers: set[str], done: list[str]) -> Iterator[None]:
-    """The program of some peers; only `stays` stays."""
-    over = threading.Event()
-
-    def work() -> None:
-        while not over.wait(0.01):
-            for told in server.commands():
-                if told["peer"] in peers:
-                    done.append(f"{told['peer']} {told['action']}")
-                    server.answer(told["id"], "it stays" if told["peer"] == "stays" else None)
-
-    assert server.commands() == []  # from now on they obey
-    thread = threading.Thread(target=work)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
-
-
 def states(pull: Pull) -> list[str]:
     """Of all commands."""
     known = pull.intake.commands
@@ -338,16 +317,23 @@ def states(pull: Pull) -> list[str]:
 def test_commands_reach_the_target_of_their_peer_and_are_answered(tmp_path: Path) -> None:
     """Also after the collector or the peer began anew, and while another target knows nothing."""
     done: list[str] = []
+
+    def obey(server: ReportServer, peers: str, told: dict[str, Any]) -> None:
+        """Only `s` stays. What another server's peer is asked is not answered."""
+        if told["peer"] in peers:
+            done.append(f"{told['peer']} {told['action']}")
+            server.answer(told["id"], "it stays" if told["peer"] == "s" else None)
+
     with ReportServer() as one, ReportServer() as two, ReportServer() as other, ExitStack() as over:
         case = Case(tmp_path, (one.url, two.url, other.url))
-        for server, peer in ((one, "a"), (two, "b"), (two, "stays"), (other, "c")):
+        for server, peer in ((one, "a"), (two, "b"), (two, "s"), (other, "c")):
             server.report(report(peer, 0))
-        over.enter_context(obeying(one, {"a"}, done))
-        over.enter_context(obeying(two, {"b", "stays"}, done))
+        over.enter_context(obeying(one, partial(obey, one, "a")))
+        over.enter_context(obeying(two, partial(obey, two, "bs")))
 
         async def first(pull: Pull) -> None:
             await until(lambda: sum(target["reports"] for target in pull.told()) == 4)
-            for peer, action in (("a", "leave"), ("b", "leave"), ("stays", "leave"), ("a", "join")):
+            for peer, action in (("a", "leave"), ("b", "leave"), ("s", "leave"), ("a", "join")):
                 await pull.intake.tell(peer, action, 60.0)
             await until(lambda: "queued" not in states(pull))
             assert states(pull) == ["obeyed", "obeyed", "refused", "obeyed"]
@@ -359,11 +345,11 @@ def test_commands_reach_the_target_of_their_peer_and_are_answered(tmp_path: Path
             assert states(pull)[-1] == "queued"
 
         case.run(first)
-        assert sorted(done) == ["a join", "a leave", "b leave", "stays leave"]
+        assert sorted(done) == ["a join", "a leave", "b leave", "s leave"]
         assert [text for text in case.said if other.url in text] == [
             f"{other.url} takes no commands: it answers 403"
         ]
-        over.enter_context(obeying(other, {"c"}, done))
+        over.enter_context(obeying(other, partial(obey, other, "c")))
 
         async def second(pull: Pull) -> None:
             """It has no reports from which it could know who speaks for whom."""
@@ -371,7 +357,7 @@ def test_commands_reach_the_target_of_their_peer_and_are_answered(tmp_path: Path
             await until(lambda: "queued" not in states(pull))
 
         case.run(second)
-    assert sorted(done)[2:] == ["b join", "b leave", "c leave", "stays leave"]
+    assert sorted(done)[2:] == ["b join", "b leave", "c leave", "s leave"]
 
 
 def test_command_to_a_target_expires_and_is_answered_shortly_after(tmp_path: Path) -> None:
