@@ -55,6 +55,8 @@ def _close_interrupted(client: JavaClient) -> None:
 
     Otherwise the next command, maybe of the clearing up, would read the answer of this one.
     """
+    if "send_command" in vars(client):
+        return  # a process has one gateway, and may have several sessions
     send = client.send_command
 
     def send_or_close(*command: Any, **how: Any) -> Any:

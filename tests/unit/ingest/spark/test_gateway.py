@@ -57,6 +57,10 @@ def test_interrupted_command_leaves_its_answer_to_no_other(
         self.socket.sendall(command.encode())
         raise Interrupted
 
+    client = spark.sparkContext._gateway._gateway_client  # type: ignore[union-attr]
+    once = client.send_command
+    mend(spark.sparkContext)
+    assert client.send_command is once
     for _ in range(3):
         monkeypatch.setattr(ClientServerConnection, "send_command", sent)
         with pytest.raises(Interrupted) as held:  # a traceback holds the connection
