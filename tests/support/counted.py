@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,8 +10,10 @@ import pytest
 from py4j.protocol import Py4JJavaError
 
 from runstore import intact
+from runstore.store import StoredTable
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import SparkSession
 
 
@@ -22,30 +24,39 @@ class Read:
     files: int
     """Files of runs that were opened, by Spark or by pyarrow."""
     rows: int
-    """Rows that Spark's tasks read from files, as Spark counts them."""
+    """Rows that Spark's tasks read from files, as Spark counts them, and rows that were scanned
+    without Spark."""
     jobs: int
     """Jobs of Spark."""
 
 
 def counted(spark: SparkSession, call: Callable[[], object]) -> Read:
     """What the call reads."""
-    opened = 0
+    opened = scanned = 0
     check = intact._check_open  # every file passes it
+    scan = StoredTable.scan
 
     def counting(*of: Any) -> None:
         nonlocal opened
         opened += 1
         check(*of)
 
+    def scanning(*of: Any, **how: Any) -> Iterator[pa.RecordBatch]:
+        nonlocal scanned
+        for batch in scan(*of, **how):
+            scanned += len(batch)
+            yield batch
+
     context = spark.sparkContext._jsc.sc()
     stages, jobs = context.dagScheduler().nextStageId, context.dagScheduler().numTotalJobs
     stage, job = _next(stages), jobs()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(intact, "_check_open", counting)
+        patch.setattr(StoredTable, "scan", scanning)
         call()
     spark._jsparkSession.sparkContext().listenerBus().waitUntilEmpty()
     rows = sum(_rows(context.statusStore(), number) for number in range(stage, _next(stages)))
-    return Read(opened, rows, jobs() - job)
+    return Read(opened, rows + scanned, jobs() - job)
 
 
 def _next(numbers: Callable[[], Any]) -> int:
