@@ -120,6 +120,7 @@ class Feed:
         begun, before = time.monotonic(), self._processor_seconds()
         with writing(self.folder, "fed") as writer:
             run = ingest_in(self.spark, writer, request).run
+        child.trim()
         made, after = time.monotonic(), self._processor_seconds()
         cost = Cost(made - begun, after - before)
         if self.driver is None:

@@ -24,6 +24,7 @@ from typing import Any, TextIO
 
 from analytics.options import Measures
 from collector.batch import NONE, Batch, Builder, batches_in
+from collector.child import trim
 from collector.place import Place
 from ingest.measuring import Measuring
 from ingest.pipeline import IngestOutcome, IngestRequest, ingest_in, settling
@@ -214,6 +215,7 @@ def main(answers: int) -> int:
                 while order := orders.next():
                     for done in appending.to(order["until"]):
                         told.tell(**done)
+                        trim()
                     if order["ended"]:
                         told.tell(**appending.settle())
         except VizpubError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import platform
 import signal
 import subprocess
 import sys
@@ -50,3 +51,24 @@ def test_variables_that_the_user_has_set_stay(monkeypatch: pytest.MonkeyPatch) -
         check=True,
     )
     assert told.stdout == "system\n"
+
+
+def test_pages_between_what_is_in_use_go_back() -> None:
+    code = """
+import psutil
+from collector.child import trim
+kept = [bytes(1000) for _ in range(200_000)]
+kept = kept[::100]
+held = psutil.Process().memory_info().rss
+trim()
+print(held - psutil.Process().memory_info().rss)
+"""
+    told = subprocess.run(
+        [sys.executable, "-c", code],
+        env=child.environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    if platform.libc_ver()[0] == "glibc":
+        assert int(told.stdout) > 50_000_000  # of some 200 MB
