@@ -38,19 +38,24 @@ def test_process_ends_with_its_input_or_is_killed(code: str, seconds: float, fou
     assert asyncio.run(work()) == found
 
 
-def test_variables_that_the_user_has_set_stay(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MALLOC_ARENA_MAX", "4")
-    monkeypatch.delenv("ARROW_DEFAULT_MEMORY_POOL", raising=False)
-    environment = child.environment()
-    assert environment["MALLOC_ARENA_MAX"] == "4"
+def printed(code: str) -> str:
+    """By a Python that is started as the collector starts its own."""
     told = subprocess.run(
-        [sys.executable, "-c", "import pyarrow; print(pyarrow.default_memory_pool().backend_name)"],
-        env=environment,
+        [sys.executable, "-c", code],
+        env=child.environment(),
         capture_output=True,
         text=True,
         check=True,
     )
-    assert told.stdout == "system\n"
+    return told.stdout
+
+
+def test_variables_that_the_user_has_set_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MALLOC_ARENA_MAX", "4")
+    monkeypatch.delenv("ARROW_DEFAULT_MEMORY_POOL", raising=False)
+    assert child.environment()["MALLOC_ARENA_MAX"] == "4"
+    pool = printed("import pyarrow; print(pyarrow.default_memory_pool().backend_name)")
+    assert pool == "system\n"
 
 
 def test_pages_between_what_is_in_use_go_back() -> None:
@@ -63,12 +68,6 @@ held = psutil.Process().memory_info().rss
 trim()
 print(held - psutil.Process().memory_info().rss)
 """
-    told = subprocess.run(
-        [sys.executable, "-c", code],
-        env=child.environment(),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    given_back = int(printed(code))
     if platform.libc_ver()[0] == "glibc":
-        assert int(told.stdout) > 50_000_000  # of some 200 MB
+        assert given_back > 50_000_000  # of some 200 MB
