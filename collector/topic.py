@@ -114,7 +114,7 @@ class TopicReader:
         self._topic = topic
         self._made = ""
         self._why: str | None = None
-        """What the client said last."""
+        """Why the client reached a broker last time in vain."""
         config: dict[str, Any] = {"group.id": f"vizpub-{run}", **_USUAL, **topic.config, **_OURS}
         config |= {"bootstrap.servers": topic.brokers, "error_cb": self._note}
         try:
@@ -126,7 +126,10 @@ class TopicReader:
         self._paused: set[int] = set()
 
     def _note(self, error: KafkaError) -> None:
-        self._why = error.str()
+        from confluent_kafka import KafkaError as Codes
+
+        if error.code() != Codes._ALL_BROKERS_DOWN:  # it says that, and not why
+            self._why = error.str()
 
     def look(self) -> tuple[str, list[int]]:
         """Kafka's id of the topic, which is another one when it was made anew, and its partitions.

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from collector.topic import Topic, TopicReader, read_config
+from collector.topic import Topic, TopicFailed, TopicReader, read_config
 from model.errors import UseError
 
 
@@ -70,3 +71,30 @@ def test_property_that_the_client_does_not_take_is_named(told: dict[str, str]) -
     pytest.importorskip("confluent_kafka", reason="this environment is older than the lock")
     with pytest.raises(UseError, match=next(iter(told)).partition(".")[0]):
         TopicReader(Topic("127.0.0.1:9092", "reports", told), "lab")
+
+
+def test_reason_is_told_though_the_client_ends_with_brokers_are_down(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Which of the two the client says last is a matter of chance."""
+    kafka = pytest.importorskip("confluent_kafka", reason="this environment is older than the lock")
+    client = pytest.importorskip("confluent_kafka.admin").AdminClient
+    begin, poll = client.__init__, client.poll
+
+    def begun(self: Any, config: dict[str, Any]) -> None:
+        self.tell = config["error_cb"]
+        begin(self, config)
+
+    def polled(self: Any, timeout: float) -> None:
+        poll(self, timeout)
+        self.tell(kafka.KafkaError(kafka.KafkaError._ALL_BROKERS_DOWN))
+
+    monkeypatch.setattr(client, "__init__", begun)
+    monkeypatch.setattr(client, "poll", polled)
+    monkeypatch.setattr("collector.topic._ANSWER_S", 1.0)
+    reader = TopicReader(Topic("127.0.0.1:1", "reports"), "lab")
+    try:
+        with pytest.raises(TopicFailed, match="Connection refused"):
+            reader.look()
+    finally:
+        reader.close()
