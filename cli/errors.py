@@ -71,7 +71,8 @@ class CommandGroup(TyperGroup):
         except (typer.Exit, typer.Abort):
             raise
         except typer.TyperException as error:
-            error.message += _misplaced(error, ctx)
+            # "Value error" is how typer's checks begin what they say.
+            error.message = error.message.removeprefix("Value error, ") + _misplaced(error, ctx)
             if not STYLE.json:
                 raise
             message(error.format_message(), "error", exit_code=error.exit_code)

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any, get_args, get_type_hints
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import typer
 
@@ -137,14 +138,48 @@ def _as_option(hint: Any) -> Any:
     if not notes:
         return hint
     (said,) = [note.description for note in notes if note.description]
-    is_duration = any(note.pattern for note in notes)
+    kind, notes, optional = _plain(get_args(hint)[0], notes)
+    metavar = _metavar(kind, notes)
     option = typer.Option(
         help=said,
         min=next((note.ge for note in notes if note.ge is not None), None),
         max=next((note.le for note in notes if note.le is not None), None),
-        metavar="DURATION" if is_duration else None,
+        metavar=f"{metavar}|none" if metavar and optional else metavar,
+        parser=_number_or_none if optional and kind is int else None,
     )
-    return Annotated[get_args(hint)[0], option]
+    return Annotated[kind | None if optional else kind, option]
+
+
+def _plain(kind: Any, notes: list[Any]) -> tuple[Any, list[Any], bool]:
+    """A type without `| None` and metadata, all of its metadata, and whether it may be None."""
+    members = [of for of in get_args(kind) if of is not NoneType] if _is_union(kind) else [kind]
+    (inner,) = members
+    if hasattr(inner, "__metadata__"):
+        return get_args(inner)[0], [*notes, *inner.__metadata__], _is_union(kind)
+    return inner, notes, _is_union(kind)
+
+
+def _is_union(kind: Any) -> bool:
+    return get_origin(kind) in (Union, UnionType)
+
+
+def _metavar(kind: Any, notes: list[Any]) -> str | None:
+    """What stands for the value in the help; null = the name of the option."""
+    if get_origin(kind) is Literal:
+        return "|".join(map(str, get_args(kind)))
+    if any(note.pattern for note in notes):
+        return "DURATION"
+    return {int: "N", float: "X"}.get(kind)
+
+
+def _number_or_none(text: Any) -> int | None:
+    """As the specs of the world have it (simulators.engine.specs). Raises: BadParameter."""
+    if text == "none":
+        return None
+    try:
+        return int(text)
+    except ValueError:
+        raise typer.BadParameter(f"'{text}' is not a whole number or none") from None
 
 
 def comma_list(text: str | None) -> tuple[str, ...] | None:

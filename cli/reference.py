@@ -77,8 +77,9 @@ def _row(parameter: Any) -> tuple[str, str] | None:
     shown = parameter.metavar or (parameter.name.upper() if argument else _value(parameter))
     names = [] if argument else [", ".join([*parameter.opts, *parameter.secondary_opts])]
     words = [parameter.help or ""]
-    if parameter.default not in (None, False, 0) and not callable(parameter.default):
-        words.append(f"Default: {_plain(parameter.default)}.")
+    default = parameter.default
+    if default is not None and default is not False and not callable(default):  # 0 is shown
+        words.append(f"Default: {_plain(default)}.")
     if parameter.required:
         words.append("Required.")
     if parameter.envvar:

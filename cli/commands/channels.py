@@ -144,7 +144,9 @@ class _Of(StrEnum):
 class _Each:
     """How far the measures are taken apart."""
 
-    of: Annotated[_Of, typer.Option(help="A row for each run, channel or client.")] = _Of.run
+    of: Annotated[
+        _Of, typer.Option(metavar="run|channel|client", help="A row for each of these.")
+    ] = _Of.run
 
 
 def _measure(

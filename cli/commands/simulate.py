@@ -15,7 +15,7 @@ from typer.core import TyperGroup
 from cli.of_runs import topology_of
 from cli.options import Master, comma_list, command
 from cli.settings import Settings
-from model.errors import InputError, UnknownName, UseError
+from model.errors import InputError, UnknownName, UseError, cause_of
 from model.wording import amount
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def _read_config(ctx: typer.Context, value: Path | None) -> Path | None:
     try:
         given = tomllib.loads(value.read_text("utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InputError(f"{value} cannot be read: {error}") from error
+        raise InputError(f"{value} cannot be read: {cause_of(error)}") from error
     known = {of.name: of for of in ctx.command.params if of.name not in ("config", "help", None)}
     chosen = {name.replace("-", "_"): item for name, item in given.items()}
     for name, item in chosen.items():
@@ -213,6 +213,11 @@ def _of_run(settings: Settings, topology: object) -> dict[str, Any]:
     return topology_of(settings, given.run, given.at, given.layer)
 
 
+_EXAMPLE = "--churn exponential:20s,down=10s"
+_EXAMPLES = {"channels": "--gap 4ms --mapping cd"}
+"""Of a system that has no churn."""
+
+
 def _documented(name: str, summary: str) -> str:
     first = summary.strip().splitlines()[0] if summary.strip() else f"Simulate {name}."
     return f"""{first}
@@ -223,7 +228,7 @@ Examples:
 
 ```
 vizpub simulate {name} --peers 200 --intervals 50 --seed 7
-vizpub simulate {name} --churn exponential:20s,down=10s --ingest study --no-load
+vizpub simulate {name} {_EXAMPLES.get(name, _EXAMPLE)} --ingest study --no-load
 vizpub simulate {name} --config study.toml --runs 5
 ```
 """

@@ -38,7 +38,9 @@ def tell(
     settings: Settings,
     run: RunName,
     peer: Annotated[str, typer.Argument(metavar="PEER", help="Name of the peer.")],
-    action: Annotated[Literal["leave", "join"], typer.Argument(help="What it does.")],
+    action: Annotated[
+        Literal["leave", "join"], typer.Argument(metavar="leave|join", help="What it does.")
+    ],
     waiting: Waiting,
 ) -> None:
     """Make a peer leave the overlay of a run that is collected, or join it again.

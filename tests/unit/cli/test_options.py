@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import pytest
 import typer
+from msgspec import Meta
 from typer.testing import CliRunner
 
 from cli.commands.query import parameter_values
@@ -15,6 +17,7 @@ from cli.options import Window, comma_list, command
 from cli.settings import Settings
 from model.clock import Clock
 from model.errors import OutOfRange, UseError
+from simulators.engine.parameters import Duration, Positive, Share
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,42 @@ def test_dataclass_fields_become_options_of_a_command() -> None:
     assert seen == [Settings(Path("here")), "box", Size(4, "b")]
     assert CliRunner().invoke(app, ["draw", "box", "--width", "0"]).exit_code == 2
     assert "Draw it." in CliRunner().invoke(app, ["draw", "--help"]).output
+
+
+@dataclass(frozen=True)
+class Walk:
+    """Parameters of a system."""
+
+    way: Annotated[Literal["ring", "tree"], Meta(description="Along what.")] = "ring"
+    steps: Annotated[Positive | None, Meta(description="How far; none: to the end.")] = 7
+    every: Annotated[Duration | None, Meta(description="How often; none: once.")] = "1s"
+    share: Annotated[Share, Meta(description="Of the peers.")] = 0.5
+
+
+def test_parameters_of_a_system_show_what_they_take_and_take_none() -> None:
+    seen: list[Walk] = []
+
+    def walk(walk: Walk) -> None:
+        """Walk."""
+        seen.append(walk)
+
+    app = typer.Typer()
+    app.command()(command(walk))
+    shown = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "200"}).output
+    for option, takes in (
+        *(("--way", "ring|tree"), ("--steps", "N|none")),
+        *(("--every", "DURATION|none"), ("--share", "X")),
+    ):
+        assert re.search(rf"{option} +{re.escape(takes)} ", shown), shown
+    for given, taken in (
+        ([], Walk()),
+        (["--steps", "none", "--every", "none"], Walk(steps=None, every="none")),
+        (["--steps", "3", "--way", "tree"], Walk("tree", 3)),
+    ):
+        assert CliRunner().invoke(app, given).exit_code == 0
+        assert seen.pop() == taken
+    for wrong in (["--steps", "far"], ["--way", "path"], ["--share", "2"]):
+        assert CliRunner().invoke(app, wrong).exit_code == 2
 
 
 def context(ctx: typer.Context) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from cli.commands.simulate import _documented
 from cli.main import app
 from ingest.reports.files import ReportReader
 from simulators.engine.specs import describe
@@ -59,6 +61,8 @@ def test_config_file_gives_options_that_the_command_line_lacks(vizpub: Call) -> 
         ("flood.py:Flood --config typo.toml", "did you mean fanout"),
         ("flood.py:Flood --peers none", "--peers"),
         ("flood.py:Flood --degree 0", "--degree"),
+        ("gossip --ttl far", "'far' is not a whole number or none"),
+        ("chord --lookup both", "'--lookup': 'both' is not one of 'iterative'"),
         ("flood.py:Flood --no-load", "need --ingest NAME"),
         ("flood.py:Flood --churn weibul:1s", "did you mean weibull"),
         ("flood.py:Flood --workload friends:nowhere.txt", "nowhere.txt"),
@@ -76,6 +80,14 @@ def test_simulate_arguments_are_refused_with_the_reason(vizpub: Call, line: str,
     result = vizpub(f"simulate {line}")
     assert result.exit_code == 2, result.output
     assert told.replace("fanout", "degree") in result.output
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_examples_in_the_help_of_a_system_run(vizpub: Call, name: str) -> None:
+    shown = _documented(name, "")
+    (line,) = re.findall(r"vizpub (simulate .*) --ingest study --no-load", shown)
+    done = vizpub(f"{line} --peers 20 --intervals 2")
+    assert done.exit_code == 0, done.output
 
 
 @pytest.mark.parametrize(
