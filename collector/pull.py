@@ -33,7 +33,7 @@ from collector.intake import Intake
 from collector.log import LogFailed
 from collector.web import Web
 from ingest.reports.pulled import COMMANDS, CURSOR, MORE, REPORT
-from model.errors import InputError, UseError
+from model.errors import InputError, UseError, cause_of
 from model.private import read_private
 
 _SHARE = 0.8
@@ -116,7 +116,7 @@ def _of_file(path: Path) -> Iterable[Target]:
         if any(len(words) > 1 and not words[0].startswith("#") for words in found):
             read_private(path)  # tokens are for their owner
     except (OSError, ValueError) as error:
-        raise UseError(f"{path} cannot be read: {error}") from error
+        raise UseError(f"{path} cannot be read: {cause_of(error)}") from error
     for number, words in enumerate(found, 1):
         if words and not words[0].startswith("#"):
             if len(words) > 2:

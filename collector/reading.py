@@ -15,7 +15,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from collector.place import Place
 from collector.tokens import ADMIN
-from model.errors import ServiceError, UseError
+from model.errors import ServiceError, UseError, cause_of
 from model.private import read_private
 
 TOKEN = "VIZPUB_TOKEN"
@@ -94,10 +94,22 @@ def followed(find: Callable[[], Collector], ended: Callable[[], bool]) -> Iterat
         wait_s = min(2 * wait_s, _MOST_WAIT_S)
 
 
+def check_url(url: str) -> str:
+    """The URL of a run, as it is. Raises: UseError."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname or "/runs/" not in parts.path:
+        raise UseError(
+            f"'{url}' is not the URL of a run; give it as `vizpub collect` shows it, for example "
+            "http://127.0.0.1:8600/v1/runs/lab"
+        )
+    return url
+
+
 def collector_of(place: Place, url: str | None = None) -> Collector:
     """The collector of a workspace's run, or the one at a URL. Raises: UseError where none runs."""
     token = os.environ.get(TOKEN)
     if url:
+        check_url(url)
         return Collector(url.rstrip("/"), token)
     endpoint = place.endpoint()
     if not endpoint or not place.is_held():
@@ -134,7 +146,7 @@ def _answer(
             answer = connection.getresponse()
             wrong = "" if answer.status in (200, 201) else answer.read().decode("utf-8", "replace")
         except (OSError, http.client.HTTPException) as error:
-            raise ServiceError(f"no collector answers at {to.url}: {error}") from error
+            raise ServiceError(f"no collector answers at {to.url}: {cause_of(error)}") from error
         if answer.status not in (200, 201):
             with suppress(ValueError, KeyError):
                 wrong = json.loads(wrong)["error"]
@@ -158,5 +170,5 @@ def _line(to: Collector, answer: http.client.HTTPResponse) -> str:
         silent = f"the collector at {to.url} has said nothing for {_TIMEOUT_S:g} s"
         raise ServiceError(silent) from None
     except (OSError, http.client.HTTPException) as error:
-        raise ServiceError(f"the collector at {to.url} is gone: {error}") from error
+        raise ServiceError(f"the collector at {to.url} is gone: {cause_of(error)}") from error
     return line.decode("utf-8") if line.endswith(b"\n") else ""

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from collector.message import Message
-from model.errors import UseError
+from model.errors import UseError, cause_of
 from model.private import read_private
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def read_config(path: Path) -> dict[str, str]:
     try:
         text = path.read_text("utf-8")
     except (OSError, ValueError) as error:
-        raise UseError(f"{path} cannot be read: {error}") from error
+        raise UseError(f"{path} cannot be read: {cause_of(error)}") from error
     found: dict[str, str] = {}
     for number, line in enumerate(map(str.strip, text.splitlines()), 1):
         if not line or line.startswith("#"):

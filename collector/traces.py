@@ -17,7 +17,7 @@ from typing import Any, Self
 from ingest.reports.compressed import GZIP, MAX_LINE, ZSTD, up_to_the_error
 from ingest.sources.libp2p import json_events, protobuf
 from ingest.sources.libp2p.events import Event, Refused, judged
-from model.errors import InputError
+from model.errors import InputError, cause_of
 
 _CHUNK = 1 << 16
 _HEAD = 1 << 20
@@ -193,7 +193,7 @@ class Traces:
             self._files[key] = GrowingTrace(path)
         except OSError as error:
             if path.exists():
-                raise InputError(f"{path} cannot be read: {error}") from error
+                raise InputError(f"{path} cannot be read: {cause_of(error)}") from error
 
     def read(self) -> list[Event] | None:
         """The next events of those files that are the furthest behind; null = there are none now.

@@ -23,7 +23,7 @@ from msgspec import Struct
 from experiments.claims import Claim
 from experiments.drawings import Drawing
 from experiments.groups import Group, Setting, Share, System, groups_of
-from model.errors import InputError, UnknownName, UseError
+from model.errors import InputError, UnknownName, UseError, cause_of
 from simulators.engine.files import found
 from simulators.engine.plan import Plan, planned
 from simulators.engine.systems import system_named
@@ -149,6 +149,13 @@ def shipped() -> list[str]:
     return sorted(item.name.removesuffix(_SUFFIX) for item in folder if item.name.endswith(_SUFFIX))
 
 
+def known() -> list[str]:
+    """The names of all experiments: those in files, and those that are measured by code."""
+    from experiments import cd_max, channels, gossip
+
+    return sorted([*shipped(), cd_max.NAME, channels.NAME, gossip.NAME])
+
+
 def read(name: str, scale: str = "full") -> Experiment:
     """The experiment of that name, or of that TOML file.
 
@@ -189,12 +196,12 @@ def own_of(own: Sequence[Own]) -> tuple[OwnMetric, ...]:
 def _text(name: str) -> str:
     if not name.endswith(_SUFFIX):
         if name not in shipped():
-            raise UnknownName("experiment", name, shipped(), "vizpub experiment list")
+            raise UnknownName("experiment", name, known(), "vizpub experiment list")
         return (files("experiments") / f"{name}{_SUFFIX}").read_text("utf-8")
     try:
         return Path(name).read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{name} cannot be read: {error}") from error
+        raise InputError(f"{name} cannot be read: {cause_of(error)}") from error
 
 
 def merged(whole: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:

@@ -175,9 +175,10 @@ class UnknownName(UseError):
         if near:
             text += f"; did you mean {' or '.join(near)}?"
         elif self.known:
-            some = _forms(self.kind, self.known[:_LISTED], self.known)
+            most = len(self.known) if len(self.known) == _LISTED + 1 else _LISTED  # no "1 more"
+            some = _forms(self.kind, self.known[:most], self.known)
             text += f"; there are: {', '.join(some)}"
-            if more := len(self.known[_LISTED:]):
+            if more := len(self.known[most:]):
                 text += f", … and {more} more"
         return f"{text} (see: {self.see})" if self.see else text
 
@@ -196,6 +197,13 @@ class AmbiguousName(UseError):
         more = f", … ({len(self.meant)} in all)" if len(self.meant) > _NEAREST else ""
         text = f"'{_shown(self.name)}' is short for more than one {self.kind}: {some}{more}"
         return f"{text}\n  give more of it" + (f" (see: {self.see})" if self.see else "")
+
+
+def cause_of(error: Exception) -> str:
+    """Why a file cannot be used, without the number of the error and the path, which the message
+    that quotes it names anyway.
+    """
+    return getattr(error, "strerror", None) or str(error)
 
 
 def _nearest(given: str, known: Sequence[str]) -> list[str]:

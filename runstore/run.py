@@ -164,7 +164,7 @@ def _checked(columns: Sequence[str] | None, meant: Table) -> list[str] | None:
     for column in columns or ():
         if column not in meant.names:
             raise UnknownName(
-                f"column of {meant.name}", column, meant.names, f"vizpub tables {meant.name}"
+                f"{meant.name} column", column, meant.names, f"vizpub tables {meant.name}"
             )
     return list(columns) if columns else None
 

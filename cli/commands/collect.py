@@ -13,7 +13,7 @@ import typer
 from cli.options import comma_list, command
 from cli.settings import Settings
 from model.clock import parse_duration_us
-from model.errors import UseError
+from model.errors import UseError, cause_of
 from model.sizes import parse_size
 
 if TYPE_CHECKING:
@@ -270,7 +270,7 @@ def _names(path: Path) -> frozenset[str]:
     try:
         found = frozenset(filter(None, map(str.strip, path.read_text("utf-8").splitlines())))
     except (OSError, ValueError) as error:
-        raise UseError(f"{path} cannot be read: {error}") from error
+        raise UseError(f"{path} cannot be read: {cause_of(error)}") from error
     if not found:
         raise UseError(f"{path} names no peer")
     return found

@@ -82,7 +82,7 @@ def show_settings(
     else:
         known = sorted({".".join(part) for full, _, _ in rows for part in _parts(full)})
         if name not in known:
-            raise UnknownName("command or setting", name, known)
+            raise UnknownName("command or setting", name, known, "vizpub config show")
         rows = [row for row in rows if f"{row[0]}.".startswith(f"{name}.")]
     if output_format(output) == "table":  # as they are written in the file
         rows = [(full, str(v) if type(v) is int else v, origin) for full, v, origin in rows]

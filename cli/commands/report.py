@@ -13,7 +13,7 @@ import typer
 from cli.options import command
 from cli.settings import Settings
 from model.clock import parse_duration_us
-from model.errors import UseError
+from model.errors import InputError, UseError
 
 
 def register(app: typer.Typer) -> None:
@@ -79,7 +79,7 @@ def report(
     vizpub report examples/gossipsub --to http://127.0.0.1:8600/v1/runs/demo --replay --end
     ```
     """
-    from collector.reading import TOKEN, Collector
+    from collector.reading import TOKEN, Collector, check_url
     from collector.tracing import Following, Tracing
 
     if how.replay and how.follow:
@@ -94,11 +94,13 @@ def report(
         how.speed,
         how.end,
     )
+    if missing := [trace for trace in traces if not trace.exists()]:
+        raise InputError(f"{missing[0]} does not exist")
     over: list[int] = []
     if how.follow:  # what is over is still sent
         for ending in (signal.SIGINT, signal.SIGTERM):
             signal.signal(ending, lambda number, _: over.append(number))
-    collector = Collector(how.to.rstrip("/"), os.environ.get(TOKEN))
+    collector = Collector(check_url(how.to).rstrip("/"), os.environ.get(TOKEN))
     told = Tracing(traces, collector, following, settings.say).run(lambda: bool(over))
     settings.say(f"reported {told.intervals:,} intervals, {told.sent:,} reports")
     for number, what in (

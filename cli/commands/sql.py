@@ -11,7 +11,7 @@ import typer
 from cli.options import Limit, Output, RunName, command
 from cli.settings import Settings
 from cli.terminal.output import Rows, show
-from model.errors import UseError
+from model.errors import UseError, cause_of
 
 
 def register(app: typer.Typer) -> None:
@@ -62,4 +62,4 @@ def _text(given: str) -> str:
     try:
         return Path(given).read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise UseError(f"{given} cannot be read: {error}") from error
+        raise UseError(f"{given} cannot be read: {cause_of(error)}") from error

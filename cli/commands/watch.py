@@ -85,9 +85,10 @@ def _ended(place: Place) -> bool:
 
 def _lines(settings: Settings, events: Iterable[Event], most: int | None) -> bool:
     """A line per interval. Returns whether there were enough."""
-    print("\t".join(COLUMNS), flush=True)
     count, is_gone = 0, False
-    for kind, told in events:
+    for number, (kind, told) in enumerate(events):
+        if not number:  # a collector answers
+            print("\t".join(COLUMNS), flush=True)
         if kind == "interval":
             print("\t".join(cell_text(told.get(name)) for name in COLUMNS), flush=True)
             count += 1

@@ -17,7 +17,7 @@ from graphstore.ask.free_text import Stream, judged
 from graphstore.ask.parameters import TYPES
 from graphstore.ask.queries import Limits, prepared
 from graphstore.runs import open_run
-from model.errors import UseError
+from model.errors import UseError, cause_of
 
 
 def read_query(file: Path) -> cypher.Statement:
@@ -25,7 +25,7 @@ def read_query(file: Path) -> cypher.Statement:
     try:
         text = file.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise UseError(f"{file} cannot be read: {error}") from error
+        raise UseError(f"{file} cannot be read: {cause_of(error)}") from error
     query = cypher.parsed("own", file.name, text)
     declared = {parameter.name for parameter in query.parameters}
     for line in text.splitlines():

@@ -75,7 +75,8 @@ class Endpoint:
                 raise ValueError("its answer is no object")
             return found
         except (OSError, http.client.HTTPException, ValueError) as error:
-            raise OSError(f"no collector answers at {self.url}: {error}") from error
+            why = getattr(error, "strerror", None) or error
+            raise OSError(f"no collector answers at {self.url}: {why}") from error
 
 
 def reason(text: bytes) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from model.errors import InputError
+from model.errors import InputError, cause_of
 
 _GZIP = b"\x1f\x8b"
 
@@ -26,7 +26,7 @@ def lines(name: str) -> Iterator[tuple[int, str]]:
                 if text and text[0] not in "#%":
                     yield number, text
     except (OSError, EOFError, zlib.error) as error:
-        raise InputError(f"{name}: cannot be read: {error}") from error
+        raise InputError(f"{name}: cannot be read: {cause_of(error)}") from error
     except UnicodeDecodeError as error:
         raise InputError(f"{name}: is not text") from error
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from model.errors import InputError, UnknownName
+from model.errors import InputError, UnknownName, cause_of
 from model.modules import module_of_file
 
 if TYPE_CHECKING:
@@ -138,4 +138,4 @@ def _module(name: str) -> ModuleType:
     try:
         return module_of_file(Path(name)) if is_file else import_module(name)
     except (ModuleNotFoundError, FileNotFoundError) as error:
-        raise InputError(f"there is no module {name}: {error}") from error
+        raise InputError(f"there is no module {name}: {cause_of(error)}") from error

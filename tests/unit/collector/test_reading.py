@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from collector import reading
-from collector.reading import Collector, Event, followed
-from model.errors import ServiceError
+from collector.place import Place
+from collector.reading import Collector, Event, collector_of, followed
+from model.errors import ServiceError, UseError
 from tests.support.collecting import Served, collector_in, serving
 
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n"
@@ -82,6 +83,14 @@ def test_collector_that_never_answered_is_an_error(tmp_path: Path) -> None:
         pass
     with pytest.raises(ServiceError, match="no collector answers"):
         next(followed(lambda: Collector(url), lambda: False))
+
+
+@pytest.mark.parametrize(
+    "url", ["lab", "localhost:8600", "ftp://host/v1/runs/lab", "http:///v1/runs/lab", "http://host"]
+)
+def test_url_that_names_no_run_is_refused_with_an_example(tmp_path: Path, url: str) -> None:
+    with pytest.raises(UseError, match=r"for example http://127\.0\.0\.1:8600/v1/runs/lab"):
+        collector_of(Place(tmp_path, "lab"), url)
 
 
 @contextmanager

@@ -129,6 +129,8 @@ class TestErrors:
     def test_unknown_experiment_scale_or_file_is_refused(self) -> None:
         with pytest.raises(UnknownName, match="did you mean dissemination"):
             read("disemination")
+        with pytest.raises(UnknownName, match="did you mean gossip-complex-networks"):
+            read("gossip-complex-netwoks")  # measured by code, without a file
         with pytest.raises(UnknownName, match="no scale 'huge'"):
             read("dissemination", "huge")
         with pytest.raises(InputError, match=r"none\.toml cannot be read"):

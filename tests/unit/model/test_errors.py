@@ -6,12 +6,13 @@ import pickle
 import re
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from model import errors
-from model.errors import InputsDiffer, UnknownName, UseError, VizpubError
+from model.errors import InputsDiffer, UnknownName, UseError, VizpubError, cause_of
 from model.naming import place_of
 
 
@@ -111,7 +112,15 @@ def test_unknown_name_error_without_a_near_name_lists_some() -> None:
         == f"no run 'zzzzz'; there are: {', '.join(many[:8])}, … and 12 more"
     )
     assert str(UnknownName("run", "zzzzz", many[:8])).endswith(", r6, r7")
+    assert str(UnknownName("run", "zzzzz", many[:9])).endswith(", r7, r8")  # not "and 1 more"
     assert str(UnknownName("run", "zzzzz")) == "no run 'zzzzz'"
+
+
+def test_cause_of_an_error_repeats_neither_its_number_nor_the_path() -> None:
+    with pytest.raises(FileNotFoundError) as caught:
+        Path("/nowhere/at/all").read_bytes()
+    assert cause_of(caught.value) == "No such file or directory"
+    assert cause_of(ValueError("line 3 is no number")) == "line 3 is no number"
 
 
 def test_inputs_differ_error_names_the_replace_option() -> None:

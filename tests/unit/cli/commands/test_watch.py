@@ -41,6 +41,7 @@ def test_watch_says_that_no_collector_runs(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["--workspace", str(tmp_path), "watch", "lab"])
     assert done.exit_code == 2
     assert "vizpub collect lab" in done.output
+    assert "interval" not in done.stdout  # no head of a table that never comes
 
 
 def test_watch_says_why_it_may_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
