@@ -322,7 +322,7 @@ METRICS_PERCOLATION = Table(
     "interval; made by `vizpub metrics RUN percolation`",
     (
         INTERVAL,
-        maybe("gamma", "double", "probability that a copy is sent to who does not subscribe"),
+        maybe("gamma", "double", "probability that a copy is sent to a neighbour that does not subscribe"),
         maybe("sigma", "double", "peers that subscribe to a message's topic / n, mean of messages"),
         of_graph(
             "percolation_threshold",

@@ -18,7 +18,7 @@ GUIDES = [ROOT / "README.md", ROOT / "simulators" / "README.md"]
 PAGES = [*GUIDES, *sorted((ROOT / "docs").glob("*.md"))]
 ROOT_COMMAND: Any = typer.main.get_command(app)
 LEAVES = {name: c for name, c in commands() if not hasattr(c, "commands")}
-ISSUE = (
+COMMANDS = (
     "collect report watch ingest settle load verify rebuild tables metrics summary sql query "
     "cypher path topic "
     "topics dissemination missed plot compare doctor demo runs.list runs.show runs.check "
@@ -55,9 +55,9 @@ def parse(line: str) -> None:
         context = group.make_context(name, words, parent=context)
 
 
-def test_commands_are_exactly_those_of_the_issue() -> None:
+def test_commands_are_exactly_these() -> None:
     names = {name.removeprefix("vizpub ").replace(" ", ".") for name in LEAVES}
-    assert names == set(ISSUE.split())
+    assert names == set(COMMANDS.split())
 
 
 @pytest.mark.parametrize("name", LEAVES)
