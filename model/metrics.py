@@ -322,7 +322,9 @@ METRICS_PERCOLATION = Table(
     "interval; made by `vizpub metrics RUN percolation`",
     (
         INTERVAL,
-        maybe("gamma", "double", "probability that a copy is sent to a neighbour that does not subscribe"),
+        maybe(
+            "gamma", "double", "probability that a neighbour that does not subscribe gets a copy"
+        ),
         maybe("sigma", "double", "peers that subscribe to a message's topic / n, mean of messages"),
         of_graph(
             "percolation_threshold",

@@ -53,7 +53,7 @@ class _Part:
         float | None,
         typer.Option(
             metavar="P",
-            help="percolation: probability that a copy goes to a neighbour that does not subscribe "
+            help="percolation: probability that a neighbour that does not subscribe gets a copy "
             "(default: what the run shows).",
         ),
     ] = None
