@@ -39,6 +39,7 @@ class Closing:
     """The greatest interval of each peer's reports."""
     left: set[str] = field(default_factory=set)
     _half_at: dict[int, float] = field(default_factory=dict)
+    """When half of the expected peers were first seen to have reached an interval."""
     _last_at: dict[int, float] = field(default_factory=dict)
     _first: int | None = None
     _began: float | None = None
@@ -144,6 +145,11 @@ class Closing:
         oldest = interval - 1 - self.rules.gap_tolerance
         return [p for p, at in self.newest.items() if at >= oldest and p not in self.left]
 
+    def _half(self, expected: Collection[str]) -> int:
+        """The greatest interval that half of them have reached."""
+        at = sorted((self.newest.get(peer, -1) for peer in expected), reverse=True)
+        return at[(len(at) + 1) // 2 - 1]
+
     def _is_due(self, interval: int, now: float) -> bool:
         last = [at for i, at in self._last_at.items() if i >= interval]
         if not last:
@@ -158,5 +164,7 @@ class Closing:
         if there == len(expected):
             return True
         if 2 * there >= len(expected):
-            return now - self._half_at.setdefault(interval, now) >= lateness
+            # Also of the intervals behind it, which wait only now, but not for another lateness.
+            self._half_at.setdefault(self._half(expected), now)
+            return now - min(at for i, at in self._half_at.items() if i >= interval) >= lateness
         return now - self._last_at.get(interval, min(last)) >= lateness

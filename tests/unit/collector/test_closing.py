@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import random
 from statistics import median_low
+from typing import Any
 
 import pytest
 
 from collector.closing import Closing, Rules
 
 
-def opened(*peers: str, **rules: float) -> Closing:
+def opened(*peers: str, **rules: Any) -> Closing:
     """Interval 0 was reported by all and closed."""
-    closing = Closing(Rules(lateness_s=5.0, **rules))  # type: ignore[arg-type]
+    closing = Closing(Rules(lateness_s=5.0, **rules))
     for peer in peers:
         closing.note(peer, 0, 0.0)
     closing.close(0)
@@ -98,6 +99,20 @@ def test_listed_peers_are_waited_for_from_the_beginning() -> None:
     assert closing.due(0.0) is None
     closing.note("b", 0, 0.0)
     assert closing.due(0.0) == 0
+
+
+@pytest.mark.parametrize(
+    "rules", [{"peers": frozenset("abcd")}, {"gap_tolerance": 9}], ids=["a list", "a gap"]
+)
+def test_interval_waits_for_one_lateness_only(rules: dict[str, Any]) -> None:
+    """One of four peers never reports, and is waited for in every interval."""
+    closing = opened("a", "b", "c", "d", **rules)
+    for second in range(1, 10):
+        for peer in "abc":
+            closing.note(peer, second, float(second))
+        if (due := closing.due(float(second))) is not None:
+            closing.close(due)
+        assert closing.closed == max(second - 5, 0)
 
 
 def test_report_is_ahead_of_the_median_and_of_the_clock() -> None:
