@@ -121,8 +121,8 @@ class Closing:
     def due(self, now: float) -> int | None:
         """The interval up to which can be closed now; null = nothing new."""
         found, following = None, self._following()
-        while following is not None and self._is_due(following, now):
-            found, following = following, following + 1
+        while following is not None and (due := self._due_from(following, now)) is not None:
+            found, following = due, due + 1
         return found
 
     def close(self, interval: int) -> None:
@@ -150,21 +150,25 @@ class Closing:
         at = sorted((self.newest.get(peer, -1) for peer in expected), reverse=True)
         return at[(len(at) + 1) // 2 - 1]
 
-    def _is_due(self, interval: int, now: float) -> bool:
+    def _due_from(self, interval: int, now: float) -> int | None:
+        """The interval up to which can be closed with this one; null = it cannot."""
         last = [at for i, at in self._last_at.items() if i >= interval]
         if not last:
-            return False
+            return None
         lateness = self.rules.lateness_s
         expected = self._expected(interval)
         there = sum(self.newest.get(peer, -1) >= interval for peer in expected)
         # Before the first closing nobody knows who will report: all have the lateness to come.
         if self.closed is None and interval == self._first and self.rules.peers is None:
             assert self._began is not None
-            return now - self._began >= lateness
+            return interval if now - self._began >= lateness else None
         if there == len(expected):
-            return True
+            # After a break of days, so many intervals are not looked at one by one.
+            return min((self.newest[peer] for peer in expected), default=interval)
         if 2 * there >= len(expected):
             # Also of the intervals behind it, which wait only now, but not for another lateness.
             self._half_at.setdefault(self._half(expected), now)
-            return now - min(at for i, at in self._half_at.items() if i >= interval) >= lateness
-        return now - self._last_at.get(interval, min(last)) >= lateness
+            since = min(at for i, at in self._half_at.items() if i >= interval)
+        else:
+            since = self._last_at.get(interval, min(last))
+        return interval if now - since >= lateness else None

@@ -115,6 +115,14 @@ def test_interval_waits_for_one_lateness_only(rules: dict[str, Any]) -> None:
         assert closing.closed == max(second - 5, 0)
 
 
+def test_break_of_any_length_closes_at_once() -> None:
+    """As after a weekend with intervals of milliseconds."""
+    closing, long = opened("a", "b"), 10**9
+    closing.note("a", long + 1, 1.0)
+    closing.note("b", long, 1.0)
+    assert closing.due(1.0) == long
+
+
 def test_report_is_ahead_of_the_median_and_of_the_clock() -> None:
     closing = opened("a", "b", "c", ahead=16)
     for peer in "ab":
