@@ -13,7 +13,7 @@ import time
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -24,12 +24,12 @@ from collector.commands import Command, Commands
 from collector.log import Log
 from collector.message import Message, interval_of
 from collector.place import Place
+from collector.taken import Taken
+from ingest.reports.compressed import LongLine
 from ingest.reports.files import from_json, parse
 from ingest.reports.records import RunHeader
 from model.errors import InputError
 
-REFUSED_SHOWN = 100
-"""Refused lines of one request that are named; all are counted."""
 _TURN = 256
 """Lines after which others get their turn."""
 _NAMED = 16
@@ -47,35 +47,6 @@ class Limits:
     """Bytes of the log and of all batches; null = no limit."""
     reserve: int = 256 * 2**20
     """Bytes that stay free on the disk, so that intervals can still be closed when it is full."""
-
-
-@dataclass
-class Taken:
-    """What became of the lines of one request."""
-
-    taken: int = 0
-    late: int = 0
-    """Of those taken: for a closed interval. They enter the run by `settle`."""
-    refused: int = 0
-    why: list[dict[str, Any]] = field(default_factory=list)
-    """`line` (from 1) and `reason` of the first refused lines."""
-    peers: set[str] = field(default_factory=set)
-    """Of the reports that were taken."""
-
-    def refuse(self, line: int, reason: str) -> None:
-        """A line that was not taken."""
-        self.refused += 1
-        if len(self.why) < REFUSED_SHOWN:
-            self.why.append({"line": line, "reason": reason})
-
-    def to_json(self) -> dict[str, Any]:
-        """The answer to a reporter."""
-        return {
-            "taken": self.taken,
-            "late": self.late,
-            "refused": self.refused,
-            "lines": self.why,
-        }
 
 
 @dataclass(frozen=True)
@@ -216,6 +187,9 @@ class Intake:
         for number, line in enumerate(lines, 1):
             if number % _TURN == 0:
                 await asyncio.sleep(0)
+            if isinstance(line, LongLine):
+                done.refuse(number, f"a line of {line.size:,} bytes is too long")
+                continue
             if not (text := line.strip()):
                 continue
             value, wrong = parse(text)

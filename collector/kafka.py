@@ -20,9 +20,10 @@ from dataclasses import dataclass, field
 from itertools import islice, takewhile
 from typing import Any, ParamSpec, TypeVar
 
-from collector.intake import Intake, Taken
+from collector.intake import Intake
 from collector.log import LogFailed
 from collector.message import Message, source_of
+from collector.taken import Taken
 from collector.topic import Arrived, Topic, TopicFailed, TopicReader
 from collector.web import Web
 

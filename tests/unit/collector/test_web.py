@@ -61,6 +61,16 @@ def test_lines_are_taken_or_refused_with_their_reasons(serve: Any) -> None:
         assert served.lines() == [report("a"), report("d")]
 
 
+def test_line_that_is_too_long_is_refused_as_such(serve: Any) -> None:
+    long = report("long", topics=["t" * 2**20])
+    with serve() as served:
+        _, told, _ = served.post(long + b"\n" + report("a"))
+        assert (told["taken"], told["refused"]) == (1, 1)
+        assert told["lines"] == [
+            {"line": 1, "reason": f"a line of {len(long):,} bytes is too long"}
+        ]
+
+
 @pytest.mark.parametrize("pack", [bytes, gzip.compress, zstd])
 def test_body_may_be_compressed(serve: Any, pack: Callable[[bytes], bytes]) -> None:
     body = b"".join(report(f"p{n}") + b"\n" for n in range(5000))
