@@ -53,8 +53,6 @@ class Limits:
 class _Admitted:
     peer: str
     interval: int
-    mark: tuple[int, int, int]
-    """Interval, seq and CRC of the line."""
     left: bool
 
 
@@ -76,6 +74,8 @@ class Intake:
         self.last_interval: int | None = None
         """Of the peers' own end mark."""
         self._marks: dict[str, tuple[int, int, int]] = {}
+        """Interval, seq and CRC of each peer's newest line, also where it is not written yet: else
+        the lines of one request would know nothing of each other."""
         self.closed_at = 0
         """The position behind the record that closed the last interval, or ended the run."""
         self._is_closing = False
@@ -98,6 +98,8 @@ class Intake:
         if record.kind == log.STATE:
             state = json.loads(record.content)
             self.closing = Closing.restored(self._rules, state, now)
+            # No report has this seq: who reported before is known, and conflicts with nothing.
+            self._marks = {peer: (at, -1, 0) for peer, at in self.closing.newest.items()}
             self.header = RunHeader.from_json(state["header"])
             self.counts, self.closed_at = Counter(state["counts"]), state["closed_at"]
             self.last_interval, self.ended = state["last_interval"], state["ended"]
@@ -120,7 +122,8 @@ class Intake:
         elif record.kind == log.REPORT:
             found = from_json(json.loads(record.line))
             mark = (record.interval, found.seq or 0, zlib.crc32(record.line))  # type: ignore[union-attr]
-            self._note(_Admitted(found.peer, record.interval, mark, found.left), now)  # type: ignore[union-attr]
+            self._mark(found.peer, mark)  # type: ignore[union-attr]
+            self._note(_Admitted(found.peer, record.interval, found.left), now)  # type: ignore[union-attr]
 
     def _state(self) -> bytes:
         state = {
@@ -246,14 +249,17 @@ class Intake:
                 f"conflicting report: peer '{peer}' has another one of interval {interval} with "
                 "the same seq; do two peers have one name?"
             )
-        found = _Admitted(peer, interval, mark, bool(value.get("left")))
-        return found, log.report(interval, line)
+        self._mark(peer, mark)
+        return _Admitted(peer, interval, bool(value.get("left"))), log.report(interval, line)
+
+    def _mark(self, peer: str, mark: tuple[int, int, int]) -> None:
+        if mark[:2] >= self._marks.get(peer, mark)[:2]:
+            self._marks[peer] = mark
 
     def _check_peer(self, peer: str, interval: int) -> None:
         if self._rules.peers is not None and peer not in self._rules.peers:
             raise InputError(f"peer '{peer}' is not in the list of peers")
-        newest = self.closing.newest
-        if peer not in newest and len(newest) >= self.limits.peers:
+        if peer not in self._marks and len(self._marks) >= self.limits.peers:
             raise InputError(f"peer '{peer}' is one more than the {self.limits.peers:,} allowed")
         if self.closing.is_ahead(interval, self.now):
             median = self.closing.median()
@@ -301,8 +307,6 @@ class Intake:
         if self.closing.is_late(found.interval):
             self.counts["late"] += 1
             self._blame("late", found.peer)
-        if found.mark[:2] >= self._marks.get(found.peer, (-1, -1, 0))[:2]:
-            self._marks[found.peer] = found.mark
         self.closing.note(found.peer, found.interval, now, left=found.left)
 
     def _blame(self, what: str, peer: object) -> None:

@@ -194,12 +194,21 @@ def test_two_peers_with_one_name_are_told(serve: Any) -> None:
         _, told, _ = served.post(report("a", 1, seq=4, neighbors=["c"]))
         assert "conflicting report" in told["lines"][0]["reason"]
         assert served.post(report("a", 1, seq=5, neighbors=["c"]))[1]["taken"] == 1
+        # Also in one request, as of a reporter that speaks for both.
+        both = report("b", 1, seq=4, neighbors=["c"]) + b"\n" + report("b", 1, seq=4)
+        _, told, _ = served.post(both + b"\n" + report("b", 1, seq=4, neighbors=["c"]))
+        assert (told["taken"], [line["line"] for line in told["lines"]]) == (2, [2])
 
 
 def test_peers_beyond_the_limit_are_refused(serve: Any) -> None:
-    with serve(Options(limits=Limits(peers=2, reserve=RESERVE))) as served:
-        served.post(report("a") + b"\n" + report("b"))
+    options = Options(limits=Limits(peers=2, reserve=RESERVE))
+    with serve(options) as served:
+        _, told, _ = served.post(b"\n".join(report(peer) for peer in "abc"))
+        assert (told["taken"], told["refused"]) == (2, 1)
         _, told, _ = served.post(report("c") + b"\n" + report("a", 1))
+        assert (told["taken"], told["refused"]) == (1, 1)
+    with serve(options) as served:
+        _, told, _ = served.post(report("c") + b"\n" + report("b", 1))
         assert (told["taken"], told["refused"]) == (1, 1)
 
 
