@@ -12,7 +12,8 @@ import json
 import time
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -32,6 +33,7 @@ from model.errors import InputError
 
 _TURN = 256
 """Lines after which others get their turn."""
+_WAIT_S = 0.01
 _NAMED = 16
 """Peers with late or refused reports that the progress names."""
 
@@ -78,7 +80,9 @@ class Intake:
         the lines of one request would know nothing of each other."""
         self.closed_at = 0
         """The position behind the record that closed the last interval, or ended the run."""
-        self._is_closing = False
+        self._is_closing = self._is_ending = False
+        self._takes = 0
+        """Lines that are being judged or written, as requests."""
         self._replay()
         self.log = Log(place.log, self._state)
 
@@ -154,34 +158,45 @@ class Intake:
         """Judge lines, log those that are admitted, and wait for the sync. `read` says how far
         files and targets are read with them, and is logged together with them. Raises: LogFailed.
         """
-        done, admitted, records = await self._judge(lines)
-        self.counts["refused"] += done.refused
-        if read:
-            records += log.packed(log.READ, json.dumps(read).encode())
-        if records:
-            await self.log.put(bytes(records), lambda _: self._note_all(admitted, read))
+        with self._taking():
+            done, admitted, records = await self._judge(lines)
+            self.counts["refused"] += done.refused
+            if read:
+                records += log.packed(log.READ, json.dumps(read).encode())
+            if records:
+                await self.log.put(bytes(records), lambda _: self._note_all(admitted, read))
         return done
+
+    @contextmanager
+    def _taking(self) -> Iterator[None]:
+        self._takes += 1
+        try:
+            yield
+        finally:
+            self._takes -= 1
 
     async def take_messages(self, messages: Sequence[Message]) -> list[Taken]:
         """As `take`, of messages: each is one record of the log, with its offset. Returns what
         became of each. Raises: LogFailed; then none is taken.
         """
-        found, admitted, records = [], [], bytearray()
-        for number, message in enumerate(messages):
-            if number % _TURN == 0:
-                await asyncio.sleep(0)
-            done, of_lines, inner = await self._judge(message.lines)
-            found.append(done)
-            admitted += of_lines
-            records += log.message(message.head(done.refused), bytes(inner))
+        found, records = list[Taken](), bytearray()
+        admitted: list[_Admitted] = []
         read = {message.source: message.offset + 1 for message in messages}
 
         def note(_: int) -> None:
             self.counts["refused"] += sum(done.refused for done in found)
             self._note_all(admitted, read)
 
-        if records:
-            await self.log.put(bytes(records), note)
+        with self._taking():
+            for number, message in enumerate(messages):
+                if number % _TURN == 0:
+                    await asyncio.sleep(0)
+                done, of_lines, inner = await self._judge(message.lines)
+                found.append(done)
+                admitted += of_lines
+                records += log.message(message.head(done.refused), bytes(inner))
+            if records:
+                await self.log.put(bytes(records), note)
         return found
 
     async def _judge(self, lines: Iterable[bytes]) -> tuple[Taken, list[_Admitted], bytearray]:
@@ -233,7 +248,7 @@ class Intake:
         """The record of a line. Raises: InputError with the reason why it is refused."""
         if (run := value.get("run")) not in (None, self.place.run):
             raise InputError(f"it is of run '{run}', and this is '{self.place.run}'")
-        if self.ended:
+        if self.ended or self._is_ending:
             raise InputError("the run has ended")
         if value["format"] == RunHeader.format:
             return None, self._merge(RunHeader.from_json(value))
@@ -288,9 +303,13 @@ class Intake:
         return log.packed(log.HEADER, json.dumps(known.to_json()).encode())
 
     def _check_end(self, last: int) -> None:
-        reached = self.closing.reached
-        if reached is not None and last < reached:
+        reached = max((at for at, *_ in self._marks.values()), default=0)
+        if last < reached:
             raise InputError(f"it ends in interval {last}, and there are reports of {reached}")
+        if last > max(reached, self.now) + self._rules.ahead:
+            raise InputError(
+                f"it ends in interval {last}, too far ahead: reports have reached {reached}"
+            )
 
     def _marked_end(self, last: int) -> bytes:
         self.last_interval = last
@@ -344,14 +363,19 @@ class Intake:
 
     async def end(self) -> bool:
         """Close all that was reported; the run ends. Raises: LogFailed."""
-        last = self.last_interval if self.last_interval is not None else self.closing.reached
         if self.ended:
             return False
+        self._is_ending = True
+        while self._takes:  # what was admitted before is in the log first, and noted
+            await asyncio.sleep(_WAIT_S)
+        await self.probe()
+        told = (self.last_interval, self.closing.reached)
+        last = max((one for one in told if one is not None), default=None)
         if last is not None and not self.closing.is_late(last):
             await self._close(last)
-        told = {"last_interval": last, "ended": True}
-        content = log.packed(log.END, json.dumps(told).encode())
-        await self.log.put(content, lambda end: self._ended_at(told, end))
+        done = {"last_interval": last, "ended": True}
+        content = log.packed(log.END, json.dumps(done).encode())
+        await self.log.put(content, lambda end: self._ended_at(done, end))
         return True
 
     async def _close(self, interval: int) -> bool:

@@ -12,10 +12,14 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
+from collector.batch import NONE, Builder
 from collector.closing import Rules
-from collector.intake import Limits
+from collector.intake import Intake, Limits
 from collector.message import Message
-from tests.support.collecting import Options, Served, collector_in, serving
+from collector.place import Place
+from ingest.reports.files import ReportReader
+from ingest.reports.records import Report, RunEnd
+from tests.support.collecting import Options, Served, collector_in, header, serving
 
 SIZE = 8 * 2**20
 RESERVE = 2**20
@@ -43,6 +47,10 @@ def post(served: Served, interval: int) -> int:
     """A report that is larger than what is left of a page of the disk."""
     told = {"format": "vizpub.report/1", "peer": "a", "interval": interval, "topics": ["t" * 5000]}
     return served.post(json.dumps(told).encode())[0]
+
+
+def line(peer: str, interval: int) -> bytes:
+    return json.dumps({"format": "vizpub.report/1", "peer": peer, "interval": interval}).encode()
 
 
 def kept(served: Served) -> list[int]:
@@ -103,6 +111,68 @@ def test_end_that_comes_after_the_last_closing_ends_the_run(tmp_path: Path) -> N
         served.run(intake.close_due())
         assert intake.ended
         assert intake.last_interval == 0
+
+
+@pytest.mark.parametrize("count", [1, 300, 2000])
+def test_reports_taken_while_the_run_ends_are_in_it(tmp_path: Path, count: int) -> None:
+    """In whatever turn of the event loop it comes; what comes later is refused."""
+
+    async def work() -> None:
+        place = Place(tmp_path, "lab")
+        place.make()
+        intake = Intake(place, header(), Rules(), Limits())
+        done = [await intake.take([line("a", 0)])]
+
+        async def go_on() -> None:
+            for interval in range(1, 12):
+                some = (line(f"p{number}", interval) for number in range(count))
+                done.append(await intake.take(some))
+
+        async def end() -> None:
+            await asyncio.sleep(0.01)
+            await intake.end()
+
+        await asyncio.gather(end(), *(go_on() for _ in range(3)))
+        await intake.log.aclose()
+        batch = Builder(place.log, NONE).next(intake.closed_at, tmp_path)
+        assert batch
+        found = [one.record for one in ReportReader(tmp_path / batch.name)]
+        taken = sum(one.taken for one in done)
+        assert sum(isinstance(one, Report) for one in found) == taken
+        assert found[-1] == RunEnd(batch.closed, "lab")
+        late = await intake.take([line("a", 0)])
+        assert (late.taken, late.why[0]["reason"]) == (0, "the run has ended")
+
+    asyncio.run(work())
+
+
+def test_reports_behind_a_marked_end_are_in_the_run(tmp_path: Path) -> None:
+    """Other reporters go on until the marked interval is closed."""
+
+    async def work() -> None:
+        place = Place(tmp_path, "lab")
+        place.make()
+        intake = Intake(place, header(), Rules(), Limits())
+        await intake.take([line("a", 3), b'{"format": "vizpub.end/1", "last_interval": 3}'])
+        assert (await intake.take([line("b", 4)])).taken == 1
+        await intake.end()
+        await intake.log.aclose()
+        batch = Builder(place.log, NONE).next(intake.closed_at, tmp_path)
+        assert batch
+        found = [one.record for one in ReportReader(tmp_path / batch.name)]
+        assert [one.interval for one in found if isinstance(one, Report)] == [3, 4]
+        assert found[-1] == RunEnd(4, "lab")
+
+    asyncio.run(work())
+
+
+@pytest.mark.parametrize("last", [2, 20, 2**31 - 2])
+def test_end_before_the_reports_or_far_behind_them_is_refused(tmp_path: Path, last: int) -> None:
+    mark = f'{{"format": "vizpub.end/1", "last_interval": {last}}}'.encode()
+    with serving(collector_in(tmp_path)) as served:
+        _, told, _ = served.post(line("a", 3) + b"\n" + mark)
+        assert (told["taken"], told["lines"][0]["line"]) == (1, 2)
+        assert f"ends in interval {last}" in told["lines"][0]["reason"]
 
 
 def test_messages_are_taken_with_their_offsets_and_counted_alike_after_a_kill(
