@@ -171,7 +171,7 @@ class Collector:
         """What takes reports beside HTTP. Raises: UseError."""
         what = self._what
         if what.watch:
-            yield Folder(what.watch, self._intake, self._say).follow
+            yield Folder(what.watch, self._intake, self._say, web).follow
         if what.pull:
             yield Pull(Sources(what.pull), self._intake, self._say, web).follow
         if what.topic:

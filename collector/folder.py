@@ -11,11 +11,13 @@ import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from os import SEEK_END
 from pathlib import Path
 from typing import BinaryIO
 
 from collector.intake import Intake
 from collector.log import LogFailed
+from collector.web import Web
 from ingest.reports.compressed import Content, LongLine, lines
 from model.errors import InputError
 
@@ -41,12 +43,16 @@ class _Read:
 class Folder:
     """Follows the files below a folder."""
 
-    def __init__(self, folder: Path, intake: Intake, say: Callable[[str], None]) -> None:
+    def __init__(self, folder: Path, intake: Intake, say: Callable[[str], None], web: Web) -> None:
+        """`web` says whether reports are taken now."""
         self._folder, self._intake, self._say = folder.absolute(), intake, say
+        self._has_room = web.has_room
         self._sizes: dict[str, int] = {}
         """Of files that are read to their end."""
         self._unread: dict[Path, str] = {}
         """Why files could not be read."""
+        self._cut: set[str] = set()
+        """Files that were found to end before what was read of them."""
 
     async def follow(self) -> None:
         """Take what comes, until the run has ended."""
@@ -56,7 +62,9 @@ class Folder:
         await asyncio.Event().wait()
 
     async def turn(self) -> int:
-        """Take the next part of every file, by interval. Returns the number of lines."""
+        """Take the next part of every file, by interval. Returns of how many."""
+        if not self._has_room():
+            return 0
         found: list[_Read] = []
         for path in self._files():
             try:
@@ -66,20 +74,20 @@ class Folder:
                 self._skip(path, error.strerror or str(error))
             await asyncio.sleep(0)
         found.sort(key=lambda one: one.interval)
-        if not found:
+        read = dict.fromkeys(self._cut, 0)
+        if not found and not read:
             return 0
-        read: dict[str, int] = {}
         for one in found:
             read[one.path] = max(one.end, read.get(one.path, 0))
         try:
             done = await self._intake.take([one.line for one in found], read)
-        except LogFailed as error:
-            self._say(f"the log cannot be written: {error}")
+        except LogFailed:  # the collector says so
             return 0
+        self._cut.clear()
         for why in done.why[:_SHOWN]:
             one = found[why["line"] - 1]
             self._say(f"{one.path}: the line before byte {one.end:,} is refused: {why['reason']}")
-        return len(found)
+        return len(read)
 
     def _files(self) -> list[Path]:
         with suppress(OSError):  # a folder in it is gone meanwhile
@@ -101,7 +109,8 @@ class Folder:
         start = end = self._intake.read.get(name, 0)
         found: list[_Read] = []
         with path.open("rb") as file:
-            for line, is_whole in lines(_content(file, path, start), _MOST_LINE):
+            rest = _Rest(file, start, is_packed=path.suffix in (".gz", ".zst"))
+            for line, is_whole in lines(rest, _MOST_LINE):
                 if not is_whole:
                     break
                 if end - start > _CHUNK:
@@ -113,19 +122,40 @@ class Folder:
                     return found
                 last = found[-1].interval if found else 0
                 found.append(_Read(last if interval is None else interval, name, end, line))
+        if rest.missing:
+            self._say(f"{path} ends before byte {start:,}: it was cut, and is read anew")
+            self._cut.add(name)
+            return []
         if not found:
             self._sizes[name] = size
+            if rest.damage:
+                raise OSError(rest.damage)
         return found
 
 
-def _content(file: BinaryIO, path: Path, start: int) -> Iterator[bytes]:
+class _Rest:
     """The content of a file from some byte on."""
-    if path.suffix in (".gz", ".zst"):
-        for chunk in Content(file):
-            if rest := chunk[start:]:
+
+    missing = 0
+    """Bytes by which the content ends before that byte."""
+    damage: str | None = None
+    """Why it cannot be decompressed to its end. One that is not whole yet has none."""
+
+    def __init__(self, file: BinaryIO, start: int, *, is_packed: bool) -> None:
+        self._file, self._start, self._is_packed = file, start, is_packed
+
+    def __iter__(self) -> Iterator[bytes]:
+        if not self._is_packed:
+            self.missing = max(self._start - self._file.seek(0, SEEK_END), 0)
+            self._file.seek(self._start)
+            while chunk := self._file.read(_BLOCK):
+                yield chunk
+            return
+        content, skip = Content(self._file), self._start
+        for chunk in content:
+            if rest := chunk[skip:]:
                 yield rest
-            start = max(start - len(chunk), 0)
-        return
-    file.seek(start)
-    while chunk := file.read(_BLOCK):
-        yield chunk
+            skip = max(skip - len(chunk), 0)
+        self.missing = skip
+        if content.damage and content.damage.startswith("damaged gzip"):
+            self.damage = content.damage

@@ -26,6 +26,8 @@ from collector.closing import Rules
 from collector.folder import Folder
 from collector.intake import Intake, Limits
 from collector.place import Place
+from collector.progress import Progress
+from collector.web import Web
 from ingest.pipeline import ingest_in
 from ingest.reports.records import RunHeader
 from model.errors import StoreBroken
@@ -176,7 +178,7 @@ def test_any_stream_ends_in_the_tables_of_one_ingest(
             await case.post(intake, now[:cut])
             with (watched / f"{number % 2}.ndjson").open("a") as file:
                 file.writelines(json.dumps(record) + "\n" for record in now[cut:])
-            await Folder(watched, intake, print).turn()
+            await Folder(watched, intake, print, Web(intake, Progress(intake))).turn()
             case.sent += now[cut:]
             if rng.random() < 0.3:
                 await intake.log.aclose()

@@ -17,6 +17,8 @@ from collector.closing import Rules
 from collector.folder import Folder
 from collector.intake import Intake, Limits
 from collector.place import Place
+from collector.progress import Progress
+from collector.web import Web
 from tests.support.collecting import LATER, header
 
 
@@ -34,11 +36,13 @@ class Case:
         self.place.make()
         self.said: list[str] = []
         self.began = LATER
+        self.limits = Limits(reserve=1)
 
     def run(self, work: Callable[[Intake, Folder], Coroutine[Any, Any, None]]) -> None:
         async def around() -> None:
-            intake = Intake(self.place, header(self.began), Rules(), Limits())
-            await work(intake, Folder(self.watched, intake, self.said.append))
+            intake = Intake(self.place, header(self.began), Rules(), self.limits)
+            web = Web(intake, Progress(intake))
+            await work(intake, Folder(self.watched, intake, self.said.append, web))
             await intake.log.aclose()
 
         asyncio.run(around())
@@ -148,3 +152,58 @@ def test_file_that_cannot_be_read_is_told_once_and_the_others_are_taken(tmp_path
     assert case.taken() == [("b", 0)]
     (said,) = case.said
     assert "a.ndjson cannot be read" in said
+
+
+def test_files_wait_while_nothing_is_taken(tmp_path: Path) -> None:
+    case = Case(tmp_path)
+    (case.watched / "a.ndjson").write_text("".join(report("a", n) for n in range(20)))
+    case.limits = Limits(reserve=2**62)
+    case.run(lambda _, folder: to_the_end(folder))
+    assert case.taken() == []
+    case.limits = Limits(reserve=1)
+    case.run(lambda _, folder: to_the_end(folder))
+    assert case.taken() == [("a", n) for n in range(20)]
+
+
+def packed(text: str) -> bytes:
+    return gzip.compress(text.encode())
+
+
+@pytest.mark.parametrize(("name", "pack"), [("a.ndjson", str.encode), ("a.ndjson.gz", packed)])
+def test_file_that_was_cut_is_read_anew(
+    tmp_path: Path, name: str, pack: Callable[[str], bytes]
+) -> None:
+    """As of a peer that began anew: also where it grows later, and for the next collector."""
+    case = Case(tmp_path)
+    file = case.watched / name
+
+    async def first(_: Intake, folder: Folder) -> None:
+        file.write_bytes(pack(report("a", 0) + report("a", 1)))
+        await to_the_end(folder)
+        file.write_bytes(pack(""))
+        await to_the_end(folder)
+
+    async def second(_: Intake, folder: Folder) -> None:
+        file.write_bytes(pack(report("a", 2) + report("a", 3) + report("a", 4)))
+        await to_the_end(folder)
+
+    case.run(first)
+    case.run(second)
+    assert case.taken() == [("a", n) for n in range(5)]
+    (said,) = case.said
+    assert "was cut" in said
+
+
+def test_damaged_file_is_told_with_what_can_be_read(tmp_path: Path) -> None:
+    case = Case(tmp_path)
+    whole = packed(report("a", 0)) + packed(report("a", 1))
+    (case.watched / "a.ndjson.gz").write_bytes(whole[:-8] + bytes(4) + whole[-4:])
+
+    async def work(_: Intake, folder: Folder) -> None:
+        await to_the_end(folder)
+        await to_the_end(folder)
+
+    case.run(work)
+    assert case.taken() == [("a", 0), ("a", 1)]
+    (said,) = case.said
+    assert "a.ndjson.gz cannot be read: damaged gzip" in said
