@@ -9,6 +9,8 @@ import asyncio
 import resource
 import shutil
 import signal
+import socket
+import ssl
 import time
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -56,6 +58,18 @@ class Listening:
     certificate: Path | None = None
     key: Path | None = None
     tokens: bool = True
+
+    def check(self) -> None:
+        """Raises: UseError where the certificate and the key cannot be used."""
+        if self.certificate is None:
+            return
+        try:
+            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(self.certificate, self.key)
+        except OSError as error:  # an SSLError is one
+            raise UseError(
+                f"the certificate {self.certificate} with the key {self.key} cannot be used: "
+                f"{error.strerror or error}"
+            ) from error
 
 
 @dataclass(frozen=True)
@@ -196,19 +210,18 @@ class Collector:
             ssl_certfile=to.certificate,
             ssl_keyfile=to.key,
         )
+        family = socket.AF_INET6 if ":" in to.host else socket.AF_INET
         try:
-            socket = config.bind_socket()
-        except (SystemExit, OSError) as error:
-            raise UseError(
-                f"cannot listen at {to.host}:{to.port}: is another one there?"
-            ) from error
+            door = socket.create_server((to.host, to.port), family=family)
+        except OSError as error:
+            raise UseError(f"cannot listen at {to.host}:{to.port}: {error.strerror}") from error
         server = _Server(config)
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGHUP, self._reload, config, web.tokens)
-        serving = asyncio.create_task(server.serve(sockets=[socket]))
+        serving = asyncio.create_task(server.serve(sockets=[door]))
         while not server.started and not serving.done():
             await asyncio.sleep(TICK_S)
-        port, scheme = socket.getsockname()[1], "https" if to.certificate else "http"
+        port, scheme = door.getsockname()[1], "https" if to.certificate else "http"
         host = f"[{to.host}]" if ":" in to.host else to.host
         url = f"{scheme}://{host}:{port}/v1/runs/{self._what.place.run}"
         certificate = str(to.certificate.absolute()) if to.certificate else None
@@ -221,12 +234,13 @@ class Collector:
         """New connections have the new certificate."""
         to = self._what.listening
         try:
+            to.check()  # a context that fails to load a pair has half of it
             if tokens:
                 tokens.load()
             if config.ssl and to.certificate:
                 config.ssl.load_cert_chain(to.certificate, to.key)
             self._say("tokens and certificates were read again")
-        except (UseError, OSError) as error:  # an SSLError is an OSError
+        except (UseError, OSError, ValueError) as error:  # or a token is no UTF-8
             self._say(f"tokens or certificates stay as they were: {error}")
 
     async def _tick(self) -> None:
@@ -265,6 +279,8 @@ def collect(what: Collection, say: Callable[[str], None]) -> bool:
 
     Raises: RunLocked where another process does; UseError.
     """
+    if not what.stop:
+        what.listening.check()
     what.place.make()
     if shutil.disk_usage(what.place.folder).free < what.limits.reserve and not what.stop:
         raise UseError(f"less than {what.limits.reserve:,} bytes are free: see --reserve")

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import socket
+import ssl
 import subprocess
 import sys
 from pathlib import Path
+from threading import Thread
 
 import pytest
+import trustme
+import uvicorn
+from starlette.applications import Starlette
 from typer.testing import CliRunner
 
 from cli.main import app
+from collector.collect import Collection, Collector, Listening
+from collector.place import Place
 
 ROOT = Path(__file__).parents[3]
 
@@ -44,3 +52,82 @@ def test_collect_refuses_what_is_unsafe_or_senseless(
     done = CliRunner().invoke(app, command)
     assert done.exit_code == 2
     assert why in " ".join(done.output.split())
+
+
+def refused(folder: Path, *options: str) -> str:
+    command = ["--workspace", str(folder), "collect", "lab", "--no-load", *options]
+    done = CliRunner().invoke(app, command)
+    assert done.exit_code == 2
+    return " ".join(done.output.split())
+
+
+def issued(folder: Path, authority: trustme.CA, *, key: bool = True) -> tuple[str, ...]:
+    """Options with a certificate and its key in the folder; without the new key, the old one."""
+    made = authority.issue_cert("127.0.0.1")
+    made.cert_chain_pems[0].write_to_path(folder / "cert.pem")
+    if key:
+        made.private_key_pem.write_to_path(folder / "key.pem")
+    return "--certificate", str(folder / "cert.pem"), "--key", str(folder / "key.pem")
+
+
+def test_certificate_that_cannot_be_used_is_refused(tmp_path: Path) -> None:
+    missing = "--certificate", str(tmp_path / "none.pem"), "--key", str(tmp_path / "none.key")
+    assert "none.key cannot be used: No such file" in refused(tmp_path, *missing)
+    files = issued(tmp_path, trustme.CA())
+    issued(tmp_path, trustme.CA(), key=False)
+    assert "key.pem cannot be used: [X509: KEY_VALUES_MISMATCH]" in refused(tmp_path, *files)
+
+
+def test_reason_why_nothing_can_listen_is_told(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as door:
+        port = str(door.getsockname()[1])
+        assert "already in use" in refused(tmp_path, "--no-token", "--port", port)
+    foreign = "--host", "192.0.2.1", *issued(tmp_path, trustme.CA())
+    assert "Cannot assign requested address" in refused(tmp_path, *foreign)
+
+
+def test_pair_that_is_read_again_in_halves_changes_nothing(tmp_path: Path) -> None:
+    """As where a certificate is renewed, and its key comes a moment later."""
+    said: list[str] = []
+    old, new = trustme.CA(), trustme.CA()
+    issued(tmp_path, old)
+    place = Place(tmp_path, "lab")
+    place.make()
+    listening = Listening(certificate=tmp_path / "cert.pem", key=tmp_path / "key.pem")
+    collector = Collector(Collection(place, listening=listening), said.append)
+    config = uvicorn.Config(
+        Starlette(), ssl_certfile=listening.certificate, ssl_keyfile=listening.key
+    )
+    config.load()
+    assert shown_by(config, old)
+    issued(tmp_path, new, key=False)
+    collector._reload(config, None)
+    assert "stay as they were" in said[-1]
+    assert shown_by(config, old)
+    issued(tmp_path, new)
+    collector._reload(config, None)
+    assert shown_by(config, new)
+
+
+def shown_by(config: uvicorn.Config, authority: trustme.CA) -> bool:
+    """Whether a connection gets a certificate of this authority."""
+    trusting = ssl.create_default_context()
+    authority.configure_trust(trusting)
+    here, there = socket.socketpair()
+    here.settimeout(20)
+
+    def serve() -> None:
+        assert config.ssl
+        with there, config.ssl.wrap_socket(there, server_side=True) as served:
+            served.recv(1)
+
+    thread = Thread(target=serve)
+    thread.start()
+    try:
+        with here, trusting.wrap_socket(here, server_hostname="127.0.0.1") as shown:
+            shown.sendall(b"x")
+        return True
+    except ssl.SSLError:
+        return False
+    finally:
+        thread.join()
