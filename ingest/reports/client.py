@@ -41,6 +41,8 @@ _AGAIN = {408, 429, 502, 503, 504}
 _OVER = {401, 403, 404}
 """No retry helps: the reporter stops, and keeps counting what it drops."""
 _TAKEN, _TOO_LARGE = 202, 413
+_MOST_AFTER_S = 3600.0
+"""Of `Retry-After`."""
 _OF_LINE = 64
 """Bytes of memory that a line takes beside its content."""
 _FOR_DISK = 8 * 2**20
@@ -100,7 +102,7 @@ class Reporter:
     ) -> None:
         """`memory`: bytes of reports that wait. `context` checks the collector's certificate.
 
-        Raises: ValueError for what is no URL; OSError where the spool cannot be used.
+        Raises: ValueError for what is no URL or no token; OSError where the spool cannot be used.
         """
         self._at, self._pace = Endpoint(url.rstrip("/"), token, context, pace.timeout_s), pace
         self._memory, self._obeys = memory, False
@@ -384,9 +386,11 @@ def _is_told(text: bytes) -> bool:
 
 
 def _seconds(text: str) -> float:
-    """Of `Retry-After`: a number, or a time."""
+    """Of `Retry-After`: a number, or a time; an hour at most."""
+    found = 0.0
     if text.isdecimal():
-        return float(text)
-    with suppress(ValueError, TypeError):
-        return max((parsedate_to_datetime(text) - datetime.now(UTC)).total_seconds(), 0.0)
-    return 0.0
+        found = float(text)
+    else:
+        with suppress(ValueError, TypeError, OverflowError):
+            found = (parsedate_to_datetime(text) - datetime.now(UTC)).total_seconds()
+    return min(max(found, 0.0), _MOST_AFTER_S)

@@ -10,11 +10,12 @@ import ssl
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 MOST_ANSWER = 2**20
 """Bytes of an answer that are read."""
 
+_REPORTS = re.compile(r"(/v1/runs/[^/]+)/reports$")
 _HOST = re.compile(r"(?:\[(?P<v6>[^]]+)\]|(?P<name>[^]\[:@/]+))(?::\d+)?")
 
 
@@ -29,21 +30,18 @@ class Endpoint:
 
     def __post_init__(self) -> None:
         """Raises: ValueError."""
-        url = urlsplit(self.url)
-        if url.scheme not in ("http", "https") or not url.hostname:
-            raise ValueError(
-                f"{self.url} is not the URL of a run, as http://127.0.0.1:8600/v1/runs/lab"
-            )
+        run_at(self.url)
+        bearer(self.token)
 
     @property
     def path(self) -> str:
         """Of the run."""
-        return urlsplit(self.url).path.rstrip("/")
+        return run_at(self.url).path
 
     @property
     def headers(self) -> dict[str, str]:
         """Of every request."""
-        return {"authorization": f"Bearer {self.token}"} if self.token else {}
+        return bearer(self.token)
 
     def connect(self) -> http.client.HTTPConnection:
         """A connection that is made when it is used."""
@@ -68,15 +66,46 @@ class Endpoint:
                 connection.request(method, self.path + below, body, headers)
                 answer = connection.getresponse()
                 text = answer.read(MOST_ANSWER)
-            if answer.status not in (200, 201):
-                raise OSError(f"the collector answers {answer.status}: {reason(text)}")
-            found = json.loads(text)
-            if not isinstance(found, dict):
-                raise ValueError("its answer is no object")
-            return found
-        except (OSError, http.client.HTTPException, ValueError) as error:
+        except (OSError, http.client.HTTPException) as error:
             why = getattr(error, "strerror", None) or error
             raise OSError(f"no collector answers at {self.url}: {why}") from error
+        if answer.status not in (200, 201):
+            raise OSError(f"the collector at {self.url} answers {answer.status}: {reason(text)}")
+        with suppress(ValueError):
+            if isinstance(found := json.loads(text), dict):
+                return found
+        raise OSError(f"what answers at {self.url} is no collector")
+
+
+def run_at(url: str) -> SplitResult:
+    """The URL of a run in its parts; the address for its reports, which a collector shows, names
+    it, too. Raises: ValueError.
+    """
+    if not is_address(url):
+        raise ValueError(f"{url} is not the URL of a run, as http://127.0.0.1:8600/v1/runs/lab")
+    parts = urlsplit(url)
+    return parts._replace(path=_REPORTS.sub(r"\1", parts.path.rstrip("/")))
+
+
+def is_address(url: str) -> bool:
+    """Whether somebody can be asked at this URL."""
+    with suppress(ValueError):  # such as of a port that is no number
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+        host.encode("idna")
+        is_plain = parts.path.isascii() and parts.path.isprintable() and " " not in parts.path
+        is_short = parts.username is None and not (parts.query or parts.fragment)
+        is_http = parts.scheme in ("http", "https") and parts.port != 0
+        return bool(host) and is_http and is_plain and is_short
+    return False
+
+
+def bearer(token: str | None) -> dict[str, str]:
+    """The header with a token, as it stands in a file. Raises: ValueError."""
+    token = (token or "").strip()
+    if not (token.isascii() and token.isprintable()):
+        raise ValueError("the token has a character that is not printable ASCII")
+    return {"authorization": f"Bearer {token}"} if token else {}
 
 
 def reason(text: bytes) -> str:

@@ -333,6 +333,21 @@ def test_retry_after_is_obeyed(told: dict[str, str]) -> None:
         assert seen == [429, 202]
 
 
+@pytest.mark.parametrize(
+    "told", ["99999999999", "9" * 400, "Fri, 31 Dec 9999 23:59:59 GMT", f"Fri, 31 Dec {10**11}"]
+)
+def test_retry_after_of_ages_ends_no_reporter(told: str) -> None:
+    with answering(429, headers={"retry-after": told}) as (address, seen):
+        with Reporter(address, pace=QUICK) as reporter:
+            reporter.report(report("a", 0))
+            while not seen:
+                time.sleep(0.01)
+            reporter.flush(0.3)
+            assert all(thread.is_alive() for thread in reporter._threads)
+            reporter.close(0)
+        assert seen[0] == 429
+
+
 def test_answer_of_something_else_is_no_acknowledgement() -> None:
     with answering(202, 202, body=b"<html>welcome</html>") as (address, seen):
         with Reporter(address, pace=QUICK) as reporter:
