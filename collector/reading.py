@@ -8,13 +8,14 @@ import os
 import ssl
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
 from collector.place import Place
 from collector.tokens import ADMIN
+from ingest.reports.endpoint import MOST_ANSWER, bearer, is_address, reason, run_at
 from model.errors import ServiceError, UseError, cause_of
 from model.private import read_private
 
@@ -37,9 +38,20 @@ class Collector:
     certificate: str | None = None
     """A file with the certificate to trust, where no authority signed it."""
 
+    def __post_init__(self) -> None:
+        """Raises: UseError."""
+        try:
+            run_at(self.url)
+            bearer(self.token)
+        except ValueError as error:
+            raise UseError(str(error)) from None
+
     def get(self) -> dict[str, Any]:
         """`header` and `progress`. Raises: ServiceError, UseError."""
-        return _object(self, "")
+        found = _object(self, "")
+        if not found.keys() >= {"header", "progress"}:
+            raise _no_collector(self)
+        return found
 
     def tell(self, peer: str, action: str, seconds: float) -> dict[str, Any]:
         """Give a peer a command, which has `id` and `state`. Raises: ServiceError, UseError."""
@@ -96,8 +108,7 @@ def followed(find: Callable[[], Collector], ended: Callable[[], bool]) -> Iterat
 
 def check_url(url: str) -> str:
     """The URL of a run, as it is. Raises: UseError."""
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname or "/runs/" not in parts.path:
+    if not is_address(url) or "/runs/" not in urlsplit(url).path:
         raise UseError(
             f"'{url}' is not the URL of a run; give it as `vizpub collect` shows it, for example "
             "http://127.0.0.1:8600/v1/runs/lab"
@@ -117,15 +128,27 @@ def collector_of(place: Place, url: str | None = None) -> Collector:
             f"no collector of run '{place.run}' is running; start one: vizpub collect {place.run}"
         )
     if endpoint["tokens"] and token is None:
-        token = read_private(place.tokens / ADMIN).strip()
+        try:
+            token = read_private(place.tokens / ADMIN)
+        except FileNotFoundError as error:
+            raise UseError(f"{error.filename} is gone: give the token in {TOKEN}") from None
     return Collector(endpoint["url"], token, endpoint.get("certificate"))
 
 
 def _object(to: Collector, path: str, asked: dict[str, Any] | None = None) -> dict[str, Any]:
     """The answer to GET, or to POST where something is asked for."""
     with _answer(to, path, {}, asked) as answer:
-        found: dict[str, Any] = json.loads(answer.read())
-        return found
+        try:
+            found = json.loads(answer.read())
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            raise _no_collector(to) from error
+    if not isinstance(found, dict):
+        raise _no_collector(to)
+    return found
+
+
+def _no_collector(to: Collector) -> ServiceError:
+    return ServiceError(f"what answers at {to.url} is no collector")
 
 
 @contextmanager
@@ -133,10 +156,8 @@ def _answer(
     to: Collector, path: str, headers: dict[str, str], asked: dict[str, Any] | None = None
 ) -> Iterator[http.client.HTTPResponse]:
     """Raises: ServiceError where nobody answers; UseError where the answer is a refusal."""
-    url = urlsplit(to.url)
-    told = {**headers, "connection": "close"}
-    if to.token:
-        told["authorization"] = f"Bearer {to.token}"
+    url = run_at(to.url)
+    told = {**headers, "connection": "close", **bearer(to.token)}
     body = None
     if asked is not None:
         body, told["content-type"] = json.dumps(asked), "application/json"
@@ -144,12 +165,10 @@ def _answer(
         try:
             connection.request("GET" if body is None else "POST", url.path + path, body, told)
             answer = connection.getresponse()
-            wrong = "" if answer.status in (200, 201) else answer.read().decode("utf-8", "replace")
+            wrong = "" if answer.status in (200, 201) else reason(answer.read(MOST_ANSWER))
         except (OSError, http.client.HTTPException) as error:
             raise ServiceError(f"no collector answers at {to.url}: {cause_of(error)}") from error
         if answer.status not in (200, 201):
-            with suppress(ValueError, KeyError):
-                wrong = json.loads(wrong)["error"]
             raise UseError(f"the collector at {to.url} answers {answer.status}: {wrong}")
         with answer:
             yield answer

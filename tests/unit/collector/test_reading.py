@@ -93,6 +93,46 @@ def test_url_that_names_no_run_is_refused_with_an_example(tmp_path: Path, url: s
         collector_of(Place(tmp_path, "lab"), url)
 
 
+@pytest.mark.parametrize(
+    ("url", "token"),
+    [
+        ("127.0.0.1:8600/v1/runs/lab", None),
+        ("http://localhost:port/v1/runs/lab", None),
+        ("http://[::1/v1/runs/lab", None),
+        ("http://localhost:8600/v1/runs/lab", "two\nlines"),
+    ],
+)
+def test_url_or_token_that_is_none_is_an_error(url: str, token: str | None) -> None:
+    with pytest.raises(UseError, match=r"is not the URL of a run|printable ASCII"):
+        Collector(url, token)
+
+
+def test_address_for_reports_names_the_run(tmp_path: Path) -> None:
+    with serving(collector_in(tmp_path)) as served:
+        assert Collector(f"{served.url}/reports").get()["header"]["run"] == "lab"
+
+
+def test_token_file_that_is_gone_is_an_error(tmp_path: Path) -> None:
+    place = Place(tmp_path, "lab")
+    place.make()
+    place.tell(url="http://127.0.0.1:1/v1/runs/lab", tokens=True, certificate=None)
+    with place.held(), pytest.raises(UseError, match=r"tokens/admin is gone"):
+        collector_of(place)
+
+
+@pytest.mark.parametrize(
+    "text", [b"<html>welcome</html>", b"[7]", b'"x"', b'{"status": "ok"}', b"{", b"\xff"]
+)
+def test_answer_of_something_else_is_an_error(text: bytes) -> None:
+    length = b"content-length: %d\r\n\r\n" % len(text)
+    no_collector = pytest.raises(ServiceError, match=r"what answers at .* is no collector")
+    with telling(b"HTTP/1.1 200 OK\r\n" + length + text) as url, no_collector:
+        Collector(url).get()
+    refusal = pytest.raises(UseError, match="answers 500: ")
+    with telling(b"HTTP/1.1 500 Oh\r\n" + length + text) as url, refusal:
+        Collector(url).get()
+
+
 @contextmanager
 def telling(text: bytes, *, silent: bool = False) -> Iterator[str]:
     """A collector that tells this, and then nothing, or ends the connection."""
