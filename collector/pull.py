@@ -32,6 +32,7 @@ from collector.bodies import lines_of
 from collector.intake import Intake
 from collector.log import LogFailed
 from collector.web import Web
+from ingest.reports.endpoint import bearer, is_address
 from ingest.reports.pulled import COMMANDS, CURSOR, MORE, REPORT
 from model.errors import InputError, UseError, cause_of
 from model.private import read_private
@@ -126,15 +127,13 @@ def _of_file(path: Path) -> Iterable[Target]:
 
 def _target(url: str, token: str | None = None) -> Target:
     """Raises: UseError."""
-    parts = urlsplit(url)
-    with suppress(ValueError):
-        is_http = parts.scheme in ("http", "https") and parts.hostname and (parts.port or True)
-        if is_http and parts.username is None and not (parts.query or parts.fragment):
-            return Target(url.rstrip("/"), token)
+    if is_address(url):
+        return Target(url.rstrip("/"), token)
     raise UseError(f"{url} is not the URL of a reporter, as http://127.0.0.1:8700")
 
 
-_FAILURES = (_Failed, LogFailed, OSError, asyncio.IncompleteReadError)
+_FAILURES = (_Failed, LogFailed, OSError, asyncio.IncompleteReadError, ValueError)
+"""A ValueError is of a length or a name that is none: a target must not end by what it answers."""
 
 
 @dataclass
@@ -266,7 +265,7 @@ class Pull:
                 await asyncio.gather(*map(self._answered, answers.values()))
         except TimeoutError:
             error = f"no whole answer within {seconds:.3g} s"
-        except (*_FAILURES, InputError, ValueError) as failed:  # or it is no JSON, or no UTF-8
+        except (*_FAILURES, InputError) as failed:  # or it is no JSON, or no UTF-8
             error = str(failed) or type(failed).__name__
         if error and target.deaf is None:
             self.say(f"{target.url} takes no commands: {error}")
@@ -311,9 +310,7 @@ class Pull:
 def _request(target: Target, path: str, told: bytes | None) -> bytes:
     """HTTP/1.0: the answer ends with the connection, and comes in one piece."""
     url = urlsplit(target.url)
-    headers: dict[str, object] = {"host": url.netloc}
-    if target.token:
-        headers["authorization"] = f"Bearer {target.token}"
+    headers: dict[str, object] = {"host": url.netloc, **bearer(target.token)}
     if told is None:
         headers |= {"accept": "application/x-ndjson", "accept-encoding": "gzip"}
     else:
