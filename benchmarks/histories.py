@@ -71,6 +71,10 @@ class LongRun:
         del tables
         return None
 
+    def is_current(self) -> bool:
+        """Always."""
+        return True
+
     @property
     def size(self) -> Size:
         """Its dimensions."""

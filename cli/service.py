@@ -103,6 +103,7 @@ class Neo4j:
             there is not None
             and is_of_other_tables(there, run.facts)
             and not run.boundary_since(there.get("tables", ""))
+            and run.is_current()  # else it may be of a later append
         )
 
     def remove(self, run: str, settings: Settings) -> bool:

@@ -13,7 +13,8 @@
     │   ├── AmbiguousName               a short form of more than one name
     │   ├── OutOfRange                  a time outside the run
     │   ├── OwnMetricFailed             a user's function raised, or returned what it must not
-    │   └── RunLocked                   another process is writing the run
+    │   ├── RunLocked                   another process is writing the run
+    │   └── RunChanged                  another process has changed the run that is read
     └── ServiceError                    exit 3: a service cannot be reached or answers wrongly
         ├── Neo4jUnavailable
         ├── Neo4jAnswer                 it answered, with an error
@@ -275,6 +276,19 @@ class RunLocked(UseError):
 
     def __str__(self) -> str:
         return f"run '{self.run}' is being written by {self.owner}; wait for it or stop it"
+
+
+@dataclass(eq=False)
+class RunChanged(UseError):
+    """Another process has appended to, replaced or removed the run that a command reads."""
+
+    run: str
+
+    def __str__(self) -> str:
+        return (
+            f"run '{self.run}' was appended to, replaced or removed while this command read it; "
+            "give the command again"
+        )
 
 
 @dataclass(eq=False)

@@ -96,6 +96,15 @@ class StoredRun:
         """The number of rows of a table; 0 if it was not written."""
         return self.manifest.tables[name].rows if self.has(name) else 0
 
+    def is_current(self) -> bool:
+        """Whether run.json still has these tables: nothing was appended, and the run was neither
+        replaced nor removed. Raises: StoreBroken where run.json cannot be read.
+        """
+        try:
+            return read_manifest(self.directory).identity == self.manifest.identity
+        except FileNotFoundError:
+            return False
+
     def boundary_since(self, tables: str) -> Boundary | None:
         """Before it, nothing changed since the run had tables of this identity; null = unknown."""
         return self.manifest.boundary_since(tables)

@@ -12,7 +12,7 @@ from cli.options import Output, RunName, command
 from cli.service import Filling, asking, connected, target
 from cli.settings import Settings
 from cli.terminal.output import Rows, show
-from model.errors import CheckFailed, VizpubError
+from model.errors import CheckFailed, RunChanged, VizpubError
 from model.wording import amount
 
 if TYPE_CHECKING:
@@ -67,12 +67,19 @@ def load(
 
 
 def load_stored(settings: Settings, run: StoredRun, filling: Filling | None = None) -> None:
-    """Load a run of the store, and print what Neo4j holds of it."""
+    """Load a run of the store, and print what Neo4j holds of it. What another command appended or
+    loaded meanwhile is loaded, too.
+    """
     from graphstore.load.bulk import load
+    from runstore.store import open_run
 
     into = target(settings, filling or Filling())
     with settings.progress() as progress:
-        loaded = load(into, run.facts, run, progress)
+        try:
+            loaded = load(into, run.facts, run, progress)
+        except RunChanged:
+            run = open_run(run.directory.parents[1], run.name)
+            loaded = load(into, run.facts, run, progress)
     if loaded.replaced:
         settings.say(f"the copy of an earlier run '{run.name}' was removed from Neo4j")
     if loaded.grown:
@@ -116,6 +123,8 @@ def verify(settings: Settings, run: RunName, output: Output, full: Full = False)
         held = neo4j.open_run(run).facts
         behind = stored.boundary_since(held.tables) is not None
         if not behind and held.tables not in ("", stored.facts.tables):
+            if not stored.is_current():
+                raise RunChanged(run)
             raise CheckFailed(
                 f"run '{run}' in Neo4j is the copy of an earlier run of that name, made from "
                 f"other tables; load this one with: vizpub load {run}"

@@ -43,6 +43,9 @@ class Tables(Protocol):
         not known.
         """
 
+    def is_current(self) -> bool:
+        """Whether the run still has these tables: nothing was appended, and it was not replaced."""
+
 
 Cut = tuple[str, int]
 """The valid rows of a part are those whose column is less."""

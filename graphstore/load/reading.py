@@ -197,6 +197,10 @@ class Reading:
         """As Tables."""
         return self._tables.boundary_since(tables)
 
+    def is_current(self) -> bool:
+        """As Tables."""
+        return self._tables.is_current()
+
     def counts(self) -> dict[str, int]:
         """Numbers of peers, topics, messages, links and receptions."""
         return {name: self.rows(table) for name, table in _COUNTED.items()}

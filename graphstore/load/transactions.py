@@ -30,7 +30,7 @@ from graphstore.load.verify import remedy, verified
 from graphstore.load.writing import write_rows
 from graphstore.runs import is_of_other_tables, node_of, partitions_in, run_properties
 from graphstore.server import sessions
-from model.errors import CheckFailed, UseError
+from model.errors import CheckFailed, RunChanged, UseError
 from model.progress import Progress, silent
 from model.run import RunFacts
 
@@ -69,7 +69,8 @@ def load_run(
     `facts.tables`, is removed first. `partition_intervals` is the length of its time partitions,
     0 = none, null = by its size; a load that goes on keeps those that it began with.
 
-    Raises: UseError where it has, or can have, only other partitions; CheckFailed where Neo4j and
+    Raises: RunChanged, and nothing done, where Neo4j has other tables and so has the run by now;
+    UseError where it has, or can have, only other partitions; CheckFailed where Neo4j and
     the tables differ in the end (an unfinished run stays unfinished); Neo4jUnavailable where the
     connection is lost (the same load again goes on); Neo4jAnswer.
     """
@@ -81,6 +82,8 @@ def load_run(
     as_it_is = partition_intervals in (None, there.get("partition_intervals"))
     if replaced and as_it_is and grow(driver, database, facts, reading, there, progress):
         return _summary(facts.name, reading, grown=True)
+    if replaced and not tables.is_current():
+        raise RunChanged(facts.name)  # what is there may be newer
     if replaced or there.get("state") == "removing":
         remove_run(driver, database, facts.name, progress)
         there = {}

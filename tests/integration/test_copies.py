@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
 
+from cli.commands.load import load_stored
+from cli.service import connected, remove_stale
+from cli.settings import Settings
 from graphstore.server.address import Connection
 from ingest import pipeline
 from ingest.pipeline import IngestOutcome, IngestRequest
 from model.progress import Progress
+from runstore.store import open_run
 from tests.integration.graph.conftest import Calls
 from tests.support.ingested import Store, copied, ingested
 
@@ -43,6 +48,31 @@ def edges(tmp_path: Path) -> Path:
     path = tmp_path / "edges.csv"
     path.write_text("interval,src,dst\n0,a,b\n1,a,b\n1,b,c\n")
     return path
+
+
+@pytest.mark.usefixtures("small_inputs")
+def test_load_that_waited_for_a_later_append_loads_that(
+    vizpub: Calls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where two appends end at once: the run is opened, and then another command grows the copy.
+    Neither a load of the generation before nor the removal of an old copy undoes that.
+    """
+    for name, value in vizpub.environment.items():
+        monkeypatch.setenv(name, value)
+    opened = []
+    for number in range(2):
+        file = tmp_path / f"{number}.ndjson"
+        record = {"format": "vizpub.report/1", "peer": "a", "interval": number, "neighbors": []}
+        file.write_text(json.dumps(record) + "\n")
+        made = vizpub("ingest", str(file), "--run", RUN, "--append")
+        assert made.exit_code == 0, made.stderr
+        opened.append(open_run(vizpub.workspace, RUN))
+    settings = Settings(vizpub.workspace)
+    for command in (remove_stale, load_stored):
+        command(settings, opened[0])
+        with connected(vizpub.connection) as neo4j:
+            assert neo4j.open_run(RUN).facts.generation == 1, command
+    assert vizpub("verify", RUN, "--full").exit_code == 0
 
 
 OVERLAY = ("query", RUN, "overlay", "-p", "at=0")

@@ -27,6 +27,8 @@ class Batches:
     """Rows per Arrow batch: few, so that tables have several."""
     boundaries: Mapping[str, Boundary] = field(default_factory=dict)
     """Since when nothing changed before it, by the identity of the tables then."""
+    current: bool = True
+    """Whether the run still has them."""
 
     def row_groups(self, name: str) -> Iterator[tuple[str, pa.RecordBatch]]:
         schema, rows = table(name).arrow, self.told.get(name, [])
@@ -46,6 +48,9 @@ class Batches:
 
     def boundary_since(self, tables: str) -> Boundary | None:
         return self.boundaries.get(tables)
+
+    def is_current(self) -> bool:
+        return self.current
 
 
 EMPTY = Manifest("monday", "edges", (), {})

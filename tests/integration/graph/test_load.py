@@ -18,7 +18,7 @@ from graphstore.load.transactions import LoadSummary, load_run
 from graphstore.load.verify import verify_run
 from graphstore.runs import open_run
 from model.clock import OPEN, Clock
-from model.errors import CheckFailed, RunNotComplete, UnknownName, UseError
+from model.errors import CheckFailed, RunChanged, RunNotComplete, UnknownName, UseError
 from model.metrics import METRICS_MESSAGES, METRICS_OVERLAY
 from model.run import RunFacts
 from tests.integration.graph.conftest import Graph, History, Row, random_history
@@ -205,6 +205,18 @@ def test_run_made_of_other_tables_is_replaced(
     assert first.links == len(new.rows["links"])
     assert verify_run(graph.driver, graph.database, new.facts, new.tables) == []
     assert open_run(graph.driver, graph.database, "replaced").facts == new.facts
+
+
+def test_tables_that_the_run_no_longer_has_replace_no_copy(graph: Graph, loaded: Load) -> None:
+    """Another command appended and loaded that, while this one waited."""
+    loaded(made_of(random_history(16, name="newer"), "newer"))
+    old = random_history(17, name="newer")
+    before = graph.ask("MATCH (n) RETURN count(n) AS nodes, sum(size(keys(n))) AS properties")
+    tables = replace(old.tables, current=False)
+    with pytest.raises(RunChanged, match="give the command again"):
+        load_run(graph.driver, graph.database, made_of(old, "older").facts, tables)
+    after = graph.ask("MATCH (n) RETURN count(n) AS nodes, sum(size(keys(n))) AS properties")
+    assert after == before
 
 
 @pytest.mark.parametrize("stop_at", [1, 9, 20, *(pytest.param(n, marks=LONG) for n in (5, 14, 24))])

@@ -15,7 +15,7 @@ from model.errors import RunNotComplete, StoreBroken, UnknownName, UseError
 from model.tables import LINKS, table
 from runstore.manifest import FILE, Cut
 from runstore.store import BrokenRun, StoredRun, metric_table, open_run, run_names, runs
-from runstore.writer import writing
+from runstore.writer import remove_run, writing
 from tests.support.tables import EMPTY, add, links, write
 
 
@@ -140,6 +140,21 @@ class TestReading:
         run.files("links")[1].write_bytes(b"PAR1 torn")
         with pytest.raises(StoreBroken, match="part-00001"):
             list(getattr(run, way)("links"))
+
+
+class TestBeingCurrent:
+    def test_run_is_current_until_its_tables_are_others(
+        self, run: StoredRun, tmp_path: Path
+    ) -> None:
+        with writing(tmp_path, "monday") as writer:
+            assert run.is_current()
+            writer.begin(EMPTY)
+            assert run.is_current()  # the other one grows beside it
+            add(writer, "versions", "links", links(9, seed=2), state="complete")
+        assert not run.is_current()
+        assert open_run(tmp_path, "monday").is_current()
+        remove_run(tmp_path, "monday")
+        assert not run.is_current()
 
 
 class TestOpening:

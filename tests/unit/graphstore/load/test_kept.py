@@ -64,6 +64,9 @@ class Parts:
     def boundary_since(self, tables: str) -> Boundary | None:
         raise NotImplementedError
 
+    def is_current(self) -> bool:
+        raise NotImplementedError
+
 
 def _batch(name: str, rows: list[Row]) -> pa.RecordBatch:
     schema = table(name).arrow
