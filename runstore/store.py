@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from model.columns import Table
-from model.errors import RunNotComplete, StoreBroken, UnknownName
+from model.errors import RunChanged, RunNotComplete, StoreBroken, UnknownName
 from model.run import Boundary, RunFacts, check_run_name
 from model.tables import table
 from runstore.intact import dataset, files_of
@@ -134,16 +134,18 @@ class StoredRun:
         """
         found = {PurePosixPath(one.directory).name: one for one in self._parts(name)}[part]
         if since is None:
-            return self._stored(name, (found,)).scan()
+            return self._kept(self._stored(name, (found,)).scan())
         where = None if below is None else pc.field(since[0]) < below
-        return self._stored(name, (replace(found, cut=None),)).scan(None, where, Since(*since))
+        whole = self._stored(name, (replace(found, cut=None),))
+        return self._kept(whole.scan(None, where, Since(*since)))
 
     def files(self, name: str) -> list[Path]:
         """The Parquet files of a table, in a stable order; files of older parts may have rows
-        that are no longer valid. Raises: StoreBroken.
+        that are no longer valid. Raises: as `scan`.
         """
-        parts = self._parts(name)
-        return [path for part in parts for path in files_of(self.directory, part, name)]
+        with self._as_it_was():
+            parts = self._parts(name)
+            return [path for part in parts for path in files_of(self.directory, part, name)]
 
     def _parts(self, name: str) -> tuple[Part, ...]:
         return self.manifest.tables[name].parts if self.has(name) else ()
@@ -161,17 +163,33 @@ class StoredRun:
         """A table in batches, in memory bounded by a batch. No rows if it was not written. With
         `since`, only files that may have such rows are opened.
 
-        Raises: UnknownName, StoreBroken; `read` and `row_groups` too.
+        Raises: UnknownName, StoreBroken, and RunChanged where the files are gone because another
+        command has appended to the run, replaced or removed it; `read` and `row_groups` too.
         """
-        return self._stored(name, self._parts(name)).scan(columns, where, since)
+        return self._kept(self._stored(name, self._parts(name)).scan(columns, where, since))
+
+    def _kept(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        with self._as_it_was():
+            yield from batches
+
+    @contextmanager
+    def _as_it_was(self) -> Iterator[None]:
+        """Files that another command let go are no damage: they stay for a while only."""
+        try:
+            yield
+        except StoreBroken as error:
+            if self.is_current():
+                raise
+            raise RunChanged(self.name) from error
 
     def datasets(self, name: str) -> list[ds.Dataset]:
         """A table as datasets of Arrow, one for each part of it, to be read by others.
 
-        Raises: UnknownName, StoreBroken.
+        Raises: as `scan`.
         """
         schema = self.definition(name).arrow
-        parts = [(files_of(self.directory, part, name), part.cut) for part in self._parts(name)]
+        with self._as_it_was():
+            parts = [(files_of(self.directory, part, name), part.cut) for part in self._parts(name)]
         found = [(dataset(files, schema), cut) for files, cut in parts if files]
         return [whole.filter(below(cut)) if cut else whole for whole, cut in found]
 
@@ -189,18 +207,24 @@ class StoredRun:
     def row_groups(self, name: str) -> Iterator[tuple[str, pa.RecordBatch]]:
         """A table by Parquet row group: (label, rows). The label is the same at every reading."""
         schema = self.definition(name).arrow
-        for part in self._parts(name):
-            found = 0
-            for path in files_of(self.directory, part, name):
-                with _reading(path), _opened(path) as parquet:
-                    for group in range(parquet.num_row_groups):
-                        rows = _shaped(parquet.read_row_group(group), schema)
-                        if part.cut:
-                            rows = rows.filter(below(part.cut))
-                        found += len(rows)
-                        for batch in rows.combine_chunks().to_batches():
-                            yield f"{path.parent.name}/{path.name}#{group}", batch
-            _check_rows(self.directory, part, found)
+        with self._as_it_was():
+            for part in self._parts(name):
+                yield from self._row_groups(name, part, schema)
+
+    def _row_groups(
+        self, name: str, part: Part, schema: pa.Schema
+    ) -> Iterator[tuple[str, pa.RecordBatch]]:
+        found = 0
+        for path in files_of(self.directory, part, name):
+            with _reading(path), _opened(path) as parquet:
+                for group in range(parquet.num_row_groups):
+                    rows = _shaped(parquet.read_row_group(group), schema)
+                    if part.cut:
+                        rows = rows.filter(below(part.cut))
+                    found += len(rows)
+                    for batch in rows.combine_chunks().to_batches():
+                        yield f"{path.parent.name}/{path.name}#{group}", batch
+        _check_rows(self.directory, part, found)
 
 
 def _shaped(rows: pa.Table, schema: pa.Schema) -> pa.Table:

@@ -11,8 +11,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from model.errors import RunNotComplete, StoreBroken, UnknownName, UseError
+from model.errors import RunChanged, RunNotComplete, StoreBroken, UnknownName, UseError
 from model.tables import LINKS, table
+from runstore import writer as writer_module
 from runstore.manifest import FILE, Cut
 from runstore.store import BrokenRun, StoredRun, metric_table, open_run, run_names, runs
 from runstore.writer import remove_run, writing
@@ -155,6 +156,29 @@ class TestBeingCurrent:
         assert open_run(tmp_path, "monday").is_current()
         remove_run(tmp_path, "monday")
         assert not run.is_current()
+
+    @pytest.mark.parametrize("how", ["replaced", "removed"])
+    def test_file_that_another_command_let_go_is_no_damage(
+        self, run: StoredRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+    ) -> None:
+        if how == "removed":
+            remove_run(tmp_path, "monday")
+        else:
+            monkeypatch.setattr(writer_module, "KEPT_SECONDS", 0)
+            with writing(tmp_path, "monday") as writer:
+                writer.begin(EMPTY)
+                add(writer, "versions", "links", links(9, seed=2), state="complete")
+        (part,) = run.parts("links")
+        for read in (
+            lambda: run.read("links"),
+            lambda: list(run.row_groups("links")),
+            lambda: list(run.part_rows("links", part)),
+            lambda: list(run.rows_from("links", "valid_to", 0)),
+            lambda: run.datasets("links"),
+            lambda: run.files("links"),
+        ):
+            with pytest.raises(RunChanged, match="'monday' was appended to, replaced or removed"):
+                read()
 
 
 class TestOpening:
