@@ -6,6 +6,7 @@ and whether the files of its stages exist. The version of the package does not m
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -121,14 +122,31 @@ def _append(writer: RunWriter, wanted: Wanted, old: Manifest) -> Start:
     pending = writer.pending()
     if pending and not pending.extends:
         pending = None  # the run was to be replaced
-    if pending and (left_out := _contents(writer, pending) - _contents(writer, grown)):
+    if pending and (left_out := _left_out(pending, grown, wanted.files)):
         raise UseError(
             f"an append to run '{old.name}' was interrupted; name its files too: "
-            + ", ".join(sorted(name for name, _ in left_out))
+            + ", ".join(left_out)
         )
     if pending and not _differences(writer, pending, grown):
         grown = _going_on(writer.directory, pending, grown)
     return Start(new, None, partial(writer.begin, grown))
+
+
+def _left_out(pending: Manifest, grown: Manifest, given: Sequence[InputFile]) -> list[str]:
+    """The names of the files of an interrupted append that another one leaves out. A file that has
+    changed since, or is gone, cannot be given as it was.
+    """
+    taken = {(Path(file["path"]).name, file["sha256"]) for file in grown.inputs}
+    paths = {file.path for file in given}
+    return sorted(
+        Path(path).name
+        for path, sha256 in ((file["path"], file["sha256"]) for file in pending.inputs)
+        if (Path(path).name, sha256) not in taken and path not in paths and _is_there(path)
+    )
+
+
+def _is_there(path: str) -> bool:
+    return "://" in path or os.path.exists(path)
 
 
 def _check_whole(writer: RunWriter, old: Manifest, fresh: Manifest) -> None:

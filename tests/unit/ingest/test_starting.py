@@ -138,6 +138,26 @@ class TestAppending:
         found = begun(tmp_path, wanted(FIRST, SECOND, append=True))
         assert found.stages == ("parse", "versions")
 
+    def test_stopped_append_gives_way_where_its_file_has_changed_or_is_gone(
+        self, tmp_path: Path
+    ) -> None:
+        """As it was it cannot be named again. One that is there must be."""
+        ingest(tmp_path, wanted(FIRST))
+        file = tmp_path / "second.ndjson"
+        second = replace(SECOND, path=str(file))
+        ingest(tmp_path, wanted(second, append=True), ["parse"])
+        file.touch()
+        with pytest.raises(UseError, match=r"name its files too: second\.ndjson"):
+            begun(tmp_path, wanted(THIRD, append=True))
+        changed = replace(second, sha256="changed")
+        found = begun(tmp_path, wanted(changed, THIRD, append=True))
+        assert found.stages == ()
+        assert [file["sha256"] for file in found.inputs] == ["first", "changed", "third"]
+        ingest(tmp_path, wanted(changed, append=True), ["parse"])
+        file.unlink()
+        found = begun(tmp_path, wanted(THIRD, append=True))
+        assert [file["sha256"] for file in found.inputs] == ["first", "third"]
+
     def test_append_by_another_format_is_refused_naming_the_stage(self, tmp_path: Path) -> None:
         ingest(tmp_path, wanted(FIRST))
         now = {**FORMATS, "versions": 5}
