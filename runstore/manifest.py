@@ -351,6 +351,17 @@ def read_manifest(directory: Path, file: str = FILE) -> Manifest:
         raise StoreBroken(str(path), f"not a manifest ({error})") from error
 
 
+def manifest_in(directory: Path) -> Manifest:
+    """The manifest of a run, which has the name of its directory, also where that was renamed or is
+    a copy of another. Raises: as read_manifest; StoreBroken where no run can have that name.
+    """
+    found = read_manifest(directory)
+    try:
+        return replace(found, name=check_run_name(directory.name))
+    except UseError as error:
+        raise StoreBroken(str(directory), str(error), "rename the directory") from error
+
+
 def write_manifest(directory: Path, manifest: Manifest, file: str = FILE) -> None:
     """Replace run.json atomically and durably: readers see the old or the new one."""
     content = asdict(manifest)

@@ -24,7 +24,7 @@ from model.errors import RunChanged, RunNotComplete, StoreBroken, UnknownName
 from model.run import Boundary, RunFacts, check_run_name
 from model.tables import table
 from runstore.intact import dataset, files_of
-from runstore.manifest import FILE, Cut, Manifest, Part, Since, read_manifest
+from runstore.manifest import FILE, Cut, Manifest, Part, Since, manifest_in, read_manifest
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
@@ -295,7 +295,7 @@ def runs(workspace: Path) -> list[StoredRun | BrokenRun]:
         directory = workspace / "runs" / name
         with suppress(FileNotFoundError):  # removed meanwhile
             try:
-                found.append(StoredRun(directory, read_manifest(directory)))
+                found.append(StoredRun(directory, manifest_in(directory)))
             except StoreBroken as error:
                 found.append(BrokenRun(name, error))
     return found
@@ -311,7 +311,7 @@ def open_run(workspace: Path, name: str, *, complete: bool = True) -> StoredRun:
     directory = workspace / "runs" / check_run_name(name)
     if not (directory / FILE).is_file():
         raise UnknownName("run", name, run_names(workspace), f"vizpub runs list, in {workspace}")
-    run = StoredRun(directory, read_manifest(directory))
+    run = StoredRun(directory, manifest_in(directory))
     if complete and not run.manifest.complete:
         raise RunNotComplete(name, run.manifest.state, "the same vizpub ingest command again")
     return run

@@ -34,6 +34,7 @@ from runstore.manifest import (
     Part,
     StoredFile,
     TableEntry,
+    manifest_in,
     read_manifest,
     write_manifest,
 )
@@ -290,7 +291,7 @@ def writing(workspace: Path, name: str) -> Iterator[RunWriter]:
     with _locked(directory):
         stored = broken = None
         try:
-            stored = read_manifest(directory)
+            stored = manifest_in(directory)
         except FileNotFoundError:
             pass
         except StoreBroken as error:

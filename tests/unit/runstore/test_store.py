@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -210,6 +211,22 @@ class TestOpening:
         with pytest.raises(StoreBroken, match=FILE):
             open_run(tmp_path, "monday")
         assert run_names(tmp_path) == ["monday"]
+
+    def test_renamed_or_copied_directory_is_a_run_of_its_name(
+        self, run: StoredRun, tmp_path: Path
+    ) -> None:
+        shutil.copytree(run.directory, tmp_path / "runs/copy")
+        run.directory.rename(tmp_path / "runs/tuesday")
+        shutil.copytree(tmp_path / "runs/copy", tmp_path / "runs/copy (2)")
+        assert [found.name for found in runs(tmp_path)] == ["copy", "copy (2)", "tuesday"]
+        assert open_run(tmp_path, "tuesday").name == "tuesday"
+        with writing(tmp_path, "tuesday") as writer:
+            assert writer.stored is not None
+            assert writer.stored.name == "tuesday"
+        _, other, _ = runs(tmp_path)
+        assert isinstance(other, BrokenRun)
+        assert "cannot name a run" in str(other.error)
+        assert "rename the directory" in str(other.error)
 
     @pytest.mark.parametrize("what", ["text", "directory", "bytes"])
     def test_broken_run_is_listed_and_spoils_no_other(
