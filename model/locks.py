@@ -89,7 +89,7 @@ def with_locks(parent: Path, pattern: str) -> list[Path]:
 def _locked(path: Path) -> int:
     """The open lock file of that name, locked."""
     while True:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if _is_at(path, handle):

@@ -33,6 +33,7 @@ from runstore import durable
 FORMAT = "vizpub.store/4"
 """The number changes when readers need to handle run.json or the files differently."""
 FILE = "run.json"
+_NOT_YOURS = "ask its owner to let you read it, or use another workspace"
 INPUTS = "inputs"
 MESSAGE_WINDOW = 64
 """Intervals after its publication in which appends add to a message, unless the user says so."""
@@ -345,6 +346,8 @@ def read_manifest(directory: Path, file: str = FILE) -> Manifest:
         return _checked(msgspec.convert(raw, Manifest))
     except FileNotFoundError:
         raise
+    except PermissionError as error:
+        raise StoreBroken(str(path), f"cannot be read: {error.strerror}", _NOT_YOURS) from error
     except OSError as error:
         raise StoreBroken(str(path), f"cannot be read: {error.strerror}") from error
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, UseError) as error:

@@ -309,12 +309,20 @@ def run_names(workspace: Path) -> list[str]:
 def open_run(workspace: Path, name: str, *, complete: bool = True) -> StoredRun:
     """A run to read. Raises: UnknownName, StoreBroken, RunNotComplete (if `complete`)."""
     directory = workspace / "runs" / check_run_name(name)
-    if not (directory / FILE).is_file():
+    if not _is_there(directory / FILE):
         raise UnknownName("run", name, run_names(workspace), f"vizpub runs list, in {workspace}")
     run = StoredRun(directory, manifest_in(directory))
     if complete and not run.manifest.complete:
         raise RunNotComplete(name, run.manifest.state, "the same vizpub ingest command again")
     return run
+
+
+def _is_there(path: Path) -> bool:
+    """Whether it is a file, or may be one that this user may not see."""
+    try:
+        return path.is_file()
+    except PermissionError:
+        return True
 
 
 def metric_table(name: str) -> Table:

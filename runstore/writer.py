@@ -79,13 +79,15 @@ class RunWriter:
         """Start or resume making the run.
 
         An existing run that is complete or unreadable stays, and this one is built beside it.
+        Raises: UseError where the directory cannot be written, DiskFull.
         """
         self.beside = self.broken is not None or (self.stored is not None and self.stored.complete)
         self.manifest = replace(manifest, replaces=self._digest() if self.beside else "")
         self.handed_out.clear()
-        durable.make_directory(self.directory)
-        self._write(self.manifest)
-        self.sweep()
+        with _as_errors_of_ours(self.directory):
+            durable.make_directory(self.directory)
+            self._write(self.manifest)
+            self.sweep()
 
     def pending(self) -> Manifest | None:
         """The manifest of an interrupted replacement of the current run; null if there is none."""
@@ -297,7 +299,8 @@ def writing(workspace: Path, name: str) -> Iterator[RunWriter]:
         except StoreBroken as error:
             broken = error
         writer = RunWriter(directory, stored, broken)
-        writer.sweep()
+        with _as_errors_of_ours(directory):
+            writer.sweep()
         yield writer
 
 
@@ -339,7 +342,9 @@ def _as_errors_of_ours(directory: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno == ENOSPC:
             raise DiskFull(str(directory)) from error
-        raise UseError(f"cannot write {directory}: {error.strerror}") from error
+        # Of a tree that is removed only the name of the file is told.
+        path = error.filename if os.sep in str(error.filename) else directory
+        raise UseError(f"cannot write {path}: {error.strerror}") from error
 
 
 def remove_run(workspace: Path, name: str) -> None:
@@ -348,7 +353,8 @@ def remove_run(workspace: Path, name: str) -> None:
     _check_there(directory)
     with _locked(directory):
         _check_there(directory)  # yet
-        _remove(directory)
+        with _as_errors_of_ours(directory):
+            _remove(directory)
 
 
 def _remove(directory: Path) -> None:

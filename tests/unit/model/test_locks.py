@@ -47,6 +47,17 @@ def test_lock_of_a_file_that_its_holder_removed_is_taken_anew(
         assert lock.exists()
 
 
+@pytest.mark.parametrize("mask", [0o022, 0o002])
+def test_lock_file_is_writable_for_whom_the_user_lets_write(tmp_path: Path, mask: int) -> None:
+    """One that a killed process left is in nobody's way, also in a folder of a group."""
+    before = os.umask(mask)
+    try:
+        with holding(tmp_path / "lock"):
+            assert (tmp_path / "lock").stat().st_mode & 0o777 == 0o666 & ~mask
+    finally:
+        os.umask(before)
+
+
 def test_lock_at_a_link_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "lock").symlink_to(tmp_path / "precious")
     (tmp_path / "precious").write_text("of somebody else")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from model.locks import OF_SPARK, own_folder
 from runstore.leavings import SCRATCH, sweep
 from runstore.store import StoredRun, open_run
 from runstore.writer import writing
+from tests.support.permissions import as_a_user
 from tests.support.tables import EMPTY, everything
 
 ROOT = Path(__file__).parents[3]
@@ -108,7 +110,19 @@ def test_directory_with_anything_but_a_beginning_stays(tmp_path: Path) -> None:
     assert not (tmp_path / "runs/empty").exists()
     assert everything(tmp_path / "runs") >= {"half/run.json", "mine/notes.txt", ".hidden/x"}
     assert (tmp_path / "runs/removed/links/0/a.parquet").exists()
-    assert open_run(tmp_path, "half", complete=False).manifest == EMPTY
+    half = open_run(tmp_path, "half", complete=False).manifest
+    assert half == replace(EMPTY, name="half")
+
+
+def test_run_of_another_user_is_in_nobodys_way(run: StoredRun, tmp_path: Path) -> None:
+    """Of a directory that is closed to this user, nobody may even ask what is in it."""
+    run.directory.chmod(0)
+    with as_a_user():
+        sweep(tmp_path)
+        with pytest.raises(PermissionError):
+            (run.directory / "run.json").exists()
+    run.directory.chmod(0o700)
+    assert open_run(tmp_path, "monday").read("links").num_rows == 100
 
 
 def test_workspace_that_is_not_there_is_not_made(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from runstore import writer as writer_module
 from runstore.manifest import FILE, Cut
 from runstore.store import BrokenRun, StoredRun, metric_table, open_run, run_names, runs
 from runstore.writer import remove_run, writing
+from tests.support.permissions import as_a_user
 from tests.support.tables import EMPTY, add, links, write
 
 
@@ -211,6 +212,16 @@ class TestOpening:
         with pytest.raises(StoreBroken, match=FILE):
             open_run(tmp_path, "monday")
         assert run_names(tmp_path) == ["monday"]
+
+    @pytest.mark.parametrize("closed", ["directory", "file"])
+    def test_run_that_may_not_be_read_is_there(
+        self, run: StoredRun, tmp_path: Path, closed: str
+    ) -> None:
+        path = run.directory / FILE if closed == "file" else run.directory
+        path.chmod(0)
+        with as_a_user(), pytest.raises(StoreBroken, match="Permission denied\n  ask its owner"):
+            open_run(tmp_path, "monday")
+        path.chmod(0o700)
 
     def test_renamed_or_copied_directory_is_a_run_of_its_name(
         self, run: StoredRun, tmp_path: Path

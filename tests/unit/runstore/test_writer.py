@@ -23,6 +23,7 @@ from runstore.leavings import sweep
 from runstore.manifest import FILE, Cut, Since, read_manifest
 from runstore.store import StoredRun, open_run, runs
 from runstore.writer import PENDING, RunWriter, first_to_merge, remove_run, writing
+from tests.support.permissions import as_a_user
 from tests.support.tables import EMPTY, add, everything, links, write
 
 ROOT = Path(__file__).parents[3]
@@ -409,6 +410,50 @@ class TestRemoving:
         with pytest.raises(UseError, match="cannot name a run"):
             remove_run(tmp_path, "..")
         assert run.directory.exists()
+
+
+class TestPermissions:
+    def test_run_that_may_not_be_written_is_refused_with_the_path(
+        self, run: StoredRun, tmp_path: Path
+    ) -> None:
+        before = everything(run.directory)
+        run.directory.chmod(0o500)
+        with as_a_user():
+            with (
+                pytest.raises(UseError, match=f"cannot write {run.directory}.*Permission denied"),
+                writing(tmp_path, "monday") as writer,
+            ):
+                writer.begin(EMPTY)
+            with pytest.raises(UseError, match=f"cannot write {run.directory}.*Permission denied"):
+                remove_run(tmp_path, "monday")
+        run.directory.chmod(0o700)
+        assert everything(run.directory) == before
+
+    def test_leavings_that_may_not_be_removed_are_told_of(
+        self, run: StoredRun, tmp_path: Path
+    ) -> None:
+        with writing(tmp_path, "monday") as writer:
+            left = write(writer, "links", links(9, seed=2))
+        left.chmod(0o500)
+        with (
+            as_a_user(),
+            pytest.raises(UseError, match=f"cannot write {run.directory}: Permission denied"),
+            writing(tmp_path, "monday"),
+        ):
+            pass
+        left.chmod(0o700)
+
+    def test_workspace_that_may_not_be_written_is_refused(
+        self, run: StoredRun, tmp_path: Path
+    ) -> None:
+        (tmp_path / "runs").chmod(0o500)
+        with (
+            as_a_user(),
+            pytest.raises(UseError, match=r"cannot write .*\.monday\.lock: Permission denied"),
+            writing(tmp_path, "monday"),
+        ):
+            pass
+        (tmp_path / "runs").chmod(0o700)
 
 
 class TestMerging:
