@@ -349,10 +349,20 @@ def _as_errors_of_ours(directory: Path) -> Iterator[None]:
 
 def remove_run(workspace: Path, name: str) -> None:
     """Delete a run from the workspace. Raises: UnknownName, RunLocked, UseError for a link."""
+    with removing(workspace, name):
+        pass
+
+
+@contextmanager
+def removing(workspace: Path, name: str) -> Iterator[None]:
+    """Delete a run after the block, in which no other process writes it; it stays where the block
+    fails. Raises: as `remove_run`.
+    """
     directory = workspace / "runs" / check_run_name(name)
     _check_there(directory)
     with _locked(directory):
         _check_there(directory)  # yet
+        yield
         with _as_errors_of_ours(directory):
             _remove(directory)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -209,15 +210,17 @@ def remove(
     from cli.service import remove_from_neo4j
     from model.run import check_run_name
     from runstore.store import run_names
-    from runstore.writer import remove_run
+    from runstore.writer import remove_run, removing
 
     stored = check_run_name(run) in run_names(settings.workspace)
     if not yes:
         message(_what_is_there(settings, run))
         confirm(f"Remove run '{run}' from {settings.workspace} and from Neo4j?")
-    # The copy goes first, so that an interrupted removal can be repeated.
-    removed = remove_from_neo4j(settings, run)
-    if stored or not removed:
+    # The copy goes first, so that an interrupted removal can be repeated; that of a run that is
+    # being written stays with it.
+    with removing(settings.workspace, run) if stored else nullcontext():
+        removed = remove_from_neo4j(settings, run)
+    if not (stored or removed):
         remove_run(settings.workspace, run)
     shutil.rmtree(guide_folder(settings, run), ignore_errors=True)
     settings.say(f"removed run '{run}'")

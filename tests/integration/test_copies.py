@@ -17,6 +17,7 @@ from ingest import pipeline
 from ingest.pipeline import IngestOutcome, IngestRequest
 from model.progress import Progress
 from runstore.store import open_run
+from runstore.writer import writing
 from tests.integration.graph.conftest import Calls
 from tests.support.ingested import Store, copied, ingested
 
@@ -95,6 +96,18 @@ def test_copy_in_neo4j_follows_load_and_replaced_ingest(
     assert f"the copy of an earlier run '{RUN}' was removed from Neo4j" in kept.stderr
     assert [(row["src"], row["dst"]) for row in vizpub.json(*OVERLAY)] == [("a", "x")]
     assert vizpub("verify", RUN).exit_code == 0
+
+
+def test_copy_of_a_run_that_is_being_written_is_not_removed(
+    stored: Store, vizpub: Calls, edges: Path
+) -> None:
+    copied(stored("copies", edges), vizpub.workspace, RUN)
+    assert vizpub("load", RUN).exit_code == 0
+    with writing(vizpub.workspace, RUN):
+        refused = vizpub("runs", "remove", RUN, "--yes")
+    assert refused.exit_code == 2
+    assert "is being written by" in refused.stderr
+    assert [(row["src"], row["dst"]) for row in vizpub.json(*OVERLAY)] == [("a", "b")]
 
 
 @pytest.mark.long

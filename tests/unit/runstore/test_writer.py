@@ -22,7 +22,7 @@ from runstore import writer as writer_module
 from runstore.leavings import sweep
 from runstore.manifest import FILE, Cut, Since, read_manifest
 from runstore.store import StoredRun, open_run, runs
-from runstore.writer import PENDING, RunWriter, first_to_merge, remove_run, writing
+from runstore.writer import PENDING, RunWriter, first_to_merge, remove_run, removing, writing
 from tests.support.permissions import as_a_user
 from tests.support.tables import EMPTY, add, everything, links, write
 
@@ -393,6 +393,13 @@ class TestRemoving:
     def test_removed_run_leaves_no_lock(self, run: StoredRun, tmp_path: Path) -> None:
         remove_run(tmp_path, "monday")
         assert list((tmp_path / "runs").iterdir()) == []
+
+    def test_run_stays_where_what_goes_before_it_fails(
+        self, run: StoredRun, tmp_path: Path
+    ) -> None:
+        with pytest.raises(RunLocked), removing(tmp_path, "monday"), writing(tmp_path, "monday"):
+            pass  # what the block itself must not do
+        assert open_run(tmp_path, "monday").read("links").num_rows == 100
 
     def test_removed_run_leaves_no_directory(self, run: StoredRun, tmp_path: Path) -> None:
         remove_run(tmp_path, "monday")
