@@ -154,7 +154,9 @@ def settle(
 
 
 def settling(run: StoredRun, own: tuple[Own, ...] = (), master: str | None = None) -> IngestRequest:
-    """The request to make the run anew, with its own options."""
+    """The request to make the run anew, with its own options. Most of its records may be refused,
+    as they were before.
+    """
     check_own(run.manifest, [one.metric for one in own])
     told, directory = run.manifest.options, run.directory
     options = SourceOptions(
@@ -166,6 +168,7 @@ def settling(run: StoredRun, own: tuple[Own, ...] = (), master: str | None = Non
         directory.parents[1],
         options=options,
         measuring=Measuring.of(told, own),
+        keep_going=True,
         master=master,
     )
     return made_anew(asked)
