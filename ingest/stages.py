@@ -44,6 +44,8 @@ def make(job: Job) -> None:
     Raises: InputError, UseError and UnknownName for input or options that cannot be used; Outgrown.
     """
     job.do(READ)
+    if job.plan.is_idle or not job.small:  # a small input is looked at again in the end
+        _check_inputs(job)
     if job.plan.is_idle:
         job.commit_unchanged()
         return
@@ -75,8 +77,6 @@ def _read(job: Job) -> Nothing:
     description = job.source.describe(job.manifest.totals, before, job.options)
     _judge_refused(job)
     job.plan.check(description.unknown)
-    if not job.small:  # nothing is read yet of a small input
-        _check_inputs(job)
     job.update(
         **vars(description) | {"notes": dict(description.notes), "totals": dict(description.totals)}
     )

@@ -20,11 +20,13 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+from ingest import stages
+from ingest.job import Job
 from ingest.pipeline import IngestOutcome, IngestRequest, settling
 from ingest.spark import scale
 from ingest.spark.session import vizpub_errors
 from ingest.stages import STEPS
-from model.errors import InputsDiffer, NeedsSettling, StoreBroken, UseError
+from model.errors import InputError, InputsDiffer, NeedsSettling, StoreBroken, UseError
 from model.run import Boundary
 from runstore import intact
 from runstore.journal import FILE as LOG
@@ -432,6 +434,25 @@ def test_append_to_an_unfinished_run_is_refused(lab_with_runs: Lab) -> None:
 def test_append_without_new_input_is_already_complete(lab_with_runs: Lab) -> None:
     outcome = lab_with_runs.ingest("small", lab_with_runs.folder / "small.ndjson", append=True)
     assert outcome.already_complete
+
+
+def test_late_input_that_grows_while_it_is_read_is_refused(
+    lab_with_runs: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing of it gets into the tables, but the run would list it with another content."""
+    lab, read = lab_with_runs, stages.READ
+    late = lab.write("grows-late", [told("c", 0)])
+    before = everything(lab.run("small"))
+
+    def grow_and_read(job: Job) -> stages.Nothing:
+        with late.open("a") as file:
+            file.write(json.dumps(told("d", 0)) + "\n")
+        return read.work(job)
+
+    monkeypatch.setattr(stages, "READ", replace(read, work=grow_and_read))
+    with pytest.raises(InputError, match=r"grows-late.* changed while it was read"):
+        lab.ingest("small", late, append=True)
+    assert everything(lab.run("small")) == before
 
 
 def test_append_measures_and_writes_only_new_intervals(
