@@ -54,7 +54,7 @@ def _sweep_let_go(workspace: Path) -> None:
         from runstore.writer import KEPT_SECONDS, writing  # imports pyarrow, and few need it
 
         with suppress(UseError, OSError):
-            if time.time() - told.stat().st_mtime >= KEPT_SECONDS:
+            if abs(time.time() - told.stat().st_mtime) >= KEPT_SECONDS:
                 with writing(workspace, told.parent.name):
                     pass
 

@@ -123,12 +123,12 @@ class RunWriter:
         durable.sync(self._unsynced(manifest), self.directory)
         if manifest.complete:
             manifest = replace(manifest, let_go=self._let_go(manifest))
+            if manifest.let_go:  # before: a kill may come at once
+                (self.directory / LET_GO).touch()
         self._write(manifest)
         self.handed_out.clear()
         self.manifest = manifest
         if manifest.complete:
-            if manifest.let_go:
-                (self.directory / LET_GO).touch()
             durable.remove(self.directory / PENDING)
             self.stored, self.broken, self.beside = manifest, None, False
             self.sweep()
@@ -265,7 +265,8 @@ class RunWriter:
 def _young(let_go: dict[str, float]) -> dict[str, float]:
     """The directories that readers may still need."""
     now = time.time()
-    return {name: at for name, at in let_go.items() if now - at < KEPT_SECONDS}
+    # A time far ahead is of a clock that was set back, and tells nothing.
+    return {name: at for name, at in let_go.items() if abs(now - at) < KEPT_SECONDS}
 
 
 def first_to_merge(rows: Sequence[int]) -> int:

@@ -19,8 +19,8 @@ import pytest
 from model.errors import RunLocked, StoreBroken, UnknownName, UseError
 from model.tables import LINKS
 from runstore import writer as writer_module
-from runstore.leavings import sweep
-from runstore.manifest import FILE, Cut, Since, read_manifest
+from runstore.leavings import LET_GO, sweep
+from runstore.manifest import FILE, Cut, Manifest, Since, read_manifest, write_manifest
 from runstore.store import StoredRun, open_run, runs
 from runstore.writer import PENDING, RunWriter, first_to_merge, remove_run, removing, writing
 from tests.support.permissions import as_a_user
@@ -579,3 +579,39 @@ class TestReaders:
         sweep(tmp_path)
         assert everything(run.directory) & before == {FILE}
         assert open_run(tmp_path, "monday").read("links").num_rows == 9
+
+    def test_kill_just_after_a_commit_lets_the_next_command_remove_them_too(
+        self,
+        run: StoredRun,
+        tmp_path: Path,
+        hours: Callable[[float], None],
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        before = everything(run.directory)
+
+        def killed(directory: Path, manifest: Manifest, *file: str) -> None:
+            write_manifest(directory, manifest, *file)
+            if manifest.complete:
+                raise KeyboardInterrupt
+
+        monkeypatch.setattr(writer_module, "write_manifest", killed)
+        with pytest.raises(KeyboardInterrupt):
+            self.replaced(tmp_path, 2)
+        assert before < everything(run.directory)
+        hours(0.2)
+        sweep(tmp_path)
+        assert everything(run.directory) & before == {FILE}
+        assert open_run(tmp_path, "monday").read("links").num_rows == 9
+
+    def test_files_let_go_before_a_clock_was_set_back_are_removed(
+        self, run: StoredRun, tmp_path: Path, hours: Callable[[float], None]
+    ) -> None:
+        before = everything(run.directory)
+        hours(1000)
+        self.replaced(tmp_path, 2)
+        later = writer_module.time.time()
+        os.utime(run.directory / LET_GO, (later, later))
+        assert before < everything(run.directory)
+        hours(0)
+        sweep(tmp_path)
+        assert everything(run.directory) & before == {FILE}
