@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -20,6 +21,9 @@ OF_STDIN = "stdin"
 """The kind of folders of standard input."""
 OF_IMPORTS = "staging"
 """The kind of folders of files to import into Neo4j."""
+SWEPT_S = 0.5
+"""How long a holder waits for a lock: a sweep takes it for a moment, to see whether it is held."""
+_AGAIN_S = 0.01
 _HINT = 200
 """Most bytes of a lock file that are read."""
 
@@ -38,13 +42,13 @@ def lock_of(path: Path) -> Path:
 
 
 @contextmanager
-def holding(path: Path) -> Iterator[None]:
+def holding(path: Path, wait_s: float = 0.0) -> Iterator[None]:
     """The lock of that file, for the length of the block; afterwards the file is gone.
 
-    Raises: Held at once where another process, or this one, has it; OSError where the file
+    Raises: Held where another process, or this one, has it, after `wait_s`; OSError where the file
     cannot be made, or its file system has no locks.
     """
-    handle = _locked(path)
+    handle = _locked(path, time.monotonic() + wait_s)
     try:
         with suppress(OSError):  # a full disk has room for no hint
             os.truncate(handle, 0)
@@ -64,7 +68,7 @@ def own_folder(parent: Path, kind: str) -> Iterator[Path]:
     parent.mkdir(parents=True, exist_ok=True)
     sweep_folders(parent, kind)
     folder = parent / f"{kind}-{os.urandom(6).hex()}"
-    with holding(lock_of(folder)):
+    with holding(lock_of(folder), SWEPT_S):
         try:
             folder.mkdir(mode=0o700)
             yield folder
@@ -86,8 +90,8 @@ def with_locks(parent: Path, pattern: str) -> list[Path]:
     return [parent / name for name in sorted({*locks, *there})]
 
 
-def _locked(path: Path) -> int:
-    """The open lock file of that name, locked."""
+def _locked(path: Path, until: float) -> int:
+    """The open lock file of that name, locked. Raises: Held after that time."""
     while True:
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
         try:
@@ -97,7 +101,10 @@ def _locked(path: Path) -> int:
         except BlockingIOError:
             owner = _owner(handle)
             os.close(handle)
-            raise Held(owner) from None
+            if time.monotonic() >= until:
+                raise Held(owner) from None
+            time.sleep(_AGAIN_S)
+            continue
         except BaseException:
             os.close(handle)
             raise

@@ -54,7 +54,8 @@ def _sweep_let_go(workspace: Path) -> None:
         from runstore.writer import KEPT_SECONDS, writing  # imports pyarrow, and few need it
 
         with suppress(UseError, OSError):
-            if abs(time.time() - told.stat().st_mtime) >= KEPT_SECONDS:
+            is_free = not os.path.exists(lock_of(told.parent))  # its writer sees to it, too
+            if is_free and abs(time.time() - told.stat().st_mtime) >= KEPT_SECONDS:
                 with writing(workspace, told.parent.name):
                     pass
 

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from model.errors import DiskFull, RunLocked, StoreBroken, UnknownName, UseError
-from model.locks import Held, holding, lock_of
+from model.locks import SWEPT_S, Held, holding, lock_of
 from model.run import check_run_name
 from model.tables import TABLES
 from runstore import durable
@@ -310,7 +310,7 @@ def _locked(directory: Path) -> Iterator[None]:
     with ExitStack() as stack:
         with _as_errors_of_ours(directory):
             try:
-                stack.enter_context(holding(lock_of(directory)))
+                stack.enter_context(holding(lock_of(directory), SWEPT_S))
             except Held as error:
                 raise RunLocked(directory.name, error.owner) from error
         _check_own(directory)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import fcntl
 import os
 from pathlib import Path
+from threading import Timer
 
 import pytest
 
-from model.locks import Held, holding
+from model.locks import OF_SPARK, Held, holding, lock_of, own_folder
 
 
 def test_lock_file_is_there_as_long_as_it_is_held(tmp_path: Path) -> None:
@@ -56,6 +57,32 @@ def test_lock_file_is_writable_for_whom_the_user_lets_write(tmp_path: Path, mask
             assert (tmp_path / "lock").stat().st_mode & 0o777 == 0o666 & ~mask
     finally:
         os.umask(before)
+
+
+def test_lock_that_is_held_for_a_moment_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A sweep of another command found the file just when it was made, and locks it first."""
+    folders, really = tmp_path / "scratch", fcntl.flock
+
+    def late(handle: int, how: int) -> None:
+        monkeypatch.undo()
+        (lock,) = folders.glob(".work-*.lock")
+        sweeping = os.open(lock, os.O_RDWR)
+        really(sweeping, fcntl.LOCK_EX)
+
+        def swept() -> None:
+            lock.unlink()
+            os.close(sweeping)
+
+        Timer(0.1, swept).start()
+        really(handle, how)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    with own_folder(folders, OF_SPARK) as folder:
+        assert folder.is_dir()
+        with pytest.raises(Held), holding(lock_of(folder)):
+            pass
 
 
 def test_lock_at_a_link_is_not_followed(tmp_path: Path) -> None:
