@@ -122,6 +122,8 @@ def located(path: str) -> tuple[fs.FileSystem, str]:
 
 
 def _expand(path: str) -> Found:
+    if not path:  # which would be the working directory
+        raise InputError("an empty path names no input", f"give files, folders or globs, {EXAMPLE}")
     if "://" not in path:
         return _expand_local(path, os.path.abspath(path))
     filesystem, inside = located(path)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from shutil import copyfileobj
 from typing import BinaryIO, TextIO
 
 from ingest.inventory import COMPRESSED
-from model.errors import InputError, UseError
+from model.errors import FULL, DiskFull, InputError, UseError
 from model.locks import OF_STDIN, own_folder
 
 STDIN = "-"
@@ -22,16 +22,30 @@ def kept(paths: Sequence[str], stream: TextIO, scratch: Path) -> Iterator[tuple[
     """The paths, with a file of all that `stream` has in place of `-`; it is in `scratch` for the
     length of the block. The file is always of the same name, so the same input is the same run.
 
-    Raises: UseError where the stream is a terminal; InputError where it is empty.
+    Raises: UseError where the stream is a terminal, and where it cannot be kept; InputError where
+    it is empty; DiskFull.
     """
     if STDIN not in paths:
         yield tuple(paths)
         return
     if stream.isatty():
         raise UseError(f"nothing is piped into standard input: {_PIPED}")
-    with own_folder(scratch, OF_STDIN) as folder:
-        file = _copied(stream.buffer, folder / "stdin")
+    with ExitStack() as until_the_end:
+        with _as_errors_of_ours(scratch):
+            folder = until_the_end.enter_context(own_folder(scratch, OF_STDIN))
+            file = _copied(stream.buffer, folder / "stdin")
         yield tuple(str(file) if path == STDIN else path for path in paths)
+
+
+@contextmanager
+def _as_errors_of_ours(scratch: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno in FULL:
+            raise DiskFull(str(scratch)) from error
+        why = f"standard input cannot be kept in {scratch}: {error.strerror}"
+        raise UseError(why) from error
 
 
 def _copied(stream: BinaryIO, path: Path) -> Path:

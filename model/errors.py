@@ -33,8 +33,11 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from difflib import get_close_matches
+from errno import EDQUOT, ENOSPC
 from typing import Any, ClassVar
 
+FULL = (ENOSPC, EDQUOT)
+"""What the system says where no space is left, on the disk or of the user's part of it."""
 _LISTED = 8
 """Number of existing names to list if none is similar to the one given."""
 _NEAREST = 3

@@ -13,14 +13,13 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from errno import ENOSPC
 from pathlib import Path
 from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from model.errors import DiskFull, RunLocked, StoreBroken, UnknownName, UseError
+from model.errors import FULL, DiskFull, RunLocked, StoreBroken, UnknownName, UseError
 from model.locks import SWEPT_S, Held, holding, lock_of
 from model.run import check_run_name
 from model.tables import TABLES
@@ -341,7 +340,7 @@ def _as_errors_of_ours(directory: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno == ENOSPC:
+        if error.errno in FULL:
             raise DiskFull(str(directory)) from error
         # Of a tree that is removed only the name of the file is told.
         path = error.filename if os.sep in str(error.filename) else directory

@@ -17,7 +17,6 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
-from errno import ENOSPC
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -38,7 +37,7 @@ from graphstore.server import sessions
 from graphstore.server.address import Connection
 from graphstore.server.connection import connect
 from graphstore.server.offline import OnLine, Place, Tool, alone, last_transaction
-from model.errors import DiskFull, UseError
+from model.errors import FULL, DiskFull, UseError
 from model.progress import Progress, silent
 from model.run import RunFacts
 
@@ -207,7 +206,7 @@ def _staged(staging: _Staging) -> list[_File]:
     try:
         return staging.write()
     except OSError as error:
-        if error.errno != ENOSPC:
+        if error.errno not in FULL:
             raise
         raise DiskFull(str(staging.folder)) from error
 

@@ -15,7 +15,6 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from errno import ENOSPC
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -24,7 +23,7 @@ from typing import TYPE_CHECKING
 from ingest.spark.cluster import check_shared, cores, is_local, shipped
 from ingest.spark.gateway import mend
 from ingest.spark.jvm import is_running, start_jvm
-from model.errors import DiskFull, OwnMetricFailed, SparkFailed, StoreBroken
+from model.errors import FULL, DiskFull, OwnMetricFailed, SparkFailed, StoreBroken
 from model.jvm.java import find_java, spark_java_home
 from model.locks import OF_SPARK, own_folder
 
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from pyspark import SparkConf
     from pyspark.sql import SparkSession
 
-_NO_SPACE = os.strerror(ENOSPC)
+_NO_SPACE = tuple(map(os.strerror, FULL))
 _OTHER_PAGE = "CRC checksum verification failed"
 """What Parquet says; only stored files are read so that it looks."""
 _STOPPED = "methods on a stopped SparkContext"
@@ -151,7 +150,7 @@ def vizpub_errors(workspace: Path) -> Iterator[None]:
             raise ended from None
         if own := _OWN_FAILED.search(str(error)):
             raise OwnMetricFailed(*own.groups()) from None
-        if _NO_SPACE in str(error):
+        if any(words in str(error) for words in _NO_SPACE):
             raise DiskFull(str(workspace)) from error
         if _OTHER_PAGE in str(error):
             file = re.search(r"reading file (?:file:/*)?(/?\S+\.parquet)", str(error))
@@ -160,7 +159,7 @@ def vizpub_errors(workspace: Path) -> Iterator[None]:
         gone = isinstance(error, unreachable) or _CUT_OFF.fullmatch(str(error))
         raise SparkFailed(_GONE if gone else why_failed(str(error))) from error
     except OSError as error:
-        if error.errno == ENOSPC:
+        if error.errno in FULL:
             raise DiskFull(str(workspace)) from error
         raise
 

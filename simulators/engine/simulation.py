@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from errno import ENOSPC
 from functools import partial
 from typing import Any
 
 from ingest.reports.files import RunHeader
-from model.errors import DiskFull, UseError
+from model.errors import FULL, DiskFull, UseError
 from model.progress import Progress, silent
 from model.wording import amount
 from simulators.engine.clock import Simulation, stream
@@ -247,7 +246,7 @@ def simulate(
     try:
         return _simulate(plan, folder, progress, replace, live)
     except OSError as error:
-        if error.errno == ENOSPC:
+        if error.errno in FULL:
             raise DiskFull(str(folder.path)) from error
         raise UseError(f"cannot write to {folder.path}: {error.strerror or error}") from error
 

@@ -177,6 +177,13 @@ def test_changed_file_is_refused(
         check_unchanged(found.files)
 
 
+def test_empty_path_is_not_the_working_directory() -> None:
+    """As of a variable of the shell that is not set."""
+    put("a.txt")
+    with pytest.raises(InputError, match="an empty path"):
+        find([""])
+
+
 FIND = "import sys; from ingest.files import find; print(*find(sys.argv[1:])[sys.argv[1]].files)"
 
 

@@ -6,17 +6,20 @@ import gzip
 import io
 import os
 import pty
+from errno import ENOSPC
 from pathlib import Path
 
 import pytest
 
+from ingest import standard_input
 from ingest.files import find
 from ingest.inventory import inventory
 from ingest.sources import SOURCES
 from ingest.standard_input import kept
-from model.errors import InputError, UseError
+from model.errors import DiskFull, InputError, UseError
 from model.locks import OF_STDIN
 from runstore.leavings import SCRATCH, sweep
+from tests.support.permissions import as_a_user
 
 EDGES = b"src,dst\n1,2\n"
 
@@ -64,6 +67,27 @@ def test_empty_stdin_and_terminals_are_refused(tmp_path: Path) -> None:
     ):
         pass
     os.close(ours)
+
+
+def test_stdin_that_finds_no_room_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*files: object) -> None:
+        raise OSError(ENOSPC, os.strerror(ENOSPC))
+
+    monkeypatch.setattr(standard_input, "copyfileobj", full)
+    with pytest.raises(DiskFull, match="free some"), kept(["-"], piped(EDGES), tmp_path):
+        pass
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_stdin_in_a_workspace_that_may_not_be_written_is_told(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    with (
+        as_a_user(),
+        pytest.raises(UseError, match=r"cannot be kept in .*: Permission denied"),
+        kept(["-"], piped(EDGES), tmp_path / "scratch"),
+    ):
+        pass
+    tmp_path.chmod(0o700)
 
 
 def test_stdin_of_a_killed_command_is_swept(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import sys
 import zlib
 from collections.abc import Callable
 from dataclasses import replace
+from errno import EDQUOT, ENOSPC
 from pathlib import Path
 
 import numpy as np
@@ -16,8 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from model.errors import RunLocked, StoreBroken, UnknownName, UseError
+from model.errors import DiskFull, RunLocked, StoreBroken, UnknownName, UseError
 from model.tables import LINKS
+from runstore import durable
 from runstore import writer as writer_module
 from runstore.leavings import LET_GO, sweep
 from runstore.manifest import FILE, Cut, Manifest, Since, read_manifest, write_manifest
@@ -420,6 +422,17 @@ class TestRemoving:
 
 
 class TestPermissions:
+    @pytest.mark.parametrize("number", [ENOSPC, EDQUOT])
+    def test_full_disk_and_used_up_quota_are_told_alike(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+    ) -> None:
+        def full(*paths: Path) -> None:
+            raise OSError(number, os.strerror(number))
+
+        monkeypatch.setattr(durable, "rename", full)
+        with pytest.raises(DiskFull, match="free some"), writing(tmp_path, "monday") as writer:
+            writer.begin(EMPTY)
+
     def test_run_that_may_not_be_written_is_refused_with_the_path(
         self, run: StoredRun, tmp_path: Path
     ) -> None:

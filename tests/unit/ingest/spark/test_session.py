@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import os
-from errno import ENOSPC
+from errno import EDQUOT, ENOSPC
 from pathlib import Path
 
 import pytest
@@ -104,6 +104,7 @@ def test_interrupt_is_told_even_where_java_fails_behind_it() -> None:
         interrupted()
 
 
-def test_full_disk_error_is_told_as_disk_full() -> None:
+@pytest.mark.parametrize("number", [ENOSPC, EDQUOT])
+def test_full_disk_error_is_told_as_disk_full(number: int) -> None:
     with pytest.raises(DiskFull), vizpub_errors(Path("there")):
-        raise Py4JError(f"Caused by: java.io.IOException: {os.strerror(ENOSPC)}")
+        raise Py4JError(f"Caused by: java.io.IOException: {os.strerror(number)}")
