@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from errno import ELOOP
+from functools import cache
 from glob import glob, has_magic
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -24,6 +25,7 @@ EXAMPLE = "for example: vizpub ingest traces/ --run NAME"
 _SHOWN = 5
 _NOT_UTF8 = "its name is not UTF-8: rename it"
 _PIPE = "a pipe"
+_OURS = "the workspace's own: name it to read it"
 _NO_FILES = {
     stat.S_IFIFO: _PIPE,
     stat.S_IFSOCK: "a socket",
@@ -80,14 +82,16 @@ class InputFile:
         return {**named, "damage": None}
 
 
-def find(paths: Iterable[str]) -> dict[str, Found]:
-    """Resolve the paths. A file that several paths lead to belongs to the first of them.
+def find(paths: Iterable[str], without: Iterable[str] = ()) -> dict[str, Found]:
+    """Resolve the paths. A file that several paths lead to belongs to the first of them. What lies
+    in the folders `without` is left out, unless the path leads into one of them.
 
     Raises: InputError where a path does not exist or has an unknown file system, and where it
     cannot be read as a file: a pipe, a device, a broken link.
     """
     seen: dict[tuple[int, int], str] = {}
-    return {path: _once(_expand(path), seen) for path in paths}
+    ours = [os.path.realpath(folder) for folder in without]
+    return {path: _once(_left_out(_expand(path), path, ours), seen) for path in paths}
 
 
 def check_unchanged(stamps: Mapping[str, Stamp]) -> None:
@@ -223,6 +227,22 @@ def _below(folder: str, skipped: dict[str, str]) -> Iterator[str]:
                 skipped[shown(path)] = _NOT_UTF8
                 folders.remove(os.path.basename(path))
         yield from (os.path.join(place, name) for name in names)
+
+
+def _left_out(found: Found, given: str, ours: Sequence[str]) -> Found:
+    """What was found outside of our own folders."""
+
+    @cache
+    def of(folder: str) -> str | None:
+        real = os.path.realpath(folder) + os.sep
+        return next((one for one in ours if real.startswith(one + os.sep)), None)
+
+    if "://" in given or of(given):
+        return found
+    inside = {path: own for path in found.files if (own := of(os.path.dirname(path)))}
+    files = {path: stamp for path, stamp in found.files.items() if path not in inside}
+    skipped = {path: why for path, why in found.skipped.items() if not of(os.path.dirname(path))}
+    return replace(found, files=files, skipped=skipped | dict.fromkeys(inside.values(), _OURS))
 
 
 def _once(found: Found, seen: dict[tuple[int, int], str]) -> Found:

@@ -65,6 +65,8 @@ from runstore.store import StoredRun, open_run
 from runstore.writer import RunWriter, writing
 
 _LOG = logging.getLogger(__name__)
+_OWN = ("runs", "collected", "neo4j", SCRATCH)
+"""Folders of a workspace that are no input of a folder around it."""
 _TIGHTER = 10
 """A Parquet file is at least this many times smaller than compressed lines of the same content."""
 
@@ -102,7 +104,7 @@ class IngestRequest:
     def found(self) -> dict[str, Found]:
         """The files to read, by path. Raises: UnknownName for an unknown source; as find."""
         check_source(self.source, SOURCES)
-        return find(self.paths)
+        return find(self.paths, (str(self.workspace / folder) for folder in _OWN))
 
     @property
     def size(self) -> int:

@@ -177,6 +177,22 @@ def test_changed_file_is_refused(
         check_unchanged(found.files)
 
 
+def test_folders_to_leave_out_are_skipped_unless_named(tmp_path: Path) -> None:
+    put("in/a.txt")
+    put("in/own/runs/b.txt")
+    put("in/own/c.txt")
+    (tmp_path / "link").symlink_to("in")
+    ours = ["in/own/runs"]
+    for given in ("in", "link", "in/own/../../in", "i*"):
+        found = find([given], ours)[given]
+        assert sorted(map(os.path.basename, found.files)) == ["a.txt", "c.txt"], given
+        assert found.skipped == {
+            str(tmp_path / "in/own/runs"): "the workspace's own: name it to read it"
+        }
+    for given in ("in/own/runs", "in/own/runs/*.txt", "in/own/runs/b.txt"):
+        assert sorted(map(os.path.basename, find([given], ours)[given].files)) == ["b.txt"], given
+
+
 def test_empty_path_is_not_the_working_directory() -> None:
     """As of a variable of the shell that is not set."""
     put("a.txt")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,8 @@ import pytest
 from ingest.measuring import Measuring
 from ingest.pipeline import IngestRequest, ingest
 from model.errors import InputError, UnknownName, UseError
+
+REPORT = '{"format":"vizpub.report/1","peer":"a","interval":0}\n'
 
 
 def test_failed_start_leaves_no_run_behind(tmp_path: Path) -> None:
@@ -35,6 +38,20 @@ def test_layer_that_the_source_does_not_have_is_refused_before_anything_is_writt
         ingest(IngestRequest((str(tmp_path / "input"),), "new", tmp_path, measuring=measuring))
     assert words in str(error.value)
     assert list((tmp_path / "runs").iterdir()) == []
+
+
+def test_workspace_in_the_folder_of_the_input_is_no_input(tmp_path: Path) -> None:
+    """As by default: the same folder is given again when the workspace has runs."""
+    (tmp_path / "reports.ndjson").write_text(REPORT)
+    for workspace in (tmp_path, tmp_path / "vizpub-data"):
+        for name in ("runs/monday/log.jsonl", "collected/live/batch.ndjson", ".spark/work-1/x"):
+            (workspace / name).parent.mkdir(parents=True)
+            (workspace / name).write_text(REPORT)
+        (found,) = IngestRequest((str(tmp_path),), "monday", workspace).found.values()
+        assert {Path(path).name for path in found.files} == {"reports.ndjson"}
+        shutil.rmtree(workspace / "runs")
+        shutil.rmtree(workspace / "collected")
+        shutil.rmtree(workspace / ".spark")
 
 
 def test_name_of_the_run_is_checked_before_the_input(tmp_path: Path) -> None:
