@@ -16,6 +16,7 @@ from pathlib import Path
 
 from ingest.files import InputFile
 from ingest.sources import source_named
+from model.clock import duration
 from model.errors import InputsDiffer, NeedsSettling, UseError
 from model.own import OwnMetric
 from model.wording import amount
@@ -26,6 +27,15 @@ from runstore.store import StoredRun
 from runstore.writer import RunWriter
 
 _SHOWN = 5
+_NAMES = {
+    "interval_us": "--interval",
+    "only": "--input-run",
+    "betweenness": "--no-betweenness",
+    "own": "--metric",
+}
+"""Options that are called otherwise in run.json."""
+_SWITCHES = {"betweenness": False, "reporters_only": True}
+"""The value in run.json of an option that is given."""
 
 
 @dataclass(frozen=True)
@@ -220,10 +230,22 @@ def _differences(writer: RunWriter, old: Manifest, new: Manifest) -> list[str]:
     return found
 
 
+def _spelled(key: str, value: object) -> str:
+    """The value of an option in run.json, as it is given."""
+    if key in _SWITCHES:
+        return "given" if value is _SWITCHES[key] else "not given"
+    if value is None:
+        return "the default"
+    if isinstance(value, int) and key == "interval_us":
+        return duration(value)
+    return ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+
+
 def _other_choices(old: Manifest, new: Manifest) -> list[str]:
     """The options and the source that differ, as text."""
     found = [
-        f"{key}: {old.options.get(key)} then, {value} now"
+        f"{_NAMES.get(key) or '--' + key.replace('_', '-')}: {_spelled(key, old.options.get(key))} "
+        f"then, {_spelled(key, value)} now"
         for key, value in new.options.items()
         if old.options.get(key) != value
     ]

@@ -39,6 +39,13 @@ def parse_duration_us(text: str) -> int:
     return microseconds
 
 
+def duration(us: int) -> str:
+    """1_500_000 → '1500ms': in the largest unit of which it has a whole number."""
+    return next(
+        f"{us // size}{unit}" for unit, size in reversed(_UNITS_US.items()) if us % size == 0
+    )
+
+
 def _microseconds(text: str) -> int | None:
     match = _DURATION.fullmatch(text.strip())
     return round(float(match[1]) * _UNITS_US[match[2].replace("µ", "u")]) if match else None

@@ -143,7 +143,8 @@ def verify(settings: Settings, run: RunName, output: Output, full: Full = False)
         return
     settings.say(
         f"run '{run}' in Neo4j equals the checksums of its tables: {amount(kept.nodes, 'node')}, "
-        f"{amount(kept.relationships, 'relationship')}, of texts the lengths (--full: all)"
+        f"{amount(kept.relationships, 'relationship')}; of texts only the lengths were compared "
+        "(--full compares all)"
     )
     if behind:
         settings.say(_behind(run, held, stored.facts))

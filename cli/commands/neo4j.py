@@ -29,7 +29,8 @@ def register(app: typer.Typer) -> None:
 def start(settings: Settings, output: Output) -> None:
     """Start the server; download Neo4j first if needed.
 
-    Commands that load a run start it themselves. It runs until you stop it.
+    Commands that load a run start it themselves, and so do queries once it has been started
+    here. It runs until you stop it.
 
     Examples:
 

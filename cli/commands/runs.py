@@ -155,12 +155,15 @@ def show_run(
 
 
 def _events(run: StoredRun, output: Output) -> Iterator[list[Any]]:
-    """The events of the run's log; in tables the rows are one text."""
+    """The events of the run's log; in tables the rows are one text, and times have seconds."""
     from runstore.journal import read_journal
 
     for event in read_journal(run.directory):
-        if event["rows"] is not None and output_format(output) in ("table", "md"):
-            event["rows"] = ", ".join(f"{name} {rows:,}" for name, rows in event["rows"].items())
+        if output_format(output) in ("table", "md"):
+            event["at"] = event["at"][:19].replace("T", " ")
+            if event["rows"] is not None:
+                told = (f"{name} {rows:,}" for name, rows in event["rows"].items())
+                event["rows"] = ", ".join(told)
         yield list(event.values())
 
 

@@ -145,6 +145,9 @@ def _in_words() -> Iterator[None]:
             raise UseError(ALLOWED) from error
         if "execution mode" in error.message:
             raise UseError("PROFILE is not supported here; leave it out") from error
+        if error.code.endswith(".ParameterMissing"):
+            missing = error.message.partition(": ")[2]
+            raise UseError(f"no value for ${missing}; give it with -p {missing}=VALUE") from error
         if error.code.startswith(("Neo.ClientError.Statement.", "Neo.ClientError.Procedure.")):
             raise UseError(f"Neo4j cannot parse this: {_placed(error.message)}") from error
         raise

@@ -411,7 +411,7 @@ def test_append_to_a_run_that_cannot_grow_is_refused(
 
 def test_append_with_other_options_is_refused_by_name(lab_with_runs: Lab) -> None:
     later = lab_with_runs.write("later", small([3]))
-    with pytest.raises(NeedsSettling, match="gap_tolerance: 0 then, 2 now"):
+    with pytest.raises(NeedsSettling, match="--gap-tolerance: 0 then, 2 now"):
         lab_with_runs.ingest("small", later, append=True, settle=False, gap_tolerance=2)
     with pytest.raises(InputsDiffer, match=r"1 gone.*--append"):
         lab_with_runs.ingest("small", later)

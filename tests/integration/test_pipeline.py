@@ -569,7 +569,10 @@ class TestAgain:
         [
             (
                 "other options",
-                ["interval_us: None then, 5 now", "layers: None then, ['overlay'] now"],
+                [
+                    "--interval: the default then, 5us now",
+                    "--layers: the default then, overlay now",
+                ],
             ),
             ("other content", ["1 file new or changed, 1 gone"]),
         ],

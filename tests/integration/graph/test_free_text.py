@@ -337,6 +337,11 @@ def test_statement_beyond_the_time_limit_is_stopped(graph: Graph) -> None:
         ask(graph, text, Limits(timeout_s=0.5))
 
 
+def test_parameter_without_a_value_is_named_with_how_to_give_it(graph: Graph) -> None:
+    with pytest.raises(UseError, match=r"no value for \$run; give it with -p run=VALUE"):
+        ask(graph, "MATCH (p:Peer {run: $run}) RETURN p.name")
+
+
 def test_statement_ends_at_the_limit_of_rows(graph: Graph) -> None:
     text = "UNWIND range(1, 1000000000) AS x RETURN x"
     answer = ask(graph, text, Limits(timeout_s=20, rows=3))

@@ -289,6 +289,8 @@ def test_log_of_a_run_is_shown_to_people_and_as_it_is(vizpub: Call, workspace: P
     assert events[-1]["rows"] == {"peers": 1200, "topics": 3}
     shown = vizpub("runs", "show", "monday", "log").stdout
     assert "peers 1,200, topics 3" in shown
+    assert events[0]["at"][:19].replace("T", " ") in shown
+    assert events[0]["at"] not in shown
     first = vizpub("runs", "show", "monday", "log", "--limit", "1", "--format", "csv").stdout
     assert [line.split(",")[1] for line in first.splitlines()] == ["event", "stage begun"]
 

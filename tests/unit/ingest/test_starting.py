@@ -192,6 +192,23 @@ class TestAppending:
 
 
 class TestSettling:
+    def test_other_options_are_named_as_they_are_given(self, tmp_path: Path) -> None:
+        def asked(**options: object) -> Wanted:
+            plain = wanted(FIRST)
+            told = {**plain.manifest.options, **options}
+            return replace(plain, manifest=replace(plain.manifest, options=told))
+
+        ingest(tmp_path, asked(interval_us=None, layers=["mesh", "rings"], betweenness=None))
+        other = asked(interval_us=2_500_000, layers=None, betweenness=False)
+        with pytest.raises(InputsDiffer) as caught:
+            begun(tmp_path, other)
+        for told in (
+            "--interval: the default then, 2500ms now",
+            "--layers: mesh,rings then, the default now",
+            "--no-betweenness: not given then, given now",
+        ):
+            assert told in str(caught.value)
+
     def test_settled_run_needs_every_file_that_it_was_made_from(self, tmp_path: Path) -> None:
         ingest(tmp_path, wanted(FIRST))
         ingest(tmp_path, wanted(FIRST, SECOND, append=True))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.clock import OPEN, Clock, parse_duration_us
+from model.clock import OPEN, Clock, duration, parse_duration_us
 from model.errors import OutOfRange, UseError
 
 EVENTS = Clock(ticks_per_interval=1_000_000, tick_us=1, first=0, last=119)
@@ -59,6 +59,11 @@ def test_interval_length_and_count_follow_the_clock() -> None:
 )
 def test_duration_is_parsed_to_microseconds(text: str, microseconds: int) -> None:
     assert parse_duration_us(text) == microseconds
+
+
+@pytest.mark.parametrize("text", ["1us", "250ms", "90s", "2m", "3h", "1001us"])
+def test_duration_is_written_as_it_is_parsed(text: str) -> None:
+    assert duration(parse_duration_us(text)) == text
 
 
 @pytest.mark.parametrize("text", ["", "1", "s", "-1s", "1 day", "1e3s", "0s", "0.1us", "1s1s"])
