@@ -268,7 +268,7 @@ def _unknown_notes(found: Sequence[Measured], metrics: Sequence[Metric]) -> Iter
         yield f"unknown in every run: {', '.join(nowhere)}"
     some = {name: runs for name, runs in missing.items() if runs and name not in nowhere}
     for runs, names in groupby(some, some.__getitem__):
-        yield f"unknown in {runs}, which is left out there: {', '.join(names)}"
+        yield f"unknown, and left out of the means, in {runs}: {', '.join(names)}"
 
 
 def _by_value(values: dict[str, str]) -> str:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _HELP = """Measure broadcast channels without reports: mappings, overload, and staleness there.
 
 The channels, clients and pages are those of `vizpub simulate channels` with the same options and
-seed. What is our reading of a paper that lacks pages is said.
+seed. The paper lacks pages: a rule that is our reading of it is marked so.
 
 Examples:
 

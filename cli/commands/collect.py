@@ -43,7 +43,9 @@ class Waiting:
     ahead: Annotated[
         int,
         typer.Option(
-            metavar="N", min=1, help="Refuse reports more intervals ahead of the median peer."
+            metavar="N",
+            min=1,
+            help="Refuse reports more than N intervals ahead of other peers and of the clock.",
         ),
     ] = 16
     peers: Annotated[
@@ -121,11 +123,16 @@ class Taking:
     ] = 100_000
     max_log: Annotated[
         str,
-        typer.Option(metavar="SIZE", help="Ask reporters to wait while more is in no run yet."),
+        typer.Option(
+            metavar="SIZE", help="Ask reporters to wait while more than this is in the log."
+        ),
     ] = "1GB"
     max_disk: Annotated[
         str | None,
-        typer.Option(metavar="SIZE", help="Take nothing while log and batches are larger."),
+        typer.Option(
+            metavar="SIZE",
+            help="Take nothing while log and batches are larger (default: no limit).",
+        ),
     ] = None
     reserve: Annotated[
         str, typer.Option(metavar="SIZE", help="Take nothing while less is free on the disk.")

@@ -121,7 +121,9 @@ class Handling(Filling):
     ] = False
     no_settle: Annotated[
         bool,
-        typer.Option("--no-settle", help="With --append: refuse what needs a run made anew."),
+        typer.Option(
+            "--no-settle", help="With --append: end with an error if the run must be made anew."
+        ),
     ] = False
     strict: Annotated[
         bool, typer.Option("--strict", help="Exit with 1 if any input was refused or damaged.")

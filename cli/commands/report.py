@@ -41,20 +41,23 @@ class How:
     speed: Annotated[
         float,
         typer.Option(
-            metavar="X", min=0.001, help="With --replay: seconds of the trace in one of the clock."
+            metavar="X",
+            min=0.001,
+            help="With --replay: seconds of the trace per second of the clock.",
         ),
     ] = 1.0
     delay: Annotated[
         str,
         typer.Option(
-            metavar="DURATION", help="With --follow: report an interval so long after its end."
+            metavar="DURATION",
+            help="With --follow: how long after its end an interval is reported.",
         ),
     ] = "2s"
     silence: Annotated[
         str,
         typer.Option(
             metavar="DURATION",
-            help="A peer without events for so long, to which no peer has a stream, is gone.",
+            help="A peer without events for this time, to which no peer has a stream, is gone.",
         ),
     ] = "30s"
     end: Annotated[bool, typer.Option("--end", help="Mark the end of the run afterwards.")] = False

@@ -166,7 +166,7 @@ class Runs:
     speed: Annotated[
         float,
         typer.Option(
-            metavar="X", min=0.001, help="With --live: seconds simulated in one of the clock."
+            metavar="X", min=0.001, help="With --live: simulated seconds per second of the clock."
         ),
     ] = 1.0
     config: Annotated[

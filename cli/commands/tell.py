@@ -47,7 +47,8 @@ def tell(
 
     The peer's reporter fetches the command, obeys and answers; peers of a simulation that reports
     to the collector do. The collector must allow it: `vizpub collect RUN --allow-commands`.
-    Elsewhere it needs its URL, and the admin token in VIZPUB_TOKEN. Exit code 1: it did not obey.
+    For one elsewhere, give its --url, and the admin token in VIZPUB_TOKEN. Exit code 1: the peer
+    did not obey.
 
     Examples:
 

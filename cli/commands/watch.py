@@ -47,9 +47,9 @@ def watch(
 ) -> None:
     """Show a run that is collected: the last intervals, how far it is, what was refused.
 
-    A collector of the workspace is found by itself. Elsewhere it needs its URL, and the token to
-    read in VIZPUB_TOKEN. One that goes away is waited for, until Ctrl-C or the end of the run; with
-    --rows, that is an error (exit code 3).
+    A collector of this workspace is found without --url. One elsewhere needs it, and the token to
+    read in VIZPUB_TOKEN. If the collector goes away, the command waits for it, until Ctrl-C or the
+    end of the run; with --rows, that is an error (exit code 3).
 
     Examples:
 

@@ -79,9 +79,16 @@ class Rows:
             return self
         (values,) = self.values
         facts = zip(self.columns, values, strict=True)
-        # The number of a process counts nothing, and is typed elsewhere.
-        typed = ((n, str(v) if n == "pid" and v is not None else v) for n, v in facts)
-        return Rows(("fact", "value"), list(typed))
+        return Rows(("fact", "value"), [(name, _for_people(name, value)) for name, value in facts])
+
+
+def _for_people(name: str, value: Any) -> Any:
+    """A fact as a table shows it."""
+    if value is not None and name in ("pid", "java"):
+        return str(value)  # the number of a process counts nothing, and is typed elsewhere
+    if value is not None and name == "memory":
+        return f"{value / 1e6:,.0f} MB"
+    return value
 
 
 def _batch_rows(batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:

@@ -30,7 +30,8 @@ class GossipParameters:
         ),
     ] = "poisson:5"
     gamma: Annotated[
-        Share, Meta(description="Probability that a neighbour that does not subscribe gets it.")
+        Share,
+        Meta(description="Probability that a neighbour that does not subscribe gets an event."),
     ] = 0.1
     ttl: Annotated[
         Positive | None,

@@ -386,7 +386,7 @@ def test_metric_unknown_to_one_run_is_null_and_noted(tmp_path: Path) -> None:
     b = answer.runs[1]
     assert b.values["diameter"] is not None
     assert [b.values[name] for name in names[:-1]] == [None] * 4
-    assert f"unknown in b, which is left out there: {', '.join(names[:-1])}" in answer.notes
+    assert f"unknown, and left out of the means, in b: {', '.join(names[:-1])}" in answer.notes
 
 
 def test_metric_unknown_to_every_run_is_omitted_unless_named(tmp_path: Path) -> None:

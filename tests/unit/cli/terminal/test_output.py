@@ -138,6 +138,12 @@ def test_single_row_is_upright_only_in_the_table_format() -> None:
     assert one.upright(Output("json")) is one
 
 
+def test_processes_and_memory_are_upright_as_people_read_them() -> None:
+    one = Rows.of_records([{"pid": 12116, "java": None, "memory": 1_107_304_448, "commands": 0}])
+    shown = [("pid", "12116"), ("java", None), ("memory", "1,107 MB"), ("commands", 0)]
+    assert list(one.upright(Output()).values) == shown
+
+
 def test_file_is_replaced_only_when_the_output_is_complete(tmp_path: Path) -> None:
     path = tmp_path / "out.csv"
     path.write_text("before")
