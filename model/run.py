@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from model.clock import Clock
 from model.errors import UseError
+from model.wording import listed
 
 if TYPE_CHECKING:
     from model.own import OwnMetric  # which imports Arrow
@@ -116,9 +117,9 @@ class RunFacts:
         missing = [name for name in names if not self.knows(name)]
         if later := sorted(AFTERWARDS.intersection(missing)):
             command = f"vizpub metrics {self.name} {later[0].removeprefix('metrics/')}"
-            raise UseError(f"run '{self.name}' has no {later[0]} yet", f"it is made by: {command}")
+            raise UseError(f"run '{self.name}' has no {later[0]} yet; make it with: {command}")
         if missing:
             raise UseError(
-                f"run '{self.name}' has no data on {' and '.join(missing)}: "
-                "its source does not report this"
+                f"run '{self.name}' has no data on {listed(missing)}: its source does not report "
+                + ("them" if len(missing) > 1 else "this")
             )

@@ -176,7 +176,10 @@ def collect(
 
     place = Place(settings.workspace, run)
     if stop and not place.folder.is_dir():
-        raise UseError(f"nothing is collected for run '{run}' in {settings.workspace}")
+        raise UseError(
+            f"nothing is collected for run '{run}' in {settings.workspace}; "
+            f"a collection begins with: vizpub collect {run}"
+        )
     if stop and _stopped(place):
         settings.say(f"run '{run}' has ended")
         return

@@ -161,8 +161,8 @@ class OfRun:
     def edges(self, peers: int, random: Random) -> Edges:
         """Nothing. Raises: UseError, as simulations read no runs."""
         raise UseError(
-            f"topology 'run:{self.run}' is known to `vizpub simulate` only",
-            "elsewhere, give its edges as file:EDGES",
+            f"topology 'run:{self.run}' is known to `vizpub simulate` only; "
+            "elsewhere, give its edges as file:EDGES"
         )
 
 

@@ -29,6 +29,18 @@ def test_tables_unknown_to_the_run_are_refused_by_name() -> None:
     facts.check_known("links")
     with pytest.raises(UseError, match="run 'r' has no data on presence and topics: its source"):
         facts.check_known("presence", "links", "topics")
+    with pytest.raises(UseError, match=r"no data on presence, roles and topics: .* report them"):
+        facts.check_known("presence", "roles", "topics")
+    with pytest.raises(UseError, match="no data on roles: its source does not report this"):
+        facts.check_known("roles")
+
+
+def test_table_that_is_made_afterwards_is_refused_with_the_command_that_makes_it() -> None:
+    facts = RunFacts("r", "edges", Clock(), known=("links",))
+    with pytest.raises(UseError) as caught:
+        facts.check_known("metrics/percolation")
+    told = "run 'r' has no metrics/percolation yet; make it with: vizpub metrics r percolation"
+    assert str(caught.value) == told
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from model.wording import amount, was_or_were
+from model.wording import amount, listed, was_or_were
 
 
 @pytest.mark.parametrize(
@@ -17,3 +17,9 @@ def test_amount_has_the_number_of_its_noun(count: int, text: str) -> None:
 
 def test_verb_follows_the_count() -> None:
     assert [was_or_were(count) for count in (0, 1, 2)] == ["were", "was", "were"]
+
+
+def test_names_are_listed_with_commas_and_one_and() -> None:
+    assert listed(["hops"]) == "hops"
+    assert listed(["hops", "times"]) == "hops and times"
+    assert listed(["hops", "times", "links"]) == "hops, times and links"
