@@ -221,10 +221,10 @@ class Log:
         return self._handle is not None and self.end - self._start < self._segment
 
     def _append(self, opening: bytes, content: bytes) -> None:
-        if opening:
-            self._open()
-        assert self._handle is not None
         try:
+            if opening:
+                self._open()
+            assert self._handle is not None
             _write_all(self._handle, opening + content)
             sync(self._handle)
         except OSError:
@@ -244,8 +244,9 @@ class Log:
         durable.sync_directory(self._directory)
 
     def _give_up(self) -> None:
-        """Nothing more is written to this segment."""
-        assert self._handle is not None
+        """Nothing more is written to this segment, if there is one: the next one has a state."""
+        if self._handle is None:
+            return
         handle, self._handle = self._handle, None
         with suppress(OSError):
             os.ftruncate(handle, self.end - self._start)

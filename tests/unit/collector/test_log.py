@@ -6,6 +6,7 @@ import asyncio
 import errno
 import random
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 from collector import log
 from collector.log import Log, LogFailed, Record
 from model.errors import StoreBroken
+from runstore import durable
 
 
 def state() -> bytes:
@@ -153,6 +155,40 @@ def test_failed_sync_acknowledges_nothing_and_the_next_one_goes_on(
 
     done(work)
     assert lines(tmp_path) == [b"before", b"after"]
+
+
+@pytest.mark.parametrize("failing", ["sync_directory", "rename"])
+def test_segment_that_cannot_be_opened_at_once_begins_with_the_state_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: str
+) -> None:
+    """Without it, nobody could go on once the segments before it are dropped."""
+    really, broken = getattr(durable, failing), False
+
+    def perhaps(*given: Any) -> None:
+        if broken:
+            raise OSError(errno.EIO, "Input/output error")
+        really(*given)
+
+    monkeypatch.setattr(durable, failing, perhaps)
+
+    async def work() -> None:
+        nonlocal broken
+        writer = Log(tmp_path, state, segment=100)
+        for number in range(20):
+            ends: list[int] = []
+            broken = True
+            with suppress(LogFailed):
+                await writer.put(log.report(number, b"report"), ends.append)
+            broken = False
+            if not ends:
+                await writer.put(log.report(number, b"report"), ends.append)
+        await writer.aclose()
+
+    done(work)
+    assert [r.interval for r in log.read(tmp_path) if r.kind == log.REPORT] == list(range(20))
+    starts = [start for start, _ in log.segments(tmp_path)]
+    assert len(starts) > 2
+    assert all(next(log.read(tmp_path, start)).kind == log.STATE for start in starts)
 
 
 def _write(fail: Callable[..., Any]) -> tuple[Any, str, Any]:
