@@ -43,6 +43,12 @@ class Lines:
         they are JSON shows in its line.
         """
         found = self._object(record)
+        if isinstance(gauges := found.get("gauges"), dict):
+            # marshal would pack a float of numpy, which is one for JSON, as its bytes.
+            found["gauges"] = {
+                name: float(value) if isinstance(value, float) else value
+                for name, value in gauges.items()
+            }
         try:
             return Snapshot(marshal.dumps(found))
         except ValueError:  # such as a string of a class of its own

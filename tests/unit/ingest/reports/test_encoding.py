@@ -6,10 +6,12 @@ import json
 from collections import OrderedDict
 from enum import StrEnum
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ingest.reports.encoding import Lines, Snapshot
+from ingest.reports.records import Report
 
 texts = st.text(st.characters(exclude_categories=["Cs"]))
 plain = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
@@ -36,3 +38,13 @@ def test_snapshot_of_other_classes_is_their_line() -> None:
 
     told = OrderedDict(peer="a", topics=[Topic.NEWS])
     assert read(Lines().snapshot({"told": told})) == {"told": {"peer": "a", "topics": ["news"]}}
+
+
+def test_gauges_of_numpy_are_numbers() -> None:
+    """What numpy computes is a float to JSON, and bytes to marshal."""
+    gauges = {"load": np.mean([1.0, 2.0]), "delay": np.float64(0.1), "lookups": 3}
+    told = {"peer": "a", "interval": 0, "gauges": gauges}
+    for lines in (Lines().snapshot(told).line(), Lines().line(told)):
+        assert json.loads(lines)["gauges"] == {"load": 1.5, "delay": 0.1, "lookups": 3}
+    record = Report(peer="a", interval=0, gauges=gauges)
+    assert json.loads(Lines().snapshot(record).line())["gauges"]["delay"] == 0.1
