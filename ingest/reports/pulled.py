@@ -23,6 +23,7 @@ from email.message import Message
 from hmac import compare_digest
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import islice
+from socket import AF_INET, AF_INET6
 from threading import Lock, Thread
 from types import TracebackType
 from typing import Any, NamedTuple, Self
@@ -86,7 +87,7 @@ class ReportServer:
         self.given = Given()
         self.dropped = 0
         """Reports that were never fetched, for want of memory."""
-        self._server = _Server((host, port), _Handler)
+        self._server = _Server((host, port))
         self._server.reports = self
         if context:
             # The handshake is made by the connection's own thread.
@@ -187,6 +188,10 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
     reports: ReportServer
+
+    def __init__(self, at: tuple[str, int]) -> None:
+        self.address_family = AF_INET6 if ":" in at[0] else AF_INET
+        super().__init__(at, _Handler)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A connection that fails is the other side's matter."""

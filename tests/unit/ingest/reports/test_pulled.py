@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import http.client
 import json
+import socket
 import ssl
 import subprocess
 import sys
@@ -138,6 +139,23 @@ def test_server_without_a_token_serves_this_machine_only(
 ) -> None:
     with ReportServer() as server:
         assert asked(server, path, **headers)[0] == status
+
+
+def test_server_listens_at_an_address_of_ipv6() -> None:
+    if not has_ipv6():
+        pytest.skip("no IPv6 here")
+    with ReportServer("::1") as server:
+        server.report(report(0))
+        assert server.url.startswith("http://[::1]:")
+        assert intervals(asked(server, "/report")[1]) == [0]
+
+
+def has_ipv6() -> bool:
+    try:
+        with socket.create_server(("::1", 0), family=socket.AF_INET6):
+            return True
+    except OSError:
+        return False
 
 
 def test_others_need_the_token_and_a_certificate() -> None:
