@@ -13,7 +13,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -43,6 +43,8 @@ Ingest = Callable[[RunWriter, IngestRequest], IngestOutcome]
 _AGAIN_S = 0.5
 """Between two looks at a lock that another process has."""
 _BEAT_S = 5.0
+_ROWS = 512
+"""In one message."""
 
 
 @dataclass(frozen=True)
@@ -214,14 +216,24 @@ def main(answers: int) -> int:
                 told.tell(ready=True, **asdict(appending.consumed()))
                 while order := orders.next():
                     for done in appending.to(order["until"]):
-                        told.tell(**done)
+                        for part in in_parts(done):
+                            told.tell(**part)
                         trim()
                     if order["ended"]:
                         told.tell(**appending.settle())
-        except VizpubError as error:
+        except (VizpubError, OSError) as error:  # such as a disk that is full
             told.tell(error=str(error))
-            return error.exit_code
+            return error.exit_code if isinstance(error, VizpubError) else 1
     return 0
+
+
+def in_parts(done: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """What an append did as messages of bounded length: a history may have any number of rows."""
+    rows = done["rows"]
+    last = max(len(rows) - 1, 0) // _ROWS * _ROWS
+    for first in range(0, last, _ROWS):
+        yield {"rows": rows[first : first + _ROWS]}
+    yield {**done, "rows": rows[last:]}
 
 
 @contextmanager

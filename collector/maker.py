@@ -44,6 +44,8 @@ class Maker:
         self._committed, self._say = committed, say
         self._process: Process | None = None
         self._ordered: tuple[int, bool] | None = None
+        self._why: str | None = None
+        """Why this process has ended, as far as it or its silence told."""
 
     def order(self) -> None:
         """Tell the process what it has to do, once."""
@@ -64,7 +66,7 @@ class Maker:
         while not (self._progress.settled or self._progress.draining):
             batches = self._progress.batches
             try:
-                why = f"exit code {await self._live()}"
+                why = await self._live()
             except OSError as error:  # no memory or no files for another process
                 why = error.strerror or str(error)
             self._progress.alive = False
@@ -72,12 +74,13 @@ class Maker:
                 return
             pause = FIRST_PAUSE_S if self._progress.batches > batches else 2 * pause
             pause = min(pause, MOST_PAUSE_S)
-            why = self._progress.error or why
+            self._progress.error = why
             self._say(f"appending stopped ({why}): it is tried again in {pause:g} s")
             await asyncio.sleep(pause)
 
-    async def _live(self) -> int:
-        """Run the process once."""
+    async def _live(self) -> str:
+        """Run the process once. Returns why it ended."""
+        self._why = None
         answers, pipe = os.pipe()
         arguments = (sys.executable, "-m", "collector.batches", str(pipe))
         # Ctrl-C is for this process alone, which lets the other one end its append.
@@ -109,17 +112,18 @@ class Maker:
                         break  # the end, or what a kill left of a line
                     self._answer(json.loads(line))
         except TimeoutError:
-            self._progress.error = f"Java did not answer for {SILENT_S:g} s"
+            self._why = f"Java did not answer for {SILENT_S:g} s"
             process.kill()
         finally:
             transport.close()
-        return await process.wait()
+        code = await process.wait()
+        return self._why or f"exit code {code}"
 
     def _answer(self, told: dict[str, Any]) -> None:
         progress = self._progress
         progress.heard = time.monotonic()
         if "error" in told:
-            progress.error = told["error"]
+            self._why = told["error"]
         elif "ready" in told:
             progress.alive = True
             progress.batches = told["number"]
@@ -133,6 +137,8 @@ class Maker:
             progress.committed(told)
             self._intake.log.drop(told["needed"])
             self._committed()
+        elif "rows" in told:
+            progress.measured(told["rows"])
 
     async def end(self) -> None:
         """Let the process end its append."""

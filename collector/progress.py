@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -76,8 +76,12 @@ class Progress:
             self.lag_s = time.monotonic() - min(self._closed_at[i] for i in ready)
         for interval in ready:
             del self._closed_at[interval]
-        self.rows.extend(told["rows"])
-        for row in told["rows"]:
+        self.measured(told["rows"])
+
+    def measured(self, rows: Sequence[Row]) -> None:
+        """The run has these."""
+        self.rows.extend(rows)
+        for row in rows:
             for name, value in _counts(row):
                 if value is not None:  # unknown is not 0
                     self.counted[name] = self.counted.get(name, 0) + value

@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from collector import maker
-from collector.batches import Job
+from collector.batches import Job, in_parts
 from collector.closing import Rules
 from collector.intake import Intake, Limits
 from collector.maker import Maker
@@ -81,6 +81,77 @@ def test_process_that_is_gone_or_hangs_is_started_again(
         assert after.pid != before.pid
 
     around(tmp_path, work)
+
+
+def test_end_without_a_reason_is_not_told_with_an_earlier_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def work(case: Case) -> None:
+        progress, child, said = case
+        monkeypatch.setattr(maker, "SILENT_S", 3.0)
+        heard = progress.heard
+        await until(lambda: progress.heard > heard)
+        hanging = child()
+        assert hanging
+        hanging.suspend()
+        monkeypatch.setattr(maker, "SILENT_S", 60.0)
+        await until(lambda: said)
+        heard = progress.heard
+        await until(lambda: progress.heard > heard)
+        killed = child()
+        assert killed
+        killed.kill()
+        await until(lambda: len(said) == 2)
+        assert "did not answer" in said[0]
+        assert "exit code -9" in said[1]
+        assert progress.error == "exit code -9"
+
+    around(tmp_path, work)
+
+
+def test_reason_of_the_file_system_is_told(tmp_path: Path) -> None:
+    """The process cannot make its lock, as on a disk that is full."""
+    place, said = Place(tmp_path, "lab"), list[str]()
+    place.make()
+    (place.folder / ".batches.lock").mkdir()
+
+    async def work() -> None:
+        intake = Intake(place, header(), Rules(), Limits())
+        progress = Progress(intake)
+        made = Maker(
+            Job(str(tmp_path), "lab").to_json(), intake, progress, lambda: None, said.append
+        )
+        task = asyncio.create_task(made.run())
+        await until(lambda: said)
+        task.cancel()
+        await intake.log.aclose()
+
+    asyncio.run(work())
+    assert "Is a directory" in said[0]
+
+
+@pytest.mark.parametrize("count", [0, 1, 511, 512, 513, 1024, 3000])
+def test_rows_of_an_append_come_in_messages_of_bounded_length(tmp_path: Path, count: int) -> None:
+    rows = [{"interval": interval, "publications": 2} for interval in range(count)]
+    done = {"number": 7, "position": 9, "closed": count, "seconds": 1.0, "late": 0, "needed": 0}
+    parts = list(in_parts({**done, "rows": rows}))
+    assert max(len(part["rows"]) for part in parts) <= 512
+    place = Place(tmp_path, "lab")
+    place.make()
+
+    async def work() -> None:
+        intake = Intake(place, header(), Rules(), Limits())
+        progress = Progress(intake)
+        made = Maker({}, intake, progress, lambda: None, print)
+        for part in parts:
+            assert progress.batches == 0
+            made._answer(part)
+        assert progress.batches == 7
+        assert list(progress.rows) == rows[-512:]
+        assert progress.counted.get("publications", 0) == 2 * count
+        await intake.log.aclose()
+
+    asyncio.run(work())
 
 
 def test_process_that_cannot_be_started_is_tried_again(
