@@ -108,6 +108,13 @@ class Collection:
         return {
             "workspace": str(self.place.workspace.absolute()),
             "run": self.place.run,
+            **(self.place.kept() if self.stop else self.options),
+        }
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Of the run: who ends it need not give them again."""
+        return {
             "gap_tolerance": self.rules.gap_tolerance,
             "message_window": self.message_window,
             "betweenness": self.betweenness,
@@ -133,11 +140,13 @@ class Collector:
         self._over = asyncio.Event()
         self._loading = Loading(what.load, self._progress, say)
         self._maker = Maker(what.job, self._intake, self._progress, self._loading.wake, say)
-        if self._intake.header.interval_us != what.interval_us:
+        if self._intake.header.interval_us != what.interval_us and not what.stop:
             raise UseError(
                 f"run '{what.place.run}' has intervals of {self._intake.header.interval_us} µs: "
                 "give the same --interval, or collect another run"
             )
+        if not what.stop:
+            what.place.keep(what.options)
 
     async def run(self) -> None:
         """Until a signal, or the end of the run. Raises: UseError."""
@@ -162,10 +171,11 @@ class Collector:
         await asyncio.wait([over, *tasks], return_when=asyncio.FIRST_COMPLETED)
         notify("STOPPING=1")
         if self._progress.settled and self._what.load:
-            await tasks[2]
-            if self._progress.load_error:
+            await asyncio.wait([over, tasks[2]], return_when=asyncio.FIRST_COMPLETED)
+            why = self._progress.load_error if tasks[2].done() else "interrupted"
+            if why:
                 self._say(
-                    f"Neo4j does not have all of the run ({self._progress.load_error}): "
+                    f"Neo4j does not have all of the run ({why}): "
                     f"vizpub load {self._what.place.run}"
                 )
         self._progress.drain()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -95,6 +95,18 @@ class Place:
         except RunLocked:
             return True
 
+    @property
+    def _options(self) -> Path:
+        return self.folder / "options.json"
+
+    def keep(self, options: Mapping[str, Any]) -> None:
+        """With which options the run is made."""
+        durable.write(self._options, json.dumps(options))
+
+    def kept(self) -> dict[str, Any]:
+        """Those that were kept last; empty where none were."""
+        return _object(self._options)
+
     def tell(self, **endpoint: Any) -> None:
         """Say where the intake listens."""
         with replacing(self._endpoint) as new:
@@ -102,8 +114,13 @@ class Place:
 
     def endpoint(self) -> dict[str, Any]:
         """Where the intake listens; empty where none ever did."""
-        try:
-            found: dict[str, Any] = json.loads(self._endpoint.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            return {}
-        return found
+        return _object(self._endpoint)
+
+
+def _object(path: Path) -> dict[str, Any]:
+    """Of JSON in a file; empty where there is none."""
+    try:
+        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found

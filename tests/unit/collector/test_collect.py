@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+import os
+import signal
 import socket
 import ssl
 import subprocess
@@ -16,8 +20,12 @@ from starlette.applications import Starlette
 from typer.testing import CliRunner
 
 from cli.main import app
+from collector.batches import Job
+from collector.closing import Rules
 from collector.collect import Collection, Collector, Listening
+from collector.maker import Maker
 from collector.place import Place
+from model.errors import UseError
 
 ROOT = Path(__file__).parents[3]
 
@@ -131,3 +139,52 @@ def shown_by(config: uvicorn.Config, authority: trustme.CA) -> bool:
         return False
     finally:
         thread.join()
+
+
+def test_run_is_ended_with_the_options_it_was_collected_with(tmp_path: Path) -> None:
+    place = Place(tmp_path, "lab")
+    place.make()
+    what = Collection(
+        place,
+        interval_us=250_000,
+        rules=Rules(gap_tolerance=2),
+        message_window=7,
+        betweenness=False,
+    )
+    first = Collector(what, print)
+    asyncio.run(first._intake.take([json.dumps(what.header().to_json()).encode()]))
+    with pytest.raises(UseError, match="give the same --interval"):
+        Collector(Collection(place), print)
+    end = Collection(place, stop=True)
+    Collector(end, print)
+    assert end.job == what.job
+    assert Job(**end.job).gap_tolerance == 2
+
+
+def test_signal_ends_the_wait_for_the_last_load(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As of a Neo4j that does not answer; nothing is left to append."""
+
+    class Settled(Maker):
+        async def run(self) -> None:
+            self._progress.settled = True
+            self._committed()
+
+    monkeypatch.setattr("collector.collect.Maker", Settled)
+    monkeypatch.setattr("collector.loading._END_S", 0.1)
+    place, said = Place(tmp_path, "lab"), list[str]()
+    place.make()
+    load = sys.executable, "-c", "import time; time.sleep(600)"
+
+    async def work() -> None:
+        collector = Collector(Collection(place, stop=True, load=load), said.append)
+        running = asyncio.create_task(collector.run())
+        while collector._loading._process is None:
+            await asyncio.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGINT)
+        async with asyncio.timeout(60):
+            await running
+
+    asyncio.run(work())
+    assert said == ["Neo4j does not have all of the run (interrupted): vizpub load lab"]
