@@ -16,6 +16,7 @@ from ingest.reports.client import Reporter
 from ingest.reports.records import RunEnd, RunHeader
 from ingest.sources.libp2p.reporting import TraceReports
 from model.errors import InputError, UseError
+from model.wording import amount
 
 _LOOK_S = 0.2
 _TOGETHER = 8
@@ -134,6 +135,9 @@ class Tracing:
             last = reports.ended(int((time.time() - how.delay_s) * 1_000_000))
         else:
             last = reports.ended(self._traces.last_ns // 1000) + 1  # that of the last event
+        if not how.replay:  # an event of the future is one of a wrong clock
+            now = reports.ended(int(time.time() * 1_000_000))
+            last = min(last, now if how.follow else now + _TOGETHER)
         for interval, told in reports.through(last):
             if interval > self._closed:
                 self._post(interval, told)
@@ -171,6 +175,9 @@ class Tracing:
         told.late = self._reports.late if self._reports else 0
         told.unread = sum(self._traces.refused.values())
         told.problem = self._reporter.last_problem if counts.refused else None
+        if (coming := self._reports.coming if self._reports else 0) and not self._how.follow:
+            what = amount(coming, "event")
+            self._say(f"{what} of the future: in no report; set the clocks of these peers")
         for why in self._traces.rest():
             self._say(why)
         return told

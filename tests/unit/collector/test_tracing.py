@@ -7,7 +7,7 @@ import json
 import threading
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -120,6 +120,32 @@ def test_restarted_report_leaves_closed_intervals_alone(tmp_path: Path) -> None:
         assert again[-1]["topics"] == [f"t{s}" for s in range(6)]
         with pytest.raises(UseError, match="a new run"):
             reported(served, path, FAST)
+
+
+def test_event_of_the_future_holds_up_no_other(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A single one, of a peer whose clock is a year ahead."""
+    began = datetime.now(UTC) - timedelta(seconds=4)
+    start_ns, year_ns = int(began.timestamp() * SECOND) * 1000, 365 * 86_400 * 10**9
+    path = tmp_path / "trace.json"
+    happened = [
+        Happened(Type.JOIN, "a", start_ns, topic="t"),
+        Happened(Type.JOIN, "b", start_ns + year_ns, topic="t"),
+        Happened(Type.LEAVE, "a", start_ns + 2 * 10**9, topic="t"),
+    ]
+    path.write_text("".join(one.line + "\n" for one in happened))
+    with serving(collector_in(tmp_path, Options(began=began))) as served:
+        told = reported(served, path, Following())
+        topics = {one["interval"]: one["topics"] for one in records(served)}
+        assert (topics[1], topics[2]) == (["t"], [])
+        assert told.intervals < 20
+        assert (told.refused, told.late) == (0, 0)
+        assert "1 event of the future" in capsys.readouterr().out
+        path.write_text(path.read_text() + happened[0].line + "\n")
+        over = threading.Event()
+        threading.Timer(3.0, over.set).start()
+        assert reported(served, path, Following(follow=True, delay_s=0.1), over.is_set).refused == 0
 
 
 def test_trace_of_another_time_needs_a_replay(tmp_path: Path) -> None:
