@@ -100,9 +100,14 @@ def report(
     if missing := [trace for trace in traces if not trace.exists()]:
         raise InputError(f"{missing[0]} does not exist")
     over: list[int] = []
-    if how.follow:  # what is over is still sent
-        for ending in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(ending, lambda number, _: over.append(number))
+
+    def end(number: int, _: object) -> None:
+        """What is over is still sent; a second signal ends it at once, as where nobody takes it."""
+        over.append(number)
+        signal.signal(number, before[number])
+
+    endings = (signal.SIGINT, signal.SIGTERM) if how.follow else ()
+    before = {int(number): signal.signal(number, end) for number in endings}
     collector = Collector(check_url(how.to).rstrip("/"), os.environ.get(TOKEN))
     told = Tracing(traces, collector, following, settings.say).run(lambda: bool(over))
     settings.say(f"reported {told.intervals:,} intervals, {told.sent:,} reports")

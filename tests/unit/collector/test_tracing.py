@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
+import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -156,6 +159,24 @@ def test_trace_of_another_time_needs_a_replay(tmp_path: Path) -> None:
         with pytest.raises(InputError, match="no event"):
             reported(served, tmp_path / "empty", Following())
         assert records(served) == []
+
+
+def test_second_signal_ends_a_report_that_nobody_takes(tmp_path: Path) -> None:
+    began, path = datetime.now(UTC), tmp_path / "trace.json"
+    path.write_text(Happened(Type.JOIN, "a", time.time_ns(), topic="t").line + "\n")
+    with serving(collector_in(tmp_path, Options(began=began))) as served:
+        told = ["report", str(path), "--to", url(served), "--follow", "--delay", "100ms"]
+        command = [sys.executable, "-m", "cli", *told]
+        process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
+        while not served.lines():
+            time.sleep(0.05)
+    time.sleep(2.0)  # the next intervals are over, and wait
+    process.send_signal(signal.SIGINT)
+    with pytest.raises(subprocess.TimeoutExpired):
+        process.wait(1.5)
+    process.send_signal(signal.SIGINT)
+    text = process.communicate(timeout=60)[1]
+    assert (process.returncode, "interrupted" in text) == (130, True)
 
 
 def test_report_command_tells_what_it_did(tmp_path: Path) -> None:
