@@ -6,7 +6,6 @@ Nothing that fails there stops the intake (`collector.maker`), nor does Neo4j (`
 from __future__ import annotations
 
 import asyncio
-import resource
 import shutil
 import signal
 import socket
@@ -21,6 +20,7 @@ from typing import Any
 
 import uvicorn
 
+from collector import handles
 from collector.closing import Rules
 from collector.folder import Folder
 from collector.intake import Intake, Limits
@@ -294,7 +294,7 @@ def collect(what: Collection, say: Callable[[str], None]) -> bool:
     what.place.make()
     if shutil.disk_usage(what.place.folder).free < what.limits.reserve and not what.stop:
         raise UseError(f"less than {what.limits.reserve:,} bytes are free: see --reserve")
-    _allow_connections()
+    handles.allow(2 * _CONNECTIONS)  # all else needs some, too
     with what.place.held():
 
         async def run() -> bool:
@@ -303,12 +303,3 @@ def collect(what: Collection, say: Callable[[str], None]) -> bool:
             return collector._progress.settled
 
         return asyncio.run(run())
-
-
-def _allow_connections() -> None:
-    """As many open files as connections and all else may need, if the system lets us."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    most = 2 * _CONNECTIONS
-    wanted = most if hard == resource.RLIM_INFINITY else min(most, hard)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

@@ -13,12 +13,10 @@ from __future__ import annotations
 import asyncio
 import http.client
 import json
-import resource
 import ssl
 import time
 import zlib
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
@@ -28,6 +26,7 @@ from urllib.parse import quote, urlsplit
 import msgspec
 from starlette.exceptions import HTTPException
 
+from collector import handles
 from collector.bodies import lines_of
 from collector.intake import Intake
 from collector.log import LogFailed
@@ -166,7 +165,7 @@ class Pull:
 
     async def follow(self) -> None:
         """Ask again and again; files with targets are read again, too."""
-        _let_many_connect()
+        handles.allow(_FILES)  # a target that hangs keeps its connection for most of an interval
         try:
             while not self.intake.ended:
                 self._look()
@@ -346,12 +345,3 @@ async def _body(reader: asyncio.StreamReader, headers: http.client.HTTPMessage, 
     if told.isdecimal() and int(told) != len(found):
         raise _Failed("its answer ends too early")
     return bytes(found)
-
-
-def _let_many_connect() -> None:
-    """A target that hangs keeps its connection for most of an interval."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _FILES if hard == resource.RLIM_INFINITY else min(_FILES, hard)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        with suppress(ValueError, OSError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

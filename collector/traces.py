@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
+from collector import handles
 from ingest.reports.compressed import GZIP, MAX_LINE, ZSTD, up_to_the_error
 from ingest.sources.libp2p import json_events, protobuf
 from ingest.sources.libp2p.events import Event, Refused, judged
@@ -25,6 +26,8 @@ _HEAD = 1 << 20
 _GZIP_WINDOW = 31  # the largest window, with gzip's header and trailer
 _LENGTH = 8
 """Bytes in which the length of a record stands."""
+_FILES = 1 << 16
+"""Files that may be followed, where the system lets it."""
 _Decode = Callable[[bytes], tuple[dict[str, Any], Iterable[str]]]
 
 
@@ -174,6 +177,7 @@ class Traces:
         self._places, self._say = tuple(places), say
         self._files: dict[tuple[int, int], GrowingTrace] = {}
         self._told: set[Path] = set()
+        handles.allow(_FILES)  # each stays open: it may be renamed
         if missing := [place for place in self._places if not place.exists()]:
             raise InputError(f"{missing[0]} does not exist")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import random
+import resource
 import zlib
 from pathlib import Path
 
@@ -157,3 +158,17 @@ def test_growing_trace_has_no_event_before_its_first_record(tmp_path: Path) -> N
     trace = GrowingTrace(path)
     assert (trace.read(), trace.is_trace, trace.is_behind) == ([], False, False)
     trace.close()
+
+
+def test_more_files_are_followed_than_the_system_allows_at_first(tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    for number in range(300):
+        (tmp_path / f"{number}.json").write_text("{}\n")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
+    try:
+        with Traces([tmp_path], print) as traces:
+            traces.look()
+            assert traces.read() == []
+            assert traces.read() is None
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
