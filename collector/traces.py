@@ -49,12 +49,13 @@ class GrowingTrace:
         self.broken: str | None = None
         """Why the rest of the file cannot be read."""
         self.refused: Counter[str] = Counter()
-        self._read = 0
+        self.size = 0
+        """Bytes that are read."""
 
     @property
     def is_behind(self) -> bool:
         """Whether there is more to read now."""
-        return self.broken is None and os.fstat(self._file.fileno()).st_size > self._read
+        return self.broken is None and os.fstat(self._file.fileno()).st_size > self.size
 
     @property
     def is_trace(self) -> bool:
@@ -69,7 +70,7 @@ class GrowingTrace:
     def read(self) -> list[Event]:
         """The events of the next part."""
         chunk = self._file.read(_CHUNK)
-        self._read += len(chunk)
+        self.size += len(chunk)
         found: list[Event] = []
         try:
             for plain in self._plain(chunk):
@@ -192,8 +193,13 @@ class Traces:
         try:
             status = path.stat()
             key = status.st_dev, status.st_ino
-            if path.name.startswith(".") or not path.is_file() or key in self._files:
+            if path.name.startswith(".") or not path.is_file():
                 return
+            if known := self._files.get(key):
+                if status.st_size >= known.size:
+                    return
+                self._say(f"{path} was cut: it is read anew")
+                known.close()
             self._files[key] = GrowingTrace(path)
         except OSError as error:
             if path.exists():

@@ -85,6 +85,21 @@ def test_trace_that_grows_gives_each_event_once(tmp_path: Path, form: str, seed:
     assert told(found) == told(wanted)
 
 
+def test_trace_that_was_cut_is_read_anew(tmp_path: Path) -> None:
+    """As by a rotation that copies it and empties the file."""
+    file, said = tmp_path / "trace.json", list[str]()
+    lines = JSON.splitlines(keepends=True)
+    file.write_bytes(b"".join(lines[:-3]))
+    with Traces([tmp_path], said.append) as traces:
+        found = all_of(traces)
+        file.write_bytes(b"")
+        found += all_of(traces)
+        file.write_bytes(b"".join(lines[-3:]))
+        found += all_of(traces)
+    assert [event.time for event in found] == [json.loads(line)["timestamp"] for line in lines]
+    assert said == [f"{file} was cut: it is read anew"]
+
+
 def test_files_are_read_side_by_side(tmp_path: Path) -> None:
     """What is read is whole up to `behind_ns`, whatever the sizes of the files."""
     for path in (SMALL / "json").iterdir():
