@@ -5,11 +5,13 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import re
 import ssl
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
@@ -25,6 +27,7 @@ _TIMEOUT_S = 30.0
 """That a collector may be silent. It tells readers of events something every few seconds."""
 _FIRST_WAIT_S, _MOST_WAIT_S = 1.0, 30.0
 """Before a collector that went away is asked again."""
+_CERTIFICATE = re.compile("-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
 Event = tuple[str, dict[str, Any]]
 """A kind, and what is told."""
 
@@ -36,7 +39,7 @@ class Collector:
     url: str
     token: str | None = None
     certificate: str | None = None
-    """A file with the certificate to trust, where no authority signed it."""
+    """A file whose first certificate is trusted, whoever signed it and whatever host it names."""
 
     def __post_init__(self) -> None:
         """Raises: UseError."""
@@ -176,9 +179,26 @@ def _answer(
 
 def _connection(url: SplitResult, certificate: str | None) -> http.client.HTTPConnection:
     if url.scheme == "https":
-        context = ssl.create_default_context(cafile=certificate)
+        context = _trusting(Path(certificate)) if certificate else ssl.create_default_context()
         return http.client.HTTPSConnection(url.netloc, timeout=_TIMEOUT_S, context=context)
     return http.client.HTTPConnection(url.netloc, timeout=_TIMEOUT_S)
+
+
+def _trusting(certificate: Path) -> ssl.SSLContext:
+    """The collector of a workspace shows the certificate of this file, or one that it signed. It is
+    asked at the address at which it listens, such as 0.0.0.0, which no certificate names.
+    """
+    try:
+        if not (found := _CERTIFICATE.search(certificate.read_text("ascii"))):
+            raise ValueError("it has no BEGIN CERTIFICATE")
+        context = ssl.create_default_context(cadata=found[0])
+    except (OSError, ValueError) as error:
+        raise UseError(
+            f"the certificate {certificate} cannot be read: {cause_of(error)}"
+        ) from error
+    context.check_hostname = False
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    return context
 
 
 def _line(to: Collector, answer: http.client.HTTPResponse) -> str:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import socket
+import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
+import trustme
 
 from collector import reading
 from collector.place import Place
@@ -133,15 +135,51 @@ def test_answer_of_something_else_is_an_error(text: bytes) -> None:
         Collector(url).get()
 
 
+def issued(folder: Path, *, text: str = "") -> ssl.SSLContext:
+    """The context of a server with a certificate of an authority that nobody knows, for another
+    host; it is in the folder, behind a text.
+    """
+    made = trustme.CA().issue_cert("collector.example")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    made.configure_cert(context)
+    (folder / "cert.pem").write_text(text + made.cert_chain_pems[0].bytes().decode())
+    return context
+
+
+def test_certificate_of_a_workspace_is_trusted_itself(tmp_path: Path) -> None:
+    """A collector for others listens at 0.0.0.0, which no certificate names."""
+    body = b'{"header": {}, "progress": {}}'
+    answer = b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%s" % (len(body), body)
+    file = str(tmp_path / "cert.pem")
+    own = issued(tmp_path, text="subject=collector.example\n")
+    with telling(answer, context=own) as url:
+        assert Collector(url, None, file).get()["progress"] == {}
+    issued(tmp_path)
+    refusal = pytest.raises(ServiceError, match="certificate verify failed")
+    with telling(answer, context=own) as url, refusal:
+        Collector(url, None, file).get()
+    for text in ("nothing", "-----BEGIN CERTIFICATE-----\nx\n-----END CERTIFICATE-----", "\xff"):
+        (tmp_path / "cert.pem").write_text(text)
+        with pytest.raises(UseError, match=r"cert\.pem cannot be read"):
+            Collector("https://127.0.0.1:1/v1/runs/lab", None, file).get()
+    (tmp_path / "cert.pem").unlink()
+    with pytest.raises(UseError, match="No such file"):
+        Collector("https://127.0.0.1:1/v1/runs/lab", None, file).get()
+
+
 @contextmanager
-def telling(text: bytes, *, silent: bool = False) -> Iterator[str]:
+def telling(
+    text: bytes, *, silent: bool = False, context: ssl.SSLContext | None = None
+) -> Iterator[str]:
     """A collector that tells this, and then nothing, or ends the connection."""
     over = threading.Event()
-    with socket.create_server(("127.0.0.1", 0)) as door:
+    with socket.create_server(("0.0.0.0" if context else "127.0.0.1", 0)) as door:
 
         def work() -> None:
             with suppress(OSError):  # nobody came
                 connection, _ = door.accept()
+                if context:
+                    connection = context.wrap_socket(connection, server_side=True)
                 with connection:
                     connection.recv(1 << 16)
                     connection.sendall(text)
@@ -149,7 +187,8 @@ def telling(text: bytes, *, silent: bool = False) -> Iterator[str]:
                         over.wait(60)
 
         threading.Thread(target=work, daemon=True).start()
-        yield f"http://127.0.0.1:{door.getsockname()[1]}/v1/runs/lab"
+        host, port = door.getsockname()
+        yield f"{'https' if context else 'http'}://{host}:{port}/v1/runs/lab"
         over.set()
 
 
