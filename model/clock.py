@@ -19,6 +19,7 @@ from model.errors import OutOfRange, UseError
 OPEN = 2**63 - 1
 """The end of an open period; not null, so that it can be compared and indexed."""
 
+_MOST_US = 2**63 - 1
 _UNITS_US = {"us": 1, "ms": 1_000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000}
 _WALL_CLOCK = re.compile(
     r"(\d{4}-\d\d-\d\dT)?\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d)?", re.ASCII
@@ -27,7 +28,7 @@ _DURATION = re.compile(r"(\d{1,15}(?:\.\d+)?)\s*(us|µs|ms|s|m|h)")
 
 
 def parse_duration_us(text: str) -> int:
-    """'250ms', '1s', '1.5m' → microseconds, at least 1.
+    """'250ms', '1s', '1.5m' → microseconds, at least 1 and at most 2⁶³ - 1.
 
     Raises: UseError for anything else.
     """
@@ -36,6 +37,8 @@ def parse_duration_us(text: str) -> int:
         raise UseError(f"'{text}' is not a duration; write for example 500ms, 1s or 2m")
     if microseconds < 1:
         raise UseError(f"'{text}' is shorter than a microsecond")
+    if microseconds > _MOST_US:
+        raise UseError(f"'{text}' is longer than 2⁶³ microseconds")
     return microseconds
 
 

@@ -72,6 +72,12 @@ def test_invalid_duration_is_refused(text: str) -> None:
         parse_duration_us(text)
 
 
+def test_duration_that_no_column_holds_is_an_error() -> None:
+    assert parse_duration_us("2562047788h") < 2**63
+    with pytest.raises(UseError, match="longer than"):
+        parse_duration_us("2562047789h")
+
+
 @pytest.mark.parametrize(
     ("clock", "text", "tick"),
     [
