@@ -117,9 +117,11 @@ class Tracing:
                 raise UseError("intervals of the run are closed already: replay into a new run")
             self._epoch_us = first_us // interval_us * interval_us
         elif abs(first_us - self._epoch_us) > _MOST_INTERVALS * interval_us:
+            apart_s = (first_us - self._epoch_us) / 1e6
+            side = "after" if apart_s > 0 else "before"
             raise UseError(
-                f"the trace begins {(first_us - self._epoch_us) / 1e6:+,.0f} s from the beginning "
-                "of the run: give --replay"
+                f"the trace begins {abs(apart_s):,.0f} s {side} the run: give --replay, which "
+                "moves it to the beginning of the run"
             )
         if self._is_new:
             self._reporter.report(RunHeader(protocol="gossipsub", interval_us=interval_us))

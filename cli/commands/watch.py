@@ -63,6 +63,9 @@ def watch(
     from collector.reading import collector_of, followed
 
     place = Place(settings.workspace, run)
+    if url is None and not place.is_held() and _ended(place):
+        settings.say(f"run '{run}' has ended (see: vizpub metrics {run})")
+        return
 
     def find() -> Collector:
         return collector_of(place, url)

@@ -14,6 +14,9 @@ from typer.testing import CliRunner
 
 from cli.commands.watch import COLUMNS, _table
 from cli.main import app
+from model.clock import Clock
+from runstore.manifest import Manifest
+from runstore.writer import writing
 from tests.support.collecting import Served, collector_in, serving
 from tests.support.watching import watching
 
@@ -42,6 +45,18 @@ def test_watch_says_that_no_collector_runs(tmp_path: Path) -> None:
     assert done.exit_code == 2
     assert "vizpub collect lab" in done.output
     assert "interval" not in done.stdout  # no head of a table that never comes
+
+
+def test_watch_of_a_run_that_has_ended_says_so_instead_of_asking_for_a_collector(
+    tmp_path: Path,
+) -> None:
+    manifest = Manifest("lab", "reports", (), {}, clock=Clock(1, 1_000_000, 0, 9), ended=True)
+    with writing(tmp_path, "lab") as writer:
+        writer.begin(manifest)
+        writer.commit(manifest.with_stage("all", {}, state="complete"))
+    done = CliRunner().invoke(app, ["--workspace", str(tmp_path), "watch", "lab"])
+    assert (done.exit_code, done.stdout) == (0, "")
+    assert "run 'lab' has ended (see: vizpub metrics lab)" in done.output
 
 
 def test_watch_says_why_it_may_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
