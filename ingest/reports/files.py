@@ -108,7 +108,8 @@ def strict_json(text: str | bytes) -> Any:
 def parse(line: str | bytes) -> tuple[Any, list[str]]:
     """The JSON value of a line and its problems; ['not UTF-8'] or ['not JSON'] for other text."""
     try:
-        value = strict_json(line)
+        # Else Python would guess UTF-16 and UTF-32, too, which no other reader of a file takes.
+        value = strict_json(line if isinstance(line, str) else line.decode("utf-8-sig"))
     except UnicodeDecodeError:
         return None, ["not UTF-8"]
     except (ValueError, RecursionError):

@@ -475,3 +475,13 @@ def test_page_example_writes_valid_reports(tmp_path: Path, monkeypatch: pytest.M
     exec(example, {})
     reader = ReportReader("reports/ring.ndjson.gz")
     assert [line.problems for line in reader] == [()] * 14
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-be"])
+@pytest.mark.parametrize("peer", ["a", "\u00fc"])
+def test_line_is_utf8_and_nothing_else(encoding: str, peer: str) -> None:
+    """What a reader guesses here, another one of the same file would refuse."""
+    text = f'{{"format": "vizpub.report/1", "peer": "{peer}", "interval": 0}}'
+    assert parse(text.encode()) == parse(text.encode("utf-8-sig")) == parse(text)
+    assert parse(text)[0]["peer"] == peer
+    assert parse(text.encode(encoding))[1] in (["not JSON"], ["not UTF-8"])
