@@ -379,9 +379,11 @@ class Reporter:
 
 
 def _is_told(text: bytes) -> bool:
-    with suppress(ValueError):
+    with suppress(ValueError, RecursionError, KeyError, TypeError):
         told = json.loads(text)
-        return isinstance(told, dict) and told.keys() >= {"taken", "refused", "lines"}
+        for line in told["lines"]:
+            line["reason"]
+        return type(told["taken"]) is type(told["refused"]) is int
     return False
 
 

@@ -348,8 +348,19 @@ def test_retry_after_of_ages_ends_no_reporter(told: str) -> None:
         assert seen[0] == 429
 
 
-def test_answer_of_something_else_is_no_acknowledgement() -> None:
-    with answering(202, 202, body=b"<html>welcome</html>") as (address, seen):
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"<html>welcome</html>",
+        b"[" * 100_000,
+        b"[7]",
+        b'{"taken": null, "refused": 0, "lines": []}',
+        b'{"taken": 1, "refused": 0, "lines": 7}',
+        b'{"taken": 1, "refused": 0, "lines": ["x"]}',
+    ],
+)
+def test_answer_of_something_else_is_no_acknowledgement(body: bytes) -> None:
+    with answering(202, 202, body=body) as (address, seen):
         with Reporter(address, pace=QUICK) as reporter:
             reporter.report(report("a", 0))
             assert reporter.flush(20)
