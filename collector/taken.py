@@ -7,6 +7,8 @@ from typing import Any
 
 REFUSED_SHOWN = 100
 """Refused lines of one request that are named; all are counted."""
+_REASON = 1000
+"""Characters of a reason: names have any length, and reporters read a bounded answer."""
 
 
 @dataclass
@@ -25,6 +27,8 @@ class Taken:
     def refuse(self, line: int, reason: str) -> None:
         """A line that was not taken."""
         self.refused += 1
+        if len(reason) > _REASON:
+            reason = f"{reason[: _REASON // 2]}…{reason[-_REASON // 2 :]}"
         if len(self.why) < REFUSED_SHOWN:
             self.why.append({"line": line, "reason": reason})
 

@@ -268,6 +268,19 @@ def test_refused_line_is_counted_and_not_sent_again(tmp_path: Path) -> None:
         assert "negative" in reporter.last_problem
 
 
+def test_refusals_of_long_names_are_an_answer_that_the_reporter_reads(tmp_path: Path) -> None:
+    options = Options(rules=Rules(peers=frozenset("a")))
+    with serving(collector_in(tmp_path, options)) as served:
+        with Reporter(url(served), pace=QUICK) as reporter:
+            for number in range(100):
+                reporter.report(report(f"{number}" + "x" * 20_000 + "end", 0))
+            reporter.report(report("a", 0))
+            assert reporter.flush(20)
+        assert (reporter.counts.sent, reporter.counts.refused) == (1, 100)
+        assert "peer '0xx" in str(reporter.last_problem)
+        assert "xend' is not in the list" in str(reporter.last_problem)
+
+
 @contextmanager
 def answering(
     *codes: int, headers: dict[str, str] | None = None, body: bytes | None = None
