@@ -296,6 +296,7 @@ def collect(what: Collection, say: Callable[[str], None]) -> bool:
         raise UseError(f"less than {what.limits.reserve:,} bytes are free: see --reserve")
     handles.allow(2 * _CONNECTIONS)  # all else needs some, too
     with what.place.held():
+        what.place.tell_nothing()
 
         async def run() -> bool:
             collector = Collector(what, say)

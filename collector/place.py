@@ -112,6 +112,10 @@ class Place:
         with replacing(self._endpoint) as new:
             new.write_text(json.dumps(endpoint), encoding="utf-8")
 
+    def tell_nothing(self) -> None:
+        """It listens nowhere yet. What an earlier one told is another process's address by now."""
+        self._endpoint.unlink(missing_ok=True)
+
     def endpoint(self) -> dict[str, Any]:
         """Where the intake listens; empty where none ever did."""
         return _object(self._endpoint)

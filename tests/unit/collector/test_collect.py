@@ -22,9 +22,11 @@ from typer.testing import CliRunner
 from cli.main import app
 from collector.batches import Job
 from collector.closing import Rules
-from collector.collect import Collection, Collector, Listening
+from collector.collect import Collection, Collector, Listening, collect
+from collector.intake import Limits
 from collector.maker import Maker
 from collector.place import Place
+from collector.reading import collector_of
 from model.errors import UseError
 
 ROOT = Path(__file__).parents[3]
@@ -188,3 +190,21 @@ def test_signal_ends_the_wait_for_the_last_load(
 
     asyncio.run(work())
     assert said == ["Neo4j does not have all of the run (interrupted): vizpub load lab"]
+
+
+def test_address_of_an_earlier_collector_is_told_no_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever listens there now would get the token of who asks."""
+    place, found = Place(tmp_path, "lab"), list[str]()
+    place.make()
+    place.tell(url="http://127.0.0.1:1/v1/runs/lab", tokens=True, certificate=None)
+
+    async def run(_: Collector) -> None:
+        with pytest.raises(UseError, match="no collector of run 'lab' is running") as caught:
+            collector_of(place)
+        found.append(str(caught.value))
+
+    monkeypatch.setattr(Collector, "run", run)
+    assert not collect(Collection(place, limits=Limits(reserve=1)), print)
+    assert found
