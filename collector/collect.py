@@ -37,7 +37,8 @@ from collector.tokens import Tokens
 from collector.topic import Topic
 from collector.web import Web
 from ingest.reports.records import RunHeader
-from model.errors import UseError
+from model.errors import StoreBroken, UseError
+from runstore.manifest import read_manifest
 
 TICK_S = 0.05
 """Between two looks at what can be closed."""
@@ -296,6 +297,7 @@ def collect(what: Collection, say: Callable[[str], None]) -> bool:
         raise UseError(f"less than {what.limits.reserve:,} bytes are free: see --reserve")
     handles.allow(2 * _CONNECTIONS)  # all else needs some, too
     with what.place.held():
+        _check_run(what.place)
         what.place.tell_nothing()
 
         async def run() -> bool:
@@ -304,3 +306,14 @@ def collect(what: Collection, say: Callable[[str], None]) -> bool:
             return collector._progress.settled
 
         return asyncio.run(run())
+
+
+def _check_run(place: Place) -> None:
+    """Raises: UseError where a run of this name is there that no reports can be added to."""
+    with suppress(FileNotFoundError, StoreBroken):
+        source = read_manifest(place.workspace / "runs" / place.run).source
+        if source != "reports":
+            raise UseError(
+                f"run '{place.run}' is there already, and was made from '{source}': "
+                "collect another run"
+            )

@@ -28,6 +28,7 @@ from collector.maker import Maker
 from collector.place import Place
 from collector.reading import collector_of
 from model.errors import UseError
+from runstore.manifest import Manifest, write_manifest
 
 ROOT = Path(__file__).parents[3]
 
@@ -78,6 +79,14 @@ def issued(folder: Path, authority: trustme.CA, *, key: bool = True) -> tuple[st
     if key:
         made.private_key_pem.write_to_path(folder / "key.pem")
     return "--certificate", str(folder / "cert.pem"), "--key", str(folder / "key.pem")
+
+
+def test_run_of_another_source_is_not_collected(tmp_path: Path) -> None:
+    folder = tmp_path / "runs/lab"
+    folder.mkdir(parents=True)
+    write_manifest(folder, Manifest("lab", "edges", (), {}))
+    why = refused(tmp_path, "--no-token", "--reserve", "1")
+    assert "run 'lab' is there already, and was made from 'edges'" in why
 
 
 def test_certificate_that_cannot_be_used_is_refused(tmp_path: Path) -> None:
