@@ -13,7 +13,7 @@ import typer
 from cli.options import comma_list, command
 from cli.settings import Settings
 from model.clock import parse_duration_us
-from model.errors import UseError, cause_of
+from model.errors import UnknownName, UseError, cause_of
 from model.sizes import parse_size
 
 if TYPE_CHECKING:
@@ -227,7 +227,7 @@ def _collection(
         _listening(taking),
         waiting.message_window,
         not waiting.no_betweenness,
-        tuple(comma_list(waiting.fields) or ()),
+        _fields(waiting.fields),
         taking.allow_commands,
         taking.watch,
         _asked(taking),
@@ -273,6 +273,18 @@ def _listening(taking: Taking) -> Listening:
         if taking.certificate is None:
             raise UseError(f"at {taking.host} tokens could be read: give --certificate and --key")
     return Listening(taking.host, taking.port, taking.certificate, taking.key, not taking.no_token)
+
+
+def _fields(text: str | None) -> tuple[str, ...]:
+    """Raises: UseError for what is no field of a report."""
+    from ingest.reports.fields import REPORT
+
+    found = comma_list(text) or ()
+    known = [name for name in REPORT.fields if name not in ("format", "run")]
+    for name in found:
+        if name not in known:
+            raise UnknownName("field of a report", name, known)
+    return found
 
 
 def _names(path: Path) -> frozenset[str]:

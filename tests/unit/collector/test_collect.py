@@ -52,6 +52,7 @@ def test_intake_imports_no_spark_and_no_client_of_kafka(package: str) -> None:
             "none.properties",
         ),
         (["--peers", "nowhere.txt"], "nowhere.txt"),
+        (["--fields", "topics,neigbors"], "did you mean neighbors?"),
         (["--stop"], "nothing is collected"),
         (["--reserve", "999999999GB"], "are free"),
     ],
