@@ -8,6 +8,8 @@ files of many peers, each with its whole history, enter side by side.
 from __future__ import annotations
 
 import asyncio
+import math
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -28,6 +30,8 @@ _ENDINGS = (".ndjson", ".jsonl", ".ndjson.gz", ".jsonl.gz", ".ndjson.zst", ".jso
 _SHOWN = 3
 _MOST_LINE = 2**20
 _BLOCK = 1 << 16
+_PATIENCE_S = 15.0
+"""That files may wait for reports of others before somebody is told."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,10 @@ class Folder:
         """Why files could not be read."""
         self._cut: set[str] = set()
         """Files that were found to end before what was read of them."""
+        self._ahead: dict[Path, str] = {}
+        """Why files wait."""
+        self._patience: float | None = None
+        """Until when all may wait before that is told; null = something was read."""
 
     async def follow(self) -> None:
         """Take what comes, until the run has ended."""
@@ -66,6 +74,7 @@ class Folder:
         if not self._has_room():
             return 0
         found: list[_Read] = []
+        self._ahead.clear()
         for path in self._files():
             try:
                 found += self._part(path)
@@ -74,6 +83,7 @@ class Folder:
                 self._skip(path, error.strerror or str(error))
             await asyncio.sleep(0)
         found.sort(key=lambda one: one.interval)
+        self._tell_waiting(is_read=bool(found))
         read = dict.fromkeys(self._cut, 0)
         if not found and not read:
             return 0
@@ -99,6 +109,18 @@ class Folder:
             self._say(f"{path} cannot be read: {why}")
         self._unread[path] = why
 
+    def _tell_waiting(self, *, is_read: bool) -> None:
+        """That others are read first is usual. When there is nothing else to read, it is told."""
+        now = time.monotonic()
+        if is_read or not self._ahead:
+            self._patience = None
+        elif self._patience is None:
+            self._patience = now + _PATIENCE_S
+        elif now >= self._patience:
+            path, why = next(iter(self._ahead.items()))
+            self._say(f"{path} waits: {why}")
+            self._patience = math.inf
+
     def _part(self, path: Path) -> list[_Read]:
         """The next complete lines of a file, up to one that must wait."""
         name = str(path)
@@ -118,7 +140,8 @@ class Folder:
                 end += (line.size if isinstance(line, LongLine) else len(line)) + 1
                 try:
                     interval = self._intake.waits(line)
-                except InputError:
+                except InputError as why:
+                    self._ahead[path] = str(why)
                     return found
                 last = found[-1].interval if found else 0
                 found.append(_Read(last if interval is None else interval, name, end, line))

@@ -240,8 +240,10 @@ class Intake:
         ahead now: a file can wait, and need not be refused.
         """
         interval = interval_of(line)
-        if interval is not None and interval > self.horizon:
-            raise InputError("too far ahead")
+        if interval is not None and interval > (horizon := self.horizon):
+            raise InputError(
+                f"its next interval is {interval}, and {horizon} is as far as any may be"
+            )
         return interval
 
     def _admit(self, value: dict[str, Any], line: bytes) -> tuple[_Admitted | None, bytes]:
@@ -369,9 +371,8 @@ class Intake:
         while self._takes:  # what was admitted before is in the log first, and noted
             await asyncio.sleep(_WAIT_S)
         await self.probe()
-        told = (self.last_interval, self.closing.reached)
-        last = max((one for one in told if one is not None), default=None)
-        if last is not None and not self.closing.is_late(last):
+        ends = [one for one in (self.last_interval, self.closing.reached) if one is not None]
+        if (last := max(ends, default=None)) is not None and not self.closing.is_late(last):
             await self._close(last)
         done = {"last_interval": last, "ended": True}
         content = log.packed(log.END, json.dumps(done).encode())

@@ -207,3 +207,25 @@ def test_damaged_file_is_told_with_what_can_be_read(tmp_path: Path) -> None:
     assert case.taken() == [("a", 0), ("a", 1)]
     (said,) = case.said
     assert "a.ndjson.gz cannot be read: damaged gzip" in said
+
+
+def test_file_that_waits_for_nobody_is_told_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where peers count intervals from another time than the run's."""
+    monkeypatch.setattr("collector.folder._PATIENCE_S", 0.05)
+    case = Case(tmp_path)
+    (case.watched / "a.ndjson").write_text(report("a", 1_000))
+
+    async def work(_: Intake, folder: Folder) -> None:
+        for _ in range(6):
+            assert await folder.turn() == 0
+            await asyncio.sleep(0.02)
+        assert len(case.said) == 1
+        (case.watched / "b.ndjson").write_text(report("b", 16))
+        assert await folder.turn() == 1
+
+    case.run(work)
+    (said,) = case.said
+    assert "a.ndjson waits: its next interval is 1000, and 16 is as far as any may be" in said
+    assert case.taken() == [("b", 16)]
