@@ -221,11 +221,7 @@ class Collector:
             ssl_certfile=to.certificate,
             ssl_keyfile=to.key,
         )
-        family = socket.AF_INET6 if ":" in to.host else socket.AF_INET
-        try:
-            door = socket.create_server((to.host, to.port), family=family)
-        except OSError as error:
-            raise UseError(f"cannot listen at {to.host}:{to.port}: {error.strerror}") from error
+        door = _door(to.host, to.port)
         server = _Server(config)
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGHUP, self._reload, config, web.tokens)
@@ -306,6 +302,19 @@ def collect(what: Collection, say: Callable[[str], None]) -> bool:
             return collector._progress.settled
 
         return asyncio.run(run())
+
+
+def _door(host: str, port: int) -> socket.socket:
+    """What listens; at :: also to IPv4. Raises: UseError."""
+    is_v6 = ":" in host
+    try:
+        return socket.create_server(
+            (host, port),
+            family=socket.AF_INET6 if is_v6 else socket.AF_INET,
+            dualstack_ipv6=is_v6 and socket.has_dualstack_ipv6(),
+        )
+    except OSError as error:
+        raise UseError(f"cannot listen at {host}:{port}: {error.strerror}") from error
 
 
 def _check_run(place: Place) -> None:

@@ -22,7 +22,7 @@ from typer.testing import CliRunner
 from cli.main import app
 from collector.batches import Job
 from collector.closing import Rules
-from collector.collect import Collection, Collector, Listening, collect
+from collector.collect import Collection, Collector, Listening, _door, collect
 from collector.intake import Limits
 from collector.maker import Maker
 from collector.place import Place
@@ -104,6 +104,14 @@ def test_reason_why_nothing_can_listen_is_told(tmp_path: Path) -> None:
         assert "already in use" in refused(tmp_path, "--no-token", "--port", port)
     foreign = "--host", "192.0.2.1", *issued(tmp_path, trustme.CA())
     assert "Cannot assign requested address" in refused(tmp_path, *foreign)
+
+
+def test_address_of_ipv6_for_all_takes_ipv4_too() -> None:
+    if not socket.has_dualstack_ipv6():
+        pytest.skip("no IPv6 here")
+    with _door("::", 0) as door:
+        for host in ("127.0.0.1", "::1"):
+            socket.create_connection((host, door.getsockname()[1]), 20).close()
 
 
 def test_pair_that_is_read_again_in_halves_changes_nothing(tmp_path: Path) -> None:
