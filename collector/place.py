@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,9 @@ from model.files import replacing
 from model.locks import Held, holding
 from model.run import check_run_name
 from runstore import durable
+
+_LOOK_S = 0.5
+"""That a lock is tried again."""
 
 
 @dataclass(frozen=True)
@@ -79,21 +83,31 @@ class Place:
     @contextmanager
     def held(self) -> Iterator[None]:
         """This process collects, for the length of the block. Raises: RunLocked."""
-        try:
-            with holding(self.folder / ".collect.lock"):
-                yield
-        except Held as error:
-            raise RunLocked(self.run, error.owner) from error
+        with ExitStack() as lock:
+            end = time.monotonic() + _LOOK_S
+            while True:
+                try:
+                    lock.enter_context(holding(self._lock))
+                    break
+                except Held as error:
+                    if time.monotonic() >= end:
+                        raise RunLocked(self.run, error.owner) from error
+                    time.sleep(_LOOK_S / 50)  # perhaps somebody only looks whether it is held
+            yield
 
     def is_held(self) -> bool:
         """Whether some process collects."""
         if not self.folder.is_dir():
             return False
         try:
-            with self.held():
+            with holding(self._lock):
                 return False
-        except RunLocked:
+        except Held:
             return True
+
+    @property
+    def _lock(self) -> Path:
+        return self.folder / ".collect.lock"
 
     @property
     def _options(self) -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -180,7 +181,7 @@ def collect(
             f"nothing is collected for run '{run}' in {settings.workspace}; "
             f"a collection begins with: vizpub collect {run}"
         )
-    if stop and _stopped(place):
+    if stop and _stopped(place, settings.say):
         settings.say(f"run '{run}' has ended")
         return
     what = _collection(settings, place, waiting, taking, stop=stop)
@@ -190,10 +191,11 @@ def collect(
         settings.say(f"paused; the same command goes on, and --stop ends run '{run}'")
 
 
-def _stopped(place: Place) -> bool:
+def _stopped(place: Place, say: Callable[[str], None]) -> bool:
     """Ask a collector that runs to end the run, and wait; false if none runs."""
     if not place.is_held():
         return False
+    say(f"the collector of run '{place.run}' appends what is left, and ends it")
     place.stop.touch()
     while place.is_held():
         time.sleep(_LOOK_S)

@@ -11,7 +11,7 @@ import ssl
 import subprocess
 import sys
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 
 import pytest
 import trustme
@@ -27,7 +27,7 @@ from collector.intake import Limits
 from collector.maker import Maker
 from collector.place import Place
 from collector.reading import collector_of
-from model.errors import UseError
+from model.errors import RunLocked, UseError
 from runstore.manifest import Manifest, write_manifest
 
 ROOT = Path(__file__).parents[3]
@@ -226,3 +226,25 @@ def test_address_of_an_earlier_collector_is_told_no_more(
     monkeypatch.setattr(Collector, "run", run)
     assert not collect(Collection(place, limits=Limits(reserve=1)), print)
     assert found
+
+
+def test_collector_starts_though_others_look_whether_one_runs(tmp_path: Path) -> None:
+    """As `vizpub watch` does again and again while it waits for one."""
+    place, over = Place(tmp_path, "lab"), Event()
+    place.make()
+
+    def look() -> None:
+        while not over.is_set():
+            place.is_held()
+
+    thread = Thread(target=look)
+    thread.start()
+    try:
+        for _ in range(100):
+            with place.held():
+                assert place.is_held()
+    finally:
+        over.set()
+        thread.join()
+    with place.held(), pytest.raises(RunLocked), Place(tmp_path, "lab").held():
+        pass
