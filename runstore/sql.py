@@ -7,6 +7,7 @@ batch at a time, from the files of the run; a statement can read nothing else an
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from tempfile import TemporaryDirectory
@@ -24,6 +25,7 @@ from runstore.store import StoredRun
 if TYPE_CHECKING:
     import duckdb
 
+_SUGGESTED = re.compile(r'\nDid you mean "([^"]+)"\?')
 LIST = """
 SELECT concat_ws('.', nullif(schema_name, 'main'), view_name) AS "table", column_count AS columns
 FROM duckdb_views() WHERE NOT internal AND NOT temporary AND schema_name <> 'stored' ORDER BY ALL
@@ -61,7 +63,10 @@ def answer(
                 raise UseError("the statement gives no rows; a query begins with SELECT or FROM")
             yield found.to_arrow_reader(_BATCH_ROWS)
         except duckdb.CatalogException as error:
-            raise UseError(f"{error}\n  tables: {', '.join(tables(run))}") from error
+            there = tables(run)
+            # DuckDB also suggests tables of its own.
+            said = _SUGGESTED.sub(lambda found: found[0] if found[1] in there else "", str(error))
+            raise UseError(f"{said}\n  tables: {', '.join(there)}") from error
         except duckdb.Error as error:
             raise UseError(str(error)) from error
 

@@ -85,6 +85,19 @@ def test_statement_that_is_none_is_refused_in_words(run: Run, statement: str, sa
 
 
 @pytest.mark.parametrize(
+    ("table", "suggested"), [("link", "links"), ("nosuch", None), ("metrics.percolation", None)]
+)
+def test_unknown_table_suggests_only_tables_of_the_run(
+    run: Run, table: str, suggested: str | None
+) -> None:
+    with pytest.raises(UseError) as caught:
+        run.sql(f"FROM {table}")
+    told = f'Did you mean "{suggested}"?'
+    assert (told in str(caught.value)) == (suggested is not None)
+    assert "pg_" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
     "statement",
     [
         "COPY peers TO '{}/out.csv'",
