@@ -75,7 +75,9 @@ def _environment_password() -> str:
     if (password := os.environ.get("NEO4J_PASSWORD")) is not None:
         return password
     if not (file := os.environ.get("NEO4J_PASSWORD_FILE")):
-        raise UseError("NEO4J_URI is set and NEO4J_PASSWORD is not; set it too")
+        raise UseError(
+            "NEO4J_URI is set and NEO4J_PASSWORD is not; set it too, or NEO4J_PASSWORD_FILE"
+        )
     try:
         return Path(file).expanduser().read_text("utf-8").rstrip("\r\n")
     except (OSError, UnicodeDecodeError) as error:

@@ -27,6 +27,8 @@ from model.errors import UnknownName, UseError
 from simulators.engine.parameters import Duration, us
 
 T = TypeVar("T")
+_MODELS = ("workload", "publications", "interest", "churn", "latency")
+"""What `vizpub simulate models` lists."""
 
 
 def parse(text: str, kinds: Mapping[str, type[T]], what: str) -> T:
@@ -38,7 +40,8 @@ def parse(text: str, kinds: Mapping[str, type[T]], what: str) -> T:
     if not rest and "," in name:
         name, _, rest = name.partition(",")
     if name not in kinds:
-        raise UnknownName(what, name, list(kinds))
+        see = "vizpub simulate models" if what in _MODELS else ""
+        raise UnknownName(what, name, list(kinds), see)
     kind = kinds[name]
     fields = fields_of(kind)
     values = dict(_values(rest, fields, f"{what} '{name}'", kind))

@@ -105,7 +105,10 @@ def test_runs_list_works_without_neo4j_and_says_why(
     (workspace / "neo4j").mkdir()
     assert [run["neo4j"] for run in data(vizpub("runs", "list", "--format", "json"))] == [None] * 2
     monkeypatch.setenv("NEO4J_URI", "bolt://127.0.0.1:1")
-    for password, why in ((None, "NEO4J_PASSWORD is not"), ("secret", "it does not answer")):
+    for password, why in (
+        (None, "NEO4J_PASSWORD is not; set it too, or NEO4J_PASSWORD_FILE"),
+        ("secret", "it does not answer"),
+    ):
         if password:
             monkeypatch.setenv("NEO4J_PASSWORD", password)
         listed = vizpub("runs", "list", "--format", "json")

@@ -64,7 +64,7 @@ def test_config_file_gives_options_that_the_command_line_lacks(vizpub: Call) -> 
         ("gossip --ttl far", "'far' is not a whole number or none"),
         ("chord --lookup both", "'--lookup': 'both' is not one of 'iterative'"),
         ("flood.py:Flood --no-load", "need --ingest NAME"),
-        ("flood.py:Flood --churn weibul:1s", "did you mean weibull"),
+        ("flood.py:Flood --churn weibul:1s", "did you mean weibull? (see: vizpub simulate models)"),
         ("flood.py:Flood --workload friends:nowhere.txt", "nowhere.txt"),
         ("flood.py:Flod", "no class 'Flod'"),
         ("food.py:Flood", "food.py"),
