@@ -137,7 +137,12 @@ class TestPlaces:
         assert [path for path in TESTS if path.name == "__init__.py"] == []
 
     @pytest.mark.parametrize(
-        "path", [path for path in TESTS if "unit" in path.parts and path.name != "conftest.py"]
+        "path",
+        [
+            path
+            for path in TESTS
+            if path.is_relative_to(ROOT / "tests/unit") and path.name != "conftest.py"
+        ],
     )
     def test_unit_test_path_names_an_existing_module(self, path: Path) -> None:
         """tests/unit/<package>/test_<module>.py; what is of no package is of the project."""
