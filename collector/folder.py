@@ -50,6 +50,7 @@ class Folder:
     def __init__(self, folder: Path, intake: Intake, say: Callable[[str], None], web: Web) -> None:
         """`web` says whether reports are taken now."""
         self._folder, self._intake, self._say = folder.absolute(), intake, say
+        self._own = intake.place.folder.parent.absolute()
         self._has_room = web.has_room
         self._sizes: dict[str, int] = {}
         """Of files that are read to their end."""
@@ -101,7 +102,9 @@ class Folder:
 
     def _files(self) -> list[Path]:
         with suppress(OSError):  # a folder in it is gone meanwhile
-            return sorted(self._folder.rglob("*"))
+            found = sorted(self._folder.rglob("*"))
+            # Batches are files of reports, too: each would be read into the next one.
+            return [path for path in found if not path.is_relative_to(self._own)]
         return []
 
     def _skip(self, path: Path, why: str) -> None:

@@ -229,3 +229,15 @@ def test_file_that_waits_for_nobody_is_told_once(
     (said,) = case.said
     assert "a.ndjson waits: its next interval is 1000, and 16 is as far as any may be" in said
     assert case.taken() == [("b", 16)]
+
+
+def test_batches_of_collections_are_not_read(tmp_path: Path) -> None:
+    """As where the folder is the one in which the command was given, and the workspace in it."""
+    case = Case(tmp_path)
+    case.watched = tmp_path
+    (case.place.batches / "00000001.00000000000000000009.0.ndjson.gz").write_bytes(
+        packed(report("a", 0))
+    )
+    (tmp_path / "collected.ndjson").write_text(report("b", 0))
+    case.run(lambda _, folder: to_the_end(folder))
+    assert case.taken() == [("b", 0)]
