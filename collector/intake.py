@@ -283,7 +283,7 @@ class Intake:
             others = f"the collector's is {self.now}" if median is None else f"most are at {median}"
             raise InputError(
                 f"peer '{peer}' is too far ahead: its interval is {interval}, and {others}; "
-                "set its clock"
+                "set its clock, or count intervals from the run's epoch"
             )
 
     def _merge(self, told: RunHeader) -> bytes:
