@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from itertools import accumulate, repeat
 from typing import Any
 
 
@@ -145,11 +146,6 @@ class Closing:
         oldest = interval - 1 - self.rules.gap_tolerance
         return [p for p, at in self.newest.items() if at >= oldest and p not in self.left]
 
-    def _half(self, expected: Collection[str]) -> int:
-        """The greatest interval that half of them have reached."""
-        at = sorted((self.newest.get(peer, -1) for peer in expected), reverse=True)
-        return at[(len(at) + 1) // 2 - 1]
-
     def _due_from(self, interval: int, now: float) -> int | None:
         """The interval up to which can be closed with this one; null = it cannot."""
         last = [at for i, at in self._last_at.items() if i >= interval]
@@ -157,18 +153,26 @@ class Closing:
             return None
         lateness = self.rules.lateness_s
         expected = self._expected(interval)
-        there = sum(self.newest.get(peer, -1) >= interval for peer in expected)
+        reached = Counter(map(self.newest.get, expected, repeat(-1)))
+        there = sum(peers for at, peers in reached.items() if at >= interval)
         # Before the first closing nobody knows who will report: all have the lateness to come.
         if self.closed is None and interval == self._first and self.rules.peers is None:
             assert self._began is not None
             return interval if now - self._began >= lateness else None
         if there == len(expected):
             # After a break of days, so many intervals are not looked at one by one.
-            return min((self.newest[peer] for peer in expected), default=interval)
+            return min(reached, default=interval)
         if 2 * there >= len(expected):
             # Also of the intervals behind it, which wait only now, but not for another lateness.
-            self._half_at.setdefault(self._half(expected), now)
+            self._half_at.setdefault(_half(reached, len(expected)), now)
             since = min(at for i, at in self._half_at.items() if i >= interval)
         else:
             since = self._last_at.get(interval, min(last))
         return interval if now - since >= lateness else None
+
+
+def _half(reached: Counter[int], count: int) -> int:
+    """The greatest interval that half of so many peers have reached; they are counted by theirs."""
+    downwards = sorted(reached, reverse=True)
+    there = accumulate(reached[at] for at in downwards)
+    return next(at for at, peers in zip(downwards, there, strict=True) if 2 * peers >= count)
