@@ -34,7 +34,7 @@ from model.errors import RunLocked, VizpubError
 from model.locks import Held, holding
 from runstore.inputs import all_inputs
 from runstore.leavings import SCRATCH
-from runstore.manifest import LATE, LATE_MESSAGES, Since, read_manifest
+from runstore.manifest import FILE, LATE, LATE_MESSAGES, Since, read_manifest
 from runstore.store import StoredRun, open_run
 from runstore.writer import RunWriter, writing
 
@@ -74,20 +74,26 @@ class Appending:
         self._ingest_into, self._job, self._place = ingest, job, job.place
         self._builder = Builder(self._place.log, self.consumed())
 
+    @property
+    def _run(self) -> Path:
+        return self._place.workspace / "runs" / self._place.run
+
     def consumed(self) -> Batch:
         """The last batch that the run has. Raises: StoreBroken."""
-        directory = self._place.workspace / "runs" / self._place.run
         try:
-            manifest = read_manifest(directory)
+            manifest = read_manifest(self._run)
         except FileNotFoundError:
             return NONE
         if not manifest.complete:
             return NONE
-        found = (Batch.named(file["path"]) for file in all_inputs(directory, manifest))
+        found = (Batch.named(file["path"]) for file in all_inputs(self._run, manifest))
         return max(filter(None, found), default=NONE)
 
     def to(self, until: int) -> Iterator[dict[str, Any]]:
         """Append all that is closed up to a position of the log; yields what each append did."""
+        if self._builder.last != NONE and not (self._run / FILE).exists():
+            # Somebody has removed the run, not what it is made from.
+            self._builder = Builder(self._place.log, NONE)
         after = self._builder.last
         # What a process before this one wrote and did not commit goes first, as it was written: an
         # append that was interrupted goes on only with the same files.

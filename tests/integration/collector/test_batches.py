@@ -33,6 +33,7 @@ from ingest.reports.records import RunHeader
 from model.errors import StoreBroken
 from runstore.manifest import LATE
 from runstore.store import StoredRun, open_run
+from runstore.writer import remove_run
 from tests.integration.test_append import System, same_tables
 from tests.support.faults import stopping
 from tests.support.ingested import ingest
@@ -156,6 +157,27 @@ def test_collected_run_equals_one_ingest_of_its_reports(live: Callable[[int], Li
     assert [batch.number for batch in batches] == [1, 2, 3, 4]
     assert consumed == batches[-1]
     assert consumed.position == case.until
+
+
+def test_run_that_was_removed_is_made_of_all_batches(live: Callable[[int], Live]) -> None:
+    """While its collector goes on."""
+    seed = 5
+    print("seed", seed)
+    case = live(seed)
+
+    async def collect() -> None:
+        intake = case.intake()
+        for number, records in enumerate(reports_of(seed, 3)):
+            await case.post(intake, records)
+            await intake._close(START + number)
+            case.until = intake.closed_at
+            if number == 2:
+                remove_run(case.folder, "lab")
+            case.append()
+        await intake.log.aclose()
+
+    asyncio.run(collect())
+    same_tables(case.run, case.whole(case.sent))
 
 
 @pytest.mark.long
