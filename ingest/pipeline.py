@@ -50,7 +50,7 @@ from ingest.spark.scale import QUICK_START, SMALL_RUN, is_small, restore, tune
 from ingest.spark.session import vizpub_errors
 from ingest.spark.warm import warm_session
 from ingest.stages import STAGES, STEPS, make
-from ingest.starting import Start, Wanted, check_own
+from ingest.starting import PUT_BACK, Start, Wanted, check_own
 from ingest.starting import start as start_of
 from model.errors import NeedsSettling, UseError
 from model.progress import Progress, silent
@@ -87,8 +87,8 @@ class IngestRequest:
     """Add files to an existing run that it was not made from yet."""
     settle: bool = True
     """Where files cannot be added to the run as it is, make it anew from all of them."""
-    settles: bool = False
-    """With `replace`: `paths` have all files that the run was made from."""
+    settles: tuple[int, int] | None = None
+    """With `replace`: `paths` have all files of the run, which had that number and size."""
     keep_going: bool = False
     """Continue even if most records are refused."""
     master: str | None = None
@@ -183,10 +183,11 @@ def made_anew(request: IngestRequest) -> IngestRequest:
     """
     run = open_run(request.workspace, request.run)
     paths = [file["path"] for file in all_inputs(run.directory, run.manifest)]
-    if gone := [path for path in paths if "://" not in path and not Path(path).exists()]:
+    if gone := [path for path in paths if "://" not in path and not os.path.exists(path)]:
         raise UseError(
             f"run '{run.name}' cannot be made anew: {len(gone)} of {amount(len(paths), 'file')} "
-            f"that it was made from {was_or_were(len(gone))} removed, the first is {gone[0]}"
+            f"that it was made from {was_or_were(len(gone))} removed, the first is {gone[0]}; "
+            + PUT_BACK
         )
     return replace(
         request,
@@ -194,7 +195,7 @@ def made_anew(request: IngestRequest) -> IngestRequest:
         source=run.manifest.source,
         append=False,
         replace=True,
-        settles=True,
+        settles=run.manifest.input_size,
     )
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from ingest.files import InputFile
 from ingest.sources import source_named
 from model.clock import duration
-from model.errors import InputsDiffer, NeedsSettling, UseError
+from model.errors import InputsDiffer, NeedsSettling, RunChanged, UseError
 from model.own import OwnMetric
 from model.wording import amount
 from runstore.inputs import all_inputs
@@ -27,6 +27,8 @@ from runstore.store import StoredRun
 from runstore.writer import RunWriter
 
 _SHOWN = 5
+PUT_BACK = "put them back as they were, or ingest all files that there are with --replace"
+"""What to do where a run lacks some of its files."""
 _NAMES = {
     "interval_us": "--interval",
     "only": "--input-run",
@@ -61,18 +63,20 @@ class Wanted:
     """Replace an existing run, whatever its state."""
     append: bool = False
     """Add files to a complete run that it was not made from yet."""
-    settle: bool = False
-    """With `replace`: make it anew from all of its files, and more."""
+    settle: tuple[int, int] | None = None
+    """With `replace`: make it anew from all of its files, of that number and size, and more."""
 
 
 def start(writer: RunWriter, wanted: Wanted) -> Start:
     """Decide where the ingest starts.
 
-    Raises: InputsDiffer, NeedsSettling, UseError, and StoreBroken where an existing run is damaged
-    and not to be replaced.
+    Raises: InputsDiffer, NeedsSettling, RunChanged, UseError, and StoreBroken where an existing run
+    is damaged and not to be replaced.
     """
     fresh, old = wanted.manifest, writer.stored
     if wanted.settle and old:
+        if old.input_size != wanted.settle:  # an append came in between
+            raise RunChanged(fresh.name)
         _check_whole(writer, old, fresh)
     if wanted.replace:
         return _anew(writer, wanted, writer.pending() or old)
@@ -164,7 +168,7 @@ def _check_whole(writer: RunWriter, old: Manifest, fresh: Manifest) -> None:
     if lost := _contents(writer, old) - _contents(writer, fresh):
         raise UseError(
             f"run '{old.name}' cannot be made anew: files that it was made from have changed or "
-            f"are gone: {_few(sorted(name for name, _ in lost))}"
+            f"are gone: {_few(sorted(name for name, _ in lost))}; {PUT_BACK}"
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from ingest.files import InputFile
 from ingest.starting import Start, Wanted, start
@@ -27,7 +28,7 @@ LATE = Cut("valid_to", 40)
 
 
 def wanted(
-    *files: InputFile, formats: dict[str, int] = FORMATS, run: str = RUN, **how: bool
+    *files: InputFile, formats: dict[str, int] = FORMATS, run: str = RUN, **how: Any
 ) -> Wanted:
     """The request of an ingest of the files."""
     inputs = tuple(file.manifest_entry for file in files)

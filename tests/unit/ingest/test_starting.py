@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ingest.starting import Wanted
-from model.errors import InputsDiffer, NeedsSettling, StoreBroken, UseError
+from model.errors import InputsDiffer, NeedsSettling, RunChanged, StoreBroken, UseError
 from model.own import OwnMetric
 from runstore.manifest import FILE
 from runstore.store import open_run
@@ -212,13 +212,21 @@ class TestSettling:
     def test_settled_run_needs_every_file_that_it_was_made_from(self, tmp_path: Path) -> None:
         ingest(tmp_path, wanted(FIRST))
         ingest(tmp_path, wanted(FIRST, SECOND, append=True))
-        asked = wanted(FIRST, THIRD, replace=True, settle=True)
-        with pytest.raises(UseError, match=r"are gone: second\.ndjson"):
+        asked = wanted(FIRST, THIRD, replace=True, settle=(2, 20))
+        with pytest.raises(UseError, match=r"are gone: second\.ndjson; put them back"):
             ingest(tmp_path, asked)
-        ingest(tmp_path, wanted(FIRST, SECOND, THIRD, replace=True, settle=True))
+        ingest(tmp_path, wanted(FIRST, SECOND, THIRD, replace=True, settle=(2, 20)))
         made = open_run(tmp_path, "monday").manifest
         assert [Path(file["path"]).name for file in made.inputs] == [
             "first.ndjson",
             "second.ndjson",
             "third.ndjson",
         ]
+
+    def test_run_that_was_appended_to_meanwhile_is_not_settled(self, tmp_path: Path) -> None:
+        """Its files are not gone: when they were listed they had not come yet."""
+        ingest(tmp_path, wanted(FIRST))
+        ingest(tmp_path, wanted(FIRST, SECOND, append=True))
+        with pytest.raises(RunChanged, match="'monday' was appended to"):
+            ingest(tmp_path, wanted(FIRST, replace=True, settle=(1, 10)))
+        assert len(open_run(tmp_path, "monday").manifest.inputs) == 2
