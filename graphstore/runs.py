@@ -39,6 +39,8 @@ class LoadedRun:
     """Which copies of its links and subscriptions there are."""
     state: str = ""
     """Other text after each transaction that grows the copy."""
+    growing: bool = False
+    """A growth has begun, and has not come to its end."""
 
     def rows(
         self, folder: str, statement: str, /, timeout: float | None = None, **parameters: Any
@@ -80,6 +82,7 @@ def open_run(driver: Driver, database: str, name: str) -> LoadedRun:
         properties.get("peers", 0),
         partitions_in(properties, facts.clock),
         f"{facts.tables} {properties.get('grower')} {properties.get('turn')}",
+        "grower" in properties,
     )
 
 

@@ -16,6 +16,7 @@ from model.errors import CheckFailed, RunChanged, VizpubError
 from model.wording import amount
 
 if TYPE_CHECKING:
+    from graphstore.runs import LoadedRun
     from model.run import RunFacts
     from runstore.store import StoredRun
 
@@ -120,7 +121,8 @@ def verify(settings: Settings, run: RunName, output: Output, full: Full = False)
 
     stored = open_run(settings.workspace, run)
     with asking(settings) as neo4j:
-        held = neo4j.open_run(run).facts
+        copy = neo4j.open_run(run)
+        held = copy.facts
         behind = stored.boundary_since(held.tables) is not None
         if not behind and held.tables not in ("", stored.facts.tables):
             if not stored.is_current():
@@ -133,6 +135,11 @@ def verify(settings: Settings, run: RunName, output: Output, full: Full = False)
         if behind and kept is None:
             raise CheckFailed(_behind(run, held, stored.facts))
         found = neo4j.verify(stored) if kept is None else kept.differences
+        if found and _is_half(copy, neo4j.open_run(run)):
+            raise CheckFailed(
+                f"the copy of run '{run}' in Neo4j has grown meanwhile, or its growth was "
+                f"interrupted; verify it again after: vizpub load {run}"
+            )
     if found:
         columns = ("table", "what", "should be", "in Neo4j")
         values = [(d.table, d.what, d.expected, d.found) for d in found]
@@ -148,6 +155,11 @@ def verify(settings: Settings, run: RunName, output: Output, full: Full = False)
     )
     if behind:
         settings.say(_behind(run, held, stored.facts))
+
+
+def _is_half(copy: LoadedRun, now: LoadedRun) -> bool:
+    """Whether a copy was in the middle of a growth while it was compared."""
+    return now.growing or now.state != copy.state
 
 
 def _behind(run: str, held: RunFacts, now: RunFacts) -> str:

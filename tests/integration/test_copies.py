@@ -12,11 +12,12 @@ import pytest
 from cli.commands.load import load_stored
 from cli.service import connected, remove_stale
 from cli.settings import Settings
+from graphstore.load.transactions import load_run
 from graphstore.server.address import Connection
 from ingest import pipeline
 from ingest.pipeline import IngestOutcome, IngestRequest
 from model.progress import Progress
-from runstore.store import open_run
+from runstore.store import StoredRun, open_run
 from runstore.writer import writing
 from tests.integration.graph.conftest import Calls
 from tests.support.ingested import Store, copied, ingested
@@ -51,6 +52,39 @@ def edges(tmp_path: Path) -> Path:
     return path
 
 
+def fed(vizpub: Calls, folder: Path, number: int, *more: str) -> StoredRun:
+    """The run after a report of that interval was appended."""
+    file = folder / f"{number}.ndjson"
+    record = {"format": "vizpub.report/1", "peer": "a", "interval": number, "neighbors": []}
+    file.write_text(json.dumps(record) + "\n")
+    made = vizpub("ingest", str(file), "--run", RUN, "--append", *more)
+    assert made.exit_code == 0, made.stderr
+    return open_run(vizpub.workspace, RUN)
+
+
+@pytest.mark.usefixtures("small_inputs")
+def test_copy_in_the_middle_of_a_growth_is_not_told_to_differ(
+    vizpub: Calls, tmp_path: Path
+) -> None:
+    """Nothing of it is wrong: it is half of what comes next."""
+    fed(vizpub, tmp_path, 0)
+    run = fed(vizpub, tmp_path, 1, "--no-load")
+
+    def stop(step: str, done: int, total: int, note: str = "") -> None:
+        if step == "grow what ended":
+            raise KeyboardInterrupt
+
+    with connected(vizpub.connection) as neo4j, pytest.raises(KeyboardInterrupt):
+        load_run(neo4j.driver, neo4j.database, run.facts, run, stop)
+    for words in (("verify", RUN), ("verify", RUN, "--full")):
+        refused = vizpub(*words)
+        assert refused.exit_code == 1
+        assert "rebuild" not in refused.stderr
+        assert f"vizpub load {RUN}" in refused.stderr
+    assert vizpub("load", RUN).exit_code == 0
+    assert vizpub("verify", RUN).exit_code == 0
+
+
 @pytest.mark.usefixtures("small_inputs")
 def test_load_that_waited_for_a_later_append_loads_that(
     vizpub: Calls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -60,17 +94,10 @@ def test_load_that_waited_for_a_later_append_loads_that(
     """
     for name, value in vizpub.environment.items():
         monkeypatch.setenv(name, value)
-    opened = []
-    for number in range(2):
-        file = tmp_path / f"{number}.ndjson"
-        record = {"format": "vizpub.report/1", "peer": "a", "interval": number, "neighbors": []}
-        file.write_text(json.dumps(record) + "\n")
-        made = vizpub("ingest", str(file), "--run", RUN, "--append")
-        assert made.exit_code == 0, made.stderr
-        opened.append(open_run(vizpub.workspace, RUN))
+    older, _ = (fed(vizpub, tmp_path, number) for number in range(2))
     settings = Settings(vizpub.workspace)
     for command in (remove_stale, load_stored):
-        command(settings, opened[0])
+        command(settings, older)
         with connected(vizpub.connection) as neo4j:
             assert neo4j.open_run(RUN).facts.generation == 1, command
     assert vizpub("verify", RUN, "--full").exit_code == 0
