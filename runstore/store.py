@@ -9,6 +9,7 @@ is in runstore.writer.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -20,7 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from model.columns import Table
-from model.errors import RunChanged, RunNotComplete, StoreBroken, UnknownName
+from model.errors import RunChanged, RunNotComplete, StoreBroken, UnknownName, UseError
 from model.run import Boundary, RunFacts, check_run_name
 from model.tables import table
 from runstore.intact import dataset, files_of
@@ -302,8 +303,18 @@ def runs(workspace: Path) -> list[StoredRun | BrokenRun]:
 
 
 def run_names(workspace: Path) -> list[str]:
-    """The names of the runs of a workspace; reads no run.json."""
-    return sorted(path.parent.name for path in (workspace / "runs").glob(f"*/{FILE}"))
+    """The names of the runs of a workspace that this user may see; reads no run.json.
+
+    Raises: UseError where the workspace may not be read.
+    """
+    folder = workspace / "runs"
+    try:
+        names = os.listdir(folder)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except PermissionError as error:
+        raise UseError(f"{error.filename} cannot be read: {error.strerror}") from error
+    return sorted(name for name in names if os.path.exists(folder / name / FILE))
 
 
 def open_run(workspace: Path, name: str, *, complete: bool = True) -> StoredRun:

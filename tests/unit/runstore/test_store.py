@@ -223,6 +223,17 @@ class TestOpening:
             open_run(tmp_path, "monday")
         path.chmod(0o700)
 
+    @pytest.mark.parametrize("closed", [".", "runs"])
+    def test_workspace_that_may_not_be_read_is_told(
+        self, run: StoredRun, tmp_path: Path, closed: str
+    ) -> None:
+        """Nobody knows whether it has no runs."""
+        (tmp_path / closed).chmod(0)
+        with as_a_user(), pytest.raises(UseError, match=r"runs cannot be read: Permission denied"):
+            runs(tmp_path)
+        (tmp_path / closed).chmod(0o700)
+        assert run_names(tmp_path) == ["monday"]
+
     def test_renamed_or_copied_directory_is_a_run_of_its_name(
         self, run: StoredRun, tmp_path: Path
     ) -> None:
