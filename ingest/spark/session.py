@@ -18,6 +18,7 @@ from contextlib import ExitStack, contextmanager
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from ingest.spark.cluster import check_shared, cores, is_local, shipped
@@ -99,6 +100,18 @@ def _own(scratch: Path) -> Path:
     until_the_end = ExitStack()
     atexit.register(until_the_end.close)
     return until_the_end.enter_context(own_folder(scratch, OF_SPARK))
+
+
+@cache
+def _without_comma(folder: Path) -> Path:
+    """A path to the folder for a setting in which commas end paths."""
+    if "," not in str(folder):
+        return folder
+    near = TemporaryDirectory(prefix="vizpub-")
+    atexit.register(near.cleanup)
+    link = Path(near.name, "work")
+    link.symlink_to(folder)
+    return link
 
 
 def _start(master: str | None, settings: dict[str, str]) -> None:
@@ -232,7 +245,7 @@ def _defaults(conf: SparkConf, own: Path) -> dict[str, str]:
         return defaults | {"spark.executorEnv.NUMBA_CACHE_LOCATOR_CLASSES": ",".join(LOCATORS)}
     return defaults | {
         _PARTITIONS: str(_PER_CORE * here),
-        "spark.local.dir": str(own),
+        "spark.local.dir": str(_without_comma(own)),
         "spark.sql.warehouse.dir": str(own / "warehouse"),
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",

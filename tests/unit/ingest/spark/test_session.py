@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 from py4j.protocol import Py4JError, Py4JNetworkError
+from pyspark import SparkConf
 from pyspark.errors import PySparkException
 
-from ingest.spark.session import vizpub_errors, why_failed
+from ingest.spark.session import _defaults, vizpub_errors, why_failed
 from model.errors import DiskFull, SparkFailed
 from tests.support.faults import java_gone
 
@@ -29,6 +30,18 @@ def told(error: Exception) -> str:
     with pytest.raises(SparkFailed) as caught, vizpub_errors(Path("there")):
         raise error
     return caught.value.cause
+
+
+@pytest.mark.parametrize("name", ["plain", "with, comma"])
+def test_scratch_of_spark_is_named_without_a_comma(tmp_path: Path, name: str) -> None:
+    """Spark takes what a comma parts for several folders, and makes each of them."""
+    own = tmp_path / name
+    own.mkdir()
+    settings = _defaults(SparkConf(loadDefaults=False).setMaster("local[1]"), own)
+    folder = settings["spark.local.dir"]
+    assert "," not in folder
+    (Path(folder) / "block").touch()
+    assert (own / "block").exists()
 
 
 def test_stopped_spark_context_is_told_as_a_silent_master() -> None:
