@@ -293,7 +293,7 @@ def runs(workspace: Path) -> list[StoredRun | BrokenRun]:
     """All runs of a workspace by name: complete, incomplete and broken ones."""
     found: list[StoredRun | BrokenRun] = []
     for name in run_names(workspace):
-        directory = workspace / "runs" / name
+        directory = (workspace / "runs" / name).absolute()
         with suppress(FileNotFoundError):  # removed meanwhile
             try:
                 found.append(StoredRun(directory, manifest_in(directory)))
@@ -317,9 +317,17 @@ def run_names(workspace: Path) -> list[str]:
     return sorted(name for name in names if os.path.exists(folder / name / FILE))
 
 
+def directory_of(workspace: Path, name: str) -> Path:
+    """Where a run is or would be. Absolute: Arrow takes `day:1/runs` for a URI.
+
+    Raises: UseError for an invalid name.
+    """
+    return (workspace / "runs" / check_run_name(name)).absolute()
+
+
 def open_run(workspace: Path, name: str, *, complete: bool = True) -> StoredRun:
     """A run to read. Raises: UnknownName, StoreBroken, RunNotComplete (if `complete`)."""
-    directory = workspace / "runs" / check_run_name(name)
+    directory = directory_of(workspace, name)
     if not _is_there(directory / FILE):
         raise UnknownName("run", name, run_names(workspace), f"vizpub runs list, in {workspace}")
     run = StoredRun(directory, manifest_in(directory))

@@ -21,7 +21,6 @@ import pyarrow.parquet as pq
 
 from model.errors import FULL, DiskFull, RunLocked, StoreBroken, UnknownName, UseError
 from model.locks import SWEPT_S, Held, holding, lock_of
-from model.run import check_run_name
 from model.tables import TABLES
 from runstore import durable
 from runstore.intact import PARQUET, dataset, described, files_of
@@ -37,7 +36,7 @@ from runstore.manifest import (
     read_manifest,
     write_manifest,
 )
-from runstore.store import below, run_names
+from runstore.store import below, directory_of, run_names
 
 _OF_A_SIZE = 4
 """So many parts of a size, within a factor of eight, become one."""
@@ -287,7 +286,7 @@ def writing(workspace: Path, name: str) -> Iterator[RunWriter]:
     workspace cannot be written, and where the run's directory, or something in it, is a link.
     If run.json cannot be read, the writer has the error in `broken`.
     """
-    directory = workspace / "runs" / check_run_name(name)
+    directory = directory_of(workspace, name)
     with _as_errors_of_ours(directory):
         durable.make_directory(directory.parent)
     with _locked(directory):
@@ -358,7 +357,7 @@ def removing(workspace: Path, name: str) -> Iterator[None]:
     """Delete a run after the block, in which no other process writes it; it stays where the block
     fails. Raises: as `remove_run`.
     """
-    directory = workspace / "runs" / check_run_name(name)
+    directory = directory_of(workspace, name)
     _check_there(directory)
     with _locked(directory):
         _check_there(directory)  # yet

@@ -234,6 +234,15 @@ class TestOpening:
         (tmp_path / closed).chmod(0o700)
         assert run_names(tmp_path) == ["monday"]
 
+    def test_relative_workspace_with_a_colon_is_no_uri(
+        self, run: StoredRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        shutil.copytree(tmp_path / "runs", tmp_path / "day:1/runs")
+        monkeypatch.chdir(tmp_path)
+        found = open_run(Path("day:1"), "monday")
+        assert found.read("links").equals(run.read("links"))
+        assert sum(len(rows) for _, rows in found.row_groups("links")) == 100
+
     def test_renamed_or_copied_directory_is_a_run_of_its_name(
         self, run: StoredRun, tmp_path: Path
     ) -> None:
