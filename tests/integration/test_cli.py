@@ -210,7 +210,7 @@ ENDLESS = (
     [
         (("cypher", "CREATE (:Peer)"), "only statements that read"),
         (("cypher", "MATCH"), "cannot parse"),
-        (("cypher", "RETURN $x"), "cannot parse"),
+        (("cypher", "RETURN $x"), "no value for $x; give it with -p x=VALUE"),
         (("cypher", ENDLESS, "--timeout", "100ms"), "did not end in time"),
         (("path", RUN, "nobody", "no one"), "no peer 'nobody'"),
         (("topic", RUN, "alrt", "--at", "50"), "did you mean alerts"),

@@ -191,7 +191,8 @@ def test_gexf_has_an_own_metric_as_attribute(lab: Lab) -> None:
 def test_other_source_is_refused_as_other_options_are(lab: Lab) -> None:
     again = lab.call("ingest", str(lab.folder / "all.ndjson"), "--run", "own", "--no-load")
     assert again.returncode == 2
-    assert "own: ['degree_assortativity " in again.stderr
+    assert "(--metric: degree_assortativity " in again.stderr
+    assert " then, the default now)" in again.stderr
     assert "give another --run NAME, --replace" in again.stderr
     same = lab.ingest("own", str(lab.folder / "all.ndjson"))
     assert "already complete" in same.stderr
