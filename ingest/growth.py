@@ -54,7 +54,7 @@ class Growth(Plan):
         return self._job.manifest.boundary or super().boundary
 
     @property
-    def settled(self) -> bool:
+    def are_maximal(self) -> bool:
         """Periods that continue are joined to earlier ones."""
         return False
 

@@ -77,10 +77,8 @@ class Plan:
         return Boundary(self.since, self.since, 0)
 
     @property
-    def settled(self) -> bool:
-        """Whether observed periods are maximal already, and within the presence of their
-        reporter.
-        """
+    def are_maximal(self) -> bool:
+        """Whether observed periods are maximal already."""
         return self._job.source.settled
 
     @property

@@ -168,7 +168,7 @@ class Periods:
 
 def _periods(job: Job, observed: Observed, names: Names) -> Periods:
     """Observed periods → maximal periods, clipped to the presence of the peers."""
-    settled = job.plan.settled
+    within = job.source.settled  # the presence of their reporter, also joined to earlier ones
     presence = _maximal(job, names, observed.presence, ("peer",), "presence")
     links = _maximal(job, names, observed.links, _OF_LINK, "links", "dangling_links")
     taken = _maximal(job, names, observed.subscriptions, _OF_SUBSCRIPTION, "subscriptions")
@@ -180,11 +180,11 @@ def _periods(job: Job, observed: Observed, names: Names) -> Periods:
         (presence,) = job.once(presence=presence)
     else:  # for links and for dangling_links
         presence, links = job.once(presence=presence, links=links)
-        kept, ends = links, ("dst",) if settled else ("src", "dst")
+        kept, ends = links, ("dst",) if within else ("src", "dst")
         for end in ends:
             kept = clip(kept, presence, end)
         dangling = outside(links, presence, *ends)
-    if not settled:
+    if not within:
         taken, roles = (rows and clip(rows, presence, "peer") for rows in (taken, roles))
     return Periods(presence, kept, dangling, taken, roles)
 
@@ -198,7 +198,7 @@ def _maximal(
     if rows is None:
         return None
     periods = indexing.with_indices(rows, names.indices)
-    if not job.plan.settled:
+    if not job.plan.are_maximal:
         periods = coalesce(job.plan.going_on(periods, *tables), keys)
     return close_at(periods, end_of(job.clock)) if job.manifest.ended else periods
 

@@ -178,12 +178,12 @@ class TestSpans:
         assert replace(unnumbered, boundary=Boundary(5, 4, 2)).plan.boundary == Boundary(5, 4, 2)
         assert ANEW.boundary == Boundary(CLOCK.first, CLOCK.first, 0)
 
-    def test_spans_are_settled_where_the_source_has_them_so_and_nothing_was_before(self) -> None:
+    def test_spans_are_maximal_where_the_source_has_them_so_and_nothing_was_before(self) -> None:
         joined = Appending(source=Edges())
         assert (Edges().settled, Libp2p().settled) == (True, False)
-        assert Plan(cast(Job, joined)).settled
-        assert not Plan(cast(Job, Appending(source=Libp2p()))).settled
-        assert not joined.plan.settled
+        assert Plan(cast(Job, joined)).are_maximal
+        assert not Plan(cast(Job, Appending(source=Libp2p()))).are_maximal
+        assert not joined.plan.are_maximal
 
     def test_spans_that_were_over_before_are_settled(
         self, spark: SparkSession, spans: DataFrame
