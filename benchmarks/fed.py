@@ -143,6 +143,7 @@ class Feed:
         """Of each process after a collection, in MB; of Java the heap in use."""
         gc.collect()
         java = self.spark._jvm.java.lang  # type: ignore[union-attr]
+        java.System.gc()  # lets cleaners run, whose objects the next one frees
         java.System.gc()
         heap = java.management.ManagementFactory.getMemoryMXBean().getHeapMemoryUsage().getUsed()
         me = psutil.Process()

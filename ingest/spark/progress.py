@@ -77,7 +77,7 @@ def _failures(store: Any, first: int) -> Counter[str]:
 
 def jobs_since(store: Any, first: int) -> Iterator[Any]:
     """The jobs in Spark's status store from number `first` on, the newest first, as it lists them:
-    a session that stays has a thousand.
+    a session that stays has hundreds.
     """
     return takewhile(lambda job: job.jobId() >= first, _listed(store.jobsList(None)))
 

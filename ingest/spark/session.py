@@ -239,6 +239,10 @@ def _defaults(conf: SparkConf, own: Path) -> dict[str, str]:
         # Passed to some workers only, and each kind of worker gets its own daemon.
         "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
         "spark.ui.enabled": "false",
+        # Spark's store of what was done, also without its pages: a session may last for days.
+        "spark.ui.retainedJobs": "400",
+        "spark.ui.retainedStages": "800",
+        "spark.sql.ui.retainedExecutions": "50",
         "spark.log.structuredLogging.enabled": "false",
     }
     if not is_local(conf.get("spark.master")):
