@@ -90,8 +90,8 @@ class Appending:
 
     @property
     def manifest(self) -> Manifest:
-        told = {"clock": self.clock, "boundary": self.boundary, "ended": self.ended}
-        return Manifest("run", "reports", (), {}, **told)
+        made = Manifest("run", "reports", (), {}, clock=self.clock, boundary=self.boundary)
+        return replace(made, ended=self.ended)
 
     @property
     def base(self) -> Manifest:
