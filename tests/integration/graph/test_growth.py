@@ -293,12 +293,12 @@ def test_load_of_earlier_tables_leaves_a_growth_alone(graph: Graph, ended: bool)
     """While it looks at the run, or has looked, another load lets the copy grow further."""
     run = growing(12)
     load(graph, run.before)
-    facts = replace(run.after.facts, tables="between")
+    facts = replace(run.before.facts, tables="between")
     earlier = replace(run.before.tables, boundaries={"before": run.boundary}, current=False)
 
     def load_earlier(tables: Batches) -> None:
         with pytest.raises(RunChanged):
-            load_run(graph.driver, graph.database, replace(facts, generation=0), tables)
+            load_run(graph.driver, graph.database, facts, tables)
 
     def progress(step: str, done: int, total: int, note: str = "") -> None:
         if step == "grow links":
