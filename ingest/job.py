@@ -322,9 +322,7 @@ class Job:
         return shortened(self.writer, replace(self.manifest, tables=kept, carry=carry), self.base)
 
     def commit_unchanged(self) -> None:
-        """Commit the run that is appended to, with the new input, what came late in it, and what
-        its headers say; copies of the run have only the latter to change.
-        """
+        """Commit the run that is appended to, with what came late and what headers said."""
         assert self.base is not None
         now = self.manifest
         tables = {**self.base.tables, "quarantine": now.tables["quarantine"]}
