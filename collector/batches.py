@@ -118,14 +118,12 @@ class Appending:
         }
 
     def settle(self) -> dict[str, Any]:
-        """Make the run anew where something came late, or where its end does not stand in it: an
-        append of nothing but the end changes nothing.
-        """
+        """Make the run anew where something came late."""
         if self.consumed() == NONE:  # nothing was ever reported
             return {"settled": True, "late": 0}
         run = open_run(self._place.workspace, self._place.run)
         late = sum(run.manifest.notes.get(name, 0) for name in (LATE, LATE_MESSAGES))
-        if late or not run.manifest.ended:
+        if late:
             self._ingest(settling(run))
         return {"settled": True, "late": late}
 

@@ -45,12 +45,18 @@ class Growth(Plan):
 
     @property
     def since(self) -> int:
-        """Bridging a missing report changes intervals before the new input."""
-        return self._clock.last + 1 - self._job.options.gap_tolerance
+        """Bridging a missing report changes intervals before the new input; without any, the end of
+        the run closes what is open in its last interval.
+        """
+        last = self._clock.last
+        return min(last + 1 - self._job.options.gap_tolerance, self._job.clock.last)
 
     @property
     def boundary(self) -> Boundary:
-        """Known in full once the messages are numbered."""
+        """Known in full once the messages are numbered; behind everything, if all came late."""
+        if self.is_idle:
+            messages = self._stored.rows("publications")
+            return Boundary(end_of(self._clock), self._clock.last + 1, messages, messages)
         return self._job.manifest.boundary or super().boundary
 
     @property
@@ -60,8 +66,8 @@ class Growth(Plan):
 
     @property
     def is_idle(self) -> bool:
-        """All of it came late."""
-        return self._job.clock.last == self._clock.last
+        """All of it came late, and does not end the run."""
+        return self._job.clock.last == self._clock.last and not self._job.manifest.ended
 
     def check(self, unknown: Sequence[str]) -> None:
         """Raises: NeedsSettling where the input reports what the run has no table or column for."""

@@ -322,13 +322,13 @@ class Job:
         return shortened(self.writer, replace(self.manifest, tables=kept, carry=carry), self.base)
 
     def commit_unchanged(self) -> None:
-        """Commit the run that is appended to, with the new input and what came late in it."""
+        """Commit the run that is appended to, with what came late and what headers said."""
         assert self.base is not None
-        now, told = self.manifest, ("inputs", "skipped", "totals")
+        now = self.manifest
         tables = {**self.base.tables, "quarantine": now.tables["quarantine"]}
-        notes = {**self.base.notes, **now.notes}
-        changes = {name: getattr(now, name) for name in told}
-        grown = replace(self.base, tables=tables, notes=notes, **changes)
+        told = {**vars(self.described), "notes": {**self.base.notes, **now.notes}}
+        made = replace(self.base, inputs=now.inputs, skipped=now.skipped, tables=tables, **told)
+        grown = self.plan.next_generation(made)
         self.writer.commit(shortened(self.writer, grown, self.base))
 
     def _carry(self, name: str) -> TableEntry:

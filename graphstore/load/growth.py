@@ -32,7 +32,7 @@ from graphstore.load.steps import ROWS_PER_BATCH, RelationshipStep, Step
 from graphstore.load.writing import Work, write_rows
 from graphstore.runs import FORMAT, facts_of, node_of, partitions_in
 from graphstore.server import sessions
-from model.errors import CheckFailed, UseError
+from model.errors import CheckFailed, RunChanged, UseError
 from model.progress import Progress
 from model.run import Boundary, RunFacts
 
@@ -51,11 +51,14 @@ def grow(
     """Grow the copy whose Run node has the properties `there`. False, and nothing done, where it
     has to be made anew: it is not whole, or nobody knows what changed since.
 
-    Raises: UseError where another load grows it, CheckFailed where it differs in the end;
+    Raises: RunChanged, and nothing done, where another load did or may have of later tables;
+    UseError where another load grows it, CheckFailed where it differs in the end;
     Neo4jUnavailable (the same again goes on), Neo4jAnswer.
     """
     if (boundary := _boundary(there, facts, reading)) is None:
         return False
+    if "grower" in there and not reading.is_current():
+        raise RunChanged(facts.name)
     partitions, reading = partitions_in(there, facts.clock), reading.unchecked
     summary = reading.summary(reading.census(partitions))
     levels, layers = (
@@ -63,7 +66,7 @@ def grow(
     )
     with sessions.writing(driver, database) as session:
         turns = _Turns(session, facts.name)
-        turns.begin(levels, layers)
+        turns.begin(there, levels, layers)
         copy = Copy(driver, database, facts, reading, boundary, {**there, "levels": levels})
         _apply(copy, turns, progress)
         if left := [name for name, differs in copy.left() if differs]:
@@ -101,16 +104,21 @@ class _Turns:
         self._session, self._run = session, run
         self._grower, self._turn = uuid4().hex, 0
 
-    def begin(self, levels: list[int], layers: list[str]) -> None:
-        """Widen levels and layers, and keep other growths away."""
+    def begin(self, there: Mapping[str, Any], levels: list[int], layers: list[str]) -> None:
+        """Widen levels and layers, and keep other growths away. Raises: RunChanged where one has
+        begun, or ended, since the Run node had the properties `there`.
+        """
         text = cypher.statement("grow", "begin").text
         parameters = {
             "run": self._run,
+            "tables": there["tables"],
+            "before": there.get("grower", ""),
             "grower": self._grower,
             "levels": levels,
             "layers": layers,
         }
-        self._session.execute_write(lambda t: t.run(text, parameters).consume())
+        if self._session.execute_write(lambda t: t.run(text, parameters).single()) is None:
+            raise RunChanged(self._run)
 
     def do(self, statement: str, **parameters: Any) -> None:
         """One statement of cypher/grow, or of a folder that it names."""

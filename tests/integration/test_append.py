@@ -333,6 +333,35 @@ def test_late_records_are_left_out_and_counted_until_the_run_is_settled(
     same_tables(settled, lab.take("with-late", *files))
 
 
+def test_append_of_late_input_changes_nothing_for_copies_but_what_headers_say(
+    lab_with_runs: Lab,
+) -> None:
+    lab = lab_with_runs
+    before = copied(lab.run("small"), lab.folder, "idle")
+    header = {"format": "vizpub.run/1", "protocol": "gossip", "seed": 7}
+    lab.ingest("idle", lab.write("told-late", [header, told("c", 0)]), append=True)
+    grown = lab.run("idle")
+    same_tables(grown, before)
+    assert (grown.facts.protocol, grown.facts.seed) == ("gossip", 7)
+    assert (grown.facts.generation, grown.facts.final) == (1, 2)
+    boundary = grown.boundary_since(before.facts.tables)
+    assert boundary == Boundary(3, 3, 0)
+    lab.ingest("idle", lab.write("after-late", small([3])), append=True)
+    assert lab.run("idle").boundary_since(before.facts.tables) == boundary
+
+
+@pytest.mark.parametrize("gap", [0, 2])
+def test_end_that_is_appended_alone_ends_the_run(lab: Lab, gap: int) -> None:
+    parts = [*batches(System(5, 6, silent=0.3), [4])]
+    last = max(record.get("interval", 0) for part in parts for record in part)
+    parts.append([{"format": "vizpub.end/1", "run": "lab", "last_interval": last}])
+    files = [lab.write(f"to-end{n}", part) for n, part in enumerate(parts)]
+    for file in files:
+        lab.ingest("with-end", file, append=True, gap_tolerance=gap)
+    assert lab.run("with-end").manifest.ended
+    same_runs(lab.run("with-end"), lab.take("with-end-whole", *files, gap_tolerance=gap))
+
+
 @pytest.mark.long
 def test_field_that_first_appears_later_makes_the_run_anew(lab_with_runs: Lab) -> None:
     lab, first = lab_with_runs, lab_with_runs.folder / "small.ndjson"

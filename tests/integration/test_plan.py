@@ -84,12 +84,14 @@ class Appending:
     options: SourceOptions = field(default_factory=SourceOptions)
     source: Any = None
     described: Any = None
+    ended: bool = False
     fresh: dict[str, DataFrame] = field(default_factory=dict)
     """What is folded now, and was not before."""
 
     @property
     def manifest(self) -> Manifest:
-        return Manifest("run", "reports", (), {}, clock=self.clock, boundary=self.boundary)
+        made = Manifest("run", "reports", (), {}, clock=self.clock, boundary=self.boundary)
+        return replace(made, ended=self.ended)
 
     @property
     def base(self) -> Manifest:
@@ -164,11 +166,15 @@ class TestSpans:
     def test_bridged_gaps_are_not_settled(self) -> None:
         assert Appending().plan.since == SINCE
         assert Appending(options=SourceOptions(gap_tolerance=3)).plan.since == SINCE - 3
+        assert Appending(clock=BEFORE, ended=True).plan.since == BEFORE.last
         assert ANEW.since == CLOCK.first
 
     def test_input_is_idle_where_all_of_it_came_late(self) -> None:
-        assert Appending(clock=BEFORE).plan.is_idle
+        late = Appending(clock=BEFORE)
+        assert late.plan.is_idle
+        assert late.plan.boundary == Boundary(80, 8, 0)
         assert not Appending().plan.is_idle
+        assert not replace(late, ended=True).plan.is_idle
         assert not ANEW.is_idle
 
     def test_boundary_is_where_settling_ends_until_messages_are_numbered(self) -> None:

@@ -8,7 +8,7 @@ import random
 import subprocess
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -23,7 +23,7 @@ from graphstore.load.verify import verify_run
 from graphstore.runs import run_properties
 from graphstore.server.address import Connection
 from model.clock import OPEN
-from model.errors import UseError
+from model.errors import RunChanged, UseError
 from model.run import Boundary
 from runstore.manifest import Change, write_manifest
 from runstore.store import StoredRun
@@ -285,6 +285,53 @@ def test_second_growth_of_a_run_stops_the_first(graph: Graph) -> None:
     with pytest.raises(UseError, match="by another command"):
         load_run(graph.driver, graph.database, run.after.facts, run.tables, progress)
     assert verify_run(graph.driver, graph.database, run.after.facts, run.tables) == []
+
+
+@pytest.mark.usefixtures("removed")
+@pytest.mark.parametrize("ended", [True, False])
+def test_load_of_earlier_tables_leaves_a_growth_alone(graph: Graph, ended: bool) -> None:
+    """While it looks at the run, or has looked, another load lets the copy grow further."""
+    run = growing(12)
+    load(graph, run.before)
+    facts = replace(run.before.facts, tables="between")
+    earlier = replace(run.before.tables, boundaries={"before": run.boundary}, current=False)
+
+    def load_earlier(tables: Batches) -> None:
+        with pytest.raises(RunChanged):
+            load_run(graph.driver, graph.database, facts, tables)
+
+    def progress(step: str, done: int, total: int, note: str = "") -> None:
+        if step == "grow links":
+            load_earlier(earlier)
+
+    if ended:
+        load_earlier(Overtaken(**vars(earlier), overtake=lambda: grow(graph, run)))
+    else:
+        load_run(graph.driver, graph.database, run.after.facts, run.tables, progress)
+    assert verify_run(graph.driver, graph.database, run.after.facts, run.tables) == []
+
+
+@dataclass(frozen=True)
+class Overtaken(Batches):
+    """Tables, of which another load has later ones as soon as they are asked for a boundary."""
+
+    overtake: Callable[[], object] = print
+
+    def boundary_since(self, tables: str) -> Boundary | None:
+        self.overtake()
+        return super().boundary_since(tables)
+
+
+@pytest.mark.usefixtures("removed")
+def test_copy_grows_by_an_append_that_changed_no_table(graph: Graph) -> None:
+    run = growing(13).before
+    load(graph, run, 2)
+    clock, messages = run.facts.clock, len(run.rows["publications"])
+    end = Boundary((clock.last + 1) * clock.ticks_per_interval, clock.last + 1, messages)
+    facts = replace(run.facts, tables="after", generation=1, protocol="told later")
+    tables = replace(run.tables, boundaries={"before": end})
+    assert load_run(graph.driver, graph.database, facts, tables).grown
+    assert verify_run(graph.driver, graph.database, facts, tables) == []
 
 
 @pytest.mark.usefixtures("removed")
