@@ -84,7 +84,7 @@ def start(writer: RunWriter, wanted: Wanted) -> Start:
         raise writer.broken
     if old is None or not old.complete:
         if old and wanted.append and _contents(writer, old) - _contents(writer, fresh):
-            raise InputsDiffer(fresh.name, _differences(writer, old, fresh))
+            raise InputsDiffer(fresh.name, _differences(writer, old, fresh), appending=True)
         # An incomplete run of other inputs is not resumed.
         return _anew(writer, wanted, old)
     if wanted.append:
@@ -114,7 +114,7 @@ def _append(writer: RunWriter, wanted: Wanted, old: Manifest) -> Start:
     """Add the new files to the run."""
     fresh = wanted.manifest
     if old.source != fresh.source:
-        raise InputsDiffer(old.name, _other_choices(old, fresh))
+        raise InputsDiffer(old.name, _other_choices(old, fresh), appending=True)
     known = _contents(writer, old)
     new = [file for file in wanted.files if (Path(file.path).name, file.sha256) not in known]
     if not new:

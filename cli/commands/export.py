@@ -291,7 +291,7 @@ def check(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...")],
     output: Output,
 ) -> None:
-    """Check GEXF files with Gephi's importer; exit code 1 if it would drop or change anything.
+    """Show what Gephi's importer would drop or change in GEXF files; exit code 1 if there is any.
 
     Examples:
 
