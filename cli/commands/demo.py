@@ -14,6 +14,7 @@ import typer
 from cli.options import command
 from cli.settings import Settings
 from model.errors import InputError
+from model.files import made_folder
 
 _RUN = "gossipsub"
 _CHECKOUT = Path(__file__).resolve().parents[2] / "examples" / _RUN
@@ -101,7 +102,7 @@ def register(app: typer.Typer) -> None:
 
 def _demonstrate(app: typer.Typer, settings: Settings, out: Path) -> None:
     commands = typer.main.get_command(app)
-    out.mkdir(parents=True, exist_ok=True)
+    made_folder(out)
     for step in _steps(out):
         if step.title:
             print(f"\n{step.title}", flush=True)
