@@ -140,17 +140,12 @@ class InputsDiffer(UseError):
 
     run: str
     differences: Sequence[str]
-    appending: bool = False
-    """The files were to be added to it."""
+    give: str = "another --run NAME, --replace to replace it, or --append to add later files"
 
     def __str__(self) -> str:
-        ways = "or --replace to replace it"
-        if not self.appending:
-            ways = "--replace to replace it, or --append to add later files"
         return (
             f"run '{self.run}' exists and was made from something else "
-            f"({'; '.join(self.differences)}); "
-            f"give another --run NAME, {ways}"
+            f"({'; '.join(self.differences)}); give {self.give}"
         )
 
 

