@@ -166,7 +166,7 @@ class LocalServer:
         except OSError as error:
             raise Neo4jUnavailable(
                 LOCAL,
-                f"its home {self._home.path} cannot be used: {cause_of(error)}",
+                f"its home cannot be used: {error.filename or self._home.path}: {cause_of(error)}",
                 "free space, or check its permissions",
             ) from error
 
