@@ -53,6 +53,10 @@ class _Program(CommandGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the global options and the file. Raises: as configure."""
+        if "--no-color" in args:
+            from typer import rich_utils
+
+            rich_utils.COLOR_SYSTEM = None  # of help and of wrong use, which typer prints
         rest = super().parse_args(ctx, args)
         STYLE.json = ctx.params["log_format"] == "json"
         try:

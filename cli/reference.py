@@ -24,7 +24,7 @@ Data goes to standard output, messages and progress to standard error. Exit code
 3 a service (Neo4j, Java) is unavailable or fails, 130 interrupted, 131 quit
 (SIGQUIT), 143 terminated (SIGTERM).
 
-Every command that prints data takes `--format` and `-o FILE`. A table on a terminal is fitted
+Every command that prints a table takes `--format` and `-o FILE`. A table on a terminal is fitted
 to its width; the other formats have every column and value in full. In tables `-` is
 unknown, in JSON `null`, in CSV an empty field; 0 is a measured zero.
 

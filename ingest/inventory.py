@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, fields, replace
@@ -328,13 +329,23 @@ def _check_encodings(path: str, files: Sequence[InputFile]) -> None:
 
 
 def _of_one_kind(groups: Mapping[str, Sequence[str]]) -> str:
-    """A path that holds files of one kind only: a folder if possible, otherwise a file."""
-    for kind, paths in sorted(groups.items()):
-        folder = os.path.commonpath([os.path.dirname(path) for path in paths])
-        others = [path for other, found in groups.items() if other != kind for path in found]
-        if not any(path.startswith(folder + os.sep) for path in others):
-            return _shorter(folder)
-    return _shorter(groups[min(groups)][0])
+    """A path that holds files of one kind only: the folder with most of them, otherwise a file."""
+    kinds: dict[str, set[str]] = {}
+    files: Counter[str] = Counter()
+    for kind, paths in groups.items():
+        for folder in chain.from_iterable(map(_above, paths)):
+            kinds.setdefault(folder, set()).add(kind)
+            files[folder] += 1
+    pure = sorted(folder for folder, found in kinds.items() if len(found) == 1)
+    deepest = max(pure, key=lambda folder: (files[folder], len(folder)), default="")
+    return _shorter(deepest or groups[min(groups)][0])
+
+
+def _above(path: str) -> Iterator[str]:
+    """The folders that hold the file, the nearest first."""
+    while (folder := os.path.dirname(path)) not in ("", path):
+        yield folder
+        path = folder
 
 
 def _shorter(path: str) -> str:

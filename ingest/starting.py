@@ -27,6 +27,8 @@ from runstore.store import StoredRun
 from runstore.writer import RunWriter
 
 _SHOWN = 5
+_INSTEAD = "another --run NAME, or --replace to replace it"
+"""What to give where an append was asked for."""
 PUT_BACK = "put them back as they were, or ingest all files that there are with --replace"
 """What to do where a run lacks some of its files."""
 _NAMES = {
@@ -84,7 +86,7 @@ def start(writer: RunWriter, wanted: Wanted) -> Start:
         raise writer.broken
     if old is None or not old.complete:
         if old and wanted.append and _contents(writer, old) - _contents(writer, fresh):
-            raise InputsDiffer(fresh.name, _differences(writer, old, fresh))
+            raise InputsDiffer(fresh.name, _differences(writer, old, fresh), _INSTEAD)
         # An incomplete run of other inputs is not resumed.
         return _anew(writer, wanted, old)
     if wanted.append:
@@ -114,7 +116,7 @@ def _append(writer: RunWriter, wanted: Wanted, old: Manifest) -> Start:
     """Add the new files to the run."""
     fresh = wanted.manifest
     if old.source != fresh.source:
-        raise InputsDiffer(old.name, _other_choices(old, fresh))
+        raise InputsDiffer(old.name, _other_choices(old, fresh), _INSTEAD)
     known = _contents(writer, old)
     new = [file for file in wanted.files if (Path(file.path).name, file.sha256) not in known]
     if not new:

@@ -140,13 +140,12 @@ class InputsDiffer(UseError):
 
     run: str
     differences: Sequence[str]
+    give: str = "another --run NAME, --replace to replace it, or --append to add later files"
 
     def __str__(self) -> str:
         return (
             f"run '{self.run}' exists and was made from something else "
-            f"({'; '.join(self.differences)}); "
-            "give another --run NAME, --replace to replace it, "
-            "or --append to add later files"
+            f"({'; '.join(self.differences)}); give {self.give}"
         )
 
 

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from model.errors import UseError, cause_of
+
 
 def bytes_below(folder: Path) -> int:
     """Size of all files below the folder; one that is removed meanwhile counts nothing."""
@@ -15,6 +17,15 @@ def bytes_below(folder: Path) -> int:
         with suppress(OSError):
             total += path.stat().st_size if path.is_file() else 0
     return total
+
+
+def made_folder(folder: Path) -> Path:
+    """The folder, which is created if it is not there. Raises: UseError."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UseError(f"cannot create {folder}: {cause_of(error)}") from error
+    return folder
 
 
 @contextmanager

@@ -14,6 +14,7 @@ import typer
 from cli.options import command
 from cli.settings import Settings
 from model.errors import InputError
+from model.files import made_folder
 
 _RUN = "gossipsub"
 _CHECKOUT = Path(__file__).resolve().parents[2] / "examples" / _RUN
@@ -49,12 +50,18 @@ _STEPS = (
         f"metrics {_RUN} messages --limit 8 --columns "
         "eligible,delivered,receptions,duplicates,hops_max,delay_us_p95",
     ),
-    _Step("Cypher: the subgraph of topic 'alerts' in interval 50", f"topic {_RUN} alerts --at 50"),
+    _Step("The subgraph of topic 'alerts' in interval 50", f"topic {_RUN} alerts --at 50"),
     _Step(
-        "Cypher: a shortest path between two peers in interval 80",
+        "A shortest path between two peers in interval 80",
         f"path {_RUN} {_FROM} {_TO} --at 80 --layers mesh",
     ),
-    _Step("Cypher: how a message spread in topic 'alerts'", f"dissemination {_RUN} {_MESSAGE}"),
+    _Step("How a message spread in topic 'alerts'", f"dissemination {_RUN} {_MESSAGE}"),
+    _Step(
+        "In Cypher: who publishes on each topic",
+        "cypher 'MATCH (p:Peer {{run: $run}})-[:PUBLISHED]->(m:Message)-[:PUBLISHED_ON]->(t:Topic) "
+        "RETURN t.name AS topic, count(m) AS messages, count(DISTINCT p) AS publishers "
+        f"ORDER BY topic' -p run={_RUN}",
+    ),
     _Step("A file for Gephi", f"export gexf {_RUN} -o {{out}}/overlay.gexf"),
     _Step(
         "Pictures",
@@ -95,7 +102,7 @@ def register(app: typer.Typer) -> None:
 
 def _demonstrate(app: typer.Typer, settings: Settings, out: Path) -> None:
     commands = typer.main.get_command(app)
-    out.mkdir(parents=True, exist_ok=True)
+    made_folder(out)
     for step in _steps(out):
         if step.title:
             print(f"\n{step.title}", flush=True)

@@ -8,11 +8,13 @@ import typer
 
 from cli.options import Output, command
 from cli.settings import Settings
-from cli.terminal.output import Rows, show
+from cli.terminal.output import Rows, output_format, show
 from model.errors import CheckFailed
 
 if TYPE_CHECKING:
     from cli.checks import Check
+
+_COLUMNS = ("part", "needed for", "state", "found", "get")
 
 
 def register(app: typer.Typer) -> None:
@@ -37,18 +39,22 @@ def doctor(settings: Settings, output: Output) -> None:
     from cli.checks import checks
 
     found = list(checks(settings.workspace))
-    show(Rows.of_records([_line(check) for check in found]), output, settings)
+    lines = [_line(check) for check in found]
+    apart = output_format(output) == "table"  # a narrow column would cut a command
+    show(Rows.of_records(lines, _COLUMNS[:-1] if apart else _COLUMNS), output, settings)
+    for line in lines:
+        if apart and line["get"]:
+            settings.say(f"to get {line['part']}: {line['get']}")
     if failing := [check.part for check in found if check.fails]:
         raise CheckFailed(f"vizpub cannot be used without: {', '.join(failing)}")
     settings.say("vizpub can be used")
 
 
 def _line(check: Check) -> dict[str, Any]:
-    get = check.get if check.state != "ok" else ""
     return {
         "part": check.part,
         "needed for": check.needed_for,
         "state": check.state,
         "found": check.found,
-        "get": get,
+        "get": check.get if check.state != "ok" else "",
     }

@@ -13,6 +13,7 @@ from cli.options import Master, Output, command
 from cli.settings import Settings
 from cli.terminal.output import Rows, opened, show
 from model.errors import UnknownName, UseError
+from model.files import made_folder
 from model.wording import amount
 from runstore.leavings import SCRATCH
 
@@ -302,12 +303,9 @@ def _out_without_runs(settings: Settings, name: str, running: _Running) -> Path:
 
 
 def _out(settings: Settings, name: str, running: _Running) -> Path:
-    folder = running.out or settings.workspace / "experiments" / f"{name}-{running.scale}"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UseError(f"cannot make {folder}: {error.strerror}") from error
-    return folder
+    return made_folder(
+        running.out or settings.workspace / "experiments" / f"{name}-{running.scale}"
+    )
 
 
 def _kept(file: Path, running: _Running) -> Path:

@@ -16,6 +16,7 @@ from cli.service import asking, run_of_workspace
 from cli.settings import Settings
 from cli.terminal.output import Rows, opened, show, to_stdout
 from model.errors import CheckFailed, RunNotComplete, UnknownName, UseError
+from model.files import made_folder
 from model.progress import Progress
 from model.wording import amount
 
@@ -279,10 +280,7 @@ def _csv_files(tables: Sequence[Table], place: Path | None) -> dict[Table, Path 
         return {tables[0]: place}
     if place is None:
         raise UseError("give an output directory: -o DIR")
-    try:
-        place.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UseError(f"cannot create {place}: {error.strerror}") from error
+    made_folder(place)
     return {one: place / f"{one.name.replace('/', '-')}.csv" for one in tables}
 
 
@@ -291,7 +289,7 @@ def check(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...")],
     output: Output,
 ) -> None:
-    """Check GEXF files with Gephi's importer; exit code 1 if it would drop or change anything.
+    """Show what Gephi's importer would drop or change in GEXF files; exit code 1 if there is any.
 
     Examples:
 

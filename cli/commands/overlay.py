@@ -114,8 +114,9 @@ def topics(
 ) -> None:
     """List the topics at a given time, those with the most subscribers first.
 
-    `links` counts the links between two subscribers. `vizpub metrics RUN topics` has more
-    for each interval: diameters, components, hit ratios.
+    `links` counts the links between two subscribers, `messages` and `publishers` what was
+    published up to then. `vizpub metrics RUN topics` has more for each interval: diameters,
+    components, hit ratios.
 
     Examples:
 

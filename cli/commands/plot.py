@@ -57,7 +57,7 @@ class _Drawing:
     topic: Annotated[
         str | None,
         typer.Option(
-            help="Plot metrics of this topic, or draw its part of the overlay.",
+            help="Plot metrics of this topic, or colour its part of the overlay.",
             autocompletion=complete_topics,
         ),
     ] = None

@@ -247,11 +247,19 @@ def simulate_all(settings: Settings, system: str, chosen: dict[str, Any], runnin
         raise UseError("--layers and --no-load need --ingest NAME")
     if running.live and running.runs > 1:
         raise UseError("--live reports one run: give --runs 1")
+    # Another simulation in one of the folders is an error now, not after the first runs.
+    reused = [
+        folder.result(plan, replace=running.replace) is not None
+        for plan, folder in zip(plans, folders, strict=True)
+    ]
     if running.runs == 1:
         results = [_alone(settings, plans[0], folders[0], running)]
     else:
         results = _side_by_side(settings, plans, folders, running)
     _show(settings, plans, folders, results)
+    if any(reused):
+        which = ", ".join(plan.name for plan, old in zip(plans, reused, strict=True) if old)
+        settings.say(f"simulated before: {which}; --replace simulates again")
     if running.ingest is not None:
         for plan, folder in zip(plans, folders, strict=True):
             _ingest(settings, _run_name(running, plan), folder, running)
@@ -319,10 +327,6 @@ def _side_by_side(
     from simulators.engine.reporter import BLOCK
     from simulators.engine.simulation import simulate_quietly
 
-    for plan, folder in zip(plans, folders, strict=True):
-        folder.result(
-            plan, replace=running.replace
-        )  # an existing simulation is an error now, not later
     # Executors may work in other directories.
     given = [
         (plan, folder.absolute(), running.replace)

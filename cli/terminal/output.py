@@ -92,7 +92,18 @@ def _for_people(name: str, value: Any) -> Any:
 
 
 def _batch_rows(batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
-    return zip(*(column.to_pylist() for column in batch.columns), strict=True)
+    return zip(*map(_values, batch.columns), strict=True)
+
+
+def _values(column: pa.Array[Any]) -> list[Any]:
+    """The values; decimals, as which sums of whole numbers come out of SQL, as plain numbers."""
+    from pyarrow.types import is_decimal
+
+    values: list[Any] = column.to_pylist()
+    if not is_decimal(column.type):
+        return values
+    number = float if column.type.scale else int
+    return [None if value is None else number(value) for value in values]
 
 
 def show(rows: Rows, output: Output, settings: Settings) -> None:

@@ -43,12 +43,16 @@ def check_gexf(path: Path) -> Iterator[Finding]:
     undeclared, empty-value, duplicate-node, hierarchy, mutual, unknown-end, zero-weight,
     duplicate-edge, mixed-kinds, edge-outside-node.
 
-    Raises: InputError for a file that is not there or no XML.
+    Raises: InputError for a file that is not there, no XML or no GEXF.
     """
     checker = _Checker()
+    root = ""
     try:
         with path.open("rb") as file:
             for event, element in iterparse(file, events=("start", "end")):
+                root = root or _local(element)
+                if root != "gexf":
+                    raise InputError(f"{path} is not GEXF: it begins with <{root}>, not <gexf>")
                 checker.see(event, element)
                 yield from checker.take()
     except ParseError as error:

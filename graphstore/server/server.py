@@ -35,7 +35,7 @@ from graphstore.server.home import HOST, ServerHome, ServerState
 from graphstore.server.offline import ROOM, gist
 from graphstore.server.processes import alive, answers, ends, recorded_process, running
 from graphstore.server.settings import JARS, PROFILES, SERVER_CLASS, SET_PASSWORD, conf_text
-from model.errors import Neo4jUnavailable, ServiceError, UseError
+from model.errors import Neo4jUnavailable, ServiceError, UseError, cause_of
 from model.jvm.artifacts import Progress, jar_set
 from model.jvm.class_data import is_listed
 from model.locks import OF_IMPORTS, own_folder
@@ -165,7 +165,9 @@ class LocalServer:
                 yield
         except OSError as error:
             raise Neo4jUnavailable(
-                LOCAL, f"its home cannot be used: {error}", "free space, or check it"
+                LOCAL,
+                f"its home cannot be used: {error.filename or self._home.path}: {cause_of(error)}",
+                "free space, or check its permissions",
             ) from error
 
     def _find_process(self) -> psutil.Process | None:

@@ -25,7 +25,7 @@ from filelock import FileLock
 
 from ingest.spark.doorway import NoAnswer, ask, connect, peer_pid
 from ingest.spark.shipping import digest
-from model.errors import SparkFailed, UseError
+from model.errors import SparkFailed, UseError, cause_of
 from model.private import make_private, new_file
 
 IDLE_MINUTES = 15.0
@@ -188,7 +188,11 @@ def stop(scratch: Path) -> Status:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    make_private(folder)
+    """One start or stop at a time. Raises: UseError."""
+    try:
+        make_private(folder)
+    except OSError as error:
+        raise UseError(f"a session cannot be kept in {folder}: {cause_of(error)}") from error
     with FileLock(folder / "lock"):
         yield
 

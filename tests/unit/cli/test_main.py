@@ -473,6 +473,12 @@ def test_output_without_a_terminal_has_no_colour(workspace: Path) -> None:
     assert "\x1b" not in result.stdout + result.stderr
 
 
+def test_option_no_color_holds_for_wrong_use() -> None:
+    assert "\x1b" in python("metrcs", FORCE_COLOR="1").stderr
+    assert "\x1b" not in python("--no-color", "metrcs", FORCE_COLOR="1").stderr
+    assert "\x1b" not in python("--no-color", "--help", FORCE_COLOR="1").stdout
+
+
 def test_characters_outside_the_output_encoding_are_escaped(workspace: Path) -> None:
     words = ["--workspace", str(workspace), "metrics", "monday", "topics", "--format", "csv"]
     result = python(*words, "--columns", "subscribers", PYTHONIOENCODING="ascii")

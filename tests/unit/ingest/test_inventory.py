@@ -150,7 +150,7 @@ def test_refusal_of_mixed_encodings_suggests_a_folder_of_one(look) -> None:  # t
     put("in/packed/deep/d.txt")
     with pytest.raises(InputError) as told:
         look(str(Path("in").absolute()))
-    assert told.value.hint.endswith(f"{EXAMPLE} in/packed/deep/a.bin")
+    assert told.value.hint.endswith(f"{EXAMPLE} in/plain")
 
 
 def test_csv_files_of_differing_columns_are_of_one_encoding(look) -> None:  # type: ignore[no-untyped-def]

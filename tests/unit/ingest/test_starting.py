@@ -190,6 +190,14 @@ class TestAppending:
         with pytest.raises(InputsDiffer, match="--replace to replace it"):
             ingest(tmp_path, wanted(SECOND))
 
+    def test_refused_append_does_not_suggest_to_append(self, tmp_path: Path) -> None:
+        ingest(tmp_path, wanted(FIRST))
+        asked = wanted(SECOND, append=True)
+        other = replace(asked, manifest=replace(asked.manifest, source="edges"))
+        with pytest.raises(InputsDiffer, match="give another --run NAME, or --replace") as caught:
+            begun(tmp_path, other)
+        assert "--append" not in str(caught.value)
+
 
 class TestSettling:
     def test_other_options_are_named_as_they_are_given(self, tmp_path: Path) -> None:

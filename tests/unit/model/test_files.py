@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from model.files import replacing
+from model.errors import UseError
+from model.files import made_folder, replacing
 
 
 @pytest.fixture
@@ -39,3 +40,10 @@ def test_block_that_writes_nothing_is_an_error(path: Path) -> None:
     with pytest.raises(FileNotFoundError), replacing(path):
         pass
     assert path.read_text() == "old"
+
+
+def test_folder_is_made_once_and_one_below_a_file_is_refused(path: Path) -> None:
+    folder = path.parent / "some" / "where"
+    assert made_folder(made_folder(folder)).is_dir()
+    with pytest.raises(UseError, match=r"cannot create .*table\.csv/below: Not a directory"):
+        made_folder(path / "below")

@@ -46,6 +46,15 @@ def test_simulation_prints_its_size_and_messages_and_writes_reports(vizpub: Call
     assert interval_of(Path("vizpub-data/simulations/flood-1/reports")) == 9
 
 
+def test_second_simulation_says_that_it_is_the_first_one(vizpub: Call) -> None:
+    line = "simulate flood.py:Flood --peers 5 --intervals 3"
+    first, again, anew = vizpub(line), vizpub(line), vizpub(f"{line} --replace")
+    assert first.exit_code == again.exit_code == anew.exit_code == 0
+    assert "simulated before: flood-1; --replace simulates again" in again.stderr
+    assert again.stdout == first.stdout == anew.stdout
+    assert "simulated before" not in first.stderr + anew.stderr
+
+
 def test_config_file_gives_options_that_the_command_line_lacks(vizpub: Call) -> None:
     Path("study.toml").write_text('peers = 12\nintervals = 5\nlatency = "constant:5ms"\n', "utf-8")
     result = vizpub("simulate flood.py:Flood --config study.toml --intervals 7 --out here")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -41,6 +42,15 @@ def test_query_by_word_file_and_stdin_gives_the_metrics(
     assert rows(call("monday", str(file), "-f", "csv")) == meant
     assert rows(call("monday", "-", "-f", "csv", given=QUERY)) == meant
     assert rows(call("monday", QUERY, "-f", "csv", "--limit", "2")) == meant[:2]
+
+
+def test_sums_are_numbers(call: Call) -> None:
+    """DuckDB sums whole numbers as decimals."""
+    total = "SELECT sum(x) AS whole, 1.50 AS part, NULL::DECIMAL(9, 2) AS none FROM range(5) t(x)"
+    (row,) = json.loads(call("monday", total, "-f", "json").stdout)
+    assert row == {"whole": 10, "part": 1.5, "none": None}
+    large = call("monday", "SELECT 2000 + sum(x) AS whole FROM range(5) t(x)")
+    assert large.stdout.splitlines()[-1].strip() == "2,010"
 
 
 def test_tables_are_listed_where_no_query_is_given(call: Call) -> None:

@@ -107,6 +107,12 @@ def test_malformed_xml_is_refused(path):
         list(check_gexf(path))
 
 
+def test_xml_that_is_no_gexf_is_refused(path):
+    path.write_text('<svg xmlns="http://www.w3.org/2000/svg"><g/></svg>', "utf-8")
+    with pytest.raises(InputError, match="not GEXF: it begins with <svg>"):
+        list(check_gexf(path))
+
+
 def test_missing_file_is_refused(path):
     with pytest.raises(InputError, match="No such file"):
         list(check_gexf(path))

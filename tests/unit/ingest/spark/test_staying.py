@@ -141,6 +141,12 @@ def test_start_is_refused_when_spark_is_configured_elsewhere(
         start(scratch)
 
 
+def test_session_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UseError, match=r"cannot be kept in .*file.*: Not a directory"):
+        start(tmp_path / "file" / ".spark", 60)
+
+
 def test_session_folder_open_to_other_users_is_refused(scratch: Path) -> None:
     folder_of(scratch).chmod(0o777)
     for act in (start, stop, status, lease):
