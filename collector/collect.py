@@ -21,6 +21,7 @@ from typing import Any
 import uvicorn
 
 from collector import handles
+from collector.batch import batches_in, consumed
 from collector.closing import Rules
 from collector.folder import Folder
 from collector.intake import Intake, Limits
@@ -137,6 +138,7 @@ class Collector:
     def __init__(self, what: Collection, say: Callable[[str], None]) -> None:
         self._what, self._say = what, say
         self._intake = Intake(what.place, what.header(), what.rules, what.limits)
+        self._check_log()
         self._progress = Progress(self._intake)
         self._over = asyncio.Event()
         self._loading = Loading(what.load, self._progress, say)
@@ -148,6 +150,21 @@ class Collector:
             )
         if not what.stop:
             what.place.keep(what.options)
+
+    def _check_log(self) -> None:
+        """Raises: UseError where the log ends before what was made of it: what comes then would be
+        taken for that.
+        """
+        place, end = self._what.place, self._intake.log.end
+        made = batches_in(place.batches)
+        with suppress(StoreBroken):  # which stops no intake
+            made.append(consumed(place.workspace / "runs" / place.run))
+        position = max((one.position for one in made), default=0)
+        if position > end:
+            raise UseError(
+                f"the log of run '{place.run}' in {place.log} ends at {end:,}, and the run has all "
+                f"up to {position:,}: put back what is missing, or collect another run"
+            )
 
     async def run(self) -> None:
         """Until a signal, or the end of the run. Raises: UseError."""
@@ -171,7 +188,9 @@ class Collector:
         over = asyncio.create_task(self._over.wait())
         await asyncio.wait([over, *tasks], return_when=asyncio.FIRST_COMPLETED)
         notify("STOPPING=1")
-        if self._progress.settled and self._what.load:
+        if self._progress.settled and not self._progress.batches:
+            self._say("nothing was reported, so no run is made")
+        elif self._progress.settled and self._what.load:
             await asyncio.wait([over, tasks[2]], return_when=asyncio.FIRST_COMPLETED)
             why = self._progress.load_error if tasks[2].done() else "interrupted"
             if why:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 import signal
 import socket
 import ssl
@@ -20,6 +21,7 @@ from starlette.applications import Starlette
 from typer.testing import CliRunner
 
 from cli.main import app
+from collector.batch import Batch
 from collector.batches import Job
 from collector.closing import Rules
 from collector.collect import Collection, Collector, Listening, _door, collect
@@ -181,6 +183,51 @@ def test_run_is_ended_with_the_options_it_was_collected_with(tmp_path: Path) -> 
     assert Job(**end.job).gap_tolerance == 2
 
 
+def test_end_of_nothing_loads_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Settled(Maker):
+        async def run(self) -> None:
+            self._answer({"settled": True, "late": 0})
+
+    monkeypatch.setattr("collector.collect.Maker", Settled)
+    place, said = Place(tmp_path, "lab"), list[str]()
+    place.make()
+    load = sys.executable, "-c", "raise SystemExit('no run')"
+    asyncio.run(Collector(Collection(place, stop=True, load=load), said.append).run())
+    assert said == ["nothing was reported, so no run is made"]
+
+
+@pytest.mark.parametrize("gone", ["log", "all"])
+def test_log_that_is_behind_the_run_is_refused(tmp_path: Path, gone: str) -> None:
+    """What it gets would have positions that the run has already, and never be appended."""
+    place = Place(tmp_path, "lab")
+    place.make()
+    batch = place.batches / Batch(1, 1000, 4).name
+    batch.touch()
+    run = tmp_path / "runs" / "lab"
+    run.mkdir(parents=True)
+    listed = {"path": str(batch), "encoding": "", "size": 0, "sha256": "", "damage": None}
+    write_manifest(run, Manifest("lab", "reports", (listed,), {}, state="complete"))
+    if gone == "all":
+        shutil.rmtree(place.folder)
+        place.make()
+    for stop in (False, True):
+        with pytest.raises(UseError, match="ends at 0, and the run has all up to 1,000"):
+            collect(Collection(place, limits=Limits(reserve=1), stop=stop), print)
+
+
+def test_files_of_another_user_are_told_as_that(tmp_path: Path) -> None:
+    place = Place(tmp_path, "lab")
+    place.make()
+    (place.folder / ".collect.lock").mkdir()  # as closed to root, too, as another user's is to us
+    with pytest.raises(UseError, match=r"cannot write .*\.collect\.lock"), place.held():
+        pass
+    with pytest.raises(UseError, match=r"cannot write .*\.collect\.lock"):
+        place.is_held()
+    (tmp_path / "file").touch()
+    with pytest.raises(UseError, match="cannot write"):
+        Place(tmp_path / "file", "lab").make()
+
+
 def test_signal_ends_the_wait_for_the_last_load(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -188,7 +235,7 @@ def test_signal_ends_the_wait_for_the_last_load(
 
     class Settled(Maker):
         async def run(self) -> None:
-            self._progress.settled = True
+            self._progress.batches, self._progress.settled = 1, True
             self._committed()
 
     monkeypatch.setattr("collector.collect.Maker", Settled)
