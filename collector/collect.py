@@ -188,16 +188,7 @@ class Collector:
         over = asyncio.create_task(self._over.wait())
         await asyncio.wait([over, *tasks], return_when=asyncio.FIRST_COMPLETED)
         notify("STOPPING=1")
-        if self._progress.settled and not self._progress.batches:
-            self._say("nothing was reported, so no run is made")
-        elif self._progress.settled and self._what.load:
-            await asyncio.wait([over, tasks[2]], return_when=asyncio.FIRST_COMPLETED)
-            why = self._progress.load_error if tasks[2].done() else "interrupted"
-            if why:
-                self._say(
-                    f"Neo4j does not have all of the run ({why}): "
-                    f"vizpub load {self._what.place.run}"
-                )
+        await self._before_the_end(over, tasks[2])
         self._progress.drain()
         if server:
             server[0].should_exit = True
@@ -210,6 +201,20 @@ class Collector:
         for found in done:
             if isinstance(found, Exception):
                 raise found
+
+    async def _before_the_end(self, over: asyncio.Task[Any], loading: asyncio.Task[None]) -> None:
+        """Say what there is to wait for, and wait for the last load, but no longer than `over`."""
+        progress, intake = self._progress, self._intake
+        if progress.settled and not progress.batches:
+            self._say("nothing was reported, so no run is made")
+        elif progress.settled and self._what.load:
+            await asyncio.wait([over, loading], return_when=asyncio.FIRST_COMPLETED)
+            why = progress.load_error if loading.done() else "interrupted"
+            if why:
+                run = self._what.place.run
+                self._say(f"Neo4j does not have all of the run ({why}): vizpub load {run}")
+        elif not progress.settled and intake.closed_at > progress.consumed:
+            self._say("pausing; the append that runs ends first")
 
     def _other_ends(self, web: Web) -> Iterator[Callable[[], Coroutine[Any, Any, None]]]:
         """What takes reports beside HTTP. Raises: UseError."""

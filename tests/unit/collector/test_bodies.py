@@ -14,14 +14,14 @@ LINE = json.dumps({"format": "vizpub.report/1", "peer": "a", "interval": 0}).enc
 
 
 @pytest.mark.parametrize("line", [b"\n", b"{}\n"])
-def test_very_many_lines_are_refused(line: bytes) -> None:
+def test_body_of_very_many_lines_is_refused(line: bytes) -> None:
     packed = gzip.compress(line * 10_000_000)  # a few kilobytes
     with pytest.raises(HTTPException, match="250,000 lines") as refused:
         lines_of(packed, BodyLimits())
     assert refused.value.status_code == 413
 
 
-def test_as_many_lines_as_allowed_are_taken() -> None:
+def test_lines_up_to_the_limit_are_taken() -> None:
     limits = BodyLimits(lines=3)
     assert lines_of(LINE * 3, limits) == [LINE.strip()] * 3
     assert lines_of(LINE * 2 + LINE.strip(), limits) == [LINE.strip()] * 3

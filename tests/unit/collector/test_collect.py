@@ -196,6 +196,24 @@ def test_end_of_nothing_loads_nothing(tmp_path: Path, monkeypatch: pytest.Monkey
     assert said == ["nothing was reported, so no run is made"]
 
 
+@pytest.mark.parametrize("is_closed", [True, False])
+def test_pause_says_that_an_append_ends_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_closed: bool
+) -> None:
+    class Paused(Maker):
+        async def run(self) -> None:
+            if is_closed:
+                await self._intake._close(0)
+            os.kill(os.getpid(), signal.SIGINT)
+            await asyncio.Event().wait()
+
+    monkeypatch.setattr("collector.collect.Maker", Paused)
+    place, said = Place(tmp_path, "lab"), list[str]()
+    place.make()
+    asyncio.run(Collector(Collection(place), said.append).run())
+    assert ("pausing; the append that runs ends first" in said) == is_closed
+
+
 @pytest.mark.parametrize("gone", ["log", "all"])
 def test_log_that_is_behind_the_run_is_refused(tmp_path: Path, gone: str) -> None:
     """What it gets would have positions that the run has already, and never be appended."""

@@ -130,7 +130,7 @@ def test_damage_before_the_last_segment_is_an_error(tmp_path: Path) -> None:
         lines(tmp_path)
 
 
-def test_what_a_failed_sync_leaves_is_no_part_of_the_log(
+def test_records_of_a_failed_sync_are_no_part_of_the_log(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where the disk that failed it does not let it be cut either."""

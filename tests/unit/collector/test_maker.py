@@ -155,7 +155,7 @@ def test_rows_of_an_append_come_in_messages_of_bounded_length(tmp_path: Path, co
 
 
 @pytest.mark.parametrize(("number", "closed", "done"), [(7, 41, 41), (0, -1, None)])
-def test_what_the_run_has_is_told_as_soon_as_the_process_is_ready(
+def test_progress_has_the_run_as_soon_as_the_process_is_ready(
     tmp_path: Path, number: int, closed: int, done: int | None
 ) -> None:
     place, loads = Place(tmp_path, "lab"), list[int]()
