@@ -13,10 +13,11 @@ import ssl
 import time
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import uvicorn
 
@@ -56,10 +57,12 @@ class Listening:
 
     host: str = "127.0.0.1"
     port: int = 0
-    """0 = a free one."""
+    """0 = that of the collector before this one, which reporters know, or a free one."""
     certificate: Path | None = None
     key: Path | None = None
     tokens: bool = True
+    before: int = 0
+    """The port of the collector before this one; 0 = none, or it is not known."""
 
     def check(self) -> None:
         """Raises: UseError where the certificate and the key cannot be used."""
@@ -245,7 +248,7 @@ class Collector:
             ssl_certfile=to.certificate,
             ssl_keyfile=to.key,
         )
-        door = _door(to.host, to.port)
+        door = _door(to.host, to.port, to.before)
         server = _Server(config)
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGHUP, self._reload, config, web.tokens)
@@ -318,6 +321,8 @@ def collect(what: Collection, say: Callable[[str], None]) -> bool:
     handles.allow(2 * _CONNECTIONS)  # all else needs some, too
     with what.place.held():
         _check_run(what.place)
+        before = urlsplit(what.place.endpoint().get("url", "")).port or 0
+        what = replace(what, listening=replace(what.listening, before=before))
         what.place.tell_nothing()
 
         async def run() -> bool:
@@ -328,8 +333,13 @@ def collect(what: Collection, say: Callable[[str], None]) -> bool:
         return asyncio.run(run())
 
 
-def _door(host: str, port: int) -> socket.socket:
-    """What listens; at :: also to IPv4. Raises: UseError."""
+def _door(host: str, port: int, before: int = 0) -> socket.socket:
+    """What listens; at :: also to IPv4. `before` is tried first where any port will do. Raises:
+    UseError.
+    """
+    if before and not port:
+        with suppress(UseError):
+            return _door(host, before)
     is_v6 = ":" in host
     try:
         return socket.create_server(

@@ -116,6 +116,29 @@ def test_address_of_ipv6_for_all_takes_ipv4_too() -> None:
             socket.create_connection((host, door.getsockname()[1]), 20).close()
 
 
+def test_port_stays_where_a_collector_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its reporters know no other one."""
+
+    class Paused(Maker):
+        async def run(self) -> None:
+            os.kill(os.getpid(), signal.SIGINT)
+            await asyncio.Event().wait()
+
+    monkeypatch.setattr("collector.collect.Maker", Paused)
+    place, told = Place(tmp_path, "lab"), list[str]()
+
+    def port() -> int:
+        collect(Collection(place, limits=Limits(reserve=1)), told.append)
+        return int(place.endpoint()["url"].split(":")[2].partition("/")[0])
+
+    first = port()
+    assert [port(), port()] == [first, first]
+    with socket.create_server(("127.0.0.1", first)):
+        assert port() != first
+
+
 def test_pair_that_is_read_again_in_halves_changes_nothing(tmp_path: Path) -> None:
     """As where a certificate is renewed, and its key comes a moment later."""
     said: list[str] = []
