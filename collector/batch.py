@@ -21,6 +21,8 @@ from collector import log
 from ingest.reports.files import ReportWriter
 from ingest.reports.records import RunHeader
 from runstore import durable
+from runstore.inputs import all_inputs
+from runstore.manifest import read_manifest
 
 _NAME = re.compile(r"(\d{8})\.(\d{20})\.(\d+)\.ndjson\.gz")
 _COMPRESSION = 3
@@ -57,6 +59,18 @@ NONE = Batch(0, 0, -1)
 def batches_in(folder: Path) -> list[Batch]:
     """The batches that are there, in order."""
     return sorted(filter(None, (Batch.named(path.name) for path in folder.glob("*.ndjson.gz"))))
+
+
+def consumed(run: Path) -> Batch:
+    """The last batch that a run has. Raises: StoreBroken."""
+    try:
+        manifest = read_manifest(run)
+    except FileNotFoundError:
+        return NONE
+    if not manifest.complete:
+        return NONE
+    found = (Batch.named(file["path"]) for file in all_inputs(run, manifest))
+    return max(filter(None, found), default=NONE)
 
 
 @dataclass

@@ -23,7 +23,7 @@ from threading import Lock, Thread
 from typing import Any, TextIO
 
 from analytics.options import Measures
-from collector.batch import NONE, Batch, Builder, batches_in
+from collector.batch import NONE, Batch, Builder, batches_in, consumed
 from collector.child import trim
 from collector.place import Place
 from ingest.measuring import Measuring
@@ -32,9 +32,8 @@ from ingest.sources.base import SourceOptions
 from ingest.spark.session import spark_session, vizpub_errors
 from model.errors import RunLocked, VizpubError
 from model.locks import Held, holding
-from runstore.inputs import all_inputs
 from runstore.leavings import SCRATCH
-from runstore.manifest import FILE, LATE, LATE_MESSAGES, Since, read_manifest
+from runstore.manifest import FILE, LATE, LATE_MESSAGES, Since
 from runstore.store import StoredRun, open_run
 from runstore.writer import RunWriter, writing
 
@@ -80,14 +79,7 @@ class Appending:
 
     def consumed(self) -> Batch:
         """The last batch that the run has. Raises: StoreBroken."""
-        try:
-            manifest = read_manifest(self._run)
-        except FileNotFoundError:
-            return NONE
-        if not manifest.complete:
-            return NONE
-        found = (Batch.named(file["path"]) for file in all_inputs(self._run, manifest))
-        return max(filter(None, found), default=NONE)
+        return consumed(self._run)
 
     def to(self, until: int) -> Iterator[dict[str, Any]]:
         """Append all that is closed up to a position of the log; yields what each append did."""

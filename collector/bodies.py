@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass
 from io import BytesIO
+from itertools import islice
 
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -27,6 +28,8 @@ class BodyLimits:
     """Bytes when decompressed."""
     line: int = 2**20
     """Bytes of a line."""
+    lines: int = 250_000
+    """Of any length: a kilobyte can be a million empty ones, and each is looked at."""
     seconds: float = 30.0
     """From its headers to its end."""
 
@@ -52,11 +55,11 @@ async def _sent(request: Request, most: int) -> bytes:
     told = request.headers.get("content-length", "0")
     found = bytearray()
     if told.isdecimal() and int(told) > most:
-        raise _too_large(most, "sent")
+        raise _too_large(most, "bytes sent")
     async for chunk in request.stream():
         found += chunk
         if len(found) > most:
-            raise _too_large(most, "sent")
+            raise _too_large(most, "bytes sent")
     return bytes(found)
 
 
@@ -71,7 +74,10 @@ class _Sips(BytesIO):
 def lines_of(body: bytes, limits: BodyLimits) -> list[bytes]:
     """The lines of a whole body. Raises: HTTPException 400 or 413, as `read_lines`."""
     content = Content(_Sips(body) if body.startswith((GZIP, ZSTD)) else BytesIO(body))
-    found = [line for line, _ in lines(_limited(content, limits.content), limits.line)]
+    parts = islice(lines(_limited(content, limits.content), limits.line), limits.lines + 1)
+    found = [line for line, _ in parts]
+    if len(found) > limits.lines:
+        raise _too_large(limits.lines, "lines")
     if content.damage:
         raise HTTPException(400, f"the body is damaged ({content.damage}): send it again")
     return found
@@ -82,9 +88,9 @@ def _limited(content: Content, most: int) -> Iterator[bytes]:
     for chunk in content:
         size += len(chunk)
         if size > most:
-            raise _too_large(most, "decompressed")
+            raise _too_large(most, "bytes decompressed")
         yield chunk
 
 
-def _too_large(most: int, how: str) -> HTTPException:
-    return HTTPException(413, f"more than {most:,} bytes {how}: send the lines in several requests")
+def _too_large(most: int, of_what: str) -> HTTPException:
+    return HTTPException(413, f"more than {most:,} {of_what}: send the lines in several requests")

@@ -13,14 +13,16 @@ import ssl
 import time
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import uvicorn
 
 from collector import handles
+from collector.batch import batches_in, consumed
 from collector.closing import Rules
 from collector.folder import Folder
 from collector.intake import Intake, Limits
@@ -55,10 +57,12 @@ class Listening:
 
     host: str = "127.0.0.1"
     port: int = 0
-    """0 = a free one."""
+    """0 = that of the collector before this one, which reporters know, or a free one."""
     certificate: Path | None = None
     key: Path | None = None
     tokens: bool = True
+    before: int = 0
+    """The port of the collector before this one; 0 = none, or it is not known."""
 
     def check(self) -> None:
         """Raises: UseError where the certificate and the key cannot be used."""
@@ -137,6 +141,7 @@ class Collector:
     def __init__(self, what: Collection, say: Callable[[str], None]) -> None:
         self._what, self._say = what, say
         self._intake = Intake(what.place, what.header(), what.rules, what.limits)
+        self._check_log()
         self._progress = Progress(self._intake)
         self._over = asyncio.Event()
         self._loading = Loading(what.load, self._progress, say)
@@ -148,6 +153,21 @@ class Collector:
             )
         if not what.stop:
             what.place.keep(what.options)
+
+    def _check_log(self) -> None:
+        """Raises: UseError where the log ends before what was made of it: what comes then would be
+        taken for that.
+        """
+        place, end = self._what.place, self._intake.log.end
+        made = batches_in(place.batches)
+        with suppress(StoreBroken):  # which stops no intake
+            made.append(consumed(place.workspace / "runs" / place.run))
+        position = max((one.position for one in made), default=0)
+        if position > end:
+            raise UseError(
+                f"the log of run '{place.run}' in {place.log} ends at {end:,}, and the run has all "
+                f"up to {position:,}: put back what is missing, or collect another run"
+            )
 
     async def run(self) -> None:
         """Until a signal, or the end of the run. Raises: UseError."""
@@ -171,14 +191,7 @@ class Collector:
         over = asyncio.create_task(self._over.wait())
         await asyncio.wait([over, *tasks], return_when=asyncio.FIRST_COMPLETED)
         notify("STOPPING=1")
-        if self._progress.settled and self._what.load:
-            await asyncio.wait([over, tasks[2]], return_when=asyncio.FIRST_COMPLETED)
-            why = self._progress.load_error if tasks[2].done() else "interrupted"
-            if why:
-                self._say(
-                    f"Neo4j does not have all of the run ({why}): "
-                    f"vizpub load {self._what.place.run}"
-                )
+        await self._before_the_end(over, tasks[2])
         self._progress.drain()
         if server:
             server[0].should_exit = True
@@ -191,6 +204,20 @@ class Collector:
         for found in done:
             if isinstance(found, Exception):
                 raise found
+
+    async def _before_the_end(self, over: asyncio.Task[Any], loading: asyncio.Task[None]) -> None:
+        """Say what there is to wait for, and wait for the last load, but no longer than `over`."""
+        progress, intake = self._progress, self._intake
+        if progress.settled and not progress.batches:
+            self._say("nothing was reported, so no run is made")
+        elif progress.settled and self._what.load:
+            await asyncio.wait([over, loading], return_when=asyncio.FIRST_COMPLETED)
+            why = progress.load_error if loading.done() else "interrupted"
+            if why:
+                run = self._what.place.run
+                self._say(f"Neo4j does not have all of the run ({why}): vizpub load {run}")
+        elif not progress.settled and intake.closed_at > progress.consumed:
+            self._say("pausing; the append that runs ends first")
 
     def _other_ends(self, web: Web) -> Iterator[Callable[[], Coroutine[Any, Any, None]]]:
         """What takes reports beside HTTP. Raises: UseError."""
@@ -221,7 +248,7 @@ class Collector:
             ssl_certfile=to.certificate,
             ssl_keyfile=to.key,
         )
-        door = _door(to.host, to.port)
+        door = _door(to.host, to.port, to.before)
         server = _Server(config)
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGHUP, self._reload, config, web.tokens)
@@ -294,6 +321,8 @@ def collect(what: Collection, say: Callable[[str], None]) -> bool:
     handles.allow(2 * _CONNECTIONS)  # all else needs some, too
     with what.place.held():
         _check_run(what.place)
+        before = urlsplit(what.place.endpoint().get("url", "")).port or 0
+        what = replace(what, listening=replace(what.listening, before=before))
         what.place.tell_nothing()
 
         async def run() -> bool:
@@ -304,8 +333,13 @@ def collect(what: Collection, say: Callable[[str], None]) -> bool:
         return asyncio.run(run())
 
 
-def _door(host: str, port: int) -> socket.socket:
-    """What listens; at :: also to IPv4. Raises: UseError."""
+def _door(host: str, port: int, before: int = 0) -> socket.socket:
+    """What listens; at :: also to IPv4. `before` is tried first where any port will do. Raises:
+    UseError.
+    """
+    if before and not port:
+        with suppress(UseError):
+            return _door(host, before)
     is_v6 = ":" in host
     try:
         return socket.create_server(

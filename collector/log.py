@@ -114,15 +114,23 @@ def read(directory: Path, since: int = 0, until: int | None = None) -> Iterator[
             continue
         if until is not None and start >= until:
             break
+        if place and start > at:
+            raise _lost(directory, at, start)
+        # Behind a failed sync there may be what was never acknowledged.
+        ends = [*(begin for begin, _ in found[place + 1 : place + 2]), until]
+        end = min((one for one in ends if one is not None), default=None)
         for record in _whole(_content(path), start, max(since - start, 0)):
-            if until is not None and record.end > until:
+            if end is not None and record.end > end:
                 break
             at = record.end
             yield record
     if until is not None and at < until:
-        raise StoreBroken(
-            str(directory), f"the log ends at {at:,} and was acknowledged up to {until:,}"
-        )
+        raise _lost(directory, at, until)
+
+
+def _lost(directory: Path, at: int, until: int) -> StoreBroken:
+    why = f"the log cannot be read from {at:,} on, and was acknowledged up to {until:,}"
+    return StoreBroken(str(directory), why, "put back what is missing, or collect another run")
 
 
 def _content(path: Path) -> bytes:

@@ -129,10 +129,12 @@ class Maker:
             progress.batches = told["number"]
             progress.consumed = max(told["position"], progress.consumed)
             if told["number"]:  # another collector may have ended before Neo4j had all
+                progress.done = told["closed"]
                 self._committed()
         elif "settled" in told:
             progress.settled = True
-            self._committed()
+            if progress.batches:  # else there is no run
+                self._committed()
         elif "number" in told:
             progress.committed(told)
             self._intake.log.drop(told["needed"])

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from model.errors import RunLocked
-from model.files import replacing
+from model.files import as_errors_of_ours, replacing
 from model.locks import Held, holding
 from model.run import check_run_name
 from runstore import durable
@@ -67,9 +67,10 @@ class Place:
         return self.folder / "endpoint.json"
 
     def make(self) -> None:
-        """The folders. Raises: OSError."""
-        for folder in (self.log, self.batches):
-            durable.make_directory(folder)
+        """The folders. Raises: UseError, DiskFull."""
+        with as_errors_of_ours(self.folder):
+            for folder in (self.log, self.batches):
+                durable.make_directory(folder)
 
     def size(self) -> int:
         """Bytes of the log and of the batches."""
@@ -82,12 +83,13 @@ class Place:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """This process collects, for the length of the block. Raises: RunLocked."""
+        """This process collects, for the length of the block. Raises: RunLocked, UseError."""
         with ExitStack() as lock:
             end = time.monotonic() + _LOOK_S
             while True:
                 try:
-                    lock.enter_context(holding(self._lock))
+                    with as_errors_of_ours(self.folder):
+                        lock.enter_context(holding(self._lock))
                     break
                 except Held as error:
                     if time.monotonic() >= end:
@@ -96,11 +98,11 @@ class Place:
             yield
 
     def is_held(self) -> bool:
-        """Whether some process collects."""
+        """Whether some process collects. Raises: UseError where this user may not know."""
         if not self.folder.is_dir():
             return False
         try:
-            with holding(self._lock):
+            with as_errors_of_ours(self.folder), holding(self._lock):
                 return False
         except Held:
             return True

@@ -21,6 +21,8 @@ from model.wording import amount
 _LOOK_S = 0.2
 _TOGETHER = 8
 """Intervals that may wait at once: a collector refuses what is too far ahead of most peers."""
+_UNKNOWN = ("rejections",)
+"""What the reports have not, though the trace does."""
 _MOST_INTERVALS = 1_000_000
 """From the run's epoch to the first event; more is another time than the run's."""
 _END_S = 600.0
@@ -124,7 +126,9 @@ class Tracing:
                 "moves it to the beginning of the run"
             )
         if self._is_new:
-            self._reporter.report(RunHeader(protocol="gossipsub", interval_us=interval_us))
+            self._reporter.report(
+                RunHeader(protocol="gossipsub", interval_us=interval_us, unknown=_UNKNOWN)
+            )
         self._began = time.monotonic()
         return TraceReports(self._epoch_us, interval_us, int(self._how.silence_s * 1_000_000))
 

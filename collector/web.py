@@ -77,8 +77,8 @@ class Web:
             Route("/v1/runs/{run}/events", self._events),
             Route("/v1/runs/{run}/commands", self._open_commands),
             Route("/v1/runs/{run}/commands", self._command, methods=["POST"]),
-            Route("/v1/runs/{run}/commands/{number:int}", self._told_command),
-            Route("/v1/runs/{run}/commands/{number:int}", self._answer, methods=["POST"]),
+            Route("/v1/runs/{run}/commands/{number}", self._told_command),
+            Route("/v1/runs/{run}/commands/{number}", self._answer, methods=["POST"]),
             Route("/v1/runs/{run}/targets", self._targets),
             Route("/v1/runs/{run}/topic", self._topic),
             Route("/metrics", self._metrics),
@@ -156,8 +156,7 @@ class Web:
 
     async def _events(self, request: Request) -> Response:
         self._check(request, READ)
-        after = request.headers.get("last-event-id", "")
-        events = self.progress.events(int(after) if after.isdecimal() else None)
+        events = self.progress.events(_number(request.headers.get("last-event-id", "")))
         return StreamingResponse(
             _as_events(events),
             headers={"cache-control": "no-store"},
@@ -173,7 +172,7 @@ class Web:
     async def _told_command(self, request: Request) -> Response:
         self._check_commands(request, READ)
         try:
-            found = self.intake.commands.get(request.path_params["number"])
+            found = self.intake.commands.get(_command_in(request))
         except InputError as error:
             raise HTTPException(404, str(error)) from None
         return JSONResponse(found.told(time.time()))
@@ -187,8 +186,7 @@ class Web:
     async def _answer(self, request: Request) -> Response:
         self._check_commands(request, REPORT)
         told = await self._asked(request, _Answered)
-        number = request.path_params["number"]
-        done = self.intake.answer(number, obeyed=told.obeyed, reason=told.reason)
+        done = self.intake.answer(_command_in(request), obeyed=told.obeyed, reason=told.reason)
         return JSONResponse((await _written(done)).told(time.time()))
 
     def _check_commands(self, request: Request, *kinds: str) -> None:
@@ -225,6 +223,18 @@ class Web:
         ]
         why = [text for is_so, text in wrong if is_so]
         return PlainTextResponse("; ".join(why) or "ready", 503 if why else 200)
+
+
+def _number(text: str) -> int | None:
+    """Of a header or a path; null for what is none, or has more digits than any of ours."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 20 else None
+
+
+def _command_in(request: Request) -> int:
+    """The number of a command. Raises: HTTPException."""
+    if (found := _number(request.path_params["number"])) is None:
+        raise HTTPException(404, "no such command is known")
+    return found
 
 
 def _content_type(request: Request) -> str:

@@ -1,4 +1,4 @@
-"""Atomic replacement of files, and their sizes."""
+"""Atomic replacement of files, their sizes, and why they cannot be written."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from model.errors import UseError, cause_of
+from model.errors import FULL, DiskFull, UseError, cause_of
 
 
 def bytes_below(folder: Path) -> int:
@@ -43,3 +43,16 @@ def replacing(path: Path) -> Iterator[Path]:
     finally:
         with suppress(OSError):
             new.unlink()
+
+
+@contextmanager
+def as_errors_of_ours(directory: Path) -> Iterator[None]:
+    """Errors of the file system as DiskFull and UseError."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in FULL:
+            raise DiskFull(str(directory)) from error
+        # Of a tree that is removed only the name of the file is told.
+        path = error.filename if os.sep in str(error.filename) else directory
+        raise UseError(f"cannot write {path}: {error.strerror}") from error

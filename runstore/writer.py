@@ -19,7 +19,8 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from model.errors import FULL, DiskFull, RunLocked, StoreBroken, UnknownName, UseError
+from model.errors import RunLocked, StoreBroken, UnknownName, UseError
+from model.files import as_errors_of_ours
 from model.locks import SWEPT_S, Held, holding, lock_of
 from model.tables import TABLES
 from runstore import durable
@@ -82,7 +83,7 @@ class RunWriter:
         self.beside = self.broken is not None or (self.stored is not None and self.stored.complete)
         self.manifest = replace(manifest, replaces=self._digest() if self.beside else "")
         self.handed_out.clear()
-        with _as_errors_of_ours(self.directory):
+        with as_errors_of_ours(self.directory):
             durable.make_directory(self.directory)
             self._write(self.manifest)
             self.sweep()
@@ -287,7 +288,7 @@ def writing(workspace: Path, name: str) -> Iterator[RunWriter]:
     If run.json cannot be read, the writer has the error in `broken`.
     """
     directory = directory_of(workspace, name)
-    with _as_errors_of_ours(directory):
+    with as_errors_of_ours(directory):
         durable.make_directory(directory.parent)
     with _locked(directory):
         stored = broken = None
@@ -298,7 +299,7 @@ def writing(workspace: Path, name: str) -> Iterator[RunWriter]:
         except StoreBroken as error:
             broken = error
         writer = RunWriter(directory, stored, broken)
-        with _as_errors_of_ours(directory):
+        with as_errors_of_ours(directory):
             writer.sweep()
         yield writer
 
@@ -306,7 +307,7 @@ def writing(workspace: Path, name: str) -> Iterator[RunWriter]:
 @contextmanager
 def _locked(directory: Path) -> Iterator[None]:
     with ExitStack() as stack:
-        with _as_errors_of_ours(directory):
+        with as_errors_of_ours(directory):
             try:
                 stack.enter_context(holding(lock_of(directory), SWEPT_S))
             except Held as error:
@@ -333,19 +334,6 @@ def _check_own(directory: Path) -> None:
                 )
 
 
-@contextmanager
-def _as_errors_of_ours(directory: Path) -> Iterator[None]:
-    """Errors of the file system as DiskFull and UseError."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno in FULL:
-            raise DiskFull(str(directory)) from error
-        # Of a tree that is removed only the name of the file is told.
-        path = error.filename if os.sep in str(error.filename) else directory
-        raise UseError(f"cannot write {path}: {error.strerror}") from error
-
-
 def remove_run(workspace: Path, name: str) -> None:
     """Delete a run from the workspace. Raises: UnknownName, RunLocked, UseError for a link."""
     with removing(workspace, name):
@@ -362,7 +350,7 @@ def removing(workspace: Path, name: str) -> Iterator[None]:
     with _locked(directory):
         _check_there(directory)  # yet
         yield
-        with _as_errors_of_ours(directory):
+        with as_errors_of_ours(directory):
             _remove(directory)
 
 

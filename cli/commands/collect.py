@@ -110,7 +110,10 @@ class Taking:
         "127.0.0.1"
     )
     port: Annotated[
-        int, typer.Option(metavar="PORT", min=0, max=65535, help="Port to listen at (0: any).")
+        int,
+        typer.Option(
+            metavar="PORT", min=0, max=65535, help="Port to listen at (0: as before, or any)."
+        ),
     ] = 0
     no_token: Annotated[
         bool, typer.Option("--no-token", help="Ask for no token; only on this machine.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 import signal
 import socket
 import ssl
@@ -20,6 +21,7 @@ from starlette.applications import Starlette
 from typer.testing import CliRunner
 
 from cli.main import app
+from collector.batch import Batch
 from collector.batches import Job
 from collector.closing import Rules
 from collector.collect import Collection, Collector, Listening, _door, collect
@@ -114,6 +116,29 @@ def test_address_of_ipv6_for_all_takes_ipv4_too() -> None:
             socket.create_connection((host, door.getsockname()[1]), 20).close()
 
 
+def test_port_stays_where_a_collector_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its reporters know no other one."""
+
+    class Paused(Maker):
+        async def run(self) -> None:
+            os.kill(os.getpid(), signal.SIGINT)
+            await asyncio.Event().wait()
+
+    monkeypatch.setattr("collector.collect.Maker", Paused)
+    place, told = Place(tmp_path, "lab"), list[str]()
+
+    def port() -> int:
+        collect(Collection(place, limits=Limits(reserve=1)), told.append)
+        return int(place.endpoint()["url"].split(":")[2].partition("/")[0])
+
+    first = port()
+    assert [port(), port()] == [first, first]
+    with socket.create_server(("127.0.0.1", first)):
+        assert port() != first
+
+
 def test_pair_that_is_read_again_in_halves_changes_nothing(tmp_path: Path) -> None:
     """As where a certificate is renewed, and its key comes a moment later."""
     said: list[str] = []
@@ -181,6 +206,69 @@ def test_run_is_ended_with_the_options_it_was_collected_with(tmp_path: Path) -> 
     assert Job(**end.job).gap_tolerance == 2
 
 
+def test_end_of_nothing_loads_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Settled(Maker):
+        async def run(self) -> None:
+            self._answer({"settled": True, "late": 0})
+
+    monkeypatch.setattr("collector.collect.Maker", Settled)
+    place, said = Place(tmp_path, "lab"), list[str]()
+    place.make()
+    load = sys.executable, "-c", "raise SystemExit('no run')"
+    asyncio.run(Collector(Collection(place, stop=True, load=load), said.append).run())
+    assert said == ["nothing was reported, so no run is made"]
+
+
+@pytest.mark.parametrize("is_closed", [True, False])
+def test_pause_says_that_an_append_ends_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_closed: bool
+) -> None:
+    class Paused(Maker):
+        async def run(self) -> None:
+            if is_closed:
+                await self._intake._close(0)
+            os.kill(os.getpid(), signal.SIGINT)
+            await asyncio.Event().wait()
+
+    monkeypatch.setattr("collector.collect.Maker", Paused)
+    place, said = Place(tmp_path, "lab"), list[str]()
+    place.make()
+    asyncio.run(Collector(Collection(place), said.append).run())
+    assert ("pausing; the append that runs ends first" in said) == is_closed
+
+
+@pytest.mark.parametrize("gone", ["log", "all"])
+def test_log_that_is_behind_the_run_is_refused(tmp_path: Path, gone: str) -> None:
+    """What it gets would have positions that the run has already, and never be appended."""
+    place = Place(tmp_path, "lab")
+    place.make()
+    batch = place.batches / Batch(1, 1000, 4).name
+    batch.touch()
+    run = tmp_path / "runs" / "lab"
+    run.mkdir(parents=True)
+    listed = {"path": str(batch), "encoding": "", "size": 0, "sha256": "", "damage": None}
+    write_manifest(run, Manifest("lab", "reports", (listed,), {}, state="complete"))
+    if gone == "all":
+        shutil.rmtree(place.folder)
+        place.make()
+    for stop in (False, True):
+        with pytest.raises(UseError, match="ends at 0, and the run has all up to 1,000"):
+            collect(Collection(place, limits=Limits(reserve=1), stop=stop), print)
+
+
+def test_files_of_another_user_are_told_as_that(tmp_path: Path) -> None:
+    place = Place(tmp_path, "lab")
+    place.make()
+    (place.folder / ".collect.lock").mkdir()  # as closed to root, too, as another user's is to us
+    with pytest.raises(UseError, match=r"cannot write .*\.collect\.lock"), place.held():
+        pass
+    with pytest.raises(UseError, match=r"cannot write .*\.collect\.lock"):
+        place.is_held()
+    (tmp_path / "file").touch()
+    with pytest.raises(UseError, match="cannot write"):
+        Place(tmp_path / "file", "lab").make()
+
+
 def test_signal_ends_the_wait_for_the_last_load(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -188,7 +276,7 @@ def test_signal_ends_the_wait_for_the_last_load(
 
     class Settled(Maker):
         async def run(self) -> None:
-            self._progress.settled = True
+            self._progress.batches, self._progress.settled = 1, True
             self._committed()
 
     monkeypatch.setattr("collector.collect.Maker", Settled)

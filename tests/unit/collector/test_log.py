@@ -119,6 +119,40 @@ def test_lost_acknowledged_records_are_an_error(tmp_path: Path) -> None:
         lines(tmp_path, 0, ends[-1])
 
 
+def test_damage_before_the_last_segment_is_an_error(tmp_path: Path) -> None:
+    """There no kill can have left half a record: all of it was acknowledged."""
+    for _ in range(2):  # a segment each
+        asyncio.run(filled(tmp_path, 5))
+    path = log.segments(tmp_path)[0][1]
+    whole = path.read_bytes()
+    path.write_bytes(whole[:100] + bytes([whole[100] ^ 0x40]) + whole[101:])
+    with pytest.raises(StoreBroken, match="acknowledged"):
+        lines(tmp_path)
+
+
+def test_records_of_a_failed_sync_are_no_part_of_the_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the disk that failed it does not let it be cut either."""
+
+    def fail(*_: object) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    async def work() -> None:
+        writer, told = Log(tmp_path, state), list[int]()
+        await writer.put(log.report(0, b"before"), told.append)
+        with monkeypatch.context() as patched:
+            patched.setattr(log, "sync", fail)
+            patched.setattr(log.os, "ftruncate", fail)
+            with pytest.raises(LogFailed):
+                await writer.put(log.report(1, b"lost"), told.append)
+        await writer.put(log.report(2, b"after"), told.append)
+        await writer.aclose()
+
+    done(work)
+    assert lines(tmp_path) == [b"before", b"after"]
+
+
 @pytest.mark.parametrize("failing", ["write", "sync"])
 def test_failed_sync_acknowledges_nothing_and_the_next_one_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: str

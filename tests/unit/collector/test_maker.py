@@ -154,6 +154,25 @@ def test_rows_of_an_append_come_in_messages_of_bounded_length(tmp_path: Path, co
     asyncio.run(work())
 
 
+@pytest.mark.parametrize(("number", "closed", "done"), [(7, 41, 41), (0, -1, None)])
+def test_progress_has_the_run_as_soon_as_the_process_is_ready(
+    tmp_path: Path, number: int, closed: int, done: int | None
+) -> None:
+    place, loads = Place(tmp_path, "lab"), list[int]()
+    place.make()
+
+    async def work() -> None:
+        intake = Intake(place, header(), Rules(), Limits())
+        progress = Progress(intake)
+        made = Maker({}, intake, progress, lambda: loads.append(1), print)
+        made._answer({"ready": True, "number": number, "position": 9, "closed": closed})
+        assert progress.told()["in_run"] == done
+        assert len(loads) == (done is not None)
+        await intake.log.aclose()
+
+    asyncio.run(work())
+
+
 def test_process_that_cannot_be_started_is_tried_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

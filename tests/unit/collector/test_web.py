@@ -10,7 +10,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +128,22 @@ def test_slow_headers_end_the_connection(serve: Any, monkeypatch: pytest.MonkeyP
             with socket.create_connection(("127.0.0.1", served.port), 20) as raw:
                 raw.sendall(beginning)
                 assert raw.recv(1000) == b""
+
+
+def test_number_of_thousands_of_digits_is_none(serve: Any) -> None:
+    number = "9" * 5000
+    with serve(Options(commands=True)) as served:
+        for method in ("GET", "POST"):
+            told = served.ask(
+                method,
+                f"/v1/runs/lab/commands/{number}",
+                b'{"obeyed": true}',
+                content_type="application/json",
+            )
+            assert told[0] == 404
+        with closing(http.client.HTTPConnection("127.0.0.1", served.port, timeout=20)) as asking:
+            asking.request("GET", "/v1/runs/lab/events", headers={"last-event-id": number})
+            assert asking.getresponse().status == 200
 
 
 def test_unknown_run_and_type_are_refused(serve: Any) -> None:
