@@ -37,6 +37,7 @@ from collector.protocol import PatientProtocol
 from collector.pull import Pull, Sources
 from collector.tokens import Tokens
 from collector.topic import Topic
+from collector.watched import WatchedTraces
 from collector.web import Web
 from ingest.reports.records import RunHeader
 from model.errors import StoreBroken, UseError
@@ -92,7 +93,7 @@ class Collection:
     commands: bool = False
     """Whether peers may be asked to leave or join."""
     watch: Path | None = None
-    """A folder whose files of reports are taken, too."""
+    """A folder whose files of reports and traces are taken, too."""
     pull: tuple[str, ...] = ()
     """URLs of reporters that are asked, or files of them."""
     topic: Topic | None = None
@@ -224,6 +225,7 @@ class Collector:
         what = self._what
         if what.watch:
             yield Folder(what.watch, self._intake, self._say, web).follow
+            yield WatchedTraces(what.watch, what.place, self._say).follow
         if what.pull:
             yield Pull(Sources(what.pull), self._intake, self._say, web).follow
         if what.topic:

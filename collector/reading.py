@@ -49,6 +49,11 @@ class Collector:
         except ValueError as error:
             raise UseError(str(error)) from None
 
+    @property
+    def context(self) -> ssl.SSLContext | None:
+        """What trusts the certificate; null = what this machine trusts. Raises: UseError."""
+        return _trusting(Path(self.certificate)) if self.certificate else None
+
     def get(self) -> dict[str, Any]:
         """`header` and `progress`. Raises: ServiceError, UseError."""
         found = _object(self, "")
@@ -119,8 +124,11 @@ def check_url(url: str) -> str:
     return url
 
 
-def collector_of(place: Place, url: str | None = None) -> Collector:
-    """The collector of a workspace's run, or the one at a URL. Raises: UseError where none runs."""
+def collector_of(place: Place, url: str | None = None, kind: str = ADMIN) -> Collector:
+    """The collector of a workspace's run, with the token of that kind, or the one at a URL.
+
+    Raises: UseError where none runs.
+    """
     token = os.environ.get(TOKEN)
     if url:
         check_url(url)
@@ -132,7 +140,7 @@ def collector_of(place: Place, url: str | None = None) -> Collector:
         )
     if endpoint["tokens"] and token is None:
         try:
-            token = read_private(place.tokens / ADMIN)
+            token = read_private(place.tokens / kind)
         except FileNotFoundError as error:
             raise UseError(f"{error.filename} is gone: give the token in {TOKEN}") from None
     return Collector(endpoint["url"], token, endpoint.get("certificate"))
@@ -164,7 +172,7 @@ def _answer(
     body = None
     if asked is not None:
         body, told["content-type"] = json.dumps(asked), "application/json"
-    with closing(_connection(url, to.certificate)) as connection:
+    with closing(_connection(url, to.context)) as connection:
         try:
             connection.request("GET" if body is None else "POST", url.path + path, body, told)
             answer = connection.getresponse()
@@ -177,9 +185,8 @@ def _answer(
             yield answer
 
 
-def _connection(url: SplitResult, certificate: str | None) -> http.client.HTTPConnection:
+def _connection(url: SplitResult, context: ssl.SSLContext | None) -> http.client.HTTPConnection:
     if url.scheme == "https":
-        context = _trusting(Path(certificate)) if certificate else ssl.create_default_context()
         return http.client.HTTPSConnection(url.netloc, timeout=_TIMEOUT_S, context=context)
     return http.client.HTTPConnection(url.netloc, timeout=_TIMEOUT_S)
 

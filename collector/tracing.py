@@ -82,7 +82,7 @@ class Tracing:
         self._closed = -1 if closed is None else int(closed)
         self._is_new = closed is None and header.get("protocol") is None
         self._traces = Traces(places, say)
-        self._reporter = Reporter(collector.url, collector.token)
+        self._reporter = Reporter(collector.url, collector.token, context=collector.context)
         self._reports: TraceReports | None = None
         self._began = time.monotonic()
         self._first: int | None = None
@@ -122,7 +122,7 @@ class Tracing:
             apart_s = (first_us - self._epoch_us) / 1e6
             side = "after" if apart_s > 0 else "before"
             raise UseError(
-                f"the trace begins {abs(apart_s):,.0f} s {side} the run: give --replay, which "
+                f"the trace begins {abs(apart_s):,.0f} s {side} the run: `vizpub report --replay` "
                 "moves it to the beginning of the run"
             )
         if self._is_new:

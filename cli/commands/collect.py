@@ -82,7 +82,7 @@ class Taking:
             metavar="DIR",
             file_okay=False,
             exists=True,
-            help="Also take the files of reports in this folder, while they are written.",
+            help="Also take files of reports and traces of gossipsub in this folder, as they grow.",
         ),
     ] = None
     pull: Annotated[

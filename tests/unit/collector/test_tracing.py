@@ -154,7 +154,9 @@ def test_event_of_the_future_holds_up_no_other(
 
 def test_trace_of_another_time_needs_a_replay(tmp_path: Path) -> None:
     with serving(collector_in(tmp_path, Options(began=datetime.now(UTC)))) as served:
-        with pytest.raises(UseError, match=r"begins [0-9,]+ s before the run: give --replay"):
+        with pytest.raises(
+            UseError, match=r"begins [0-9,]+ s before the run: `vizpub report --replay`"
+        ):
             reported(served, TRACE, Following())
         (tmp_path / "empty").mkdir()
         with pytest.raises(InputError, match="no event"):

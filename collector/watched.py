@@ -1,0 +1,107 @@
+"""Traces of gossipsub in the watched folder: a process that reports them, as `vizpub report` does.
+
+To decode traces takes a processor, which the intake needs for what others report. The process reads
+all traces from their beginnings and leaves out what is closed, so it may end at any time; it ends
+with the collector.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from asyncio.subprocess import DEVNULL, PIPE
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from threading import Thread
+
+from collector import child
+from collector.place import Place
+from collector.reading import collector_of
+from collector.tokens import REPORT
+from collector.tracing import Following, Tracing
+from model.errors import VizpubError
+
+_LOOK_S = 0.5
+_PAUSE_S = 15.0
+"""Before a process that has ended is started again."""
+_ENDINGS = (".pb", ".pb.gz", ".json", ".json.gz")
+"""Of traces: `traced` leaves `trace.*.pb.gz`, and peers write JSON, too."""
+
+
+class WatchedTraces:
+    """Reports the traces below a folder, as soon as there is one."""
+
+    def __init__(self, folder: Path, place: Place, say: Callable[[str], None]) -> None:
+        self._folder, self._place, self._say = folder, place, say
+        self._told: set[str] = set()
+
+    async def follow(self) -> None:
+        """Until it is cancelled."""
+        while not self._is_one_there():
+            await asyncio.sleep(_LOOK_S)
+        while True:
+            why = await self._report()
+            if why not in self._told:
+                self._told.add(why)
+                self._say(f"the traces in {self._folder} are not reported: {why}")
+            await asyncio.sleep(_PAUSE_S)
+
+    def _is_one_there(self) -> bool:
+        with suppress(OSError):  # a folder in it is gone meanwhile
+            return any(
+                path.name.endswith(_ENDINGS) and not path.name.startswith(".")
+                for path in self._folder.rglob("*")
+            )
+        return False
+
+    async def _report(self) -> str:
+        """Run the process once. Returns why it ended."""
+        words = [self._place.workspace.absolute(), self._place.run, self._folder.absolute()]
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-m", "collector.watched", *map(str, words)),
+                env=child.environment(),
+                stdin=PIPE,
+                stdout=PIPE,
+                stderr=DEVNULL,
+                start_new_session=True,
+            )
+        except OSError as error:  # no memory or no files for another process
+            return error.strerror or str(error)
+        assert process.stdout
+        last = ""
+        try:
+            while line := await process.stdout.readline():
+                if last:
+                    self._say(last)
+                last = line.decode("utf-8", "replace").strip()
+        finally:
+            with suppress(ProcessLookupError):
+                process.kill()
+            await process.communicate()
+        return last or f"exit code {process.returncode}"
+
+
+def main(workspace: str, run: str, folder: str) -> int:
+    """Report until standard input ends. Returns the exit code."""
+    Thread(target=_end_with_input, daemon=True).start()
+    how, say = Following(follow=True), partial(print, flush=True)
+    try:
+        to = collector_of(Place(Path(workspace), run), kind=REPORT)
+        Tracing([Path(folder)], to, how, say).run()
+    except VizpubError as error:
+        say(str(error))
+        return error.exit_code
+    return 0
+
+
+def _end_with_input() -> None:
+    sys.stdin.buffer.read()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
