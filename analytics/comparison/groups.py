@@ -1,7 +1,8 @@
 """Groups of replicates, and what distinguishes groups.
 
 A run's traits are its protocol, source, name, seed and parameters. A nested parameter has a name
-such as 'churn.rate'.
+such as 'churn.rate'. What follows from parameters and seed, such as the salt of a ring's ids, is no
+trait, because it differs between replicates; the parameter `described` lists its names.
 """
 
 from __future__ import annotations
@@ -91,7 +92,10 @@ def _setting(of: _Traits, over: str | None, known: Sequence[str]) -> str:
 
 
 def _traits(facts: RunFacts) -> _Traits:
-    own = {name: value for name, value in _flat(facts.parameters) if name not in _FACTS}
+    described = facts.parameters.get("described")
+    made = [*described, "described"] if isinstance(described, list) else []
+    given = {name: value for name, value in facts.parameters.items() if name not in made}
+    own = {name: value for name, value in _flat(given) if name not in _FACTS}
     own |= {"protocol": facts.protocol or facts.source, "source": facts.source, "run": facts.name}
     seed = facts.parameters.get("seed") if facts.seed is None else facts.seed
     return own if seed is None else own | {"seed": str(seed)}

@@ -231,8 +231,11 @@ def _of_gauges(
     import pyarrow as pa
 
     from analytics.comparison.per_run import Question, measured
+    from runstore.gauges import checked_gauges
 
     run.facts.check_known(of)
+    # Every second part is a gauge: gauges/hops/per/lookups.
+    checked_gauges(run.stored, [name for metric in metrics for name in metric.split("/")[1::2]])
     between = window.intervals(run.clock, run.facts.epoch)
     answer = measured([run], Question(tuple(metrics), window=between, per_interval=True))
     intervals = range(answer.first, answer.last + 1)

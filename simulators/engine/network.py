@@ -188,7 +188,9 @@ class System(ABC):
         return None
 
     def described(self) -> Mapping[str, Any]:
-        """What the header of the reports says beside the parameters, such as how ids are made."""
+        """What the header of the reports says beside the parameters, such as how ids are made. It
+        follows from parameters and seed.
+        """
         return {}
 
     @abstractmethod

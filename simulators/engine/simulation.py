@@ -287,10 +287,13 @@ def simulate_quietly(given: tuple[Plan, Folder, bool]) -> Result:
 
 
 def _header(plan: Plan, system: System) -> RunHeader:
+    described = system.described()
+    # It follows from parameters and seed, so comparisons must not part seeds by it.
+    named = {"described": list(described)} if described else {}
     return RunHeader(
         run=plan.name,
         protocol=plan.protocol,
-        parameters={**plan.described(), **system.described()},
+        parameters={**plan.described(), **described, **named},
         seed=plan.seed,
         interval_us=us(plan.world.interval),
     )

@@ -129,7 +129,10 @@ def checked(name: str, given: Any, field: inspect.Field, meant: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         raise UseError(f"{name} is {_words(field.type)}, not '{given}'")
     if isinstance(value, str) and _IS_DURATION in get_args(meant):
-        us(value)
+        try:
+            us(value)
+        except UseError as error:
+            raise UseError(f"{name}: {error}") from error
     return value
 
 

@@ -393,6 +393,8 @@ def test_gauges_are_plotted_as_they_are_compared(vizpub: Call, tmp_path: Path) -
         assert [tuple(row.values()) for row in csv.DictReader(rows)] == [
             ("0", "6.0", "6.0"), ("1", "", ""), ("2", "1.0", ""), ("3", "", ""),
         ]  # fmt: skip
+    wrong = vizpub("plot", "monday", "gauges/hops/per/hobs", "-o", str(tmp_path / "w.png"))
+    assert (wrong.exit_code, "no gauge 'hobs'; did you mean hops" in wrong.stderr) == (2, True)
     mixed = vizpub("plot", "monday", "diameter", "gauges/hops", "-o", str(tmp_path / "m.png"))
     assert mixed.exit_code == 2
     assert "without other metrics" in mixed.stderr

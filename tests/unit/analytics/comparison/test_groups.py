@@ -23,6 +23,17 @@ def test_runs_that_differ_only_in_seed_form_one_group() -> None:
     assert found.notes == ("no confidence interval for a single run: tree",)
 
 
+def test_salt_that_follows_from_the_seed_splits_no_groups() -> None:
+    described = {"salt": "1/", "ends": {"highest": 5}, "described": ["salt", "ends"]}
+    other = {"salt": "2/", "ends": {"highest": 7}, "described": ["salt", "ends"]}
+    runs = [run("a", seed=1, bits=8, **described), run("b", seed=2, bits=8, **other)]
+    found = grouped(runs)
+    assert found.groups == ("gossip", "gossip")
+    assert found.notes == ()
+    runs = [run("a", seed=1, salt="1/", described=["other"]), run("b", seed=2, salt="2/")]
+    assert grouped(runs).groups == ("gossip salt=1/", "gossip salt=2/")
+
+
 def test_parameters_split_runs_of_one_protocol_into_groups() -> None:
     runs = [
         run("a", churn={"rate": 0.1, "kind": "weibull"}),

@@ -79,7 +79,7 @@ def test_spec_is_parsed_to_the_meant_value(text: str, meant: object) -> None:
         ("tea:assam,milk=nan", "milk is a number from 0 to 1, not 'nan'"),
         ("tea:assam,how=warm", "how is cold or hot, not 'warm'"),
         ("tea:assam,rest=5", "rest is a duration such as 50ms or 1.5s, not '5'"),
-        ("tea:assam,rest=0s", "'0s' is shorter than a microsecond"),
+        ("tea:assam,rest=0s", "drink 'tea': rest: '0s' is shorter than a microsecond"),
         ("tea:assam,from=x", "from is a whole number of at least 1 or none, not 'x'"),
         ("tea:assam,sweet=very", "sweet is true or false, not 'very'"),
         ("tea:assam,leaf=ceylon", "'leaf' is given twice"),

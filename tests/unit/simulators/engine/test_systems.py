@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import subprocess
@@ -10,6 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from analytics.comparison.groups import grouped
+from model.clock import Clock
+from model.run import RunFacts
+from simulators.engine.folder import Folder
+from simulators.engine.plan import planned
+from simulators.engine.simulation import simulate
 from simulators.engine.systems import SYSTEMS
 
 WORLD = {"peers": 30, "intervals": 12}
@@ -67,6 +74,20 @@ print(json.dumps([told, hash("peer")]))
 def test_system_says_what_it_is_and_takes_parameters(name: str) -> None:
     assert SYSTEMS[name].summary.endswith(".")
     assert SYSTEMS[name].parameters_type() is not None
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_runs_that_differ_in_the_seed_are_replicates_for_comparisons(
+    name: str, tmp_path: Path
+) -> None:
+    facts = []
+    for seed in (1, 2):
+        folder = Folder(tmp_path / str(seed))
+        simulate(planned(name, {"peers": 120, "intervals": 2}, seed), folder)
+        with gzip.open(min(folder.reports.iterdir())) as lines:
+            header = json.loads(next(lines))
+        facts.append(RunFacts(f"run-{seed}", "reports", Clock(), name, header["parameters"], seed))
+    assert grouped(facts).groups == (name, name)
 
 
 def test_reports_of_every_system_are_the_same_whatever_the_hash_seed(tmp_path: Path) -> None:
