@@ -201,6 +201,7 @@ def main(answers: int) -> int:
         try:
             with (
                 _alone(job.place, told),
+                vizpub_errors(job.place.workspace),
                 # It stays, so the full compiler of Java pays, from about the tenth append on.
                 spark_session(job.place.workspace / SCRATCH) as spark,
             ):

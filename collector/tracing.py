@@ -53,6 +53,7 @@ class Told:
 
     intervals: int = 0
     sent: int = 0
+    """Reports."""
     refused: int = 0
     dropped: int = 0
     late: int = 0
@@ -86,6 +87,8 @@ class Tracing:
         self._reports: TraceReports | None = None
         self._began = time.monotonic()
         self._first: int | None = None
+        self._beside = 0
+        """Records that are no reports."""
         self.told = Told()
 
     def run(self, over: Callable[[], bool] = lambda: False) -> Told:
@@ -126,11 +129,13 @@ class Tracing:
                 "moves it to the beginning of the run"
             )
         if self._is_new:
-            self._reporter.report(
-                RunHeader(protocol="gossipsub", interval_us=interval_us, unknown=_UNKNOWN)
-            )
+            self._tell(RunHeader(protocol="gossipsub", interval_us=interval_us, unknown=_UNKNOWN))
         self._began = time.monotonic()
         return TraceReports(self._epoch_us, interval_us, int(self._how.silence_s * 1_000_000))
+
+    def _tell(self, what: RunHeader | RunEnd) -> None:
+        self._reporter.report(what)
+        self._beside += 1
 
     def _send(self, reports: TraceReports) -> None:
         """Report the intervals that are over."""
@@ -174,10 +179,11 @@ class Tracing:
             # All reports first: what comes behind the end is refused.
             last = self._reports.last
             if last is not None:
-                self._reporter.report(RunEnd(last))
+                self._tell(RunEnd(last))
                 self._flush()
         counts, told = self._reporter.counts, self.told
-        told.sent, told.refused, told.dropped = counts.sent, counts.refused, counts.dropped
+        told.sent = counts.sent - self._beside
+        told.refused, told.dropped = counts.refused, counts.dropped
         told.late = self._reports.late if self._reports else 0
         told.unread = sum(self._traces.refused.values())
         told.problem = self._reporter.last_problem if counts.refused else None

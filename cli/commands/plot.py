@@ -148,6 +148,9 @@ def plot(
     with whole_file(file) as place:
         save(figure, place, form)
     settings.say(f"wrote {file}")
+    for name in metrics or ():
+        if name in data.column_names and data[name].null_count == len(data) > 0:
+            settings.say(f"{name} is unknown in all that is drawn; see vizpub runs show {run}")
     rows = Rows.of_arrow(data.column_names, data.to_batches())
     show(rows, Output("csv", file.with_suffix(".csv")), settings)
 

@@ -385,6 +385,15 @@ def test_plot_writes_the_figure_and_its_numbers_as_csv(
         assert list(csv.DictReader(numbers))
 
 
+def test_metric_that_is_unknown_everywhere_is_named_beside_its_figure(
+    vizpub: Call, tmp_path: Path
+) -> None:
+    result = vizpub("plot", "monday", "diameter", "path_length", "-o", str(tmp_path / "f.svg"))
+    assert result.exit_code == 0
+    assert "path_length is unknown in all that is drawn" in result.stderr
+    assert "diameter is unknown" not in result.stderr  # in the last interval only
+
+
 def test_gauges_are_plotted_as_they_are_compared(vizpub: Call, tmp_path: Path) -> None:
     """The mean and the quotient of totals over peers; without a report unknown."""
     words = ["gauges/hops", "gauges/hops/per/lookups", "-o", str(tmp_path / "g.png")]
