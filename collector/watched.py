@@ -21,7 +21,6 @@ from collector import child
 from collector.place import Place
 from collector.reading import collector_of
 from collector.tokens import REPORT
-from collector.tracing import Following, Tracing
 from model.errors import VizpubError
 
 _LOOK_S = 0.5
@@ -87,6 +86,8 @@ class WatchedTraces:
 
 def main(workspace: str, run: str, folder: str) -> int:
     """Report until standard input ends. Returns the exit code."""
+    from collector.tracing import Following, Tracing  # with Spark, which the intake never imports
+
     Thread(target=_end_with_input, daemon=True).start()
     how, say = Following(follow=True), partial(print, flush=True)
     try:
