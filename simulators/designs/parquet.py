@@ -51,7 +51,8 @@ def write_parquet(
     """
     rule = design.algorithm.removesuffix("-ref")
     if rule not in RULES:
-        raise UseError(f"{design.algorithm} is not made for so many: use {', '.join(RULES)}")
+        made = ", ".join([*RULES, "cd-max-ref"])
+        raise UseError(f"{design.algorithm} is not compiled for --parquet: use {made}")
     begun = time.perf_counter()
     flat, names = _subscriptions(peers, workload, header.seed or 0)
     drawn = time.perf_counter()

@@ -51,7 +51,7 @@ def test_names_of_topics_are_those_of_the_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ("gm --parquet", "use cd-max, cd-oda-ii"),
+        ("gm --parquet", "use cd-max, cd-oda-ii, cd-max-ref"),
         ("cd-max --parquet --intervals 3", "leave out --intervals"),
         ("cd-max --parquet --churn exponential:4s,down=4s", "leave out --churn"),
         ("cd-max --parquet --runs 2", "leave out --runs"),
