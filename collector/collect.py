@@ -224,8 +224,9 @@ class Collector:
         """What takes reports beside HTTP. Raises: UseError."""
         what = self._what
         if what.watch:
-            yield Folder(what.watch, self._intake, self._say, web).follow
-            yield WatchedTraces(what.watch, what.place, self._say).follow
+            traces = WatchedTraces(what.watch, what.place, self._say)
+            yield Folder(what.watch, self._intake, self._say, web, traces.wake).follow
+            yield traces.follow
         if what.pull:
             yield Pull(Sources(what.pull), self._intake, self._say, web).follow
         if what.topic:

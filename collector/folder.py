@@ -3,6 +3,8 @@
 How far each file is read is in the log, together with what was read: nothing is taken twice. A file
 that is read faster than others waits, where HTTP would refuse a report as too far ahead. So the
 files of many peers, each with its whole history, enter side by side.
+
+Traces of gossipsub are left to `collector.watched`.
 """
 
 from __future__ import annotations
@@ -27,6 +29,9 @@ _LOOK_S = 0.5
 _CHUNK = 256 * 2**10
 """Bytes of a file that are read in a turn."""
 _ENDINGS = (".ndjson", ".jsonl", ".ndjson.gz", ".jsonl.gz", ".ndjson.zst", ".jsonl.zst")
+_TRACES = (".pb", ".pb.gz", ".json", ".json.gz")
+_OF_EVENT = (b'"type"', b'"peerID"', b'"timestamp"')
+"""In every line of a trace. What decodes traces imports Spark, so it cannot be asked here."""
 _SHOWN = 3
 _MOST_LINE = 2**20
 _BLOCK = 1 << 16
@@ -47,11 +52,18 @@ class _Read:
 class Folder:
     """Follows the files below a folder."""
 
-    def __init__(self, folder: Path, intake: Intake, say: Callable[[str], None], web: Web) -> None:
-        """`web` says whether reports are taken now."""
+    def __init__(
+        self,
+        folder: Path,
+        intake: Intake,
+        say: Callable[[str], None],
+        web: Web,
+        on_trace: Callable[[], None],
+    ) -> None:
+        """`web` says whether reports are taken now; `on_trace` is called where there are traces."""
         self._folder, self._intake, self._say = folder.absolute(), intake, say
         self._own = intake.place.folder.parent.absolute()
-        self._has_room = web.has_room
+        self._has_room, self._on_trace = web.has_room, on_trace
         self._sizes: dict[str, int] = {}
         """Of files that are read to their end."""
         self._unread: dict[Path, str] = {}
@@ -101,11 +113,14 @@ class Folder:
         return len(read)
 
     def _files(self) -> list[Path]:
+        found: list[Path] = []
         with suppress(OSError):  # a folder in it is gone meanwhile
-            found = sorted(self._folder.rglob("*"))
-            # Batches are files of reports, too: each would be read into the next one.
-            return [path for path in found if not path.is_relative_to(self._own)]
-        return []
+            found = sorted(path for path in self._folder.rglob("*") if path.name[0] != ".")
+        if any(path.name.endswith(_TRACES) for path in found):
+            self._on_trace()
+        # Batches are files of reports, too: each would be read into the next one.
+        of_reports = (path for path in found if path.name.endswith(_ENDINGS))
+        return [path for path in of_reports if not path.is_relative_to(self._own)]
 
     def _skip(self, path: Path, why: str) -> None:
         if self._unread.get(path) != why:
@@ -127,14 +142,16 @@ class Folder:
     def _part(self, path: Path) -> list[_Read]:
         """The next complete lines of a file, up to one that must wait."""
         name = str(path)
-        if not name.endswith(_ENDINGS) or path.name.startswith(".") or not path.is_file():
-            return []
-        if self._sizes.get(name) == (size := path.stat().st_size):
+        if not path.is_file() or self._sizes.get(name) == (size := path.stat().st_size):
             return []
         start = end = self._intake.read.get(name, 0)
+        if not start and _is_trace(path):
+            self._on_trace()
+            self._sizes[name] = size
+            return []
         found: list[_Read] = []
         with path.open("rb") as file:
-            rest = _Rest(file, start, is_packed=path.suffix in (".gz", ".zst"))
+            rest = _Rest(file, start, is_packed=_is_packed(path))
             for line, is_whole in lines(rest, _MOST_LINE):
                 if not is_whole:
                     break
@@ -157,6 +174,18 @@ class Folder:
             if rest.damage:
                 raise OSError(rest.damage)
         return found
+
+
+def _is_packed(path: Path) -> bool:
+    return path.suffix in (".gz", ".zst")
+
+
+def _is_trace(path: Path) -> bool:
+    """Whether the first line is one of a trace."""
+    with path.open("rb") as file:
+        rest = _Rest(file, 0, is_packed=_is_packed(path))
+        line, is_whole = next(lines(rest, _MOST_LINE), (b"", False))
+        return is_whole and all(field in line for field in _OF_EVENT)
 
 
 class _Rest:

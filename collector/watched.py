@@ -23,38 +23,31 @@ from collector.reading import collector_of
 from collector.tokens import REPORT
 from model.errors import VizpubError
 
-_LOOK_S = 0.5
 _PAUSE_S = 15.0
 """Before a process that has ended is started again."""
-_ENDINGS = (".pb", ".pb.gz", ".json", ".json.gz")
-"""Of traces: `traced` leaves `trace.*.pb.gz`, and peers write JSON, too."""
 
 
 class WatchedTraces:
-    """Reports the traces below a folder, as soon as there is one."""
+    """Reports the traces below a folder, once it is woken."""
 
     def __init__(self, folder: Path, place: Place, say: Callable[[str], None]) -> None:
         self._folder, self._place, self._say = folder, place, say
         self._told: set[str] = set()
+        self._wanted = asyncio.Event()
+
+    def wake(self) -> None:
+        """There is a trace."""
+        self._wanted.set()
 
     async def follow(self) -> None:
         """Until it is cancelled."""
-        while not self._is_one_there():
-            await asyncio.sleep(_LOOK_S)
+        await self._wanted.wait()
         while True:
             why = await self._report()
             if why not in self._told:
                 self._told.add(why)
                 self._say(f"the traces in {self._folder} are not reported: {why}")
             await asyncio.sleep(_PAUSE_S)
-
-    def _is_one_there(self) -> bool:
-        with suppress(OSError):  # a folder in it is gone meanwhile
-            return any(
-                path.name.endswith(_ENDINGS) and not path.name.startswith(".")
-                for path in self._folder.rglob("*")
-            )
-        return False
 
     async def _report(self) -> str:
         """Run the process once. Returns why it ended."""

@@ -19,7 +19,9 @@ from collector.intake import Intake, Limits
 from collector.place import Place
 from collector.progress import Progress
 from collector.web import Web
+from ingest.sources.libp2p.events import Type
 from tests.support.collecting import LATER, header
+from tests.support.events import Happened
 
 
 def report(peer: str, interval: int) -> str:
@@ -37,12 +39,17 @@ class Case:
         self.said: list[str] = []
         self.began = LATER
         self.limits = Limits(reserve=1)
+        self.traces = 0
+        """Times that a trace was found."""
+
+    def trace(self) -> None:
+        self.traces += 1
 
     def run(self, work: Callable[[Intake, Folder], Coroutine[Any, Any, None]]) -> None:
         async def around() -> None:
             intake = Intake(self.place, header(self.began), Rules(), self.limits)
             web = Web(intake, Progress(intake))
-            await work(intake, Folder(self.watched, intake, self.said.append, web))
+            await work(intake, Folder(self.watched, intake, self.said.append, web, self.trace))
             await intake.log.aclose()
 
         asyncio.run(around())
@@ -134,6 +141,29 @@ def test_refused_line_is_told_with_its_place(tmp_path: Path) -> None:
     assert case.taken() == [("a", 0)]
     assert "a.ndjson" in case.said[0]
     assert "before byte 3" in case.said[0]
+
+
+@pytest.mark.parametrize(
+    "name", ["a.ndjson", "a.ndjson.gz", "a.jsonl", "trace.1.pb.gz", "a.json", "a.json.gz", "a.pb"]
+)
+def test_trace_is_left_to_others(tmp_path: Path, name: str) -> None:
+    case = Case(tmp_path)
+    event = Happened(Type.JOIN, "a", 7, topic="t").line + "\n"
+
+    async def work(_: Intake, folder: Folder) -> None:
+        (case.watched / "z.ndjson").write_text(report("z", 0))
+        await to_the_end(folder)
+        assert case.traces == 0
+        content = (2 * event).encode()
+        (case.watched / name).write_bytes(
+            gzip.compress(content) if name.endswith(".gz") else content
+        )
+        await to_the_end(folder)
+
+    case.run(work)
+    assert case.traces
+    assert case.taken() == [("z", 0)]
+    assert not case.said
 
 
 def test_file_that_cannot_be_read_is_told_once_and_the_others_are_taken(tmp_path: Path) -> None:

@@ -38,8 +38,11 @@ def test_trace_that_appears_in_the_folder_is_reported_until_the_end(tmp_path: Pa
 
     async def follow() -> None:
         place = Place(tmp_path, "lab")
-        task = asyncio.create_task(WatchedTraces(watched, place, said.append).follow())
+        traces = WatchedTraces(watched, place, said.append)
+        task = asyncio.create_task(traces.follow())
         await asyncio.sleep(0.1)
+        assert not reporting()  # as long as nobody says that there is a trace
+        traces.wake()
         growing = watched / "trace.json.gz"
         with growing.open("wb") as file:
             file.write(packed[:-20])
@@ -74,6 +77,7 @@ def test_why_traces_are_not_reported_is_said_once(
 
     async def follow() -> None:
         traces = WatchedTraces(tmp_path, Place(tmp_path, "lab"), said.append)
+        traces.wake()
         with suppress(TimeoutError):
             await asyncio.wait_for(traces.follow(), 8)
 
