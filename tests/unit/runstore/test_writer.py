@@ -455,9 +455,11 @@ class TestPermissions:
         with writing(tmp_path, "monday") as writer:
             left = write(writer, "links", links(9, seed=2))
         left.chmod(0o500)
+        # From Python 3.13 on, the error has the path of what is left, before only its name.
+        place = f"{run.directory}(/links/{left.name})?"
         with (
             as_a_user(),
-            pytest.raises(UseError, match=f"cannot write {run.directory}: Permission denied"),
+            pytest.raises(UseError, match=f"cannot write {place}: Permission denied"),
             writing(tmp_path, "monday"),
         ):
             pass
