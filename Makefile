@@ -12,7 +12,8 @@ BIN := .venv/bin
 TEST_PROCESSES ?= $(shell awk '/^MemAvailable/ {print ($$2 > 14e6) ? 3 : 2; found = 1} \
 	END {exit !found}' /proc/meminfo 2>/dev/null || echo 2)
 
-.PHONY: help demo test test-long images test-containers check bench bench-smoke
+.PHONY: help demo test test-changed test-slice test-long test-record ready images \
+	test-containers check bench bench-smoke
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -20,23 +21,23 @@ help: ## List the targets
 demo: .venv/ready ## From a real gossipsub trace to Cypher answers, a Gephi file and plots
 	@$(BIN)/vizpub demo
 
-test: .venv/ready ## Run the tests that a change needs (ten minutes)
-	@$(BIN)/python -m pytest -n $(TEST_PROCESSES) -m "not long" $(PYTEST_ARGS)
+PYTEST := $(BIN)/python -m pytest -n $(TEST_PROCESSES)
 
-# `make test` runs these with the plans of small inputs.
+test: .venv/ready ## Run the quick ring of tests: each rule once (eight minutes)
+	@$(PYTEST) -m "not long" $(PYTEST_ARGS)
+
+test-changed: .venv/ready ## Of these, run what your change touches; BASE=COMMIT since another commit
+	@$(PYTEST) -m "not long" --changed=$(BASE) $(PYTEST_ARGS)
+
+test-slice: .venv/ready ## Run a sixtieth of the long ring, and what your change touches of it
+	@$(PYTEST) -m long --slice HEAD $(PYTEST_ARGS)
+
+# The tests of small inputs, again with the plans of large ones.
 PLANNED := $(wildcard tests/integration/test_source_*.py) tests/integration/libp2p \
 	$(addprefix tests/integration/test_, append.py messages.py metrics.py unknown.py)
-
-test-long: .venv/ready ## Run every test, including slow ones, and the tests of checkers
-	@$(BIN)/python -m pytest -n $(TEST_PROCESSES) $(PYTEST_ARGS)
-	@VIZPUB_TEST_PLANS=large $(BIN)/python -m pytest -n $(TEST_PROCESSES) -m "not long" $(PLANNED)
-
-images: .venv/ready ## Build the container images of Neo4j and of vizpub (needs Docker)
-	@$(BIN)/python docker/images.py
-
-# A container holds the jars that `make test` runs on. So it runs only the graph's tests of loads, and
+# A container holds the jars that the others run on. So it runs only the graph's tests of loads, and
 # those that its settings, its Java and its memory could change.
-SERVER_TESTS := $(addprefix tests/integration/graph/test_, load.py \
+IN_CONTAINER := $(addprefix tests/integration/graph/test_, load.py \
 	schema.py::test_schema_is_created_and_can_be_created_again \
 	queries.py::test_answer_columns_equal_the_header_of_the_query \
 	queries.py::test_row_limit_cuts_the_answer_and_sets_more \
@@ -48,21 +49,50 @@ SERVER_TESTS := $(addprefix tests/integration/graph/test_, load.py \
 	free_text.py::test_settings_block_load_csv \
 	free_text.py::test_statement_beyond_the_time_limit_is_stopped \
 	free_text.py::test_statement_ends_at_the_limit_of_rows)
+LEDGER = .long/$$(git rev-parse HEAD)
+
+test-long: .venv/ready committed ## Run every test (two hours); run it again, and it goes on where it stopped
+	@failed=; \
+	$(PYTEST) --resume $(LEDGER).txt $(PYTEST_ARGS) || failed=1; \
+	VIZPUB_TEST_PLANS=large $(PYTEST) --resume $(LEDGER).large.txt -m "not long" $(PLANNED) || \
+		failed=1; \
+	env -u NEO4J_URI VIZPUB_TEST_NEO4J=container $(PYTEST) --resume $(LEDGER).container.txt \
+		-m "not long" $(IN_CONTAINER) || failed=1; \
+	test -z "$$failed" && echo "Every test has passed: $(LEDGER).json"
+
+test-record: .venv/ready ## Run the quick ring and record what each test touches, and its seconds
+	@$(PYTEST) -m "not long" --record --cache-clear $(PYTEST_ARGS)
+
+.PHONY: committed
+committed:
+	@test -z "$$(git status --porcelain)" || { \
+		echo "Commit first: what was proved is noted for a commit." >&2; exit 1; }
+
+ready: .venv/ready committed ## Prove the last commit before you hand it in (five minutes)
+	@$(MAKE) --no-print-directory check
+	@$(MAKE) --no-print-directory test-changed
+	@.ci/demo
+	@git rev-parse HEAD >.ready
+	@echo "Ready: $$(git log -1 --format='%h %s')"
+
+images: .venv/ready ## Build the container images of Neo4j and of vizpub (needs Docker)
+	@$(BIN)/python docker/images.py
 
 # Without an engine all are skipped, with the reason; with REQUIRE_CONTAINERS=1 that is a failure.
-test-containers: .venv/ready ## Run the tests of the images, and the graph's in a container (needs Docker)
+test-containers: .venv/ready ## Run the quick tests of the images, built anew if they changed (needs Docker)
 	@if docker version >/dev/null 2>&1 || [ -n "$$REQUIRE_CONTAINERS" ]; then \
 		$(BIN)/python docker/images.py; fi
-	@env -u NEO4J_URI VIZPUB_TEST_NEO4J=container REQUIRE_NEO4J=$$REQUIRE_CONTAINERS \
-		$(BIN)/python -m pytest -n $(TEST_PROCESSES) -m "not long" $(PYTEST_ARGS) \
-		$(SERVER_TESTS) tests/containers
+	@$(PYTEST) -m "not long" $(PYTEST_ARGS) tests/containers
 
-check: .venv/ready ## Lint, types, import rules, layout
+# The layout of the project, and the pages that list what there is.
+PAGES := $(addprefix tests/unit/, test_layout.py test_metrics_page.py cli/test_docs.py cypher/test_page.py)
+
+check: .venv/ready ## Lint, types, import rules, layout, pages
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest -q tests/unit/test_layout.py
+	$(BIN)/python -m pytest -q $(PAGES)
 
 bench: .venv/ready .bench/ready ## Measure against others on a small input (minutes)
 	@$(BIN)/python -m benchmarks

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import hypothesis
 import pytest
 
-from tests.support import ids, order, skips
+from tests.support import ids, skips
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,6 +26,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # imports, sets it for all processes that are started, and os.environ does not show it.
 os.environ.pop("COLUMNS", None)
 os.unsetenv("COLUMNS")
+
+pytest_plugins = ["tests.support.rings"]
 
 DATA = Path(__file__).parent / "data"
 GUIDE = Path(__file__).parents[1] / "simulators" / "README.md"
@@ -42,25 +44,12 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("vizpub")
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption(
-        "--record-seconds", action="store_true", help="what each file took → tests/support/"
-    )
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    if config.getoption("--record-seconds") and not hasattr(config, "workerinput"):
-        config.pluginmanager.register(order.Recorder())
-
-
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
     return ids.id_of(val, argname)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     ids.refuse_addresses(items)
-    key = order.longest_first()
-    items.sort(key=lambda item: key(item.nodeid.partition("::")[0]))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -20,7 +20,7 @@ from tests.containers.engine import NEO4J, PASSWORD, answering, neo4j, started
 from tests.integration.graph.conftest import Graph
 from tests.integration.graph.everything import awkward_history, everything
 
-pytestmark = pytest.mark.containers
+pytestmark = [pytest.mark.long, pytest.mark.containers]
 
 HISTORY = awkward_history(82, "contained")
 

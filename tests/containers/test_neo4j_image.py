@@ -70,6 +70,7 @@ def test_neo4j_admin_is_installed_in_the_image(server: DockerContainer) -> None:
     assert run_in(server, "neo4j-admin", "--version").startswith("5.26.")
 
 
+@pytest.mark.long
 def test_server_stops_cleanly_keeps_data_and_shares_its_volume(server: DockerContainer) -> None:
     with connect(answering(server, SECRET)) as driver:
         driver.execute_query("CREATE (:Kept {of: 'before'})", database_="neo4j")
@@ -96,8 +97,14 @@ def admin(server: DockerContainer, *words: str) -> str:
     ("auth", "told"),
     [
         ({"NEO4J_AUTH": "neo4j"}, "NEO4J_AUTH must be"),
-        ({"NEO4J_AUTH": "neo4j/short"}, "at least 8 characters"),
-        ({"NEO4J_AUTH_FILE": "/nowhere"}, "/nowhere cannot be read by uid 7474"),
+        pytest.param(
+            {"NEO4J_AUTH": "neo4j/short"}, "at least 8 characters", marks=pytest.mark.long
+        ),
+        pytest.param(
+            {"NEO4J_AUTH_FILE": "/nowhere"},
+            "/nowhere cannot be read by uid 7474",
+            marks=pytest.mark.long,
+        ),
     ],
     ids=str,
 )
@@ -109,6 +116,7 @@ def test_server_with_a_wrong_password_setting_exits_with_reason(
         assert told in logs(container)
 
 
+@pytest.mark.long
 def test_load_resumes_after_its_container_is_killed(server: DockerContainer) -> None:
     history = replace(random_history(71, name="killed", peers=60, intervals=30), batch=20)
     wrapped = server.get_wrapped_container()

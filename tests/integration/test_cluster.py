@@ -30,7 +30,7 @@ from tests.integration.test_simulate import check_seeds
 from tests.support.ingested import TRACES, Store
 from tests.support.project import PACKAGES, ROOT
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.long, pytest.mark.spark, pytest.mark.timeout(1800)]
 
 SPARK = Path(pyspark.__file__).parent / "bin"
 QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"

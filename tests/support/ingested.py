@@ -12,6 +12,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from importlib.metadata import version
@@ -25,6 +26,7 @@ from ingest.sources.base import SourceOptions
 from runstore.manifest import write_manifest
 from runstore.store import StoredRun, open_run
 from runstore.writer import writing
+from tests.support.record import Notes
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -94,7 +96,9 @@ class Store:
         inputs = paths or TRACES[run]
         short = run[:40]
         place = self.folder / f"{short}-{_digest(inputs, SourceOptions(**options))}"
-        with FileLock(self.folder / f"{short}.lock"):
+        key = f"the stored run {place.name}"
+        making = Notes.current.within(key) if Notes.current else nullcontext()
+        with FileLock(self.folder / f"{short}.lock"), making:
             if not place.is_dir():
                 self._make(place, run, inputs, options)
                 self._clear(short)

@@ -1,16 +1,21 @@
-"""What the tests themselves stand on: names, order, skips."""
+"""What the tests themselves stand on: names, skips, the record, and which of them run."""
 
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from tests.support import order
+from tests.support import rings
 from tests.support.ids import id_of, refuse_addresses
+from tests.support.project import ROOT
+from tests.support.record import WATCHED, Record, touched_in
 from tests.support.skips import judged
 
 
@@ -64,30 +69,142 @@ class TestNames:
             refuse_addresses([named])
 
 
-class TestOrder:
-    def test_unknown_files_come_first_and_then_the_longest(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        seconds = tmp_path / "seconds.json"
-        seconds.write_text(json.dumps({"b.py": 3, "a.py": 7.5, "c.py": 0}))
-        monkeypatch.setattr(order, "SECONDS", seconds)
-        files = ["c.py", "b.py", "new.py", "a.py", "another.py"]
-        expected = ["another.py", "new.py", "a.py", "b.py", "c.py"]
-        assert sorted(files, key=order.longest_first()) == expected
+def run_watched(folder: Path, code: str) -> set[str]:
+    """What a Python process touches, as its watcher writes it down."""
+    environment = {**os.environ, "PYTHONPATH": str(WATCHED), "VIZPUB_WATCHED": str(folder)}
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment, check=True)
+    return {line.partition("\t")[2] for line in (folder / "seen").read_text().splitlines()}
 
-    def test_recorded_seconds_are_summed_by_file_and_others_kept(
+
+class TestRecord:
+    def test_watcher_sees_called_functions_opened_files_and_listed_folders(
+        self, tmp_path: Path
+    ) -> None:
+        code = "import cypher; cypher.statement('queries', 'overlay'); import runstore.store"
+        touched = run_watched(tmp_path, code)
+        assert {"cypher/__init__.py", "cypher/queries/overlay.cypher", "cypher/queries/"} <= touched
+        assert "cypher/queries/topic.cypher" not in touched
+
+    def test_watcher_sees_what_happens_in_a_child(self, tmp_path: Path) -> None:
+        code = "import subprocess, sys; subprocess.run([sys.executable, '-m', 'model.clock'])"
+        assert "model/clock.py" in run_watched(tmp_path, code)
+
+    def test_fixture_counts_for_every_test_that_uses_it(self, tmp_path: Path) -> None:
+        fixture = "fixture x of all"
+        keys = ["", "a.py::one", fixture, "a.py::two"]
+        uses = {"": ["a.py::one", "a.py::two"], "a.py::one": [fixture], "a.py::two": [fixture]}
+        (tmp_path / "gw0").mkdir()
+        (tmp_path / "gw0/keys").write_text(json.dumps([keys, uses]))
+        (tmp_path / "gw0/seen").write_text("0\tz.py\n1\tb.py\n2\tc.py\n3\td.py\n")
+        assert touched_in([tmp_path / "gw0"]) == {
+            "a.py::one": {"b.py", "c.py"},
+            "a.py::two": {"c.py", "d.py"},
+        }
+
+    def test_record_is_read_as_it_was_written_and_forgets_removed_files(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        (seconds := tmp_path / "seconds.json").write_text('{"tests/conftest.py": 2, "gone.py": 1}')
-        monkeypatch.setattr(order, "SECONDS", seconds)
-        recorder = order.Recorder()
-        for when, duration in (("setup", 1.25), ("call", 2.0)):
-            nodeid = "tests/unit/test_support.py::test_x[a::b]"
-            report = pytest.TestReport(nodeid, ("a", 1, "b"), {}, "passed", None, when)  # type: ignore[arg-type]
-            report.duration = duration
-            recorder.pytest_runtest_logreport(report)
-        recorder.pytest_sessionfinish()
-        assert json.loads(seconds.read_text()) == {
-            "tests/conftest.py": 2,
-            "tests/unit/test_support.py": 3.2,
-        }
+        monkeypatch.setattr("tests.support.record.RECORD", tmp_path / "record.json.gz")
+        assert Record.read() == Record()
+        here, gone = "tests/unit/test_support.py::test_x", "tests/gone.py::test_y"
+        record = Record("c0ffee", {here: 1.5, gone: 2.0}, {here: {"a.py", "b/"}, gone: {"a.py"}})
+        record.write()
+        assert Record.read() == record
+        record.renew(Record("beef", {here: 3.0}, {here: {"c.py"}}))
+        assert record == Record("beef", {here: 3.0}, {here: {"c.py"}})
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A module with a constant and a function, and two that import it."""
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model/a.py").write_text(BEFORE)
+    (tmp_path / "model/b.py").write_text("from model.a import LEAST\n")
+    (tmp_path / "model/c.py").write_text("import model.d\n")
+    monkeypatch.setattr(rings, "ROOT", tmp_path)
+    monkeypatch.setattr(rings, "PACKAGES", ("model",))
+    return tmp_path
+
+
+BEFORE = "LEAST = 3\n\ndef add(x):\n    return x + LEAST\n"
+RECORD = Record(
+    "c0ffee",
+    {"t.py::calls": 1.0, "t.py::imports": 1.0, "u.py::other": 1.0, "u.py::lists": 1.0},
+    {
+        "t.py::calls": {"model/a.py", "model/b.py"},
+        "t.py::imports": {"model/b.py"},
+        "u.py::other": {"model/c.py"},
+        "u.py::lists": {"model/"},
+    },
+)
+
+
+class TestChanged:
+    """Which of RECORD's tests a change touches."""
+
+    @staticmethod
+    def touched(changes: dict[str, str | None]) -> set[str]:
+        chosen = rings.touched_by(changes, RECORD)
+        return {test for test in [*RECORD.seconds, "u.py::new"] if chosen(test)}
+
+    def test_function_touches_the_tests_that_call_into_its_file(self, project: Path) -> None:
+        (project / "model/a.py").write_text(BEFORE.replace("x + LEAST", "LEAST + x"))
+        assert self.touched({"model/a.py": BEFORE}) == {"t.py::calls", "u.py::new"}
+
+    @pytest.mark.parametrize(
+        "after", [BEFORE.replace("= 3", "= 4"), BEFORE.replace("def", "@compiled\ndef")]
+    )
+    def test_constant_or_compiled_function_touches_importers_too(
+        self, project: Path, after: str
+    ) -> None:
+        (project / "model/a.py").write_text(after)
+        expected = {"t.py::calls", "t.py::imports", "u.py::new"}
+        assert self.touched({"model/a.py": BEFORE}) == expected
+
+    def test_new_file_touches_the_tests_that_list_its_folder(self, project: Path) -> None:
+        (project / "model/e.py").write_text("")
+        assert self.touched({"model/e.py": None}) == {"u.py::lists", "u.py::new"}
+
+    def test_file_of_tests_touches_all_of_them(self, project: Path) -> None:
+        assert self.touched({"u.py": ""}) == {"u.py::other", "u.py::lists", "u.py::new"}
+
+    def test_lock_touches_every_test(self, project: Path) -> None:
+        assert self.touched({"requirements.lock": ""}) == {*RECORD.seconds, "u.py::new"}
+
+
+class TestSlices:
+    def test_test_is_in_one_slice_with_its_file_unless_it_is_too_long(self) -> None:
+        seconds = {f"f{file}.py::t{test}": 7.0 for file in range(90) for test in range(10)}
+        seconds["f0.py::t3"] = rings.SLICE_S + 1
+        place = rings.slices_of([*seconds, "f0.py::new"], seconds)
+        assert place.keys() == {*seconds, "f0.py::new"} - {"f0.py::t3"}
+        load = [0.0] * rings.SLICES
+        for test, slice_ in place.items():
+            load[slice_] += seconds.get(test, 1.0)
+        assert max(load) - min(load) <= rings.CHUNK_S
+        assert len({place[f"f7.py::t{test}"] for test in range(10)}) == 2  # 70 s in two chunks
+
+
+class TestOrder:
+    def test_unknown_files_come_first_and_then_the_longest(self) -> None:
+        seconds = {"a.py::x": 2.0, "a.py::y": 3.0, "b.py::x": 4.0}
+        cost = rings.cost_of_files([*seconds, "c.py::new"], seconds)
+        assert sorted(cost, key=lambda file: -cost[file]) == ["c.py", "a.py", "b.py"]
+
+
+class TestLedger:
+    def test_ledger_keeps_what_passed_and_a_failure_is_run_again(self, tmp_path: Path) -> None:
+        path = tmp_path / "long" / "c0ffee.txt"
+        ledger = rings.Ledger(path, {"a.py::before"})
+        for test, outcome in (("a.py::good", "passed"), ("a.py::bad", "failed")):
+            for when in ("setup", "call", "teardown"):
+                result = outcome if when == "call" else "passed"
+                ledger.pytest_runtest_logreport(report(test, when, result))
+        ledger.pytest_sessionfinish()
+        assert path.read_text() == "a.py::good\n"
+        result = json.loads(path.with_suffix(".json").read_text())
+        assert (result["tests"], result["passed before"], result["failed"]) == (2, 1, ["a.py::bad"])
+
+
+def report(test: str, when: Any, outcome: Any) -> pytest.TestReport:
+    return pytest.TestReport(test, ("a.py", 1, "x"), {}, outcome, None, when)

@@ -31,7 +31,7 @@ from tests.support.broker import PASSWORD, USER, Broker, broker_in
 from tests.support.collected import ROOT
 from tests.support.collecting import LATER, header
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 TOPIC = "reports"
 
 

@@ -31,6 +31,7 @@ from tests.support.collected import Collecting, running, until
 from tests.support.ingested import ingest
 
 pytestmark = [
+    pytest.mark.long,
     pytest.mark.spark,
     pytest.mark.usefixtures("small_inputs"),
     pytest.mark.timeout(3000),

@@ -20,7 +20,7 @@ from tests.integration.test_append import same_tables
 from tests.support.collected import PATIENCE_S, QUICK, ROOT, Collecting, last_of, running, until
 from tests.support.ingested import ingest
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(3000)]
+pytestmark = [pytest.mark.long, pytest.mark.spark, pytest.mark.timeout(3000)]
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from model.errors import UnknownName
 from tests.integration.collector.test_batches import START, reports_of
 from tests.support.collected import PATIENCE_S, QUICK, ROOT, Collecting, last_of, running, until
 
-pytestmark = [pytest.mark.spark, pytest.mark.neo4j, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.long, pytest.mark.spark, pytest.mark.neo4j, pytest.mark.timeout(1800)]
 
 
 class Relay:

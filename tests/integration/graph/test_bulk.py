@@ -44,7 +44,7 @@ from tests.integration.graph.conftest import Graph, emptied
 from tests.integration.graph.everything import awkward_history, everything
 from tests.support.tables import Batches
 
-pytestmark = pytest.mark.neo4j
+pytestmark = [pytest.mark.long, pytest.mark.neo4j]
 
 ROOT = Path(__file__).parents[3]
 HISTORY = awkward_history(80, "bulk")

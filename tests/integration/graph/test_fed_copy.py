@@ -31,7 +31,7 @@ from tests.integration.graph.test_growth import (
 )
 from tests.support.tables import Batches
 
-pytestmark = [pytest.mark.neo4j, pytest.mark.usefixtures("removed")]
+pytestmark = [pytest.mark.long, pytest.mark.neo4j, pytest.mark.usefixtures("removed")]
 
 __all__ = ["removed"]
 

@@ -16,7 +16,7 @@ from graphstore.load.transactions import load_run
 from graphstore.runs import LoadedRun, open_run
 from tests.integration.graph.conftest import Graph
 
-pytestmark = pytest.mark.neo4j
+pytestmark = [pytest.mark.long, pytest.mark.neo4j]
 
 SIZE = Size("small", peers=14, intervals=0, links=4, topics=4, churn=0.2)
 SHORT, LONG = (LongRun(intervals, SIZE) for intervals in (48, 384))

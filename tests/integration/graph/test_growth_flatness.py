@@ -22,7 +22,7 @@ from graphstore.load.reading import rows_since
 from graphstore.load.transactions import load_run
 from tests.integration.graph.conftest import Graph
 
-pytestmark = pytest.mark.neo4j
+pytestmark = [pytest.mark.long, pytest.mark.neo4j]
 
 SIZE = Size("small", peers=40, intervals=0, links=4, topics=4)
 TEXTS = {cypher.statement("grow", name).text: name for name in cypher.names("grow")}
