@@ -350,7 +350,7 @@ def test_append_of_late_input_changes_nothing_for_copies_but_what_headers_say(
     assert lab.run("idle").boundary_since(before.facts.tables) == boundary
 
 
-@pytest.mark.parametrize("gap", [0, 2])
+@pytest.mark.parametrize("gap", [pytest.param(0, marks=pytest.mark.long), 2])
 def test_end_that_is_appended_alone_ends_the_run(lab: Lab, gap: int) -> None:
     parts = [*batches(System(5, 6, silent=0.3), [4])]
     last = max(record.get("interval", 0) for part in parts for record in part)
@@ -405,7 +405,9 @@ def test_message_that_is_final_takes_no_more_arrivals(lab_with_runs: Lab) -> Non
 
 @pytest.mark.long
 @pytest.mark.timeout(7200)
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(
+    "seed", [1, *(pytest.param(seed, marks=pytest.mark.long) for seed in (0, 2, 3))]
+)
 def test_run_fed_bit_by_bit_equals_one_ingest_of_all(lab: Lab, seed: int) -> None:
     """Any cut into appends, with repeated reports and bridged gaps; parts are merged meanwhile."""
     rng = random.Random(seed)

@@ -62,6 +62,7 @@ def fed(vizpub: Calls, folder: Path, number: int, *more: str) -> StoredRun:
     return open_run(vizpub.workspace, RUN)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("small_inputs")
 def test_copy_in_the_middle_of_a_growth_is_not_told_to_differ(
     vizpub: Calls, tmp_path: Path
@@ -85,6 +86,7 @@ def test_copy_in_the_middle_of_a_growth_is_not_told_to_differ(
     assert vizpub("verify", RUN).exit_code == 0
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("small_inputs")
 def test_load_that_waited_for_a_later_append_loads_that(
     vizpub: Calls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

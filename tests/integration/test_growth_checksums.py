@@ -41,7 +41,8 @@ def differences(driver: Driver, run: StoredRun) -> list[Difference]:
 
 
 @pytest.mark.parametrize(
-    ("seed", "appends"), [(20, 4), *(pytest.param(s, 10, marks=pytest.mark.long) for s in (18, 19))]
+    ("seed", "appends"),
+    [(20, 2), *(pytest.param(s, 10, marks=pytest.mark.long) for s in (18, 19, 20))],
 )
 def test_kept_checksums_stay_those_of_the_tables(
     spark: SparkSession, tmp_path: Path, driver: Driver, seed: int, appends: int
@@ -73,6 +74,7 @@ def test_kept_checksums_stay_those_of_the_tables(
     assert verify_run(driver, "neo4j", settled.facts, settled) == []
 
 
+@pytest.mark.long
 def test_damage_is_found_before_and_after_a_growth(
     spark: SparkSession, tmp_path: Path, driver: Driver
 ) -> None:

@@ -334,21 +334,25 @@ def killed(killed_in: Path) -> After:
     return stopped(killed_in, [KILL])[KILL]
 
 
+@pytest.mark.long
 def test_killed_process_leaves_the_committed_stages(killed: After) -> None:
     check_reached(killed, KILL)
 
 
+@pytest.mark.long
 def test_uncommitted_files_of_a_killed_process_stay_unnamed(killed: After) -> None:
     assert any(name.startswith("links/") for name in killed.point.unnamed)
     assert "links" not in killed.point.manifest.tables
 
 
+@pytest.mark.long
 def test_temporary_files_of_a_killed_process_are_swept(killed: After, killed_in: Path) -> None:
     assert [*(killed_in / SCRATCH).rglob("blockmgr-*")], killed.text
     sweep(killed_in)
     assert [*(killed_in / SCRATCH).iterdir()] == []
 
 
+@pytest.mark.long
 def test_killed_ingest_resumes_to_the_undisturbed_run(
     killed: After, killed_in: Path, spark: SparkSession, undisturbed: StoredRun
 ) -> None:

@@ -164,6 +164,7 @@ def check_same(small: StoredRun, large: StoredRun) -> None:
     assert not small.has("staged/structure")
 
 
+@pytest.mark.long
 def test_append_in_memory_equals_one_ingest_of_all(
     inputs: dict[str, Path], small: dict[str, Small], stored: Store
 ) -> None:
@@ -185,6 +186,7 @@ def test_append_in_memory_equals_one_made_stage_by_stage(
     check_same(small["grown"].run, large)
 
 
+@pytest.mark.long
 def test_large_run_of_small_input_is_committed_by_stage(
     runs: Runs,
     inputs: dict[str, Path],

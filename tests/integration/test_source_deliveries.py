@@ -60,7 +60,10 @@ def depths(seen: Observed) -> dict[str, list[int]]:
 @pytest.mark.parametrize(
     ("name", "peers", "messages", "mean", "most", "mean_of_most"),
     [
-        ("gossipsub_whiteblock_fc96_deliveries.csv.gz", 96, 900, 2.691, 6, 4.169),
+        pytest.param(
+            *("gossipsub_whiteblock_fc96_deliveries.csv.gz", 96, 900, 2.691, 6, 4.169),
+            marks=pytest.mark.long,
+        ),
         ("gossipsub_whiteblock_ba20_deliveries.csv.gz", 20, 3600, 1.945, 4, None),
     ],
 )

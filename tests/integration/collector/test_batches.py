@@ -159,6 +159,7 @@ def test_collected_run_equals_one_ingest_of_its_reports(live: Callable[[int], Li
     assert consumed.position == case.until
 
 
+@pytest.mark.long
 def test_run_that_was_removed_is_made_of_all_batches(live: Callable[[int], Live]) -> None:
     """While its collector goes on."""
     seed = 5

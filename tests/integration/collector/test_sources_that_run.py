@@ -73,6 +73,7 @@ def test_simulation_that_reports_equals_its_files(spark: SparkSession, tmp_path:
     assert run.manifest.clock == whole.manifest.clock
 
 
+@pytest.mark.long
 def test_trace_that_is_replayed_equals_an_ingest_of_its_reports(
     spark: SparkSession, stored: Store, tmp_path: Path
 ) -> None:

@@ -297,19 +297,33 @@ def graph(neo4j_server: Connection) -> Iterator[Graph]:
     driver.close()
 
 
+@pytest.fixture(scope="module")
+def once(graph: Graph) -> Iterator[Callable[[History], History]]:
+    """Loads a history for the length of a file, when the first test asks for it."""
+    there: dict[str, History] = {}
+
+    def load(history: History) -> History:
+        name = history.facts.name
+        if name not in there:
+            graph.remove(name)
+            there[name] = graph.load(history)
+        return history
+
+    yield load
+    for name in there:
+        graph.remove(name)
+
+
 @pytest.fixture(
-    scope="module",
     params=[*HISTORIES, *(pytest.param(h, marks=pytest.mark.long) for h in LONG_HISTORIES)],
     ids=lambda h: h.facts.name,
 )
-def history(graph: Graph, request: pytest.FixtureRequest) -> Iterator[History]:
-    """Each of the histories, loaded for the length of a file."""
+def history(once: Callable[[History], History], request: pytest.FixtureRequest) -> History:
+    """Each of the histories."""
     history: History = request.param
     print("seed", history.facts.seed)
     assert any(row["valid_to"] == OPEN for row in history.rows["links"])
-    graph.remove(history.facts.name)
-    yield graph.load(history)
-    graph.remove(history.facts.name)
+    return once(history)
 
 
 @pytest.fixture

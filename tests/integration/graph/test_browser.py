@@ -286,8 +286,10 @@ def message(history: History) -> Drawing:
     ("title", "expect_of", "picture"),
     [
         ("The overlay at a time", overlay, "overlay"),
-        ("Who subscribes to what", subscriptions, "subscriptions"),
-        ("How a message spread", message, "message"),
+        pytest.param(
+            "Who subscribes to what", subscriptions, "subscriptions", marks=pytest.mark.long
+        ),
+        pytest.param("How a message spread", message, "message", marks=pytest.mark.long),
     ],
 )
 def test_guide_link_draws_the_graph_of_the_run(
@@ -313,6 +315,7 @@ def pictures(folder: Path) -> Path:
     return Path(os.environ.get("VIZPUB_PICTURES", folder))
 
 
+@pytest.mark.long
 @pytest.mark.browser
 def test_saved_query_draws_with_the_saved_parameters(
     browser: Page, run: History, told: Told

@@ -40,15 +40,13 @@ pytestmark = pytest.mark.neo4j
 Loaded = tuple[History, GraphRows]
 
 
-@pytest.fixture(
-    scope="module", params=[(1, 1), (2, 1), (3, 7)], ids="seed{0[0]}-ticks{0[1]}".format
-)
-def exported_run(request, graph: Graph) -> Iterator[Loaded]:
+@pytest.fixture(params=[(1, 1), (2, 1), (3, 7)], ids="seed{0[0]}-ticks{0[1]}".format)
+def exported_run(
+    request: pytest.FixtureRequest, graph: Graph, once: Callable[[History], History]
+) -> Loaded:
     seed, ticks = request.param
-    history = random_history(seed, name=f"gexf-{seed}", ticks=ticks)
-    graph.load(history)
-    yield history, GraphRows(open_run(graph.driver, graph.database, history.facts.name))
-    graph.remove(history.facts.name)
+    history = once(random_history(seed, name=f"gexf-{seed}", ticks=ticks))
+    return history, GraphRows(open_run(graph.driver, graph.database, history.facts.name))
 
 
 def read_back(tmp_path, export: Callable[[io.TextIOBase], object]) -> nx.MultiDiGraph:

@@ -231,7 +231,7 @@ PARTS: dict[str, Callable[[list[Any]], list[Any]]] = {
     "first-ones": first_ones,
 }
 """What is left out, by the name of the run."""
-TELLING = ("neighbors", "topics", "subscribed", "first-ones")
+TELLING = ("neighbors",)
 """The others seldom tell more."""
 
 
@@ -364,7 +364,8 @@ COPIES = {"receptions", "duplicates", "redundancy", "copies", "sent"}
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=pytest.mark.long) if n == "old" else n for n in SOURCES]
+    "name",
+    [n if n == "deliveries" else pytest.param(n, marks=pytest.mark.long) for n in SOURCES],
 )
 def test_run_of_each_source_answers_or_refuses_in_words(
     stored: Store, asked: Any, tmp_path: Path, name: str
@@ -401,7 +402,7 @@ def test_run_of_each_source_answers_or_refuses_in_words(
         assert counted
 
 
-@pytest.mark.parametrize("name", ["gossipsub-4", "demo"])
+@pytest.mark.parametrize("name", ["gossipsub-4", pytest.param("demo", marks=pytest.mark.long)])
 def test_answers_from_files_equal_those_of_neo4j(stored: Store, asked: Any, name: str) -> None:
     run = stored(name, *([] if name == "gossipsub-4" else [SOURCES[name]]))
     there, named = asked(run), NamedRun(run)

@@ -27,6 +27,7 @@ LENGTH = 2
 HISTORY = random_history(52, intervals=6, ticks=3)
 AT_ONE_TIME = [n for n in cypher.names("queries") if cypher.statement("queries", n).times]
 """The queries that read partitions."""
+REST = [name for name in AT_ONE_TIME if name not in AT_ONE_TIME[::4]]
 
 
 def load(graph: Graph, history: History, partition_intervals: int | None = LENGTH) -> None:
@@ -99,7 +100,9 @@ def answered(graph: Graph, run: str, name: str, given: dict[str, object]) -> Any
 
 
 @pytest.mark.parametrize("most", few_or(50, 12))
-@pytest.mark.parametrize("name", AT_ONE_TIME)
+@pytest.mark.parametrize(
+    "name", [*AT_ONE_TIME[::4], *(pytest.param(n, marks=pytest.mark.long) for n in REST)]
+)
 def test_query_answers_are_equal_with_and_without_partitions(
     graph: Graph, twins: tuple[History, History], name: str, most: int
 ) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import combinations_with_replacement
 from typing import Any
@@ -35,13 +35,9 @@ WINDOWS: dict[str, Window] = {
 }
 
 
-@pytest.fixture(scope="module", params=HISTORIES, ids=lambda h: h.facts.name)
-def history(graph: Graph, request: pytest.FixtureRequest) -> Iterator[History]:
-    history: History = request.param
-    graph.remove(history.facts.name)
-    graph.load(history)
-    yield history
-    graph.remove(history.facts.name)
+@pytest.fixture(params=HISTORIES, ids=lambda h: h.facts.name)
+def history(once: Callable[[History], History], request: pytest.FixtureRequest) -> History:
+    return once(request.param)
 
 
 @pytest.fixture

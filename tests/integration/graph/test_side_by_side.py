@@ -172,6 +172,7 @@ class Watch:
         self.half.add(there)
 
 
+@pytest.mark.long
 def test_run_answers_beside_others_as_it_does_alone(
     graph: Graph, alone: Mapping[str, dict[str, Any]], coming: History
 ) -> None:
@@ -261,6 +262,7 @@ def environment(neo4j_server: Connection) -> dict[str, str]:
     }
 
 
+@pytest.mark.long
 def test_killed_load_stays_hidden_and_resumes(
     graph: Graph,
     alone: Mapping[str, dict[str, Any]],
@@ -302,6 +304,7 @@ app(sys.argv[1:], prog_name="vizpub")
 """A removal in which somebody presses Ctrl-C after some batches."""
 
 
+@pytest.mark.long
 def test_interrupted_removal_shows_its_progress_and_resumes(
     graph: Graph,
     alone: Mapping[str, dict[str, Any]],

@@ -164,6 +164,8 @@ def changed(graph: Graph, text: str, setting: str, to: Callable[[Any], Any]) -> 
 
 
 BOTH = ((NODES, SET_NODE), (PROPERTIES, SET_RELATIONSHIP))
+NODES_OR = ((NODES, SET_NODE), pytest.param(PROPERTIES, SET_RELATIONSHIP, marks=pytest.mark.long))
+"""Relationships rarely tell more."""
 
 
 def test_copy_without_a_change_has_no_difference(graph: Graph, history: History) -> None:
@@ -187,12 +189,13 @@ def test_property_with_another_value_is_seen(
     assert unseen(seen, changes) == []
 
 
-@pytest.mark.parametrize(("text", "setting"), BOTH, ids=["nodes", "relationships"])
+@pytest.mark.long
+@pytest.mark.parametrize(("text", "setting"), NODES_OR, ids=["nodes", "relationships"])
 def test_property_that_is_gone_is_seen(graph: Graph, seen: Seen, text: str, setting: str) -> None:
     assert unseen(seen, changed(graph, text, setting, lambda _: None)) == []
 
 
-@pytest.mark.parametrize(("text", "setting"), BOTH, ids=["nodes", "relationships"])
+@pytest.mark.parametrize(("text", "setting"), NODES_OR, ids=["nodes", "relationships"])
 def test_property_of_another_type_is_seen(
     graph: Graph, seen: Seen, text: str, setting: str
 ) -> None:
@@ -202,6 +205,7 @@ def test_property_of_another_type_is_seen(
     assert unseen(seen, tried) == []
 
 
+@pytest.mark.long
 def test_exchanged_values_of_two_relationships_are_seen(graph: Graph, seen: Seen) -> None:
     names = [(type, name) for type, name, *_ in told(graph, PROPERTIES) if name != "run"]
     changes: Changes = {
@@ -210,6 +214,7 @@ def test_exchanged_values_of_two_relationships_are_seen(graph: Graph, seen: Seen
     assert unseen(seen, changes) == []
 
 
+@pytest.mark.long
 def test_exchanged_ends_of_two_relationships_are_seen(graph: Graph, seen: Seen) -> None:
     changes: Changes = {}
     for type, _ in told(graph, TYPES):
@@ -246,6 +251,7 @@ def test_node_added_removed_or_labelled_is_seen(graph: Graph, seen: Seen) -> Non
     assert unseen(seen, nodes) == []
 
 
+@pytest.mark.long
 def test_relationship_added_or_removed_is_seen(graph: Graph, seen: Seen) -> None:
     changes: Changes = {}
     of = "MATCH (a)-[r]->(b) WHERE elementId(r) = $id "
