@@ -1,4 +1,4 @@
-"""The record of the tests: for each test function, its seconds and what of the project it touches.
+"""The record of the tests: for each of them, its seconds and what of the project it touches.
 
 `pytest --record` writes it, `tests/support/rings.py` reads it. A test touches a file if it calls a
 function of the file or opens it, in any process (`tests/support/watched/`). What happens in a
@@ -31,9 +31,9 @@ RECORD = Path(__file__).with_name("record.json.gz")
 WATCHED = Path(__file__).with_name("watched")
 
 
-def function_of(nodeid: str) -> str:
-    """The id of a test without its parameters."""
-    return nodeid.partition("[")[0]
+def key_of(test: pytest.Item | pytest.TestReport) -> str:
+    """What a test is recorded as: the cases of a function as one, but each long case by itself."""
+    return test.nodeid if "long" in test.keywords else test.nodeid.partition("[")[0]
 
 
 @dataclass
@@ -42,7 +42,7 @@ class Record:
 
     commit: str = ""
     seconds: dict[str, float] = field(default_factory=dict)
-    """Of all cases of a test function together."""
+    """By the key of a test (`key_of`)."""
     touched: dict[str, set[str]] = field(default_factory=dict)
     """Paths from the root of the project; a folder that was listed ends in a slash."""
 
@@ -115,7 +115,7 @@ class Notes:
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None]:
         cypher.statement.cache_clear()
-        with self.within(function_of(item.nodeid)):
+        with self.within(key_of(item)):
             for name, definitions in item._fixtureinfo.name2fixturedefs.items():  # type: ignore[attr-defined]
                 if definitions[-1].scope != "function":
                     self.use(_fixture(name, definitions[-1].baseid))
@@ -123,12 +123,12 @@ class Notes:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None]:
-        with self.within(function_of(item.nodeid)):
+        with self.within(key_of(item)):
             return (yield)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_teardown(self, item: pytest.Item) -> Generator[None]:
-        with self.within(function_of(item.nodeid)):
+        with self.within(key_of(item)):
             return (yield)
 
     @pytest.hookimpl(wrapper=True)
@@ -171,7 +171,7 @@ class Recorder:
         node.workerinput["record"] = str(self.folder / node.gateway.id)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        self._seconds[function_of(report.nodeid)] += report.duration
+        self._seconds[key_of(report)] += report.duration
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self) -> None:

@@ -19,11 +19,13 @@ from typing import Any
 import pytest
 
 from tests.support.project import PACKAGES, ROOT
-from tests.support.record import Notes, Record, Recorder, function_of
+from tests.support.record import Notes, Record, Recorder, key_of
 
 SLICES = 60
 CHUNK_S, SLICE_S = 60.0, 90.0
 """Most seconds of one file's tests in a slice, and of the tests that a change adds to it."""
+UNKNOWN_S = 10.0
+"""Of a test that is not recorded yet."""
 TRANSPARENT = {
     "abstractmethod", "cached_property", "classmethod", "contextmanager", "fixture", "override",
     "property", "staticmethod",
@@ -49,11 +51,8 @@ def base_of(record: Record) -> str:
     """
     ready = ROOT / ".ready"
     for commit in (ready.read_text().strip() if ready.exists() else "", record.commit):
-        asked = ["git", "merge-base", "--is-ancestor", commit, "HEAD"]
-        if (
-            commit
-            and not subprocess.run(asked, cwd=ROOT, capture_output=True, check=False).returncode
-        ):
+        question = ["git", "merge-base", "--is-ancestor", commit, "HEAD"]
+        if subprocess.run(question, cwd=ROOT, capture_output=True, check=False).returncode == 0:
             return commit
     raise pytest.UsageError("no commit to compare with; name one: --changed COMMIT")
 
@@ -130,7 +129,7 @@ def reach_of(changes: dict[str, str | None]) -> set[str]:
 
 
 def touched_by(changes: dict[str, str | None], record: Record) -> Callable[[str], bool]:
-    """Whether a test function is touched by changes; one that is not recorded is."""
+    """Whether a test is touched by changes; one that is not recorded is."""
     if EVERYTHING & set(changes):
         return lambda test: True
     reach = reach_of(changes)
@@ -142,7 +141,7 @@ def touched_by(changes: dict[str, str | None], record: Record) -> Callable[[str]
 
 
 def slices_of(tests: Iterable[str], seconds: dict[str, float]) -> dict[str, int]:
-    """The slice of each test function; those that take longer than a slice may are in none.
+    """The slice of each test; those that take longer than a slice may are in none.
 
     The tests of a file stay together as far as they fit, for their fixtures.
     """
@@ -150,7 +149,7 @@ def slices_of(tests: Iterable[str], seconds: dict[str, float]) -> dict[str, int]
     for _, of_file in groupby(sorted(set(tests)), _file):
         chunk, cost = [], 0.0
         for test in of_file:
-            own = seconds.get(test, 1.0)
+            own = seconds.get(test, UNKNOWN_S)
             if own > SLICE_S:
                 continue
             if chunk and cost + own > CHUNK_S:
@@ -178,7 +177,7 @@ def chosen_slice(tests: set[str], commit: str, record: Record) -> set[str]:
     touched = touched_by(changed_since(base_of(record)), record)
     left = SLICE_S
     for test in sorted(tests - chosen, key=lambda test: (len(record.touched.get(test, ())), test)):
-        cost = record.seconds.get(test, 1.0)
+        cost = record.seconds.get(test, UNKNOWN_S)
         if cost <= left and touched(test):
             left -= cost
             chosen.add(test)
@@ -199,7 +198,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def choice(config: pytest.Config, tests: set[str]) -> set[str]:
-    """The test functions that the options choose of these."""
+    """The tests that the options choose of these."""
     record = Record.read()
     since: str | None = config.getoption("--changed")
     if since is not None:
@@ -216,11 +215,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     A random order (`--random-order`) stays.
     """
-    chosen = choice(config, {function_of(item.nodeid) for item in items})
+    chosen = choice(config, {key_of(item) for item in items})
     passed = _passed(config)
     kept, left = [], []
     for item in items:
-        wanted = function_of(item.nodeid) in chosen and item.nodeid not in passed
+        wanted = key_of(item) in chosen and item.nodeid not in passed
         (kept if wanted else left).append(item)
     config.hook.pytest_deselected(items=left)
     if not config.getoption("random_order_enabled", False):
