@@ -58,6 +58,7 @@ test-long: .venv/ready committed ## Run every test (two hours); run it again, an
 		failed=1; \
 	env -u NEO4J_URI VIZPUB_TEST_NEO4J=container $(PYTEST) --resume $(LEDGER).container.txt \
 		-m "not long" $(IN_CONTAINER) || failed=1; \
+	for python in $$(.ci/pythons); do .ci/wheel $$python tests/unit || failed=1; done; \
 	test -z "$$failed" && echo "Every test has passed: $(LEDGER).json"
 
 test-record: .venv/ready ## Run the quick ring and record what each test touches, and its seconds
