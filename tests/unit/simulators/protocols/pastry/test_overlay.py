@@ -93,13 +93,16 @@ def test_peers_that_join_at_once_get_correct_leaf_sets(
     assert world.wrong() == 0
 
 
-def test_routes_after_joining_are_as_short_as_placed_ones() -> None:
-    world, made = World(1_000), World(1_000).placed()
-    world.come_up(list(range(1_000)))
+@pytest.mark.parametrize("size", [300, pytest.param(1_000, marks=pytest.mark.long)])
+def test_routes_after_joining_are_as_short_as_placed_ones(size: int) -> None:
+    """Those of placed peers are held to the published ones in test_placing.py."""
+    world, made = World(size), World(size).placed()
+    world.come_up(list(range(size)))
     world.run(20)
     joined, placed = world.mean_hops(), made.mean_hops()
     print(f"joined {joined:.3f}, made {placed:.3f} hops")
-    assert joined == pytest.approx(2.52, abs=0.15)
+    if size == 1_000:
+        assert joined == pytest.approx(2.52, abs=0.15)
     assert joined == pytest.approx(placed, abs=0.15)
 
 
