@@ -38,7 +38,7 @@ def run(tmp_path_factory: pytest.TempPathFactory, vizpub_here: Vizpub) -> Stored
     """30 events, one after the other, once all peers know their neighbours."""
     place = tmp_path_factory.mktemp("gossip")
     script = place / "publications.csv"
-    script.write_text("".join(f"{2 + n / 5}s,0,{7 * n}\n" for n in range(EVENTS)))
+    script.write_text("".join(f"{2 + n / 5}s,0,{6 * n}\n" for n in range(EVENTS)))
     line = f"{SIMULATED} --publications script:{script}"
     done = vizpub_here("--workspace", str(place), *shlex.split(line))
     assert done.returncode == 0, done.stderr

@@ -9,7 +9,7 @@ from experiments.channels.curves import RATES, Point, curves, drawn
 from experiments.channels.measuring import Case, Row
 from simulators.channels.parameters import MAPPINGS
 
-UPDATES = 100_000
+UPDATES = 60_000
 CASE = Case("clustered", "lc", "offline-c", 1, UPDATES)
 FIRST, SECOND, CALM = (
     Case("uniform", "rr", mapping, seed, 2_000) for mapping, seed in [("c", 3), ("c", 4), ("cd", 3)]

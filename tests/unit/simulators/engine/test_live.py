@@ -157,10 +157,13 @@ def test_overlay_closes_the_gap_where_a_hub_is_taken_away(tmp_path: Path) -> Non
             return len(graph) == peers and nx.is_connected(graph)
 
         def tell(action: str) -> None:
-            assert served.send("/commands", peer=hub, action=action)[0] == 201
+            code, told = served.send("/commands", peer=hub, action=action)
+            assert code == 201, told
 
         until(lambda: is_whole(24))
-        hub = max(overlay(), key=overlay().degree)
+        graph = overlay()
+        hub = max(graph, key=graph.degree)
+        until(lambda: hub in served.web.intake.closing.newest)  # which the log shows before
         tell("leave")
         until(lambda: is_whole(23) and hub not in overlay())
         tell("join")

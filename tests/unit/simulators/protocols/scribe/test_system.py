@@ -310,5 +310,5 @@ def test_subscriber_gets_each_publication_once_at_planetlab_latencies(
     outside_data: Callable[[str], Path],
 ) -> None:
     path = outside_data("planetlab490_rtt_ms_slice1.txt.gz")
-    delay = Matrix(str(path), "ms").delays(200, random.Random(1))
-    assert Settling(1, 200, delay).faults(20, 50) == []
+    delay = Matrix(str(path), "ms").delays(120, random.Random(1))
+    assert Settling(1, 120, delay).faults(20, 50) == []
