@@ -120,9 +120,11 @@ def test_networks_measured_in_tasks_are_those_measured_here(tmp_path: Path) -> N
 def test_experiment_writes_its_report(
     tmp_path: Path, vizpub_here: Vizpub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With one network of each kind, of a fiftieth of the size."""
+    """With one network of each kind, of a fiftieth of the size, at fewer points."""
     monkeypatch.setattr(points, "_LARGE", {"small": 400})
     monkeypatch.setattr(points, "_SIZES", {"small": (200, 300)})
+    monkeypatch.setattr(points, "_ABOVE", (0.05, 0.2, 0.4, 0.6, 0.8, 1.0))
+    monkeypatch.setattr(points, "_SIGMAS", (0.1, 0.3, 1.0))
     line = f"experiment run gossip-complex-networks --runs 1 --out {tmp_path}"
     done = vizpub_here("--workspace", str(tmp_path / "workspace"), *shlex.split(line))
     assert done.returncode == 0, done.stderr
