@@ -29,7 +29,8 @@ def flood(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, guide_code: str) -> s
     return "flood.py:Flood"
 
 
-def test_runs_spread_over_tasks_are_those_of_their_seeds(
+@pytest.mark.long
+def test_runs_of_own_code_spread_over_tasks_are_those_of_their_seeds(
     flood: str, tmp_path: Path, vizpub_process: Vizpub
 ) -> None:
     result = vizpub_process(*shlex.split(f"{TWO_RUNS.format(flood)} --out both"))
@@ -49,13 +50,15 @@ def test_runs_are_spread_over_tasks_and_ingested(
     check_study(tmp_path, "flood")
 
 
-def test_runs_are_ingested_and_kept_from_others_of_their_names(
+def test_runs_spread_over_tasks_are_those_of_their_seeds_ingested_and_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, vizpub_here: Vizpub
 ) -> None:
+    """Kept from others of their names."""
     monkeypatch.chdir(tmp_path)
     line = f"{TWO_RUNS.format('cyclon')} --out both --ingest study --no-load"
     result = vizpub_here(*shlex.split(line))
     assert result.returncode == 0, result.stderr
+    check_seeds("cyclon", tmp_path)
     check_study(tmp_path, "cyclon")
 
     refused = vizpub_here(*shlex.split(line.replace("both", "others")), "--peers", "21")

@@ -67,6 +67,7 @@ def test_plumtree_in_a_run_is_a_spanning_tree_of_the_active_views(
     assert last == [PEERS - 1] * 10
 
 
+@pytest.mark.long
 def test_flood_in_a_run_uses_each_link_but_those_it_came_by(stored: Store, tmp_path: Path) -> None:
     run = simulated(stored, tmp_path, "hyparview", "flood", latency="constant:1ms")
     links = {at: run.overlay(at, ["active"]).to_networkx().size() for at in range(16, 28)}

@@ -2,44 +2,58 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from experiments.channels.curves import RATES, Point, curves, drawn
 from experiments.channels.measuring import Case, Row
 from simulators.channels.parameters import MAPPINGS
 
-UPDATES = 100_000
+UPDATES = 60_000
+CASE = Case("clustered", "lc", "offline-c", 1, UPDATES)
+FIRST, SECOND, CALM = (
+    Case("uniform", "rr", mapping, seed, 2_000) for mapping, seed in [("c", 3), ("c", 4), ("cd", 3)]
+)
 
 
 def row(case: Case, utal_ms: float | None) -> Row:
     return Row(case, "fifo", utal_ms, None, 12.0, None, 0.8, 2.0, 0.2)
 
 
-def test_curve_has_the_gdfr_that_its_mapping_leaves_over() -> None:
-    """Above its gap, a channel gets TotalP / gap updates per second, and sends 100."""
-    case = Case("clustered", "lc", "offline-c", 1, UPDATES)
-    layout = case.layout()
+@pytest.fixture(scope="module")
+def total_p() -> list[float]:
+    """Of each channel of CASE."""
+    layout = CASE.layout()
     assert layout.carried is not None
-    total_p = layout.probability @ (layout.carried & layout.wants.any(axis=0)[:, None])
-    utal_ms = 10 * float(total_p.max())
-    points = curves([row(case, utal_ms)], 1)
+    share: np.ndarray = layout.probability @ (layout.carried & layout.wants.any(axis=0)[:, None])
+    return [float(one) for one in share]
+
+
+@pytest.fixture(scope="module")
+def found(total_p: list[float]) -> list[Point]:
+    """All curves at once: a call starts a process, which takes longer than to count."""
+    rows = [row(CASE, 10 * max(total_p)), row(FIRST, 4.0), row(SECOND, 5.0), row(CALM, None)]
+    return curves(rows, 1)
+
+
+def test_curve_has_the_gdfr_that_its_mapping_leaves_over(
+    found: list[Point], total_p: list[float]
+) -> None:
+    """Above its gap, a channel gets TotalP / gap updates per second, and sends 100."""
+    utal_ms = 10 * max(total_p)
+    points = [point for point in found if point.case == CASE]
     assert [point.share for point in points] == list(RATES)
     for point in points:
-        told = sum(max(0.0, p * point.per_second - 100) for p in total_p.tolist())
+        told = sum(max(0.0, p * point.per_second - 100) for p in total_p)
         assert point.per_second == pytest.approx(1000 * point.share / utal_ms)
         spread = point.per_second / UPDATES**0.5  # of the rate of updates that were drawn
         assert point.gdfr == pytest.approx(told, rel=0.02, abs=2 * spread if told else 0.1), point
         assert point.overload == pytest.approx(point.gdfr / 100)
 
 
-def test_curves_are_of_first_seeds_that_lift_off() -> None:
-    first, second, calm = (
-        Case("uniform", "rr", mapping, seed, 2_000)
-        for mapping, seed in [("c", 3), ("c", 4), ("cd", 3)]
-    )
-    points = curves([row(first, 4.0), row(second, 5.0), row(calm, None)], 1)
-    assert {point.case for point in points} == {first}
-    assert len(points) == len(RATES)
+def test_curves_are_of_first_seeds_that_lift_off(found: list[Point]) -> None:
+    assert {point.case for point in found} == {CASE, FIRST}
+    assert len(found) == 2 * len(RATES)
 
 
 def test_figure_has_a_line_for_each_mapping_and_marks_where_it_lifts_off() -> None:

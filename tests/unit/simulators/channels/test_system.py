@@ -19,9 +19,9 @@ from simulators.engine.simulation import Running
 from tests.support.channels import printed_layout
 
 SECOND = 1_000_000
-CLIENTS, CHANNELS = 30, 6
+CLIENTS, CHANNELS = 20, 6
 SMALL: dict[str, Any] = {
-    "channels": CHANNELS, "peers": 1 + CHANNELS + CLIENTS, "intervals": 12, "listen": 2,
+    "channels": CHANNELS, "peers": 1 + CHANNELS + CLIENTS, "intervals": 8, "listen": 2,
     "sources": 3, "items": 8, "profile": "zipf:6", "pages": "zipf:0.5",
 }  # fmt: skip
 CASES: dict[str, dict[str, Any]] = {
@@ -37,7 +37,7 @@ CASES: dict[str, dict[str, Any]] = {
     "perfect": {"gap": "6ms", "mapping": "perfect-c"},
     "sizes": {"gap": "6ms", "page_bytes": 100, "page_bytes_high": 2000, "mapping": "cd"},
     "start-up": {"gap": "6ms", "startup_profile": "uniform:6"},
-    "quiet end": {"gap": "4ms", "last_update": 6},
+    "quiet end": {"gap": "4ms", "last_update": 4},
 }
 
 
@@ -154,7 +154,7 @@ def test_cases_lose_replace_and_repeat_copies() -> None:
 
 def test_peers_are_the_server_then_channels_then_clients() -> None:
     told = Told({**SMALL, **CASES["calm"]}, 2)
-    last = [report for report in told.reports if report["interval"] == 11]
+    last = [report for report in told.reports if report["interval"] == SMALL["intervals"] - 1]
     roles = {int(r["peer"]): [role["role"] for role in r["roles"]] for r in last}
     assert roles[0] == ["server"]
     assert all(roles[peer] == ["channel"] for peer in range(1, 1 + CHANNELS))

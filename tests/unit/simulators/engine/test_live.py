@@ -6,7 +6,8 @@ import json
 import random
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,12 @@ from ingest.reports.records import Report
 from model.errors import UseError
 from simulators.engine.folder import Folder
 from simulators.engine.live import Live
-from simulators.engine.plan import planned
+from simulators.engine.plan import Plan, planned
 from simulators.engine.simulation import Running, simulate
 from tests.support.collecting import Options, Served, collector_in, serving
 
+ENDLESS = 1_000_000
+"""Intervals: more than a test waits for."""
 SMALL = {"peers": 8, "intervals": 10, "publications": "every:2"}
 
 
@@ -37,11 +40,32 @@ def until(is_so: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
-def hurry(live: Live, simulation: threading.Thread) -> None:
-    """What is left to simulate waits for no clock."""
-    live._interval_s = 0.0
-    simulation.join(120)
-    assert not simulation.is_alive()
+class Enough(Exception):
+    """Ends a simulation that would go on for long."""
+
+
+@contextmanager
+def simulating(plan: Plan, folder: Folder, url: str) -> Iterator[None]:
+    """While the block runs, however long it takes; so nobody waits for the rest of it, either."""
+    live, over = Live(url, speed=50), threading.Event()
+
+    def go_on(step: str, done: int, total: int, note: str = "") -> None:
+        if over.is_set():
+            raise Enough
+
+    def work() -> None:
+        with suppress(Enough):
+            simulate(plan, folder, go_on, live=live)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join(120)
+        live._reporter.close(0)
+    assert not thread.is_alive()
 
 
 def test_reports_equal_those_in_the_files(tmp_path: Path) -> None:
@@ -76,11 +100,11 @@ def test_other_interval_or_no_collector_is_an_error(tmp_path: Path) -> None:
 
 
 def test_peers_leave_and_join_when_they_are_told(tmp_path: Path) -> None:
-    plan, folder = planned("cyclon", {**SMALL, "intervals": 400}), Folder(tmp_path / "s")
-    with serving(collector_in(tmp_path, Options(commands=True))) as served:
-        live = Live(served.url, speed=20)
-        thread = threading.Thread(target=lambda: simulate(plan, folder, live=live))
-        thread.start()
+    plan, folder = planned("cyclon", {**SMALL, "intervals": ENDLESS}), Folder(tmp_path / "s")
+    with (
+        serving(collector_in(tmp_path, Options(commands=True))) as served,
+        simulating(plan, folder, served.url),
+    ):
 
         def told(peer: str, action: str) -> str:
             code, made = served.send("/commands", peer=peer, action=action)
@@ -108,18 +132,17 @@ def test_peers_leave_and_join_when_they_are_told(tmp_path: Path) -> None:
             assert other.flush(20)  # when it is answered, the collector knows the peer
         served.send("/commands", peer="elsewhere", action="leave", seconds=0.5)
         until(lambda: state(3) == "expired")
-        hurry(live, thread)
 
 
 def test_overlay_closes_the_gap_where_a_hub_is_taken_away(tmp_path: Path) -> None:
     """By networkx, over what the peers report."""
-    seed, chosen = 7, {"peers": 24, "intervals": 400}
+    seed, chosen = 7, {"peers": 24, "intervals": ENDLESS}
     print("seed", seed)
     plan, folder = planned("hyparview", chosen, seed), Folder(tmp_path / "s")
-    with serving(collector_in(tmp_path, Options(commands=True))) as served:
-        live = Live(served.url, speed=20)
-        thread = threading.Thread(target=lambda: simulate(plan, folder, live=live))
-        thread.start()
+    with (
+        serving(collector_in(tmp_path, Options(commands=True))) as served,
+        simulating(plan, folder, served.url),
+    ):
 
         def overlay() -> nx.Graph:
             """By the newest report of each peer that is there."""
@@ -134,15 +157,17 @@ def test_overlay_closes_the_gap_where_a_hub_is_taken_away(tmp_path: Path) -> Non
             return len(graph) == peers and nx.is_connected(graph)
 
         def tell(action: str) -> None:
-            assert served.send("/commands", peer=hub, action=action)[0] == 201
+            code, told = served.send("/commands", peer=hub, action=action)
+            assert code == 201, told
 
         until(lambda: is_whole(24))
-        hub = max(overlay(), key=overlay().degree)
+        graph = overlay()
+        hub = max(graph, key=graph.degree)
+        until(lambda: hub in served.web.intake.closing.newest)  # which the log shows before
         tell("leave")
         until(lambda: is_whole(23) and hub not in overlay())
         tell("join")
         until(lambda: is_whole(24))
-        hurry(live, thread)
 
 
 def active(report: Any) -> list[str]:

@@ -186,15 +186,15 @@ class TestInterest:
         plan = planned(
             system,
             {
-                "peers": 60,
-                "intervals": 90,
+                "peers": 40,
+                "intervals": 68,
                 "workload": "uniform:topics=12,subscriptions=4",
                 "interest": "exponential:30s,pause=5s",
-                "publications": "each:4,first=30,last=80",
+                "publications": "each:4,first=30,last=60",
             },
         )
         result = simulate(plan, Folder(tmp_path))
-        assert result.changed > 400
+        assert result.changed > 200
         states: dict[str, list[set[str]]] = defaultdict(list)
         published, reached = {}, defaultdict(set)
         for report in reports(Folder(tmp_path)):

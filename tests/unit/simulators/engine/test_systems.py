@@ -19,7 +19,7 @@ from simulators.engine.plan import planned
 from simulators.engine.simulation import simulate
 from simulators.engine.systems import SYSTEMS
 
-WORLD = {"peers": 30, "intervals": 12}
+WORLD = {"peers": 24, "intervals": 8}
 CHANGING = {
     "workload": "uniform:topics=6,subscriptions=2",
     "publications": "every:1,first=4",
@@ -83,7 +83,7 @@ def test_runs_that_differ_in_the_seed_are_replicates_for_comparisons(
     facts = []
     for seed in (1, 2):
         folder = Folder(tmp_path / str(seed))
-        simulate(planned(name, {"peers": 120, "intervals": 2}, seed), folder)
+        simulate(planned(name, {"peers": 60, "intervals": 2}, seed), folder)
         with gzip.open(min(folder.reports.iterdir())) as lines:
             header = json.loads(next(lines))
         facts.append(RunFacts(f"run-{seed}", "reports", Clock(), name, header["parameters"], seed))

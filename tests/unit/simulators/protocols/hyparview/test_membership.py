@@ -140,7 +140,10 @@ class TestChurn:
 
 
 class TestFailures:
-    @pytest.mark.parametrize(("killed", "reached"), [(0.5, 0.99), (0.8, 0.99), (0.9, 0.97)])
+    @pytest.mark.parametrize(
+        ("killed", "reached"),
+        [pytest.param(0.5, 0.99, marks=pytest.mark.long), (0.8, 0.99), (0.9, 0.97)],
+    )
     def test_broadcast_reaches_the_rest_after_repairs(self, killed: float, reached: float) -> None:
         overlay = hyparview(400)
         for peer in Random(2).sample(overlay.up, round(400 * killed)):

@@ -72,7 +72,15 @@ class World:
 
 @pytest.mark.parametrize(
     ("size", "latency_us", "intervals"),
-    [(1, 10, 1), (2, 10_000, 1), (20, 10_000, 1), (1_000, 10_000, 3), (300, 100_000, 6)],
+    [
+        (1, 10, 1),
+        (2, 10_000, 1),
+        (20, 10_000, 1),
+        (200, 10_000, 3),
+        (100, 100_000, 6),
+        pytest.param(1_000, 10_000, 3, marks=pytest.mark.long),
+        pytest.param(300, 100_000, 6, marks=pytest.mark.long),
+    ],
 )
 def test_peers_that_join_at_once_get_correct_leaf_sets(
     size: int, latency_us: int, intervals: int
@@ -85,22 +93,26 @@ def test_peers_that_join_at_once_get_correct_leaf_sets(
     assert world.wrong() == 0
 
 
-def test_routes_after_joining_are_as_short_as_placed_ones() -> None:
-    world, made = World(1_000), World(1_000).placed()
-    world.come_up(list(range(1_000)))
+@pytest.mark.parametrize("size", [300, pytest.param(1_000, marks=pytest.mark.long)])
+def test_routes_after_joining_are_as_short_as_placed_ones(size: int) -> None:
+    """Those of placed peers are held to the published ones in test_placing.py."""
+    world, made = World(size), World(size).placed()
+    world.come_up(list(range(size)))
     world.run(20)
     joined, placed = world.mean_hops(), made.mean_hops()
     print(f"joined {joined:.3f}, made {placed:.3f} hops")
-    assert joined == pytest.approx(2.52, abs=0.15)
+    if size == 1_000:
+        assert joined == pytest.approx(2.52, abs=0.15)
     assert joined == pytest.approx(placed, abs=0.15)
 
 
 @pytest.mark.parametrize("share", [pytest.param(0.3, marks=pytest.mark.long), 0.5])
 def test_leaf_sets_are_mended_after_many_peers_crash(share: float) -> None:
     """Within 10 periods, in which a peer probes its left neighbour once."""
-    world = World(600).placed()
-    world.crash(world.random.sample(range(600), int(share * 600)))
-    assert world.wrong() >= 300
+    size = 300
+    world = World(size).placed()
+    world.crash(world.random.sample(range(size), int(share * size)))
+    assert world.wrong() >= size / 2
     world.run(10)
     assert world.wrong() == 0
 
@@ -143,15 +155,16 @@ def test_separate_rings_merge_into_one() -> None:
     assert world.wrong() == 0
 
 
-def test_lost_messages_leave_at_most_three_leaf_sets_wrong() -> None:
-    world = World(300, loss=0.05)
-    world.come_up(list(range(300)))
+@pytest.mark.parametrize("size", [100, pytest.param(300, marks=pytest.mark.long)])
+def test_lost_messages_leave_at_most_a_hundredth_of_leaf_sets_wrong(size: int) -> None:
+    world = World(size, loss=0.05)
+    world.come_up(list(range(size)))
     world.run(40)
     assert all(node.is_ready for node in world.overlay.nodes)
-    assert world.wrong() <= 3
-    world.crash(world.random.sample(range(300), 90))
+    assert world.wrong() <= size / 100
+    world.crash(world.random.sample(range(size), size * 3 // 10))
     world.run(40)
-    assert world.wrong() <= 3
+    assert world.wrong() <= size / 100
 
 
 def test_overlay_regrows_from_the_only_peer_left() -> None:

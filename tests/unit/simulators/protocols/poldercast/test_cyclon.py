@@ -72,7 +72,7 @@ class TestShape:
         assert np.std(shape.in_degrees) == pytest.approx(2.17, abs=0.1)
 
     def test_overlay_of_5000_peers_has_the_expected_shape(self) -> None:
-        _, system = shuffled(5_000, 60, CyclonParameters(view=20, gossip=8))
+        _, system = shuffled(5_000, 35, CyclonParameters(view=20, gossip=8))
         shape = shape_of(system)
         assert shape.clustering == pytest.approx(0.0076, rel=0.1)
         assert shape.average_path_length == pytest.approx(2.717, abs=0.03)
@@ -83,7 +83,7 @@ class TestShape:
         """At fifty times the latency; entries that are on their way are missed."""
         deviations = []
         for latency_us in (400, 20_000):
-            net, system = shuffled(1000, 50, CyclonParameters(view=20, gossip=8), latency_us)
+            net, system = shuffled(1000, 30, CyclonParameters(view=20, gossip=8), latency_us)
             found = []
             for _ in range(10):
                 net.run(net.now + 2 * SECOND)

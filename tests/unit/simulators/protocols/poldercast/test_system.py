@@ -102,10 +102,15 @@ PERFECT = {
     (1000, 6): (4.25, 7.1),
 }
 """(subscribers, F) → mean and largest hops of another implementation, random links to anybody."""
+DEAR = [(1000, 3), (1000, 4), (1000, 6)]
+"""Each fanout has cases of fewer subscribers, and so many subscribers a case of fewer copies."""
 
 
 class TestCompleteRings:
-    @pytest.mark.parametrize(("subscribers", "fanout"), PERFECT)
+    @pytest.mark.parametrize(
+        ("subscribers", "fanout"),
+        [pytest.param(*one, marks=pytest.mark.long if one in DEAR else ()) for one in PERFECT],
+    )
     def test_subscribers_are_all_reached_by_fanout_copies_each(
         self, subscribers: int, fanout: int
     ) -> None:
@@ -164,7 +169,7 @@ def zipf(peers: int, topics: int, subscriptions: int, seed: int) -> list[list[in
     return found
 
 
-PEERS, TOPICS, SUBSCRIPTIONS = 300, 60, 10
+PEERS, TOPICS, SUBSCRIPTIONS = 150, 30, 10
 
 
 def gossiping(
@@ -205,7 +210,7 @@ def all_links(system: PolderCast, peers: Sequence[int]) -> Iterator[tuple[int, L
 
 
 class TestGossip:
-    """300 peers, each with 10 of 60 topics."""
+    """150 peers, each with 10 of 30 topics."""
 
     def test_rings_are_complete_after_forty_cycles(self) -> None:
         net, system, _ = gossiping(20)
@@ -216,7 +221,7 @@ class TestGossip:
     def test_subscribers_are_all_reached_while_gossip_goes_on(self) -> None:
         net, system, workload = gossiping(40)
         for message in range(60):
-            publisher = message * 5
+            publisher = message * PEERS // 60
             topic = workload[publisher][message % SUBSCRIPTIONS]
             spread = publish(net, system, publisher, topic, message)
             subscribers = {p for p in range(PEERS) if topic in workload[p]} - {publisher}
@@ -248,7 +253,7 @@ class TestGossip:
         named = {other for _, links in all_links(system, net.present) for other in links.peers}
         assert not named & {*crashed}
         assert right_neighbours(system, net.present) == 1
-        for peer in crashed[:20]:
+        for peer in crashed[:10]:
             net.come_up(peer)
             system.join(peer, workload[peer])
         net.run(130 * SECOND)

@@ -18,7 +18,7 @@ from simulators.protocols.scribe.parameters import ScribeParameters
 from simulators.protocols.scribe.system import Scribe
 from simulators.world.latency import Delay, Matrix
 
-TOPICS, INTERVAL = 25, 1_000_000
+SIZE, TOPICS, INTERVAL = 400, 25, 1_000_000
 
 
 class Deliveries:
@@ -41,7 +41,7 @@ class Deliveries:
 class World:
     """A placed overlay whose trees have grown; `subscribers` by topic."""
 
-    def __init__(self, size: int = 400, loss: float = 0.0, **parameters: bool) -> None:
+    def __init__(self, size: int = SIZE, loss: float = 0.0, **parameters: bool) -> None:
         self.net = Simulation(size, 5, lambda sender, receiver: 10_000, loss=loss)
         self.scribe = Scribe(self.net, ScribeParameters(**parameters), TOPICS)
         for peer in range(size):
@@ -91,9 +91,16 @@ class World:
         return {peer for peer in range(self.net.size) if topic in members[peer].groups}
 
 
-def test_tree_peers_receive_each_publication_once() -> None:
+@pytest.fixture(scope="module")
+def spread() -> tuple[World, list[Publication]]:
+    """A world in which a subscriber of each topic published, for tests that only read it."""
     world = World()
-    for publication in world.publish_by_subscribers():
+    return world, world.publish_by_subscribers()
+
+
+def test_tree_peers_receive_each_publication_once(spread: tuple[World, list[Publication]]) -> None:
+    world, made = spread
+    for publication in made:
         received = world.receptions(publication)
         assert set(received.values()) <= {1}
         assert set(received) == world.tree(publication.topic) - {publication.publisher}
@@ -104,7 +111,7 @@ def test_tree_peers_receive_each_publication_once() -> None:
 def test_publication_of_a_non_subscriber_reaches_the_whole_tree() -> None:
     world = World()
     strangers = [
-        next(peer for peer in range(400) if peer not in world.tree(topic))
+        next(peer for peer in range(SIZE) if peer not in world.tree(topic))
         for topic in range(TOPICS)
     ]
     for publication in world.publish(strangers):
@@ -113,25 +120,25 @@ def test_publication_of_a_non_subscriber_reaches_the_whole_tree() -> None:
     assert set(world.seen.published.values()) == {1}
 
 
-def test_hops_equal_route_to_the_root_plus_depth() -> None:
+def test_hops_equal_route_to_the_root_plus_depth(spread: tuple[World, list[Publication]]) -> None:
     """At most 2⌈log₁₆ N⌉. A route may be a hop longer than ⌈log₁₆ N⌉ where prefixes happen to be
     long: of 10⁵ routes among 1,000 peers, some five are.
     """
-    world = World()
-    limit = 2 * math.ceil(math.log(400, 16))
+    world, made = spread
+    limit = 2 * math.ceil(math.log(SIZE, 16))
     depths = [world.depths(topic) for topic in range(TOPICS)]
-    for publication in world.publish_by_subscribers():
+    for publication in made:
         up = len(world.routes[publication.message]) - 1
         for message, peer, _, hops in world.seen.receptions:
             if message == publication.message:
                 assert hops == up + depths[publication.topic][peer] <= limit
 
 
-def test_copies_to_root_and_back_to_publisher_are_traffic() -> None:
-    world = World()
-    sent = world.net.kinds
-    made = world.publish_by_subscribers()
-    by_name = {kind.name: kind for kind in sent}
+def test_copies_to_root_and_back_to_publisher_are_traffic(
+    spread: tuple[World, list[Publication]],
+) -> None:
+    world, made = spread
+    by_name = {kind.name: kind for kind in world.net.kinds}
     assert by_name["to root"].sent == sum(len(world.routes[one.message]) - 1 for one in made)
     in_trees = sum(len(world.tree(one.topic)) - 1 for one in made)
     members = world.scribe.trees.members
@@ -244,7 +251,7 @@ class Settling:
     routing tables go on finding nearer peers.
     """
 
-    TOPICS, RATE = 20, 100
+    TOPICS, RATE = 20, 40
 
     def __init__(self, seed: int, peers: int, delay: Delay) -> None:
         print(f"seed {seed}")
@@ -303,5 +310,5 @@ def test_subscriber_gets_each_publication_once_at_planetlab_latencies(
     outside_data: Callable[[str], Path],
 ) -> None:
     path = outside_data("planetlab490_rtt_ms_slice1.txt.gz")
-    delay = Matrix(str(path), "ms").delays(200, random.Random(1))
-    assert Settling(1, 200, delay).faults(20, 50) == []
+    delay = Matrix(str(path), "ms").delays(120, random.Random(1))
+    assert Settling(1, 120, delay).faults(20, 50) == []
