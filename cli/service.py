@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from runstore.named import NamedRun
     from runstore.store import StoredRun
 
+STATES_UNKNOWN = "the states in Neo4j are unknown"
+
 
 def local_server(settings: Settings) -> LocalServer:
     """The server of the workspace, running or not."""
@@ -184,7 +186,7 @@ def states_in_neo4j(settings: Settings, runs: Sequence[StoredRun]) -> dict[str, 
         with connect(connection, timeout_s=2) as driver:
             found = run_states(driver, connection.database)
     except (ServiceError, UseError) as error:
-        settings.say(f"the states in Neo4j are unknown: {error}")
+        settings.say(f"{STATES_UNKNOWN}: {error}")
         return {}
     return {run.name: _state(run, *found.get(run.name, ("absent", None))) for run in runs}
 

@@ -17,7 +17,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from collector.place import Place
 from collector.tokens import ADMIN
-from ingest.reports.endpoint import MOST_ANSWER, bearer, is_address, reason, run_at
+from ingest.reports.endpoint import MOST_ANSWER, NO_COLLECTOR, bearer, is_address, reason, run_at
 from model.errors import ServiceError, UseError, cause_of
 from model.private import read_private
 
@@ -178,7 +178,7 @@ def _answer(
             answer = connection.getresponse()
             wrong = "" if answer.status in (200, 201) else reason(answer.read(MOST_ANSWER))
         except (OSError, http.client.HTTPException) as error:
-            raise ServiceError(f"no collector answers at {to.url}: {cause_of(error)}") from error
+            raise ServiceError(f"{NO_COLLECTOR} at {to.url}: {cause_of(error)}") from error
         if answer.status not in (200, 201):
             raise UseError(f"the collector at {to.url} answers {answer.status}: {wrong}")
         with answer:

@@ -13,6 +13,8 @@ from model.wording import listed
 if TYPE_CHECKING:
     from model.own import OwnMetric  # which imports Arrow
 
+NO_NAME_OF_A_RUN = "cannot name a run"
+
 DUPLICATES, PREVIOUS_HOPS, HOPS, TIMES, PUBLICATION_TIMES, AUDIENCE = CAPABILITIES = (
     "duplicates of a message",
     "previous hops",
@@ -35,7 +37,7 @@ def check_run_name(name: str) -> str:
     """The name itself. Raises UseError where it cannot name a run."""
     if not _NAME.fullmatch(name):
         raise UseError(
-            f"'{name[:120]}' cannot name a run; use letters, digits, '.', '_' and '-', "
+            f"'{name[:120]}' {NO_NAME_OF_A_RUN}; use letters, digits, '.', '_' and '-', "
             "a letter or digit first, at most 100"
         )
     return name

@@ -16,7 +16,7 @@ from neo4j.exceptions import (
     UnsupportedServerProduct,
 )
 
-from model.errors import Neo4jUnavailable
+from model.errors import NO_ANSWER, Neo4jUnavailable
 
 if TYPE_CHECKING:
     from graphstore.server.address import Connection
@@ -103,7 +103,7 @@ def _unreached(connection: Connection, error: Exception) -> Neo4jUnavailable:
     if isinstance(cause, socket.gaierror):
         return Neo4jUnavailable(uri, "there is no host of that name", "check NEO4J_URI")
     if isinstance(cause, (ConnectionRefusedError, TimeoutError)):
-        return Neo4jUnavailable(uri, "it does not answer")
+        return Neo4jUnavailable(uri, NO_ANSWER)
     if "looks like HTTP" in str(cause):
         why = "a web server answers there"
         return Neo4jUnavailable(uri, why, "give the port for queries, usually 7687")

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
+NO_COLLECTOR = "no collector answers"
+
 MOST_ANSWER = 2**20
 """Bytes of an answer that are read."""
 
@@ -68,7 +70,7 @@ class Endpoint:
                 text = answer.read(MOST_ANSWER)
         except (OSError, http.client.HTTPException) as error:
             why = getattr(error, "strerror", None) or error
-            raise OSError(f"no collector answers at {self.url}: {why}") from error
+            raise OSError(f"{NO_COLLECTOR} at {self.url}: {why}") from error
         if answer.status not in (200, 201):
             raise OSError(f"the collector at {self.url} answers {answer.status}: {reason(text)}")
         with suppress(ValueError):
