@@ -231,6 +231,11 @@ def remove_from_neo4j(settings: Settings, run: str) -> bool:
         return neo4j.remove(run, settings)
 
 
+def stale_copy_removed(run: str) -> str:
+    """What is said after it."""
+    return f"the copy of an earlier run '{run}' was removed from Neo4j"
+
+
 def remove_stale(settings: Settings, run: StoredRun) -> None:
     """Remove the copy of an earlier run of that name from Neo4j, if there is one.
 
@@ -247,7 +252,7 @@ def remove_stale(settings: Settings, run: StoredRun) -> None:
         )
         return
     if removed:
-        settings.say(f"the copy of an earlier run '{run.name}' was removed from Neo4j")
+        settings.say(stale_copy_removed(run.name))
 
 
 def _any_neo4j(settings: Settings) -> bool:

@@ -20,6 +20,8 @@ from ingest.sources.libp2p import json_events, protobuf
 from ingest.sources.libp2p.events import Event, Refused, judged
 from model.errors import InputError, cause_of
 
+NO_TRACE = "no trace of go-libp2p-pubsub"
+
 _CHUNK = 1 << 16
 _HEAD = 1 << 20
 """Bytes within which a trace has its first event."""
@@ -121,7 +123,7 @@ class GrowingTrace:
         elif _begins_with_event(self._buffer):
             self._split, self._decode = _records, protobuf.decode
         elif len(self._buffer) > _HEAD:
-            raise InputError("no trace of go-libp2p-pubsub")
+            raise InputError(NO_TRACE)
         return self._split is not None
 
     def _events(self) -> Iterator[Event]:

@@ -13,6 +13,8 @@ from model.wording import listed
 if TYPE_CHECKING:
     from model.own import OwnMetric  # which imports Arrow
 
+NO_DATA = "has no data on"
+
 NO_NAME_OF_A_RUN = "cannot name a run"
 
 DUPLICATES, PREVIOUS_HOPS, HOPS, TIMES, PUBLICATION_TIMES, AUDIENCE = CAPABILITIES = (
@@ -122,6 +124,6 @@ class RunFacts:
             raise UseError(f"run '{self.name}' has no {later[0]} yet; make it with: {command}")
         if missing:
             raise UseError(
-                f"run '{self.name}' has no data on {listed(missing)}: its source does not report "
+                f"run '{self.name}' {NO_DATA} {listed(missing)}: its source does not report "
                 + ("them" if len(missing) > 1 else "this")
             )

@@ -16,6 +16,8 @@ from model.errors import UseError
 from runstore.named import NamedRun
 from runstore.sql import answer
 
+PUBLICATION_UNKNOWN = "nobody reported the publication"
+
 _VALID = "valid_from <= $at AND valid_to > $at"
 _OF_LAYERS = "($layers IS NULL OR list_contains($layers, layer))"
 _NAMES = "coalesce(list_sort(list_distinct(list({0}) FILTER ({0} IS NOT NULL))), [])"
@@ -210,9 +212,7 @@ def missed(run: NamedRun, message: str, layers: Sequence[str] | None = None) -> 
     of_it = pc.field("message") == number
     told = run.stored.read("publications", ["publication_known"], of_it)["publication_known"]
     if not pc.all(told).as_py():
-        raise UseError(
-            f"nobody reported the publication of '{message}': its eligible peers are unknown"
-        )
+        raise UseError(f"{PUBLICATION_UNKNOWN} of '{message}': its eligible peers are unknown")
     linked = run.stored.has("links")
     near = _NEAR if linked else _NONE.format("INTEGER AS other")
     refused = _REFUSED if run.stored.has("rejections") else _NONE.format("VARCHAR AS reason")

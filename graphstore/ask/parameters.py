@@ -28,6 +28,8 @@ from model.clock import Clock, parse_duration_us
 from model.errors import AmbiguousName, UnknownName, UseError
 from model.naming import ends_of, number_of
 
+MISSING = "is missing"
+
 _OURS = ("run", "levels", "ranges")
 _NAMES = ("peer", "topic", "message")
 TYPES = (
@@ -62,7 +64,7 @@ def check_names(query: Statement, given: Mapping[str, object]) -> None:
     if not unknown and not missing:
         return
     wrong = [f"no parameter {name}" for name in unknown]
-    wrong += [f"{name} is missing" for name in missing]
+    wrong += [f"{name} {MISSING}" for name in missing]
     takes = ", ".join(f"{p.name} ({_described(p)})" for p in asked) or "none"
     raise UseError(f"query {query.name}: {'; '.join(wrong)}; it takes: {takes}")
 

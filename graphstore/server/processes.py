@@ -19,6 +19,8 @@ from graphstore.server.home import HOST, ServerHome, ServerState
 from model.errors import NO_ANSWER, Neo4jUnavailable
 from model.process import Birth, birth
 
+ANOTHER_PROCESS = "another process answers there"
+
 _HELLO = bytes.fromhex("6060b017 00080805 00000000 00000000 00000000")
 """Bolt's first words: who we are not, and the versions 5.0 to 5.8 (a driver asks the same)."""
 _ANSWER_S = 1.0
@@ -99,9 +101,7 @@ def check_server(home: ServerHome, uri: str) -> None:
         raise Neo4jUnavailable(uri, NO_ANSWER)
     if not _listens(process, port):
         if _is_taken(port):
-            raise Neo4jUnavailable(
-                uri, "another process answers there, and is not sent the password"
-            )
+            raise Neo4jUnavailable(uri, f"{ANOTHER_PROCESS}, and is not sent the password")
         raise Neo4jUnavailable(uri, NO_ANSWER)
 
 

@@ -42,6 +42,8 @@ from model.locks import OF_IMPORTS, own_folder
 from model.private import make_private, new_file, replace_text
 from model.process import birth
 
+NO_HOME = "is not the home of a local Neo4j"
+
 _START_S = 180
 _SETTLE_S = 10
 """How long a database may be unavailable in a server that answers."""
@@ -112,7 +114,7 @@ class LocalServer:
         if not os.path.lexists(self._home.path):
             return
         if not self._home.state_file.exists():
-            raise UseError(f"{self._home.path} is not the home of a local Neo4j; left as it is")
+            raise UseError(f"{self._home.path} {NO_HOME}; left as it is")
         with self._locked():
             self._stop()
             shutil.rmtree(self._home.path)

@@ -12,6 +12,10 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
+NO_URL = "is not the URL of a run"
+NOT_PRINTABLE = "is not printable ASCII"
+IS_NO_COLLECTOR = "is no collector"
+
 NO_COLLECTOR = "no collector answers"
 
 MOST_ANSWER = 2**20
@@ -76,7 +80,7 @@ class Endpoint:
         with suppress(ValueError):
             if isinstance(found := json.loads(text), dict):
                 return found
-        raise OSError(f"what answers at {self.url} is no collector")
+        raise OSError(f"what answers at {self.url} {IS_NO_COLLECTOR}")
 
 
 def run_at(url: str) -> SplitResult:
@@ -84,7 +88,7 @@ def run_at(url: str) -> SplitResult:
     it, too. Raises: ValueError.
     """
     if not is_address(url):
-        raise ValueError(f"{url} is not the URL of a run, as http://127.0.0.1:8600/v1/runs/lab")
+        raise ValueError(f"{url} {NO_URL}, as http://127.0.0.1:8600/v1/runs/lab")
     parts = urlsplit(url)
     return parts._replace(path=_REPORTS.sub(r"\1", parts.path.rstrip("/")))
 
@@ -106,7 +110,7 @@ def bearer(token: str | None) -> dict[str, str]:
     """The header with a token, as it stands in a file. Raises: ValueError."""
     token = (token or "").strip()
     if not (token.isascii() and token.isprintable()):
-        raise ValueError("the token has a character that is not printable ASCII")
+        raise ValueError(f"the token has a character that {NOT_PRINTABLE}")
     return {"authorization": f"Bearer {token}"} if token else {}
 
 

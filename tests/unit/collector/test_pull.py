@@ -22,7 +22,7 @@ from collector.closing import Rules
 from collector.intake import Intake, Limits
 from collector.place import Place
 from collector.progress import Progress
-from collector.pull import Pull, Sources
+from collector.pull import NO_REPORTER, Pull, Sources
 from collector.web import Web
 from ingest.reports.pulled import ReportServer
 from ingest.reports.records import RunHeader
@@ -177,13 +177,13 @@ def file_of(tmp_path: Path, text: str, mode: int = 0o600) -> Iterator[str]:
 @pytest.mark.parametrize(
     ("text", "mode", "why"),
     [
-        ("ftp://a", 0o600, "not the URL"),
-        ("http://", 0o600, "not the URL"),
-        ("http://a:99999", 0o600, "not the URL"),
-        ("http://[::1:8700", 0o600, "not the URL"),
-        ("http://a..b:8700", 0o600, "not the URL"),
-        ("http://user:word@a", 0o600, "not the URL"),
-        ("http://a/?x=1", 0o600, "not the URL"),
+        ("ftp://a", 0o600, NO_REPORTER),
+        ("http://", 0o600, NO_REPORTER),
+        ("http://a:99999", 0o600, NO_REPORTER),
+        ("http://[::1:8700", 0o600, NO_REPORTER),
+        ("http://a..b:8700", 0o600, NO_REPORTER),
+        ("http://user:word@a", 0o600, NO_REPORTER),
+        ("http://a/?x=1", 0o600, NO_REPORTER),
         ("http://a one two", 0o600, "line 1"),
         ("http://a secret", 0o644, "chmod 600"),
     ],

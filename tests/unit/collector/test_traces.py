@@ -11,9 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from collector.traces import GrowingTrace, Traces
+from collector.traces import NO_TRACE, GrowingTrace, Traces
 from ingest.sources.libp2p.events import Event
+from ingest.sources.libp2p.protobuf import IMPOSSIBLE_LENGTH
 from model.errors import InputError
+from tests.support.words import tells
 
 SMALL = Path(__file__).parents[3] / "tests/data/libp2p_small"
 NODE = "12D3KooWG3Bn8FmY7KHjxFdLRDP9c2fyTrDSnwA7XRAuDvkAMtgJ"
@@ -119,7 +121,7 @@ def test_files_are_read_side_by_side(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        (b"hello\n" * 300_000, "no trace"),
+        (b"hello\n" * 300_000, NO_TRACE),
         (gzip.compress(JSON)[:50] + b"\0" * 500, "rror"),
         (b"\x28\xb5\x2f\xfd....", "zstandard"),
     ],
@@ -154,7 +156,7 @@ def test_protobuf_with_an_impossible_length_is_told(tmp_path: Path) -> None:
     path.write_bytes(PROTOBUF + b"\xff" * 20)
     with Traces([path], said.append) as traces:
         assert len(all_of(traces)) == len(JSON.splitlines())
-    assert "impossible length" in said[0]
+    tells(said[0], path, IMPOSSIBLE_LENGTH)
 
 
 def test_compressed_trace_is_read_as_far_as_it_was_flushed(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 
 from cli.main import app
 from collector.reading import Collector
-from collector.tracing import Following, Told, Tracing
+from collector.tracing import CLOSED_ALREADY, NO_EVENT, Following, Told, Tracing
 from ingest.sources.libp2p import json_events
 from ingest.sources.libp2p.events import Type, judged
 from ingest.sources.libp2p.reporting import TraceReports
@@ -122,7 +122,7 @@ def test_restarted_report_leaves_closed_intervals_alone(tmp_path: Path) -> None:
         assert [one["interval"] for one in again] == [2, 3, 4, 5]
         assert again[:2] == first[2:]  # the same seq: a repetition, and no conflict
         assert again[-1]["topics"] == [f"t{s}" for s in range(6)]
-        with pytest.raises(UseError, match="a new run"):
+        with pytest.raises(UseError, match=CLOSED_ALREADY):
             reported(served, path, FAST)
 
 
@@ -159,7 +159,7 @@ def test_trace_of_another_time_needs_a_replay(tmp_path: Path) -> None:
         ):
             reported(served, TRACE, Following())
         (tmp_path / "empty").mkdir()
-        with pytest.raises(InputError, match="no event"):
+        with pytest.raises(InputError, match=NO_EVENT):
             reported(served, tmp_path / "empty", Following())
         assert records(served) == []
 

@@ -10,6 +10,7 @@ import pytest
 
 from model.errors import StoreBroken, UseError
 from model.tables import TABLES
+from runstore.intact import OTHER_BYTES
 from runstore.manifest import Cut
 from runstore.run import Run
 from runstore.sql import LIST, tables
@@ -124,5 +125,5 @@ def test_flipped_bit_is_told(run: Run) -> None:
     content = bytearray(file.read_bytes())
     content[len(content) // 2] ^= 1
     file.write_bytes(content)
-    with pytest.raises(StoreBroken, match="not those that were written"):
+    with pytest.raises(StoreBroken, match=OTHER_BYTES):
         run.sql("SELECT count(*) FROM receptions")

@@ -9,6 +9,7 @@ import pytest
 from analytics.comparison.metrics import (
     DEFAULT,
     DEFAULT_SERIES,
+    OF_A_WHOLE_RUN,
     WHOLE,
     interval_metric,
     metric,
@@ -44,7 +45,7 @@ def test_metric_is_found_by_its_column_and_its_table(
 def test_interval_metric_of_a_whole_run_column_is_refused() -> None:
     assert interval_metric("hit_ratio").table == "overlay"
     assert interval_metric("hops_mean").over == "mean of messages published"
-    with pytest.raises(UseError, match="of a whole run"):
+    with pytest.raises(UseError, match=OF_A_WHOLE_RUN):
         interval_metric("distinct_links")
 
 

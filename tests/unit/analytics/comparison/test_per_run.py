@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from analytics.comparison.metrics import names
-from analytics.comparison.per_run import Question, common_clock, measured
+from analytics.comparison.per_run import NO_COMMON_INTERVAL, Question, common_clock, measured
 from analytics.comparison.tables import Measured
 from model.clock import OPEN, Clock
 from model.errors import UnknownName, UseError
@@ -25,6 +25,7 @@ from runstore.manifest import Manifest
 from runstore.run import Run
 from runstore.store import StoredRun
 from runstore.writer import writing
+from tests.support.words import unknown
 
 Row = dict[str, Any]
 INTERVALS, PEERS, MESSAGES = 6, 5, 9
@@ -412,7 +413,7 @@ def test_runs_of_different_lengths_are_compared_on_common_intervals(tmp_path: Pa
 
 def test_runs_without_a_common_interval_are_refused(tmp_path: Path) -> None:
     late = Made("b", 2, clock=Clock(1, None, 7, 9))
-    with pytest.raises(UseError, match="no interval in common"):
+    with pytest.raises(UseError, match=NO_COMMON_INTERVAL):
         measured([Made("a", 1).store(tmp_path), late.store(tmp_path)])
 
 
@@ -454,7 +455,7 @@ def test_metric_named_twice_is_compared_once(tmp_path: Path) -> None:
 
 def test_unknown_metric_or_parameter_is_refused_with_nearest_name(tmp_path: Path) -> None:
     run = Made("a", 1, parameters={"fanout": 2}).store(tmp_path)
-    with pytest.raises(UnknownName, match="did you mean diameter"):
+    with pytest.raises(UnknownName, match=unknown("metric", "diametr", "diameter")):
         measured([run], Question(("diametr",)))
     with pytest.raises(UnknownName, match="did you mean fanout"):
         measured([run], Question(by=("fanot",)))
