@@ -43,6 +43,8 @@ from ingest.reports.records import RunHeader
 from model.errors import StoreBroken, UseError
 from runstore.manifest import read_manifest
 
+NOTHING_REPORTED = "nothing was reported, so no run is made"
+
 PAUSING = "pausing; the append that runs ends first"
 AS_BEFORE = "tokens or certificates stay as they were"
 
@@ -213,7 +215,7 @@ class Collector:
         """Say what there is to wait for, and wait for the last load, but no longer than `over`."""
         progress, intake = self._progress, self._intake
         if progress.settled and not progress.batches:
-            self._say("nothing was reported, so no run is made")
+            self._say(NOTHING_REPORTED)
         elif progress.settled and self._what.load:
             await asyncio.wait([over, loading], return_when=asyncio.FIRST_COMPLETED)
             why = progress.load_error if loading.done() else "interrupted"

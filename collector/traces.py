@@ -20,6 +20,8 @@ from ingest.sources.libp2p import json_events, protobuf
 from ingest.sources.libp2p.events import Event, Refused, judged
 from model.errors import InputError, cause_of
 
+CUT = "was cut: it is read anew"
+
 NO_TRACE = "no trace of go-libp2p-pubsub"
 
 _CHUNK = 1 << 16
@@ -200,7 +202,7 @@ class Traces:
             if known := self._files.get(key):
                 if status.st_size >= known.size:
                     return
-                self._say(f"{path} was cut: it is read anew")
+                self._say(f"{path} {CUT}")
                 known.close()
             self._files[key] = GrowingTrace(path)
         except OSError as error:

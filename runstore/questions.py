@@ -16,6 +16,8 @@ from model.errors import UseError
 from runstore.named import NamedRun
 from runstore.sql import answer
 
+ABSENT = "is not present at"
+
 PUBLICATION_UNKNOWN = "nobody reported the publication"
 
 _VALID = "valid_from <= $at AND valid_to > $at"
@@ -171,9 +173,7 @@ def _present(run: NamedRun, name: str, at: int) -> int:
     periods = [(row["valid_from"], row["valid_to"]) for row in rows.to_pylist()]
     if not any(begin <= at < end for begin, end in periods):
         there = run.clock.describe_presence(periods)
-        raise UseError(
-            f"peer '{name}' is not present at {run.clock.describe(at)}; it is present {there}"
-        )
+        raise UseError(f"peer '{name}' {ABSENT} {run.clock.describe(at)}; it is present {there}")
     return peer
 
 

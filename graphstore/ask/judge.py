@@ -13,6 +13,8 @@ from typing import Any
 from graphstore.ask.tokens import Token
 from model.errors import UseError
 
+NO_PROCEDURE = "is not a procedure that may be called"
+
 PROCEDURES = frozenset(
     {
         "db.index.fulltext.queryNodes",
@@ -103,10 +105,7 @@ def _dotted(words: Sequence[Token], start: int) -> str:
 
 def _check_call(name: str) -> None:
     if name and name not in PROCEDURES:
-        raise UseError(
-            f"{ALLOWED}: {name} is not a procedure that may be called (write "
-            "a variable named call as `call`)"
-        )
+        raise UseError(f"{ALLOWED}: {name} {NO_PROCEDURE} (write a variable named call as `call`)")
 
 
 def check_plan(plan: dict[str, Any] | None, kind: str | None) -> None:

@@ -14,6 +14,8 @@ from typing import NamedTuple
 
 from model.errors import UseError
 
+ONE_AFTER_ANOTHER = "may not produce another"
+
 NOT_CLOSED = "is not closed"
 FOUR_DIGITS = "four hexadecimal digits"
 
@@ -59,7 +61,7 @@ def plain(text: str) -> str:
     """
     found = _ESCAPE.sub(_resolved, text)
     if found != text and _ESCAPE.sub(_resolved, found) != found:
-        raise UseError(r"an escape may not produce another one; write \ in place of \u005c")
+        raise UseError(rf"an escape {ONE_AFTER_ANOTHER} one; write \ in place of \u005c")
     return found
 
 

@@ -21,6 +21,8 @@ from model.errors import NO_ANSWER, Neo4jUnavailable
 if TYPE_CHECKING:
     from graphstore.server.address import Connection
 
+NO_NEO4J = "no Neo4j that vizpub can talk to"
+
 NO_HOST = "there is no host of that name"
 WEB_SERVER = "a web server answers there"
 AT_ONCE = "it closes the connection at once"
@@ -67,7 +69,7 @@ def unavailable(connection: Connection, error: Exception) -> Neo4jUnavailable:
     """The driver's error in words a user can act on."""
     uri = connection.uri
     if isinstance(error, UnsupportedServerProduct):
-        return Neo4jUnavailable(uri, "no Neo4j that vizpub can talk to answers there", _upgrade())
+        return Neo4jUnavailable(uri, f"{NO_NEO4J} answers there", _upgrade())
     if isinstance(error, (ServiceUnavailable, SessionExpired)):
         return _unreached(connection, error)
     if isinstance(error, (ConfigurationError, ValueError)):

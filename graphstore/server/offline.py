@@ -26,6 +26,8 @@ from graphstore.server.address import Connection
 from model.errors import Neo4jUnavailable
 from model.progress import Progress
 
+TOOL = "its administration tool"
+
 DISK_FULL = "its disk is full"
 
 OnLine = Callable[[str], None]
@@ -49,7 +51,7 @@ class Command:
     """The server, as errors name it."""
     environment: Mapping[str, str] | None = None
     folder: Path | None = None
-    what: str = "its administration tool"
+    what: str = TOOL
 
     def run(
         self,

@@ -42,6 +42,8 @@ from model.locks import OF_IMPORTS, own_folder
 from model.private import make_private, new_file, replace_text
 from model.process import birth
 
+ENDED = "it ended while starting"
+
 NO_HOME = "is not the home of a local Neo4j"
 
 _START_S = 180
@@ -258,9 +260,7 @@ class LocalServer:
         deadline, log = time.monotonic() + _START_S, self._home.log
         while time.monotonic() < deadline:
             if not alive(process):
-                raise _EndedWhileStarting(
-                    *self._failure(connection, "it ended while starting", log)
-                )
+                raise _EndedWhileStarting(*self._failure(connection, ENDED, log))
             try:
                 connect(connection).close()
                 return connection

@@ -138,14 +138,14 @@ GOOD: list[tuple[Callable[[Interval], Any], list[float]]] = [
     (lambda _: pa.array([None, 4.0]), [math.nan, 4]),
 ]
 BAD: list[tuple[Callable[[Interval], Any], str]] = [
-    (lambda _: {2: 1, 9: 1}, r"returned peers that are not there: 9$"),
-    (lambda _: {2: 1}, r"returned nothing for peers 5; None means unknown"),
-    (lambda _: [1], r"returned 1 number for 2 peers"),
-    (lambda _: 7, r"returned a value of type int, not a number for each of the peers"),
-    (lambda _: "ab", r"returned a value of type str, not a number for each"),
-    (lambda _: [1, "b"], r"returned a value of type str, not a number$"),
-    (lambda _: [1, True], r"returned a value of type bool, not a number$"),
-    (lambda _: [1, math.inf], r"returned an infinite number; None means unknown"),
+    (lambda _: {2: 1, 9: 1}, r"peers .*: 9$"),
+    (lambda _: {2: 1}, r"peers 5; None"),
+    (lambda _: [1], r"1 number for 2 peers"),
+    (lambda _: 7, r"type int, .*for each of the peers"),
+    (lambda _: "ab", r"type str, .*for each"),
+    (lambda _: [1, "b"], r"type str, .*number$"),
+    (lambda _: [1, True], r"type bool, .*number$"),
+    (lambda _: [1, math.inf], r"infinite number; None"),
     (lambda _: 1 // 0, r"ZeroDivisionError: .+ \(line \d+\)$"),
 ]
 HERE = Interval(
@@ -163,7 +163,7 @@ def test_numbers_are_taken_in_the_order_of_the_peers(function: Any, meant: list[
 
 @pytest.mark.parametrize(("function", "why"), BAD)
 def test_wrong_result_is_an_error_that_names_the_metric(function: Any, why: str) -> None:
-    with pytest.raises(OwnMetricFailed, match=rf"'mine' .*interval 4: {why}"):
+    with pytest.raises(OwnMetricFailed, match=rf"'mine' .*interval 4: .*{why}"):
         own(function).of_interval(HERE)
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from collector import log
 from collector.closing import Rules
-from collector.folder import Folder
+from collector.folder import CUT, Folder
 from collector.intake import Intake, Limits
 from collector.place import Place
 from collector.progress import Progress
@@ -222,7 +222,7 @@ def test_file_that_was_cut_is_read_anew(
     case.run(second)
     assert case.taken() == [("a", n) for n in range(5)]
     (said,) = case.said
-    assert "was cut" in said
+    tells(said, "a.ndjson", CUT)
 
 
 def test_damaged_file_is_told_with_what_can_be_read(tmp_path: Path) -> None:

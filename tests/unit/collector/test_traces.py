@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from collector.traces import NO_TRACE, GrowingTrace, Traces
+from collector.traces import CUT, NO_TRACE, GrowingTrace, Traces
 from ingest.sources.libp2p.events import Event
 from ingest.sources.libp2p.protobuf import IMPOSSIBLE_LENGTH
 from model.errors import InputError
-from tests.support.words import tells
+from tests.support.words import naming, tells
 
 SMALL = Path(__file__).parents[3] / "tests/data/libp2p_small"
 NODE = "12D3KooWG3Bn8FmY7KHjxFdLRDP9c2fyTrDSnwA7XRAuDvkAMtgJ"
@@ -99,7 +99,7 @@ def test_trace_that_was_cut_is_read_anew(tmp_path: Path) -> None:
         file.write_bytes(b"".join(lines[-3:]))
         found += all_of(traces)
     assert [event.time for event in found] == [json.loads(line)["timestamp"] for line in lines]
-    assert said == [f"{file} was cut: it is read anew"]
+    assert said == [f"{file} {CUT}"]
 
 
 def test_files_are_read_side_by_side(tmp_path: Path) -> None:
@@ -131,7 +131,7 @@ def test_named_file_that_is_no_trace_is_an_error(tmp_path: Path, content: bytes,
     path.write_bytes(content)
     with Traces([path], print) as traces, pytest.raises(InputError, match=why):
         all_of(traces)
-    with pytest.raises(InputError, match="does not exist"):
+    with pytest.raises(InputError, match=naming(tmp_path / "nowhere")):
         Traces([tmp_path / "nowhere"], print)
 
 

@@ -24,7 +24,7 @@ from ingest.files import (
     find,
 )
 from model.errors import InputError
-from tests.support.words import naming
+from tests.support.words import naming, tells
 
 
 @pytest.fixture(autouse=True)
@@ -250,7 +250,7 @@ def test_local_uri_becomes_a_path(tmp_path: Path) -> None:
 def test_address_in_the_web_is_refused_with_a_way_to_read_it(uri: str) -> None:
     with pytest.raises(InputError, match=naming(uri, FROM_THE_WEB)) as told:
         find([uri])
-    assert told.value.hint == f"pipe it in: curl -fsSL '{uri}' | vizpub ingest - --run NAME"
+    tells(told.value.hint, f"curl -fsSL '{uri}' | vizpub ingest - --run NAME")
     put("http")
     assert files("http")
 

@@ -29,7 +29,7 @@ FLIPS = 60
 WHY = {
     "empty": "it has 0 bytes, and run.json says",
     "torn": "it has 1,000 bytes, and run.json says",
-    "zeros": "its bytes are not those that were written",
+    "zeros": OTHER_BYTES,
     "gone": "a file of table links is missing",
     "link": "a file of table links is a link",
     "other": "bytes, and run.json says",

@@ -75,7 +75,7 @@ def test_rows_that_no_longer_count_are_left_out(run: Run) -> None:
     [
         ("SELECT nobody FROM links", "nobody"),
         ("SELEC 1", "syntax error"),
-        ("", "begins with SELECT"),
+        ("", "SELECT or FROM"),
         ("FROM link", "tables: dangling_links, gauges, links,"),
         ("SELECT 1/0 = 'x'", "Could not convert"),
     ],

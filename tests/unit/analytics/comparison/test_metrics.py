@@ -16,6 +16,7 @@ from analytics.comparison.metrics import (
     names,
 )
 from model.errors import UnknownName, UseError
+from tests.support.words import unknown
 
 
 @pytest.mark.parametrize(
@@ -59,7 +60,7 @@ def test_column_without_a_mean_is_refused_as_metric(name: str) -> None:
 
 
 def test_unknown_metric_is_refused_with_similar_names() -> None:
-    with pytest.raises(UnknownName, match="did you mean diameter"):
+    with pytest.raises(UnknownName, match=unknown("metric", "diametr", "diameter")):
         metric("diametr")
 
 

@@ -12,8 +12,9 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from cli.commands.watch import COLUMNS, _table
+from cli.commands.watch import BACK, COLUMNS, WAITING, _table
 from cli.main import app
+from collector.reading import PAUSED
 from ingest.reports.endpoint import NO_COLLECTOR
 from model.clock import Clock
 from runstore.manifest import Manifest
@@ -83,7 +84,7 @@ def test_table_shows_the_rows_and_what_is_wrong() -> None:
 
 @pytest.mark.parametrize(
     ("settled", "code", "why"),
-    [(False, 3, "has paused"), (True, 0, "run 'lab' has ended")],
+    [(False, 3, PAUSED), (True, 0, "run 'lab' has ended")],
     ids=["paused", "ended"],
 )
 def test_collector_that_ends_before_the_last_row_is_an_error_unless_the_run_has_ended(
@@ -123,5 +124,4 @@ def test_watch_waits_for_a_collector_that_is_gone_until_it_is_interrupted(
     else:
         lines = [line.split("\t")[0] for line in shown.text.splitlines() if "\t" in line]
         assert lines == ["interval", "711", "712", "713"]
-        assert "waiting for the collector" in shown.text
-        assert "the collector is back" in shown.text
+        tells(shown.text, WAITING, BACK)

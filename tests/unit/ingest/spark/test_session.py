@@ -103,7 +103,7 @@ def test_call_of_java_that_is_gone_is_told_as_its_end() -> None:
     ],
 )
 def test_answer_that_breaks_off_is_told_as_the_end_of_java(error: Exception) -> None:
-    assert told(error).startswith("its Java process has ended")
+    assert told(error).startswith(JAVA_GONE)
 
 
 def test_interrupt_is_told_even_where_java_fails_behind_it() -> None:

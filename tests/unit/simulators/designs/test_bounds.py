@@ -100,7 +100,7 @@ def test_bounds_have_the_known_values(
 
 
 def test_optimum_of_many_nodes_is_refused() -> None:
-    with pytest.raises(UseError, match=naming(12)):
+    with pytest.raises(UseError, match=naming("12 nodes")):
         fewest_edges(example_1(21))
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from model.errors import InputError
-from simulators.world.roundtrips import incomplete, read_matrix, symmetric
+from simulators.world.roundtrips import NEITHER, incomplete, read_matrix, symmetric
 from tests.support.words import naming, tells
 
 NAN = float("nan")
@@ -48,8 +48,8 @@ def test_king_file_is_read_as_nodes_and_pairs(tmp_path: Path, head: str, pair: s
         ("node 1\nnode 2\n0,1 5\n", "rtt:3: .*1 to 2"),
         ("node 1\nnode 2\n1,2\n", "rtt:3: '1,2'"),
         ("node 1\nnode 2\n1,2 far\n", "rtt:3: 'far'"),
-        ("node 1\nnode 2\n", "neither a matrix of numbers nor a list of pairs"),
-        ("site,rtt\na,3\n", "neither a matrix of numbers nor a list of pairs"),
+        ("node 1\nnode 2\n", NEITHER),
+        ("site,rtt\na,3\n", NEITHER),
     ],
 )
 def test_invalid_matrix_is_refused_with_the_reason(tmp_path: Path, text: str, said: str) -> None:

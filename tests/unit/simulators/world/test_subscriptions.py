@@ -96,7 +96,7 @@ class TestFriends:
 
     def test_sample_larger_than_the_network_is_refused(self, tmp_path: Path) -> None:
         (tmp_path / "friends").write_text("7 8\n8 9\n")
-        with pytest.raises(UseError, match=naming(4, 3)):
+        with pytest.raises(UseError, match=naming("4 peers", "3 users")):
             subscriptions(f"friends:{tmp_path}/friends", 4)
 
 
