@@ -26,6 +26,8 @@ from scipy.special import zeta
 
 from model.arrays import Floats
 
+NO_LINK = "no peer has a link"
+
 _ROUNDS = 1_000_000
 _CLOSE = 1e-16
 _DAMPED = 1e-8
@@ -59,7 +61,7 @@ def counted(counts: Sequence[int] | Floats) -> Degrees:
     share = np.asarray(counts, np.float64)
     degree = np.arange(share.size)
     if not share[1:].any():
-        raise ValueError("no peer has a link")
+        raise ValueError(NO_LINK)
     share = share / share.sum()
     mean = float(degree @ share)
     excess = polyder(share) / mean

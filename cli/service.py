@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from runstore.named import NamedRun
     from runstore.store import StoredRun
 
+STATES_UNKNOWN = "the states in Neo4j are unknown"
+
 
 def local_server(settings: Settings) -> LocalServer:
     """The server of the workspace, running or not."""
@@ -184,7 +186,7 @@ def states_in_neo4j(settings: Settings, runs: Sequence[StoredRun]) -> dict[str, 
         with connect(connection, timeout_s=2) as driver:
             found = run_states(driver, connection.database)
     except (ServiceError, UseError) as error:
-        settings.say(f"the states in Neo4j are unknown: {error}")
+        settings.say(f"{STATES_UNKNOWN}: {error}")
         return {}
     return {run.name: _state(run, *found.get(run.name, ("absent", None))) for run in runs}
 
@@ -229,6 +231,11 @@ def remove_from_neo4j(settings: Settings, run: str) -> bool:
         return neo4j.remove(run, settings)
 
 
+def stale_copy_removed(run: str) -> str:
+    """What is said after it."""
+    return f"the copy of an earlier run '{run}' was removed from Neo4j"
+
+
 def remove_stale(settings: Settings, run: StoredRun) -> None:
     """Remove the copy of an earlier run of that name from Neo4j, if there is one.
 
@@ -245,7 +252,7 @@ def remove_stale(settings: Settings, run: StoredRun) -> None:
         )
         return
     if removed:
-        settings.say(f"the copy of an earlier run '{run.name}' was removed from Neo4j")
+        settings.say(stale_copy_removed(run.name))
 
 
 def _any_neo4j(settings: Settings) -> bool:

@@ -43,6 +43,11 @@ from ingest.reports.records import RunHeader
 from model.errors import StoreBroken, UseError
 from runstore.manifest import read_manifest
 
+NOTHING_REPORTED = "nothing was reported, so no run is made"
+
+PAUSING = "pausing; the append that runs ends first"
+AS_BEFORE = "tokens or certificates stay as they were"
+
 TICK_S = 0.05
 """Between two looks at what can be closed."""
 _MEASURE_S = 5.0
@@ -210,7 +215,7 @@ class Collector:
         """Say what there is to wait for, and wait for the last load, but no longer than `over`."""
         progress, intake = self._progress, self._intake
         if progress.settled and not progress.batches:
-            self._say("nothing was reported, so no run is made")
+            self._say(NOTHING_REPORTED)
         elif progress.settled and self._what.load:
             await asyncio.wait([over, loading], return_when=asyncio.FIRST_COMPLETED)
             why = progress.load_error if loading.done() else "interrupted"
@@ -218,7 +223,7 @@ class Collector:
                 run = self._what.place.run
                 self._say(f"Neo4j does not have all of the run ({why}): vizpub load {run}")
         elif not progress.settled and intake.closed_at > progress.consumed:
-            self._say("pausing; the append that runs ends first")
+            self._say(PAUSING)
 
     def _other_ends(self, web: Web) -> Iterator[Callable[[], Coroutine[Any, Any, None]]]:
         """What takes reports beside HTTP. Raises: UseError."""
@@ -278,7 +283,7 @@ class Collector:
                 config.ssl.load_cert_chain(to.certificate, to.key)
             self._say("tokens and certificates were read again")
         except (UseError, OSError, ValueError) as error:  # or a token is no UTF-8
-            self._say(f"tokens or certificates stay as they were: {error}")
+            self._say(f"{AS_BEFORE}: {error}")
 
     async def _tick(self) -> None:
         """Close what is due, until the run has ended."""

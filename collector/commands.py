@@ -13,6 +13,8 @@ from typing import Any
 
 from model.errors import InputError
 
+WAITING = "commands are waiting already"
+
 ACTIONS = ("leave", "join")
 _MOST_OPEN = 1_000
 """Commands that may wait at once."""
@@ -85,7 +87,7 @@ class Commands:
         if not 0 < seconds <= _MOST_S:
             raise InputError(f"a command expires within {_MOST_S} s, and not in {seconds:g}")
         if len(self.open(now)) >= _MOST_OPEN:
-            raise InputError(f"{_MOST_OPEN:,} commands are waiting already")
+            raise InputError(f"{_MOST_OPEN:,} {WAITING}")
         self._last += 1
         return Command(self._last, peer, action, now + seconds)
 

@@ -25,6 +25,8 @@ from collector.web import Web
 from ingest.reports.compressed import Content, LongLine, lines
 from model.errors import InputError
 
+CUT = "it was cut, and is read anew"
+
 _LOOK_S = 0.5
 _CHUNK = 256 * 2**10
 """Bytes of a file that are read in a turn."""
@@ -166,7 +168,7 @@ class Folder:
                 last = found[-1].interval if found else 0
                 found.append(_Read(last if interval is None else interval, name, end, line))
         if rest.missing:
-            self._say(f"{path} ends before byte {start:,}: it was cut, and is read anew")
+            self._say(f"{path} ends before byte {start:,}: {CUT}")
             self._cut.add(name)
             return []
         if not found:

@@ -27,6 +27,8 @@ from collector.taken import Taken
 from collector.topic import Arrived, Topic, TopicFailed, TopicReader
 from collector.web import Web
 
+MADE_ANEW = "was made anew, and is read from its beginning"
+
 _LOOK_S = 5.0
 """Between two looks at the topic's partitions."""
 _RETRY_S = 1.0
@@ -210,7 +212,7 @@ class Kafka:
         await self._take([one for part in self.partitions.values() for one in part.waiting])
         self._made, self.partitions = made, {}
         if self._known() and not self._known(made):
-            self.say(f"topic '{self.topic.name}' was made anew, and is read from its beginning")
+            self.say(f"topic '{self.topic.name}' {MADE_ANEW}")
 
     async def _begin(self, number: int) -> None:
         """Read a partition from where the log ends, or what was read. Raises: TopicFailed."""

@@ -20,6 +20,8 @@ from collector import child
 from collector.intake import Intake
 from collector.progress import Progress
 
+SILENT = "Java did not answer"
+
 FIRST_PAUSE_S, MOST_PAUSE_S = 1.0, 60.0
 """Before a process that ended is started again."""
 SILENT_S = 120.0
@@ -112,7 +114,7 @@ class Maker:
                         break  # the end, or what a kill left of a line
                     self._answer(json.loads(line))
         except TimeoutError:
-            self._why = f"Java did not answer for {SILENT_S:g} s"
+            self._why = f"{SILENT} for {SILENT_S:g} s"
             process.kill()
         finally:
             transport.close()

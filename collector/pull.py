@@ -36,6 +36,8 @@ from ingest.reports.pulled import COMMANDS, CURSOR, MORE, REPORT
 from model.errors import InputError, UseError, cause_of
 from model.private import read_private
 
+NO_REPORTER = "is not the URL of a reporter"
+
 _SHARE = 0.8
 """Of the interval, in which a target must have answered."""
 _HEAD = 1 << 16
@@ -128,7 +130,7 @@ def _target(url: str, token: str | None = None) -> Target:
     """Raises: UseError."""
     if is_address(url):
         return Target(url.rstrip("/"), token)
-    raise UseError(f"{url} is not the URL of a reporter, as http://127.0.0.1:8700")
+    raise UseError(f"{url} {NO_REPORTER}, as http://127.0.0.1:8700")
 
 
 _FAILURES = (_Failed, LogFailed, OSError, asyncio.IncompleteReadError, ValueError)

@@ -17,9 +17,21 @@ from urllib.parse import SplitResult, urlsplit
 
 from collector.place import Place
 from collector.tokens import ADMIN
-from ingest.reports.endpoint import MOST_ANSWER, bearer, is_address, reason, run_at
+from ingest.reports.endpoint import (
+    IS_NO_COLLECTOR,
+    MOST_ANSWER,
+    NO_COLLECTOR,
+    NO_URL,
+    bearer,
+    is_address,
+    reason,
+    run_at,
+)
 from model.errors import ServiceError, UseError, cause_of
 from model.private import read_private
+
+GONE = "is gone"
+PAUSED = "has paused"
 
 TOKEN = "VIZPUB_TOKEN"
 """The variable with the token for a collector elsewhere."""
@@ -86,7 +98,7 @@ class Collector:
                     state = found.get("state", state)
                     yield kind, found
         if state != "ended":
-            what = "has paused" if state == "pausing" else "is gone"
+            what = PAUSED if state == "pausing" else GONE
             raise ServiceError(f"the collector at {self.url} {what}")
 
 
@@ -118,7 +130,7 @@ def check_url(url: str) -> str:
     """The URL of a run, as it is. Raises: UseError."""
     if not is_address(url) or "/runs/" not in urlsplit(url).path:
         raise UseError(
-            f"'{url}' is not the URL of a run; give it as `vizpub collect` shows it, for example "
+            f"'{url}' {NO_URL}; give it as `vizpub collect` shows it, for example "
             "http://127.0.0.1:8600/v1/runs/lab"
         )
     return url
@@ -142,7 +154,7 @@ def collector_of(place: Place, url: str | None = None, kind: str = ADMIN) -> Col
         try:
             token = read_private(place.tokens / kind)
         except FileNotFoundError as error:
-            raise UseError(f"{error.filename} is gone: give the token in {TOKEN}") from None
+            raise UseError(f"{error.filename} {GONE}: give the token in {TOKEN}") from None
     return Collector(endpoint["url"], token, endpoint.get("certificate"))
 
 
@@ -159,7 +171,7 @@ def _object(to: Collector, path: str, asked: dict[str, Any] | None = None) -> di
 
 
 def _no_collector(to: Collector) -> ServiceError:
-    return ServiceError(f"what answers at {to.url} is no collector")
+    return ServiceError(f"what answers at {to.url} {IS_NO_COLLECTOR}")
 
 
 @contextmanager
@@ -178,7 +190,7 @@ def _answer(
             answer = connection.getresponse()
             wrong = "" if answer.status in (200, 201) else reason(answer.read(MOST_ANSWER))
         except (OSError, http.client.HTTPException) as error:
-            raise ServiceError(f"no collector answers at {to.url}: {cause_of(error)}") from error
+            raise ServiceError(f"{NO_COLLECTOR} at {to.url}: {cause_of(error)}") from error
         if answer.status not in (200, 201):
             raise UseError(f"the collector at {to.url} answers {answer.status}: {wrong}")
         with answer:
@@ -216,5 +228,5 @@ def _line(to: Collector, answer: http.client.HTTPResponse) -> str:
         silent = f"the collector at {to.url} has said nothing for {_TIMEOUT_S:g} s"
         raise ServiceError(silent) from None
     except (OSError, http.client.HTTPException) as error:
-        raise ServiceError(f"the collector at {to.url} is gone: {cause_of(error)}") from error
+        raise ServiceError(f"the collector at {to.url} {GONE}: {cause_of(error)}") from error
     return line.decode("utf-8") if line.endswith(b"\n") else ""

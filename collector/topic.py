@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from confluent_kafka import Consumer, KafkaError, TopicPartition
     from confluent_kafka.admin import AdminClient
 
+NO_BROKER = "no broker answers"
+
 _ANSWER_S = 4.0
 """That brokers have to answer a question."""
 _MOST = 500
@@ -157,7 +159,7 @@ class TopicReader:
         if code in (Codes.UNKNOWN_TOPIC_OR_PART, Codes._UNKNOWN_TOPIC):
             return TopicFailed(f"there is no topic '{topic.name}' at {topic.brokers}")
         if code in (Codes._TRANSPORT, Codes._TIMED_OUT, Codes._ALL_BROKERS_DOWN):
-            return TopicFailed(f"no broker answers at {topic.brokers}: {self._why or error.str()}")
+            return TopicFailed(f"{NO_BROKER} at {topic.brokers}: {self._why or error.str()}")
         return TopicFailed(f"topic '{topic.name}' cannot be read: {error.str()}")
 
     def span(self, partition: int) -> tuple[int, int]:
@@ -169,7 +171,7 @@ class TopicReader:
         except KafkaException as error:
             raise self._failed(_of(error)) from None
         if not found:
-            raise TopicFailed(f"no broker answers at {self._topic.brokers}")
+            raise TopicFailed(f"{NO_BROKER} at {self._topic.brokers}")
         return found[0], found[1]
 
     def begin(self, partition: int, offset: int) -> None:

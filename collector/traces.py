@@ -20,6 +20,10 @@ from ingest.sources.libp2p import json_events, protobuf
 from ingest.sources.libp2p.events import Event, Refused, judged
 from model.errors import InputError, cause_of
 
+CUT = "was cut: it is read anew"
+
+NO_TRACE = "no trace of go-libp2p-pubsub"
+
 _CHUNK = 1 << 16
 _HEAD = 1 << 20
 """Bytes within which a trace has its first event."""
@@ -121,7 +125,7 @@ class GrowingTrace:
         elif _begins_with_event(self._buffer):
             self._split, self._decode = _records, protobuf.decode
         elif len(self._buffer) > _HEAD:
-            raise InputError("no trace of go-libp2p-pubsub")
+            raise InputError(NO_TRACE)
         return self._split is not None
 
     def _events(self) -> Iterator[Event]:
@@ -198,7 +202,7 @@ class Traces:
             if known := self._files.get(key):
                 if status.st_size >= known.size:
                     return
-                self._say(f"{path} was cut: it is read anew")
+                self._say(f"{path} {CUT}")
                 known.close()
             self._files[key] = GrowingTrace(path)
         except OSError as error:

@@ -18,6 +18,9 @@ from ingest.sources.libp2p.reporting import TraceReports
 from model.errors import InputError, UseError
 from model.wording import amount
 
+CLOSED_ALREADY = "intervals of the run are closed already"
+NO_EVENT = "no event of the trace could be read"
+
 _LOOK_S = 0.2
 _TOGETHER = 8
 """Intervals that may wait at once: a collector refuses what is too far ahead of most peers."""
@@ -119,7 +122,7 @@ class Tracing:
         first_us, interval_us = first_ns // 1000, self._interval_us
         if self._how.replay:
             if self._closed >= 0:
-                raise UseError("intervals of the run are closed already: replay into a new run")
+                raise UseError(f"{CLOSED_ALREADY}: replay into a new run")
             self._epoch_us = first_us // interval_us * interval_us
         elif abs(first_us - self._epoch_us) > _MOST_INTERVALS * interval_us:
             apart_s = (first_us - self._epoch_us) / 1e6
@@ -173,7 +176,7 @@ class Tracing:
 
     def _ended(self) -> Told:
         if self._reports is None and not self._how.follow:
-            raise InputError("no event of the trace could be read")
+            raise InputError(NO_EVENT)
         self._flush()
         if self._how.end and self._reports:
             # All reports first: what comes behind the end is refused.

@@ -25,6 +25,13 @@ if TYPE_CHECKING:
     from experiments.results import Results
     from model.own import OwnMetric
 
+NO_TOLERANCE = "a tolerance needs a value"
+NOTHING_GIVEN = "there is no value, range, above or below"
+ONE_GROUP = "a correlation is of one group"
+THREE_POINTS = "a line needs at least three points"
+POINT_OF_ONE = "a point is one group"
+TWO_TERMS = "an order needs at least two terms"
+
 _Outcome = Literal["met", "not met", "shown", "unknown"]
 _SIGN = {1: "<", 0: "=", -1: ">"}
 _EXACT = 1e-9
@@ -92,9 +99,9 @@ class _Bounded(_Claimed, frozen=True, kw_only=True):
         """See _Claimed."""
         super().check(own)
         if self.value is None and (self.relative is not None or self.absolute is not None):
-            raise UseError("a tolerance needs a value")
+            raise UseError(NO_TOLERANCE)
         if not self.published:
-            raise UseError("there is no value, range, above or below")
+            raise UseError(NOTHING_GIVEN)
 
     def holds(self, ours: float) -> bool | None:
         """Whether our value lies within the bounds; null without any."""
@@ -177,7 +184,7 @@ class Correlation(_OfTerm, frozen=True, kw_only=True, tag="correlation"):
         for metric in (self.metric, self.to):
             check_metric(metric, "peers", own)
         if len(groups_of(self.of)) > 1:
-            raise UseError(f"'{self.of}': a correlation is of one group")
+            raise UseError(f"'{self.of}': {ONE_GROUP}")
 
 
 class Line(_Bounded, frozen=True, kw_only=True, tag="line"):
@@ -200,9 +207,9 @@ class Line(_Bounded, frozen=True, kw_only=True, tag="line"):
         super().check(own)
         check_metric(self.along, own=own)
         if len({*self.points}) < 3:
-            raise UseError("a line needs at least three points")
+            raise UseError(THREE_POINTS)
         if ratios := [term for term in self.points if len(groups_of(term)) > 1]:
-            raise UseError(f"'{ratios[0]}': a point is one group")
+            raise UseError(f"'{ratios[0]}': {POINT_OF_ONE}")
 
     def verdict(self, results: Results) -> Verdict:
         """Evaluate the claim for our runs."""
@@ -228,7 +235,7 @@ class Order(_Claimed, frozen=True, kw_only=True, tag="order"):
         """See _Claimed."""
         super().check(own)
         if len(self.order) < 2:
-            raise UseError("an order needs at least two terms")
+            raise UseError(TWO_TERMS)
 
     def verdict(self, results: Results) -> Verdict:
         """Evaluate the claim for our runs."""

@@ -21,6 +21,12 @@ from pyarrow import fs
 
 from model.errors import InputError
 
+NO_FILES_IN = "is a folder without files"
+NO_SUCH_PATH = "no such path"
+FROM_THE_WEB = "input is not fetched from the web"
+EMPTY_PATH = "an empty path names no input"
+CHANGED = "changed while it was read"
+
 EXAMPLE = "for example: vizpub ingest traces/ --run NAME"
 _SHOWN = 5
 _NOT_UTF8 = "its name is not UTF-8: rename it"
@@ -104,7 +110,7 @@ def check_unchanged(stamps: Mapping[str, Stamp]) -> None:
     for path, before in stamps.items():
         if (now := found[path]) != before:
             raise InputError(
-                f"{shown(path)} changed while it was read: {_difference(before, now)}",
+                f"{shown(path)} {CHANGED}: {_difference(before, now)}",
                 "give a file that is no longer written to, for example a copy",
             )
 
@@ -113,7 +119,7 @@ def located(path: str) -> tuple[fs.FileSystem, str]:
     """The file system of a path or URI, and the path in it. Raises: InputError."""
     if urlsplit(path).scheme in _WEB and "://" in path:
         raise InputError(
-            f"{path}: input is not fetched from the web, because it is read more than once",
+            f"{path}: {FROM_THE_WEB}, because it is read more than once",
             f"pipe it in: curl -fsSL '{path}' | vizpub ingest - --run NAME",
         )
     try:
@@ -122,12 +128,12 @@ def located(path: str) -> tuple[fs.FileSystem, str]:
         )
         return found
     except (pa.ArrowException, OSError) as error:
-        raise InputError(f"no such path: {path}", str(error)) from error
+        raise InputError(f"{NO_SUCH_PATH}: {path}", str(error)) from error
 
 
 def _expand(path: str) -> Found:
     if not path:  # which would be the working directory
-        raise InputError("an empty path names no input", f"give files, folders or globs, {EXAMPLE}")
+        raise InputError(EMPTY_PATH, f"give files, folders or globs, {EXAMPLE}")
     if "://" not in path:
         return _expand_local(path, os.path.abspath(path))
     filesystem, inside = located(path)
@@ -182,7 +188,7 @@ def _glob(pattern: str) -> Iterator[str]:
 
 
 def _nothing(path: str) -> InputError:
-    return InputError(f"no such path: {shown(path)}", f"give files, folders or globs, {EXAMPLE}")
+    return InputError(f"{NO_SUCH_PATH}: {shown(path)}", f"give files, folders or globs, {EXAMPLE}")
 
 
 def _some(path: str, found: Found) -> Found:
@@ -190,7 +196,7 @@ def _some(path: str, found: Found) -> Found:
     if not found.files:
         reasons = [f"{name}: {why}" for name, why in found.skipped.items()]
         raise InputError(
-            f"{shown(path)} is a folder without files",
+            f"{shown(path)} {NO_FILES_IN}",
             "; ".join(reasons[:_SHOWN]) or f"give one with traces, {EXAMPLE}",
         )
     return found

@@ -27,6 +27,10 @@ from model.progress import Progress, silent
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+NO_SOURCE = "no source recognises"
+SEVERAL_SOURCES = "several sources recognise the input"
+NOTHING = "nothing to ingest in"
+
 AUTO = "auto"
 STEP = "look at the input"
 _HEAD = 1 << 16
@@ -258,12 +262,12 @@ def _tell_source(looked_at: Sequence[_LookedAt], name: str, sources: Sequence[So
     names = ", ".join(source.name for source in sources)
     if not examples:
         raise InputError(
-            f"no source recognises {_listed([row.path for row in looked_at])}",
+            f"{NO_SOURCE} {_listed([row.path for row in looked_at])}",
             f"known formats: {names}; docs/sources.md describes them",
         )
     listing = "; ".join(f"{source}, as {path}" for source, path in sorted(examples.items()))
     raise InputError(
-        f"several sources recognise the input: {listing}",
+        f"{SEVERAL_SOURCES}: {listing}",
         f"name one, for example: --source {min(examples)}",
     )
 
@@ -307,7 +311,7 @@ def _check_taken(
             raise InputError(f"{path}: {why}", "docs/sources.md describes the formats")
     if not files:
         raise InputError(
-            f"nothing to ingest in {_listed(paths)}",
+            f"{NOTHING} {_listed(paths)}",
             "; ".join(f"{path}: {why}" for path, why in skipped[:_SHOWN]),
         )
 

@@ -17,6 +17,8 @@ from model.errors import InputError, UnknownName, UseError
 from model.modules import module_of_file
 from model.own import LEVELS, TAKEN, OwnMetric
 
+NOT_DECORATED = "it is not decorated with @vizpub.metric"
+
 GROUP = "vizpub.metrics"
 """The group of entry points."""
 _HOW = "FILE.py:NAME, or an entry point of the group vizpub.metrics"
@@ -41,7 +43,7 @@ def _own_metric(text: str) -> Own:
     function = _function(text)
     said = declared(function)
     if said is None or not callable(function):
-        raise UseError(f"own metric {text}: it is not decorated with @vizpub.metric(level=…)")
+        raise UseError(f"own metric {text}: {NOT_DECORATED}(level=…)")
     if said.level not in LEVELS:
         raise UnknownName(f"level of own metric {text}:", said.level, sorted(LEVELS))
     if not (said.name.isascii() and said.name.isidentifier()):

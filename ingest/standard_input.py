@@ -12,6 +12,9 @@ from ingest.inventory import COMPRESSED
 from model.errors import FULL, DiskFull, InputError, UseError
 from model.locks import OF_STDIN, own_folder
 
+EMPTY = "standard input is empty"
+NOTHING_PIPED = "nothing is piped into standard input"
+
 STDIN = "-"
 """The path that stands for standard input."""
 _PIPED = "pipe it in, for example: zcat trace.json.gz | vizpub ingest - --run NAME"
@@ -29,7 +32,7 @@ def kept(paths: Sequence[str], stream: TextIO, scratch: Path) -> Iterator[tuple[
         yield tuple(paths)
         return
     if stream.isatty():
-        raise UseError(f"nothing is piped into standard input: {_PIPED}")
+        raise UseError(f"{NOTHING_PIPED}: {_PIPED}")
     with ExitStack() as until_the_end:
         with _as_errors_of_ours(scratch):
             folder = until_the_end.enter_context(own_folder(scratch, OF_STDIN))
@@ -55,7 +58,7 @@ def _copied(stream: BinaryIO, path: Path) -> Path:
     with path.open("rb") as file:
         start = file.read(4)
     if not start:
-        raise InputError("standard input is empty", _PIPED)
+        raise InputError(EMPTY, _PIPED)
     for magic, (suffix, *_) in COMPRESSED.values():
         if start.startswith(magic):
             return path.rename(path.with_suffix(suffix))

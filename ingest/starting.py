@@ -26,6 +26,8 @@ from runstore.manifest import Manifest
 from runstore.store import StoredRun
 from runstore.writer import RunWriter
 
+ENDED = "its source marks its end"
+
 _SHOWN = 5
 _INSTEAD = "another --run NAME, or --replace to replace it"
 """What to give where an append was asked for."""
@@ -214,7 +216,7 @@ def _check_appendable(run: Manifest) -> None:
     if not source_named(run.source).appendable:
         why = f"in source '{run.source}' later input changes earlier intervals"
     elif run.ended:
-        why = "its source marks its end"
+        why = ENDED
     elif run.options.get("reporters_only"):
         why = "--reporters-only left out links to peers that may report later"
     elif not run.carry:

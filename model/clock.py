@@ -16,6 +16,9 @@ from datetime import UTC, datetime, timedelta
 
 from model.errors import OutOfRange, UseError
 
+NO_BEGINNING = "this run does not know when it began"
+TOO_LONG = "is longer than 2⁶³ microseconds"
+
 OPEN = 2**63 - 1
 """The end of an open period; not null, so that it can be compared and indexed."""
 
@@ -38,7 +41,7 @@ def parse_duration_us(text: str) -> int:
     if microseconds < 1:
         raise UseError(f"'{text}' is shorter than a microsecond")
     if microseconds > _MOST_US:
-        raise UseError(f"'{text}' is longer than 2⁶³ microseconds")
+        raise UseError(f"'{text}' {TOO_LONG}")
     return microseconds
 
 
@@ -58,7 +61,7 @@ def _since(epoch: str | None, wall_clock: str) -> int:
     """Microseconds from the epoch to a wall-clock time. Raises: UseError."""
     if epoch is None:
         raise UseError(
-            f"'{wall_clock}': this run does not know when it began; "
+            f"'{wall_clock}': {NO_BEGINNING}; "
             "give an interval number, or a time since the start such as 12.5s"
         )
     day = "" if "T" in wall_clock else f"{epoch[:10]}T"

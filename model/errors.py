@@ -38,6 +38,8 @@ from typing import Any, ClassVar
 
 FULL = (ENOSPC, EDQUOT)
 """What the system says where no space is left, on the disk or of the user's part of it."""
+NO_ANSWER = "it does not answer"
+"""Why a Neo4j cannot be used where nothing listens at its address."""
 _LISTED = 8
 """Number of existing names to list if none is similar to the one given."""
 _NEAREST = 3

@@ -15,6 +15,10 @@ from pathlib import Path
 from model.errors import UseError
 from model.files import replacing
 
+NO_FOLDER = "is not a folder"
+OF_ANOTHER = "belongs to another user"
+NOT_YOURS = "is not a file of yours"
+
 
 def make_private(folder: Path) -> None:
     """Make the folder, for its owner alone. Raises: UseError where it is there and is not so."""
@@ -28,9 +32,9 @@ def check_private(folder: Path) -> None:
     """Raises: UseError where others could have put something there; FileNotFoundError."""
     found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode):
-        raise UseError(f"{folder} is not a folder; remove it")
+        raise UseError(f"{folder} {NO_FOLDER}; remove it")
     if found.st_uid != os.geteuid():
-        raise UseError(f"{folder} belongs to another user; use another workspace")
+        raise UseError(f"{folder} {OF_ANOTHER}; use another workspace")
     if found.st_mode & 0o077:
         raise UseError(f"{folder} is accessible to other users; restrict it: chmod 700 {folder}")
     for above in folder.absolute().parents:
@@ -49,7 +53,7 @@ def _check_entries(folder: Path) -> None:
         for entry in entries:
             with suppress(FileNotFoundError):
                 if entry.stat(follow_symlinks=False).st_uid not in (os.geteuid(), 0):
-                    raise UseError(f"{entry.path} belongs to another user; check it and remove it")
+                    raise UseError(f"{entry.path} {OF_ANOTHER}; check it and remove it")
 
 
 def read_private(path: Path) -> str:
@@ -66,7 +70,7 @@ def read_private(path: Path) -> str:
     with os.fdopen(descriptor, encoding="utf-8") as file:
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
-            raise UseError(f"{path} is not a file of yours; check it and remove it")
+            raise UseError(f"{path} {NOT_YOURS}; check it and remove it")
         if found.st_mode & 0o077:
             raise UseError(f"{path} is accessible to other users; restrict it: chmod 600 {path}")
         return file.read()

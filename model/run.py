@@ -13,6 +13,10 @@ from model.wording import listed
 if TYPE_CHECKING:
     from model.own import OwnMetric  # which imports Arrow
 
+NO_DATA = "has no data on"
+
+NO_NAME_OF_A_RUN = "cannot name a run"
+
 DUPLICATES, PREVIOUS_HOPS, HOPS, TIMES, PUBLICATION_TIMES, AUDIENCE = CAPABILITIES = (
     "duplicates of a message",
     "previous hops",
@@ -35,7 +39,7 @@ def check_run_name(name: str) -> str:
     """The name itself. Raises UseError where it cannot name a run."""
     if not _NAME.fullmatch(name):
         raise UseError(
-            f"'{name[:120]}' cannot name a run; use letters, digits, '.', '_' and '-', "
+            f"'{name[:120]}' {NO_NAME_OF_A_RUN}; use letters, digits, '.', '_' and '-', "
             "a letter or digit first, at most 100"
         )
     return name
@@ -120,6 +124,6 @@ class RunFacts:
             raise UseError(f"run '{self.name}' has no {later[0]} yet; make it with: {command}")
         if missing:
             raise UseError(
-                f"run '{self.name}' has no data on {listed(missing)}: its source does not report "
+                f"run '{self.name}' {NO_DATA} {listed(missing)}: its source does not report "
                 + ("them" if len(missing) > 1 else "this")
             )

@@ -8,6 +8,8 @@ import pyarrow.compute as pc
 from model.errors import UseError
 from model.metrics import COUNTS
 
+PER_INTERVAL_ONLY = "only what is counted per interval can be added"
+
 _OF = ("peer", "peer_name", "topic", "topic_name")
 """What a row of totals is of."""
 
@@ -22,7 +24,7 @@ def added(rows: pa.Table) -> pa.Table:
     counts = [name for name in rows.column_names if name in COUNTS]
     if "interval" not in rows.column_names or "message" in rows.column_names or not counts:
         raise UseError(
-            "only what is counted per interval can be added: use overlay, peers or topics, with "
+            f"{PER_INTERVAL_ONLY}: use overlay, peers or topics, with "
             f"columns of {', '.join(COUNTS)}"
         )
     of = [name for name in _OF if name in rows.column_names]

@@ -27,6 +27,10 @@ from runstore.manifest import REACH, Manifest, Part, StoredFile
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
 
+OTHER_BYTES = "its bytes are not those that were written"
+
+OUTSIDE = "lie outside the run's directory"
+
 SMALL_FILE = 8 * 2**20
 """Bytes up to which a file is read whole when it is opened: some milliseconds."""
 _CHUNK = 2**20
@@ -75,7 +79,7 @@ def files_of(run: Path, part: Part, name: str) -> list[Path]:
     """
     directory = run / part.directory
     if Path(os.path.realpath(directory)) != Path(os.path.realpath(run)) / part.directory:
-        raise StoreBroken(str(directory), f"files of table {name} lie outside the run's directory")
+        raise StoreBroken(str(directory), f"files of table {name} {OUTSIDE}")
     if part.files is None:
         if not directory.is_dir():
             raise StoreBroken(str(directory), f"the files of table {name} are missing")
@@ -131,7 +135,7 @@ def _wrong(run: Path, part: Part, file: StoredFile, name: str) -> str:
     try:
         files_of(run, Part(part.directory, file.rows, files=(file,)), name)
         if file.crc is not None and _crc(path) != file.crc:
-            return "its bytes are not those that were written"
+            return OTHER_BYTES
         if (rows := pq.read_metadata(path).num_rows) != file.rows:
             return f"it has {amount(rows, 'row')}, and run.json says {file.rows:,}"
     except StoreBroken as error:
@@ -157,7 +161,7 @@ def _check_open(path: Path, file: StoredFile, name: str) -> None:
     except OSError as error:
         raise StoreBroken(str(path), f"cannot be read: {error.strerror}") from error
     if other:
-        raise StoreBroken(str(path), "its bytes are not those that were written")
+        raise StoreBroken(str(path), OTHER_BYTES)
 
 
 def _crc(path: Path, start: int = 0) -> int:

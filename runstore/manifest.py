@@ -30,6 +30,9 @@ from model.run import AFTERWARDS, CAPABILITIES, DUPLICATES, Boundary, RunFacts, 
 from model.tables import table
 from runstore import durable
 
+NO_INPUT_YET = "its ingest stopped before the input was read"
+NOT_IN_ITS_DIRECTORY = "it names what is not in its directory"
+
 FORMAT = "vizpub.store/4"
 """The number changes when readers need to handle run.json or the files differently."""
 FILE = "run.json"
@@ -261,7 +264,7 @@ class Manifest:
         if self.clock is None:
             raise StoreBroken(
                 self.name,
-                "its ingest stopped before the input was read",
+                NO_INPUT_YET,
                 "the same vizpub ingest command resumes it",
             )
         layers = self.options.get("layers")
@@ -385,7 +388,7 @@ def _checked(manifest: Manifest) -> Manifest:
     for part in (part for entry in entries for part in entry.parts):
         names = [file.name for file in part.files or ()]
         if not all(map(_is_below, [part.directory, *names])) or any("/" in n for n in names):
-            raise ValueError(f"it names what is not in its directory: {part.directory} {names}")
+            raise ValueError(f"{NOT_IN_ITS_DIRECTORY}: {part.directory} {names}")
     return manifest
 
 

@@ -16,6 +16,10 @@ from model.errors import UseError
 from runstore.named import NamedRun
 from runstore.sql import answer
 
+ABSENT = "is not present at"
+
+PUBLICATION_UNKNOWN = "nobody reported the publication"
+
 _VALID = "valid_from <= $at AND valid_to > $at"
 _OF_LAYERS = "($layers IS NULL OR list_contains($layers, layer))"
 _NAMES = "coalesce(list_sort(list_distinct(list({0}) FILTER ({0} IS NOT NULL))), [])"
@@ -169,9 +173,7 @@ def _present(run: NamedRun, name: str, at: int) -> int:
     periods = [(row["valid_from"], row["valid_to"]) for row in rows.to_pylist()]
     if not any(begin <= at < end for begin, end in periods):
         there = run.clock.describe_presence(periods)
-        raise UseError(
-            f"peer '{name}' is not present at {run.clock.describe(at)}; it is present {there}"
-        )
+        raise UseError(f"peer '{name}' {ABSENT} {run.clock.describe(at)}; it is present {there}")
     return peer
 
 
@@ -210,9 +212,7 @@ def missed(run: NamedRun, message: str, layers: Sequence[str] | None = None) -> 
     of_it = pc.field("message") == number
     told = run.stored.read("publications", ["publication_known"], of_it)["publication_known"]
     if not pc.all(told).as_py():
-        raise UseError(
-            f"nobody reported the publication of '{message}': its eligible peers are unknown"
-        )
+        raise UseError(f"{PUBLICATION_UNKNOWN} of '{message}': its eligible peers are unknown")
     linked = run.stored.has("links")
     near = _NEAR if linked else _NONE.format("INTEGER AS other")
     refused = _REFUSED if run.stored.has("rejections") else _NONE.format("VARCHAR AS reason")

@@ -39,6 +39,8 @@ from runstore.manifest import (
 )
 from runstore.store import below, directory_of, run_names
 
+NO_DIRECTORY = "is a link or a file"
+
 _OF_A_SIZE = 4
 """So many parts of a size, within a factor of eight, become one."""
 _LEAST_PART = 1 << 11
@@ -322,7 +324,7 @@ def _check_own(directory: Path) -> None:
     """
     if directory.is_symlink() or (directory.exists() and not directory.is_dir()):
         raise UseError(
-            f"{directory} is a link or a file, and a run needs a directory of its own: move "
+            f"{directory} {NO_DIRECTORY}, and a run needs a directory of its own: move "
             "the directory here, or remove what is here"
         )
     for folder, folders, files in os.walk(directory):

@@ -16,6 +16,8 @@ from typing import Any
 from model.errors import UnknownName, UseError
 from model.run import RunFacts
 
+NO_INTERVAL = "no confidence interval for a single run"
+
 _Traits = dict[str, str]
 
 _FACTS = ("protocol", "source", "run", "seed")
@@ -142,7 +144,7 @@ def _alone_notes(alone: Collection[str]) -> Iterator[str]:
 
 def _single_notes(members: Mapping[str, Sequence[_Traits]]) -> Iterator[str]:
     if single := [label for label, runs in members.items() if len(runs) == 1]:
-        yield f"no confidence interval for a single run: {', '.join(single)}"
+        yield f"{NO_INTERVAL}: {', '.join(single)}"
 
 
 def _seed_notes(members: Mapping[str, Sequence[_Traits]]) -> Iterator[str]:

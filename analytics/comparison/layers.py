@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from analytics.options import Measures
     from model.arrays import Integers
 
+WITHOUT_LAYERS = "do not depend on layers"
+
 _MEASURED = {table.name: table for table in (METRICS_OVERLAY, METRICS_PEERS, METRICS_TOPICS)}
 
 
@@ -47,7 +49,7 @@ class RunOfLayers(Run):
         """
         kept = super().metrics(name, columns, where)
         if (table := _MEASURED.get(f"metrics/{name}")) is None:
-            raise UseError(f"the metrics of {name} do not depend on layers")
+            raise UseError(f"the metrics of {name} {WITHOUT_LAYERS}")
         rows = kept.to_arrow()
         if not rows.num_rows:
             return kept

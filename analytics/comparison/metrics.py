@@ -20,6 +20,8 @@ from model.metrics import METRICS
 from model.naming import GAUGE
 from model.own import OwnMetric, with_own
 
+OF_A_WHOLE_RUN = "is a measure of a whole run"
+
 _OVER = {
     "overlay": "mean of intervals",
     "peers": "mean of peers, then of intervals",
@@ -118,7 +120,7 @@ def interval_metric(name: str, own: Iterable[OwnMetric] = ()) -> Metric:
         return found
     columns = tuple(_columns(_OVER_OF_INTERVAL, own))
     if any(name == of.name for of in WHOLE) and all(name != of.column for of in columns):
-        raise UseError(f"{name} is a measure of a whole run and has no value per interval")
+        raise UseError(f"{name} {OF_A_WHOLE_RUN} and has no value per interval")
     return _found(name, columns)
 
 

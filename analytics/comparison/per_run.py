@@ -34,6 +34,8 @@ from model.progress import Progress, silent
 from runstore.run import Run
 from runstore.totals import Span, whole_run
 
+NO_COMMON_INTERVAL = "the runs have no interval in common"
+
 _REFUSABLE = frozenset(
     {"eligible", "delivered", "delivered_in_interval", "hit_ratio", "late_deliveries"}
 )
@@ -76,7 +78,7 @@ def common_clock(runs: Sequence[Run]) -> Clock:
     first, last = max(c.first for c in clocks), min(c.last for c in clocks)
     if first > last:
         spans = ", ".join(f"{r.facts.name}: {r.clock.describe_range()}" for r in runs)
-        raise UseError(f"the runs have no interval in common ({spans})")
+        raise UseError(f"{NO_COMMON_INTERVAL} ({spans})")
     lengths = {clock.interval_us for clock in clocks}
     return Clock(1, lengths.pop() if len(lengths) == 1 else None, first, last)
 

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
+NOTHING_TO_PLOT = "there is nothing to plot"
+NO_FORMAT = "is not a format for figures"
+
 FORMATS = ("png", "svg", "pdf")
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 GREY = "#7F8C8D"
@@ -52,7 +55,7 @@ _STYLE: dict[Any, Any] = {
 def save(figure: Figure, out: Path | IO[bytes], form: str) -> None:
     """Write the figure as `png`, `svg` or `pdf`, without dates. Raises: UseError."""
     if form not in FORMATS:
-        raise UseError(f"'{form}' is not a format for figures; use {', '.join(FORMATS)}")
+        raise UseError(f"'{form}' {NO_FORMAT}; use {', '.join(FORMATS)}")
     undated = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
     with styled(), warnings.catch_warnings():
         # Characters that the font lacks are drawn as boxes.
@@ -158,7 +161,7 @@ def plain(text: str) -> str:
 def require(something: Any) -> None:
     """Raises: UseError if it is empty or 0."""
     if not something:
-        raise UseError("there is nothing to plot")
+        raise UseError(NOTHING_TO_PLOT)
 
 
 def measured(table: pa.Table, name: str) -> tuple[np.ndarray, str]:

@@ -14,6 +14,8 @@ from model.errors import CheckFailed
 if TYPE_CHECKING:
     from cli.checks import Check
 
+USABLE = "vizpub can be used"
+
 _COLUMNS = ("part", "needed for", "state", "found", "get")
 
 
@@ -47,7 +49,7 @@ def doctor(settings: Settings, output: Output) -> None:
             settings.say(f"to get {line['part']}: {line['get']}")
     if failing := [check.part for check in found if check.fails]:
         raise CheckFailed(f"vizpub cannot be used without: {', '.join(failing)}")
-    settings.say("vizpub can be used")
+    settings.say(USABLE)
 
 
 def _line(check: Check) -> dict[str, Any]:

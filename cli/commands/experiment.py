@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from experiments.report import Findings
     from experiments.runs import Place, Planned
 
+ALREADY = "complete already"
+
 _DATA = "VIZPUB_DATA"
 _HELP = """Run evaluations: simulate, ingest, measure, and compare with published values.
 
@@ -346,9 +348,7 @@ def _make(settings: Settings, runs: Sequence[Planned], place: Place, running: _R
         )
         made = make(runs, making)
     if not made:
-        settings.say(
-            f"{amount(len(runs), 'run')} complete already; only the report is written again"
-        )
+        settings.say(f"{amount(len(runs), 'run')} {ALREADY}; only the report is written again")
 
 
 def _load(settings: Settings, runs: Sequence[Planned], place: Place) -> None:

@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from model.run import RunFacts
     from runstore.store import StoredRun
 
+REMOVED = "was removed from Neo4j"
+REPLACED = "was replaced"
+GROWN = "has grown"
+
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
@@ -161,9 +165,9 @@ def _check_same(neo4j: Neo4j, run: LoadedRun) -> None:
     try:
         now = neo4j.open_run(name)
     except (UnknownName, RunNotComplete):
-        raise CheckFailed(f"run '{name}' was removed from Neo4j while it was read") from None
+        raise CheckFailed(f"run '{name}' {REMOVED} while it was read") from None
     if now.facts.tables != run.facts.tables:
-        what = "has grown" if now.facts.generation > run.facts.generation else "was replaced"
+        what = GROWN if now.facts.generation > run.facts.generation else REPLACED
         raise CheckFailed(f"run '{name}' {what} while it was read; export it again")
 
 

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from ingest.pipeline import IngestRequest
     from runstore.store import StoredRun
 
+ALREADY = "is already complete"
+
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
@@ -184,7 +186,7 @@ def ingest(
     with kept(paths, sys.stdin, settings.scratch) as files, settings.progress() as progress:
         outcome = run_ingest(_request(settings, files, run, reading, handling), progress)
     if outcome.already_complete:
-        settings.say(f"run '{run}' is already complete")
+        settings.say(f"run '{run}' {ALREADY}")
     _show(outcome.run, output, settings)
     for line in _account(outcome.account) if handling.profile else ():
         settings.say(line)

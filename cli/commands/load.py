@@ -9,7 +9,7 @@ import typer
 
 from cli.errors import report
 from cli.options import Output, RunName, command
-from cli.service import Filling, asking, connected, target
+from cli.service import Filling, asking, connected, stale_copy_removed, target
 from cli.settings import Settings
 from cli.terminal.output import Rows, show
 from model.errors import CheckFailed, RunChanged, VizpubError
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from graphstore.runs import LoadedRun
     from model.run import RunFacts
     from runstore.store import StoredRun
+
+EARLIER_COPY = "is the copy of an earlier run of that name"
+COPY_GROWN = "has grown by what was appended"
 
 
 def register(app: typer.Typer) -> None:
@@ -82,9 +85,9 @@ def load_stored(settings: Settings, run: StoredRun, filling: Filling | None = No
             run = open_run(run.directory.parents[1], run.name)
             loaded = load(into, run.facts, run, progress)
     if loaded.replaced:
-        settings.say(f"the copy of an earlier run '{run.name}' was removed from Neo4j")
+        settings.say(stale_copy_removed(run.name))
     if loaded.grown:
-        settings.say(f"the copy of run '{run.name}' in Neo4j has grown by what was appended")
+        settings.say(f"the copy of run '{run.name}' in Neo4j {COPY_GROWN}")
     settings.say(
         f"run '{run.name}' {'was' if loaded.already_complete else 'is'} in Neo4j: "
         f"{amount(loaded.peers, 'peer')}, {amount(loaded.topics, 'topic')}, "
@@ -128,7 +131,7 @@ def verify(settings: Settings, run: RunName, output: Output, full: Full = False)
             if not stored.is_current():
                 raise RunChanged(run)
             raise CheckFailed(
-                f"run '{run}' in Neo4j is the copy of an earlier run of that name, made from "
+                f"run '{run}' in Neo4j {EARLIER_COPY}, made from "
                 f"other tables; load this one with: vizpub load {run}"
             )
         kept = None if full else neo4j.verify_kept(stored)

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
     from runstore.run import Run, Where
 
+TIMES_OR_PEERS = "give several times or several peers, not both"
+ONE_MESSAGE = "name exactly one message to draw as a tree"
+
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
@@ -288,7 +291,7 @@ def _of_each_time(run: Run, of: str, metrics: Sequence[str], drawing: _Drawing) 
     from runstore.run import Where
 
     if len(drawing.peers) > 1:
-        raise UseError("give several times or several peers, not both")
+        raise UseError(TIMES_OR_PEERS)
     times = dict.fromkeys(
         run.clock.interval_of(run.clock.parse_at(text, run.facts.epoch))
         for text in comma_list(drawing.at) or ()
@@ -318,7 +321,7 @@ def _tree(
     from runstore.snapshots import spread
 
     if len(messages) != 1:
-        raise UseError("name exactly one message to draw as a tree")
+        raise UseError(ONE_MESSAGE)
     peers, copies = spread(run, messages[0])
     up_to = "" if drawing.hops is None else f"up to hop {drawing.hops}"
     title = _title(run, f"message {cut(messages[0], 40)}", up_to)

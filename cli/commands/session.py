@@ -11,6 +11,8 @@ from cli.options import Output, command
 from cli.settings import Settings
 from cli.terminal.output import Rows, show
 
+NO_SESSION = "no session was running"
+
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
@@ -64,7 +66,7 @@ def stop(settings: Settings) -> None:
 
     was = staying.stop(settings.scratch)
     if was.state == "absent":
-        settings.say(f"no session was running for {settings.workspace}")
+        settings.say(f"{NO_SESSION} for {settings.workspace}")
         return
     user = f", which process {was.used_by} was using," if was.used_by else ""
     settings.say(f"the session (process {was.pid}){user} has ended")

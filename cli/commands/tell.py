@@ -13,6 +13,8 @@ from cli.settings import Settings
 from model.clock import parse_duration_us
 from model.errors import CheckFailed
 
+EXPIRED = "has expired"
+
 _LOOK_S = 0.2
 
 
@@ -74,7 +76,7 @@ def _report(settings: Settings, given: dict[str, Any]) -> None:
     """Raises: CheckFailed where the peer did not obey."""
     peer, why = given["peer"], given["reason"]
     if given["state"] == "expired":
-        raise CheckFailed(f"command {given['id']} has expired: nobody answered for peer '{peer}'")
+        raise CheckFailed(f"command {given['id']} {EXPIRED}: nobody answered for peer '{peer}'")
     if given["state"] == "refused":
         raise CheckFailed(f"peer '{peer}' does not {given['action']}: {why or 'no reason given'}")
     settings.say(f"peer '{peer}' has obeyed: {given['action']}")

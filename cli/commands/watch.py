@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from collector.place import Place
     from collector.reading import Collector, Event
 
+WAITING = "waiting for the collector"
+BACK = "the collector is back"
+
 COLUMNS = ("interval", "network_size", "links", "weak_components", "diameter", "hit_ratio")
 _SHOWN = 12
 _FACTS = (
@@ -99,8 +102,8 @@ def _lines(settings: Settings, events: Iterable[Event], most: int | None) -> boo
                 return True
         if is_gone != (kind == "gone"):
             is_gone = not is_gone
-            why = f"waiting for the collector: {told['why']}" if is_gone else ""
-            settings.say(why or "the collector is back")
+            why = f"{WAITING}: {told['why']}" if is_gone else ""
+            settings.say(why or BACK)
     return False
 
 

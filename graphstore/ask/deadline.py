@@ -27,7 +27,7 @@ _GRACE_S = 2.0
 """So much later than the server who asked gives up: one half for the server to report the end,
 the other to be obeyed."""
 
-_GOES_ON = (
+STILL_BUSY = (
     "it did not end in time, and the server has not stopped it yet: it is busy with a single "
     "row, or with the plan; other queries still run, and a restart of the server ends it"
 )
@@ -84,7 +84,7 @@ class Asked:
         if _is_given(given, until + _GRACE_S):
             raise UseError(sessions.LATE)
         self._lost = True
-        raise UseError(_GOES_ON)
+        raise UseError(STILL_BUSY)
 
     def _end_transaction(self) -> None:
         ending = Thread(target=self._terminate, daemon=True)

@@ -27,6 +27,9 @@ from graphstore.ask.tokens import plain, tokens
 from graphstore.runs import open_run
 from model.errors import Neo4jAnswer, UseError
 
+NO_CYPHER = "Neo4j cannot parse this"
+NO_PROFILE = "PROFILE is not supported here"
+
 _LIMITS = Limits()
 """What a statement may cost where nothing else is said."""
 
@@ -144,12 +147,12 @@ def _in_words() -> Iterator[None]:
         if "AccessMode" in error.code:
             raise UseError(ALLOWED) from error
         if "execution mode" in error.message:
-            raise UseError("PROFILE is not supported here; leave it out") from error
+            raise UseError(f"{NO_PROFILE}; leave it out") from error
         if error.code.endswith(".ParameterMissing"):
             missing = error.message.partition(": ")[2]
             raise UseError(f"no value for ${missing}; give it with -p {missing}=VALUE") from error
         if error.code.startswith(("Neo.ClientError.Statement.", "Neo.ClientError.Procedure.")):
-            raise UseError(f"Neo4j cannot parse this: {_placed(error.message)}") from error
+            raise UseError(f"{NO_CYPHER}: {_placed(error.message)}") from error
         raise
 
 

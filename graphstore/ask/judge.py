@@ -13,6 +13,8 @@ from typing import Any
 from graphstore.ask.tokens import Token
 from model.errors import UseError
 
+NO_PROCEDURE = "is not a procedure that may be called"
+
 PROCEDURES = frozenset(
     {
         "db.index.fulltext.queryNodes",
@@ -35,14 +37,14 @@ pages, write files or keep the server busy: which ones there are is up to its pl
 
 ALLOWED = "only statements that read the graph are allowed here"
 
-_LOAD_CSV = "LOAD CSV makes the server fetch files and pages"
+LOAD_CSV = "LOAD CSV makes the server fetch files and pages"
 _IN_TRANSACTIONS = "IN TRANSACTIONS has no limits"
 _SHOW_SETTINGS = "SHOW SETTINGS shows how the server is configured"
 _SHOW_TRANSACTIONS = "SHOW TRANSACTIONS shows the queries of others"
 _TERMINATE = "TERMINATE TRANSACTIONS ends the queries of others"
 
 _PAIRS = {
-    ("LOAD", "CSV"): _LOAD_CSV,
+    ("LOAD", "CSV"): LOAD_CSV,
     ("SHOW", "SETTING"): _SHOW_SETTINGS,
     ("SHOW", "SETTINGS"): _SHOW_SETTINGS,
     ("SHOW", "TRANSACTION"): _SHOW_TRANSACTIONS,
@@ -53,7 +55,7 @@ _PAIRS = {
 """Words that stand side by side in these clauses and nowhere else."""
 
 _OPERATORS = {
-    "LoadCSV": _LOAD_CSV,
+    "LoadCSV": LOAD_CSV,
     "ShowSettings": _SHOW_SETTINGS,
     "ShowTransactions": _SHOW_TRANSACTIONS,
     "TerminateTransactions": _TERMINATE,
@@ -103,10 +105,7 @@ def _dotted(words: Sequence[Token], start: int) -> str:
 
 def _check_call(name: str) -> None:
     if name and name not in PROCEDURES:
-        raise UseError(
-            f"{ALLOWED}: {name} is not a procedure that may be called (write "
-            "a variable named call as `call`)"
-        )
+        raise UseError(f"{ALLOWED}: {name} {NO_PROCEDURE} (write a variable named call as `call`)")
 
 
 def check_plan(plan: dict[str, Any] | None, kind: str | None) -> None:

@@ -28,6 +28,13 @@ from model.clock import Clock, parse_duration_us
 from model.errors import AmbiguousName, UnknownName, UseError
 from model.naming import ends_of, number_of
 
+NO_WHOLE_NUMBER = "is not a whole number"
+NO_JSON_LIST = "is not a JSON list"
+
+ABSENT = "is not present at"
+
+MISSING = "is missing"
+
 _OURS = ("run", "levels", "ranges")
 _NAMES = ("peer", "topic", "message")
 TYPES = (
@@ -62,7 +69,7 @@ def check_names(query: Statement, given: Mapping[str, object]) -> None:
     if not unknown and not missing:
         return
     wrong = [f"no parameter {name}" for name in unknown]
-    wrong += [f"{name} is missing" for name in missing]
+    wrong += [f"{name} {MISSING}" for name in missing]
     takes = ", ".join(f"{p.name} ({_described(p)})" for p in asked) or "none"
     raise UseError(f"query {query.name}: {'; '.join(wrong)}; it takes: {takes}")
 
@@ -159,7 +166,7 @@ def converted(type: str, given: object) -> Any:
     try:
         number = int(str(given))
     except ValueError:
-        raise UseError(f"'{given}' is not a whole number") from None
+        raise UseError(f"'{given}' {NO_WHOLE_NUMBER}") from None
     if type == "count" and number < 1:
         raise UseError(f"{number} is less than 1")
     if type == "count" and number > _MOST:
@@ -176,7 +183,7 @@ def _duration(given: str, clock: Clock) -> int:
     ticks, rest = divmod(parse_duration_us(given), clock.tick_us)
     if rest:
         raise UseError(
-            f"'{given}' is not a whole number of ticks; one tick is {clock.tick_us / 1e6:g} s"
+            f"'{given}' {NO_WHOLE_NUMBER} of ticks; one tick is {clock.tick_us / 1e6:g} s"
         )
     return ticks
 
@@ -197,7 +204,7 @@ def _items(given: object) -> Sequence[object]:
     try:
         items: list[object] = json.loads(given)
     except ValueError:
-        raise UseError(f"'{given}' is not a JSON list") from None
+        raise UseError(f"'{given}' {NO_JSON_LIST}") from None
     return items
 
 
@@ -238,4 +245,4 @@ def _check_present(key: str, name: str, run: LoadedRun, at: int) -> None:
         return
     clock = run.facts.clock
     there = clock.describe_presence((begin, end) for begin, end in periods)
-    raise UseError(f"peer '{name}' is not present at {clock.describe(at)}; it is present {there}")
+    raise UseError(f"peer '{name}' {ABSENT} {clock.describe(at)}; it is present {there}")

@@ -13,6 +13,10 @@ from dataclasses import dataclass
 from graphstore.ask.tokens import Token
 from model.errors import UseError
 
+TOO_LARGE = "the query is too large"
+CHAINED = "too many operators are chained"
+NESTED = "too many brackets are inside each other"
+
 CHARACTERS = 100_000
 WORDS = 5_000
 """Words, signs and values."""
@@ -88,7 +92,7 @@ def check_size(words: Sequence[Token]) -> None:
             clauses += word in _CLAUSES
             level.end_part()
         if level.height > OPERATORS or levels[-1].height > OPERATORS:
-            raise _too_large("too many operators are chained", OPERATORS)
+            raise _too_large(CHAINED, OPERATORS)
         before = word
     if clauses > CLAUSES:
         raise _too_large(f"it has {clauses:,} clauses", CLAUSES)
@@ -100,13 +104,13 @@ def _fits(opened: str, closing: str) -> bool:
 
 def _check_depth(levels: Sequence[_Level]) -> None:
     if len(levels) - 1 > _BRACKETS:
-        raise _too_large("too many brackets are inside each other", _BRACKETS)
+        raise _too_large(NESTED, _BRACKETS)
     if sum(level.opened == "{" for level in levels) > _CURLY:
         raise _too_large("too many curly brackets are inside each other", _CURLY)
 
 
 def _too_large(what: str, most: int) -> UseError:
     return UseError(
-        f"the query is too large: {what}, and {most:,} are allowed; pass values as "
+        f"{TOO_LARGE}: {what}, and {most:,} are allowed; pass values as "
         "parameters, or split the query"
     )

@@ -14,6 +14,11 @@ from typing import NamedTuple
 
 from model.errors import UseError
 
+ONE_AFTER_ANOTHER = "may not produce another"
+
+NOT_CLOSED = "is not closed"
+FOUR_DIGITS = "four hexadecimal digits"
+
 _TOKEN = re.compile(
     r"""
       (?P<gap>    \s+ | //[^\r\n]* | /\*.*?\*/ )
@@ -56,7 +61,7 @@ def plain(text: str) -> str:
     """
     found = _ESCAPE.sub(_resolved, text)
     if found != text and _ESCAPE.sub(_resolved, found) != found:
-        raise UseError(r"an escape may not produce another one; write \ in place of \u005c")
+        raise UseError(rf"an escape {ONE_AFTER_ANOTHER} one; write \ in place of \u005c")
     return found
 
 
@@ -65,7 +70,7 @@ def _resolved(escape: re.Match[str]) -> str:
     if code is None:
         return escape[0]
     if not _CODE.fullmatch(code):
-        raise UseError(f"'{escape[0]}' is not a character; write \\u and four hexadecimal digits")
+        raise UseError(f"'{escape[0]}' is not a character; write \\u and {FOUR_DIGITS}")
     return chr(int(code, 16))
 
 
@@ -75,7 +80,7 @@ def tokens(text: str) -> Iterator[Token]:
         kind = str(found.lastgroup)
         if kind == "open":
             line = text.count("\n", 0, found.start()) + 1
-            raise UseError(f"{found[0]} in line {line} is not closed")
+            raise UseError(f"{found[0]} in line {line} {NOT_CLOSED}")
         if kind == "name":
             yield Token(kind, found[0][1:-1].replace("``", "`"))
         elif kind not in _LEFT_OUT:

@@ -24,6 +24,8 @@ from graphstore.browser.guide import Entry, Guide, guide_page
 from graphstore.runs import LoadedRun
 from model.errors import UseError
 
+NO_PAGE = "is not the address of a page"
+
 SETTINGS = {
     # Else Browser adds what links the peers of a picture at any other time.
     "autoComplete": False,
@@ -86,9 +88,7 @@ def browser_page(uri: str, page: str | None = None) -> str:
         return f"http://{f'[{host}]' if ':' in host else host}:7474/browser/"
     parts = urlsplit(page)
     if parts.scheme not in ("http", "https") or not parts.netloc:
-        raise UseError(
-            f"'{page}' is not the address of a page; write it like http://localhost:7474/browser/"
-        )
+        raise UseError(f"'{page}' {NO_PAGE}; write it like http://localhost:7474/browser/")
     path = parts.path if parts.path.strip("/") else "/browser/"
     return urlunsplit((parts.scheme, parts.netloc, path, "", ""))
 

@@ -17,6 +17,9 @@ from xml.etree.ElementTree import Element, ParseError, iterparse
 
 from model.errors import InputError
 
+NO_GEXF = "is not GEXF"
+NO_XML = "is not XML"
+
 Period = tuple[float, float]
 
 _FOREVER = (-math.inf, math.inf)
@@ -52,11 +55,11 @@ def check_gexf(path: Path) -> Iterator[Finding]:
             for event, element in iterparse(file, events=("start", "end")):
                 root = root or _local(element)
                 if root != "gexf":
-                    raise InputError(f"{path} is not GEXF: it begins with <{root}>, not <gexf>")
+                    raise InputError(f"{path} {NO_GEXF}: it begins with <{root}>, not <gexf>")
                 checker.see(event, element)
                 yield from checker.take()
     except ParseError as error:
-        raise InputError(f"{path} is not XML: {error}") from error
+        raise InputError(f"{path} {NO_XML}: {error}") from error
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from error
 

@@ -36,6 +36,8 @@ from model.errors import CheckFailed, RunChanged, UseError
 from model.progress import Progress
 from model.run import Boundary, RunFacts
 
+IN_OTHER_HANDS = "is loaded or removed by another command"
+
 _SETTING = {"Peer": "grow/set-peers", "Interval": "load/interval-metrics"}
 """The statements that change nodes."""
 
@@ -149,7 +151,7 @@ class _Turns:
         found = transaction.run(text, parameters).single()
         if found is None or not found["mine"]:
             raise UseError(
-                f"run '{self._run}' is loaded or removed by another command; "
+                f"run '{self._run}' {IN_OTHER_HANDS}; "
                 f"when that has ended, load it again: vizpub load {self._run}"
             )
         if found["turn"] == self._turn:

@@ -34,6 +34,8 @@ from model.errors import CheckFailed, RunChanged, UseError
 from model.progress import Progress, silent
 from model.run import RunFacts
 
+OTHER_TABLES = "was loaded from other tables"
+
 
 @dataclass(frozen=True)
 class LoadSummary:
@@ -186,7 +188,7 @@ def _load_batch(session: Session, run: str, step: Step, label: str, rows: Rows) 
         sessions.write(session, _write_batch, ledger, run, step, rows)
     except ConstraintError as error:
         raise CheckFailed(
-            f"run '{run}' was loaded from other tables",
+            f"run '{run}' {OTHER_TABLES}",
             [error.message or "", f"recreate it with: vizpub rebuild {run}"],
         ) from error
 

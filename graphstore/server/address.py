@@ -9,6 +9,8 @@ from urllib.parse import urlsplit
 
 from model.errors import UseError
 
+NO_ADDRESS = "is not an address for queries"
+
 _SCHEMES = tuple(
     name + encryption for name in ("bolt", "neo4j") for encryption in ("", "+s", "+ssc")
 )
@@ -58,7 +60,7 @@ def check_uri(uri: str) -> None:
         return
     browser = " (http is for Neo4j Browser)" if scheme in ("http", "https") else ""
     raise UseError(
-        f"NEO4J_URI: '{uri}' is not an address for queries{browser}; write it like "
+        f"NEO4J_URI: '{uri}' {NO_ADDRESS}{browser}; write it like "
         f"bolt://localhost:7687, or with one of {', '.join(_SCHEMES[1:])}"
     )
 

@@ -11,6 +11,9 @@ from graphstore.server.offline import Place, last_transaction
 from model.errors import InputError, UseError
 from model.private import new_file
 
+ALREADY_THERE = "already exists"
+NO_DUMP = "is not a dump of a Neo4j database"
+
 _MAGICS = (b"DZV1", b"DGV1")
 """How dumps begin, by how they are compressed."""
 
@@ -23,7 +26,7 @@ def dump(place: Place, database: str, file: Path, *, overwrite: bool = False) ->
     Raises: UseError where the file is there already or cannot be written, Neo4jUnavailable.
     """
     if os.path.lexists(file) and not overwrite:
-        raise UseError(f"{file} already exists; name another file, or give --force")
+        raise UseError(f"{file} {ALREADY_THERE}; name another file, or give --force")
     new = file.with_name(f".{file.name}.new")
     try:
         with os.fdopen(new_file(new), "wb") as stdout:
@@ -61,6 +64,6 @@ def _opened(file: Path) -> FileIO:
     begin = opened.read(len(_MAGICS[0]))
     if begin not in _MAGICS:
         opened.close()
-        raise InputError(f"{file} is not a dump of a Neo4j database", "make one: vizpub neo4j dump")
+        raise InputError(f"{file} {NO_DUMP}", "make one: vizpub neo4j dump")
     opened.seek(0)
     return opened

@@ -16,10 +16,19 @@ from neo4j.exceptions import (
     UnsupportedServerProduct,
 )
 
-from model.errors import Neo4jUnavailable
+from model.errors import NO_ANSWER, Neo4jUnavailable
 
 if TYPE_CHECKING:
     from graphstore.server.address import Connection
+
+NO_NEO4J = "no Neo4j that vizpub can talk to"
+
+NO_HOST = "there is no host of that name"
+WEB_SERVER = "a web server answers there"
+AT_ONCE = "it closes the connection at once"
+NO_TLS = "it does not answer in TLS"
+
+STOPPED = "its database could not write and has stopped"
 
 _OLDEST = (5, 26)
 """The oldest Neo4j whose Cypher the statements are written in; 2025.x and 2026.x follow 5.26."""
@@ -60,7 +69,7 @@ def unavailable(connection: Connection, error: Exception) -> Neo4jUnavailable:
     """The driver's error in words a user can act on."""
     uri = connection.uri
     if isinstance(error, UnsupportedServerProduct):
-        return Neo4jUnavailable(uri, "no Neo4j that vizpub can talk to answers there", _upgrade())
+        return Neo4jUnavailable(uri, f"{NO_NEO4J} answers there", _upgrade())
     if isinstance(error, (ServiceUnavailable, SessionExpired)):
         return _unreached(connection, error)
     if isinstance(error, (ConfigurationError, ValueError)):
@@ -88,7 +97,7 @@ def has_stopped(uri: str, code: str) -> Neo4jUnavailable | None:
         return None
     return Neo4jUnavailable(
         uri,
-        "its database could not write and has stopped; usually its disk is full",
+        f"{STOPPED}; usually its disk is full",
         "free some space there and restart it (the local one with: vizpub neo4j stop), "
         "then run the same command again",
     )
@@ -101,17 +110,17 @@ def _unreached(connection: Connection, error: Exception) -> Neo4jUnavailable:
         hint = next(hint for part, hint in _BY_CERTIFICATE if part in said)
         return Neo4jUnavailable(uri, f"its certificate is refused: {said.rstrip('.')}", hint)
     if isinstance(cause, socket.gaierror):
-        return Neo4jUnavailable(uri, "there is no host of that name", "check NEO4J_URI")
+        return Neo4jUnavailable(uri, NO_HOST, "check NEO4J_URI")
     if isinstance(cause, (ConnectionRefusedError, TimeoutError)):
-        return Neo4jUnavailable(uri, "it does not answer")
+        return Neo4jUnavailable(uri, NO_ANSWER)
     if "looks like HTTP" in str(cause):
-        why = "a web server answers there"
+        why = WEB_SERVER
         return Neo4jUnavailable(uri, why, "give the port for queries, usually 7687")
     if "+s" in uri:
-        why = "it does not answer in TLS"
+        why = NO_TLS
         hint = "enable TLS there, or write bolt:// in place of bolt+s://, which does not encrypt"
         return Neo4jUnavailable(uri, why, hint)
-    why = "it closes the connection at once"
+    why = AT_ONCE
     return Neo4jUnavailable(uri, why, "if it needs TLS, write bolt+s:// in place of bolt://")
 
 

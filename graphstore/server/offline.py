@@ -26,6 +26,10 @@ from graphstore.server.address import Connection
 from model.errors import Neo4jUnavailable
 from model.progress import Progress
 
+TOOL = "its administration tool"
+
+DISK_FULL = "its disk is full"
+
 OnLine = Callable[[str], None]
 """Takes each line that the tool prints, while it works."""
 
@@ -47,7 +51,7 @@ class Command:
     """The server, as errors name it."""
     environment: Mapping[str, str] | None = None
     folder: Path | None = None
-    what: str = "its administration tool"
+    what: str = TOOL
 
     def run(
         self,
@@ -177,7 +181,7 @@ def _read(process: subprocess.Popen[bytes], on_line: OnLine | None) -> str:
 def failed(of: str, said: str, what: str = Command.what) -> Neo4jUnavailable:
     """The failure of a program in our words."""
     if FULL in said:
-        return Neo4jUnavailable(of, "its disk is full", ROOM)
+        return Neo4jUnavailable(of, DISK_FULL, ROOM)
     return Neo4jUnavailable(of, f"{what} failed: {gist(said)}", "check it")
 
 

@@ -16,8 +16,10 @@ from urllib.parse import urlsplit
 import psutil
 
 from graphstore.server.home import HOST, ServerHome, ServerState
-from model.errors import Neo4jUnavailable
+from model.errors import NO_ANSWER, Neo4jUnavailable
 from model.process import Birth, birth
+
+ANOTHER_PROCESS = "another process answers there"
 
 _HELLO = bytes.fromhex("6060b017 00080805 00000000 00000000 00000000")
 """Bolt's first words: who we are not, and the versions 5.0 to 5.8 (a driver asks the same)."""
@@ -96,13 +98,11 @@ def check_server(home: ServerHome, uri: str) -> None:
     state, port = home.read_state(), urlsplit(uri).port
     process = recorded_process(state) if state else None
     if process is None or port is None:
-        raise Neo4jUnavailable(uri, "it does not answer")
+        raise Neo4jUnavailable(uri, NO_ANSWER)
     if not _listens(process, port):
         if _is_taken(port):
-            raise Neo4jUnavailable(
-                uri, "another process answers there, and is not sent the password"
-            )
-        raise Neo4jUnavailable(uri, "it does not answer")
+            raise Neo4jUnavailable(uri, f"{ANOTHER_PROCESS}, and is not sent the password")
+        raise Neo4jUnavailable(uri, NO_ANSWER)
 
 
 def _listens(process: psutil.Process, port: int) -> bool:

@@ -42,6 +42,10 @@ from model.locks import OF_IMPORTS, own_folder
 from model.private import make_private, new_file, replace_text
 from model.process import birth
 
+ENDED = "it ended while starting"
+
+NO_HOME = "is not the home of a local Neo4j"
+
 _START_S = 180
 _SETTLE_S = 10
 """How long a database may be unavailable in a server that answers."""
@@ -112,7 +116,7 @@ class LocalServer:
         if not os.path.lexists(self._home.path):
             return
         if not self._home.state_file.exists():
-            raise UseError(f"{self._home.path} is not the home of a local Neo4j; left as it is")
+            raise UseError(f"{self._home.path} {NO_HOME}; left as it is")
         with self._locked():
             self._stop()
             shutil.rmtree(self._home.path)
@@ -256,9 +260,7 @@ class LocalServer:
         deadline, log = time.monotonic() + _START_S, self._home.log
         while time.monotonic() < deadline:
             if not alive(process):
-                raise _EndedWhileStarting(
-                    *self._failure(connection, "it ended while starting", log)
-                )
+                raise _EndedWhileStarting(*self._failure(connection, ENDED, log))
             try:
                 connect(connection).close()
                 return connection

@@ -22,6 +22,12 @@ from neo4j.exceptions import (
 from graphstore.server.driver_errors import has_stopped
 from model.errors import Neo4jAnswer, Neo4jUnavailable, UseError
 
+LOST = "the connection was lost"
+
+REPEAT = "run the same command again"
+UNSTORABLE = "Neo4j cannot store such a value"
+TOO_MUCH_MEMORY = "it needs more memory than the server allows one query"
+
 _T = TypeVar("_T")
 
 _URIS: WeakKeyDictionary[Driver, str] = WeakKeyDictionary()
@@ -30,8 +36,8 @@ _URIS: WeakKeyDictionary[Driver, str] = WeakKeyDictionary()
 LATE = "it did not end in time and was stopped; ask for less, or allow more time"
 
 _AGAIN = {
-    WRITE_ACCESS: "run the same command again: finished work is kept",
-    READ_ACCESS: "see that it runs, then run the same command again",
+    WRITE_ACCESS: f"{REPEAT}: finished work is kept",
+    READ_ACCESS: f"see that it runs, then {REPEAT}",
 }
 """What to do where a connection was lost."""
 
@@ -106,7 +112,7 @@ def _errors(uri: str, again: str) -> Iterator[None]:
     try:
         yield
     except (ServiceUnavailable, SessionExpired, IncompleteCommit) as error:
-        raise Neo4jUnavailable(uri, "the connection was lost", again) from error
+        raise Neo4jUnavailable(uri, LOST, again) from error
     except Neo4jError as error:
         code = error.code or ""
         if code.endswith(".DatabaseUnavailable"):  # as where another command restarts the server
@@ -117,7 +123,7 @@ def _errors(uri: str, again: str) -> Iterator[None]:
     except RecursionError as error:
         raise UseError("its plan is too deep to be read; split the query") from error
     except (UnicodeEncodeError, OverflowError) as error:
-        raise UseError(f"Neo4j cannot store such a value: {error}") from error
+        raise UseError(f"{UNSTORABLE}: {error}") from error
 
 
 def _in_our_words(error: Neo4jError) -> UseError | Neo4jAnswer:
@@ -126,5 +132,5 @@ def _in_our_words(error: Neo4jError) -> UseError | Neo4jAnswer:
     if "TransactionTimedOut" in code:
         return UseError(LATE)
     if "OutOfMemory" in code:
-        return UseError("it needs more memory than the server allows one query; ask for less")
+        return UseError(f"{TOO_MUCH_MEMORY}; ask for less")
     return Neo4jAnswer(code, message)

@@ -12,6 +12,12 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
+NO_URL = "is not the URL of a run"
+NOT_PRINTABLE = "is not printable ASCII"
+IS_NO_COLLECTOR = "is no collector"
+
+NO_COLLECTOR = "no collector answers"
+
 MOST_ANSWER = 2**20
 """Bytes of an answer that are read."""
 
@@ -68,13 +74,13 @@ class Endpoint:
                 text = answer.read(MOST_ANSWER)
         except (OSError, http.client.HTTPException) as error:
             why = getattr(error, "strerror", None) or error
-            raise OSError(f"no collector answers at {self.url}: {why}") from error
+            raise OSError(f"{NO_COLLECTOR} at {self.url}: {why}") from error
         if answer.status not in (200, 201):
             raise OSError(f"the collector at {self.url} answers {answer.status}: {reason(text)}")
         with suppress(ValueError):
             if isinstance(found := json.loads(text), dict):
                 return found
-        raise OSError(f"what answers at {self.url} is no collector")
+        raise OSError(f"what answers at {self.url} {IS_NO_COLLECTOR}")
 
 
 def run_at(url: str) -> SplitResult:
@@ -82,7 +88,7 @@ def run_at(url: str) -> SplitResult:
     it, too. Raises: ValueError.
     """
     if not is_address(url):
-        raise ValueError(f"{url} is not the URL of a run, as http://127.0.0.1:8600/v1/runs/lab")
+        raise ValueError(f"{url} {NO_URL}, as http://127.0.0.1:8600/v1/runs/lab")
     parts = urlsplit(url)
     return parts._replace(path=_REPORTS.sub(r"\1", parts.path.rstrip("/")))
 
@@ -104,7 +110,7 @@ def bearer(token: str | None) -> dict[str, str]:
     """The header with a token, as it stands in a file. Raises: ValueError."""
     token = (token or "").strip()
     if not (token.isascii() and token.isprintable()):
-        raise ValueError("the token has a character that is not printable ASCII")
+        raise ValueError(f"the token has a character that {NOT_PRINTABLE}")
     return {"authorization": f"Bearer {token}"} if token else {}
 
 

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Any
 
+NO_COMMANDS = "these are no commands"
+
 
 @dataclass
 class _Command:
@@ -39,7 +41,7 @@ class Given:
         try:
             given = [_command(one) for one in json.loads(body)["commands"]]
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise ValueError(f"these are no commands: {error}") from error
+            raise ValueError(f"{NO_COMMANDS}: {error}") from error
         with self._lock:
             before, self._commands = self._commands, {}
             for one in given:

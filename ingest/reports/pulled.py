@@ -34,6 +34,9 @@ from ingest.reports.endpoint import is_loopback, names_this_machine
 from ingest.reports.given import Given
 from ingest.reports.records import Record
 
+READABLE = "others could read the reports"
+NO_COMMANDS = "these peers obey no commands"
+
 CURSOR, MORE = "vizpub-cursor", "vizpub-more"
 """Headers of an answer: what to ask next, and whether there is more already."""
 REPORT, COMMANDS = "/report", "/commands"
@@ -76,7 +79,7 @@ class ReportServer:
         Raises: ValueError where others could read the reports; OSError where the port is taken.
         """
         if not (is_loopback(host) or (token and context)):
-            raise ValueError(f"at {host} others could read the reports: give token and context")
+            raise ValueError(f"at {host} {READABLE}: give token and context")
         self._token, self._memory = token, memory
         self._lines, self._lock = Lines(), Lock()
         self._held: deque[bytes] = deque()
@@ -223,7 +226,7 @@ class _Handler(BaseHTTPRequestHandler):
         if self.headers.get_content_type() != _JSON:
             self._refuse(415, f"commands are sent as {_JSON}")
         elif not given.obeyed:
-            self._refuse(403, "these peers obey no commands")
+            self._refuse(403, NO_COMMANDS)
         elif not size.isdecimal() or int(size) > _MOST_COMMANDS:
             self._refuse(413, f"give the length of the body, at most {_MOST_COMMANDS:,}")
         else:

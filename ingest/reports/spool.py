@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from threading import Lock
 
+ANOTHER_REPORTER = "another reporter has the spool"
+
 _MOST_LINE = 2**20
 """Bytes of a line that a collector takes."""
 _BLOCK = 2**20
@@ -27,7 +29,7 @@ class Spool:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(self._file)
-            raise BlockingIOError(f"another reporter has the spool {path}") from None
+            raise BlockingIOError(f"{ANOTHER_REPORTER} {path}") from None
         self._lock = Lock()
         size = os.fstat(self._file).st_size
         tail = max(size - _MOST_LINE, 0)  # a kill may have left half a line

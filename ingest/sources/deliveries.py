@@ -37,6 +37,8 @@ from ingest.sources.folded import OBSERVED, no_rejections
 from model.clock import OPEN, Clock
 from model.errors import InputError
 
+NO_DELIVERY = "no delivery could be read"
+
 _INTERVAL_US = 1_000_000
 _MOST_INTERVALS = 10_000_000
 _HEADER = ("msg", "node", "prev_node", "t_us")
@@ -112,7 +114,7 @@ class Deliveries(TableSource):
         """
         del before
         if counted["latest"] is None:
-            raise InputError("no delivery could be read", NO_ROWS)
+            raise InputError(NO_DELIVERY, NO_ROWS)
         interval_us = options.interval_us or _INTERVAL_US
         last = counted["latest"] // interval_us
         if last >= _MOST_INTERVALS:

@@ -43,6 +43,9 @@ from ingest.sources.folded import OBSERVED
 from model.clock import OPEN, Clock
 from model.errors import InputError, UseError
 
+WHOLE_SECONDS = "times in plain columns are seconds"
+NO_LINK = "no link could be read"
+
 _MOST_INTERVALS = 10_000_000
 _KINDS = (
     ("interval", "src", "dst"),
@@ -160,7 +163,7 @@ class Edges(TableSource):
         seconds, rest = divmod(options.interval_us or _SECOND_US, _SECOND_US)
         in_seconds = [is_plain_text(f.encoding) and times_of(f) != WITHOUT_TIMES for f in files]
         if rest and any(in_seconds):
-            raise UseError("times in plain columns are seconds: give --interval in whole seconds")
+            raise UseError(f"{WHOLE_SECONDS}: give --interval in whole seconds")
         lengths = [seconds if in_file else 1 for in_file in in_seconds]
         paths = [file.path for file in files]
         return _LinkFold(paths, lengths, listed=any(map(_is_listed, files)))
@@ -175,7 +178,7 @@ class Edges(TableSource):
         del before
         first, last = counted["first"], counted["last"]
         if first is None:
-            raise InputError("no link could be read", NO_ROWS)
+            raise InputError(NO_LINK, NO_ROWS)
         if last - first >= _MOST_INTERVALS:
             raise InputError(
                 f"the links reach from interval {first} to {last}",

@@ -33,6 +33,9 @@ from ingest.sources.folded import OBSERVED
 from model.clock import OPEN, Clock
 from model.errors import InputError
 
+NO_TABLE = "no routing table could be read"
+TWO_CRAWLS = "are two crawls"
+
 _TABLES = {name: OBSERVED[name] for name in ("links", "presence", "names", "quarantine")}
 _KEYS = {"PeerID", "NeighborIDs", "ErrorBits"}
 _UNKNOWN = ("topics", "roles", "traffic", "messages")
@@ -63,7 +66,7 @@ class Nebula(Source):
         """Ranges of lines. Raises: InputError for several crawls."""
         if len(files) > 1:
             raise InputError(
-                f"{files[0].path} and {files[1].path} are two crawls",
+                f"{files[0].path} and {files[1].path} {TWO_CRAWLS}",
                 "a run is one crawl: ingest each file as a run of its own",
             )
         return line_splits(files)
@@ -92,7 +95,7 @@ class Nebula(Source):
         """One interval: a crawl. Raises: InputError where no line could be read."""
         del before, options
         if not counted["peers"]:
-            raise InputError("no routing table could be read", NO_ROWS)
+            raise InputError(NO_TABLE, NO_ROWS)
         notes = {_PARTIAL: counted["partial"]} if counted["partial"] else {}
         return Description(Clock(1, None, 0, 0), unknown=_UNKNOWN, notes=notes)
 

@@ -21,6 +21,9 @@ from typing import Any
 from model.errors import UseError
 from model.private import check_private
 
+OTHER_USER = "another user is at the other end of the session's socket"
+NO_ANSWER = "it does not answer"
+
 Message = Mapping[str, Any]
 
 ANSWER_S = 30.0
@@ -35,7 +38,7 @@ class NoAnswer(Exception):
     """A process listens, but its answer is missing or invalid."""
 
     def __init__(self, pid: int | None) -> None:
-        super().__init__("it does not answer")
+        super().__init__(NO_ANSWER)
         self.pid = pid
 
 
@@ -92,7 +95,7 @@ def check_peer(end: socket.socket) -> None:
     """Raises: UseError where another user is at the other end."""
     peer = _credentials(end)
     if peer and peer[1] != os.geteuid():
-        raise UseError("another user is at the other end of the session's socket")
+        raise UseError(OTHER_USER)
 
 
 def peer_pid(end: socket.socket) -> int | None:

@@ -39,7 +39,9 @@ _STOPPED = "methods on a stopped SparkContext"
 _WORKER_GONE = "Python worker exited unexpectedly"
 _CUT_OFF = re.compile(r"An error occurred while calling [\w.]+")
 """The whole message of py4j where a reply is cut off; a complete reply continues after it."""
-_GONE = "its Java process has ended, for example because memory ran out; run the same command again"
+JAVA_GONE = (
+    "its Java process has ended, for example because memory ran out; run the same command again"
+)
 _OWN_FAILED = re.compile(r"OwnMetricFailed: own metric '(\w+)' failed in (\w+ \S+): (.+)")
 """The last line of a traceback from a worker."""
 _NO_SIGNALS = "-Xrs"
@@ -170,7 +172,7 @@ def vizpub_errors(workspace: Path) -> Iterator[None]:
             path = f"/{file[1].lstrip('/')}" if file else str(workspace)
             raise StoreBroken(path, "its bytes are not those that were written") from error
         gone = isinstance(error, unreachable) or _CUT_OFF.fullmatch(str(error))
-        raise SparkFailed(_GONE if gone else why_failed(str(error))) from error
+        raise SparkFailed(JAVA_GONE if gone else why_failed(str(error))) from error
     except OSError as error:
         if error.errno in FULL:
             raise DiskFull(str(workspace)) from error

@@ -28,6 +28,8 @@ from ingest.spark.shipping import digest
 from model.errors import SparkFailed, UseError, cause_of
 from model.private import make_private, new_file
 
+ENDING = "it is ending"
+
 IDLE_MINUTES = 15.0
 FOLDER = "session"
 _LOG = "log"
@@ -282,7 +284,7 @@ def lease(scratch: Path) -> Lease | None:
                 raise NotUsed(str(refused))
             taken = Lease(end, int(answer["port"]), str(answer["secret"]))
         except EOFError as error:
-            raise NotUsed("it is ending") from error
+            raise NotUsed(ENDING) from error
         except (NoAnswer, KeyError, ValueError) as error:
             raise NotUsed("it does not answer; vizpub session stop ends it") from error
         unless_taken.pop_all()

@@ -20,6 +20,8 @@ from ingest.spark.session import spark_session
 from ingest.spark.staying import Lease, NotUsed, elsewhere, lease
 from model.errors import UseError
 
+UNUSED = "the running session is not used"
+
 _LOG = logging.getLogger(__name__)
 
 
@@ -65,7 +67,7 @@ def _taken(scratch: Path, master: str | None, *, quick: bool) -> Lease | None:
         else:
             return lease(scratch)
     except (NotUsed, UseError) as error:
-        _LOG.warning("the running session is not used: %s", error)
+        _LOG.warning("%s: %s", UNUSED, error)
     return None
 
 

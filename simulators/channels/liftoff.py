@@ -11,6 +11,8 @@ from model.errors import UseError
 from simulators.channels.layout import Layout
 from simulators.channels.running import Measured, run
 
+ON_THE_FLY = "chooses channels for every update"
+
 THRESHOLD = 0.005
 """Copies that are left over, per time of one transmission, beyond which channels are overloaded."""
 UPDATES = 1_000_000
@@ -38,7 +40,7 @@ def analysed(layout: Layout) -> list[Channel]:
     """
     if layout.carried is None:
         raise UseError(
-            f"mapping '{layout.parameters.mapping}' chooses channels for every update, so no "
+            f"mapping '{layout.parameters.mapping}' {ON_THE_FLY}, so no "
             "channel has pages of its own: use offline-c, perfect-c or file:FILE"
         )
     wanted = np.asarray(layout.wants.any(axis=0))

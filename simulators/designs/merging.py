@@ -13,6 +13,8 @@ from model.compiled import compiled
 from model.errors import UseError
 from simulators.designs.stars import Interests, neighbours_of
 
+ALL_PAIRS = "gm compares all pairs"
+
 _MOST_NODES = 20_000
 """What a pair would gain is kept for every pair."""
 _MOST_TOPICS = 255
@@ -90,7 +92,7 @@ def greedy_merge(interests: Interests) -> list[list[int]]:
     """The neighbours of each node, ascending. Raises: UseError for too many nodes or topics."""
     if interests.nodes > _MOST_NODES:
         raise UseError(
-            f"gm compares all pairs, of at most {_MOST_NODES:,} nodes, not {interests.nodes:,}; "
+            f"{ALL_PAIRS}, of at most {_MOST_NODES:,} nodes, not {interests.nodes:,}; "
             "cd-oda-ii and cd-max have no such limit"
         )
     if max(map(len, interests.of), default=0) > _MOST_TOPICS:

@@ -13,6 +13,9 @@ from model.errors import UseError
 from model.files import replacing
 from simulators.engine.plan import Plan
 
+NO_SIMULATION = "is not empty and holds no simulation"
+OTHER_FILE = "does not describe a simulation"
+
 
 @dataclass(frozen=True)
 class Messages:
@@ -76,7 +79,7 @@ class Folder:
         """
         if not self._about.exists():
             if self.path.exists() and any(self.path.iterdir()):
-                raise UseError(f"{self.path} is not empty and holds no simulation")
+                raise UseError(f"{self.path} {NO_SIMULATION}")
             return None
         about = self._read()
         if replace:
@@ -97,7 +100,7 @@ class Folder:
         except ValueError:
             about = None
         if not isinstance(about, dict) or about.keys() != {"plan", "result"}:
-            raise UseError(f"{self._about} does not describe a simulation; give another --out")
+            raise UseError(f"{self._about} {OTHER_FILE}; give another --out")
         return about
 
     def begin(self, plan: Plan) -> None:

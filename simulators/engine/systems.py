@@ -16,6 +16,8 @@ from model.modules import module_of_file
 if TYPE_CHECKING:
     from simulators.engine.network import System
 
+NO_PARAMETERS = "'parameters' that are a dataclass"
+
 
 @dataclass(frozen=True)
 class _Entry:
@@ -47,7 +49,7 @@ class _Entry:
             kind = getattr(sys.modules[self.make.__module__], kind, None)
         if not is_dataclass(kind):
             raise InputError(
-                f"{self.system}'s constructor has no 'parameters' that are a dataclass",
+                f"{self.system}'s constructor has no {NO_PARAMETERS}",
                 "simulators/README.md shows how to write a system",
             )
         assert isinstance(kind, type)

@@ -16,6 +16,11 @@ from model.errors import InputError
 from model.wording import amount
 from simulators.engine.files import lines, not_understood
 
+NOT_ASCENDING = "the times do not ascend"
+NO_NODE_UP = "no node in it is up at any time"
+NO_NUMBER = "a time is not a number"
+LINE = "a line is: node"
+
 Stays = list[tuple[int, int]]
 """[start, end) of a node's sessions, in µs of the trace."""
 
@@ -29,22 +34,20 @@ def read_availability(name: str) -> list[Stays]:
     """
     nodes = [_stays(name, number, text.split()) for number, text in lines(name)]
     if not any(nodes):
-        raise InputError(f"{name}: no node in it is up at any time")
+        raise InputError(f"{name}: {NO_NODE_UP}")
     return nodes
 
 
 def _stays(name: str, line: int, words: list[str]) -> Stays:
     if len(words) < 2 or not words[1].isdecimal():
-        raise not_understood(
-            name, line, "a line is: node, number of sessions, start end start end …"
-        )
+        raise not_understood(name, line, f"{LINE}, number of sessions, start end start end …")
     if not all(_SECONDS.fullmatch(word) for word in words[2:]):
-        raise not_understood(name, line, "a time is not a number of seconds")
+        raise not_understood(name, line, f"{NO_NUMBER} of seconds")
     times = [round(float(word) * 1e6) for word in words[2:]]
     if len(times) != 2 * int(words[1]):
         raise not_understood(
             name, line, f"{amount(int(words[1]), 'session')}, but {amount(len(times), 'time')}"
         )
     if any(later <= earlier for earlier, later in pairwise(times)):
-        raise not_understood(name, line, "the times do not ascend")
+        raise not_understood(name, line, NOT_ASCENDING)
     return list(zip(times[::2], times[1::2], strict=True))

@@ -21,6 +21,9 @@ from simulators.engine.parameters import Count, Positive, PositiveReal, us
 from simulators.world.churn import Setting
 from simulators.world.subscriptions import Subscriptions
 
+NO_SUBSCRIBER = "no peer subscribes to a topic"
+FILE_OR_TIME = "needs either a file or at=INTERVAL"
+
 P = TypeVar("P", int, int | None)
 
 _Size = Annotated[Positive, Meta(description="Bytes of a publication's content.")]
@@ -191,7 +194,7 @@ class Script:
 
     def __post_init__(self) -> None:
         if (self.file is None) == (self.at is None):
-            raise UseError("publications 'script' needs either a file or at=INTERVAL")
+            raise UseError(f"publications 'script' {FILE_OR_TIME}")
 
     def planned(
         self, subscriptions: Subscriptions, setting: Setting, random: Random
@@ -274,7 +277,7 @@ def _chosen(topic: str, subscriptions: Subscriptions, random: Random) -> int:
         return names.index(topic)
     sizes = [topic for topic in _by_size(subscriptions) if subscriptions.subscribers(topic)]
     if not sizes:
-        raise UseError("publications: no peer subscribes to a topic")
+        raise UseError(f"publications: {NO_SUBSCRIBER}")
     if topic == "random":
         return random.choice(sizes)
     return sizes[0 if topic == "largest" else -1]

@@ -21,6 +21,8 @@ from model.errors import InputError
 from model.wording import amount
 from simulators.engine.files import lines, not_understood
 
+NEITHER = "is neither a matrix of numbers nor a list of pairs"
+
 _Times = NDArray[np.float64]
 """[site, site] in the unit of the file; nan = not measured. The diagonal has no meaning."""
 
@@ -96,7 +98,7 @@ def _king(name: str, numbered: Iterable[tuple[int, str]]) -> _Times:
         others.append(other - 1)
         found.append(time)
     if not found:
-        raise InputError(f"{name}: is neither a matrix of numbers nor a list of pairs")
+        raise InputError(f"{name}: {NEITHER}")
     times = np.full((sites, sites), np.nan)
     times[ones, others] = found
     is_way_back = np.isnan(times)

@@ -14,6 +14,9 @@ from model.errors import InputError, UseError
 from model.wording import amount
 from simulators.engine.files import found
 
+NO_EVENT = "is not an event"
+MORE_THAN_ALL = "is more than all"
+
 _Action = Literal["join", "leave", "kill", "return"]
 _EVENT = re.compile(
     r"(?P<action>join|leave|kill|return) +(?P<many>all|[0-9]+(\.[0-9]+)? *%|[0-9]+)"
@@ -72,13 +75,13 @@ def _of_file(name: str) -> list[str]:
 def _event(text: str) -> Event:
     match = _EVENT.fullmatch(text)
     if match is None:
-        raise UseError(f"churn '{text}' is not an event such as 'kill 30 % at interval 400'")
+        raise UseError(f"churn '{text}' {NO_EVENT} such as 'kill 30 % at interval 400'")
     many = match["many"]
     share = 1.0 if many == "all" else float(many[:-1]) / 100 if many.endswith("%") else 0.0
     number = int(many) if many.isdecimal() else 0
     at, over = int(match["at"] or 0), int(match["over"] or 0)
     if share > 1:
-        raise UseError(f"churn '{text}': {many} is more than all")
+        raise UseError(f"churn '{text}': {many} {MORE_THAN_ALL}")
     return Event(text, match["action"], share, number, at, over)  # type: ignore[arg-type]
 
 

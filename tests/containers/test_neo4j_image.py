@@ -13,6 +13,7 @@ import pytest
 from graphstore.load.transactions import load_run
 from graphstore.load.verify import verify_run
 from graphstore.server.connection import connect
+from graphstore.server.sessions import REPEAT
 from graphstore.server.settings import PROFILES, settings
 from model.errors import Neo4jUnavailable
 from tests.containers.engine import NEO4J, SECRET, WORD, answering, logs, neo4j, started
@@ -123,7 +124,7 @@ def test_load_resumes_after_its_container_is_killed(server: DockerContainer) -> 
     killer = Killer(wrapped.kill, "load links", after=0.05)
     with (
         impatient(answering(server, SECRET)) as driver,
-        pytest.raises(Neo4jUnavailable, match="run the same command again"),
+        pytest.raises(Neo4jUnavailable, match=REPEAT),
     ):
         load_run(driver, "neo4j", history.facts, history.tables, killer)
     killer.timer.join()

@@ -21,11 +21,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from ingest import stages
+from ingest.files import CHANGED
 from ingest.job import Job
 from ingest.pipeline import IngestOutcome, IngestRequest, settling
 from ingest.spark import scale
 from ingest.spark.session import vizpub_errors
 from ingest.stages import STEPS
+from ingest.starting import ENDED
 from model.errors import InputError, InputsDiffer, NeedsSettling, StoreBroken, UseError
 from model.run import Boundary
 from runstore import intact
@@ -36,6 +38,7 @@ from runstore.summary import facts_for_people
 from runstore.writer import PENDING, RunWriter
 from tests.support.faults import LARGE, stopping
 from tests.support.ingested import Store, copied, ingest, ingested
+from tests.support.words import naming
 
 pytestmark = [
     pytest.mark.spark,
@@ -248,7 +251,7 @@ def test_stopped_append_refuses_other_files(
     stopped: tuple[Lab, StoredRun, list[Path]],
 ) -> None:
     lab, before, _ = stopped
-    with pytest.raises(UseError, match=r"name its files too: part1\.ndjson"):
+    with pytest.raises(UseError, match=naming("part1.ndjson")):
         lab.ingest("grown", lab.write("later", small([20])), append=True, gap_tolerance=2)
     same_tables(lab.run("grown"), before)
 
@@ -298,8 +301,8 @@ def everything(run: StoredRun) -> dict[str, int]:
 @pytest.mark.parametrize(
     ("records", "said"),
     [
-        (small([3], topics=["news"]), "reports topics"),
-        ([*small([3]), {"format": "vizpub.run/1", "unknown": ["loss"]}], "lacks loss"),
+        (small([3], topics=["news"]), "topics"),
+        ([*small([3]), {"format": "vizpub.run/1", "unknown": ["loss"]}], "loss"),
     ],
 )
 def test_append_of_input_that_does_not_follow_is_refused_without_settling(
@@ -425,8 +428,8 @@ def test_run_fed_bit_by_bit_equals_one_ingest_of_all(lab: Lab, seed: int) -> Non
 @pytest.mark.parametrize(
     ("run", "said"),
     [
-        ("ended", "its source marks its end"),
-        ("edges", "in source 'edges' later input changes earlier intervals"),
+        ("ended", ENDED),
+        ("edges", "'edges'"),
     ],
 )
 def test_append_to_a_run_that_cannot_grow_is_refused(
@@ -442,14 +445,14 @@ def test_append_to_a_run_that_cannot_grow_is_refused(
 
 def test_append_with_other_options_is_refused_by_name(lab_with_runs: Lab) -> None:
     later = lab_with_runs.write("later", small([3]))
-    with pytest.raises(NeedsSettling, match="--gap-tolerance: 0 then, 2 now"):
+    with pytest.raises(NeedsSettling, match=naming("--gap-tolerance", "0 then, 2 now")):
         lab_with_runs.ingest("small", later, append=True, settle=False, gap_tolerance=2)
-    with pytest.raises(InputsDiffer, match=r"1 gone.*--append"):
+    with pytest.raises(InputsDiffer, match=naming("1 gone", "--append")):
         lab_with_runs.ingest("small", later)
 
 
 def test_append_together_with_replace_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UseError, match="give only one of them"):
+    with pytest.raises(UseError, match=naming("--append", "--replace")):
         IngestRequest((), "lab", tmp_path, append=True, replace=True)
 
 
@@ -481,7 +484,7 @@ def test_late_input_that_grows_while_it_is_read_is_refused(
         return read.work(job)
 
     monkeypatch.setattr(stages, "READ", replace(read, work=grow_and_read))
-    with pytest.raises(InputError, match=r"grows-late.* changed while it was read"):
+    with pytest.raises(InputError, match=naming("grows-late.ndjson", CHANGED)):
         lab.ingest("small", late, append=True)
     assert everything(lab.run("small")) == before
 

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
 
-from cli.commands.load import load_stored
-from cli.service import connected, remove_stale
+from cli.commands.load import EARLIER_COPY, load_stored
+from cli.service import connected, remove_stale, stale_copy_removed
 from cli.settings import Settings
 from graphstore.load.transactions import load_run
 from graphstore.server.address import Connection
 from ingest import pipeline
 from ingest.pipeline import IngestOutcome, IngestRequest
 from model.progress import Progress
+from model.run import NO_DATA
 from runstore.store import StoredRun, open_run
 from runstore.writer import writing
 from tests.integration.graph.conftest import Calls
 from tests.support.ingested import Store, copied, ingested
+from tests.support.words import tells
 
 pytestmark = [pytest.mark.spark, pytest.mark.neo4j]
 
@@ -115,14 +118,14 @@ def test_copy_in_neo4j_follows_load_and_replaced_ingest(
     for words in (OVERLAY, ("verify", RUN)):
         absent = vizpub(*words)
         assert absent.exit_code == 2
-        assert f"run '{RUN}' is not in Neo4j; load it with: vizpub load {RUN}" in absent.stderr
+        tells(absent.stderr, f"'{RUN}'", f"vizpub load {RUN}")
     assert vizpub("load", RUN).exit_code == 0
     assert [(row["src"], row["dst"]) for row in vizpub.json(*OVERLAY)] == [("a", "b")]
 
     edges.write_text("interval,src,dst\n0,a,x\n1,a,b\n")
     kept = vizpub("ingest", str(edges), "--run", RUN, "--replace")
     assert kept.exit_code == 0, kept.stderr
-    assert f"the copy of an earlier run '{RUN}' was removed from Neo4j" in kept.stderr
+    tells(kept.stderr, stale_copy_removed(RUN))
     assert [(row["src"], row["dst"]) for row in vizpub.json(*OVERLAY)] == [("a", "x")]
     assert vizpub("verify", RUN).exit_code == 0
 
@@ -135,7 +138,7 @@ def test_copy_of_a_run_that_is_being_written_is_not_removed(
     with writing(vizpub.workspace, RUN):
         refused = vizpub("runs", "remove", RUN, "--yes")
     assert refused.exit_code == 2
-    assert "is being written by" in refused.stderr
+    tells(refused.stderr, f"'{RUN}'", f"process {os.getpid()}")
     assert [(row["src"], row["dst"]) for row in vizpub.json(*OVERLAY)] == [("a", "b")]
 
 
@@ -148,8 +151,8 @@ def test_copy_of_a_replaced_run_is_removed_without_load(
     edges.write_text("interval,src,dst\n0,a,y\n")
     unloaded = vizpub("ingest", str(edges), "--run", RUN, "--replace", "--no-load")
     assert unloaded.exit_code == 0, unloaded.stderr
-    assert f"the copy of an earlier run '{RUN}' was removed from Neo4j" in unloaded.stderr
-    assert "is not in Neo4j; load it" in vizpub(*OVERLAY).stderr
+    tells(unloaded.stderr, stale_copy_removed(RUN))
+    tells(vizpub(*OVERLAY).stderr, f"vizpub load {RUN}")
 
 
 def test_copy_of_an_earlier_run_is_named_by_verify(
@@ -161,8 +164,7 @@ def test_copy_of_an_earlier_run_is_named_by_verify(
     elsewhere = ("--workspace", str(tmp_path / "elsewhere"))
     found = vizpub(*elsewhere, "verify", RUN)
     assert (found.exit_code, found.stdout) == (1, "")
-    assert "is the copy of an earlier run of that name" in found.stderr
-    assert f"vizpub load {RUN}" in found.stderr
+    tells(found.stderr, EARLIER_COPY, f"vizpub load {RUN}")
     for words, unknown in (
         (("query", RUN, "relays", "-p", "topic=news"), "subscriptions and receptions"),
         (("topic", RUN, "news", "--at", "0"), "subscriptions"),
@@ -170,4 +172,4 @@ def test_copy_of_an_earlier_run_is_named_by_verify(
     ):
         refused = vizpub(*words)
         assert (refused.exit_code, refused.stdout) == (2, "")
-        assert f"run '{RUN}' has no data on {unknown}: its source does not report" in refused.stderr
+        tells(refused.stderr, f"'{RUN}' {NO_DATA} {unknown}")

@@ -14,10 +14,13 @@ from typing import Any
 import psutil
 import pytest
 
+from ingest.spark.session import JAVA_GONE
+from model.errors import SparkFailed
 from runstore.journal import read_journal
 from runstore.leavings import SCRATCH
 from runstore.store import StoredRun, open_run, run_names
 from tests.support.ingested import TINY, Store
+from tests.support.words import tells
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
@@ -134,10 +137,10 @@ def without_java(terminated: End, workspace: Path) -> End:
 @pytest.mark.long
 def test_ingest_whose_java_is_killed_says_so_in_two_lines(without_java: End) -> None:
     assert without_java.code == 3
-    assert "error: Spark failed: its Java process has ended" in without_java.told
+    tells(without_java.told, f"error: {SparkFailed(JAVA_GONE)}".splitlines()[0])
     assert "Traceback" not in without_java.told
     assert "\tat " not in without_java.told
-    assert "Java process has ended" in without_java.events[-1]["note"]
+    tells(without_java.events[-1]["note"], JAVA_GONE)
 
 
 def test_ingest_without_streams_goes_on_to_the_end(terminated: End, workspace: Path) -> None:

@@ -26,9 +26,12 @@ from graphstore.load.transactions import load_run
 from graphstore.load.verify import verify_run
 from graphstore.server.address import Connection
 from graphstore.server.connection import connect
+from graphstore.server.driver_errors import STOPPED
 from graphstore.server.server import LocalServer
+from graphstore.server.sessions import LOST, REPEAT
 from model.errors import Neo4jUnavailable, ServiceError
 from tests.integration.graph.conftest import random_history
+from tests.support.words import tells
 
 pytestmark = pytest.mark.neo4j
 
@@ -125,8 +128,7 @@ def test_wrong_password_error_says_what_to_check(place: Place) -> None:
     for words in (("query", "runs"), ("--debug", "cypher", "RETURN 1")):
         result = CliRunner().invoke(app, words, env=given)
         assert result.exit_code == 3
-        assert "wrong password for the user 'neo4j'" in result.stderr
-        assert "check NEO4J_USERNAME and NEO4J_PASSWORD" in result.stderr
+        tells(result.stderr, "'neo4j'", "NEO4J_USERNAME", "NEO4J_PASSWORD")
         assert "gue55ed" not in result.output
 
 
@@ -137,10 +139,10 @@ def test_full_disk_error_names_the_disk_and_load_resumes(place: Place) -> None:
     filler = place.home / "filler"
     with connect(place.start()) as driver:
         _fill(filler, 1_000_000)
-        with pytest.raises(Neo4jUnavailable, match="usually its disk is full") as error:
+        with pytest.raises(Neo4jUnavailable, match=STOPPED) as error:
             load_run(driver, "neo4j", HISTORY.facts, HISTORY.tables)
-        assert "free some space there and restart it" in error.value.hint
-    assert "its database could not write and has stopped" in place("query", "runs")
+        tells(error.value.hint, "vizpub neo4j stop")
+    tells(place("query", "runs"), STOPPED)
     place.server.stop()
     _fill(place.home / "filler.2", 1_000_000)
     assert "MB left, and a start needs 20\n  free some space" in place("query", "runs")
@@ -169,7 +171,7 @@ def test_killed_server_during_a_query_is_a_lost_connection(place: Place) -> None
         out, told = asking.communicate(timeout=120)
     assert (asking.returncode, out) == (3, "")
     check_told(told)
-    assert "the connection was lost\n  see that it runs, then run the same command again" in told
+    tells(told, LOST, REPEAT)
 
 
 def _wait_until_asked(connection: Connection) -> None:
@@ -189,7 +191,7 @@ def test_broken_store_error_says_what_to_do(place: Place, database: str) -> None
             file.write_bytes(b"\xaa" * 8192)
     told = place("query", "runs")
     assert "start" in told
-    assert "vizpub neo4j remove, then load the runs again" in told
+    tells(told, "vizpub neo4j remove")
     assert place.server.status().state == "stopped"
 
 

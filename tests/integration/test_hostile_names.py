@@ -28,6 +28,7 @@ from graphstore.server import sessions
 from graphstore.server.address import Connection
 from graphstore.server.connection import connect
 from model.errors import UseError
+from model.run import NO_NAME_OF_A_RUN
 from runstore.run import Run
 from runstore.writer import writing
 from tests.integration.graph.conftest import Graph
@@ -277,7 +278,7 @@ def test_impossible_run_name_is_refused(vizpub: Hostile, name: str) -> None:
         assert result.exit_code == 2, result.output
         assert result.stderr.startswith("error: ")
         assert unsafe(result.stderr) == set()
-    with pytest.raises(UseError, match="cannot name a run"), writing(vizpub.workspace, name):
+    with pytest.raises(UseError, match=NO_NAME_OF_A_RUN), writing(vizpub.workspace, name):
         pass
     assert (elsewhere / "run.json").exists()
     assert [path.name for path in (vizpub.workspace / "runs").iterdir()] == [RUN]

@@ -25,6 +25,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from cli.commands.ingest import ALREADY
 from ingest.pipeline import IngestOutcome, IngestRequest, ingest
 from ingest.spark import scale
 from model.locks import lock_of
@@ -37,6 +38,7 @@ from runstore.writer import writing
 from tests.support.faults import LARGE, stopping
 from tests.support.ingested import TRACES, Store, ingested
 from tests.support.small import as_of_small
+from tests.support.words import tells
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
 
@@ -400,7 +402,7 @@ class TestOthers:
     ) -> None:
         last = start(workspace, RUN, None)
         assert last.returncode == 0, last.stdout
-        assert "already complete" in last.stdout
+        tells(last.stdout, f"'{RUN}' {ALREADY}")
         check_undisturbed(open_run(workspace, RUN), undisturbed)
 
 

@@ -8,12 +8,13 @@ import networkx as nx
 import pytest
 from typer.testing import CliRunner
 
-from analytics.comparison.layers import RunOfLayers
+from analytics.comparison.layers import WITHOUT_LAYERS, RunOfLayers
 from cli.main import app
 from model.errors import UnknownName, UseError
 from runstore.run import Run, Where
 from runstore.store import StoredRun
 from tests.support.ingested import workspace_of
+from tests.support.words import unknown
 
 pytestmark = pytest.mark.spark
 
@@ -55,9 +56,9 @@ def test_metrics_of_one_layer_equal_networkx(run: Run) -> None:
 
 
 def test_layers_that_change_nothing_are_refused(run: Run) -> None:
-    with pytest.raises(UnknownName, match="no layer 'mehs'; did you mean mesh"):
+    with pytest.raises(UnknownName, match=unknown("layer", "mehs", "mesh")):
         RunOfLayers.of(run, ["mehs"])
-    with pytest.raises(UseError, match="messages do not depend on layers"):
+    with pytest.raises(UseError, match=f"messages {WITHOUT_LAYERS}"):
         RunOfLayers.of(run, ["mesh"]).metrics("messages")
 
 

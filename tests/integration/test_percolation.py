@@ -15,6 +15,7 @@ from model.errors import UseError
 from runstore.run import Run
 from runstore.store import StoredRun, open_run
 from tests.support.ingested import copied
+from tests.support.words import naming
 
 Vizpub = Callable[..., CompletedProcess[str]]
 
@@ -130,5 +131,8 @@ def test_senseless_questions_are_refused(
 
 
 def test_table_that_was_not_asked_for_is_named(gossipsub: StoredRun) -> None:
-    with pytest.raises(UseError, match="has no metrics/percolation yet"):
+    with pytest.raises(
+        UseError,
+        match=naming("metrics/percolation", f"vizpub metrics {gossipsub.name} percolation"),
+    ):
         Run(gossipsub).metrics("percolation")

@@ -15,6 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from ingest import stages
+from ingest.files import CHANGED
 from ingest.job import Job
 from ingest.spark import scale
 from model.errors import InputError
@@ -23,6 +24,7 @@ from runstore.store import StoredRun
 from runstore.writer import RunWriter
 from tests.support.faults import LARGE, Stopped
 from tests.support.ingested import TRACES, Store, copied, ingest
+from tests.support.words import naming
 
 pytestmark = pytest.mark.spark
 
@@ -263,7 +265,7 @@ def test_input_that_grows_after_it_was_looked_at_is_refused(
 
     with monkeypatch.context() as patch:
         patch.setattr(stages, "READ", replace(read, work=grow_and_read))
-        with pytest.raises(InputError, match=r"edges.csv changed while it was read: it had 54 by"):
+        with pytest.raises(InputError, match=naming(f"edges.csv {CHANGED}", "54")):
             runs.ingest(name, path)
     assert not (runs.folder / "runs" / name).exists()
     if size == LARGE:

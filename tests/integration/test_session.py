@@ -21,10 +21,15 @@ from typing import Any
 import psutil
 import pytest
 
+from cli.commands.session import NO_SESSION
+from ingest.spark.session import JAVA_GONE
 from ingest.spark.staying import FOLDER, status
+from ingest.spark.warm import UNUSED
+from model.errors import SparkFailed
 from runstore.store import StoredRun, open_run
 from tests.support.clocks import clock_set
 from tests.support.ingested import TINY, Store
+from tests.support.words import tells
 
 pytestmark = pytest.mark.spark
 
@@ -223,7 +228,7 @@ def test_ingest_in_a_session_equals_one_without(
     before = session.status()["commands"]
     # From another directory than that in which it was started.
     done = session.vizpub("ingest", tiny.name, "--run", "in-it", "--no-load", cwd=tiny.parent)
-    assert (done.returncode, "not used" in done.stderr) == (0, False), done.stderr
+    assert (done.returncode, UNUSED in done.stderr) == (0, False), done.stderr
     assert session.status()["commands"] == before + 1
 
     run, other = open_run(session.workspace, "in-it"), stored("tiny")
@@ -238,7 +243,7 @@ def test_second_start_finds_the_first_session(session: Session) -> None:
     pid = session.status()["pid"]
     again = session.vizpub("session", "start")
     assert (again.returncode, again.stdout) == (0, "")
-    assert f"was running already (process {pid}" in again.stderr
+    tells(again.stderr, f"process {pid}")
     assert session.status()["pid"] == pid
 
 
@@ -266,7 +271,7 @@ def test_command_beside_a_busy_session_starts_its_own_spark(
         assert (status["state"], status["used_by"]) == ("in use", child.pid)
         found, said = session.done("leave")
         assert found["sum"] == SUM
-        assert f"process {child.pid} uses it" in said
+        tells(said, UNUSED, f"process {child.pid}")
         assert session.status()["commands"] == status["commands"]
 
 
@@ -276,11 +281,11 @@ def test_killed_command_leaves_the_session_usable(session: Session, tmp_path: Pa
     with session.hanging(tmp_path / "begun") as child:
         status, (refused, _) = session.status(), session.done("ask")
         assert (status["state"], status["used_by"]) == ("in use", child.pid)
-        assert f"process {child.pid} uses it" in refused["refused"]
+        tells(refused["refused"], f"process {child.pid}")
         child.send_signal(signal.SIGKILL)
     wait_until(lambda: session.status()["state"] == "running")
     found, said = session.done("leave")
-    assert (found["sum"], found["kept"], "not used" in said) == (SUM, 0, False)
+    assert (found["sum"], found["kept"], UNUSED in said) == (SUM, 0, False)
     assert session.status()["pid"] == pid
 
 
@@ -304,7 +309,7 @@ def test_java_ends_with_a_killed_holder(session: Session) -> None:
     assert session.status()["state"] == "absent"
     stopped = session.vizpub("session", "stop")
     assert (stopped.returncode, stopped.stdout) == (0, "")
-    assert "no session was running" in stopped.stderr
+    tells(stopped.stderr, NO_SESSION)
 
 
 @pytest.mark.long
@@ -342,17 +347,17 @@ def test_session_with_other_settings_is_reported_and_replaced(tmp_path: Path) ->
         other = replace(session, environment={**session.environment, "VIZPUB_SPARK_MEMORY": "1g"})
         found, said = other.done("leave")
         assert found["sum"] == SUM
-        assert "it has another $VIZPUB_SPARK_MEMORY; vizpub session start renews it" in said
+        tells(said, UNUSED, "$VIZPUB_SPARK_MEMORY", "vizpub session start")
         assert other.vizpub("session", "start").returncode == 0
         assert all_end(before)
-        assert "not used" not in other.done("leave")[1]
+        assert UNUSED not in other.done("leave")[1]
 
 
 def check_resumed(session: Session, tiny: Path) -> None:
     """An ingest whose Java is killed says so, and the same command goes on."""
     found, said = session.done("kill", str(tiny))
     assert found["code"] == 3
-    assert "error: Spark failed: its Java process has ended" in said
+    tells(said, f"error: {SparkFailed(JAVA_GONE)}".splitlines()[0])
     assert not open_run(session.workspace, "run", complete=False).manifest.complete
     again = session.vizpub("ingest", str(tiny), "--run", "run", "--no-load")
     assert again.returncode == 0, again.stderr

@@ -14,6 +14,7 @@ from runstore.store import runs
 from simulators.engine.folder import Folder
 from simulators.engine.plan import planned
 from simulators.engine.simulation import simulate
+from tests.support.words import tells
 
 Vizpub = Callable[..., CompletedProcess[str]]
 
@@ -63,7 +64,7 @@ def test_runs_spread_over_tasks_are_those_of_their_seeds_ingested_and_kept(
 
     refused = vizpub_here(*shlex.split(line.replace("both", "others")), "--peers", "21")
     assert refused.returncode == 2
-    assert "run 'study-3' exists and was made from other input" in refused.stderr
+    tells(refused.stderr, "'study-3'", "--ingest NAME", "--replace")
     assert not Path("others").exists(), "what cannot be ingested is not simulated"
 
 
@@ -93,4 +94,4 @@ def test_missing_workload_file_is_refused_in_parallel_runs(
     line = f"simulate {flood} --peers 5 --intervals 3 --workload file:nowhere.csv --runs 2"
     refused = vizpub_process(*shlex.split(line))
     assert refused.returncode == 2, refused.stderr
-    assert "error: no file nowhere.csv" in refused.stderr
+    tells(refused.stderr, "nowhere.csv")

@@ -20,9 +20,11 @@ import trustme
 from graphstore.server import server as server_module
 from graphstore.server.address import Connection
 from graphstore.server.connection import connect, from_home
+from graphstore.server.driver_errors import AT_ONCE, NO_TLS
 from graphstore.server.server import LocalServer
 from graphstore.server.settings import PROFILES
 from model.errors import Neo4jUnavailable, ServiceError
+from tests.support.words import tells
 
 pytestmark = pytest.mark.neo4j
 
@@ -112,7 +114,7 @@ def test_certificate_of_a_trusted_authority_is_accepted(encrypted: Connection, s
 
 @pytest.mark.parametrize("scheme", ["bolt+s", "neo4j+s"])
 def test_certificate_of_an_unknown_authority_is_refused(encrypted: Connection, scheme: str) -> None:
-    with pytest.raises(Neo4jUnavailable, match="certificate is refused: unable to get") as error:
+    with pytest.raises(Neo4jUnavailable, match="unable to get") as error:
         connect(address(encrypted, scheme))
     assert "SSL_CERT_FILE" in error.value.hint
     assert "+ssc" in error.value.hint
@@ -120,22 +122,22 @@ def test_certificate_of_an_unknown_authority_is_refused(encrypted: Connection, s
 
 @pytest.mark.usefixtures("trusted")
 def test_certificate_for_another_name_is_refused(encrypted: Connection) -> None:
-    with pytest.raises(Neo4jUnavailable, match="not valid for 'localhost'") as error:
+    with pytest.raises(Neo4jUnavailable, match="'localhost'") as error:
         connect(address(encrypted, "bolt+s", "localhost"))
-    assert "as its certificate does" in error.value.hint
+    tells(error.value.hint, "NEO4J_URI")
 
 
 @pytest.mark.parametrize("scheme", ["bolt", "neo4j"])
 def test_unencrypted_connection_to_a_tls_server_is_refused(
     encrypted: Connection, scheme: str
 ) -> None:
-    with pytest.raises(Neo4jUnavailable, match="closes the connection at once") as error:
+    with pytest.raises(Neo4jUnavailable, match=AT_ONCE) as error:
         connect(address(encrypted, scheme))
     assert "bolt+s://" in error.value.hint
 
 
 def test_wrong_password_over_tls_is_refused_as_such(encrypted: Connection) -> None:
-    with pytest.raises(Neo4jUnavailable, match="wrong password"):
+    with pytest.raises(Neo4jUnavailable, match="NEO4J_PASSWORD"):
         connect(replace(encrypted, password="guessed"))
 
 
@@ -145,7 +147,7 @@ def test_tls_connection_to_an_unencrypted_server_is_refused(
 ) -> None:
     if "+" in neo4j_server.uri:
         pytest.skip("the server of the tests speaks TLS")
-    with pytest.raises(Neo4jUnavailable, match="does not answer in TLS") as error:
+    with pytest.raises(Neo4jUnavailable, match=NO_TLS) as error:
         connect(address(neo4j_server, scheme))
     assert "bolt://" in error.value.hint
 
@@ -183,7 +185,7 @@ def test_expired_certificate_is_refused(
         not_before=datetime(2020, 1, 1, tzinfo=UTC),
         not_after=datetime(2021, 1, 1, tzinfo=UTC),
     )
-    with pytest.raises(Neo4jUnavailable, match="certificate has expired") as error:
+    with pytest.raises(Neo4jUnavailable, match="expired") as error:
         connect(Connection(listener(old), "neo4j", "x"))
     assert "renewed" in error.value.hint
 

@@ -14,6 +14,9 @@ from ingest.sources.libp2p.events import KNOWN, Event, Type
 from model.clock import Clock
 from model.errors import InputError
 
+NO_EVENT = "no event of the trace could be read"
+SAME_EVENTS = "both have events of the same peer at the same time"
+
 INTERVAL_US = 1_000_000
 
 _MOST_INTERVALS = 10_000_000
@@ -108,11 +111,11 @@ class Tally:
 def describe(tally: Tally, interval_us: int) -> Description:
     """See Libp2p.describe."""
     if tally.first is None or tally.last is None:
-        raise InputError("no event of the trace could be read", every_refused(tally.refused))
+        raise InputError(NO_EVENT, every_refused(tally.refused))
     if tally.copies is not None:
         one, other = tally.copies
         raise InputError(
-            f"{one} and {other} both have events of the same peer at the same time",
+            f"{one} and {other} {SAME_EVENTS}",
             "give one encoding of the trace, for example: vizpub ingest TRACE/json",
         )
     protocols = sorted(tally.protocols)

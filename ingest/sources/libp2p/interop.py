@@ -19,6 +19,8 @@ import msgspec
 
 from ingest.sources.libp2p.events import CONTROL_CHARACTER, Counts, Event, Refused, Type
 
+NO_PEER_YET = "before the line that names the peer"
+
 _WAYS = {"Sent": ("to", Type.SEND_RPC), "Received": ("from", Type.RECV_RPC)}
 _ENTRIES = ("Message", "Subscription", "Ihave", "Iwant", "Graft", "Prune", "Idontwant")
 _MESHES = {"Graft": Type.GRAFT, "Prune": Type.PRUNE}
@@ -70,7 +72,7 @@ class Log:
         if way not in _WAYS or entry not in _ENTRIES:
             raise Refused(f"unknown line: {what[:50]}")
         if self._peer is None:
-            raise Refused("before the line that names the peer (PeerID)")
+            raise Refused(f"{NO_PEER_YET} (PeerID)")
         end, rpc = _WAYS[way]
         time, other = _time(values), _text(values, end)
         topic = None if values.get("topic") is None else _text(values, "topic")

@@ -21,6 +21,9 @@ from ingest.reader import INVALID_UTF8
 from ingest.reports.compressed import KEPT, MAX_LINE, LongLine
 from ingest.sources.libp2p.events import CONTROL, IDS, RPCS, SPELLINGS, Counts, Refused
 
+CUT_OFF = "record is cut off"
+IMPOSSIBLE_LENGTH = "impossible length of a record"
+
 # Message: fields in order of their numbers, `name:type`, `-` for a number that is not used,
 # `*` for repeated. Topics and the like are read as bytes: their UTF-8 is checked later.
 _SCHEMA = {
@@ -191,7 +194,7 @@ def records(parts: Iterable[bytes], limit: int = MAX_LINE) -> Iterator[bytes]:
             dropped += len(buffer) - KEPT
             del buffer[KEPT:]
     if buffer:
-        raise StreamBroken("record is cut off", bytes(buffer))
+        raise StreamBroken(CUT_OFF, bytes(buffer))
 
 
 def span_of(buffer: bytearray) -> range | None:
@@ -207,6 +210,6 @@ def span_of(buffer: bytearray) -> range | None:
         length |= (byte & 0x7F) << (7 * end)
         end += 1
         if length > _LONGEST_RECORD or end > _LONGEST_LENGTH:
-            why = "impossible length of a record; the rest of the file is not read"
+            why = f"{IMPOSSIBLE_LENGTH}; the rest of the file is not read"
             raise StreamBroken(why, bytes(buffer))
     return range(end, end + length)

@@ -16,6 +16,8 @@ from model.columns import TRAFFIC_COLUMNS
 from model.errors import InputError, UnknownName, UseError
 from model.wording import amount
 
+NO_REPORT = "no report could be read"
+
 COUNTERS = (*TRAFFIC_COLUMNS, "duplicates", "rpcs_sent", "rpcs_received")
 STATE = ("neighbors", "topics", "roles")
 _FIELDS = (
@@ -244,7 +246,7 @@ def _the_run(tally: Tally, only: str | None, words: Words) -> str | None:
     found = tally.runs
     if not any(found.values()) and not tally.nameless:
         raise InputError(
-            "no report could be read",
+            NO_REPORT,
             f"all that could be read are {words.headers}"
             if found or tally.headers
             else every_refused(tally.refused),

@@ -13,11 +13,12 @@ import neo4j
 import pytest
 
 from graphstore.ask import deadline
-from graphstore.ask.deadline import asking
+from graphstore.ask.deadline import STILL_BUSY, asking
 from graphstore.ask.free_text import free_text
 from graphstore.ask.queries import Limits
 from graphstore.server.connection import connect
 from graphstore.server.server import LocalServer
+from graphstore.server.sessions import LATE
 from model.errors import UseError
 from tests.support.bombs import SHAPES
 
@@ -65,7 +66,7 @@ def test_transaction_is_ended_by_its_name_alone(
     with driver.session(database="neo4j") as others:
         other = others.begin_transaction(metadata={"vizpub": "another"})
         other.run("RETURN 1").consume()
-        with pytest.raises(UseError, match="did not end in time and was stopped"):
+        with pytest.raises(UseError, match=LATE):
             ask_without_a_clock(driver, "UNWIND range(1, 1000000000000) AS x RETURN sum(x % 7)")
         assert transactions(driver) == [("Running", {"vizpub": "another"})]
         other.commit()
@@ -95,7 +96,7 @@ def test_error_in_a_step_and_an_abandoned_answer_leave_nothing(driver: neo4j.Dri
 )
 def test_row_that_takes_for_ever_is_given_up(driver: neo4j.Driver, name: str) -> None:
     before = len(transactions(driver))
-    with pytest.raises(UseError, match=r"did not end in time.*other queries still run"):
+    with pytest.raises(UseError, match=STILL_BUSY):
         free_text(driver, "neo4j", FOR_EVER[name], {}, Limits(2))
     left = transactions(driver)
     assert len(left) == before + 1, "it has ended by itself, and shows nothing"
@@ -114,6 +115,6 @@ def test_command_ends_although_its_row_does_not(
     done = vizpub_process(*words)
     assert done.returncode == 2
     assert done.stdout == ""
-    assert done.stderr.startswith("error: it did not end in time")
+    assert done.stderr.startswith(f"error: {STILL_BUSY}")
     assert len(done.stderr.splitlines()) == 1
     assert transactions(driver)

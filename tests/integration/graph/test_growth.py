@@ -17,7 +17,9 @@ from subprocess import PIPE
 import pytest
 
 import cypher
+from cli.commands.load import COPY_GROWN
 from graphstore.ask import queries
+from graphstore.load.growth import IN_OTHER_HANDS
 from graphstore.load.transactions import LoadSummary, load_run
 from graphstore.load.verify import verify_run
 from graphstore.runs import run_properties
@@ -30,6 +32,7 @@ from runstore.store import StoredRun
 from tests.integration.graph.conftest import Calls, Graph, History, Row, random_history
 from tests.integration.graph.everything import everything, stored
 from tests.support.tables import Batches
+from tests.support.words import naming, tells
 
 pytestmark = pytest.mark.neo4j
 
@@ -282,7 +285,7 @@ def test_second_growth_of_a_run_stops_the_first(graph: Graph) -> None:
         if step == "grow links":
             assert grow(graph, run).grown
 
-    with pytest.raises(UseError, match="by another command"):
+    with pytest.raises(UseError, match=naming(f"'{RUN}'", IN_OTHER_HANDS)):
         load_run(graph.driver, graph.database, run.after.facts, run.tables, progress)
     assert verify_run(graph.driver, graph.database, run.after.facts, run.tables) == []
 
@@ -348,9 +351,9 @@ def test_commands_name_the_generation_that_a_copy_holds(
     assert vizpub("verify", RUN, "--full").exit_code == 1
     behind = vizpub("verify", RUN)
     assert behind.exit_code == 0
-    assert "is of generation 0, and the run is of 1; let it grow with" in behind.stderr
+    tells(behind.stderr, "generation 0", "1", f"vizpub load {RUN}")
     loaded = vizpub("load", RUN)
-    assert f"the copy of run '{RUN}' in Neo4j has grown" in loaded.stderr
+    tells(loaded.stderr, f"'{RUN}'", COPY_GROWN)
     assert vizpub("verify", RUN).exit_code == 0
     assert [row["neo4j"] for row in vizpub.json("runs", "list")] == ["complete"]
 
@@ -425,7 +428,7 @@ def test_answers_about_messages_that_appends_change_are_provisional(
     assert {(of["final"], of["settled"]) for of in (held, shown)} == {(last, settled)}
     for words in asked:
         assert "provisional" not in vizpub(*words, early["name"]).output
-        said = f"(messages published after interval {settled} are provisional: "
+        said = f"after interval {settled} are provisional"
         assert said in vizpub(*words, late["name"]).stderr
         rows = vizpub.json(*words, late["name"])
         assert rows

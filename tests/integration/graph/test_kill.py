@@ -17,6 +17,7 @@ from graphstore.load.transactions import load_run
 from graphstore.load.verify import verify_run
 from graphstore.server.address import Connection
 from graphstore.server.server import LocalServer
+from graphstore.server.sessions import REPEAT
 from model.errors import Neo4jUnavailable, RunNotComplete
 from tests.integration.graph.conftest import Graph, random_history
 from tests.integration.graph.test_load import ledger, relationships
@@ -64,7 +65,7 @@ def test_load_resumes_each_time_its_server_is_killed(
         killer = Killer(process.kill, step, random_.uniform(0, 0.1))
         with (
             impatient(connection) as driver,
-            pytest.raises(Neo4jUnavailable, match="run the same command again"),
+            pytest.raises(Neo4jUnavailable, match=REPEAT),
         ):
             load_run(driver, "neo4j", history.facts, history.tables, killer)
         process.wait(30)

@@ -29,11 +29,13 @@ from model.errors import UseError
 from model.metrics import METRICS
 from runstore import questions
 from runstore.named import NamedRun
+from runstore.questions import PUBLICATION_UNKNOWN
 from runstore.store import StoredRun
 from tests.integration.graph.conftest import Calls, Graph, layers_of_channels
 from tests.support import reported
 from tests.support.ingested import ROOT, Store, copied, workspace_of
 from tests.support.reported import MESSAGES, PEERS, TOPICS, first_ones, without, written
+from tests.support.words import naming
 
 pytestmark = [pytest.mark.neo4j, pytest.mark.spark, pytest.mark.usefixtures("small_inputs")]
 
@@ -436,7 +438,7 @@ def test_answers_from_files_equal_those_of_neo4j(stored: Store, asked: Any, name
             missed = questions.missed(named, message)["peer"].to_pylist()
             assert [[peer] for peer in missed] == from_neo4j("missed-subscribers", message=message)
         else:
-            with pytest.raises(UseError, match="nobody reported the publication"):
+            with pytest.raises(UseError, match=naming(message, PUBLICATION_UNKNOWN)):
                 questions.missed(named, message)
         found = questions.dissemination(named, message)
         assert listed(found) == from_neo4j("dissemination-tree", message=message)

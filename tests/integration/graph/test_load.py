@@ -14,7 +14,7 @@ from graphstore.ask import bulk_reads
 from graphstore.ask.queries import ask
 from graphstore.load import steps
 from graphstore.load.degrees import DEGREE_CLASSES
-from graphstore.load.transactions import LoadSummary, load_run
+from graphstore.load.transactions import OTHER_TABLES, LoadSummary, load_run
 from graphstore.load.verify import verify_run
 from graphstore.runs import open_run
 from model.clock import OPEN, Clock
@@ -22,6 +22,7 @@ from model.errors import CheckFailed, RunChanged, RunNotComplete, UnknownName, U
 from model.metrics import METRICS_MESSAGES, METRICS_OVERLAY
 from model.run import RunFacts
 from tests.integration.graph.conftest import Graph, History, Row, random_history
+from tests.support.words import naming, unfinished
 
 pytestmark = pytest.mark.neo4j
 LONG = pytest.mark.long
@@ -213,7 +214,7 @@ def test_tables_that_the_run_no_longer_has_replace_no_copy(graph: Graph, loaded:
     old = random_history(17, name="newer")
     before = graph.ask("MATCH (n) RETURN count(n) AS nodes, sum(size(keys(n))) AS properties")
     tables = replace(old.tables, current=False)
-    with pytest.raises(RunChanged, match="give the command again"):
+    with pytest.raises(RunChanged, match="'newer'"):
         load_run(graph.driver, graph.database, made_of(old, "older").facts, tables)
     after = graph.ask("MATCH (n) RETURN count(n) AS nodes, sum(size(keys(n))) AS properties")
     assert after == before
@@ -235,7 +236,9 @@ def test_interrupted_load_resumes_to_a_complete_run(
     graph.remove("stopped")
     with pytest.raises(Interrupted):
         load_run(graph.driver, graph.database, history.facts, history.tables, interrupt)
-    with pytest.raises(RunNotComplete, match="loading, not complete; resume it with: vizpub load"):
+    with pytest.raises(
+        RunNotComplete, match=naming(unfinished("stopped", "loading"), "vizpub load")
+    ):
         ask(graph.driver, graph.database, "overlay", {"at": 1}, run="stopped")
     found = relationships(graph, "stopped")
     entered = ledger(graph, "stopped")
@@ -251,7 +254,7 @@ def test_copy_of_another_version_is_refused_with_what_to_do(graph: Graph, loaded
     loaded(random_history(4, name="older"))
     for value in ("1", "null"):
         graph.ask(f"MATCH (r:Run {{key: 'older'}}) SET r.format = {value}")
-        with pytest.raises(UseError, match=r"another version of vizpub.*vizpub rebuild older"):
+        with pytest.raises(UseError, match=naming("'older'", "vizpub rebuild older")):
             ask(graph.driver, graph.database, "overlay", {"at": 1}, run="older")
 
 
@@ -297,9 +300,7 @@ def test_batch_larger_than_a_transaction_is_cut(
 def test_row_naming_an_unknown_peer_stops_the_load(graph: Graph, loaded: Load) -> None:
     history = random_history(10, name="broken")
     history.rows["subscriptions"][-1] = {"peer": 99, "topic": 0, "valid_from": 0, "valid_to": 1}
-    with pytest.raises(
-        CheckFailed, match=r"subscriptions: 1 of .* rows refer to what does not exist"
-    ):
+    with pytest.raises(CheckFailed, match="subscriptions: 1 of "):
         loaded(history)
     found = relationships(graph, "broken")
     assert found["subscriptions"] == ledger(graph, "broken").get("subscriptions", 0)
@@ -312,7 +313,7 @@ def test_load_begun_from_other_tables_is_refused(graph: Graph, loaded: Load) -> 
     loaded(history)
     graph.ask("MATCH (r:Run {key: 'begun'}) SET r.state = 'loading'")
     history.rows["peers"][0]["name"] = "somebody else"
-    with pytest.raises(CheckFailed, match="loaded from other tables"):
+    with pytest.raises(CheckFailed, match=OTHER_TABLES):
         load_run(graph.driver, graph.database, history.facts, history.tables)
 
 

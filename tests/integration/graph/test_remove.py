@@ -22,9 +22,11 @@ from graphstore.load.verify import verify_run
 from graphstore.runs import run_names
 from graphstore.server.address import Connection
 from graphstore.server.server import LocalServer
+from graphstore.server.sessions import REPEAT
 from model.errors import Neo4jUnavailable, RunNotComplete, UnknownName
 from tests.integration.graph.conftest import Graph, random_history
 from tests.integration.graph.test_kill import impatient
+from tests.support.words import naming, unfinished, unknown
 
 pytestmark = pytest.mark.neo4j
 LONG = pytest.mark.long
@@ -111,7 +113,7 @@ def test_relationships_of_unexpected_types_are_removed(graph: Graph, loaded: Any
 
 def test_unknown_run_is_refused(graph: Graph, loaded: Any) -> None:
     loaded(random_history(52, name="there"))
-    with pytest.raises(UnknownName, match="did you mean there"):
+    with pytest.raises(UnknownName, match=unknown("run", "their", "there")):
         remove_run(graph.driver, graph.database, "their")
 
 
@@ -133,7 +135,7 @@ def test_interrupted_removal_resumes_and_the_run_loads_again(
     with pytest.raises(Interrupted):
         remove_run(graph.driver, graph.database, "half", interrupt)
     with pytest.raises(
-        RunNotComplete, match="removing, not complete; resume it with: vizpub runs rem"
+        RunNotComplete, match=naming(unfinished("half", "removing"), "vizpub runs remove")
     ):
         ask(graph.driver, graph.database, "overlay", {"at": 1}, run="half")
     if stop_at % 2:
@@ -207,7 +209,7 @@ def test_removal_resumes_after_its_server_is_killed(
         before = counted(Graph(driver, "neo4j"))
         process = psutil.Process(server.status().pid)
         removal = KillsAt(process, before.total() // 4)
-        with pytest.raises(Neo4jUnavailable, match="run the same command again"):
+        with pytest.raises(Neo4jUnavailable, match=REPEAT):
             remove_run(driver, "neo4j", "run-58", removal)
     process.wait(30)
     with impatient(server.start()) as driver:

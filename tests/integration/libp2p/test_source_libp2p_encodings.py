@@ -12,8 +12,10 @@ import pytest
 
 from ingest.sources.base import SourceOptions
 from ingest.sources.libp2p.events import Type
+from ingest.sources.libp2p.facts import SAME_EVENTS
 from model.clock import OPEN
 from model.errors import InputError
+from tests.support.words import naming
 
 pytestmark = pytest.mark.spark
 
@@ -178,7 +180,7 @@ def test_interval_option_sets_clock_epoch_and_rows(ingest: Any, libp2p_small: Pa
 
 def test_copies_of_one_trace_are_refused(ingest: Any, libp2p_small: Path) -> None:
     binary = libp2p_small / f"one_node.{ALONE}.pb"
-    with pytest.raises(InputError, match="same peer at the same time"):
+    with pytest.raises(InputError, match=naming(binary, SAME_EVENTS)):
         ingest([libp2p_small / "json" / f"{ALONE}.ndjson.gz", binary], None, ())
 
 

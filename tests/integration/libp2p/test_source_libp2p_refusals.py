@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 
 from ingest.sources.base import SourceOptions
+from ingest.sources.libp2p.facts import NO_EVENT
 from model.errors import InputError
 from tests.support.protobuf import varint
+from tests.support.words import naming
 
 pytestmark = pytest.mark.spark
 
@@ -278,7 +280,7 @@ def test_truncated_gzip_of_protobuf_gives_its_whole_records(
 def test_events_too_far_apart_are_refused(ingest: Any, tmp_path: Path) -> None:
     """One wrong timestamp must not make a run of a billion intervals."""
     (tmp_path / "far.ndjson").write_text(f"{line(timestamp=0)}\n{line()}\n")
-    with pytest.raises(InputError, match=r"946684876 intervals of 1 s\n.*--interval"):
+    with pytest.raises(InputError, match=naming("946684876", "1 s", "--interval")):
         ingest([tmp_path / "far.ndjson"], None, NO_TABLES)
     options = SourceOptions(interval_us=3_600_000_000)
     trace = ingest([tmp_path / "far.ndjson"], options, NO_TABLES)
@@ -287,5 +289,5 @@ def test_events_too_far_apart_are_refused(ingest: Any, tmp_path: Path) -> None:
 
 def test_trace_without_a_readable_event_is_refused(ingest: Any, tmp_path: Path) -> None:
     (tmp_path / "bad.ndjson").write_text(line(timestamp=-1))
-    with pytest.raises(InputError, match="no event of the trace could be read"):
+    with pytest.raises(InputError, match=NO_EVENT):
         ingest([tmp_path / "bad.ndjson"], None, NO_TABLES)

@@ -27,7 +27,9 @@ from analytics.figures import (
     save,
     series,
 )
+from analytics.figures.canvas import NO_FORMAT, NOTHING_TO_PLOT
 from model.errors import UnknownName, UseError
+from tests.support.words import naming, unknown
 
 
 def overlay(count: int = 5) -> pa.Table:
@@ -335,9 +337,9 @@ def test_overlay_by_forces_of_few_peers_is_drawn(count: int) -> None:
 def test_overlay_of_more_peers_than_forces_can_place_is_refused() -> None:
     peers, links = in_two_parts()
     many = pa.concat_tables([peers] * (MOST_BY_FORCE // 20 + 1))
-    with pytest.raises(UseError, match="not 1,020; take --layout ring"):
+    with pytest.raises(UseError, match=naming("1,020", "--layout ring")):
         overlay_snapshot(many, links, 30, layout="force")
-    with pytest.raises(UnknownName, match="no layout of an overlay 'layers'"):
+    with pytest.raises(UnknownName, match=unknown("layout of an overlay", "layers")):
         overlay_snapshot(peers, links, 30, layout="layers")
 
 
@@ -392,11 +394,11 @@ def test_snapshot_figure_without_peers_has_no_legend() -> None:
 
 def test_empty_table_or_metric_list_is_refused() -> None:
     for draw in (lambda t: series(t, ["diameter"]), lambda t: distribution(t, ["diameter"])):
-        with pytest.raises(UseError, match="nothing to plot"):
+        with pytest.raises(UseError, match=NOTHING_TO_PLOT):
             draw(overlay(0))
-    with pytest.raises(UseError, match="nothing to plot"):
+    with pytest.raises(UseError, match=NOTHING_TO_PLOT):
         series(overlay(), [])
-    with pytest.raises(UseError, match="nothing to plot"):
+    with pytest.raises(UseError, match=NOTHING_TO_PLOT):
         coverage(arrivals(1).slice(0, 0))
 
 
@@ -415,7 +417,7 @@ def test_figure_formats_have_their_signature_and_others_are_refused(form: str) -
     save(series(overlay(), ["diameter"]), out := io.BytesIO(), form)
     start = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}[form]
     assert out.getvalue().startswith(start)
-    with pytest.raises(UseError, match="not a format for figures"):
+    with pytest.raises(UseError, match=NO_FORMAT):
         save(series(overlay(), ["diameter"]), io.BytesIO(), "gif")
 
 

@@ -138,14 +138,14 @@ GOOD: list[tuple[Callable[[Interval], Any], list[float]]] = [
     (lambda _: pa.array([None, 4.0]), [math.nan, 4]),
 ]
 BAD: list[tuple[Callable[[Interval], Any], str]] = [
-    (lambda _: {2: 1, 9: 1}, r"returned peers that are not there: 9$"),
-    (lambda _: {2: 1}, r"returned nothing for peers 5; None means unknown"),
-    (lambda _: [1], r"returned 1 number for 2 peers"),
-    (lambda _: 7, r"returned a value of type int, not a number for each of the peers"),
-    (lambda _: "ab", r"returned a value of type str, not a number for each"),
-    (lambda _: [1, "b"], r"returned a value of type str, not a number$"),
-    (lambda _: [1, True], r"returned a value of type bool, not a number$"),
-    (lambda _: [1, math.inf], r"returned an infinite number; None means unknown"),
+    (lambda _: {2: 1, 9: 1}, r"peers .*: 9$"),
+    (lambda _: {2: 1}, r"peers 5; None"),
+    (lambda _: [1], r"1 number for 2 peers"),
+    (lambda _: 7, r"type int, .*for each of the peers"),
+    (lambda _: "ab", r"type str, .*for each"),
+    (lambda _: [1, "b"], r"type str, .*number$"),
+    (lambda _: [1, True], r"type bool, .*number$"),
+    (lambda _: [1, math.inf], r"infinite number; None"),
     (lambda _: 1 // 0, r"ZeroDivisionError: .+ \(line \d+\)$"),
 ]
 HERE = Interval(
@@ -163,15 +163,15 @@ def test_numbers_are_taken_in_the_order_of_the_peers(function: Any, meant: list[
 
 @pytest.mark.parametrize(("function", "why"), BAD)
 def test_wrong_result_is_an_error_that_names_the_metric(function: Any, why: str) -> None:
-    with pytest.raises(OwnMetricFailed, match=rf"^own metric 'mine' failed in interval 4: {why}"):
+    with pytest.raises(OwnMetricFailed, match=rf"'mine' .*interval 4: .*{why}"):
         own(function).of_interval(HERE)
 
 
 def test_wrong_topic_and_wrong_number_of_an_overlay_are_errors() -> None:
-    with pytest.raises(OwnMetricFailed, match=r"returned topics that are not there: 2$"):
+    with pytest.raises(OwnMetricFailed, match=r"topics .*: 2$"):
         own(lambda _: {2: 1}, "topic").of_interval(HERE)
     assert own(lambda _: {8: 3}, "topic").of_interval(HERE).tolist() == [3]
-    with pytest.raises(OwnMetricFailed, match=r"type list, not a number$"):
+    with pytest.raises(OwnMetricFailed, match=r"type list, "):
         own(lambda _: [1], "overlay").of_interval(HERE)
 
 
@@ -179,5 +179,5 @@ def test_message_is_measured_by_its_arrivals() -> None:
     message = Message(12, 0, None, 3, 4, None, pa.table({"hop": [1, 2, None]}))
     assert own(lambda m: m.arrivals.num_rows, "message").of_message(message) == 3
     assert math.isnan(own(lambda m: m.publisher, "message").of_message(message))
-    with pytest.raises(OwnMetricFailed, match=r"failed in message #12: KeyError: .* not exist"):
+    with pytest.raises(OwnMetricFailed, match=r"message #12: KeyError: "):
         own(lambda m: m.arrivals["hops"], "message").of_message(message)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from analytics.percolation import (
+    NO_LINK,
     Degrees,
     cascade_sizes,
     counted,
@@ -260,7 +261,7 @@ def test_sizes_of_cascades_sum_to_those_that_do_not_percolate() -> None:
 
 
 def test_degrees_without_a_link_or_a_variance_are_refused() -> None:
-    with pytest.raises(ValueError, match="no peer has a link"):
+    with pytest.raises(ValueError, match=NO_LINK):
         counted([4])
     with pytest.raises(ValueError, match="above 3"):
         power_law(3)

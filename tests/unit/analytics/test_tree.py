@@ -19,6 +19,7 @@ from matplotlib.patches import FancyArrowPatch
 from analytics.figures import LAYOUTS, dissemination_tree, save
 from analytics.figures.layouts import layered, on_ring
 from model.errors import UnknownName
+from tests.support.words import unknown
 
 # alice → bob → dave → erin, alice → carol, and carol → bob again; frank is missed, and of
 # gina nothing is known but that she had it.
@@ -240,5 +241,5 @@ def test_tree_saved_twice_gives_the_same_bytes(form: str) -> None:
 
 
 def test_unknown_layout_is_refused_with_a_similar_name() -> None:
-    with pytest.raises(UnknownName, match="no layout 'rings'; did you mean ring"):
+    with pytest.raises(UnknownName, match=unknown("layout", "rings", "ring")):
         dissemination_tree(*tables(), layout="rings")

@@ -16,6 +16,7 @@ from model.errors import UseError
 from simulators.engine.folder import Folder
 from simulators.engine.plan import planned
 from simulators.engine.simulation import simulate
+from tests.support.words import naming, unknown
 
 Call = Callable[[str], Result]
 
@@ -59,10 +60,10 @@ def test_overlay_of_a_run_is_a_topology(
 @pytest.mark.parametrize(
     ("topology", "told"),
     [
-        ("run:tuesday", "no run 'tuesday'"),
-        ("run:monday,layer=mush", "did you mean mesh"),
+        ("run:tuesday", unknown("run", "tuesday")),
+        ("run:monday,layer=mush", unknown("layer", "mush", "mesh")),
         ("run:monday,at=77", "77"),
-        ("run:monday,when=2", "no 'when'"),
+        ("run:monday,when=2", "'when'"),
         ("run:half", "half"),
     ],
 )
@@ -85,5 +86,5 @@ def test_subscriptions_of_a_run_are_a_workload(workspace: Path) -> None:
 
 def test_simulation_without_the_command_line_reads_no_runs(tmp_path: Path) -> None:
     plan = planned("broadcast-static", {"topology": "run:monday", "intervals": 1})
-    with pytest.raises(UseError, match="known to `vizpub simulate` only"):
+    with pytest.raises(UseError, match=naming("run:monday", "`vizpub simulate`")):
         simulate(plan, Folder(tmp_path / "out"))

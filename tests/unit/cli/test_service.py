@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from cli.main import app
+from tests.support.words import tells
 
 Call = Callable[..., Result]
 
@@ -37,14 +38,14 @@ def test_server_that_cannot_be_stopped_is_refused_without_container(
 ) -> None:
     refused = elsewhere(*words.split())
     assert refused.exit_code == 2
-    assert "cannot be stopped from here; name its container with --container NAME" in refused.stderr
+    tells(refused.stderr, "NEO4J_URI", "--container NAME")
 
 
 @pytest.mark.parametrize("words", ["load monday", "neo4j dump", "neo4j restore it --yes"])
 def test_container_option_without_neo4j_uri_is_refused(vizpub: Call, words: str) -> None:
     refused = vizpub(*words.split(), "--container", "box")
     assert refused.exit_code == 2
-    assert "container box is given, but NEO4J_URI is not set" in refused.stderr
+    tells(refused.stderr, "container box", "NEO4J_URI")
 
 
 def test_container_without_a_docker_command_is_refused(
@@ -54,4 +55,4 @@ def test_container_without_a_docker_command_is_refused(
     monkeypatch.setenv("VIZPUB_NEO4J_CONTAINER", "box")
     refused = elsewhere("load", "monday", "--bulk")
     assert refused.exit_code == 2
-    assert "container box cannot be reached: there is no docker command here" in refused.stderr
+    tells(refused.stderr, "container box", "docker")

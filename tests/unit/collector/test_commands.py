@@ -14,11 +14,13 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from cli.commands.tell import EXPIRED
 from cli.main import app
-from collector.commands import Command, Commands
+from collector.commands import WAITING, Command, Commands
 from collector.place import Place
 from model.errors import InputError
 from tests.support.collecting import Options, Served, collector_in, serving
+from tests.support.words import naming, tells
 
 Serve = Callable[..., AbstractContextManager[Served]]
 
@@ -149,17 +151,16 @@ def test_tell_waits_for_the_answer(serve: Serve, tmp_path: Path) -> None:
     with serve() as served:
         reported(served, "a")
         reporters = [obey(1, obeyed=True), obey(2, obeyed=False, reason="too few would be left")]
-        assert told("a", "leave") == (
-            0,
-            "command 1 is queued: peer 'a' shall leave peer 'a' has obeyed: leave",
-        )
+        code, text = told("a", "leave")
+        assert code == 0
+        tells(text, "command 1", "'a'", "leave")
         code, text = told("a", "join")
         assert (code, "too few would be left" in text) == (1, True)
         code, text = told("a", "leave", "--expires", "100ms")
-        assert (code, "has expired" in text) == (1, True)
+        assert (code, EXPIRED in text) == (1, True)
         assert told("a", "leave", "--no-wait")[0] == 0
         code, text = told("nobody", "leave")
-        assert (code, "no peer 'nobody'" in text) == (2, True)
+        assert (code, "'nobody'" in text) == (2, True)
         for reporter in reporters:
             reporter.join()
 
@@ -182,12 +183,12 @@ def test_many_commands_forget_those_that_are_over_first() -> None:
     )
     assert len(known.to_json()) <= 2_000
     assert Commands(known.to_json()).to_json() == known.to_json()
-    with pytest.raises(InputError, match="no command 1 "):
+    with pytest.raises(InputError, match="command 1 "):
         known.get(1)
 
 
 def test_waiting_commands_are_bounded() -> None:
     known = Commands(vars(Command(n, "a", "leave", 60.0)) for n in range(1, 1_001))
-    with pytest.raises(InputError, match="waiting already"):
+    with pytest.raises(InputError, match=naming("1,000", WAITING)):
         known.next("a", "leave", 0.0, 1.0)
     assert known.next("a", "leave", 61.0, 1.0).id == 1_001

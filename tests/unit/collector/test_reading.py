@@ -14,9 +14,11 @@ import trustme
 
 from collector import reading
 from collector.place import Place
-from collector.reading import Collector, Event, collector_of, followed
+from collector.reading import GONE, PAUSED, Collector, Event, collector_of, followed
+from ingest.reports.endpoint import IS_NO_COLLECTOR, NO_COLLECTOR, NO_URL, NOT_PRINTABLE
 from model.errors import ServiceError, UseError
 from tests.support.collecting import Served, collector_in, serving
+from tests.support.words import naming, tells
 
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n"
 STATUS = b'event: status\ndata: {"state": "collecting"}\n\n'
@@ -51,8 +53,8 @@ def test_events_go_on_after_the_last_interval_when_the_collector_is_back(
         kind, told = next(events)
         if kind == "gone":
             gone.append(told)
-    assert "has paused" in gone[0]["why"]
-    assert all("no collector answers" in told["why"] for told in gone[1:])
+    tells(gone[0]["why"], PAUSED)
+    assert all(NO_COLLECTOR in told["why"] for told in gone[1:])
     assert [told["wait_s"] for told in gone] == [0.05, 0.1, 0.15, 0.15]
     with serving(collector_in(tmp_path), port) as served:
         committed(served, 0, 6)
@@ -83,7 +85,7 @@ def test_collector_that_is_gone_for_good_ends_with_its_run() -> None:
 def test_collector_that_never_answered_is_an_error(tmp_path: Path) -> None:
     with telling(b"") as url:
         pass
-    with pytest.raises(ServiceError, match="no collector answers"):
+    with pytest.raises(ServiceError, match=naming(NO_COLLECTOR, url)):
         next(followed(lambda: Collector(url), lambda: False))
 
 
@@ -91,7 +93,7 @@ def test_collector_that_never_answered_is_an_error(tmp_path: Path) -> None:
     "url", ["lab", "localhost:8600", "ftp://host/v1/runs/lab", "http:///v1/runs/lab", "http://host"]
 )
 def test_url_that_names_no_run_is_refused_with_an_example(tmp_path: Path, url: str) -> None:
-    with pytest.raises(UseError, match=r"for example http://127\.0\.0\.1:8600/v1/runs/lab"):
+    with pytest.raises(UseError, match=naming("http://127.0.0.1:8600/v1/runs/lab")):
         collector_of(Place(tmp_path, "lab"), url)
 
 
@@ -105,7 +107,7 @@ def test_url_that_names_no_run_is_refused_with_an_example(tmp_path: Path, url: s
     ],
 )
 def test_url_or_token_that_is_none_is_an_error(url: str, token: str | None) -> None:
-    with pytest.raises(UseError, match=r"is not the URL of a run|printable ASCII"):
+    with pytest.raises(UseError, match=f"{NO_URL}|{NOT_PRINTABLE}"):
         Collector(url, token)
 
 
@@ -118,7 +120,7 @@ def test_token_file_that_is_gone_is_an_error(tmp_path: Path) -> None:
     place = Place(tmp_path, "lab")
     place.make()
     place.tell(url="http://127.0.0.1:1/v1/runs/lab", tokens=True, certificate=None)
-    with place.held(), pytest.raises(UseError, match=r"tokens/admin is gone"):
+    with place.held(), pytest.raises(UseError, match=naming("tokens/admin", "VIZPUB_TOKEN")):
         collector_of(place)
 
 
@@ -127,10 +129,10 @@ def test_token_file_that_is_gone_is_an_error(tmp_path: Path) -> None:
 )
 def test_answer_of_something_else_is_an_error(text: bytes) -> None:
     length = b"content-length: %d\r\n\r\n" % len(text)
-    no_collector = pytest.raises(ServiceError, match=r"what answers at .* is no collector")
+    no_collector = pytest.raises(ServiceError, match=IS_NO_COLLECTOR)
     with telling(b"HTTP/1.1 200 OK\r\n" + length + text) as url, no_collector:
         Collector(url).get()
-    refusal = pytest.raises(UseError, match="answers 500: ")
+    refusal = pytest.raises(UseError, match="500")
     with telling(b"HTTP/1.1 500 Oh\r\n" + length + text) as url, refusal:
         Collector(url).get()
 
@@ -160,7 +162,7 @@ def test_certificate_of_a_workspace_is_trusted_itself(tmp_path: Path) -> None:
         Collector(url, None, file).get()
     for text in ("nothing", "-----BEGIN CERTIFICATE-----\nx\n-----END CERTIFICATE-----", "\xff"):
         (tmp_path / "cert.pem").write_text(text)
-        with pytest.raises(UseError, match=r"cert\.pem cannot be read"):
+        with pytest.raises(UseError, match=naming("cert.pem")):
             Collector("https://127.0.0.1:1/v1/runs/lab", None, file).get()
     (tmp_path / "cert.pem").unlink()
     with pytest.raises(UseError, match="No such file"):
@@ -195,11 +197,11 @@ def telling(
 @pytest.mark.parametrize(
     ("text", "silent", "why"),
     [
-        (HEAD + STATUS, True, "has said nothing for 0.3 s"),
-        (HEAD + STATUS + b"event: interval\nda", True, "has said nothing for 0.3 s"),
-        (HEAD + STATUS, False, "is gone"),
-        (HEAD + STATUS + b'event: interval\ndata: {"interval": 4}', False, "is gone"),
-        (HEAD[:-2] + b"transfer-encoding: chunked\r\n\r\n99\r\n" + STATUS, False, "is gone"),
+        (HEAD + STATUS, True, "0.3 s"),
+        (HEAD + STATUS + b"event: interval\nda", True, "0.3 s"),
+        (HEAD + STATUS, False, GONE),
+        (HEAD + STATUS + b'event: interval\ndata: {"interval": 4}', False, GONE),
+        (HEAD[:-2] + b"transfer-encoding: chunked\r\n\r\n99\r\n" + STATUS, False, GONE),
     ],
     ids=["silent", "silent in a line", "closed", "half a line", "half a chunk"],
 )

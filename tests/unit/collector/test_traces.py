@@ -11,9 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from collector.traces import GrowingTrace, Traces
+from collector.traces import CUT, NO_TRACE, GrowingTrace, Traces
 from ingest.sources.libp2p.events import Event
+from ingest.sources.libp2p.protobuf import IMPOSSIBLE_LENGTH
 from model.errors import InputError
+from tests.support.words import naming, tells
 
 SMALL = Path(__file__).parents[3] / "tests/data/libp2p_small"
 NODE = "12D3KooWG3Bn8FmY7KHjxFdLRDP9c2fyTrDSnwA7XRAuDvkAMtgJ"
@@ -97,7 +99,7 @@ def test_trace_that_was_cut_is_read_anew(tmp_path: Path) -> None:
         file.write_bytes(b"".join(lines[-3:]))
         found += all_of(traces)
     assert [event.time for event in found] == [json.loads(line)["timestamp"] for line in lines]
-    assert said == [f"{file} was cut: it is read anew"]
+    assert said == [f"{file} {CUT}"]
 
 
 def test_files_are_read_side_by_side(tmp_path: Path) -> None:
@@ -119,7 +121,7 @@ def test_files_are_read_side_by_side(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        (b"hello\n" * 300_000, "no trace"),
+        (b"hello\n" * 300_000, NO_TRACE),
         (gzip.compress(JSON)[:50] + b"\0" * 500, "rror"),
         (b"\x28\xb5\x2f\xfd....", "zstandard"),
     ],
@@ -129,7 +131,7 @@ def test_named_file_that_is_no_trace_is_an_error(tmp_path: Path, content: bytes,
     path.write_bytes(content)
     with Traces([path], print) as traces, pytest.raises(InputError, match=why):
         all_of(traces)
-    with pytest.raises(InputError, match="does not exist"):
+    with pytest.raises(InputError, match=naming(tmp_path / "nowhere")):
         Traces([tmp_path / "nowhere"], print)
 
 
@@ -154,7 +156,7 @@ def test_protobuf_with_an_impossible_length_is_told(tmp_path: Path) -> None:
     path.write_bytes(PROTOBUF + b"\xff" * 20)
     with Traces([path], said.append) as traces:
         assert len(all_of(traces)) == len(JSON.splitlines())
-    assert "impossible length" in said[0]
+    tells(said[0], path, IMPOSSIBLE_LENGTH)
 
 
 def test_compressed_trace_is_read_as_far_as_it_was_flushed(tmp_path: Path) -> None:

@@ -19,13 +19,14 @@ from typer.testing import CliRunner
 
 from cli.main import app
 from collector.reading import Collector
-from collector.tracing import Following, Told, Tracing
+from collector.tracing import CLOSED_ALREADY, NO_EVENT, Following, Told, Tracing
 from ingest.sources.libp2p import json_events
 from ingest.sources.libp2p.events import Type, judged
 from ingest.sources.libp2p.reporting import TraceReports
 from model.errors import InputError, UseError
 from tests.support.collecting import Options, Served, collector_in, serving
 from tests.support.events import Happened
+from tests.support.words import tells
 
 ROOT = Path(__file__).parents[3]
 TRACE = ROOT / "examples/gossipsub"
@@ -122,7 +123,7 @@ def test_restarted_report_leaves_closed_intervals_alone(tmp_path: Path) -> None:
         assert [one["interval"] for one in again] == [2, 3, 4, 5]
         assert again[:2] == first[2:]  # the same seq: a repetition, and no conflict
         assert again[-1]["topics"] == [f"t{s}" for s in range(6)]
-        with pytest.raises(UseError, match="a new run"):
+        with pytest.raises(UseError, match=CLOSED_ALREADY):
             reported(served, path, FAST)
 
 
@@ -145,7 +146,7 @@ def test_event_of_the_future_holds_up_no_other(
         assert (topics[1], topics[2]) == (["t"], [])
         assert told.intervals < 20
         assert (told.refused, told.late) == (0, 0)
-        assert "1 event of the future" in capsys.readouterr().out
+        tells(capsys.readouterr().out, "1 event")
         path.write_text(path.read_text() + happened[0].line + "\n")
         over = threading.Event()
         threading.Timer(3.0, over.set).start()
@@ -159,7 +160,7 @@ def test_trace_of_another_time_needs_a_replay(tmp_path: Path) -> None:
         ):
             reported(served, TRACE, Following())
         (tmp_path / "empty").mkdir()
-        with pytest.raises(InputError, match="no event"):
+        with pytest.raises(InputError, match=NO_EVENT):
             reported(served, tmp_path / "empty", Following())
         assert records(served) == []
 

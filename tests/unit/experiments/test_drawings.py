@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from analytics.comparison.metrics import OF_A_WHOLE_RUN
 from experiments.drawings import Drawing, Drawn
 from experiments.groups import Group, Setting, System
 from experiments.results import Replica, Results
@@ -87,5 +88,5 @@ def test_overlay_is_drawn_at_its_moment(results: Results) -> None:
 
 
 def test_metric_of_a_whole_run_is_refused_as_series() -> None:
-    with pytest.raises(UseError, match="measure of a whole run"):
+    with pytest.raises(UseError, match=OF_A_WHOLE_RUN):
         drawing(kind="series", metrics=["distinct_peers"])

@@ -7,6 +7,7 @@ import re
 import pytest
 
 from ingest.account import END, START, Account, Part, SparkJob
+from tests.support.words import tells
 
 PARTS = [
     Part("start of Python", 0, 1),
@@ -48,7 +49,7 @@ def test_line_adds_up_to_the_whole(account: Account) -> None:
     assert whole == "11.0 s"
     found = [float(number) for number in re.findall(r" (\d+\.\d)(?:,|$)", told)]
     assert sum(found) == pytest.approx(11)
-    assert "4 jobs of Spark 3.5" in told
+    tells(told, "4 jobs", "3.5")
 
 
 def test_longest_jobs_come_first(account: Account) -> None:

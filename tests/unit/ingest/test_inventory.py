@@ -10,14 +10,15 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from ingest.files import find
-from ingest.inventory import check_options, inventory
+from ingest.files import CHANGED, NO_FILES_IN, NO_SUCH_PATH, find
+from ingest.inventory import NO_SOURCE, NOTHING, SEVERAL_SOURCES, check_options, inventory
 from ingest.sources.base import Source, SourceOptions
 from ingest.sources.deliveries import Deliveries
 from ingest.sources.edges import Edges
 from ingest.sources.libp2p import Libp2p
 from ingest.sources.reports import Reports
 from model.errors import InputError, UnknownName, UseError
+from tests.support.words import naming, unknown
 
 pytestmark = pytest.mark.spark
 
@@ -131,7 +132,7 @@ def test_folder_of_mixed_encodings_is_refused_unless_files_named(look) -> None: 
     put("in/a.txt")
     put("in/a.bin", b"red binary\n")
     with pytest.raises(
-        InputError, match=r"in holds binary and text.*twice: binary: a\.bin; text: a\.txt"
+        InputError, match=naming("in", "binary and text", "binary: a.bin; text: a.txt")
     ) as told:
         look("in")
     assert told.value.hint.endswith(f"{EXAMPLE} in/a.bin")
@@ -143,7 +144,7 @@ def test_refusal_of_mixed_encodings_suggests_a_folder_of_one(look) -> None:  # t
         put(f"in/plain/{peer}.txt")
         put(f"in/packed/deep/{peer}.bin", b"red binary\n")
     with pytest.raises(
-        InputError, match=r"binary: packed/deep/a\.bin, .*text: plain/a\.txt"
+        InputError, match=naming("binary: packed/deep/a.bin", "text: plain/a.txt")
     ) as told:
         look("in")
     assert told.value.hint.endswith(f"{EXAMPLE} in/packed/deep")
@@ -158,7 +159,7 @@ def test_csv_files_of_differing_columns_are_of_one_encoding(look) -> None:  # ty
     put("in/b.csv", b"red csv(src,dst,layer)\n")
     assert len(look("in").files) == 2
     put("in/c.parquet", b"red parquet(src,dst)\n")
-    with pytest.raises(InputError, match=r"holds csv and parquet.*csv: a\.csv, b\.csv; parquet"):
+    with pytest.raises(InputError, match=naming("csv and parquet", "csv: a.csv, b.csv; parquet")):
         look("in")
 
 
@@ -185,21 +186,21 @@ def test_option_without_meaning_for_the_source_is_refused(
 
 
 def test_refused_option_is_named_as_on_the_command_line() -> None:
-    with pytest.raises(UseError, match="--gap-tolerance does not apply to source 'edges'"):
+    with pytest.raises(UseError, match=naming("--gap-tolerance", "'edges'")):
         check_options(Edges(), SourceOptions(gap_tolerance=2))
 
 
 @pytest.mark.parametrize(
     ("path", "content", "source", "message"),
     [
-        ("nowhere", None, "auto", "no such path: nowhere"),
-        ("no*where", None, "auto", r"no such path: no\*where"),
-        ("in", None, "auto", "in is a folder without files"),
-        ("in/x", b"green\n", "auto", "no source recognises .*/in/x"),
-        ("in/x", b"green\n", "red", "/in/x: not recognised as red"),
+        ("nowhere", None, "auto", f"{NO_SUCH_PATH}: nowhere"),
+        ("no*where", None, "auto", rf"{NO_SUCH_PATH}: no\*where"),
+        ("in", None, "auto", f"in {NO_FILES_IN}"),
+        ("in/x", b"green\n", "auto", f"{NO_SOURCE} .*/in/x"),
+        ("in/x", b"green\n", "red", "/in/x: .* red"),
         ("in/x", b"", "red", "/in/x: empty"),
-        ("in", b"green\n", "red", "nothing to ingest in in"),
-        ("in", b"both text\n", "auto", "several sources recognise the input: blue, as .*/x; red"),
+        ("in", b"green\n", "red", f"{NOTHING} in"),
+        ("in", b"both text\n", "auto", f"{SEVERAL_SOURCES}: blue.*/x; red"),
     ],
 )
 def test_input_without_a_matching_source_is_refused_with_hint(  # type: ignore[no-untyped-def]
@@ -239,18 +240,18 @@ def test_file_that_grows_while_it_is_read_is_refused(
     monkeypatch.chdir(tmp_path)
     growing: list[Source] = [Growing("red")]  # type: ignore[list-item]
     file = put("in/a.txt")
-    with pytest.raises(InputError, match=r"a\.txt changed .* read: it had 9 bytes, and has 14"):
+    with pytest.raises(InputError, match=naming(f"a.txt {CHANGED}", 9, 14)):
         inventory(None, find(["in"]), growing)
     put("in/log", b"of nobody\n")
     file.unlink()
     put("in/b.txt", b"blue text\n")
-    with pytest.raises(InputError, match="no source recognises"):
+    with pytest.raises(InputError, match=NO_SOURCE):
         inventory(None, find(["in"]), growing)
 
 
 def test_unknown_source_is_refused_with_a_similar_name(look) -> None:  # type: ignore[no-untyped-def]
     put("in/a.txt")
-    with pytest.raises(UnknownName, match="no source 'rde'; did you mean red"):
+    with pytest.raises(UnknownName, match=unknown("source", "rde", "red")):
         look("in", source="rde")
 
 

@@ -9,7 +9,16 @@ from pathlib import Path
 import pytest
 
 from model.errors import UseError
-from model.private import check_private, make_private, new_file, read_private, replace_text
+from model.private import (
+    NOT_YOURS,
+    OF_ANOTHER,
+    check_private,
+    make_private,
+    new_file,
+    read_private,
+    replace_text,
+)
+from tests.support.words import naming
 
 NOBODY = 65534
 
@@ -31,7 +40,7 @@ def test_parents_are_made_too(folder: Path) -> None:
 @by_root
 def test_folder_that_another_user_made_is_refused(folder: Path) -> None:
     os.chown(folder, NOBODY, NOBODY)
-    with pytest.raises(UseError, match="belongs to another user"):
+    with pytest.raises(UseError, match=naming(f"{folder} {OF_ANOTHER}")):
         make_private(folder)
 
 
@@ -42,7 +51,7 @@ def test_entry_that_another_user_left_is_refused(folder: Path, is_link: bool) ->
     left.symlink_to("elsewhere") if is_link else left.mkdir()
     check_private(folder)
     os.chown(left, NOBODY, NOBODY, follow_symlinks=False)
-    with pytest.raises(UseError, match="conf belongs to another user; check it"):
+    with pytest.raises(UseError, match=f"conf {OF_ANOTHER}"):
         check_private(folder)
 
 
@@ -81,17 +90,17 @@ def test_file_that_others_may_read_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "password"
     replace_text(path, "secret")
     path.chmod(0o640)
-    with pytest.raises(UseError, match="restrict it: chmod 600"):
+    with pytest.raises(UseError, match=naming(f"chmod 600 {path}")):
         read_private(path)
 
 
 def test_link_and_pipe_are_not_read(tmp_path: Path) -> None:
     replace_text(tmp_path / "file", "secret")
     (tmp_path / "link").symlink_to(tmp_path / "file")
-    with pytest.raises(UseError, match="link cannot be read"):
+    with pytest.raises(UseError, match=naming(tmp_path / "link")):
         read_private(tmp_path / "link")
     os.mkfifo(tmp_path / "pipe", 0o600)
-    with pytest.raises(UseError, match="not a file of yours"):
+    with pytest.raises(UseError, match=NOT_YOURS):
         read_private(tmp_path / "pipe")
     with pytest.raises(FileNotFoundError):
         read_private(tmp_path / "absent")
@@ -102,5 +111,5 @@ def test_file_of_another_user_is_not_read(tmp_path: Path) -> None:
     path = tmp_path / "password"
     replace_text(path, "chosen by another")
     os.chown(path, NOBODY, NOBODY)
-    with pytest.raises(UseError, match="not a file of yours"):
+    with pytest.raises(UseError, match=NOT_YOURS):
         read_private(path)

@@ -6,7 +6,7 @@ import pytest
 
 from model.clock import Clock
 from model.errors import UseError
-from model.run import RunFacts, check_run_name
+from model.run import NO_DATA, NO_NAME_OF_A_RUN, RunFacts, check_run_name
 
 
 @pytest.mark.parametrize("name", ["a", "7", "poldercast-1", "A.b_c-d", "x" * 100])
@@ -19,7 +19,7 @@ def test_valid_run_name_is_accepted(name: str) -> None:
     ["", ".", "..", ".hidden", "-v", "_a", "a/b", "../a", "a b", "a\n", "ä", "x" * 101, "a\x00"],
 )
 def test_unsafe_run_name_is_refused(name: str) -> None:
-    with pytest.raises(UseError, match="cannot name a run"):
+    with pytest.raises(UseError, match=NO_NAME_OF_A_RUN):
         check_run_name(name)
 
 
@@ -27,11 +27,11 @@ def test_tables_unknown_to_the_run_are_refused_by_name() -> None:
     RunFacts("r", "edges", Clock()).check_known("links")
     facts = RunFacts("r", "edges", Clock(), known=("links",))
     facts.check_known("links")
-    with pytest.raises(UseError, match="run 'r' has no data on presence and topics: its source"):
+    with pytest.raises(UseError, match=f"'r' {NO_DATA} presence and topics"):
         facts.check_known("presence", "links", "topics")
-    with pytest.raises(UseError, match=r"no data on presence, roles and topics: .* report them"):
+    with pytest.raises(UseError, match=f"{NO_DATA} presence, roles and topics: .* them"):
         facts.check_known("presence", "roles", "topics")
-    with pytest.raises(UseError, match="no data on roles: its source does not report this"):
+    with pytest.raises(UseError, match=f"{NO_DATA} roles: .* this"):
         facts.check_known("roles")
 
 

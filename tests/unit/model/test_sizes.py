@@ -6,6 +6,7 @@ import pytest
 
 from model.errors import UseError
 from model.sizes import format_size, parse_size
+from tests.support.words import naming
 
 
 @pytest.mark.parametrize(
@@ -25,5 +26,5 @@ def test_size_is_read_and_told(text: str, size: int, told: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "0", "-1", "MB", "1TB", "64 M B", "1e6", "0.1", "1\n2"])
 def test_text_that_is_no_size_is_refused(text: str) -> None:
-    with pytest.raises(UseError, match="is not a size; write for example 64MB"):
+    with pytest.raises(UseError, match=naming(f"'{text}'", "64MB")):
         parse_size(text)

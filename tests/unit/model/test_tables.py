@@ -12,6 +12,7 @@ from model.columns import TRAFFIC_COLUMNS, Table
 from model.errors import UnknownName
 from model.metrics import METRICS
 from model.tables import TABLES, table
+from tests.support.words import unknown
 
 SPANS = {"presence", "links", "dangling_links", "subscriptions", "roles"}
 
@@ -46,7 +47,7 @@ class TestTable:
 
 
 def test_unknown_table_is_refused_with_the_nearest_name() -> None:
-    with pytest.raises(UnknownName, match="did you mean links"):
+    with pytest.raises(UnknownName, match=unknown("table", "link", "links")):
         table("link")
 
 

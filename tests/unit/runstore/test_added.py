@@ -7,7 +7,7 @@ import pytest
 
 from model.errors import UseError
 from model.metrics import COUNTS, METRICS_OVERLAY, METRICS_PEERS, METRICS_TOPICS
-from runstore.added import added
+from runstore.added import PER_INTERVAL_ONLY, added
 
 ROWS = [
     {"interval": 0, "peer": 1, "peer_name": "bob", "receptions": 2, "duplicates": None},
@@ -36,7 +36,7 @@ def test_totals_of_no_intervals_are_no_rows() -> None:
 
 @pytest.mark.parametrize("columns", [["interval", "peer"], ["peer", "receptions"]])
 def test_columns_that_cannot_be_added_are_refused(columns: list[str]) -> None:
-    with pytest.raises(UseError, match="only what is counted per interval"):
+    with pytest.raises(UseError, match=PER_INTERVAL_ONLY):
         added(pa.Table.from_pylist(ROWS).select(columns))
 
 

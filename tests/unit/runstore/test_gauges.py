@@ -12,10 +12,12 @@ import pytest
 
 from model.clock import Clock
 from model.errors import UnknownName, UseError
+from model.run import NO_DATA
 from model.tables import table
 from runstore.run import Run, Where
 from runstore.writer import writing
 from tests.support.tables import EMPTY, add
+from tests.support.words import unknown
 
 ROWS = [
     (0, 0, "hops", 3.5),
@@ -61,7 +63,7 @@ def test_gauges_are_chosen_by_name_peer_and_interval(run: Run) -> None:
 
 
 def test_unknown_gauge_is_refused_with_those_that_there_are(run: Run, tmp_path: Path) -> None:
-    with pytest.raises(UnknownName, match="no gauge 'hop'; did you mean hops"):
+    with pytest.raises(UnknownName, match=unknown("gauge", "hop", "hops")):
         run.gauges(["hop"])
-    with pytest.raises(UseError, match="has no data on gauges"):
+    with pytest.raises(UseError, match=f"{NO_DATA} gauges"):
         stored(tmp_path, "none", None).gauges()

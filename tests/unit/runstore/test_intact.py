@@ -18,17 +18,18 @@ import pytest
 from model.errors import StoreBroken
 from model.tables import LINKS
 from runstore import intact
-from runstore.intact import damages, described, files_of, stands
+from runstore.intact import OTHER_BYTES, OUTSIDE, damages, described, files_of, stands
 from runstore.manifest import Part
 from runstore.store import StoredRun, open_run
 from runstore.writer import writing
 from tests.support.tables import EMPTY, links
+from tests.support.words import naming
 
 FLIPS = 60
 WHY = {
     "empty": "it has 0 bytes, and run.json says",
     "torn": "it has 1,000 bytes, and run.json says",
-    "zeros": "its bytes are not those that were written",
+    "zeros": OTHER_BYTES,
     "gone": "a file of table links is missing",
     "link": "a file of table links is a link",
     "other": "bytes, and run.json says",
@@ -119,7 +120,7 @@ def test_flip_behind_the_pages_is_found_at_open(
     part = replace(part, files=(told,))
     for byte in (told.pages_end, told.size - 1):
         path.write_bytes(whole[:byte] + bytes([whole[byte] ^ 1]) + whole[byte + 1 :])
-        with pytest.raises(StoreBroken, match="its bytes are not"):
+        with pytest.raises(StoreBroken, match=OTHER_BYTES):
             files_of(run.directory, part, "links")
     path.write_bytes(bytes([whole[0] ^ 1]) + whole[1:])
     assert files_of(run.directory, part, "links") == [path]
@@ -150,7 +151,7 @@ def test_directory_that_leads_out_is_not_read(run: StoredRun, tmp_path: Path) ->
     (part,) = run.manifest.tables["links"].parts
     (run.directory / part.directory).rename(tmp_path / "elsewhere")
     (run.directory / part.directory).symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(StoreBroken, match="outside the run's directory"):
+    with pytest.raises(StoreBroken, match=naming("links", OUTSIDE)):
         run.read("links")
     assert len(damaged(run)) == 2
 
@@ -166,7 +167,7 @@ def test_run_behind_a_link_is_read(run: StoredRun, tmp_path: Path) -> None:
 def test_other_count_of_rows_is_an_error(run: StoredRun) -> None:
     entry = run.manifest.tables["links"]
     told = replace(run.manifest, tables={"links": replace(entry, rows=2999)})
-    with pytest.raises(StoreBroken, match="3,000 rows were read"):
+    with pytest.raises(StoreBroken, match=naming("3,000", "2,999")):
         replace(run, manifest=told).read("links")
     assert entry.files is not None
     fewer = replace(entry.files[0], rows=1999)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from runstore.journal import COLUMNS, FILE, Journal, read_journal
+from tests.support.words import tells
 
 ROOT = Path(__file__).parents[3]
 
@@ -101,4 +102,4 @@ def test_log_that_cannot_be_written_is_told(
 ) -> None:
     tmp_path.chmod(0o500)
     Journal(tmp_path).note("x")
-    assert "the run's log cannot be written: Permission denied" in caplog.text
+    tells(caplog.text, "Permission denied")

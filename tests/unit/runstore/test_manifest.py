@@ -19,6 +19,8 @@ from model.run import Boundary
 from runstore.manifest import (
     FILE,
     FORMAT,
+    NO_INPUT_YET,
+    NOT_IN_ITS_DIRECTORY,
     Change,
     Cut,
     Manifest,
@@ -198,7 +200,7 @@ def test_facts_of_a_manifest_without_clock_are_refused() -> None:
     assert FULL.facts.clock == FULL.clock
     assert FULL.facts.layers == ("mesh", "overlay")
     assert FULL.facts.unknown == ("bytes",)
-    with pytest.raises(StoreBroken, match="before the input was read"):
+    with pytest.raises(StoreBroken, match=NO_INPUT_YET):
         _ = SMALL.facts
 
 
@@ -287,5 +289,5 @@ def test_older_part_that_leads_out_of_the_directory_is_refused(tmp_path: Path, k
     entry = _entry() | {"older": [out]}
     tables = {"tables": {"links": entry}} if key == "older" else {"carry": {"last": entry}}
     (tmp_path / FILE).write_text(_told(_without("x") | tables), encoding="utf-8")
-    with pytest.raises(StoreBroken, match="not in its directory"):
+    with pytest.raises(StoreBroken, match=NOT_IN_ITS_DIRECTORY):
         read_manifest(tmp_path)

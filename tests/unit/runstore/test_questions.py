@@ -9,6 +9,7 @@ import pytest
 from model.errors import UseError
 from runstore import questions
 from runstore.named import NamedRun
+from runstore.questions import ABSENT
 from runstore.store import open_run
 
 
@@ -41,5 +42,5 @@ def test_path_follows_the_links_of_the_time(
 
 
 def test_path_to_an_absent_peer_is_refused(monday: NamedRun) -> None:
-    with pytest.raises(UseError, match=r"peer 'dave' is not present at interval 3 .*; it is prese"):
+    with pytest.raises(UseError, match=rf"peer 'dave' {ABSENT} interval 3 .*; it is prese"):
         questions.paths(monday, ("alice", "dave"), 3)

@@ -8,6 +8,7 @@ import pytest
 
 from model.errors import RunNotComplete, UnknownName, UseError
 from runstore.run import Run, Where
+from tests.support.words import naming, unknown
 
 
 @pytest.fixture
@@ -24,7 +25,7 @@ def test_run_knows_its_names_and_its_clock(run: Run) -> None:
 
 
 def test_unknown_or_incomplete_run_is_refused(workspace: Path) -> None:
-    with pytest.raises(UnknownName, match="did you mean monday"):
+    with pytest.raises(UnknownName, match=unknown("run", "mondy", "monday")):
         Run.open(workspace, "mondy")
     with pytest.raises(RunNotComplete, match="half"):
         Run.open(str(workspace), "half")
@@ -74,13 +75,13 @@ def test_metric_rows_are_chosen_by_interval_peer_and_topic(
 
 
 def test_unknown_table_column_peer_or_topic_is_refused(run: Run) -> None:
-    with pytest.raises(UnknownName, match="did you mean metrics/overlay"):
+    with pytest.raises(UnknownName, match=unknown("table", "metrics/overly", "metrics/overlay")):
         run.metrics("overly")
-    with pytest.raises(UnknownName, match="did you mean diameter"):
+    with pytest.raises(UnknownName, match=unknown("metrics/overlay column", "diametr", "diameter")):
         run.metrics("overlay", ["diametr"])
     with pytest.raises(UnknownName, match="alice"):
         run.metrics("peers", where=Where(peer="alixe"))
-    with pytest.raises(UseError, match="no topic"):
+    with pytest.raises(UseError, match=naming("topic", "vizpub tables")):
         run.metrics("peers", where=Where(topic="news"))
     with pytest.raises(UnknownName):
         run.table("nosuch")

@@ -11,11 +11,13 @@ import pytest
 
 from model.clock import OPEN
 from model.errors import OutOfRange, UnknownName, UseError
+from model.run import NO_DATA
 from model.tables import ROLES
 from runstore.manifest import TableEntry
 from runstore.run import Run
 from runstore.snapshots import coverage, snapshot, spread
 from runstore.store import open_run
+from tests.support.words import unknown
 
 
 @pytest.fixture
@@ -63,7 +65,7 @@ def test_snapshot_of_layers_has_their_links_alone(run: Run) -> None:
         assert list(zip(*(links[end].to_pylist() for end in ("src", "dst")), strict=True)) == [
             *sorted(alive)
         ]
-    with pytest.raises(UnknownName, match="no layer 'mehs'; did you mean mesh"):
+    with pytest.raises(UnknownName, match=unknown("layer", "mehs", "mesh")):
         snapshot(run, 0, layers=["mehs"])
 
 
@@ -114,7 +116,7 @@ def test_rejected_message_is_covered_only_when_named(run: Run) -> None:
 
 def test_coverage_has_only_the_named_messages(run: Run) -> None:
     assert coverage(run, ["m1"])["message_name"].to_pylist() == ["m1"]
-    with pytest.raises(UnknownName, match="did you mean"):
+    with pytest.raises(UnknownName, match=unknown("message with a known time", "m9")):
         coverage(run, ["m9"])
 
 
@@ -171,7 +173,7 @@ def test_missed_subscribers_are_among_the_peers_of_a_spread(run: Run) -> None:
     assert roles == {"alice": "publisher", "bob": "missed", "carol": "missed"}
     assert peers["hop"].to_pylist() == [0, None, None]
     assert copies.num_rows == 0
-    with pytest.raises(UnknownName, match="no message 'm9'"):
+    with pytest.raises(UnknownName, match=unknown("message", "m9")):
         spread(run, "m9")
 
 
@@ -200,5 +202,5 @@ def test_spread_of_a_run_without_receptions_is_refused(run: Run) -> None:
     manifest = run.stored.manifest
     known = {name: entry for name, entry in manifest.tables.items() if name != "receptions"}
     without = replace(run.stored, manifest=replace(manifest, tables=known))
-    with pytest.raises(UseError, match="has no data on receptions"):
+    with pytest.raises(UseError, match=f"{NO_DATA} receptions"):
         spread(Run(without), "m0")

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from model.errors import RunChanged, RunNotComplete, StoreBroken, UnknownName, UseError
+from model.run import NO_NAME_OF_A_RUN
 from model.tables import LINKS, table
 from runstore import writer as writer_module
 from runstore.manifest import FILE, Cut
@@ -20,6 +21,7 @@ from runstore.store import BrokenRun, StoredRun, metric_table, open_run, run_nam
 from runstore.writer import remove_run, writing
 from tests.support.permissions import as_a_user
 from tests.support.tables import EMPTY, add, links, write
+from tests.support.words import naming, tells, unknown
 
 
 class TestReading:
@@ -117,7 +119,7 @@ class TestReading:
         assert run.read("links")["topic"].null_count == 100
 
     def test_unknown_table_is_refused_with_the_nearest_name(self, run: StoredRun) -> None:
-        with pytest.raises(UnknownName, match="did you mean links"):
+        with pytest.raises(UnknownName, match=unknown("table", "link", "links")):
             run.read("link")
 
     def test_table_with_lost_files_is_an_error(self, run: StoredRun) -> None:
@@ -131,10 +133,10 @@ class TestReading:
     def test_lost_or_truncated_file_is_named_in_the_error(self, run: StoredRun) -> None:
         first, second, *_ = run.files("links")
         second.write_bytes(second.read_bytes()[:-1])
-        with pytest.raises(StoreBroken, match=f"{second.name}.*run.json says"):
+        with pytest.raises(StoreBroken, match=naming(second.name, "run.json")):
             run.read("links")
         second.unlink()
-        with pytest.raises(StoreBroken, match=f"{second.name}.*is missing"):
+        with pytest.raises(StoreBroken, match=naming(second.name, "table links")):
             run.read("links", ["src"])
         assert first.exists()
 
@@ -179,7 +181,7 @@ class TestBeingCurrent:
             lambda: run.datasets("links"),
             lambda: run.files("links"),
         ):
-            with pytest.raises(RunChanged, match="'monday' was appended to, replaced or removed"):
+            with pytest.raises(RunChanged, match="'monday'"):
                 read()
 
 
@@ -187,17 +189,17 @@ class TestOpening:
     def test_unknown_run_is_refused_with_the_nearest_name(
         self, run: StoredRun, tmp_path: Path
     ) -> None:
-        with pytest.raises(UnknownName, match="did you mean monday"):
+        with pytest.raises(UnknownName, match=unknown("run", "mondy", "monday")):
             open_run(tmp_path, "mondy")
 
     def test_empty_workspace_has_no_runs(self, tmp_path: Path) -> None:
         assert runs(tmp_path) == []
         assert run_names(tmp_path / "nowhere") == []
-        with pytest.raises(UnknownName, match="no run 'monday'"):
+        with pytest.raises(UnknownName, match=unknown("run", "monday")):
             open_run(tmp_path, "monday")
 
     def test_run_name_that_leaves_the_workspace_is_refused(self, tmp_path: Path) -> None:
-        with pytest.raises(UseError, match="cannot name a run"):
+        with pytest.raises(UseError, match=NO_NAME_OF_A_RUN):
             open_run(tmp_path, "../monday")
 
     def test_incomplete_run_is_refused_unless_asked_for(self, tmp_path: Path) -> None:
@@ -219,7 +221,7 @@ class TestOpening:
     ) -> None:
         path = run.directory / FILE if closed == "file" else run.directory
         path.chmod(0)
-        with as_a_user(), pytest.raises(StoreBroken, match="Permission denied\n  ask its owner"):
+        with as_a_user(), pytest.raises(StoreBroken, match="Permission denied"):
             open_run(tmp_path, "monday")
         path.chmod(0o700)
 
@@ -229,7 +231,10 @@ class TestOpening:
     ) -> None:
         """Nobody knows whether it has no runs."""
         (tmp_path / closed).chmod(0)
-        with as_a_user(), pytest.raises(UseError, match=r"runs cannot be read: Permission denied"):
+        with (
+            as_a_user(),
+            pytest.raises(UseError, match=naming(tmp_path / "runs", "Permission denied")),
+        ):
             runs(tmp_path)
         (tmp_path / closed).chmod(0o700)
         assert run_names(tmp_path) == ["monday"]
@@ -256,8 +261,7 @@ class TestOpening:
             assert writer.stored.name == "tuesday"
         _, other, _ = runs(tmp_path)
         assert isinstance(other, BrokenRun)
-        assert "cannot name a run" in str(other.error)
-        assert "rename the directory" in str(other.error)
+        tells(str(other.error), NO_NAME_OF_A_RUN, "directory")
 
     @pytest.mark.parametrize("what", ["text", "directory", "bytes"])
     def test_broken_run_is_listed_and_spoils_no_other(
@@ -275,7 +279,7 @@ class TestOpening:
         assert isinstance(first, BrokenRun)
         assert first.name == "monday"
         assert str(broken) in str(first.error)
-        assert "--replace recreates the run" in str(first.error)
+        tells(str(first.error), "--replace")
         assert isinstance(second, StoredRun)
         assert open_run(tmp_path, "tuesday", complete=False) == second
 

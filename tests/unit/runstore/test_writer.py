@@ -18,15 +18,25 @@ import pyarrow.compute as pc
 import pytest
 
 from model.errors import DiskFull, RunLocked, StoreBroken, UnknownName, UseError
+from model.run import NO_NAME_OF_A_RUN
 from model.tables import LINKS
 from runstore import durable
 from runstore import writer as writer_module
 from runstore.leavings import LET_GO, sweep
 from runstore.manifest import FILE, Cut, Manifest, Since, read_manifest, write_manifest
 from runstore.store import StoredRun, open_run, runs
-from runstore.writer import PENDING, RunWriter, first_to_merge, remove_run, removing, writing
+from runstore.writer import (
+    NO_DIRECTORY,
+    PENDING,
+    RunWriter,
+    first_to_merge,
+    remove_run,
+    removing,
+    writing,
+)
 from tests.support.permissions import as_a_user
 from tests.support.tables import EMPTY, add, everything, links, write
+from tests.support.words import naming, unknown
 
 ROOT = Path(__file__).parents[3]
 DONE = replace(EMPTY, state="complete")
@@ -368,7 +378,7 @@ class TestLinks:
         before, place = everything(precious), tmp_path / "runs/monday" / name
         place.parent.mkdir(parents=True)
         place.symlink_to(tmp_path / "nowhere" if dangling else precious)
-        with pytest.raises(UseError, match=f"{place} is a"), writing(tmp_path, "monday") as writer:
+        with pytest.raises(UseError, match=naming(place)), writing(tmp_path, "monday") as writer:
             writer.begin(EMPTY)
         assert everything(precious) == before
         assert not (tmp_path / "nowhere").exists()
@@ -377,7 +387,7 @@ class TestLinks:
         before, place = everything(precious), tmp_path / "runs/monday"
         place.parent.mkdir()
         place.symlink_to(precious)
-        with pytest.raises(UseError, match=f"{place} is a link or a file"):
+        with pytest.raises(UseError, match=naming(f"{place} {NO_DIRECTORY}")):
             remove_run(tmp_path, "monday")
         assert everything(precious) == before
 
@@ -385,7 +395,7 @@ class TestLinks:
         (tmp_path / "runs").mkdir()
         (tmp_path / "runs/monday").write_text("notes")
         with (
-            pytest.raises(UseError, match="is a link or a file"),
+            pytest.raises(UseError, match=NO_DIRECTORY),
             writing(tmp_path, "monday") as writer,
         ):
             writer.begin(EMPTY)
@@ -414,9 +424,9 @@ class TestRemoving:
         assert not run.directory.exists()
 
     def test_removal_of_an_unknown_run_is_refused(self, run: StoredRun, tmp_path: Path) -> None:
-        with pytest.raises(UnknownName, match="did you mean monday"):
+        with pytest.raises(UnknownName, match=unknown("run", "munday", "monday")):
             remove_run(tmp_path, "munday")
-        with pytest.raises(UseError, match="cannot name a run"):
+        with pytest.raises(UseError, match=NO_NAME_OF_A_RUN):
             remove_run(tmp_path, "..")
         assert run.directory.exists()
 
@@ -430,7 +440,7 @@ class TestPermissions:
             raise OSError(number, os.strerror(number))
 
         monkeypatch.setattr(durable, "rename", full)
-        with pytest.raises(DiskFull, match="free some"), writing(tmp_path, "monday") as writer:
+        with pytest.raises(DiskFull, match=naming(tmp_path)), writing(tmp_path, "monday") as writer:
             writer.begin(EMPTY)
 
     def test_run_that_may_not_be_written_is_refused_with_the_path(
@@ -440,11 +450,11 @@ class TestPermissions:
         run.directory.chmod(0o500)
         with as_a_user():
             with (
-                pytest.raises(UseError, match=f"cannot write {run.directory}.*Permission denied"),
+                pytest.raises(UseError, match=f"{run.directory}.*Permission denied"),
                 writing(tmp_path, "monday") as writer,
             ):
                 writer.begin(EMPTY)
-            with pytest.raises(UseError, match=f"cannot write {run.directory}.*Permission denied"):
+            with pytest.raises(UseError, match=f"{run.directory}.*Permission denied"):
                 remove_run(tmp_path, "monday")
         run.directory.chmod(0o700)
         assert everything(run.directory) == before
@@ -459,7 +469,7 @@ class TestPermissions:
         place = f"{run.directory}(/links/{left.name})?"
         with (
             as_a_user(),
-            pytest.raises(UseError, match=f"cannot write {place}: Permission denied"),
+            pytest.raises(UseError, match=f"{place}: Permission denied"),
             writing(tmp_path, "monday"),
         ):
             pass
@@ -471,7 +481,7 @@ class TestPermissions:
         (tmp_path / "runs").chmod(0o500)
         with (
             as_a_user(),
-            pytest.raises(UseError, match=r"cannot write .*\.monday\.lock: Permission denied"),
+            pytest.raises(UseError, match=naming(".monday.lock", "Permission denied")),
             writing(tmp_path, "monday"),
         ):
             pass

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import vizpub
+from analytics.comparison.groups import NO_INTERVAL
 
 ROOT = Path(vizpub.__file__).parents[1]
 
@@ -65,7 +66,7 @@ def test_simulated_reports_have_the_parameters_that_were_given(tmp_path: Path) -
 
 def test_comparison_of_one_run_is_its_means_with_a_warning(workspace: Path) -> None:
     made = vizpub.Run.open(workspace, "monday")
-    with pytest.warns(UserWarning, match="no confidence interval"):
+    with pytest.warns(UserWarning, match=NO_INTERVAL):
         found = vizpub.compare(made, metrics=["network_size"])
     assert isinstance(found.to_arrow(), pa.Table)
     (row,) = found.to_pylist()

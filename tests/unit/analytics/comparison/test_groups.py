@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from analytics.comparison.groups import grouped
+from analytics.comparison.groups import NO_INTERVAL, grouped
 from model.clock import Clock
 from model.errors import UnknownName, UseError
 from model.run import RunFacts
+from tests.support.words import naming, unknown
 
 
 def run(name: str, protocol: str | None = "gossip", seed: int | None = 1, **more: Any) -> RunFacts:
@@ -20,7 +21,7 @@ def test_runs_that_differ_only_in_seed_form_one_group() -> None:
     runs = [run("a", seed=1, fanout=2), run("b", seed=2, fanout=2), run("c", "tree", 1, degree=9)]
     found = grouped(runs)
     assert found.groups == ("gossip", "gossip", "tree")
-    assert found.notes == ("no confidence interval for a single run: tree",)
+    assert found.notes == (f"{NO_INTERVAL}: tree",)
 
 
 def test_salt_that_follows_from_the_seed_splits_no_groups() -> None:
@@ -100,7 +101,7 @@ def test_groups_follow_the_properties_asked_for(
 
 
 def test_unknown_property_is_refused_with_similar_names() -> None:
-    with pytest.raises(UnknownName, match="did you mean fanout"):
+    with pytest.raises(UnknownName, match=unknown("property of these runs", "fanuot", "fanout")):
         grouped([run("a", fanout=2)], ["fanuot"])
 
 
@@ -153,12 +154,14 @@ def test_axis_of_settings_splits_no_groups() -> None:
     assert found.settings == ("none", "none", "5s", "5s") * 2
     assert found.notes == ()
     alone = grouped(runs[:3], over="churn")
-    assert alone.notes == ("no confidence interval for a single run: gossip churn=5s",)
+    assert alone.notes == (f"{NO_INTERVAL}: gossip churn=5s",)
 
 
 def test_axis_missing_in_a_run_is_refused() -> None:
     runs = [run("a", fanout=2), run("b", "tree")]
-    with pytest.raises(UseError, match="run 'b' has no fanout"):
+    with pytest.raises(UseError, match=naming("'b'", "fanout")):
         grouped(runs, over="fanout")
-    with pytest.raises(UnknownName, match="did you mean intervals"):
+    with pytest.raises(
+        UnknownName, match=unknown("property to compare over", "interval", "intervals")
+    ):
         grouped(runs, over="interval")

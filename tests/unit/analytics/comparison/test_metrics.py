@@ -9,12 +9,14 @@ import pytest
 from analytics.comparison.metrics import (
     DEFAULT,
     DEFAULT_SERIES,
+    OF_A_WHOLE_RUN,
     WHOLE,
     interval_metric,
     metric,
     names,
 )
 from model.errors import UnknownName, UseError
+from tests.support.words import unknown
 
 
 @pytest.mark.parametrize(
@@ -44,7 +46,7 @@ def test_metric_is_found_by_its_column_and_its_table(
 def test_interval_metric_of_a_whole_run_column_is_refused() -> None:
     assert interval_metric("hit_ratio").table == "overlay"
     assert interval_metric("hops_mean").over == "mean of messages published"
-    with pytest.raises(UseError, match="of a whole run"):
+    with pytest.raises(UseError, match=OF_A_WHOLE_RUN):
         interval_metric("distinct_links")
 
 
@@ -58,7 +60,7 @@ def test_column_without_a_mean_is_refused_as_metric(name: str) -> None:
 
 
 def test_unknown_metric_is_refused_with_similar_names() -> None:
-    with pytest.raises(UnknownName, match="did you mean diameter"):
+    with pytest.raises(UnknownName, match=unknown("metric", "diametr", "diameter")):
         metric("diametr")
 
 

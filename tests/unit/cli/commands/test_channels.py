@@ -14,7 +14,9 @@ from typer.testing import CliRunner, Result
 
 from cli.main import app
 from experiments.channels import measuring
+from simulators.channels.parameters import READINGS
 from tests.support.channels import PRINTED, printed_layout
+from tests.support.words import tells
 
 Call = Callable[[str], Result]
 
@@ -45,7 +47,7 @@ def test_utal_is_near_what_the_mapping_predicts(printed: str) -> None:
     (row,) = json.loads(result.stdout)
     assert row["predicted_ms"] == pytest.approx(202.219)
     assert row["utal_ms"] == pytest.approx(202.219, rel=0.02)
-    assert "more than 0.005 copies" in result.stderr
+    tells(result.stderr, "0.005", "100,000")
 
 
 def test_measures_of_a_single_channel_are_those_of_a_queue() -> None:
@@ -79,7 +81,7 @@ def test_gdfr_is_flat_and_then_lifts_off(tmp_path: Path) -> None:
         curve = [float(row["gdfr"]) for row in rows if row["mapping"] == mapping]
         assert max(curve[:4]) < curve[-1] / 10
     assert "<svg" in (tmp_path / "gdfr.svg").read_text("utf-8")
-    assert "mapping perfect-c: a smallest set" in result.stderr
+    tells(result.stderr, READINGS["perfect-c"])
 
 
 def test_mapping_on_the_fly_is_refused_with_those_that_are_static() -> None:
@@ -96,11 +98,11 @@ def test_experiment_on_channels_reports_its_combinations(
     monkeypatch.setattr(measuring, "ASSIGNMENTS", ("pc", "lc"))
     monkeypatch.setattr(measuring, "MAPPINGS", ("c", "offline-c"))
     told = vizpub(f"experiment run channels --runs 1 --out {tmp_path}").stderr
-    assert "of 10 claims met" in told
+    tells(told, "of 10")
     text = (tmp_path / "report.md").read_text("utf-8")
     assert text.count("\n| pc | offline-c |") == 6
     assert len((tmp_path / "measured.jsonl").read_text("utf-8").splitlines()) == 8
     refused = CliRunner().invoke(app, shlex.split("experiment run channels --only c"))
     assert refused.exit_code == 2
-    assert "channels makes no runs: leave out --only" in refused.output
+    tells(refused.output, "channels", "--only", "--load", "--keep-reports")
     assert "our reading" in vizpub("experiment show channels").stdout

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from cli.commands.export import unchanged
+from cli.commands.export import GROWN, REMOVED, REPLACED, unchanged
 from model.clock import Clock
 from model.errors import CheckFailed, UnknownName
 from model.run import RunFacts
+from tests.support.words import naming
 
 MONDAY = RunFacts("monday", "edges", Clock(), tables="first")
 
@@ -40,14 +41,14 @@ def read(there: Sequence[RunFacts], error: Exception | None = None) -> None:
 
 def test_run_that_is_removed_meanwhile_is_named_as_gone() -> None:
     for error in (None, TypeError("'NoneType' object is not subscriptable")):
-        with pytest.raises(CheckFailed, match="run 'monday' was removed from Neo4j"):
+        with pytest.raises(CheckFailed, match=naming("'monday'", REMOVED)):
             read([], error)
 
 
 def test_run_that_is_replaced_meanwhile_is_refused() -> None:
-    with pytest.raises(CheckFailed, match="was replaced while it was read"):
+    with pytest.raises(CheckFailed, match=naming("'monday'", REPLACED)):
         read([replace(MONDAY, tables="second")])
-    with pytest.raises(CheckFailed, match="has grown while it was read"):
+    with pytest.raises(CheckFailed, match=naming("'monday'", GROWN)):
         read([replace(MONDAY, tables="second", generation=1)])
 
 

@@ -17,8 +17,10 @@ from typer.testing import CliRunner, Result
 from cli.commands.simulate import _documented
 from cli.main import app
 from ingest.reports.files import ReportReader
+from model.run import NO_NAME_OF_A_RUN
 from simulators.engine.specs import describe
 from simulators.engine.systems import SYSTEMS
+from tests.support.words import tells, unknown
 
 ROOT = Path(__file__).parents[4]
 Call = Callable[[str], Result]
@@ -50,9 +52,9 @@ def test_second_simulation_says_that_it_is_the_first_one(vizpub: Call) -> None:
     line = "simulate flood.py:Flood --peers 5 --intervals 3"
     first, again, anew = vizpub(line), vizpub(line), vizpub(f"{line} --replace")
     assert first.exit_code == again.exit_code == anew.exit_code == 0
-    assert "simulated before: flood-1; --replace simulates again" in again.stderr
+    tells(again.stderr, "flood-1", "--replace")
     assert again.stdout == first.stdout == anew.stdout
-    assert "simulated before" not in first.stderr + anew.stderr
+    assert "--replace" not in first.stderr + anew.stderr
 
 
 def test_config_file_gives_options_that_the_command_line_lacks(vizpub: Call) -> None:
@@ -66,29 +68,29 @@ def test_config_file_gives_options_that_the_command_line_lacks(vizpub: Call) -> 
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ("flood.py:Flood --config none.toml", "none.toml cannot be read"),
-        ("flood.py:Flood --config typo.toml", "did you mean fanout"),
+        ("flood.py:Flood --config none.toml", "none.toml"),
+        ("flood.py:Flood --config typo.toml", unknown("option in typo.toml", "degre", "degree")),
         ("flood.py:Flood --peers none", "--peers"),
         ("flood.py:Flood --degree 0", "--degree"),
-        ("gossip --ttl far", "'far' is not a whole number or none"),
+        ("gossip --ttl far", "'far'"),
         ("chord --lookup both", "'--lookup': 'both' is not one of 'iterative'"),
-        ("flood.py:Flood --no-load", "need --ingest NAME"),
-        ("flood.py:Flood --churn weibul:1s", "did you mean weibull? (see: vizpub simulate models)"),
+        ("flood.py:Flood --no-load", "--ingest NAME"),
+        ("flood.py:Flood --churn weibul:1s", "weibull? (see: vizpub simulate models)"),
         ("flood.py:Flood --workload friends:nowhere.txt", "nowhere.txt"),
-        ("flood.py:Flod", "no class 'Flod'"),
+        ("flood.py:Flod", "'Flod'"),
         ("food.py:Flood", "food.py"),
-        (":Flood", "there is no module ''"),
-        (".flood:Flood", "there is no module '.flood'"),
-        ("flood.py:annotations", "no class 'annotations'"),
-        ("flood.py:dataclass", "no class 'dataclass'"),
-        ("poldercats", "did you mean poldercast"),
+        (":Flood", "module ''"),
+        (".flood:Flood", "module '.flood'"),
+        ("flood.py:annotations", "'annotations'"),
+        ("flood.py:dataclass", "'dataclass'"),
+        ("poldercats", unknown("system", "poldercats", "poldercast")),
     ],
 )
 def test_simulate_arguments_are_refused_with_the_reason(vizpub: Call, line: str, told: str) -> None:
     Path("typo.toml").write_text("degre = 12\n", "utf-8")
     result = vizpub(f"simulate {line}")
     assert result.exit_code == 2, result.output
-    assert told.replace("fanout", "degree") in result.output
+    assert told in result.output
 
 
 @pytest.mark.parametrize("name", SYSTEMS)
@@ -102,9 +104,9 @@ def test_examples_in_the_help_of_a_system_run(vizpub: Call, name: str) -> None:
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ("--ingest bad/name", "'bad/name' cannot name a run"),
-        ("--ingest ''", "'' cannot name a run"),
-        ("--ingest study --layers ring", "no layer 'ring'"),
+        ("--ingest bad/name", f"'bad/name' {NO_NAME_OF_A_RUN}"),
+        ("--ingest ''", f"'' {NO_NAME_OF_A_RUN}"),
+        ("--ingest study --layers ring", unknown("layer", "ring")),
     ],
 )
 def test_ingest_options_are_refused_before_the_simulation(
@@ -119,11 +121,11 @@ def test_ingest_options_are_refused_before_the_simulation(
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("peers = true", "peers is not true or false"),
-        ("loss = true", "loss is not true or false"),
-        ('replace = "no"', "replace is true or false"),
-        ("[churn]\nmodel = 1", "churn is one value"),
-        ('workload = ["zipf"]', "workload is one value"),
+        ("peers = true", "peers"),
+        ("loss = true", "loss"),
+        ('replace = "no"', "replace"),
+        ("[churn]\nmodel = 1", "churn"),
+        ('workload = ["zipf"]', "workload"),
     ],
 )
 def test_config_values_of_a_wrong_type_are_refused(vizpub: Call, text: str, told: str) -> None:
@@ -138,8 +140,7 @@ def test_earlier_simulation_is_kept_without_the_replace_option(vizpub: Call) -> 
     assert vizpub(line).exit_code == 0
     refused = vizpub(f"{line} --seed 2")
     assert refused.exit_code == 2
-    assert "seed 1, not 2" in refused.output
-    assert "--replace" in refused.output
+    tells(refused.output, "seed 1, not 2", "--replace")
     assert vizpub(f"{line} --seed 2 --replace").exit_code == 0
 
 
@@ -172,6 +173,6 @@ def test_interrupted_simulation_leaves_complete_intervals(vizpub: Call, tmp_path
     running.send_signal(2)
     _, told = running.communicate(timeout=60)
     assert running.returncode == 130, told
-    assert "the finished intervals are in here/reports" in told
+    tells(told, "here/reports")
     assert interval_of(reports) >= 49
     assert not [*reports.glob(".*")]

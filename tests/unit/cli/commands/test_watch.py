@@ -12,13 +12,16 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from cli.commands.watch import COLUMNS, _table
+from cli.commands.watch import BACK, COLUMNS, WAITING, _table
 from cli.main import app
+from collector.reading import PAUSED
+from ingest.reports.endpoint import NO_COLLECTOR
 from model.clock import Clock
 from runstore.manifest import Manifest
 from runstore.writer import writing
 from tests.support.collecting import Served, collector_in, serving
 from tests.support.watching import watching
+from tests.support.words import tells, unknown
 
 
 def committed(served: Served, first: int, last: int) -> None:
@@ -56,16 +59,16 @@ def test_watch_of_a_run_that_has_ended_says_so_instead_of_asking_for_a_collector
         writer.commit(manifest.with_stage("all", {}, state="complete"))
     done = CliRunner().invoke(app, ["--workspace", str(tmp_path), "watch", "lab"])
     assert (done.exit_code, done.stdout) == (0, "")
-    assert "run 'lab' has ended (see: vizpub metrics lab)" in done.output
+    tells(done.output, "'lab'", "vizpub metrics lab")
 
 
 def test_watch_says_why_it_may_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VIZPUB_TOKEN", "wrong")
     with serving(collector_in(tmp_path)) as served:
         code, text = watched("--url", served.url.replace("lab", "other"))
-        assert (code, "no run 'other'" in text) == (2, True)
+        assert (code, unknown("run", "other") in text) == (2, True)
     code, text = watched("--url", served.url)
-    assert (code, "no collector answers" in text) == (3, True), text
+    assert (code, NO_COLLECTOR in text) == (3, True), text
 
 
 def test_table_shows_the_rows_and_what_is_wrong() -> None:
@@ -81,7 +84,7 @@ def test_table_shows_the_rows_and_what_is_wrong() -> None:
 
 @pytest.mark.parametrize(
     ("settled", "code", "why"),
-    [(False, 3, "has paused"), (True, 0, "run 'lab' has ended")],
+    [(False, 3, PAUSED), (True, 0, "run 'lab' has ended")],
     ids=["paused", "ended"],
 )
 def test_collector_that_ends_before_the_last_row_is_an_error_unless_the_run_has_ended(
@@ -121,5 +124,4 @@ def test_watch_waits_for_a_collector_that_is_gone_until_it_is_interrupted(
     else:
         lines = [line.split("\t")[0] for line in shown.text.splitlines() if "\t" in line]
         assert lines == ["interval", "711", "712", "713"]
-        assert "waiting for the collector" in shown.text
-        assert "the collector is back" in shown.text
+        tells(shown.text, WAITING, BACK)

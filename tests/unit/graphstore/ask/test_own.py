@@ -33,10 +33,10 @@ def test_query_without_a_header_has_no_parameters(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("header", "said"),
     [
-        ("// $at", "'// [$]at' declares no parameter"),
-        ("// $at tik – the time", "type 'tik'; there are: tick, peer,"),
-        ("// $at tick? – t\n// $who peer($at) – p", "[$]who needs a time that must be given"),
-        ("// $levels levels – l", "[$]levels needs a time that must be given"),
+        ("// $at", "'// [$]at'"),
+        ("// $at tik – the time", "'tik'.* tick, peer,"),
+        ("// $at tick? – t\n// $who peer($at) – p", r"[$]who .*peer\([$]at\)"),
+        ("// $levels levels – l", r"[$]levels .*levels\([$]at\)"),
     ],
 )
 def test_wrong_header_is_refused_in_words(tmp_path: Path, header: str, said: str) -> None:

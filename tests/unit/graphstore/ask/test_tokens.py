@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from graphstore.ask.tokens import plain, tokens
+from graphstore.ask.tokens import FOUR_DIGITS, NOT_CLOSED, ONE_AFTER_ANOTHER, plain, tokens
 from model.errors import UseError
+from tests.support.words import naming
 
 
 def words(text: str) -> list[str]:
@@ -43,23 +44,23 @@ def test_text_is_cut_into_words_names_texts_and_signs(text: str, found: list[str
 
 @pytest.mark.parametrize("text", ["'a", '"a', "`a", "RETURN 1 /* a", r"'a\'", "`a\\``"])
 def test_quote_that_is_not_closed_is_refused(text: str) -> None:
-    with pytest.raises(UseError, match="in line 1 is not closed"):
+    with pytest.raises(UseError, match=naming("line 1", NOT_CLOSED)):
         words(text)
 
 
 def test_line_of_what_is_not_closed_is_counted_from_the_first() -> None:
-    with pytest.raises(UseError, match="in line 2 is not closed"):
+    with pytest.raises(UseError, match=naming("line 2", NOT_CLOSED)):
         words("\n'a")
 
 
 @pytest.mark.parametrize("text", [r"\u+041", r"\u-041", r"\uu0041", r"\u00", r"\u", "\\u００４１"])
 def test_escape_of_another_form_is_refused(text: str) -> None:
-    with pytest.raises(UseError, match="four hexadecimal digits"):
+    with pytest.raises(UseError, match=FOUR_DIGITS):
         plain(text)
 
 
 def test_escape_that_makes_another_is_refused() -> None:
-    with pytest.raises(UseError, match="may not produce another"):
+    with pytest.raises(UseError, match=ONE_AFTER_ANOTHER):
         plain(r"RETURN '\u005cu0027'")
 
 

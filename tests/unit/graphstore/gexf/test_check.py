@@ -2,8 +2,9 @@
 
 import pytest
 
-from graphstore.gexf.check import check_gexf
+from graphstore.gexf.check import NO_GEXF, NO_XML, check_gexf
 from model.errors import InputError
+from tests.support.words import naming
 
 ATTRIBUTES = """
 <attributes class="node" mode="dynamic">
@@ -103,16 +104,16 @@ def test_finding_names_the_element_and_its_bounds(path):
 
 def test_malformed_xml_is_refused(path):
     path.write_text("<gexf><graph>", "utf-8")
-    with pytest.raises(InputError, match="not XML"):
+    with pytest.raises(InputError, match=naming(path, NO_XML)):
         list(check_gexf(path))
 
 
 def test_xml_that_is_no_gexf_is_refused(path):
     path.write_text('<svg xmlns="http://www.w3.org/2000/svg"><g/></svg>', "utf-8")
-    with pytest.raises(InputError, match="not GEXF: it begins with <svg>"):
+    with pytest.raises(InputError, match=naming(path, NO_GEXF, "<svg>")):
         list(check_gexf(path))
 
 
 def test_missing_file_is_refused(path):
-    with pytest.raises(InputError, match="No such file"):
+    with pytest.raises(InputError, match=naming(path, "No such file")):
         list(check_gexf(path))

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from graphstore.gexf.spans import common, merged, run_lengths, sets_over, shared_counts
 from model.errors import UnknownName
+from tests.support.words import unknown
 
 spans = st.lists(
     st.tuples(st.integers(0, 12), st.integers(0, 5)).map(lambda s: (s[0], s[0] + s[1])), max_size=6
@@ -108,5 +109,5 @@ def test_run_lengths_of_no_batch_are_empty():
 
 def test_run_lengths_of_an_unknown_column_are_refused():
     batch = pa.record_batch({"peer": [1], "interval": [1], "degree": [2]})
-    with pytest.raises(UnknownName, match="did you mean degree"):
+    with pytest.raises(UnknownName, match=unknown("attribute", "degre", "degree")):
         list(run_lengths([batch], ["degre"]))

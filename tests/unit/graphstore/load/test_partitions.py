@@ -22,6 +22,7 @@ from graphstore.load.partitions import (
 )
 from model.clock import OPEN, Clock
 from model.errors import UseError
+from tests.support.words import naming
 
 PAGE = Path(__file__).parents[4] / "docs/history.md"
 
@@ -116,7 +117,7 @@ def test_partitions_are_a_choice() -> None:
     clock = Clock(1, None, 0, 299)
     assert chosen_partitions(clock, Sizes(1), 128).count == 3
     assert chosen_partitions(clock, Sizes(500_000), 0).count == 0
-    with pytest.raises(UseError, match="300 intervals, and time partitions need at least 400"):
+    with pytest.raises(UseError, match=naming("300", "400", "--partitioned")):
         chosen_partitions(clock, Sizes(500_000), 200)
 
 

@@ -11,8 +11,9 @@ import pytest
 
 from graphstore.server.address import Connection
 from graphstore.server.connection import connect
-from graphstore.server.driver_errors import has_stopped
+from graphstore.server.driver_errors import NO_NEO4J, STOPPED, WEB_SERVER, has_stopped
 from model.errors import Neo4jUnavailable
+from tests.support.words import tells
 
 Listen = Callable[[Callable[[socket.socket], None]], str]
 
@@ -62,10 +63,10 @@ def of_version(version: bytes, agent: str) -> Callable[[socket.socket], None]:
 @pytest.mark.parametrize(
     ("version", "agent", "why"),
     [
-        (b"\0\0\4\4", "Neo4j/4.4.41", r"it is Neo4j 4\.4\.41, and vizpub needs Neo4j 5\.26"),
-        (b"\0\0\4\5", "Neo4j/5.25.1", r"it is Neo4j 5\.25\.1, and vizpub needs"),
-        (b"\0\0\4\4", "Neo4j/5.2.0 compatible - Memgraph", "Memgraph, and vizpub needs"),
-        (bytes(4), "Neo4j/3.3.9", "no Neo4j that vizpub can talk to"),
+        (b"\0\0\4\4", "Neo4j/4.4.41", r"Neo4j 4\.4\.41, .*Neo4j 5\.26"),
+        (b"\0\0\4\5", "Neo4j/5.25.1", r"Neo4j 5\.25\.1, .*Neo4j 5\.26"),
+        (b"\0\0\4\4", "Neo4j/5.2.0 compatible - Memgraph", r"Memgraph, .*Neo4j 5\.26"),
+        (bytes(4), "Neo4j/3.3.9", NO_NEO4J),
     ],
 )
 def test_server_of_an_unsupported_version_is_refused(
@@ -73,13 +74,13 @@ def test_server_of_an_unsupported_version_is_refused(
 ) -> None:
     with pytest.raises(Neo4jUnavailable, match=why) as error:
         connect(Connection(listen(of_version(version, agent)), "neo4j", "s3cret"), timeout_s=5)
-    assert "upgrade it" in error.value.hint
+    tells(error.value.hint, "NEO4J_URI", "vizpub neo4j start")
     assert "s3cret" not in str(error.value)
 
 
 def test_web_server_at_the_bolt_address_is_refused(listen: Listen) -> None:
     uri = listen(lambda peer: peer.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n"))
-    with pytest.raises(Neo4jUnavailable, match="a web server answers there"):
+    with pytest.raises(Neo4jUnavailable, match=WEB_SERVER):
         connect(Connection(uri, "neo4j", "x"), timeout_s=5)
 
 
@@ -87,5 +88,5 @@ def test_web_server_at_the_bolt_address_is_refused(listen: Listen) -> None:
 def test_stopped_database_error_names_a_full_disk_as_cause(code: str) -> None:
     told = has_stopped("bolt://db", f"Neo.DatabaseError.Transaction.{code}")
     assert told
-    assert "usually its disk is full" in told.why
+    tells(told.why, STOPPED)
     assert has_stopped("bolt://db", "Neo.ClientError.Transaction.TransactionTimedOut") is None

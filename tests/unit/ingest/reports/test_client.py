@@ -23,8 +23,11 @@ from collector.bodies import BodyLimits
 from collector.closing import Rules
 from collector.place import Place
 from ingest.reports.client import Pace, Reporter
+from ingest.reports.endpoint import NO_URL
 from ingest.reports.records import Neighbor, Report
+from ingest.reports.spool import ANOTHER_REPORTER
 from tests.support.collecting import Options, Served, collector_in, serving
+from tests.support.words import naming
 
 ROOT = Path(__file__).parents[4]
 AHEAD = Options(rules=Rules(ahead=10**6))
@@ -153,7 +156,7 @@ def test_break_of_many_intervals_loses_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("wrong", ["127.0.0.1:8600", "ftp://a/v1/runs/lab", "", "http://"])
 def test_url_that_is_none_is_an_error(wrong: str) -> None:
-    with pytest.raises(ValueError, match="not the URL of a run"):
+    with pytest.raises(ValueError, match=NO_URL):
         Reporter(wrong)
 
 
@@ -206,7 +209,7 @@ def test_spooled_reports_arrive_before_newer_ones(tmp_path: Path) -> None:
 
 def test_spool_has_one_reporter(tmp_path: Path) -> None:
     one = Reporter("http://127.0.0.1:1", spool=tmp_path / "spool")
-    with pytest.raises(BlockingIOError, match="another reporter"):
+    with pytest.raises(BlockingIOError, match=naming(tmp_path / "spool", ANOTHER_REPORTER)):
         Reporter("http://127.0.0.1:1", spool=tmp_path / "spool")
     one.close(0)
     Reporter("http://127.0.0.1:1", spool=tmp_path / "spool").close(0)

@@ -7,7 +7,15 @@ from threading import Thread
 
 import pytest
 
-from ingest.reports.endpoint import Endpoint, names_this_machine
+from ingest.reports.endpoint import (
+    IS_NO_COLLECTOR,
+    NO_COLLECTOR,
+    NO_URL,
+    NOT_PRINTABLE,
+    Endpoint,
+    names_this_machine,
+)
+from tests.support.words import naming
 
 
 @pytest.mark.parametrize(
@@ -44,7 +52,7 @@ def endpoint(url: str = "http://127.0.0.1:8600/v1/runs/lab", token: str | None =
     ],
 )
 def test_url_at_which_nobody_can_be_asked_is_an_error(url: str) -> None:
-    with pytest.raises(ValueError, match="is not the URL of a run"):
+    with pytest.raises(ValueError, match=naming(url, NO_URL)):
         endpoint(url)
 
 
@@ -71,7 +79,7 @@ def test_token_is_given_as_it_stands_in_a_file() -> None:
 
 @pytest.mark.parametrize("token", ["two\nlines", "n\0l", "l\u00e4b"])
 def test_token_that_no_header_can_have_is_an_error(token: str) -> None:
-    with pytest.raises(ValueError, match="printable") as caught:
+    with pytest.raises(ValueError, match=NOT_PRINTABLE) as caught:
         endpoint(token=token)
     assert token not in str(caught.value)
 
@@ -82,10 +90,10 @@ def test_answer_is_told_apart_from_no_answer() -> None:
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         Thread(target=server.serve_forever).start()
         url = f"http://127.0.0.1:{server.server_port}"
-        with pytest.raises(OSError, match=r"answers at http://.* is no collector"):
+        with pytest.raises(OSError, match=naming(url, IS_NO_COLLECTOR)):
             endpoint(url).ask("/")
-        with pytest.raises(OSError, match=r"^the collector at http://.* answers 404"):
+        with pytest.raises(OSError, match=naming(f"{url}/v1/runs/lab", 404)):
             endpoint(f"{url}/v1/runs/lab").ask()
         server.shutdown()
-    with pytest.raises(OSError, match="no collector answers"):
+    with pytest.raises(OSError, match=naming(NO_COLLECTOR, url)):
         endpoint(url).ask()

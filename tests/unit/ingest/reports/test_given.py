@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ingest.reports.given import Given
+from ingest.reports.given import NO_COMMANDS, Given
 
 
 def command(number: int, action: str = "leave", seconds: float = 60.0) -> dict[str, Any]:
@@ -88,6 +88,6 @@ def test_commands_are_obeyed_though_answers_are_lost(seed: int) -> None:
 def test_body_without_commands_is_an_error(body: bytes) -> None:
     given = Given()
     taken(given, command(1))
-    with pytest.raises(ValueError, match="no commands"):
+    with pytest.raises(ValueError, match=NO_COMMANDS):
         given.take(body)
     assert waiting(given) == [(1, "leave")]

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import pytest
 import trustme
 
-from ingest.reports.pulled import CURSOR, MORE, ReportServer
+from ingest.reports.pulled import CURSOR, MORE, NO_COMMANDS, READABLE, ReportServer
 from ingest.reports.records import Report
 
 ROOT = Path(__file__).parents[4]
@@ -160,7 +160,7 @@ def has_ipv6() -> bool:
 
 def test_others_need_the_token_and_a_certificate() -> None:
     for options in ({}, {"token": "secret"}):
-        with pytest.raises(ValueError, match="others could read"):
+        with pytest.raises(ValueError, match=READABLE):
             ReportServer("0.0.0.0", **options)  # type: ignore[arg-type]
     authority = trustme.CA()
     ours, theirs = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context()
@@ -233,7 +233,7 @@ def test_wrong_command_is_refused(body: bytes, headers: dict[str, str], code: in
 def test_commands_are_refused_until_somebody_asks_for_them() -> None:
     with ReportServer() as server:
         status, text = commanded(server, given(1))
-        assert (status, "obey no commands" in text) == (403, True)
+        assert (status, NO_COMMANDS in text) == (403, True)
         assert server.commands() == []
         assert commanded(server, given(1))[0] == 200
 

@@ -14,7 +14,8 @@ import pytest
 
 from ingest.spark import doorway
 from model.errors import UseError
-from model.private import make_private
+from model.private import NO_FOLDER, OF_ANOTHER, make_private
+from tests.support.words import naming
 
 LISTENER = """
 import sys, time
@@ -140,17 +141,15 @@ class TestOnlyItsOwners:
     def test_open_folder_is_refused(self, folder: Path, mode: int) -> None:
         folder.chmod(mode)
         for use in (make_private, doorway.connect):
-            with pytest.raises(
-                UseError, match=r"accessible to other users; restrict it: chmod 700"
-            ):
+            with pytest.raises(UseError, match=naming(f"chmod 700 {folder}")):
                 use(folder)
 
     def test_symbolic_link_is_refused(self, folder: Path) -> None:
         link = folder.with_name("link")
         link.symlink_to(folder)
-        with pytest.raises(UseError, match="is not a folder"):
+        with pytest.raises(UseError, match=naming(link, NO_FOLDER)):
             make_private(link)
-        with pytest.raises(UseError, match="is not a folder"):
+        with pytest.raises(UseError, match=naming(link, NO_FOLDER)):
             doorway.connect(link)
 
     def test_folder_of_another_user_is_refused(
@@ -158,7 +157,7 @@ class TestOnlyItsOwners:
     ) -> None:
         other = os.geteuid() + 1
         monkeypatch.setattr(os, "geteuid", lambda: other)
-        with pytest.raises(UseError, match="belongs to another user"):
+        with pytest.raises(UseError, match=naming(folder, OF_ANOTHER)):
             doorway.connect(folder)
 
     @pytest.mark.skipif(not hasattr(socket, "SO_PEERCRED"), reason="the kernel does not tell")
@@ -168,5 +167,5 @@ class TestOnlyItsOwners:
             doorway.check_peer(one)
             user = os.geteuid() + 1
             monkeypatch.setattr(os, "geteuid", lambda: user)
-            with pytest.raises(UseError, match="another user is at the other end"):
+            with pytest.raises(UseError, match=doorway.OTHER_USER):
                 doorway.check_peer(one)

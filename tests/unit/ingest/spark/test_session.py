@@ -9,7 +9,7 @@ from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark import SparkConf
 from pyspark.errors import PySparkException
 
-from ingest.spark.session import _defaults, vizpub_errors, why_failed
+from ingest.spark.session import JAVA_GONE, _defaults, vizpub_errors, why_failed
 from model.errors import DiskFull, SparkFailed
 from tests.support.faults import java_gone
 
@@ -87,7 +87,7 @@ def test_task_that_failed_in_python_tells_the_end_of_the_traceback(text: str) ->
 
 def test_call_of_java_that_is_gone_is_told_as_its_end() -> None:
     with (
-        pytest.raises(SparkFailed, match="its Java process has ended"),
+        pytest.raises(SparkFailed, match=JAVA_GONE),
         vizpub_errors(Path("there")),
     ):
         java_gone().parquet()
@@ -103,7 +103,7 @@ def test_call_of_java_that_is_gone_is_told_as_its_end() -> None:
     ],
 )
 def test_answer_that_breaks_off_is_told_as_the_end_of_java(error: Exception) -> None:
-    assert told(error).startswith("its Java process has ended")
+    assert told(error).startswith(JAVA_GONE)
 
 
 def test_interrupt_is_told_even_where_java_fails_behind_it() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from model.errors import UseError
-from simulators.channels.liftoff import analysed, curve, liftoff, overload
+from simulators.channels.liftoff import ON_THE_FLY, analysed, curve, liftoff, overload
 from tests.support.channels import PRINTED, layout, printed_layout
 
 UPDATES = 60_000
@@ -76,7 +76,7 @@ def test_static_mappings_overload_where_their_busiest_channel_is_full(
 
 
 def test_mapping_on_the_fly_has_no_pages_of_channels() -> None:
-    with pytest.raises(UseError, match="for every update"):
+    with pytest.raises(UseError, match=ON_THE_FLY):
         analysed(layout(mapping="c"))
 
 

@@ -20,6 +20,7 @@ from simulators.designs.flat import Flat
 from simulators.designs.kernels import centres_of, edges_of
 from simulators.designs.stars import Interests, Stars
 from tests.support.designs import drawn, equal, example_1, example_3, example_4
+from tests.support.words import naming
 
 
 def is_connected(edges: tuple[tuple[int, int], ...], interests: Interests) -> bool:
@@ -99,7 +100,7 @@ def test_bounds_have_the_known_values(
 
 
 def test_optimum_of_many_nodes_is_refused() -> None:
-    with pytest.raises(UseError, match="at most 12"):
+    with pytest.raises(UseError, match=naming("12 nodes")):
         fewest_edges(example_1(21))
 
 

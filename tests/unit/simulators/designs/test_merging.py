@@ -8,7 +8,7 @@ import networkx as nx
 import pytest
 
 from model.errors import UseError
-from simulators.designs.merging import greedy_merge
+from simulators.designs.merging import ALL_PAIRS, greedy_merge
 from simulators.designs.stars import Interests
 from tests.support.designs import drawn, graph
 
@@ -39,5 +39,5 @@ def test_pairs_are_those_of_a_search_through_all(seed: int) -> None:
 
 
 def test_many_nodes_are_refused() -> None:
-    with pytest.raises(UseError, match="all pairs"):
+    with pytest.raises(UseError, match=ALL_PAIRS):
         greedy_merge(Interests([[0]] * 20_001, 1))

@@ -15,6 +15,7 @@ import networkx as nx
 import pytest
 
 from ingest.reports.client import Reporter
+from ingest.reports.endpoint import NO_COLLECTOR, NO_URL
 from ingest.reports.files import ReportReader
 from ingest.reports.records import Report
 from model.errors import UseError
@@ -92,9 +93,9 @@ def test_other_interval_or_no_collector_is_an_error(tmp_path: Path) -> None:
     plan = planned("cyclon", {**SMALL, "interval": "2s"})
     with serving(collector_in(tmp_path)) as served, pytest.raises(UseError, match="--interval"):
         simulate(plan, Folder(tmp_path / "s"), live=Live(served.url))
-    with pytest.raises(UseError, match="no collector"):
+    with pytest.raises(UseError, match=NO_COLLECTOR):
         simulate(plan, Folder(tmp_path / "s"), live=Live(served.url))
-    with pytest.raises(UseError, match="not the URL of a run"):
+    with pytest.raises(UseError, match=NO_URL):
         Live("127.0.0.1:8600")
     assert not (tmp_path / "s").exists()
 

@@ -13,7 +13,8 @@ from model.errors import InputError, UnknownName, UseError
 from simulators.engine.folder import Folder
 from simulators.engine.plan import World, planned
 from simulators.engine.simulation import Running, simulate
-from simulators.engine.systems import SYSTEMS, system_named
+from simulators.engine.systems import NO_PARAMETERS, SYSTEMS, system_named
+from tests.support.words import naming, unknown
 
 
 @pytest.mark.parametrize("name", SYSTEMS)
@@ -78,8 +79,8 @@ def test_parameter_texts_become_values(flood: str) -> None:
         ({"loss": 1.5}, "loss"),
         ({"interval": "soon"}, "interval"),
         ({"reports": "everything"}, "reports"),
-        ({"fanout": 3}, "no parameter 'fanout'.*degree"),
-        ({"links": "overlay,rings"}, "no layer 'rings'"),
+        ({"fanout": 3}, "'fanout'.*degree"),
+        ({"links": "overlay,rings"}, unknown("layer", "rings")),
         ({"churn": "exponentail"}, "exponential"),
         ({"latency": "constant:quick"}, "quick"),
         ({"workload": "zipf:topic=3"}, "topics"),
@@ -112,11 +113,11 @@ def test_invalid_value_is_refused_with_the_accepted_values(
 
 
 def test_unknown_or_unfit_system_is_refused() -> None:
-    with pytest.raises(UnknownName, match="did you mean poldercast"):
+    with pytest.raises(UnknownName, match=unknown("system", "poldercats", "poldercast")):
         system_named("poldercats")
-    with pytest.raises(InputError, match="no module"):
+    with pytest.raises(InputError, match=naming("nowhere.py")):
         system_named("nowhere.py:Class").make  # noqa: B018
-    with pytest.raises(InputError, match="no class 'Flod'"):
+    with pytest.raises(InputError, match=naming("simulators.engine.network", "'Flod'")):
         system_named("simulators.engine.network:Flod").make  # noqa: B018
-    with pytest.raises(InputError, match="no 'parameters' that are a dataclass"):
+    with pytest.raises(InputError, match=NO_PARAMETERS):
         system_named("simulators.engine.clock:Traffic").parameters_type  # noqa: B018

@@ -14,9 +14,10 @@ import pytest
 
 from ingest.reports.files import Line, Report, ReportReader, RunEnd, RunHeader
 from model.errors import InputError, UseError
-from simulators.engine.folder import Folder
+from simulators.engine.folder import NO_SIMULATION, OTHER_FILE, Folder
 from simulators.engine.plan import Plan, planned
 from simulators.engine.simulation import Running, simulate
+from tests.support.words import naming
 
 Plans = Callable[..., Plan]
 PUBLISHING = "poisson:0.05,first=4"
@@ -424,19 +425,19 @@ class TestFolder:
         self, flooding: Plans, tmp_path: Path
     ) -> None:
         simulate(flooding(intervals=60), Folder(tmp_path))
-        with pytest.raises(UseError, match=r"intervals 60, not 20.*--replace"):
+        with pytest.raises(UseError, match=naming("intervals 60, not 20", "--replace")):
             simulate(flooding(intervals=20), Folder(tmp_path))
         simulate(flooding(intervals=20), Folder(tmp_path), replace=True)
         assert max(report.interval for report in reports(Folder(tmp_path))) == 19
 
     def test_user_files_in_the_folder_are_kept(self, flooding: Plans, tmp_path: Path) -> None:
         (tmp_path / "thesis.tex").write_text("years of work", "utf-8")
-        with pytest.raises(UseError, match="not empty"):
+        with pytest.raises(UseError, match=naming(tmp_path, NO_SIMULATION)):
             simulate(flooding(), Folder(tmp_path), replace=True)
         assert (tmp_path / "thesis.tex").exists()
 
     def test_failed_start_leaves_the_folder_empty(self, flooding: Plans, tmp_path: Path) -> None:
-        with pytest.raises(InputError, match=r"no file nowhere\.csv"):
+        with pytest.raises(InputError, match=naming("nowhere.csv")):
             simulate(flooding(workload="file:nowhere.csv"), Folder(tmp_path))
         assert not [*tmp_path.iterdir()]
 
@@ -445,7 +446,7 @@ class TestFolder:
         self, flooding: Plans, tmp_path: Path, text: str
     ) -> None:
         (tmp_path / "simulation.json").write_text(text, "utf-8")
-        with pytest.raises(UseError, match="does not describe a simulation"):
+        with pytest.raises(UseError, match=naming(tmp_path / "simulation.json", OTHER_FILE)):
             simulate(flooding(), Folder(tmp_path), replace=True)
         assert (tmp_path / "simulation.json").read_text("utf-8") == text
 

@@ -15,6 +15,8 @@ from scipy import integrate, stats
 from model.errors import InputError, UseError
 from simulators.engine.specs import parse
 from simulators.world.churn import CHURNS, Session, Setting
+from simulators.world.scenario import NO_EVENT
+from tests.support.words import naming
 
 DAY = 86_400
 SECOND = 1_000_000
@@ -145,10 +147,10 @@ class TestTrace:
     @pytest.mark.parametrize(
         ("extra", "error", "said"),
         [
-            ("", InputError, "has 1 nodes, too few for 2000"),
-            (",to=7", UseError, "from=0,to=7 is not a window of .*which ends at 6 s"),
-            (",from=3,to=3", UseError, "is not a window"),
-            (",from=-3", UseError, "from is a number of at least 0"),
+            ("", InputError, naming("t.avt", 1, 2000)),
+            (",to=7", UseError, naming("from=0,to=7", "t.avt", "6 s")),
+            (",from=3,to=3", UseError, "from=3,to=3"),
+            (",from=-3", UseError, "from .* 0"),
         ],
     )
     def test_window_or_peers_beyond_the_trace_are_refused(
@@ -236,9 +238,9 @@ class TestScript:
 
     @pytest.mark.parametrize("text", ["kill 3 at interval 1000", "join 5 over 1001 intervals"])
     def test_event_after_the_run_is_refused(self, text: str) -> None:
-        with pytest.raises(UseError, match="the run has only 1,000 intervals"):
+        with pytest.raises(UseError, match=naming(text, "1,000 intervals")):
             sessions(f"script:{text}", self.RUN)
 
     def test_invalid_event_is_refused_when_the_script_is_parsed(self) -> None:
-        with pytest.raises(UseError, match="'eat 3' is not an event"):
+        with pytest.raises(UseError, match=f"'eat 3' {NO_EVENT}"):
             parse("script:eat 3", CHURNS, "churn")

@@ -13,6 +13,7 @@ from simulators.engine.plan import World
 from simulators.engine.specs import parse
 from simulators.world.churn import Setting
 from simulators.world.client import ALL_WORKLOADS, Client, ClientInterest, ClientPublications
+from tests.support.words import naming
 
 INTERVAL = 1_000_000
 RUN = Setting(50, 2000 * INTERVAL, INTERVAL)
@@ -57,8 +58,8 @@ def test_clients_begin_with_so_many_topics() -> None:
 @pytest.mark.parametrize(
     ("world", "said"),
     [
-        ({"publications": "every:10"}, "has its own publications: leave out"),
-        ({"interest": "exponential:5s"}, "has its own interest: leave out"),
+        ({"publications": "every:10"}, "publications 'every:10'"),
+        ({"interest": "exponential:5s"}, "interest 'exponential:5s'"),
     ],
 )
 def test_client_beside_another_model_is_refused(world: dict[str, str], said: str) -> None:
@@ -67,5 +68,5 @@ def test_client_beside_another_model_is_refused(world: dict[str, str], said: str
 
 
 def test_client_with_more_subscriptions_than_topics_is_refused() -> None:
-    with pytest.raises(UseError, match="cannot subscribe to 4 of 3 topics"):
+    with pytest.raises(UseError, match=naming("4 of 3")):
         client("client:topics=3,subscriptions=4")

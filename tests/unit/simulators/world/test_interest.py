@@ -16,6 +16,7 @@ from simulators.engine.specs import parse
 from simulators.world.churn import Setting
 from simulators.world.interest import INTERESTS, Change
 from simulators.world.subscriptions import Subscriptions
+from tests.support.words import unknown
 
 INTERVAL = 1_000_000
 RUN = Setting(100, 400 * INTERVAL, INTERVAL)
@@ -139,11 +140,11 @@ class TestScript:
     @pytest.mark.parametrize(
         ("line", "said"),
         [
-            ("50,7,subscribe", r"interest.csv:1: .* is not at,peer,action,topic"),
-            ("50,7,likes,1", r"interest.csv:1: .* is not at,peer,action,topic"),
-            ("400,7,subscribe,1", "interest at interval 400: the run has only 400"),
-            ("5,100,subscribe,1", "interest: no peer 100; there are 0 to 99"),
-            ("5,7,subscribe,nonsuch", "no topic 'nonsuch'"),
+            ("50,7,subscribe", r"interest.csv:1: .*at,peer,action,topic"),
+            ("50,7,likes,1", r"interest.csv:1: .*at,peer,action,topic"),
+            ("400,7,subscribe,1", "interval 400: .*only 400"),
+            ("5,100,subscribe,1", "peer 100; .*0 to 99"),
+            ("5,7,subscribe,nonsuch", unknown("topic", "nonsuch")),
         ],
     )
     def test_invalid_line_is_refused_with_the_reason(

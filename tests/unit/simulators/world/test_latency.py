@@ -15,6 +15,7 @@ from scipy import stats
 from model.errors import InputError, UseError
 from simulators.engine.specs import parse
 from simulators.world.latency import LATENCIES, Delay
+from tests.support.words import naming
 
 
 def delays(text: str, peers: int = 10, seed: int = 1) -> Delay:
@@ -49,7 +50,7 @@ def test_uniform_latency_is_drawn_for_every_message() -> None:
     again = delays("uniform:10ms,high=20ms", seed=3)
     assert [again(1, 2) for _ in range(100)] == drawn[:100]
     assert delays("uniform:5ms,high=5ms")(0, 1) == 5000
-    with pytest.raises(UseError, match="low=20ms is above high=10ms"):
+    with pytest.raises(UseError, match=naming("low=20ms", "high=10ms")):
         delays("uniform:20ms,high=10ms")
 
 
@@ -85,7 +86,7 @@ class TestMatrix:
 
     def test_missing_times_are_refused_or_replaced_on_request(self, tmp_path: Path) -> None:
         name = f"{written(tmp_path, '0 -1' + chr(10) + '-1 0')},unit=ms"
-        with pytest.raises(InputError, match=r"no time from site 1 to 2[\s\S]*missing=100ms"):
+        with pytest.raises(InputError, match=naming("site 1 to 2", "missing=100ms")):
             delays(name)
         assert delays(f"{name},missing=70ms", peers=2)(0, 1) == 70_000
         assert delays(f"{name},missing=1h", peers=2)(0, 1) == 3_600_000_000
@@ -96,7 +97,7 @@ class TestMatrix:
         assert all_delays(delays(f"{written(tmp_path, king)},unit=ms", peers=9), 9) == expected
 
     def test_matrix_without_a_unit_is_refused(self, tmp_path: Path) -> None:
-        with pytest.raises(UseError, match="needs unit"):
+        with pytest.raises(UseError, match=naming("unit")):
             delays(written(tmp_path, self.TEXT))
 
     def test_planetlab_matrix_has_its_known_delays(
@@ -113,7 +114,7 @@ class TestMatrix:
         self, outside_data: Callable[[str], Path]
     ) -> None:
         name = f"matrix:{outside_data('seattle99_rtt_s_slice1.txt.gz')},unit=s"
-        with pytest.raises(InputError, match=r"0.17 from site 1 to 2, but 0.12 back"):
+        with pytest.raises(InputError, match=naming("0.17", "site 1 to 2", "0.12")):
             delays(name)
         delay = delays(f"{name},asymmetric=mean", peers=99)
         measured = np.loadtxt(outside_data("seattle99_rtt_s_slice1.txt.gz"))

@@ -13,8 +13,9 @@ from scipy import stats
 from model.errors import InputError, UnknownName, UseError
 from simulators.engine.specs import parse
 from simulators.world.churn import Setting
-from simulators.world.publications import PUBLICATIONS, Planned
+from simulators.world.publications import FILE_OR_TIME, NO_SUBSCRIBER, PUBLICATIONS, Planned
 from simulators.world.subscriptions import Subscriptions
+from tests.support.words import unknown
 
 INTERVAL = 1_000_000
 RUN = Setting(10, 1000 * INTERVAL, INTERVAL)
@@ -113,7 +114,7 @@ def test_plan_without_subscribers_is_empty_or_refused() -> None:
     nobody = Subscriptions(10, 5)
     for of in (nobody, Subscriptions(10, 0)):
         assert [planned(text, of=of) for text in ALL[:3]] == [[], [], []]
-    with pytest.raises(UseError, match="no peer subscribes to a topic"):
+    with pytest.raises(UseError, match=NO_SUBSCRIBER):
         planned("script:at=3", of=nobody)
 
 
@@ -149,7 +150,7 @@ class TestScript:
         of = subscribed(["news", "sport", "3", "weather", "arts"])
         assert [one.topic for one in planned("script:at=0,topic=weather", of=of)] == [3]
         assert [one.topic for one in planned("script:at=0,topic=3", of=of)] == [2]
-        with pytest.raises(UnknownName, match=r"no topic 'wether'; did you mean weather"):
+        with pytest.raises(UnknownName, match=unknown("topic", "wether", "weather")):
             planned("script:at=0,topic=wether", of=of)
 
     def test_script_may_be_read_from_a_file(self, tmp_path: Path) -> None:
@@ -165,13 +166,13 @@ class TestScript:
     @pytest.mark.parametrize(
         ("line", "said"),
         [
-            ("50", "plan.csv:2: '50' is not at,topic,publisher"),
-            ("50,1,x", "plan.csv:2: '50,1,x' is not at,topic,publisher"),
-            ("50,1,2,3", "plan.csv:2: '50,1,2,3' is not at,topic,publisher"),
-            ("soon,1", "'soon' is not a duration"),
-            ("1000,1", "publications at interval 1000: the run has only 1000"),
-            ("3,1,10", "no peer 10; there are 0 to 9"),
-            ("3,5", "no topic '5'"),
+            ("50", "plan.csv:2: '50' .*at,topic,publisher"),
+            ("50,1,x", "plan.csv:2: '50,1,x' .*at,topic,publisher"),
+            ("50,1,2,3", "plan.csv:2: '50,1,2,3' .*at,topic,publisher"),
+            ("soon,1", "'soon'"),
+            ("1000,1", "interval 1000: .*only 1000"),
+            ("3,1,10", "peer 10; .*0 to 9"),
+            ("3,5", unknown("topic", "5")),
         ],
     )
     def test_invalid_line_is_refused_with_the_reason(
@@ -184,12 +185,12 @@ class TestScript:
     def test_unknown_topic_is_refused_before_the_first_publication(self, tmp_path: Path) -> None:
         (tmp_path / "plan.csv").write_text("0,largest\n900,nonsuch\n")
         model = parse(f"script:{tmp_path}/plan.csv", PUBLICATIONS, "publications")
-        with pytest.raises(UnknownName, match="no topic 'nonsuch'"):
+        with pytest.raises(UnknownName, match=unknown("topic", "nonsuch")):
             next(model.planned(subscribed(), RUN, Random(1)))
 
     @pytest.mark.parametrize("text", ["script", "script:topic=largest", "script:x.csv,at=3"])
     def test_script_needs_either_a_file_or_a_time(self, text: str) -> None:
-        with pytest.raises(UseError, match="needs either a file or at=INTERVAL"):
+        with pytest.raises(UseError, match=FILE_OR_TIME):
             planned(text)
 
 
@@ -197,5 +198,5 @@ class TestScript:
     "text", ["poisson:first=1000", "every:first=1000", "zipf:first=1000", "script:at=990,count=11"]
 )
 def test_publications_after_the_run_are_refused(text: str) -> None:
-    with pytest.raises(UseError, match="publications at interval 1000: the run has only 1000"):
+    with pytest.raises(UseError, match=r"interval 1000: .*only 1000"):
         planned(text)

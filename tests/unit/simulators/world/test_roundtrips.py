@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from model.errors import InputError
-from simulators.world.roundtrips import incomplete, read_matrix, symmetric
+from simulators.world.roundtrips import NEITHER, incomplete, read_matrix, symmetric
+from tests.support.words import naming, tells
 
 NAN = float("nan")
 
@@ -39,16 +40,16 @@ def test_king_file_is_read_as_nodes_and_pairs(tmp_path: Path, head: str, pair: s
     ("text", "said"),
     [
         ("", "it is empty"),
-        ("0 1\n1 x\n", "rtt:2: 'x' is not a number"),
-        ("0 1\n\n1 0 3\n", "rtt:3: 3 times, but 2 before"),
-        ("0 1\n1 0\n1 2\n", "not square: 3 lines of 2 times"),
-        ("0\n1\n", "not square: 2 lines of 1 time$"),
-        ("node 1\nnode 2\n1,3 5\n", "rtt:3: there are only the nodes 1 to 2"),
-        ("node 1\nnode 2\n0,1 5\n", "rtt:3: there are only the nodes 1 to 2"),
-        ("node 1\nnode 2\n1,2\n", "rtt:3: '1,2' is not a pair and its time"),
-        ("node 1\nnode 2\n1,2 far\n", "rtt:3: 'far' is not a number"),
-        ("node 1\nnode 2\n", "neither a matrix of numbers nor a list of pairs"),
-        ("site,rtt\na,3\n", "neither a matrix of numbers nor a list of pairs"),
+        ("0 1\n1 x\n", "rtt:2: 'x'"),
+        ("0 1\n\n1 0 3\n", "rtt:3: 3 .*2 "),
+        ("0 1\n1 0\n1 2\n", "3 lines of 2 times"),
+        ("0\n1\n", "2 lines of 1 time$"),
+        ("node 1\nnode 2\n1,3 5\n", "rtt:3: .*1 to 2"),
+        ("node 1\nnode 2\n0,1 5\n", "rtt:3: .*1 to 2"),
+        ("node 1\nnode 2\n1,2\n", "rtt:3: '1,2'"),
+        ("node 1\nnode 2\n1,2 far\n", "rtt:3: 'far'"),
+        ("node 1\nnode 2\n", NEITHER),
+        ("site,rtt\na,3\n", NEITHER),
     ],
 )
 def test_invalid_matrix_is_refused_with_the_reason(tmp_path: Path, text: str, said: str) -> None:
@@ -58,7 +59,7 @@ def test_invalid_matrix_is_refused_with_the_reason(tmp_path: Path, text: str, sa
 
 def test_asymmetric_times_are_refused_or_averaged() -> None:
     times = np.array([[9.0, 1.0, 2.0], [1.0, 9.0, 4.0], [2.5, 5.0, 9.0]])
-    with pytest.raises(InputError, match=r"x: 2 from site 1 to 3, but 2.5 back, and 2 such pairs"):
+    with pytest.raises(InputError, match=naming("x: 2", "site 1 to 3", "2.5")):
         symmetric(times, "x", is_mean_meant=False)
     mean = symmetric(times, "x", is_mean_meant=True)
     np.testing.assert_array_equal(mean, [[9, 1, 2.25], [1, 9, 4.5], [2.25, 4.5, 9]])
@@ -67,4 +68,4 @@ def test_asymmetric_times_are_refused_or_averaged() -> None:
 
 def test_holes_in_the_matrix_are_named() -> None:
     times = np.array([[NAN, 1.0, NAN], [1.0, 0.0, 1.0], [NAN, 1.0, 0.0]])
-    assert "no time from site 1 to 3, and 2 such gaps" in str(incomplete(times, "x"))
+    tells(str(incomplete(times, "x")), "site 1 to 3", "2")

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from model.errors import InputError, UseError
-from simulators.world.scenario import Event, changes, crowd, read_events
+from simulators.world.scenario import MORE_THAN_ALL, NO_EVENT, Event, changes, crowd, read_events
 
 INTERVAL = 1_000_000
 
@@ -49,7 +49,7 @@ def test_events_are_parsed_from_sentences(
     ],
 )
 def test_invalid_event_sentence_is_refused(text: str) -> None:
-    with pytest.raises(UseError, match=r"is not an event|more than all"):
+    with pytest.raises(UseError, match=f"{NO_EVENT}|{MORE_THAN_ALL}"):
         read_events(text)
 
 
@@ -116,11 +116,11 @@ def test_peers_do_only_what_their_state_allows(seed: int) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("kill 101", "only 100 peers left to kill"),
-        ("return 1", "only 0 peers left to return"),
-        ("kill all; kill 1 at interval 1", "only 0 peers left to kill"),
-        ("join 60; join 60", "120 peers join, but there are only 100"),
-        ("kill 100 over 10 intervals; kill 5 at interval 2", "no peer is left to kill"),
+        ("kill 101", "100 peers"),
+        ("return 1", "'return 1': .*0 peers"),
+        ("kill all; kill 1 at interval 1", "'kill 1 at interval 1': .*0 peers"),
+        ("join 60; join 60", "120 peers .*100"),
+        ("kill 100 over 10 intervals; kill 5 at interval 2", "'kill 100 over 10 intervals'"),
     ],
 )
 def test_event_for_more_peers_than_available_is_refused(text: str, said: str) -> None:

@@ -16,6 +16,7 @@ from scipy import stats
 from model.errors import InputError, UseError
 from simulators.engine.specs import parse
 from simulators.world.subscriptions import WORKLOADS, Scribe, Subscriptions
+from tests.support.words import naming
 
 
 def subscriptions(text: str, peers: int, seed: int = 1) -> Subscriptions:
@@ -95,7 +96,7 @@ class TestFriends:
 
     def test_sample_larger_than_the_network_is_refused(self, tmp_path: Path) -> None:
         (tmp_path / "friends").write_text("7 8\n8 9\n")
-        with pytest.raises(UseError, match="4 peers are needed, but the network has only 3 users"):
+        with pytest.raises(UseError, match=naming("4 peers", "3 users")):
             subscriptions(f"friends:{tmp_path}/friends", 4)
 
 
@@ -129,7 +130,7 @@ class TestLaws:
         assert {len(set(of.of(peer))) for peer in range(500)} == {7}
         full = subscriptions(f"{text}:topics=7,subscriptions=7", 3)
         assert full.of(2) == list(range(7))
-        with pytest.raises(UseError, match="cannot subscribe to 8 of 7 topics"):
+        with pytest.raises(UseError, match=naming("8 of 7")):
             subscriptions(f"{text}:topics=7,subscriptions=8", 3)
 
     def test_single_subscriptions_follow_zipfs_law(self) -> None:
@@ -182,12 +183,12 @@ class TestFile:
     @pytest.mark.parametrize(
         ("line", "said"),
         [
-            ("4,news", "s.csv:2: there are only the peers 0 to 3"),
-            ("x,news", "s.csv:2: 'x,news' is not peer,topic"),
-            ("1", "s.csv:2: '1' is not peer,topic"),
-            ("1,", "s.csv:2: '1,' is not peer,topic"),
-            ("1,a,b", "s.csv:2: '1,a,b' is not peer,topic"),
-            ("1,a\x07b", "s.csv:2: 'topic' has a control character"),
+            ("4,news", "s.csv:2: .*0 to 3"),
+            ("x,news", "s.csv:2: 'x,news' .*peer,topic"),
+            ("1", "s.csv:2: '1' .*peer,topic"),
+            ("1,", "s.csv:2: '1,' .*peer,topic"),
+            ("1,a,b", "s.csv:2: '1,a,b' .*peer,topic"),
+            ("1,a\x07b", "s.csv:2: 'topic'"),
         ],
     )
     def test_invalid_line_is_refused_with_its_number(

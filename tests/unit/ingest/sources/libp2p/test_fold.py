@@ -15,6 +15,7 @@ import pytest
 from ingest.sources.base import SourceOptions
 from ingest.sources.libp2p import Libp2p
 from ingest.sources.libp2p.events import Type
+from ingest.sources.libp2p.facts import SAME_EVENTS
 from ingest.sources.libp2p.presence import stays
 from model.clock import OPEN
 from model.errors import InputError
@@ -379,7 +380,7 @@ def test_files_that_tell_of_one_time_are_copies(tmp_path: Path, seed: int) -> No
         for n, span in enumerate(FILES[seed])
     ]
     counted = staged(Libp2p(), files, SourceOptions()).counted
-    told = pytest.raises(InputError, match="both have events of the same peer at the same time")
+    told = pytest.raises(InputError, match=SAME_EVENTS)
     with told if naive_copies(FILES[seed]) else nullcontext():
         Libp2p().describe(counted, None, SourceOptions())
 

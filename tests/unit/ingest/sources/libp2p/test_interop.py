@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ingest.sources.libp2p.events import Event, Refused, Type
-from ingest.sources.libp2p.interop import Log, is_line
+from ingest.sources.libp2p.interop import NO_PEER_YET, Log, is_line
 
 TIME = "2000-01-01T00:00:07.5Z"
 NS = 946_684_807_500_000_000
@@ -127,7 +127,7 @@ def test_bad_line_is_refused_with_its_reason(text: bytes, why: str) -> None:
 
 
 def test_line_before_the_peer_is_named_is_refused() -> None:
-    with pytest.raises(Refused, match="before the line that names the peer"):
+    with pytest.raises(Refused, match=NO_PEER_YET):
         list(Log().events(line("Sent Graft", to="a", topic="t")))
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from model.errors import UseError
 from simulators.protocols.chord.ring import Ring
+from tests.support.words import naming
 
 
 def recomputed(header: dict[str, str], bits: int, name: str) -> int:
@@ -32,5 +33,5 @@ def test_ids_of_other_seeds_are_others() -> None:
 
 
 def test_equal_ids_are_refused_with_a_way_out() -> None:
-    with pytest.raises(UseError, match=r"two of 300 peers .* 8 bits; give more --bits"):
+    with pytest.raises(UseError, match=naming(300, 8, "--bits")):
         Ring.of(300, 8, 1)
