@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
+from tenacity import wait_none
 
 from model.errors import ArtifactsMissing, UnknownName, UseError
 from model.jvm import artifacts
@@ -92,6 +93,7 @@ def _small_lock(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(artifacts, "read_lock", lambda: {"small": SET})
     monkeypatch.setenv("VIZPUB_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("VIZPUB_JARS", raising=False)
+    monkeypatch.setattr("model.jvm.maven._try_fetch.retry.wait", wait_none())
 
 
 @pytest.fixture
