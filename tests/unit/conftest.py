@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -86,14 +87,22 @@ def _table(name: str) -> pa.Table:
 
 
 @pytest.fixture
-def workspace(tmp_path: Path) -> Path:
+def workspace(tmp_path: Path, made_once: Path) -> Path:
     """A workspace with the run `monday`, complete, and `half`, which is not."""
+    shutil.copytree(made_once, tmp_path, dirs_exist_ok=True)
+    return tmp_path
+
+
+@pytest.fixture(scope="session")
+def made_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What each test gets a copy of: to write some 20 tables takes longer."""
+    folder = tmp_path_factory.mktemp("workspace")
     clock = Clock(SECOND, 1, 0, 3)
     inputs = ({"path": "a.json", "size": 1234, "sha256": "00", "damage": "cut short"},)
     manifest = Manifest("monday", "libp2p", inputs, {"layers": None}, clock=clock, protocol="toy")
-    with writing(tmp_path, "half") as writer:
+    with writing(folder, "half") as writer:
         writer.begin(Manifest("half", "edges", (), {}))
-    with writing(tmp_path, "monday") as writer:
+    with writing(folder, "monday") as writer:
         writer.begin(manifest)
         entries = {}
         for name in [*ROWS, *METRICS]:
@@ -102,4 +111,4 @@ def workspace(tmp_path: Path) -> Path:
             pq.write_table(_table(name), directory / "part-0.parquet")
             entries[name] = writer.entry(directory)
         writer.commit(manifest.with_stage("all", entries, state="complete"))
-    return tmp_path
+    return folder

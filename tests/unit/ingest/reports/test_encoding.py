@@ -7,7 +7,7 @@ from collections import OrderedDict
 from enum import StrEnum
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ingest.reports.encoding import Lines, Snapshot
@@ -15,7 +15,9 @@ from ingest.reports.records import Report
 
 texts = st.text(st.characters(exclude_categories=["Cs"]))
 plain = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
-values = st.recursive(plain | texts, lambda of: st.lists(of) | st.dictionaries(texts, of))
+values = st.recursive(
+    plain | texts, lambda of: st.lists(of) | st.dictionaries(texts, of), max_leaves=8
+)
 
 
 def read(line: bytes) -> object:
@@ -24,7 +26,6 @@ def read(line: bytes) -> object:
     return found
 
 
-@settings(max_examples=30)
 @given(st.dictionaries(texts.filter(lambda name: name not in ("seq", "format")), values))
 def test_line_of_a_snapshot_is_that_of_the_report(told: dict[str, object]) -> None:
     wanted, lines = json.loads(json.dumps(told)), Lines()
