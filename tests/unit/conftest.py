@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
+from functools import partialmethod
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +87,15 @@ def _table(name: str) -> pa.Table:
     if name == "metrics/messages":
         records = [dict.fromkeys(_COUNTS, 0) | record for record in records]
     return pa.Table.from_pylist(records, meant.arrow)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _soon_over() -> Iterator[None]:
+    """Servers of reports look that often whether they shall end; else it takes half a second."""
+    with pytest.MonkeyPatch.context() as patch:
+        soon = partialmethod(ThreadingHTTPServer.serve_forever, 0.01)
+        patch.setattr("ingest.reports.pulled._Server.serve_forever", soon)
+        yield
 
 
 @pytest.fixture

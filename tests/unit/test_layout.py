@@ -247,7 +247,8 @@ class TestWords:
         found = [
             f"{relative(path)}:{number}: {line.strip()[:100]}"
             for path in tracked()
-            for number, line in enumerate(_lines(path), 1)
+            if re.search(pattern, _text(path))
+            for number, line in enumerate(_text(path).splitlines(), 1)
             if re.search(pattern, line)
         ]
         assert found == []
@@ -256,14 +257,15 @@ class TestWords:
         """`.ci` alone knows what lies beside the checkout."""
         beside = "../" + "shared"
         paths = [path for path in tracked() if not relative(path).startswith(".ci/")]
-        assert [relative(path) for path in paths if any(beside in ln for ln in _lines(path))] == []
+        assert [relative(path) for path in paths if beside in _text(path)] == []
 
 
-def _lines(path: Path) -> list[str]:
+@cache
+def _text(path: Path) -> str:
     try:
-        return path.read_text("utf-8").splitlines()
+        return path.read_text("utf-8")
     except UnicodeDecodeError:
-        return []
+        return ""
 
 
 class TestLock:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
 
 import pytest
 
@@ -31,11 +33,16 @@ DYNAMIC = {"label-peers", "link-copies", "subscription-copies"}
 are numbers."""
 
 
+@cache
+def nodes(file: Path) -> list[ast.AST]:
+    return [*ast.walk(ast.parse(file.read_text("utf-8")))]
+
+
 def calls(name: str) -> Iterator[tuple[str, str]]:
     """(file, what is called there) of all calls of methods or functions of this name."""
     for package in PACKAGES:
         for file in sorted((ROOT / package).rglob("*.py")):
-            for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+            for node in nodes(file):
                 match node:
                     case ast.Call(func=ast.Attribute(attr=called) as function) if called == name:
                         yield file.relative_to(ROOT).as_posix(), ast.unparse(function)
