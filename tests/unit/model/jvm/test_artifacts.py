@@ -111,7 +111,13 @@ def repository(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[type
         monkeypatch.setenv("JGO_CONFIG_FILE", str(config))
         yield Repository
         server.shutdown()
-    gc.collect()  # here, where it is expected
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _collected() -> Iterator[None]:
+    """Here, where it is expected, and not in tests of other files."""
+    yield
+    gc.collect()
 
 
 @pytest.fixture
