@@ -295,7 +295,7 @@ ASKING = (
     ("cypher", "RETURN 1"),
     ("verify", RUN),
     ("load", RUN),
-    ("export", "gexf", RUN),
+    ("export", "gexf", RUN, "--from", "50", "--to", "50"),
 )
 
 

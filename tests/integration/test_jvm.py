@@ -58,11 +58,19 @@ def kinds(tmp_path: Path) -> list[Path]:
     return sorted((tmp_path / "cache" / "spark").iterdir())
 
 
+def test_session_lists_its_classes_and_starts_again_in_the_same_java(tmp_path: Path) -> None:
+    _, directly = session(tmp_path, "again")
+    listing = [word for word in directly if word.startswith("-XX:DumpLoadedClassList=")]
+    assert len(listing) == 1
+    assert "org.apache.spark.deploy.SparkSubmit" in directly
+
+
+@pytest.mark.long
 def test_session_without_a_usable_cache_has_the_command_of_one_with_it(tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("no directory")
     _, by_spark = session(tmp_path)
     (tmp_path / "cache").unlink()
-    _, directly = session(tmp_path, "again")
+    _, directly = session(tmp_path)
     listing = [word for word in directly if word.startswith("-XX:DumpLoadedClassList=")]
     assert len(listing) == 1
     assert [word for word in directly if word not in listing] == by_spark, "the same command"

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import socket
 import ssl
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -16,7 +14,9 @@ from pathlib import Path
 
 import pytest
 import trustme
+from typer.testing import CliRunner
 
+from cli.main import app
 from graphstore.server import server as server_module
 from graphstore.server.address import Connection
 from graphstore.server.connection import connect, from_home
@@ -195,14 +195,10 @@ def test_command_over_tls_answers_or_fails_in_two_lines(
 ) -> None:
     def ask(scheme: str, **more: str) -> tuple[int, str, str]:
         there = address(encrypted, scheme)
-        environment = {
-            **os.environ, **more, "NEO4J_URI": there.uri, "NEO4J_PASSWORD": there.password,
-        }  # fmt: skip
-        done = subprocess.run(
-            [sys.executable, "-m", "cli", "cypher", "RETURN 7 AS x", "--format", "csv"],
-            env=environment, capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        return done.returncode, done.stdout, done.stderr
+        environment = {**more, "NEO4J_URI": there.uri, "NEO4J_PASSWORD": there.password}
+        words = ["cypher", "RETURN 7 AS x", "--format", "csv"]
+        done = CliRunner().invoke(app, words, env=environment)
+        return done.exit_code, done.stdout, done.stderr
 
     assert ask("bolt+s", SSL_CERT_FILE=str(authority.file)) == (0, "x\n7\n", "")
     code, out, told = ask("bolt+s")

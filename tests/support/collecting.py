@@ -50,7 +50,7 @@ class Served:
         self, method: str, path: str, body: bytes | None = None, **headers: str
     ) -> tuple[int, Any, http.client.HTTPResponse]:
         told = {name.replace("_", "-"): value for name, value in headers.items()}
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         connection.request(method, path, body, told)
         answer = connection.getresponse()
         text = answer.read()
@@ -70,7 +70,7 @@ class Served:
 
     def run(self, work: Coroutine[Any, Any, object]) -> None:
         """In the collector's own thread."""
-        asyncio.run_coroutine_threadsafe(work, self.loop).result(20)
+        asyncio.run_coroutine_threadsafe(work, self.loop).result(60)
 
     @property
     def url(self) -> str:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Iterator
+from functools import partialmethod
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -85,15 +89,32 @@ def _table(name: str) -> pa.Table:
     return pa.Table.from_pylist(records, meant.arrow)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _soon_over() -> Iterator[None]:
+    """Servers of reports look that often whether they shall end; else it takes half a second."""
+    with pytest.MonkeyPatch.context() as patch:
+        soon = partialmethod(ThreadingHTTPServer.serve_forever, 0.01)
+        patch.setattr("ingest.reports.pulled._Server.serve_forever", soon)
+        yield
+
+
 @pytest.fixture
-def workspace(tmp_path: Path) -> Path:
+def workspace(tmp_path: Path, made_once: Path) -> Path:
     """A workspace with the run `monday`, complete, and `half`, which is not."""
+    shutil.copytree(made_once, tmp_path, dirs_exist_ok=True)
+    return tmp_path
+
+
+@pytest.fixture(scope="session")
+def made_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What each test gets a copy of: to write some 20 tables takes longer."""
+    folder = tmp_path_factory.mktemp("workspace")
     clock = Clock(SECOND, 1, 0, 3)
     inputs = ({"path": "a.json", "size": 1234, "sha256": "00", "damage": "cut short"},)
     manifest = Manifest("monday", "libp2p", inputs, {"layers": None}, clock=clock, protocol="toy")
-    with writing(tmp_path, "half") as writer:
+    with writing(folder, "half") as writer:
         writer.begin(Manifest("half", "edges", (), {}))
-    with writing(tmp_path, "monday") as writer:
+    with writing(folder, "monday") as writer:
         writer.begin(manifest)
         entries = {}
         for name in [*ROWS, *METRICS]:
@@ -102,4 +123,4 @@ def workspace(tmp_path: Path) -> Path:
             pq.write_table(_table(name), directory / "part-0.parquet")
             entries[name] = writer.entry(directory)
         writer.commit(manifest.with_stage("all", entries, state="complete"))
-    return tmp_path
+    return folder

@@ -7,10 +7,10 @@ import importlib
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from functools import cache
 from itertools import takewhile
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -63,32 +63,32 @@ def tracked() -> list[Path]:
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-@cache
-def nodes(path: Path) -> tuple[ast.AST, ...]:
-    return tuple(ast.walk(ast.parse(path.read_text("utf-8"))))
-
-
-def functions(path: Path) -> Iterator[Function]:
-    for node in nodes(path):
-        if isinstance(node, Function):
-            yield node
-
-
 def body_lines(function: Function) -> int:
     """Lines of the body without the docstring."""
     body = function.body[1:] if ast.get_docstring(function) is not None else function.body
     return (body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 0
 
 
-def imports(path: Path) -> set[str]:
-    """Names of all modules that the file imports, at its top or inside a function."""
-    found: set[str] = set()
-    for node in nodes(path):
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
+class Facts(NamedTuple):
+    """What is asked of a file. Its tree is not kept: all of them would slow down what follows."""
+
+    functions: tuple[tuple[str, int], ...]
+    """Names, and lines of the bodies."""
+    imports: frozenset[str]
+    """Names of all modules that it imports, at its top or inside a function."""
+
+
+@cache
+def facts(path: Path) -> Facts:
+    functions, imports = [], set()
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, Function):
+            functions.append((node.name, body_lines(node)))
+        elif isinstance(node, ast.Import):
+            imports |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
-            found.add(node.module)
-    return found
+            imports.add(node.module)
+    return Facts(tuple(functions), frozenset(imports))
 
 
 def inside(module: str, packages: tuple[str, ...]) -> bool:
@@ -102,10 +102,10 @@ class TestSize:
 
     def test_function_length_stays_within_the_limit(self) -> None:
         long = {
-            f"{relative(path)}:{function.name}": lines
+            f"{relative(path)}:{name}": lines
             for path in [*MODULES, *TESTS]
-            for function in functions(path)
-            if (lines := body_lines(function)) > LONGEST_FUNCTION
+            for name, lines in facts(path).functions
+            if lines > LONGEST_FUNCTION
         }
         assert not long
 
@@ -158,10 +158,10 @@ class TestNames:
     def test_name_of_a_test_begins_with_a_noun(self) -> None:
         """Who reads that it failed must know of what."""
         found = [
-            f"{relative(path)}: {function.name}"
+            f"{relative(path)}: {name}"
             for path in TESTS
-            for function in functions(path)
-            if NO_NOUN.match(function.name)
+            for name, _ in facts(path).functions
+            if NO_NOUN.match(name)
         ]
         assert found == []
 
@@ -171,7 +171,7 @@ class TestImports:
         outside = [
             dotted(path)
             for path in MODULES
-            if any(inside(name, ("pyspark", "graphframes")) for name in imports(path))
+            if any(inside(name, ("pyspark", "graphframes")) for name in facts(path).imports)
             and (not inside(dotted(path), SPARK) or inside(dotted(path), NO_SPARK))
         ]
         assert outside == []
@@ -180,7 +180,7 @@ class TestImports:
         speaking = {
             dotted(path).split(".")[0]
             for path in MODULES
-            if any(inside(name, ("neo4j", "py2neo")) for name in imports(path))
+            if any(inside(name, ("neo4j", "py2neo")) for name in facts(path).imports)
         }
         assert speaking == {"graphstore"}
 
@@ -247,7 +247,8 @@ class TestWords:
         found = [
             f"{relative(path)}:{number}: {line.strip()[:100]}"
             for path in tracked()
-            for number, line in enumerate(_lines(path), 1)
+            if re.search(pattern, _text(path))
+            for number, line in enumerate(_text(path).splitlines(), 1)
             if re.search(pattern, line)
         ]
         assert found == []
@@ -256,14 +257,15 @@ class TestWords:
         """`.ci` alone knows what lies beside the checkout."""
         beside = "../" + "shared"
         paths = [path for path in tracked() if not relative(path).startswith(".ci/")]
-        assert [relative(path) for path in paths if any(beside in ln for ln in _lines(path))] == []
+        assert [relative(path) for path in paths if beside in _text(path)] == []
 
 
-def _lines(path: Path) -> list[str]:
+@cache
+def _text(path: Path) -> str:
     try:
-        return path.read_text("utf-8").splitlines()
+        return path.read_text("utf-8")
     except UnicodeDecodeError:
-        return []
+        return ""
 
 
 class TestLock:

@@ -89,7 +89,7 @@ def test_command_group_exits_with_the_code_of_the_error(error: BaseException, co
     [
         ("tables --columns --format csv", 0),
         ("tables --help", 1),  # as rich, which prints it, ends
-        ("experiment run --help", 1),
+        pytest.param("experiment run --help", 1, marks=pytest.mark.long),
     ],
 )
 def test_closed_stdout_is_no_error(words: str, code: int) -> None:
@@ -108,7 +108,7 @@ def test_closed_stdout_is_no_error(words: str, code: int) -> None:
     ("number", "code", "word"),
     [
         (signal.SIGINT, 130, b"interrupted\n"),
-        (signal.SIGQUIT, 131, b"quit\n"),
+        pytest.param(signal.SIGQUIT, 131, b"quit\n", marks=pytest.mark.long),
         (signal.SIGTERM, 143, b"terminated\n"),
     ],
 )
@@ -138,14 +138,16 @@ def closing(streams: str, *words: str) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(command, cwd=ROOT, capture_output=True, check=False)
 
 
-@pytest.mark.parametrize("words", ["tables", "tables --format csv"])
+@pytest.mark.parametrize(
+    "words", [pytest.param("tables", marks=pytest.mark.long), "tables --format csv"]
+)
 def test_closed_stdout_is_told_where_there_is_data_for_it(words: str) -> None:
     done = closing(">&-", *words.split())
     assert done.returncode == 1
     assert done.stderr == b"error: standard output is closed; -o FILE writes elsewhere\n"
 
 
-@pytest.mark.parametrize("words", ["--help", "--version"])
+@pytest.mark.parametrize("words", ["--help", pytest.param("--version", marks=pytest.mark.long)])
 def test_closed_stdout_is_told_of_what_no_command_prints(words: str) -> None:
     done = closing(">&-", words)
     assert (done.returncode, done.stderr.count(b"\n")) == (1, 1)
@@ -156,14 +158,23 @@ def test_command_without_streams_writes_its_file(tmp_path: Path) -> None:
     """As under some schedulers. The file must not be taken for one of the streams."""
     done = closing("<&- >&- 2>&-", "tables", "-o", str(tmp_path / "tables.csv"))
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
-    assert (tmp_path / "tables.csv").read_bytes() == closing("", "tables", "-f", "csv").stdout
+    shown = CliRunner().invoke(app, ["tables", "-f", "csv"])
+    assert (tmp_path / "tables.csv").read_bytes() == shown.stdout_bytes
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
-@pytest.mark.parametrize("streams", ["2>/dev/full", "2>&-"])
 @pytest.mark.parametrize(
-    ("words", "code"),
-    [("runs list", 0), ("runs show nobody", 2), ("runs list --nosuch", 2), ("tables nosuch", 2)],
+    ("streams", "words", "code"),
+    [
+        ("2>/dev/full", "runs list", 0),
+        ("2>/dev/full", "tables nosuch", 2),
+        ("2>&-", "runs show nobody", 2),
+        ("2>&-", "runs list --nosuch", 2),
+        pytest.param("2>/dev/full", "runs show nobody", 2, marks=pytest.mark.long),
+        pytest.param("2>/dev/full", "runs list --nosuch", 2, marks=pytest.mark.long),
+        pytest.param("2>&-", "runs list", 0, marks=pytest.mark.long),
+        pytest.param("2>&-", "tables nosuch", 2, marks=pytest.mark.long),
+    ],
 )
 def test_exit_code_is_the_same_where_stderr_takes_nothing(
     tmp_path: Path, streams: str, words: str, code: int
@@ -171,7 +182,7 @@ def test_exit_code_is_the_same_where_stderr_takes_nothing(
     assert closing(streams, "--workspace", str(tmp_path), *words.split()).returncode == code
 
 
-@pytest.mark.parametrize("streams", ["<&-", "</dev/null"])
+@pytest.mark.parametrize("streams", ["<&-", pytest.param("</dev/null", marks=pytest.mark.long)])
 def test_confirmation_that_nobody_can_give_is_refused(workspace: Path, streams: str) -> None:
     done = closing(streams, "--workspace", str(workspace), "runs", "remove", "monday")
     assert done.returncode == 2
@@ -180,7 +191,9 @@ def test_confirmation_that_nobody_can_give_is_refused(workspace: Path, streams: 
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
-@pytest.mark.parametrize("words", ["tables", "tables --columns --format csv"])
+@pytest.mark.parametrize(
+    "words", [pytest.param("tables", marks=pytest.mark.long), "tables --columns --format csv"]
+)
 def test_full_disk_behind_stdout_is_reported_as_an_error(words: str) -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(

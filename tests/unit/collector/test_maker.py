@@ -58,6 +58,12 @@ def around(folder: Path, work: Callable[[Case], Awaitable[None]]) -> None:
         asyncio.run(whole())
 
 
+@pytest.fixture(autouse=True)
+def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(maker, "FIRST_PAUSE_S", 0.05)
+
+
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("stop", "why"), [(signal.SIGKILL, "exit code -9"), (signal.SIGSTOP, "did not answer")]
 )
@@ -87,6 +93,8 @@ def test_process_that_is_gone_or_hangs_is_started_again(
 def test_end_without_a_reason_is_not_told_with_an_earlier_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The process is started again after both ends."""
+
     async def work(case: Case) -> None:
         progress, child, said = case
         monkeypatch.setattr(maker, "SILENT_S", 3.0)
@@ -101,11 +109,14 @@ def test_end_without_a_reason_is_not_told_with_an_earlier_one(
         await until(lambda: progress.heard > heard)
         killed = child()
         assert killed
+        assert killed.pid != hanging.pid
         killed.kill()
         await until(lambda: len(said) == 2)
         tells(said[0], SILENT)
         assert "exit code -9" in said[1]
         assert progress.error == "exit code -9"
+        heard = progress.heard
+        await until(lambda: progress.heard > heard)
 
     around(tmp_path, work)
 

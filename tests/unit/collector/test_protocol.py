@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,19 +25,25 @@ def until_its_end(raw: socket.socket) -> None:
             pass
 
 
-@pytest.mark.parametrize(
-    "request_head",
-    ["GET /healthz HTTP/1.1\r\nhost: localhost", "POST /v1/runs/other/reports HTTP/1.1\r\nhost: x"],
-)
 def test_body_that_nobody_reads_ends_the_connection(
-    serve: Any, monkeypatch: pytest.MonkeyPatch, request_head: str
+    serve: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(protocol, "BODY_S", 2)
-    with serve() as served, socket.create_connection(("127.0.0.1", served.port), 20) as raw:
-        raw.sendall(f"{request_head}\r\ncontent-length: 9\r\n\r\n".encode())
-        assert raw.recv(1000)
-        raw.sendall(b"1")  # it was uvicorn's wait for the next request that this ended
-        until_its_end(raw)
+    heads = (
+        "GET /healthz HTTP/1.1\r\nhost: localhost",
+        "POST /v1/runs/other/reports HTTP/1.1\r\nhost: x",
+    )
+    with serve() as served, ExitStack() as connections:
+        raws = []
+        for head in heads:
+            raw = socket.create_connection(("127.0.0.1", served.port), 20)
+            raws.append(connections.enter_context(raw))
+            raw.sendall(f"{head}\r\ncontent-length: 9\r\n\r\n".encode())
+        for raw in raws:
+            assert raw.recv(1000)
+            raw.sendall(b"1")  # it was uvicorn's wait for the next request that this ended
+        for raw in raws:
+            until_its_end(raw)
 
 
 def test_connection_waits_for_a_request_after_a_body_that_nobody_read(

@@ -8,7 +8,6 @@ import http.client
 import json
 import socket
 import threading
-import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, closing
 from pathlib import Path
@@ -93,9 +92,9 @@ def test_damaged_body_is_refused_as_a_whole(serve: Any) -> None:
 
 @pytest.mark.parametrize("bomb", ["gzip", "zstd"])
 def test_bomb_is_refused_before_it_is_whole(serve: Any, bomb: str) -> None:
-    content = bytes(200 * 2**20)
+    content = bytes(20 * 2**20)
     packed = gzip.compress(content, 9) if bomb == "gzip" else zstd(content)
-    with serve() as served:
+    with serve(Options(bodies=BodyLimits(content=2**20))) as served:
         code, told, _ = served.post(packed)
         assert code == 413
         assert "decompressed" in told["error"]
@@ -119,6 +118,7 @@ def test_slow_body_is_given_up(serve: Any) -> None:
             raw.sendall(b"POST /v1/runs/lab/reports HTTP/1.1\r\nhost: localhost\r\n")
             raw.sendall(b"content-type: application/x-ndjson\r\ncontent-length: 9\r\n\r\n123")
             assert b" 408 " in raw.recv(1000)
+        served.web.bodies = BodyLimits()
         assert served.post(report())[0] == 202
 
 
@@ -337,7 +337,7 @@ def test_events_give_rows_from_where_a_reader_was(serve: Any) -> None:
 
 
 def test_slow_reader_gets_the_newest_row_and_slows_nobody(serve: Any) -> None:
-    count = 3_000
+    count = 1_200
     with serve() as served:
         connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=20)
         connection.request("GET", "/v1/runs/lab/events")
@@ -347,8 +347,8 @@ def test_slow_reader_gets_the_newest_row_and_slows_nobody(serve: Any) -> None:
             row = {"interval": interval, "pad": "x" * 20_000}
             done = {**told, "closed": interval, "rows": [row]}
             served.loop.call_soon_threadsafe(served.web.progress.committed, done)
-            if interval % 500 == 0:
-                assert served.post(report("a", interval // 500))[0] == 202
+            if interval % 200 == 0:
+                assert served.post(report("a", interval // 200))[0] == 202
         seen: list[int] = []
         while not seen or seen[-1] < count - 1:
             line = answer.fp.readline()
@@ -394,12 +394,10 @@ def test_reporters_at_once_lose_nothing(serve: Any) -> None:
                 assert served.post(report(f"p{number}", interval))[0] == 202
 
         threads = [threading.Thread(target=work, args=(n,)) for n in range(16)]
-        began = time.monotonic()
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        print(f"{160 / (time.monotonic() - began):.0f} requests per second")
         assert sorted(served.lines()) == sorted(
             report(f"p{n}", i) for n in range(16) for i in range(10)
         )

@@ -6,6 +6,7 @@ import csv
 import json
 import shlex
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from io import StringIO
 from pathlib import Path
 
@@ -93,7 +94,9 @@ def test_mapping_on_the_fly_is_refused_with_those_that_are_static() -> None:
 def test_experiment_on_channels_reports_its_combinations(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Some of them, with few updates."""
+    """Some of them, with few updates, and in this process."""
+    for module in ("measuring", "curves"):
+        monkeypatch.setattr(f"experiments.channels.{module}.workers", ThreadPoolExecutor)
     monkeypatch.setitem(measuring.UPDATES, "small", 500)
     monkeypatch.setattr(measuring, "ASSIGNMENTS", ("pc", "lc"))
     monkeypatch.setattr(measuring, "MAPPINGS", ("c", "offline-c"))

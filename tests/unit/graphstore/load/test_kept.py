@@ -139,7 +139,9 @@ def checksums(parts: Parts, before: Kept | None, intervals: int) -> Kept:
     return found
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize(
+    "seed", [*range(6), *(pytest.param(n, marks=pytest.mark.long) for n in range(6, 30))]
+)
 def test_checksums_that_grew_are_those_of_the_whole_tables(seed: int) -> None:
     print("seed", seed)
     rng, parts, before = random.Random(seed), begun(), None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 
 import pytest
 
@@ -31,14 +32,25 @@ DYNAMIC = {"label-peers", "link-copies", "subscription-copies"}
 are numbers."""
 
 
-def calls(name: str) -> Iterator[tuple[str, str]]:
-    """(file, what is called there) of all calls of methods or functions of this name."""
+OPENING = ("driver", "session", "execute_query", "begin_transaction")
+
+
+@cache
+def every_call() -> list[tuple[str, str, str]]:
+    """(name, file, what is called there) of all calls of methods or functions of these names."""
+    names, found = {*OPENING, "writing", "write", "execute_write"}, []
     for package in PACKAGES:
         for file in sorted((ROOT / package).rglob("*.py")):
             for node in ast.walk(ast.parse(file.read_text("utf-8"))):
                 match node:
-                    case ast.Call(func=ast.Attribute(attr=called) as function) if called == name:
-                        yield file.relative_to(ROOT).as_posix(), ast.unparse(function)
+                    case ast.Call(func=ast.Attribute(attr=name) as function) if name in names:
+                        place = file.relative_to(ROOT).as_posix()
+                        found.append((name, place, ast.unparse(function)))
+    return found
+
+
+def calls(name: str) -> Iterator[tuple[str, str]]:
+    return ((file, called) for known, file, called in every_call() if known == name)
 
 
 def test_writing_sessions_occur_only_in_load_remove_and_schema() -> None:
@@ -50,7 +62,7 @@ def test_writing_sessions_occur_only_in_load_remove_and_schema() -> None:
     assert writing == {"graphstore/server/sessions.py", "graphstore/load/growth.py"}
 
 
-@pytest.mark.parametrize("name", ["driver", "session", "execute_query", "begin_transaction"])
+@pytest.mark.parametrize("name", OPENING)
 def test_drivers_and_sessions_are_opened_only_in_their_modules(name: str) -> None:
     assert {file for file, _ in calls(name)} <= {*OPENERS, BRIDGE}
 

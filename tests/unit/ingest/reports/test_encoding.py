@@ -15,7 +15,9 @@ from ingest.reports.records import Report
 
 texts = st.text(st.characters(exclude_categories=["Cs"]))
 plain = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
-values = st.recursive(plain | texts, lambda of: st.lists(of) | st.dictionaries(texts, of))
+values = st.recursive(
+    plain | texts, lambda of: st.lists(of) | st.dictionaries(texts, of), max_leaves=8
+)
 
 
 def read(line: bytes) -> object:

@@ -88,7 +88,7 @@ def test_answer_is_told_apart_from_no_answer() -> None:
     """What is asked here is a web server of Python, and then nobody."""
     handler = type("Silent", (SimpleHTTPRequestHandler,), {"log_message": lambda *_: None})
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        Thread(target=server.serve_forever).start()
+        Thread(target=server.serve_forever, args=(0.01,)).start()
         url = f"http://127.0.0.1:{server.server_port}"
         with pytest.raises(OSError, match=naming(url, IS_NO_COLLECTOR)):
             endpoint(url).ask("/")

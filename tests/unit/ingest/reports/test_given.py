@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-import time
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -44,11 +44,12 @@ def test_command_that_is_given_no_more_is_over() -> None:
     assert waiting(given) == [(1, "leave"), (2, "leave")]
 
 
-def test_command_expires_and_keeps_its_answer() -> None:
-    given = Given()
+def test_command_expires_and_keeps_its_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    given, now = Given(), [0.0]
+    monkeypatch.setattr("ingest.reports.given.time", SimpleNamespace(monotonic=lambda: now[0]))
     taken(given, command(1, seconds=0.05), command(2, seconds=0.0))
     assert waiting(given) == [(1, "leave")]
-    time.sleep(0.06)
+    now[0] = 0.06
     assert waiting(given) == []
     given.answer(1, None)
     assert taken(given, command(1, seconds=0.0)) == [(1, True)]

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
+from tenacity import wait_none
 
 from model.errors import ArtifactsMissing, UnknownName, UseError
 from model.jvm import artifacts
@@ -93,6 +94,7 @@ def _small_lock(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(artifacts, "read_lock", lambda: {"small": SET})
     monkeypatch.setenv("VIZPUB_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("VIZPUB_JARS", raising=False)
+    monkeypatch.setattr("model.jvm.maven._try_fetch.retry.wait", wait_none())
 
 
 @pytest.fixture
@@ -110,7 +112,13 @@ def repository(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[type
         monkeypatch.setenv("JGO_CONFIG_FILE", str(config))
         yield Repository
         server.shutdown()
-    gc.collect()  # here, where it is expected
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _collected() -> Iterator[None]:
+    """Here, where it is expected, and not in tests of other files."""
+    yield
+    gc.collect()
 
 
 @pytest.fixture
