@@ -27,7 +27,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 os.environ.pop("COLUMNS", None)
 os.unsetenv("COLUMNS")
 
-pytest_plugins = ["tests.support.rings"]
+pytest_plugins = ["tests.support.selection"]
 
 DATA = Path(__file__).parent / "data"
 GUIDE = Path(__file__).parents[1] / "simulators" / "README.md"

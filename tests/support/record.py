@@ -1,8 +1,8 @@
 """The record of the tests: for each of them, its seconds and what of the project it touches.
 
-`pytest --record` writes it, `tests/support/rings.py` reads it. A test touches a file if it calls a
-function of the file or opens it, in any process (`tests/support/watched/`). What happens in a
-fixture of a module or of the session counts for every test that uses the fixture.
+`pytest --record` writes it, `tests/support/selection.py` reads it. A test touches a file if it
+calls a function of the file or opens it, in any process (`tests/support/watched/`). What happens in
+a fixture of a module or of the session counts for every test that uses the fixture.
 """
 
 from __future__ import annotations

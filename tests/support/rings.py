@@ -1,295 +1,149 @@
-"""Which tests run: those that a change touches, a slice of the long ring, or what is left of it.
-
-The record (`tests/support/record.py`) says what each test touches, and what it costs.
-"""
+"""Chord in its network, judged by the ids of all peers that are up."""
 
 from __future__ import annotations
 
-import ast
-import json
-import subprocess
-import time
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
-from itertools import groupby
-from math import inf
-from pathlib import Path
+import random
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
-import pytest
+from simulators.engine.clock import Simulation
+from simulators.protocols.chord.lookups import Found
+from simulators.protocols.chord.overlay import Overlay
+from simulators.protocols.chord.parameters import ChordParameters
+from simulators.protocols.chord.placing import place
+from simulators.protocols.routing import NOBODY, Upcalls
 
-from tests.support.project import PACKAGES, ROOT
-from tests.support.record import Notes, Record, Recorder, key_of
-
-SLICES = 60
-CHUNK_S, SLICE_S = 60.0, 90.0
-"""Most seconds of one file's tests in a slice, and of the tests that a change adds to it."""
-UNKNOWN_S = 10.0
-"""Of a test that is not recorded yet."""
-TRANSPARENT = {
-    "abstractmethod", "cached_property", "classmethod", "contextmanager", "fixture", "override",
-    "property", "staticmethod",
-}  # fmt: skip
-"""Decorators of functions that are seen when they are called; compiled ones are not."""
-EVERYTHING = {"requirements.lock", "model/jvm/jvm.lock", "tests/conftest.py"}
-"""Files on which each test depends, whatever it touches."""
-UNWATCHED = {"tests/support/record.py", "tests/support/watched/sitecustomize.py"}
-"""What watches; whoever imports it may act otherwise when it changes."""
+INTERVAL = 1_000_000
+"""µs: the period of stabilization."""
 
 
-def _git(*words: str) -> str:
-    done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise pytest.UsageError(f"git {' '.join(words)}: {done.stderr.strip()}")
-    return done.stdout
+class Truth:
+    """Owners and neighbours by the ids alone, without any state of the protocol."""
+
+    def __init__(self, overlay: Overlay, peers: Sequence[int]) -> None:
+        self.ids, self.bits = overlay.ring.ids, overlay.ring.bits
+        self.order = sorted(peers, key=self.ids.__getitem__)
+        self.places = [self.ids[peer] for peer in self.order]
+
+    def owner(self, key: int) -> int:
+        """The first peer from the key on."""
+        return self.order[bisect_left(self.places, key) % len(self.order)]
+
+    def fingers(self, peer: int) -> set[int]:
+        """The peers that are the first from own + 2^i on, for any i."""
+        own = self.ids[peer]
+        starts = ((own + 2**i) % 2**self.bits for i in range(self.bits))
+        return {self.owner(start) for start in starts} - {peer}
 
 
-def base_of(record: Record) -> str:
-    """The newest commit that is known to be good: what `make ready` proved, or what was recorded.
-
-    Raises: pytest.UsageError where the checkout has neither.
-    """
-    ready = ROOT / ".ready"
-    for commit in (ready.read_text().strip() if ready.exists() else "", record.commit):
-        question = ["git", "merge-base", "--is-ancestor", commit, "HEAD"]
-        if subprocess.run(question, cwd=ROOT, capture_output=True, check=False).returncode == 0:
-            return commit
-    raise pytest.UsageError("no commit to compare with; name one: --changed COMMIT")
-
-
-def changed_since(base: str) -> dict[str, str | None]:
-    """Paths that differ from a commit, with their content there; None where they are new."""
-    names = _git("diff", "--name-only", "--no-renames", base).splitlines()
-    new = _git("ls-files", "--others", "--exclude-standard").splitlines()
-    there = set(_git("ls-tree", "-r", "--name-only", base).splitlines())
-    return {
-        name: _git("show", f"{base}:{name}") if name in there and name.endswith(".py") else None
-        for name in [*names, *new]
-    }
-
-
-def _outside_functions(text: str) -> str:
-    """What a module says outside its functions, and inside those that are compiled."""
-
-    class Strip(ast.NodeTransformer):
-        def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST | None:
-            names = {
-                ast.unparse(each).partition("(")[0].split(".")[-1] for each in node.decorator_list
-            }
-            return None if names <= TRANSPARENT else node
-
-    return ast.dump(Strip().visit(ast.parse(text)))
-
-
-def _shifts_others(path: str, before: str | None) -> bool:
-    """Whether what imports a module may act otherwise without calling a function of it."""
-    if not path.endswith(".py") or not (ROOT / path).exists() or before is None:
-        return False
-    after = (ROOT / path).read_text("utf-8")
-    return path in UNWATCHED or _outside_functions(before) != _outside_functions(after)
-
-
-def importers() -> dict[str, set[str]]:
-    """For each module's path, the paths of those that import it or from it."""
-    found: dict[str, set[str]] = defaultdict(set)
-    for name in (*PACKAGES, "tests"):
-        for path in (ROOT / name).rglob("*.py"):
-            here = str(path.relative_to(ROOT))
-            for module in _imported(ast.parse(path.read_text("utf-8"))):
-                for place in (f"{module}.py", f"{module}/__init__.py"):
-                    found[place].add(here)
+def faults(overlay: Overlay, peers: Sequence[int], *, fingers: bool = True) -> list[str]:
+    """What is wrong in the reported links and the successor lists of the peers."""
+    truth, found = Truth(overlay, peers), []
+    order = truth.order
+    for at, peer in enumerate(order):
+        after = [order[(at + step) % len(order)] for step in range(1, len(order))]
+        links = {held.layer: list(held.peers) for held in overlay.links(peer)}
+        checks = {
+            "successor": links["successor"] == after[:1],
+            "predecessor": links["predecessor"] == after[-1:],
+            "list": overlay.nodes[peer].successors == after[: overlay.keeping.room],
+        }
+        if fingers:
+            checks["finger"] = set(links["finger"]) == truth.fingers(peer)
+        found += [f"{what} of {peer}" for what, is_right in checks.items() if not is_right]
     return found
 
 
-def _imported(tree: ast.Module) -> Iterator[str]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from (alias.name.replace(".", "/") for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            module = node.module.replace(".", "/")
-            yield module
-            yield from (f"{module}/{alias.name}" for alias in node.names)
+class World:
+    """An overlay in its network; peers come up within half an interval."""
+
+    def __init__(
+        self, size: int, seed: int = 1, loss: float = 0.0, latency_us: int = 10_000, **chosen: Any
+    ) -> None:
+        print(f"seed {seed}")
+        self.net = Simulation(size, seed, lambda sender, to: latency_us, loss=loss)
+        self.overlay = Overlay(self.net, ChordParameters(**chosen), 0, Upcalls())
+        self.random = random.Random(seed)
+
+    def placed(self) -> World:
+        """All peers are up, and the ring is made."""
+        for peer in range(self.net.size):
+            self.net.come_up(peer)
+        place(self.overlay, self.net.present)
+        return self
+
+    def come_up(self, peers: Sequence[int]) -> None:
+        """The peers join within half an interval."""
+        for peer in peers:
+            at = self.net.now + self.random.randrange(INTERVAL // 2)
+            self.net.at(at, lambda peer=peer: (self.net.come_up(peer), self.overlay.join(peer)))
+
+    def crash(self, peers: Sequence[int]) -> None:
+        """The peers are down without notice."""
+        for peer in peers:
+            self.net.go_down(peer)
+            self.overlay.gone(peer)
+
+    def leave(self, peers: Sequence[int]) -> None:
+        """The peers leave with notice."""
+        for peer in peers:
+            self.overlay.leave(peer)
+        self.crash(peers)
+
+    def run(self, intervals: float) -> None:
+        """Let time pass."""
+        self.net.run(self.net.now + int(intervals * INTERVAL))
+
+    def faults(self, *, fingers: bool = True) -> list[str]:
+        """See `faults`."""
+        return faults(self.overlay, self.net.present, fingers=fingers)
+
+    def look_up(self, lookups: int, seconds: float = 100) -> list[tuple[Found, int]]:
+        """Lookups of random keys at random peers, with their true owners."""
+        truth, drawn = Truth(self.overlay, self.net.present), self.random
+        return self.answers(
+            [(drawn.choice(truth.order), drawn.getrandbits(truth.bits)) for _ in range(lookups)],
+            seconds,
+        )
+
+    def answers(
+        self, asked: Sequence[tuple[int, int]], seconds: float = 100
+    ) -> list[tuple[Found, int]]:
+        """The answers to questions (peer, key), with the true owners."""
+        truth, got = Truth(self.overlay, self.net.present), []
+        for peer, key in asked:
+
+            def done(peer: int, found: Found, key: int = key) -> None:
+                got.append((found, truth.owner(key)))
+
+            self.overlay.lookups.start(peer, key, done)
+        self.run(seconds)
+        assert len(got) == len(asked)
+        return got
 
 
-def reach_of(changes: dict[str, str | None]) -> set[str]:
-    """The files by which a test is touched: changed ones, their folders where they came or went,
-    and importers of those whose constants or classes are others."""
-    reach = set(changes)
-    shifting = {path for path, before in changes.items() if _shifts_others(path, before)}
-    if shifting:
-        importing = importers()
-        for path in shifting:
-            direct = importing[path]
-            packages = {each for each in direct if each.endswith("/__init__.py")}
-            reach |= direct.union(*(importing[each] for each in packages))
-    for path, before in changes.items():
-        if before is None:
-            reach.add(f"{Path(path).parent}/")
-    return reach
-
-
-def touched_by(changes: dict[str, str | None], record: Record) -> Callable[[str], bool]:
-    """Whether a test is touched by changes; one that is not recorded is."""
-    if EVERYTHING & set(changes):
-        return lambda test: True
-    reach = reach_of(changes)
-    return lambda test: (
-        test not in record.touched
-        or _file(test) in changes
-        or not reach.isdisjoint(record.touched[test])
+def wrong(answers: Sequence[tuple[Found, int]]) -> Counter[str]:
+    """How many failed, and how many name another owner than the true one."""
+    return Counter(
+        "failed" if found.owner == NOBODY else "wrong"
+        for found, owner in answers
+        if found.owner != owner
     )
 
 
-def slices_of(tests: Iterable[str], seconds: dict[str, float]) -> dict[str, int]:
-    """The slice of each test; those that take longer than a slice may are in none.
-
-    The tests of a file stay together as far as they fit, for their fixtures.
-    """
-    chunks: list[tuple[float, list[str]]] = []
-    for _, of_file in groupby(sorted(set(tests)), _file):
-        chunk, cost = [], 0.0
-        for test in of_file:
-            own = seconds.get(test, UNKNOWN_S)
-            if own > SLICE_S:
-                continue
-            if chunk and cost + own > CHUNK_S:
-                chunks.append((cost, chunk))
-                chunk, cost = [], 0.0
-            chunk.append(test)
-            cost += own
-        chunks.append((cost, chunk))
-    load = [0.0] * SLICES
-    place: dict[str, int] = {}
-    for cost, chunk in sorted(chunks, key=lambda each: (-each[0], each[1])):
-        least = load.index(min(load))
-        load[least] += cost
-        place |= dict.fromkeys(chunk, least)
-    return place
+def mean_hops(answers: Sequence[tuple[Found, int]]) -> float:
+    """Of lookups that all found the true owner."""
+    assert not wrong(answers)
+    return sum(found.hops for found, _ in answers) / len(answers)
 
 
-def chosen_slice(tests: set[str], commit: str, record: Record) -> set[str]:
-    """One slice of the long tests, chosen by a commit, and some that the change touches.
-
-    These are taken as long as they fit: first those that touch the fewest files, as they tell most.
-    """
-    place = slices_of(tests, record.seconds)
-    chosen = {test for test in tests if place.get(test) == int(commit[:8], 16) % SLICES}
-    touched = touched_by(changed_since(base_of(record)), record)
-    left = SLICE_S
-    for test in sorted(tests - chosen, key=lambda test: (len(record.touched.get(test, ())), test)):
-        cost = record.seconds.get(test, UNKNOWN_S)
-        if cost <= left and touched(test):
-            left -= cost
-            chosen.add(test)
-    return chosen
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    group = parser.getgroup("rings of tests")
-    group.addoption("--record", action="store_true", help="what each test touches and costs")
-    group.addoption(
-        "--changed", nargs="?", const="", metavar="COMMIT",
-        help="only tests that changes since this commit touch (default: the newest good one)",
-    )  # fmt: skip
-    group.addoption("--slice", metavar="COMMIT", help="of these, a slice that the commit chooses")
-    group.addoption(
-        "--resume", metavar="FILE", help="leave out what passed, as FILE says; add to it"
-    )
-
-
-def choice(config: pytest.Config, tests: set[str]) -> set[str]:
-    """The tests that the options choose of these."""
-    record = Record.read()
-    since: str | None = config.getoption("--changed")
-    if since is not None:
-        touched = touched_by(changed_since(since or base_of(record)), record)
-        tests = {test for test in tests if touched(test)}
-    if commit := config.getoption("--slice"):
-        tests = chosen_slice(tests, _git("rev-parse", commit).strip(), record)
-    return tests
-
-
-@pytest.hookimpl(trylast=True)  # after -m and -k
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Takes out the items that the options do not choose; the longest files come first.
-
-    A random order (`--random-order`) stays.
-    """
-    chosen = choice(config, {key_of(item) for item in items})
-    passed = _passed(config)
-    kept, left = [], []
-    for item in items:
-        wanted = key_of(item) in chosen and item.nodeid not in passed
-        (kept if wanted else left).append(item)
-    config.hook.pytest_deselected(items=left)
-    if not config.getoption("random_order_enabled", False):
-        cost = cost_of_files(chosen, Record.read().seconds)
-        kept.sort(key=lambda item: (-cost[_file(item.nodeid)], _file(item.nodeid)))
-    items[:] = kept
-
-
-def cost_of_files(tests: Iterable[str], seconds: dict[str, float]) -> dict[str, float]:
-    """The recorded seconds of the files' tests; a file with a new test costs most."""
-    cost: dict[str, float] = defaultdict(float)
-    for test in tests:
-        cost[_file(test)] += seconds.get(test, inf)
-    return cost
-
-
-def _file(test: str) -> str:
-    return test.partition("::")[0]
-
-
-def _passed(config: pytest.Config) -> set[str]:
-    """What is in the ledger; all processes go by what the first one read."""
-    if hasattr(config, "workerinput"):
-        return set(config.workerinput.get("passed", ()))
-    path = Path(config.getoption("--resume") or "")
-    return set(path.read_text("utf-8").splitlines()) if path.is_file() else set()
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    if hasattr(config, "workerinput"):
-        if folder := config.workerinput.get("record"):
-            config.pluginmanager.register(Notes(Path(folder)))
-        return
-    if config.getoption("--record"):
-        recorder = Recorder()
-        config.pluginmanager.register(recorder)
-        if not config.getoption("numprocesses", None):
-            config.pluginmanager.register(Notes(recorder.folder / "alone"))
-    if ledger := config.getoption("--resume"):
-        config.pluginmanager.register(Ledger(Path(ledger), _passed(config)))
-
-
-class Ledger:
-    """Adds each test that ended well to a file, as it ends; what was killed is run again."""
-
-    def __init__(self, path: Path, passed: set[str]) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._path = path
-        self._passed = sorted(passed)
-        self._outcomes: dict[str, set[str]] = defaultdict(set)
-        self._began = time.time()
-
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_configure_node(self, node: Any) -> None:
-        node.workerinput["passed"] = self._passed
-
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        self._outcomes[report.nodeid].add(report.outcome)
-        if report.when == "teardown" and "failed" not in self._outcomes[report.nodeid]:
-            with self._path.open("a", encoding="utf-8") as file:
-                file.write(f"{report.nodeid}\n")
-
-    def pytest_sessionfinish(self) -> None:
-        """Writes the result beside the ledger: a line of JSON for each run."""
-        failed = sorted(test for test, seen in self._outcomes.items() if "failed" in seen)
-        result = {
-            "tests": len(self._outcomes),
-            "passed before": len(self._passed),
-            "failed": failed,
-            "seconds": round(time.time() - self._began),
-        }
-        with self._path.with_suffix(".json").open("a", encoding="utf-8") as file:
-            file.write(json.dumps(result) + "\n")
+STILL = {
+    "stabilize_period": "1000h",
+    "fingers_period": "1000h",
+    "predecessor_period": "1000h",
+    "merge_period": "1000h",
+    "lookup_timeout": "60s",
+}
+"""Parameters by which nothing is repaired."""

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.support import rings
+from tests.support import selection
 from tests.support.ids import id_of, refuse_addresses
 from tests.support.project import ROOT
 from tests.support.record import WATCHED, Record, touched_in
@@ -121,8 +121,8 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "model/a.py").write_text(BEFORE)
     (tmp_path / "model/b.py").write_text("from model.a import LEAST\n")
     (tmp_path / "model/c.py").write_text("import model.d\n")
-    monkeypatch.setattr(rings, "ROOT", tmp_path)
-    monkeypatch.setattr(rings, "PACKAGES", ("model",))
+    monkeypatch.setattr(selection, "ROOT", tmp_path)
+    monkeypatch.setattr(selection, "PACKAGES", ("model",))
     return tmp_path
 
 
@@ -144,7 +144,7 @@ class TestChanged:
 
     @staticmethod
     def touched(changes: dict[str, str | None]) -> set[str]:
-        chosen = rings.touched_by(changes, RECORD)
+        chosen = selection.touched_by(changes, RECORD)
         return {test for test in [*RECORD.seconds, "u.py::new"] if chosen(test)}
 
     def test_function_touches_the_tests_that_call_into_its_file(self, project: Path) -> None:
@@ -175,27 +175,27 @@ class TestChanged:
 class TestSlices:
     def test_test_is_in_one_slice_with_its_file_unless_it_is_too_long(self) -> None:
         seconds = {f"f{file}.py::t{test}": 7.0 for file in range(90) for test in range(10)}
-        seconds["f0.py::t3"] = rings.SLICE_S + 1
-        place = rings.slices_of([*seconds, "f0.py::new"], seconds)
+        seconds["f0.py::t3"] = selection.SLICE_S + 1
+        place = selection.slices_of([*seconds, "f0.py::new"], seconds)
         assert place.keys() == {*seconds, "f0.py::new"} - {"f0.py::t3"}
-        load = [0.0] * rings.SLICES
+        load = [0.0] * selection.SLICES
         for test, slice_ in place.items():
-            load[slice_] += seconds.get(test, rings.UNKNOWN_S)
-        assert max(load) - min(load) <= rings.CHUNK_S
+            load[slice_] += seconds.get(test, selection.UNKNOWN_S)
+        assert max(load) - min(load) <= selection.CHUNK_S
         assert len({place[f"f7.py::t{test}"] for test in range(10)}) == 2  # 70 s in two chunks
 
 
 class TestOrder:
     def test_unknown_files_come_first_and_then_the_longest(self) -> None:
         seconds = {"a.py::x": 2.0, "a.py::y": 3.0, "b.py::x": 4.0}
-        cost = rings.cost_of_files([*seconds, "c.py::new"], seconds)
+        cost = selection.cost_of_files([*seconds, "c.py::new"], seconds)
         assert sorted(cost, key=lambda file: -cost[file]) == ["c.py", "a.py", "b.py"]
 
 
 class TestLedger:
     def test_ledger_keeps_what_passed_and_a_failure_is_run_again(self, tmp_path: Path) -> None:
         path = tmp_path / "long" / "c0ffee.txt"
-        ledger = rings.Ledger(path, {"a.py::before"})
+        ledger = selection.Ledger(path, {"a.py::before"})
         for test, outcome in (("a.py::good", "passed"), ("a.py::bad", "failed")):
             for when in ("setup", "call", "teardown"):
                 result = outcome if when == "call" else "passed"
