@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from ingest.files import Found, InputFile, Stamp, check_unchanged, located
-from ingest.reports.compressed import GZIP, ZSTD, Content, Readable
+from ingest.files import PACKED, Found, InputFile, Stamp, check_unchanged, located, packing_of
+from ingest.reports.compressed import Content, Readable
 from ingest.sources.base import Source, SourceOptions
 from model.errors import InputError, UnknownName, UseError
 from model.progress import Progress, silent
@@ -31,9 +31,6 @@ AUTO = "auto"
 STEP = "look at the input"
 _HEAD = 1 << 16
 """Bytes of a file's content that a source may look at."""
-
-COMPRESSED = {"gzip": (GZIP, (".gz",)), "zstandard": (ZSTD, (".zst", ".zstd"))}
-"""How the content of packed files begins, and how their names end."""
 _SHOWN = 5
 _LOOKED_AT = (
     "path string, size bigint, sha256 string, damage string, unfit string, recognised array<string>"
@@ -196,10 +193,9 @@ def _head(content: Content) -> bytes:
 def _unfit(path: str, hashed: _Hashed) -> str | None:
     if hashed.size == 0:
         return "empty"
-    # Spark chooses the decompressor by name, so a wrong name would give garbage.
-    name = path.partition("?")[0] if "://" in path else path
-    for kind, (magic, suffixes) in COMPRESSED.items():
-        packed, named = hashed.start.startswith(magic), name.endswith(suffixes)
+    # The name decides whether a file is read by ranges of bytes, so a wrong one would give garbage.
+    for kind, (magic, suffixes) in PACKED.items():
+        packed, named = hashed.start.startswith(magic), packing_of(path) == kind
         if packed and not named:
             return f"{kind} content, but a name without {suffixes[0]}: rename it"
         if named and not packed:

@@ -17,14 +17,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import pyarrow as pa
 from pyarrow import fs
 
+from ingest.files import InputFile, packing_of
 from ingest.reports import compressed
 from ingest.reports.compressed import MAX_LINE, Content, LongLine, Readable
 from model.sizes import format_size
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-    from ingest.files import InputFile
 
 SPLIT = 8 * 2**20
 """Bytes of a plain file that one task reads."""
@@ -38,7 +37,6 @@ RECORDS = (
 )
 """Columns of Row."""
 
-_PACKED = (".gz", ".zst", ".zstd")
 _BLOCK = 1 << 16
 _BATCH_ROWS, _BATCH_BYTES = 4096, 4 * 2**20
 _SPLITS = "file int, path string, start bigint, stop bigint, line bigint"
@@ -131,7 +129,7 @@ def line_splits(
         if file.encoding in leave_out:
             continue
         cuts = range(size, file.size, size)
-        if not cuts or file.path.partition("?")[0].endswith(_PACKED):
+        if not cuts or packing_of(file.path):
             found.append(Split(number, file.path))
         else:
             edges = zip([0, *cuts], [*cuts, None], strict=True)

@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 from pyarrow import fs
 
+from ingest.files import without_query
 from ingest.reader import CUT_OFF, INVALID_UTF8
 from ingest.reports.compressed import Content
 from ingest.reports.fields import LAST_INTERVAL, Free, Key, Object, Whole
@@ -48,6 +49,7 @@ def recognised(path: str, head: bytes) -> str | None:
     """HOST or MERGED, if the content begins as VizPub's, or the file lies where VizPub puts its
     own: <protocol>/[<checkpoint>/]<checkpoint>_<host>_<protocol>.json; merged ones name no host.
     """
+    path = without_query(path)
     content, layout = _CONTENT.match(head.removeprefix(BOM_UTF8)), _LAYOUT.search(path)
     if content:
         protocol = content[1].decode("utf-8", "replace")

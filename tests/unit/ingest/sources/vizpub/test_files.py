@@ -29,6 +29,7 @@ def whole(**fields: object) -> bytes:
         ("/r/protocol.rings/00000007protocol.rings.json", HEAD, MERGED),
         ("/elsewhere/00000007protocol.rings.json.gz", HEAD, MERGED),
         ("/elsewhere/00000007protocol.json", HEAD, HOST),
+        ("s3://b/00000007protocol.rings.json.gz?region=eu&endpoint_override=a/b", HEAD, MERGED),
         # What lies where VizPub puts its files is one, whatever is in it.
         ("/r/protocol.rings/00000007_a_protocol.rings.json", b"{", HOST),
         ("/r/protocol.rings/00000007/00000007_a_protocol.rings.json.gz", b"no", HOST),
