@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from ingest.files import PACKED, Found, InputFile, Stamp, check_unchanged, located, packing_of
 from ingest.reports.compressed import Content, Readable
-from ingest.sources.base import Source, SourceOptions
+from ingest.sources.base import Source, SourceOptions, or_none
 from model.errors import InputError, UnknownName, UseError
 from model.progress import Progress, silent
 
@@ -174,7 +174,7 @@ def _look_at(path: str, sources: Sequence[Source]) -> _LookedAt:
         return _LookedAt(path, 0, "", None, why, [])
     unfit = _unfit(path, hashed)
     asked = () if unfit else sources
-    answers = ((source.name, source.recognises(path, head)) for source in asked)
+    answers = ((source.name, or_none(source.recognises, path, head)) for source in asked)
     recognised = [f"{name}:{encoding}" for name, encoding in answers if encoding]
     sha256 = hashed.digest.hexdigest()
     return _LookedAt(path, hashed.size, sha256, content.damage, unfit, recognised)

@@ -117,10 +117,7 @@ class Nebula(Source):
 
 
 def _is_line(line: bytes) -> bool:
-    try:
-        values = msgspec.json.decode(line)
-    except (msgspec.DecodeError, RecursionError):
-        return False
+    values = msgspec.json.decode(line)
     return isinstance(values, dict) and values.keys() >= _KEYS
 
 
