@@ -14,13 +14,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
 from itertools import chain
+from threading import Lock
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from ingest.files import PACKED, Found, InputFile, Stamp, check_unchanged, located, packing_of
-from ingest.reports.compressed import Content, Readable
-from ingest.sources.base import Source, SourceOptions, or_none
+from ingest.reports.compressed import MAX_LINE, Content, Readable
+from ingest.sources.base import LOOK_AT, Source, SourceOptions, or_none
 from model.errors import InputError, UnknownName, UseError
 from model.progress import Progress, silent
 
@@ -30,7 +31,9 @@ if TYPE_CHECKING:
 AUTO = "auto"
 STEP = "look at the input"
 _HEAD = 1 << 16
-"""Bytes of a file's content that a source may look at."""
+"""Bytes of a file's content that are decoded at first: most files have many lines in them."""
+_ONE_AT_A_TIME = Lock()
+"""Held while the long lines of a file are decoded, which may take much memory."""
 _SHOWN = 5
 _LOOKED_AT = (
     "path string, size bigint, sha256 string, damage string, unfit string, recognised array<string>"
@@ -67,9 +70,10 @@ def inventory(
     sources: Sequence[Source],
     source_name: str = AUTO,
     progress: Progress = silent,
+    max_line: int | None = None,
 ) -> Inventory:
     """Inspect every file that was found, in Spark tasks or, without a session, in threads of this
-    process, which report `progress`.
+    process, which report `progress`. A line is looked at up to `max_line` bytes.
 
     Raises: UnknownName for an unknown source; InputError for a named file or a whole input that no
     source recognises, an input that several sources recognise, a trace in two encodings in one
@@ -78,9 +82,9 @@ def inventory(
     check_source(source_name, sources)
     stamps = dict(chain(*(found.files.items() for found in given.values())))
     if spark is None:
-        looked_at = _look_here(sorted(stamps), sources, progress)
+        looked_at = _look_here(sorted(stamps), sources, max_line or MAX_LINE, progress)
     else:
-        looked_at = _look_in_tasks(spark, sorted(stamps), sources)
+        looked_at = _look_in_tasks(spark, sorted(stamps), sources, max_line or MAX_LINE)
     named = {file for found in given.values() if found.named for file in found.files}
     looked_at = _without_vague(looked_at, named, sources)
     source = _tell_source(looked_at, source_name, sources)
@@ -122,30 +126,31 @@ def check_layers(asked: Sequence[str] | None, known: Collection[str]) -> None:
 
 
 def _look_here(
-    paths: Sequence[str], sources: Sequence[Source], progress: Progress
+    paths: Sequence[str], sources: Sequence[Source], limit: int, progress: Progress
 ) -> list[_LookedAt]:
     found = []
     with ThreadPoolExecutor() as pool:
-        for one in pool.map(partial(_look_at, sources=sources), paths):
+        for one in pool.map(partial(_look_at, sources=sources, limit=limit), paths):
             found.append(one)
             progress(STEP, len(found), len(paths))
     return found
 
 
 def _look_in_tasks(
-    spark: SparkSession, paths: Sequence[str], sources: Sequence[Source]
+    spark: SparkSession, paths: Sequence[str], sources: Sequence[Source], limit: int
 ) -> list[_LookedAt]:
     tasks = min(len(paths), 8 * spark.sparkContext.defaultParallelism)
     rows = spark.createDataFrame([(path,) for path in paths], "path string").repartition(tasks)
-    found = rows.mapInArrow(partial(_look_at_batches, sources=tuple(sources)), _LOOKED_AT)
+    look = partial(_look_at_batches, sources=tuple(sources), limit=limit)
+    found = rows.mapInArrow(look, _LOOKED_AT)
     return sorted((_LookedAt(*row) for row in found.collect()), key=lambda file: file.path)
 
 
 def _look_at_batches(
-    batches: Iterable[pa.RecordBatch], sources: Sequence[Source]
+    batches: Iterable[pa.RecordBatch], sources: Sequence[Source], limit: int
 ) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        rows = [asdict(_look_at(path, sources)) for path in batch.column(0).to_pylist()]
+        rows = [asdict(_look_at(path, sources, limit)) for path in batch.column(0).to_pylist()]
         yield pa.RecordBatch.from_pylist(rows, schema=_look_at_schema())
 
 
@@ -161,33 +166,47 @@ def _look_at_schema() -> pa.Schema:
     )
 
 
-def _look_at(path: str, sources: Sequence[Source]) -> _LookedAt:
+def _look_at(path: str, sources: Sequence[Source], limit: int) -> _LookedAt:
     try:
         filesystem, inside = located(path)
         with filesystem.open_input_stream(inside, compression=None) as stream:
             hashed = _Hashed(stream)
             content = Content(hashed)
-            head = _head(content)
+            chunks = iter(content)
+            head = _head(chunks)
+            unfit = _unfit(path, hashed)
+            recognised = [] if unfit else _recognised(path, bytes(head[:_HEAD]), sources)
+            if not unfit and not recognised and len(head) >= _HEAD:
+                with _ONE_AT_A_TIME:
+                    recognised = _recognised(path, _first_lines(head, chunks, limit), sources)
             hashed.drain()
     except OSError as error:
         why = f"cannot be read: {os.strerror(error.errno) if error.errno else error}"
         return _LookedAt(path, 0, "", None, why, [])
-    unfit = _unfit(path, hashed)
-    asked = () if unfit else sources
-    answers = ((source.name, or_none(source.recognises, path, head)) for source in asked)
-    recognised = [f"{name}:{encoding}" for name, encoding in answers if encoding]
     sha256 = hashed.digest.hexdigest()
     return _LookedAt(path, hashed.size, sha256, content.damage, unfit, recognised)
 
 
-def _head(content: Content) -> bytes:
-    """The first 64 KiB of the content; no more is decompressed."""
-    head = b""
-    for chunk in content:
-        head += chunk[: _HEAD - len(head)]
-        if len(head) == _HEAD:
-            break
+def _recognised(path: str, head: bytes, sources: Sequence[Source]) -> list[str]:
+    answers = ((source.name, or_none(source.recognises, path, head)) for source in sources)
+    return [f"{name}:{encoding}" for name, encoding in answers if encoding]
+
+
+def _head(chunks: Iterator[bytes]) -> bytearray:
+    """The first 64 KiB of the content, and the rest of their last chunk."""
+    head = bytearray()
+    while len(head) < _HEAD and (chunk := next(chunks, None)) is not None:
+        head += chunk
     return head
+
+
+def _first_lines(head: bytearray, chunks: Iterator[bytes], limit: int) -> bytes:
+    """The head with all lines that sources look at, as far as lines of `limit` bytes are read."""
+    breaks = head.count(b"\n")
+    while breaks < LOOK_AT and len(head) <= limit and (chunk := next(chunks, None)) is not None:
+        head += chunk
+        breaks += chunk.count(b"\n")
+    return bytes(head)
 
 
 def _unfit(path: str, hashed: _Hashed) -> str | None:
@@ -254,7 +273,7 @@ def _tell_source(looked_at: Sequence[_LookedAt], name: str, sources: Sequence[So
     names = ", ".join(source.name for source in sources)
     if not examples:
         raise InputError(
-            f"no source recognises {_listed([row.path for row in looked_at])}",
+            f"no source recognises {_listed([_with_reason(row) for row in looked_at])}",
             f"known formats: {names}; docs/sources.md describes them",
         )
     listing = "; ".join(f"{source}, as {path}" for source, path in sorted(examples.items()))
@@ -262,6 +281,11 @@ def _tell_source(looked_at: Sequence[_LookedAt], name: str, sources: Sequence[So
         f"several sources recognise the input: {listing}",
         f"name one, for example: --source {min(examples)}",
     )
+
+
+def _with_reason(row: _LookedAt) -> str:
+    """The path, with the reason for which no source was asked, or saw only a part."""
+    return row.path + (f" ({why})" if (why := row.unfit or row.damage) else "")
 
 
 def _encoding(row: _LookedAt, source: str) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import json
 import os
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from ingest.sources.edges import Edges
 from ingest.sources.libp2p import Libp2p
 from ingest.sources.reports import Reports
 from model.errors import InputError, UnknownName, UseError
+from tests.support.permissions import as_a_user
 
 pytestmark = pytest.mark.spark
 
@@ -127,6 +129,21 @@ def test_links_join_deliveries_unless_they_only_look_like_links(tmp_path: Path) 
     assert look(tmp_path) == ("edges", ["c.txt"])
 
 
+def test_long_first_line_hides_no_file(tmp_path: Path) -> None:
+    peers = [f"peer {number}" for number in range(8_000)]
+    report = {"format": "vizpub.report/1", "peer": "a", "interval": 0, "neighbors": peers}
+    line = json.dumps(report).encode() + b"\n"
+    assert len(line) > 1 << 16
+    short = b'{"format": "vizpub.report/1", "peer": "b", "interval": 0}\n'
+    whole = {"a": line + short, "b.gz": gzip.compress(line), "c": line.strip(), "d": short + line}
+    for name, content in whole.items():
+        put(str(tmp_path / name), content)
+    found = inventory(None, find([str(tmp_path)]), ALL)
+    assert [Path(file.path).name for file in found.files] == list(whole)
+    with pytest.raises(InputError, match="no source recognises"):
+        inventory(None, find([str(tmp_path / "a")]), ALL, max_line=100)
+
+
 def test_folder_of_mixed_encodings_is_refused_unless_files_named(look) -> None:  # type: ignore[no-untyped-def]
     put("in/a.txt")
     put("in/a.bin", b"red binary\n")
@@ -196,6 +213,7 @@ def test_refused_option_is_named_as_on_the_command_line() -> None:
         ("no*where", None, "auto", r"no such path: no\*where"),
         ("in", None, "auto", "in is a folder without files"),
         ("in/x", b"green\n", "auto", "no source recognises .*/in/x"),
+        ("in/x", b"", "auto", r"no source recognises .*/in/x \(empty\)"),
         ("in/x", b"green\n", "red", "/in/x: not recognised as red"),
         ("in/x", b"", "red", "/in/x: empty"),
         ("in", b"green\n", "red", "nothing to ingest in in"),
@@ -214,14 +232,18 @@ def test_input_without_a_matching_source_is_refused_with_hint(  # type: ignore[n
     assert told.value.exit_code == 2
 
 
-def test_unreadable_file_is_skipped_with_the_reason(look) -> None:  # type: ignore[no-untyped-def]
-    if os.geteuid() == 0:
-        pytest.skip("root reads everything")
+def test_unreadable_file_is_told_with_the_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     put("in/a.txt")
     put("in/b.txt").chmod(0)
-    assert look("in").skipped == [
-        (str(Path("in/b.txt").absolute()), "cannot be read: Permission denied")
-    ]
+    with as_a_user():
+        found = inventory(None, find(["in"]), SOURCES)  # type: ignore[arg-type]
+        with pytest.raises(InputError, match=r"b\.txt \(cannot be read: Permission denied\)"):
+            inventory(None, find(["in/b.txt"]), SOURCES)  # type: ignore[arg-type]
+    why = "cannot be read: Permission denied"
+    assert found.skipped == [(str(Path("in/b.txt").absolute()), why)]
 
 
 class Growing(Words):
