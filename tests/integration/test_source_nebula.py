@@ -66,6 +66,7 @@ def test_bad_lines_of_a_crawl_are_quarantined(tmp_path: Path) -> None:
     bad = [
         ("[]", "not one JSON object"),
         ("{", "not one JSON object"),
+        (line("a", ["b"])[:-1] + ', "PeerID": "c"}', "a key appears twice"),
         ('{"PeerID": "a", "ErrorBits": "0"}', "missing key: NeighborIDs"),
         (line("a", ["b"], "x"), "ErrorBits is not a text of bits"),
         ('{"PeerID": "a", "NeighborIDs": "b", "ErrorBits": "0"}', "NeighborIDs is not a list"),

@@ -15,8 +15,7 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
-import msgspec
-
+from ingest.sources.json_lines import object_of
 from ingest.sources.libp2p.events import CONTROL_CHARACTER, Counts, Event, Refused, Type
 
 _WAYS = {"Sent": ("to", Type.SEND_RPC), "Received": ("from", Type.RECV_RPC)}
@@ -46,12 +45,7 @@ class Log:
 
     def events(self, line: bytes) -> Iterator[Event]:
         """What a line reports; a subscription is that of the other peer. Raises: Refused."""
-        try:
-            values = msgspec.json.decode(line)
-        except (msgspec.DecodeError, RecursionError) as error:
-            raise Refused("not one JSON object") from error
-        if not isinstance(values, dict):
-            raise Refused("not one JSON object")
+        values = object_of(line)
         what = _text(values, "msg")
         if what == "PeerID":
             yield self._begin(values)

@@ -57,6 +57,7 @@ GOOD = [
     "  \t ",
 ]
 NOT_JSON = "not one JSON object"
+TWICE = "a key appears twice"
 BAD = [
     ("garbage", NOT_JSON),
     ("[1, 2]", NOT_JSON),
@@ -73,8 +74,8 @@ BAD = [
     (line(join={"topic": "?"}).replace("?", "\\udc00 "), "half of a surrogate pair"),
     (line(**{"?": 1}).replace("?", "\\ud83d"), "half of a surrogate pair"),
     (line(more=1).replace(": 1", ": 1e999"), "a number out of range"),
-    ('{"type":9,"type" :9,"peerID":"bWU=","timestamp":1,"join":{"topic":"\\":"}}', NOT_JSON),
-    ('{"type":9,"type":9,"peerID":"bWU=","timestamp":1,"join":{"topic":"t"}}', NOT_JSON),
+    ('{"type":9,"type" :9,"peerID":"bWU=","timestamp":1,"join":{"topic":"\\":"}}', TWICE),
+    ('{"type":9,"type":9,"peerID":"bWU=","timestamp":1,"join":{"topic":"t"}}', TWICE),
     (line("9"), "wrong type: type"),
     (line(9.5), "wrong type: type"),
     (line(True), "wrong type: type"),

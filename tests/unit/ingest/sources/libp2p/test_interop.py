@@ -103,6 +103,7 @@ def test_time_equals_numpys_with_any_digits_and_zone(zone: str) -> None:
         (b"[1]", "not one JSON object"),
         (b"[" * 100_000, "not one JSON object"),
         (b'{"a": "\\ud800"}', "not one JSON object"),
+        (b'{"msg": "a", "msg": "b"}', "a key appears twice"),
         (line("Sent Graft", to="a"), "missing key: topic"),
         (line("Sent Graft", topic="t"), "missing key: to"),
         (line("Received Message", **{"from": "a"}, topic="t"), "missing key: id"),

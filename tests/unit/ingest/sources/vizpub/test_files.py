@@ -86,6 +86,8 @@ def test_unknown_fields_are_named() -> None:
         (b"[]", "not an object"),
         (b"{}", "no 'protocolName'; no 'intervalCount'; no 'nodes'"),
         (whole(nodes=None), "no 'nodes'"),
+        (whole()[:-1] + b',"nodes":{}}', "a key appears twice"),
+        (whole(nodes={"a": {}, "b": {}}).replace(b'"b"', b'"a"'), "a key appears twice"),
         (whole(nodes=[]), "'nodes' is not an object"),
         (whole(publications=7), "'publications' is not an object"),
         (whole(protocolName=7), "'protocolName' is not a string"),
