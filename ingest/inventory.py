@@ -88,10 +88,13 @@ def inventory(
     named = {file for found in given.values() if found.named for file in found.files}
     looked_at = _without_vague(looked_at, named, sources)
     source = _tell_source(looked_at, source_name, sources)
-    joined = next(one.joins for one in sources if one.name == source)
-    files, skipped = _sort_out(looked_at, (source, *sorted(joined)), named, stamps)
+    chosen = next(one for one in sources if one.name == source)
+    files, skipped = _sort_out(looked_at, (source, *sorted(chosen.joins)), named, stamps)
     skipped += chain(*(found.skipped.items() for found in given.values()))
     _check_taken(list(given), named, files, skipped)
+    if not chosen.appendable:  # in the others a record counts once, however often it comes
+        files, copies = _without_copies(files)
+        skipped += copies
     check_unchanged({file.path: stamps[file.path] for file in files})
     own = {row.path for row in looked_at if _encoding(row, source)}
     by_path = {file.path: file for file in files}
@@ -313,6 +316,19 @@ def _sort_out(
             unknown = f"not recognised as {sources[0]}" + (f" ({row.damage})" if row.damage else "")
             skipped.append((row.path, "hidden" if hidden else row.unfit or unknown))
     return files, skipped
+
+
+def _without_copies(
+    files: Sequence[InputFile],
+) -> tuple[list[InputFile], list[tuple[str, str]]]:
+    """The files, and those of equal content, which would count again; a copy has a longer path."""
+    first: dict[tuple[str, str], str] = {}
+    for file in sorted(files, key=lambda file: (len(file.path), file.path)):
+        first.setdefault((file.encoding, file.sha256), file.path)
+    originals = [(file, first[file.encoding, file.sha256]) for file in files]
+    kept = [file for file, original in originals if file.path == original]
+    copies = [(f.path, f"a copy of {one}") for f, one in originals if f.path != one]
+    return kept, copies
 
 
 def _check_taken(

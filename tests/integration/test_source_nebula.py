@@ -86,7 +86,7 @@ def test_bad_lines_of_a_crawl_are_quarantined(tmp_path: Path) -> None:
 
 def test_two_crawls_and_empty_ones_are_refused(tmp_path: Path) -> None:
     for name in "ab":
-        (tmp_path / name).write_text(line("a", ["b"]))
+        (tmp_path / name).write_text(line(name, ["b"]))
     found = inventory(None, find([str(tmp_path)]), SOURCES)
     with pytest.raises(InputError, match="are two crawls"):
         SOURCE.splits(found.files)

@@ -28,6 +28,7 @@ class Words:
     """A source that recognises files by their first word; the second is the encoding."""
 
     joins: frozenset[str] = frozenset()
+    appendable = True
     vague = frozenset({"noise"})
 
     def __init__(self, name: str) -> None:
@@ -40,6 +41,7 @@ class Words:
 
 ALL: list[Source] = [Reports(), Libp2p(), Deliveries(), Edges()]
 SOURCES = (Words("red"), Words("blue"))
+EDGES = b"src,dst\n1,2\n"
 EXAMPLE = "for example: vizpub ingest"
 
 
@@ -98,6 +100,21 @@ def test_file_named_by_path_glob_and_uri_counts_once(look) -> None:  # type: ign
     found = look("in/*.txt", "in/[x].txt", str(second), first.as_uri())
     assert [file.path for file in found.files] == [str(odd), str(first), str(second)]
     assert found.skipped == []
+
+
+def test_equal_content_is_one_file(tmp_path: Path) -> None:
+    first, second = put(str(tmp_path / "a.csv"), EDGES), put(str(tmp_path / "a (1).csv"), EDGES)
+    other = put(str(tmp_path / "b.csv"), EDGES + b"3,4\n")
+    for paths in ([tmp_path], [first, second, other]):
+        found = inventory(None, find(map(str, paths)), ALL)
+        assert [file.path for file in found.files] == [str(first), str(other)]
+        assert found.skipped == [(str(second), f"a copy of {first}")]
+
+
+def test_copy_of_reports_is_taken_as_each_report_counts_once(tmp_path: Path) -> None:
+    for name in "ab":
+        put(str(tmp_path / name), b'{"format": "vizpub.report/1", "peer": "a", "interval": 0}\n')
+    assert len(inventory(None, find([str(tmp_path)]), ALL).files) == 2
 
 
 def test_source_given_by_name_skips_files_of_others(look) -> None:  # type: ignore[no-untyped-def]
