@@ -19,11 +19,8 @@ from urllib.parse import quote, urlsplit
 import pyarrow as pa
 from pyarrow import fs
 
-from ingest.reports.compressed import GZIP, ZSTD
 from model.errors import InputError
 
-PACKED = {"gzip": (GZIP, (".gz",)), "zstandard": (ZSTD, (".zst", ".zstd"))}
-"""How the content of packed files begins, and how their names end."""
 EXAMPLE = "for example: vizpub ingest traces/ --run NAME"
 _SHOWN = 5
 _NOT_UTF8 = "its name is not UTF-8: rename it"
@@ -126,17 +123,6 @@ def located(path: str) -> tuple[fs.FileSystem, str]:
         return found
     except (pa.ArrowException, OSError) as error:
         raise InputError(f"no such path: {path}", str(error)) from error
-
-
-def without_query(path: str) -> str:
-    """A path, or a URI up to its query. In the name of a local file a `?` is a letter."""
-    return path.partition("?")[0] if "://" in path else path
-
-
-def packing_of(path: str) -> str | None:
-    """What packed a file, by its name; the inventory checks that the content is of that kind."""
-    name = without_query(path)
-    return next((kind for kind, (_, ends) in PACKED.items() if name.endswith(ends)), None)
 
 
 def _expand(path: str) -> Found:

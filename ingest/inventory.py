@@ -6,7 +6,6 @@ names and what was found come back to the driver.
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -14,14 +13,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
 from itertools import chain
-from threading import Lock
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from ingest.files import PACKED, Found, InputFile, Stamp, check_unchanged, located, packing_of
-from ingest.reports.compressed import MAX_LINE, Content, Readable
-from ingest.sources.base import LOOK_AT, Source, SourceOptions, or_none
+from ingest.files import Found, InputFile, Stamp, check_unchanged
+from ingest.recognition import LookedAt, look_at
+from ingest.reports.compressed import MAX_LINE
+from ingest.sources.base import Source, SourceOptions
 from model.errors import InputError, UnknownName, UseError
 from model.progress import Progress, silent
 
@@ -30,10 +29,6 @@ if TYPE_CHECKING:
 
 AUTO = "auto"
 STEP = "look at the input"
-_HEAD = 1 << 16
-"""Bytes of a file's content that are decoded at first: most files have many lines in them."""
-_ONE_AT_A_TIME = Lock()
-"""Held while the long lines of a file are decoded, which may take much memory."""
 _SHOWN = 5
 _LOOKED_AT = (
     "path string, size bigint, sha256 string, damage string, unfit string, recognised array<string>"
@@ -47,21 +42,6 @@ class Inventory:
     files: list[InputFile]
     skipped: list[tuple[str, str]]
     source: str
-
-
-@dataclass(frozen=True)
-class _LookedAt:
-    """One file."""
-
-    path: str
-    size: int
-    sha256: str
-    damage: str | None
-    """Why its beginning cannot be read in full."""
-    unfit: str | None
-    """Why the file is not offered to any source."""
-    recognised: list[str]
-    """`source:encoding` of each source that recognised it."""
 
 
 def inventory(
@@ -130,10 +110,10 @@ def check_layers(asked: Sequence[str] | None, known: Collection[str]) -> None:
 
 def _look_here(
     paths: Sequence[str], sources: Sequence[Source], limit: int, progress: Progress
-) -> list[_LookedAt]:
+) -> list[LookedAt]:
     found = []
     with ThreadPoolExecutor() as pool:
-        for one in pool.map(partial(_look_at, sources=sources, limit=limit), paths):
+        for one in pool.map(partial(look_at, sources=sources, limit=limit), paths):
             found.append(one)
             progress(STEP, len(found), len(paths))
     return found
@@ -141,19 +121,19 @@ def _look_here(
 
 def _look_in_tasks(
     spark: SparkSession, paths: Sequence[str], sources: Sequence[Source], limit: int
-) -> list[_LookedAt]:
+) -> list[LookedAt]:
     tasks = min(len(paths), 8 * spark.sparkContext.defaultParallelism)
     rows = spark.createDataFrame([(path,) for path in paths], "path string").repartition(tasks)
     look = partial(_look_at_batches, sources=tuple(sources), limit=limit)
     found = rows.mapInArrow(look, _LOOKED_AT)
-    return sorted((_LookedAt(*row) for row in found.collect()), key=lambda file: file.path)
+    return sorted((LookedAt(*row) for row in found.collect()), key=lambda file: file.path)
 
 
 def _look_at_batches(
     batches: Iterable[pa.RecordBatch], sources: Sequence[Source], limit: int
 ) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        rows = [asdict(_look_at(path, sources, limit)) for path in batch.column(0).to_pylist()]
+        rows = [asdict(look_at(path, sources, limit)) for path in batch.column(0).to_pylist()]
         yield pa.RecordBatch.from_pylist(rows, schema=_look_at_schema())
 
 
@@ -169,92 +149,13 @@ def _look_at_schema() -> pa.Schema:
     )
 
 
-def _look_at(path: str, sources: Sequence[Source], limit: int) -> _LookedAt:
-    try:
-        filesystem, inside = located(path)
-        with filesystem.open_input_stream(inside, compression=None) as stream:
-            hashed = _Hashed(stream)
-            content = Content(hashed)
-            chunks = iter(content)
-            head = _head(chunks)
-            unfit = _unfit(path, hashed)
-            recognised = [] if unfit else _recognised(path, bytes(head[:_HEAD]), sources)
-            if not unfit and not recognised and len(head) >= _HEAD:
-                with _ONE_AT_A_TIME:
-                    recognised = _recognised(path, _first_lines(head, chunks, limit), sources)
-            hashed.drain()
-    except OSError as error:
-        why = f"cannot be read: {os.strerror(error.errno) if error.errno else error}"
-        return _LookedAt(path, 0, "", None, why, [])
-    sha256 = hashed.digest.hexdigest()
-    return _LookedAt(path, hashed.size, sha256, content.damage, unfit, recognised)
-
-
-def _recognised(path: str, head: bytes, sources: Sequence[Source]) -> list[str]:
-    answers = ((source.name, or_none(source.recognises, path, head)) for source in sources)
-    return [f"{name}:{encoding}" for name, encoding in answers if encoding]
-
-
-def _head(chunks: Iterator[bytes]) -> bytearray:
-    """The first 64 KiB of the content, and the rest of their last chunk."""
-    head = bytearray()
-    while len(head) < _HEAD and (chunk := next(chunks, None)) is not None:
-        head += chunk
-    return head
-
-
-def _first_lines(head: bytearray, chunks: Iterator[bytes], limit: int) -> bytes:
-    """The head with all lines that sources look at, as far as lines of `limit` bytes are read."""
-    breaks = head.count(b"\n")
-    while breaks < LOOK_AT and len(head) <= limit and (chunk := next(chunks, None)) is not None:
-        head += chunk
-        breaks += chunk.count(b"\n")
-    return bytes(head)
-
-
-def _unfit(path: str, hashed: _Hashed) -> str | None:
-    if hashed.size == 0:
-        return "empty"
-    # The name decides whether a file is read by ranges of bytes, so a wrong one would give garbage.
-    for kind, (magic, suffixes) in PACKED.items():
-        packed, named = hashed.start.startswith(magic), packing_of(path) == kind
-        if packed and not named:
-            return f"{kind} content, but a name without {suffixes[0]}: rename it"
-        if named and not packed:
-            return f"named {suffixes[0]}, but no {kind} content: rename it"
-    return None
-
-
-class _Hashed:
-    """A stream that is counted and hashed as it is read."""
-
-    def __init__(self, stream: Readable) -> None:
-        self._stream = stream
-        self.digest = hashlib.sha256()
-        self.size = 0
-        self.start = b""
-
-    def read(self, size: int, /) -> bytes:
-        """Read like any binary stream."""
-        data = self._stream.read(size)
-        self.digest.update(data)
-        self.start = self.start or data[:4]
-        self.size += len(data)
-        return data
-
-    def drain(self) -> None:
-        """Read the rest of the stream."""
-        while self.read(_HEAD):
-            pass
-
-
 def _without_vague(
-    looked_at: Sequence[_LookedAt], named: set[str], sources: Sequence[Source]
-) -> list[_LookedAt]:
+    looked_at: Sequence[LookedAt], named: set[str], sources: Sequence[Source]
+) -> list[LookedAt]:
     """The files, not recognised by vague answers unless they are named or there are no others."""
     vague = {f"{source.name}:{kind}" for source in sources for kind in source.vague}
 
-    def sure(row: _LookedAt) -> list[str]:
+    def sure(row: LookedAt) -> list[str]:
         is_named = row.path in named
         return [a for a in row.recognised if is_named or a.partition("(")[0] not in vague]
 
@@ -263,7 +164,7 @@ def _without_vague(
     return [replace(row, recognised=sure(row)) for row in looked_at]
 
 
-def _tell_source(looked_at: Sequence[_LookedAt], name: str, sources: Sequence[Source]) -> str:
+def _tell_source(looked_at: Sequence[LookedAt], name: str, sources: Sequence[Source]) -> str:
     """The one source that recognises files. Raises: InputError for none or several."""
     if name != AUTO:
         return name
@@ -286,19 +187,19 @@ def _tell_source(looked_at: Sequence[_LookedAt], name: str, sources: Sequence[So
     )
 
 
-def _with_reason(row: _LookedAt) -> str:
+def _with_reason(row: LookedAt) -> str:
     """The path, with the reason for which no source was asked, or saw only a part."""
     return row.path + (f" ({why})" if (why := row.unfit or row.damage) else "")
 
 
-def _encoding(row: _LookedAt, source: str) -> str | None:
+def _encoding(row: LookedAt, source: str) -> str | None:
     """What the source recognised the file as."""
     answers = (answer.split(":") for answer in row.recognised)
     return next((encoding for name, encoding in answers if name == source), None)
 
 
 def _sort_out(
-    looked_at: Sequence[_LookedAt],
+    looked_at: Sequence[LookedAt],
     sources: Sequence[str],
     named: set[str],
     stamps: Mapping[str, Stamp],

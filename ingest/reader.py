@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import pyarrow as pa
 from pyarrow import fs
 
-from ingest.files import InputFile, packing_of
 from ingest.reports import compressed
-from ingest.reports.compressed import MAX_LINE, Content, LongLine, Readable
+from ingest.reports.compressed import MAX_LINE, Content, LongLine, Readable, packing_of
 from model.sizes import format_size
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from ingest.files import InputFile
 
 SPLIT = 8 * 2**20
 """Bytes of a plain file that one task reads."""

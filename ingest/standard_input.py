@@ -8,7 +8,7 @@ from pathlib import Path
 from shutil import copyfileobj
 from typing import BinaryIO, TextIO
 
-from ingest.files import PACKED
+from ingest.reports.compressed import PACKED
 from model.errors import FULL, DiskFull, InputError, UseError
 from model.locks import OF_STDIN, own_folder
 

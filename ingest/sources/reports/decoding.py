@@ -137,6 +137,7 @@ class LineReader:
         """The row of a line that the fast decoder refused; none for headers and ends."""
         value, wrong = parse(text)
         if wrong:
+            tally.lost_headers += RunHeader.format.encode() in text
             yield refused(split, number, "; ".join(wrong), text)
             return
         tally.unknown(unknown_fields(value))

@@ -111,6 +111,7 @@ def _afterwords(parquet: pq.ParquetFile, split: Split, tally: Tally) -> Iterator
     for text in (metadata[key] for key in _AFTERWORDS if key in metadata):
         value, wrong = parse(text)
         if wrong:
+            tally.lost_headers += 1
             yield refused(split, 1, "; ".join(wrong), text)
         else:
             tally.header({**value, "run": value.get("run") or _header(parquet).get("run")})

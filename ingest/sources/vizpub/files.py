@@ -17,9 +17,8 @@ from typing import Any
 import msgspec
 from pyarrow import fs
 
-from ingest.files import without_query
 from ingest.reader import CUT_OFF, INVALID_UTF8
-from ingest.reports.compressed import Content
+from ingest.reports.compressed import Content, without_query
 from ingest.reports.fields import LAST_INTERVAL, Free, Key, Object, Whole
 from ingest.reports.files import RepeatedKey, strict_json
 

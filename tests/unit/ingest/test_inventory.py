@@ -6,6 +6,8 @@ import gzip
 import hashlib
 import json
 import os
+import tarfile
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -115,6 +117,26 @@ def test_copy_of_reports_is_taken_as_each_report_counts_once(tmp_path: Path) -> 
     for name in "ab":
         put(str(tmp_path / name), b'{"format": "vizpub.report/1", "peer": "a", "interval": 0}\n')
     assert len(inventory(None, find([str(tmp_path)]), ALL).files) == 2
+
+
+@pytest.mark.parametrize("mode", ["w:", "w:gz"])
+@pytest.mark.parametrize("form", [tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])
+def test_archive_is_no_file_of_lines(tmp_path: Path, mode: str, form: int) -> None:
+    line = b'{"format": "vizpub.report/1", "peer": "a", "interval": 0}\n'
+    packed = put(str(tmp_path / "in/a"), line * 20)
+    archive = tmp_path / "in" / ("a.tar.gz" if mode == "w:gz" else "a.tar")
+    with tarfile.open(archive, mode, format=form) as tar:  # type: ignore[call-overload]
+        tar.add(packed, "\N{SNOWMAN}" * 50 if form == tarfile.PAX_FORMAT else "a")
+    with zipfile.ZipFile(tmp_path / "in/a.zip", "w") as zipped:
+        zipped.write(packed, "a")
+    found = inventory(None, find([str(tmp_path)]), ALL)
+    assert [file.path for file in found.files] == [str(packed)]
+    assert [why for _, why in found.skipped] == [
+        "is a tar archive: unpack it",
+        "is a zip archive: unpack it",
+    ]
+    with pytest.raises(InputError, match="is a tar archive: unpack it"):
+        inventory(None, find([str(archive)]), ALL)
 
 
 def test_source_given_by_name_skips_files_of_others(look) -> None:  # type: ignore[no-untyped-def]
