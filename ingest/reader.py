@@ -214,8 +214,8 @@ class Line(NamedTuple):
 
 
 def lines(split: Split, limit: int | None = None) -> Iterator[Line]:
-    """The lines that begin in the split, including empty ones, without a byte order mark. Lines of
-    more than `limit` bytes are cut. Raises: OSError.
+    """The lines that begin in the split, including empty ones, without byte order marks: files that
+    were joined have some inside. Lines of more than `limit` bytes are cut. Raises: OSError.
     """
     limit = limit or MAX_LINE
     filesystem, inside = fs.FileSystem.from_uri(split.path)
@@ -258,7 +258,7 @@ def _judged(
             fault = CUT_OFF
         elif not text.isascii() and not _is_utf8(text):
             fault = INVALID_UTF8
-        yield Line(number, text.removeprefix(BOM_UTF8) if start == 0 else text, fault)
+        yield Line(number, text.removeprefix(BOM_UTF8), fault)
         start += (text.size if isinstance(text, LongLine) else len(text)) + 1
         number += 1
     if content is not None and content.damage:

@@ -15,6 +15,7 @@ that may touch or overlap; the pipeline assigns indices, and makes periods maxim
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -58,10 +59,10 @@ def or_none(judge: Callable[..., Answer], *given: Any) -> Answer | None:
 
 
 def first_lines(head: bytes) -> list[bytes]:
-    """The lines of the head of a file that are not blank. The last line may be cut, and is left
-    out unless it is the only one.
+    """The lines of the head of a file that are not blank, without byte order marks. The last line
+    may be cut, and is left out unless it is the only one.
     """
-    *whole, last = head.split(b"\n")
+    *whole, last = (line.removeprefix(BOM_UTF8) for line in head.split(b"\n"))
     return [line for line in whole if line.strip()] or [last]
 
 
