@@ -134,8 +134,9 @@ class GrowingTrace:
                 except Refused as why:
                     self.refused[str(why)] += 1
                 else:
-                    self.last_ns = max(self.last_ns, event.time)
-                    yield event
+                    if event:  # else one of an unknown type
+                        self.last_ns = max(self.last_ns, event.time)
+                        yield event
 
 
 def _lines(buffer: bytearray) -> Iterator[bytes]:

@@ -145,7 +145,7 @@ class _GroupReader:
                     yield refused(split, number, str(reason), told)
                     continue
                 for event in events:
-                    tally.see(event, ())
+                    tally.see(event)
                     yield from _rows(event, split.file, number)
 
         with opened(split.path) as parquet:

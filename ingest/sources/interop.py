@@ -100,7 +100,7 @@ class _LogReader:
                     yield refused(split, line.number, str(reason), line.text)
                     continue
                 for event in events:
-                    tally.see(event, ())
+                    tally.see(event)
                     yield _row(event, split.file, line.number)
         yield Row(Kind.TALLY, record=json.dumps(tally.plain).encode())
 

@@ -50,12 +50,15 @@ class Tally:
     copies: list[str] | None = None
     """Two files with events of one peer at the same time."""
 
-    def see(self, event: Event, unknown: Iterable[str]) -> None:
-        """Count an event and its unknown fields."""
-        if event.type not in KNOWN:
-            count(self.unknown, f"unknown event type {event.type}")
-        for name in unknown:
+    def unknown_in(self, kind: int, fields: Iterable[str]) -> None:
+        """Count the unknown fields of an event, and its type if that is unknown."""
+        if kind not in KNOWN:
+            count(self.unknown, f"unknown event type {kind}")
+        for name in fields:
             count(self.unknown, f"unknown field {name}")
+
+    def see(self, event: Event) -> None:
+        """Count an event."""
         if event.proto is not None:
             count(self.protocols, event.proto)
         if event.type == Type.DELIVER:
