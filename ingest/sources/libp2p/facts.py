@@ -16,6 +16,7 @@ from model.errors import InputError
 
 INTERVAL_US = 1_000_000
 
+_LOGS = ("logs", "partial_logs")
 _MOST_INTERVALS = 10_000_000
 _UNIX = datetime(1970, 1, 1, tzinfo=UTC)
 _NO_BYTES = "traffic in bytes (traces have no sizes)"
@@ -44,6 +45,9 @@ class Tally:
     """Rejections of a message by its own publisher."""
     named: int = 0
     """Streams to peers without events of their own."""
+    logs: int = 0
+    partial_logs: int = 0
+    """Logs of a node that report received messages alone, where a source has such."""
     first: int | None = None
     last: int | None = None
     """Nanoseconds of Unix time."""
@@ -81,7 +85,7 @@ class Tally:
         """Add the counts of another tally."""
         for name in ("unknown", "refused", "protocols"):
             getattr(self, name).update(getattr(other, name))
-        for name in ("deliveries", "with_previous_hop", "own_rejections", "named"):
+        for name in ("deliveries", "with_previous_hop", "own_rejections", "named", *_LOGS):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         if other.first is not None and other.last is not None:
             self.extend(other.first, other.last)
