@@ -18,7 +18,7 @@ from abc import ABC, abstractmethod
 from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -143,6 +143,10 @@ class Observed:
     receptions: DataFrame | None = None
     rejections: DataFrame | None = None
     unreported: DataFrame | None = None
+
+    def without_loops(self) -> Observed:
+        """Without links of a peer to itself: no peer is its own neighbour, in any output."""
+        return self if self.links is None else replace(self, links=self.links.where("src <> dst"))
 
 
 class Source(ABC):
