@@ -20,6 +20,7 @@ import typer
 from typer.core import TyperGroup
 
 from model.errors import InputError, UnknownName, UseError, VizpubError
+from model.files import text_of
 
 FILE = "vizpub.toml"
 """Name of the file in a workspace."""
@@ -209,7 +210,7 @@ def _toml(path: Path) -> dict[str, Any]:
     import tomllib
 
     try:
-        return tomllib.loads(path.read_text("utf-8"))
+        return tomllib.loads(text_of(path))
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from error
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:

@@ -34,6 +34,7 @@ from collector.web import Web
 from ingest.reports.endpoint import bearer, is_address
 from ingest.reports.pulled import COMMANDS, CURSOR, MORE, REPORT
 from model.errors import InputError, UseError, cause_of
+from model.files import text_of
 from model.private import read_private
 
 NO_REPORTER = "is not the URL of a reporter"
@@ -113,7 +114,7 @@ class Sources:
 def _of_file(path: Path) -> Iterable[Target]:
     """Lines of `URL` or `URL TOKEN`; `#` begins a comment. Raises: UseError."""
     try:
-        text = path.read_text("utf-8")
+        text = text_of(path)
         found = [line.split() for line in text.splitlines()]
         if any(len(words) > 1 and not words[0].startswith("#") for words in found):
             read_private(path)  # tokens are for their owner

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from collector.message import Message
 from model.errors import UseError, cause_of
+from model.files import text_of
 from model.private import read_private
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def read_config(path: Path) -> dict[str, str]:
     where it cannot be read, or has secrets and is not its owner's alone.
     """
     try:
-        text = path.read_text("utf-8")
+        text = text_of(path)
     except (OSError, ValueError) as error:
         raise UseError(f"{path} cannot be read: {cause_of(error)}") from error
     found: dict[str, str] = {}

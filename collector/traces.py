@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import zlib
+from codecs import BOM_UTF8
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -137,8 +138,9 @@ class GrowingTrace:
                 except Refused as why:
                     self.refused[str(why)] += 1
                 else:
-                    self.last_ns = max(self.last_ns, event.time)
-                    yield event
+                    if event:  # else one of an unknown type
+                        self.last_ns = max(self.last_ns, event.time)
+                        yield event
 
 
 def _lines(buffer: bytearray) -> Iterator[bytes]:
@@ -148,7 +150,7 @@ def _lines(buffer: bytearray) -> Iterator[bytes]:
         raise InputError(f"a line of more than {MAX_LINE:,} bytes")
     found = bytes(buffer[:end])
     del buffer[:end]
-    yield from found.splitlines()
+    yield from (line.removeprefix(BOM_UTF8) for line in found.splitlines())
 
 
 def _records(buffer: bytearray) -> Iterator[bytes]:

@@ -24,6 +24,7 @@ from experiments.claims import Claim
 from experiments.drawings import Drawing
 from experiments.groups import Group, Setting, Share, System, groups_of
 from model.errors import InputError, UnknownName, UseError, cause_of
+from model.files import text_of
 from simulators.engine.files import found
 from simulators.engine.plan import Plan, planned
 from simulators.engine.systems import system_named
@@ -199,7 +200,7 @@ def _text(name: str) -> str:
             raise UnknownName("experiment", name, known(), "vizpub experiment list")
         return (files("experiments") / f"{name}{_SUFFIX}").read_text("utf-8")
     try:
-        return Path(name).read_text("utf-8")
+        return text_of(Path(name))
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{name} cannot be read: {cause_of(error)}") from error
 

@@ -6,7 +6,6 @@ names and what was found come back to the driver.
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -18,8 +17,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from ingest.files import Found, InputFile, Stamp, check_unchanged, located
-from ingest.reports.compressed import GZIP, ZSTD, Content, Readable
+from ingest.files import Found, InputFile, Stamp, check_unchanged
+from ingest.recognition import LookedAt, look_at
+from ingest.reports.compressed import MAX_LINE
 from ingest.sources.base import Source, SourceOptions
 from model.errors import InputError, UnknownName, UseError
 from model.progress import Progress, silent
@@ -33,11 +33,6 @@ NOTHING = "nothing to ingest in"
 
 AUTO = "auto"
 STEP = "look at the input"
-_HEAD = 1 << 16
-"""Bytes of a file's content that a source may look at."""
-
-COMPRESSED = {"gzip": (GZIP, (".gz",)), "zstandard": (ZSTD, (".zst", ".zstd"))}
-"""How the content of packed files begins, and how their names end."""
 _SHOWN = 5
 _LOOKED_AT = (
     "path string, size bigint, sha256 string, damage string, unfit string, recognised array<string>"
@@ -53,30 +48,16 @@ class Inventory:
     source: str
 
 
-@dataclass(frozen=True)
-class _LookedAt:
-    """One file."""
-
-    path: str
-    size: int
-    sha256: str
-    damage: str | None
-    """Why its beginning cannot be read in full."""
-    unfit: str | None
-    """Why the file is not offered to any source."""
-    recognised: list[str]
-    """`source:encoding` of each source that recognised it."""
-
-
 def inventory(
     spark: SparkSession | None,
     given: Mapping[str, Found],
     sources: Sequence[Source],
     source_name: str = AUTO,
     progress: Progress = silent,
+    max_line: int | None = None,
 ) -> Inventory:
     """Inspect every file that was found, in Spark tasks or, without a session, in threads of this
-    process, which report `progress`.
+    process, which report `progress`. A line is looked at up to `max_line` bytes.
 
     Raises: UnknownName for an unknown source; InputError for a named file or a whole input that no
     source recognises, an input that several sources recognise, a trace in two encodings in one
@@ -85,16 +66,19 @@ def inventory(
     check_source(source_name, sources)
     stamps = dict(chain(*(found.files.items() for found in given.values())))
     if spark is None:
-        looked_at = _look_here(sorted(stamps), sources, progress)
+        looked_at = _look_here(sorted(stamps), sources, max_line or MAX_LINE, progress)
     else:
-        looked_at = _look_in_tasks(spark, sorted(stamps), sources)
+        looked_at = _look_in_tasks(spark, sorted(stamps), sources, max_line or MAX_LINE)
     named = {file for found in given.values() if found.named for file in found.files}
     looked_at = _without_vague(looked_at, named, sources)
     source = _tell_source(looked_at, source_name, sources)
-    joined = next(one.joins for one in sources if one.name == source)
-    files, skipped = _sort_out(looked_at, (source, *sorted(joined)), named, stamps)
+    chosen = next(one for one in sources if one.name == source)
+    files, skipped = _sort_out(looked_at, (source, *sorted(chosen.joins)), named, stamps)
     skipped += chain(*(found.skipped.items() for found in given.values()))
     _check_taken(list(given), named, files, skipped)
+    if not chosen.appendable:  # in the others a record counts once, however often it comes
+        files, copies = _without_copies(files)
+        skipped += copies
     check_unchanged({file.path: stamps[file.path] for file in files})
     own = {row.path for row in looked_at if _encoding(row, source)}
     by_path = {file.path: file for file in files}
@@ -129,30 +113,31 @@ def check_layers(asked: Sequence[str] | None, known: Collection[str]) -> None:
 
 
 def _look_here(
-    paths: Sequence[str], sources: Sequence[Source], progress: Progress
-) -> list[_LookedAt]:
+    paths: Sequence[str], sources: Sequence[Source], limit: int, progress: Progress
+) -> list[LookedAt]:
     found = []
     with ThreadPoolExecutor() as pool:
-        for one in pool.map(partial(_look_at, sources=sources), paths):
+        for one in pool.map(partial(look_at, sources=sources, limit=limit), paths):
             found.append(one)
             progress(STEP, len(found), len(paths))
     return found
 
 
 def _look_in_tasks(
-    spark: SparkSession, paths: Sequence[str], sources: Sequence[Source]
-) -> list[_LookedAt]:
+    spark: SparkSession, paths: Sequence[str], sources: Sequence[Source], limit: int
+) -> list[LookedAt]:
     tasks = min(len(paths), 8 * spark.sparkContext.defaultParallelism)
     rows = spark.createDataFrame([(path,) for path in paths], "path string").repartition(tasks)
-    found = rows.mapInArrow(partial(_look_at_batches, sources=tuple(sources)), _LOOKED_AT)
-    return sorted((_LookedAt(*row) for row in found.collect()), key=lambda file: file.path)
+    look = partial(_look_at_batches, sources=tuple(sources), limit=limit)
+    found = rows.mapInArrow(look, _LOOKED_AT)
+    return sorted((LookedAt(*row) for row in found.collect()), key=lambda file: file.path)
 
 
 def _look_at_batches(
-    batches: Iterable[pa.RecordBatch], sources: Sequence[Source]
+    batches: Iterable[pa.RecordBatch], sources: Sequence[Source], limit: int
 ) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        rows = [asdict(_look_at(path, sources)) for path in batch.column(0).to_pylist()]
+        rows = [asdict(look_at(path, sources, limit)) for path in batch.column(0).to_pylist()]
         yield pa.RecordBatch.from_pylist(rows, schema=_look_at_schema())
 
 
@@ -168,79 +153,13 @@ def _look_at_schema() -> pa.Schema:
     )
 
 
-def _look_at(path: str, sources: Sequence[Source]) -> _LookedAt:
-    try:
-        filesystem, inside = located(path)
-        with filesystem.open_input_stream(inside, compression=None) as stream:
-            hashed = _Hashed(stream)
-            content = Content(hashed)
-            head = _head(content)
-            hashed.drain()
-    except OSError as error:
-        why = f"cannot be read: {os.strerror(error.errno) if error.errno else error}"
-        return _LookedAt(path, 0, "", None, why, [])
-    unfit = _unfit(path, hashed)
-    asked = () if unfit else sources
-    answers = ((source.name, source.recognises(path, head)) for source in asked)
-    recognised = [f"{name}:{encoding}" for name, encoding in answers if encoding]
-    sha256 = hashed.digest.hexdigest()
-    return _LookedAt(path, hashed.size, sha256, content.damage, unfit, recognised)
-
-
-def _head(content: Content) -> bytes:
-    """The first 64 KiB of the content; no more is decompressed."""
-    head = b""
-    for chunk in content:
-        head += chunk[: _HEAD - len(head)]
-        if len(head) == _HEAD:
-            break
-    return head
-
-
-def _unfit(path: str, hashed: _Hashed) -> str | None:
-    if hashed.size == 0:
-        return "empty"
-    # Spark chooses the decompressor by name, so a wrong name would give garbage.
-    name = path.partition("?")[0] if "://" in path else path
-    for kind, (magic, suffixes) in COMPRESSED.items():
-        packed, named = hashed.start.startswith(magic), name.endswith(suffixes)
-        if packed and not named:
-            return f"{kind} content, but a name without {suffixes[0]}: rename it"
-        if named and not packed:
-            return f"named {suffixes[0]}, but no {kind} content: rename it"
-    return None
-
-
-class _Hashed:
-    """A stream that is counted and hashed as it is read."""
-
-    def __init__(self, stream: Readable) -> None:
-        self._stream = stream
-        self.digest = hashlib.sha256()
-        self.size = 0
-        self.start = b""
-
-    def read(self, size: int, /) -> bytes:
-        """Read like any binary stream."""
-        data = self._stream.read(size)
-        self.digest.update(data)
-        self.start = self.start or data[:4]
-        self.size += len(data)
-        return data
-
-    def drain(self) -> None:
-        """Read the rest of the stream."""
-        while self.read(_HEAD):
-            pass
-
-
 def _without_vague(
-    looked_at: Sequence[_LookedAt], named: set[str], sources: Sequence[Source]
-) -> list[_LookedAt]:
+    looked_at: Sequence[LookedAt], named: set[str], sources: Sequence[Source]
+) -> list[LookedAt]:
     """The files, not recognised by vague answers unless they are named or there are no others."""
     vague = {f"{source.name}:{kind}" for source in sources for kind in source.vague}
 
-    def sure(row: _LookedAt) -> list[str]:
+    def sure(row: LookedAt) -> list[str]:
         is_named = row.path in named
         return [a for a in row.recognised if is_named or a.partition("(")[0] not in vague]
 
@@ -249,7 +168,7 @@ def _without_vague(
     return [replace(row, recognised=sure(row)) for row in looked_at]
 
 
-def _tell_source(looked_at: Sequence[_LookedAt], name: str, sources: Sequence[Source]) -> str:
+def _tell_source(looked_at: Sequence[LookedAt], name: str, sources: Sequence[Source]) -> str:
     """The one source that recognises files. Raises: InputError for none or several."""
     if name != AUTO:
         return name
@@ -262,7 +181,7 @@ def _tell_source(looked_at: Sequence[_LookedAt], name: str, sources: Sequence[So
     names = ", ".join(source.name for source in sources)
     if not examples:
         raise InputError(
-            f"{NO_SOURCE} {_listed([row.path for row in looked_at])}",
+            f"{NO_SOURCE} {_listed([_with_reason(row) for row in looked_at])}",
             f"known formats: {names}; docs/sources.md describes them",
         )
     listing = "; ".join(f"{source}, as {path}" for source, path in sorted(examples.items()))
@@ -272,14 +191,19 @@ def _tell_source(looked_at: Sequence[_LookedAt], name: str, sources: Sequence[So
     )
 
 
-def _encoding(row: _LookedAt, source: str) -> str | None:
+def _with_reason(row: LookedAt) -> str:
+    """The path, with the reason for which no source was asked, or saw only a part."""
+    return row.path + (f" ({why})" if (why := row.unfit or row.damage) else "")
+
+
+def _encoding(row: LookedAt, source: str) -> str | None:
     """What the source recognised the file as."""
     answers = (answer.split(":") for answer in row.recognised)
     return next((encoding for name, encoding in answers if name == source), None)
 
 
 def _sort_out(
-    looked_at: Sequence[_LookedAt],
+    looked_at: Sequence[LookedAt],
     sources: Sequence[str],
     named: set[str],
     stamps: Mapping[str, Stamp],
@@ -297,6 +221,19 @@ def _sort_out(
             unknown = f"not recognised as {sources[0]}" + (f" ({row.damage})" if row.damage else "")
             skipped.append((row.path, "hidden" if hidden else row.unfit or unknown))
     return files, skipped
+
+
+def _without_copies(
+    files: Sequence[InputFile],
+) -> tuple[list[InputFile], list[tuple[str, str]]]:
+    """The files, and those of equal content, which would count again; a copy has a longer path."""
+    first: dict[tuple[str, str], str] = {}
+    for file in sorted(files, key=lambda file: (len(file.path), file.path)):
+        first.setdefault((file.encoding, file.sha256), file.path)
+    originals = [(file, first[file.encoding, file.sha256]) for file in files]
+    kept = [file for file, original in originals if file.path == original]
+    copies = [(f.path, f"a copy of {one}") for f, one in originals if f.path != one]
+    return kept, copies
 
 
 def _check_taken(

@@ -291,7 +291,7 @@ class Job:
     @cached_property
     def observed(self) -> Observed:
         """What the source observed in the input; lazy."""
-        return self.source.observe(self.folded, self.described, self.options)
+        return self.source.observe(self.folded, self.described, self.options).without_loops()
 
     def carried(self, name: str, since: Since | None = None) -> DataFrame | None:
         """A folded table, or such rows of it, of the run that is appended to; null if it has

@@ -248,7 +248,8 @@ def _look(
     """Inspect the input, and decide where the ingest starts."""
     many = None if spark is None or is_local(spark.sparkContext.master) else spark
     with account.part(STEP), watching(many, STEP, progress) if many else nullcontext():
-        found = inventory(many, request.found, SOURCES, request.source, progress)
+        asked, limit = request.source, request.options.max_line
+        found = inventory(many, request.found, SOURCES, asked, progress, limit)
         source = source_named(found.source)
         check_options(source, request.options)
         if (layers := source.layers(found.files)) is not None:

@@ -18,7 +18,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from ingest.reports import compressed
-from ingest.reports.compressed import MAX_LINE, Content, LongLine, Readable
+from ingest.reports.compressed import MAX_LINE, Content, LongLine, Readable, packing_of
 from model.sizes import format_size
 
 if TYPE_CHECKING:
@@ -38,7 +38,6 @@ RECORDS = (
 )
 """Columns of Row."""
 
-_PACKED = (".gz", ".zst", ".zstd")
 _BLOCK = 1 << 16
 _BATCH_ROWS, _BATCH_BYTES = 4096, 4 * 2**20
 _SPLITS = "file int, path string, start bigint, stop bigint, line bigint"
@@ -131,7 +130,7 @@ def line_splits(
         if file.encoding in leave_out:
             continue
         cuts = range(size, file.size, size)
-        if not cuts or file.path.partition("?")[0].endswith(_PACKED):
+        if not cuts or packing_of(file.path):
             found.append(Split(number, file.path))
         else:
             edges = zip([0, *cuts], [*cuts, None], strict=True)
@@ -215,8 +214,8 @@ class Line(NamedTuple):
 
 
 def lines(split: Split, limit: int | None = None) -> Iterator[Line]:
-    """The lines that begin in the split, including empty ones, without a byte order mark. Lines of
-    more than `limit` bytes are cut. Raises: OSError.
+    """The lines that begin in the split, including empty ones, without byte order marks: files that
+    were joined have some inside. Lines of more than `limit` bytes are cut. Raises: OSError.
     """
     limit = limit or MAX_LINE
     filesystem, inside = fs.FileSystem.from_uri(split.path)
@@ -259,7 +258,7 @@ def _judged(
             fault = CUT_OFF
         elif not text.isascii() and not _is_utf8(text):
             fault = INVALID_UTF8
-        yield Line(number, text.removeprefix(BOM_UTF8) if start == 0 else text, fault)
+        yield Line(number, text.removeprefix(BOM_UTF8), fault)
         start += (text.size if isinstance(text, LongLine) else len(text)) + 1
         number += 1
     if content is not None and content.damage:

@@ -390,7 +390,7 @@ def finish(job: Job, overlay: OfOverlay) -> None:
 FINISH = "finish"
 READ = Stage("read", _read, Nothing, format=4)
 NAMES = Stage("names", _names, Names)
-PERIODS = Stage("periods", _periods, Periods)
+PERIODS = Stage("periods", _periods, Periods, format=2)
 EVENTS = Stage("events", _events, Events, format=3)
 MESSAGES = Stage("messages", _messages, OfMessages, format=3)
 STRUCTURE = Stage("structure", _structure, Structure, format=2)

@@ -8,7 +8,7 @@ from pathlib import Path
 from shutil import copyfileobj
 from typing import BinaryIO, TextIO
 
-from ingest.inventory import COMPRESSED
+from ingest.reports.compressed import PACKED
 from model.errors import FULL, DiskFull, InputError, UseError
 from model.locks import OF_STDIN, own_folder
 
@@ -59,7 +59,7 @@ def _copied(stream: BinaryIO, path: Path) -> Path:
         start = file.read(4)
     if not start:
         raise InputError(EMPTY, _PIPED)
-    for magic, (suffix, *_) in COMPRESSED.values():
+    for magic, (suffix, *_) in PACKED.values():
         if start.startswith(magic):
             return path.rename(path.with_suffix(suffix))
     return path

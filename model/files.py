@@ -9,6 +9,9 @@ from pathlib import Path
 
 from model.errors import FULL, DiskFull, UseError, cause_of
 
+MARK = "\N{ZERO WIDTH NO-BREAK SPACE}"
+"""The byte order mark that some editors put before a text."""
+
 
 def bytes_below(folder: Path) -> int:
     """Size of all files below the folder; one that is removed meanwhile counts nothing."""
@@ -26,6 +29,14 @@ def made_folder(folder: Path) -> Path:
     except OSError as error:
         raise UseError(f"cannot create {folder}: {cause_of(error)}") from error
     return folder
+
+
+def text_of(path: Path) -> str:
+    """The text of a file that a user gives: UTF-8, with a byte order mark or without.
+
+    Raises: OSError, UnicodeDecodeError.
+    """
+    return path.read_text("utf-8-sig")
 
 
 @contextmanager

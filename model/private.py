@@ -67,7 +67,7 @@ def read_private(path: Path) -> str:
         raise
     except OSError as error:
         raise UseError(f"{path} cannot be read: {error.strerror}") from error
-    with os.fdopen(descriptor, encoding="utf-8") as file:
+    with os.fdopen(descriptor, encoding="utf-8-sig") as file:
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
             raise UseError(f"{path} {NOT_YOURS}; check it and remove it")

@@ -15,6 +15,7 @@ from cli.options import comma_list, command
 from cli.settings import Settings
 from model.clock import parse_duration_us
 from model.errors import UnknownName, UseError, cause_of
+from model.files import text_of
 from model.sizes import parse_size
 
 if TYPE_CHECKING:
@@ -221,7 +222,7 @@ def _collection(
             parse_duration_us(waiting.lateness) / 1_000_000,
             waiting.ahead,
             waiting.gap_tolerance,
-            _names(waiting.peers) if waiting.peers else None,
+            peers_of(waiting.peers) if waiting.peers else None,
         ),
         Limits(
             taking.max_peers,
@@ -292,12 +293,13 @@ def _fields(text: str | None) -> tuple[str, ...]:
     return found
 
 
-def _names(path: Path) -> frozenset[str]:
-    """Raises: UseError."""
+def peers_of(path: Path) -> frozenset[str]:
+    """The names in a file, one per line; `#` begins a comment. Raises: UseError."""
     try:
-        found = frozenset(filter(None, map(str.strip, path.read_text("utf-8").splitlines())))
+        names = map(str.strip, text_of(path).splitlines())
     except (OSError, ValueError) as error:
         raise UseError(f"{path} cannot be read: {cause_of(error)}") from error
+    found = frozenset(name for name in names if name and not name.startswith("#"))
     if not found:
         raise UseError(f"{path} names no peer")
     return found

@@ -22,6 +22,7 @@ from cli.settings import Settings
 from cli.terminal.output import Rows, show
 from model.clock import parse_duration_us
 from model.errors import UnknownName, UseError
+from model.files import MARK
 from model.wording import amount
 
 if TYPE_CHECKING:
@@ -305,6 +306,6 @@ def cypher(
 
 def _standard_input() -> str:
     try:
-        return sys.stdin.read()
+        return sys.stdin.read().removeprefix(MARK)
     except UnicodeDecodeError as error:
         raise UseError("standard input is not UTF-8 text") from error

@@ -12,6 +12,7 @@ from cli.options import Limit, Output, RunName, command
 from cli.settings import Settings
 from cli.terminal.output import Rows, show
 from model.errors import UseError, cause_of
+from model.files import MARK, text_of
 
 
 def register(app: typer.Typer) -> None:
@@ -56,10 +57,10 @@ def sql(
 def _text(given: str) -> str:
     """The query itself. Raises: UseError where it cannot be read."""
     if given == "-":
-        return sys.stdin.read()
+        return sys.stdin.read().removeprefix(MARK)
     if not given.endswith(".sql"):
         return given
     try:
-        return Path(given).read_text("utf-8")
+        return text_of(Path(given))
     except (OSError, UnicodeDecodeError) as error:
         raise UseError(f"{given} cannot be read: {cause_of(error)}") from error

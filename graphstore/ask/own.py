@@ -18,12 +18,13 @@ from graphstore.ask.parameters import TYPES
 from graphstore.ask.queries import Limits, prepared
 from graphstore.runs import open_run
 from model.errors import UseError, cause_of
+from model.files import text_of
 
 
 def read_query(file: Path) -> cypher.Statement:
     """The query in a file. Raises: UseError where it cannot be read, or its header is wrong."""
     try:
-        text = file.read_text("utf-8")
+        text = text_of(file)
     except (OSError, UnicodeDecodeError) as error:
         raise UseError(f"{file} cannot be read: {cause_of(error)}") from error
     query = cypher.parsed("own", file.name, text)

@@ -190,7 +190,7 @@ class OverlayGraph:
 
     def _names_of(self, topics: Iterable[int]) -> str:
         """As `delimited`, with names, in the order of the numbers."""
-        return "|".join(["", *(self.rows.topics[topic] for topic in sorted(topics)), ""])
+        return _joined(self.rows.topics[topic] for topic in sorted(topics))
 
     def _clipped(self, runs: Iterable[MetricRun]) -> Iterator[Run]:
         for _, attribute, first, last, value in runs:
@@ -278,8 +278,15 @@ def circle_position(peer: int, size: int) -> tuple[float, float]:
 
 
 def delimited(items: Iterable[int] | Iterable[str]) -> str:
-    """`|3|17|`: a search for `|1|` finds 1 alone, never 17. Nothing is `|`."""
-    return "|".join(["", *map(str, sorted(items)), ""])
+    """`|3|17|`: a search for `|1|` finds 1 alone, never 17. Nothing is `|`. In a name, a backslash
+    stands before `|` and before a backslash.
+    """
+    return _joined(map(str, sorted(items)))
+
+
+def _joined(items: Iterable[str]) -> str:
+    escaped = (item.replace("\\", "\\\\").replace("|", "\\|") for item in items)
+    return "|".join(["", *escaped, ""])
 
 
 def _of_layer(layer: str) -> str:

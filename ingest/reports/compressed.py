@@ -11,6 +11,8 @@ from typing import Protocol
 
 GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 """The first bytes of compressed files."""
+PACKED = {"gzip": (GZIP, (".gz",)), "zstandard": (ZSTD, (".zst", ".zstd"))}
+"""How the content of packed files begins, and how their names end."""
 
 MAX_LINE = 64 * 2**20
 """Most bytes of a line by default."""
@@ -18,6 +20,17 @@ KEPT = 4096
 """Bytes of a longer line that are kept."""
 _BLOCK = 1 << 16
 _GZIP_WINDOW = 31  # the largest window, with gzip's header and trailer
+
+
+def without_query(path: str) -> str:
+    """A path, or a URI up to its query. In the name of a local file a `?` is a letter."""
+    return path.partition("?")[0] if "://" in path else path
+
+
+def packing_of(path: str) -> str | None:
+    """What packed a file, by its name; the inventory checks that the content is of that kind."""
+    name = without_query(path)
+    return next((kind for kind, (_, ends) in PACKED.items() if name.endswith(ends)), None)
 
 
 class Readable(Protocol):

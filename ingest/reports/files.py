@@ -100,18 +100,35 @@ def unknown_fields(record: Json) -> list[str]:
     return list(dict.fromkeys(FORMATS[record["format"]].unknown(record, "")))
 
 
+class RepeatedKey(ValueError):
+    """An object of a JSON text has a key twice: readers differ in which value counts."""
+
+    def __init__(self) -> None:
+        super().__init__("a key appears twice")
+
+
 def strict_json(text: str | bytes) -> Any:
-    """The value of a JSON text; NaN and Infinity are none. Raises: ValueError, RecursionError."""
-    return json.loads(text, parse_constant=_refuse_constant)
+    """The value of a JSON text, in UTF-8 if it is bytes; NaN and Infinity are none.
+
+    Raises: ValueError; RepeatedKey among them; RecursionError.
+    """
+    # Of bytes Python would guess UTF-16 and UTF-32, too, which no other reader of a file takes.
+    decoded = text if isinstance(text, str) else text.decode()
+    return json.loads(
+        decoded, parse_constant=_refuse_constant, object_pairs_hook=_with_each_key_once
+    )
 
 
 def parse(line: str | bytes) -> tuple[Any, list[str]]:
-    """The JSON value of a line and its problems; ['not UTF-8'] or ['not JSON'] for other text."""
+    """The JSON value of a line and its problems; ['not UTF-8'] or ['not JSON'] for other text, and
+    ['a key appears twice'].
+    """
     try:
-        # Else Python would guess UTF-16 and UTF-32, too, which no other reader of a file takes.
         value = strict_json(line if isinstance(line, str) else line.decode("utf-8-sig"))
     except UnicodeDecodeError:
         return None, ["not UTF-8"]
+    except RepeatedKey as error:
+        return None, [str(error)]
     except (ValueError, RecursionError):
         return None, ["not JSON"]
     return value, problems(value)
@@ -247,6 +264,13 @@ def _line(number: int, text: bytes) -> Line:
     if wrong:
         return Line(number, None, tuple(wrong))
     return Line(number, _KINDS[value["format"]].from_json(value))
+
+
+def _with_each_key_once(pairs: list[tuple[str, Any]]) -> Json:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise RepeatedKey
+    return found
 
 
 def _refuse_constant(name: str) -> None:

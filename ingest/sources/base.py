@@ -15,10 +15,12 @@ that may touch or overlap; the pipeline assigns indices, and makes periods maxim
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ingest.files import InputFile
 from ingest.fold import Counted
@@ -34,7 +36,8 @@ if TYPE_CHECKING:
 
 Tallies = Sequence[Counted]
 """The counts of single tasks."""
-_LOOK_AT = 50
+Answer = TypeVar("Answer")
+LOOK_AT = 50
 """Records at the beginning of a file that are inspected to recognise it."""
 
 
@@ -42,15 +45,24 @@ def most_are(records: Iterable[bytes], is_ours: Callable[[bytes], bool]) -> bool
     """Whether most of the first records of a file belong to a source. One is not enough, as a text
     may quote a record. Not all are needed, as a rotated log may begin in the middle of a record.
     """
-    answers = [is_ours(record) for record in islice(records, _LOOK_AT)]
+    answers = [bool(or_none(is_ours, record)) for record in islice(records, LOOK_AT)]
     return 2 * sum(answers) > len(answers)
 
 
-def first_lines(head: bytes) -> list[bytes]:
-    """The lines of the head of a file that are not blank. The last line may be cut, and is left
-    out unless it is the only one.
+def or_none(judge: Callable[..., Answer], *given: Any) -> Answer | None:
+    """The answer of a judge of foreign bytes; none where it fails on them, in whatever way: what
+    cannot be decoded is not its own.
     """
-    *whole, last = head.split(b"\n")
+    with suppress(Exception):
+        return judge(*given)
+    return None
+
+
+def first_lines(head: bytes) -> list[bytes]:
+    """The lines of the head of a file that are not blank, without byte order marks. The last line
+    may be cut, and is left out unless it is the only one.
+    """
+    *whole, last = (line.removeprefix(BOM_UTF8) for line in head.split(b"\n"))
     return [line for line in whole if line.strip()] or [last]
 
 
@@ -132,6 +144,10 @@ class Observed:
     rejections: DataFrame | None = None
     unreported: DataFrame | None = None
 
+    def without_loops(self) -> Observed:
+        """Without links of a peer to itself: no peer is its own neighbour, in any output."""
+        return self if self.links is None else replace(self, links=self.links.where("src <> dst"))
+
 
 class Source(ABC):
     """An adapter for one format: a module or package of ingest.sources. Stateless."""
@@ -163,8 +179,8 @@ class Source(ABC):
         """The encoding, if the file belongs to the source: for a sequence of records, if most of
         the first ones do; otherwise null.
 
-        `head` is the first 64 KiB after decompression. Called once per file, before
-        anything is read.
+        `head` is the first 64 KiB after decompression or, where no source recognises these, the
+        first 50 lines. Called before anything is read, through `or_none`.
         """
 
     def layers(self, files: Sequence[InputFile]) -> frozenset[str] | None:

@@ -84,9 +84,9 @@ class Hermes(Libp2p):
     def recognises(self, path: str, head: bytes) -> str | None:
         """'parquet', if it has the columns of a kind of file that is read."""
         schema = schema_of(path, head)
-        if schema is None or frozenset(map(_plain, schema.names)) not in _COLUMNS:
+        kinds = {_plain(field.name): field.type for field in schema or ()}
+        if schema is None or frozenset(kinds) not in _COLUMNS or len(kinds) < len(schema):
             return None
-        kinds = {_plain(field.name): field.type for field in schema}
         texts = (kinds[name] for name in (*_BASE[1:], _PEER, _TOPIC, _MESSAGE) if name in kinds)
         are_texts = all(map(_is_text, texts))
         return "parquet" if are_texts and pa.types.is_integer(kinds["timestamp"]) else None
@@ -145,7 +145,7 @@ class _GroupReader:
                     yield refused(split, number, str(reason), told)
                     continue
                 for event in events:
-                    tally.see(event, ())
+                    tally.see(event)
                     yield from _rows(event, split.file, number)
 
         with opened(split.path) as parquet:

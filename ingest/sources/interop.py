@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ingest.files import InputFile
+from ingest.fold import Counted
 from ingest.reader import Kind, Read, Row, Split, lines, refused
 from ingest.sources.base import (
     Description,
@@ -31,6 +32,7 @@ from ingest.sources.libp2p.source import Libp2p
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+_PARTIAL = "logs of received messages alone: what they sent, and their links, are missing"
 _UNCOUNTED = frozenset({"dropped", "rpcs_sent", "rpcs_received"})
 
 
@@ -68,17 +70,33 @@ class Interop(Libp2p):
         del files, tallies
         return _LogReader(options.max_line)
 
+    def describe(
+        self, counted: Counted, before: Counted | None, options: SourceOptions
+    ) -> Description:
+        """As Libp2p.describe; says where logs report received messages alone."""
+        found, partial = super().describe(counted, before, options), counted["partial_logs"]
+        if _are_partial(counted):
+            return replace(found, unknown=("links", "topics", "traffic", *self.unknown))
+        return replace(found, notes={**found.notes, _PARTIAL: partial} if partial else found.notes)
+
     def observe(
         self, tables: Mapping[str, DataFrame], run: Description, options: SourceOptions
     ) -> Observed:
         """As Libp2p.observe; it is not known what was dropped, nor which entries were one RPC."""
         found = super().observe(tables, run, options)
         assert found.traffic is not None
+        if _are_partial(run.totals):
+            return replace(found, links=None, subscriptions=None, traffic=None)
         columns = (
             f"CAST(NULL AS BIGINT) AS {name}" if name in _UNCOUNTED else name
             for name in found.traffic.columns
         )
         return replace(found, traffic=found.traffic.selectExpr(*columns))
+
+
+def _are_partial(counted: Counted) -> bool:
+    tally = Tally.of(counted)
+    return 0 < tally.logs == tally.partial_logs
 
 
 @dataclass(frozen=True)
@@ -100,8 +118,10 @@ class _LogReader:
                     yield refused(split, line.number, str(reason), line.text)
                     continue
                 for event in events:
-                    tally.see(event, ())
+                    tally.see(event)
                     yield _row(event, split.file, line.number)
+        tally.unknown.update(log.unknown)
+        tally.logs, tally.partial_logs = 1, int(log.is_partial)
         yield Row(Kind.TALLY, record=json.dumps(tally.plain).encode())
 
 

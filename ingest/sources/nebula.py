@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import msgspec
 from pyspark.sql import DataFrame
@@ -30,6 +29,8 @@ from ingest.sources.base import (
 )
 from ingest.sources.delimited import NO_ROWS
 from ingest.sources.folded import OBSERVED
+from ingest.sources.json_lines import object_of
+from ingest.sources.libp2p.events import Refused
 from model.clock import OPEN, Clock
 from model.errors import InputError
 
@@ -40,10 +41,6 @@ _TABLES = {name: OBSERVED[name] for name in ("links", "presence", "names", "quar
 _KEYS = {"PeerID", "NeighborIDs", "ErrorBits"}
 _UNKNOWN = ("topics", "roles", "traffic", "messages")
 _PARTIAL = "peers of which only a part of the routing table was read"
-
-
-class _Refused(Exception):
-    """Why a line is not valid."""
 
 
 class Nebula(Source):
@@ -120,10 +117,7 @@ class Nebula(Source):
 
 
 def _is_line(line: bytes) -> bool:
-    try:
-        values = msgspec.json.decode(line)
-    except (msgspec.DecodeError, RecursionError):
-        return False
+    values = msgspec.json.decode(line)
     return isinstance(values, dict) and values.keys() >= _KEYS
 
 
@@ -141,7 +135,7 @@ class _LineReader:
             elif line.text and not line.text.isspace():
                 try:
                     peer, *found = _judged(line.text)
-                except _Refused as reason:
+                except Refused as reason:
                     yield refused(split, line.number, str(reason), line.text)
                 else:
                     record = msgspec.json.encode(found)
@@ -149,25 +143,20 @@ class _LineReader:
 
 
 def _judged(line: bytes) -> tuple[str, list[str], bool]:
-    """The peer, its neighbours, and whether these are only a part. Raises: _Refused."""
-    try:
-        values: Any = msgspec.json.decode(line)
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise _Refused("not one JSON object") from error
-    if not isinstance(values, dict):
-        raise _Refused("not one JSON object")
+    """The peer, its neighbours, and whether these are only a part. Raises: Refused."""
+    values = object_of(line)
     for name in sorted(_KEYS - values.keys()):
-        raise _Refused(f"missing key: {name}")
+        raise Refused(f"missing key: {name}")
     peer, neighbours, errors = (values[name] for name in ("PeerID", "NeighborIDs", "ErrorBits"))
     neighbours = [] if neighbours is None else neighbours  # how Go writes an empty list
     if not isinstance(neighbours, list):
-        raise _Refused("NeighborIDs is not a list")
+        raise Refused("NeighborIDs is not a list")
     if not isinstance(errors, str) or not errors or set(errors) - {"0", "1"}:
-        raise _Refused("ErrorBits is not a text of bits")
+        raise Refused("ErrorBits is not a text of bits")
     for name, found in (("PeerID", [peer]), ("NeighborIDs", neighbours)):
         for one in found:
             for problem in Key().problems(one, name):
-                raise _Refused(problem)
+                raise Refused(problem)
     return peer, neighbours, "1" in errors
 
 

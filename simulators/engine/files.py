@@ -22,7 +22,7 @@ def lines(name: str) -> Iterator[tuple[int, str]]:
     try:
         with _opened(found(name)) as stream:
             for number, line in enumerate(stream, 1):
-                text = line.decode("utf-8").strip()
+                text = line.decode("utf-8-sig").strip()
                 if text and text[0] not in "#%":
                     yield number, text
     except (OSError, EOFError, zlib.error) as error:

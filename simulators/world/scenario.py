@@ -11,6 +11,7 @@ from random import Random
 from typing import Literal, NamedTuple
 
 from model.errors import InputError, UseError
+from model.files import text_of
 from model.wording import amount
 from simulators.engine.files import found
 
@@ -64,7 +65,7 @@ def read_events(text: str) -> list[Event]:
 
 def _of_file(name: str) -> list[str]:
     try:
-        events = tomllib.loads(found(name).read_text("utf-8")).get("events")
+        events = tomllib.loads(text_of(found(name))).get("events")
     except (OSError, ValueError) as error:
         raise InputError(f"{name}: is not TOML: {error}") from error
     if not isinstance(events, list) or not all(isinstance(one, str) for one in events):

@@ -28,6 +28,7 @@ from model.errors import InputError, InputsDiffer, VizpubError
 from model.tables import TABLES, table
 from runstore.journal import FILE as LOG
 from runstore.manifest import FILE
+from runstore.run import Run
 from runstore.store import StoredRun, open_run
 from tests.support.ingested import GEPHI, TINY, Row, Store, copied, ingested, truth
 from tests.support.words import tells, unknown
@@ -646,3 +647,24 @@ def test_interest_in_the_interval_in_which_a_subscriber_leaves_is_as_told(
     assert {of: row["relay_receptions"] for of, row in found.items()} == {"one": 0, "two": None}
     of_topic = [row["relay_receptions"] for row in rows(run, "metrics/topics")]
     assert of_topic == [0, None, 0]
+
+
+def test_link_of_a_peer_to_itself_is_none_in_all_outputs(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    neighbours: dict[str, list[object]] = {
+        "a": ["a", "b", "b", {"peer": "b", "layer": "overlay"}],
+        "b": ["a", "c"],
+        "c": ["c"],
+    }
+    path = tmp_path / "loops.ndjson"
+    lines = [
+        {"format": "vizpub.report/1", "peer": peer, "interval": 0, "neighbors": found}
+        for peer, found in neighbours.items()
+    ]
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    run = Run(ingested(spark, IngestRequest((str(path),), "loops", tmp_path / "ws")).run)
+    assert run.stored.rows("links") == 3
+    assert run.metrics("overlay", ["links"]).to_pylist() == [{"interval": 0, "links": 3}]
+    graph = run.overlay(0).to_networkx(multi=True)
+    assert sorted(graph.edges()) == [("a", "b"), ("b", "a"), ("b", "c")]

@@ -213,6 +213,15 @@ def test_bad_rows_are_quarantined(tmp_path: Path) -> None:
     }
 
 
+def test_marks_and_headers_inside_a_file_are_no_names(tmp_path: Path) -> None:
+    path = tmp_path / "joined.csv"
+    mark = BOM_UTF8.decode()
+    path.write_text(f"src,dst\na,b\n{mark}src,dst\na,c\n{mark}a,d\n", encoding="utf-8")
+    found = stage(found_file(path))
+    assert {(src, dst) for src, dst, *_ in links(found)} == {("a", "b"), ("a", "c"), ("a", "d")}
+    assert not refused(found)
+
+
 def test_short_names_of_bounds_mean_the_same(tmp_path: Path) -> None:
     rows = "\na,b,0,3\nb,c,2,\nc,a,4,4\n"
     found = []

@@ -67,6 +67,7 @@ def test_bad_lines_of_a_crawl_are_quarantined(tmp_path: Path) -> None:
     bad = [
         ("[]", "not one JSON object"),
         ("{", "not one JSON object"),
+        (line("a", ["b"])[:-1] + ', "PeerID": "c"}', "a key appears twice"),
         ('{"PeerID": "a", "ErrorBits": "0"}', "missing key: NeighborIDs"),
         (line("a", ["b"], "x"), "ErrorBits is not a text of bits"),
         ('{"PeerID": "a", "NeighborIDs": "b", "ErrorBits": "0"}', "NeighborIDs is not a list"),
@@ -86,7 +87,7 @@ def test_bad_lines_of_a_crawl_are_quarantined(tmp_path: Path) -> None:
 
 def test_two_crawls_and_empty_ones_are_refused(tmp_path: Path) -> None:
     for name in "ab":
-        (tmp_path / name).write_text(line("a", ["b"]))
+        (tmp_path / name).write_text(line(name, ["b"]))
     found = inventory(None, find([str(tmp_path)]), SOURCES)
     with pytest.raises(InputError, match=naming(tmp_path / "a", tmp_path / "b", TWO_CRAWLS)):
         SOURCE.splits(found.files)

@@ -239,6 +239,13 @@ def test_column_of_a_wrong_type_is_refused_by_name(tmp_path: Path) -> None:
         Reports().splits([wrong])
 
 
+def test_two_columns_of_one_name_are_refused(tmp_path: Path) -> None:
+    once = table([{"peer": "a", "interval": 1}])
+    twice = written(tmp_path, 0, once.append_column("peer", pa.array(["b"])))
+    with pytest.raises(InputError, match="2 columns are called 'peer'"):
+        Reports().splits([twice])
+
+
 def test_example_of_the_page_writes_valid_reports(tmp_path: Path) -> None:
     found = stage(tmp_path, example(tmp_path))
     told = described(found)

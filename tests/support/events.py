@@ -42,7 +42,7 @@ class Happened(NamedTuple):
         told = {
             _OTHER.get(self.type, "peerID"): self.other and named(self.other),
             "topic": self.topic,
-            "messageID": self.message and named(self.message),
+            "messageID": self.message and b64encode(self.message.encode()).decode(),
             "meta": self.meta,
         }
         payload = {name: value for name, value in told.items() if value is not None}
@@ -56,13 +56,13 @@ def at(us: int, type: Type, peer: str, other: str | None = None, **about: Any) -
 
 
 def named(name: str) -> str:
-    """A name as its id is written."""
-    return b64encode(name.encode()).decode()
+    """A name as its id is written: a multihash that holds it as it is."""
+    return b64encode(bytes([0, len(name.encode())]) + name.encode()).decode()
 
 
 def name_of(encoded: str) -> str:
     """The name of an id."""
-    return b58decode(encoded).decode()
+    return b58decode(encoded)[2:].decode()
 
 
 def trace(folder: Path, events: Iterable[Happened]) -> list[InputFile]:

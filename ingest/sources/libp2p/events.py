@@ -114,6 +114,8 @@ _BASE64 = re.compile(
     r"(?:[A-Za-z0-9+/]{4})*"
     r"(?:[A-Za-z0-9+/]{4}|[A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)"
 )
+_MULTIHASH = re.compile(rb"[\x80-\xff]{0,8}[\x00-\x7f]([\x01-\x7f])(.+)", re.DOTALL)
+"""The code of a hash, the size of the digest, and the digest; what peers are named by."""
 CONTROL_CHARACTER = re.compile("[\x00-\x1f\x7f-\x9f]")
 _KEYS = {
     "peer": "peerID",
@@ -123,16 +125,17 @@ _KEYS = {
 }
 
 
-def judged(values: Mapping[str, Any]) -> Event:
-    """The event with these values, by the names of Event; ids are base64.
+def judged(values: Mapping[str, Any]) -> Event | None:
+    """The event with these values, by the names of Event; ids are base64. Null for an event of an
+    unknown type: who writes one may name peers in other ways.
 
     Raises: Refused.
     """
-    for name in ("type", "peer", "time"):
-        _need(values, name)
-    for name in ("type", "time"):
-        if values[name] < 0:
-            raise Refused(f"negative {_KEYS.get(name, name)}")
+    _check_number(values, "type")
+    if values["type"] not in KNOWN:
+        return None
+    _need(values, "peer")
+    _check_number(values, "time")
     for name, types in _NEEDED.items():
         if values["type"] in types:
             _need(values, name)
@@ -142,16 +145,26 @@ def judged(values: Mapping[str, Any]) -> Event:
     if CONTROL_CHARACTER.search(values.get("topic") or ""):
         raise Refused("control character in topic")
     event = Event(**values)
-    event.peer, event.other = _written(event.peer), event.other and _written(event.other)
+    event.peer = _written(event.peer, "peer")
+    event.other = event.other and _written(event.other, "other")
     event.message = event.message and b64decode(event.message).hex()
     return event
 
 
 @lru_cache(1 << 16)
-def _written(peer: str) -> str:
-    """Base64 of a peer's id → base58btc."""
-    written: str = b58encode(b64decode(peer)).decode()
+def _written(peer: str, name: str) -> str:
+    """Base64 of a peer's id → base58btc. Raises: Refused, as other texts may be base64, too."""
+    found = _MULTIHASH.fullmatch(content := b64decode(peer))
+    if not found or found[1][0] != len(found[2]):
+        raise Refused(f"not the id of a peer: {_KEYS[name]}")
+    written: str = b58encode(content).decode()
     return written
+
+
+def _check_number(values: Mapping[str, Any], name: str) -> None:
+    _need(values, name)
+    if values[name] < 0:
+        raise Refused(f"negative {_KEYS.get(name, name)}")
 
 
 def _need(values: Mapping[str, Any], name: str) -> None:

@@ -19,6 +19,7 @@ SAME_EVENTS = "both have events of the same peer at the same time"
 
 INTERVAL_US = 1_000_000
 
+_LOGS = ("logs", "partial_logs")
 _MOST_INTERVALS = 10_000_000
 _UNIX = datetime(1970, 1, 1, tzinfo=UTC)
 _NO_BYTES = "traffic in bytes (traces have no sizes)"
@@ -47,18 +48,24 @@ class Tally:
     """Rejections of a message by its own publisher."""
     named: int = 0
     """Streams to peers without events of their own."""
+    logs: int = 0
+    partial_logs: int = 0
+    """Logs of a node that report received messages alone, where a source has such."""
     first: int | None = None
     last: int | None = None
     """Nanoseconds of Unix time."""
     copies: list[str] | None = None
     """Two files with events of one peer at the same time."""
 
-    def see(self, event: Event, unknown: Iterable[str]) -> None:
-        """Count an event and its unknown fields."""
-        if event.type not in KNOWN:
-            count(self.unknown, f"unknown event type {event.type}")
-        for name in unknown:
+    def unknown_in(self, kind: int, fields: Iterable[str]) -> None:
+        """Count the unknown fields of an event, and its type if that is unknown."""
+        if kind not in KNOWN:
+            count(self.unknown, f"unknown event type {kind}")
+        for name in fields:
             count(self.unknown, f"unknown field {name}")
+
+    def see(self, event: Event) -> None:
+        """Count an event."""
         if event.proto is not None:
             count(self.protocols, event.proto)
         if event.type == Type.DELIVER:
@@ -81,7 +88,7 @@ class Tally:
         """Add the counts of another tally."""
         for name in ("unknown", "refused", "protocols"):
             getattr(self, name).update(getattr(other, name))
-        for name in ("deliveries", "with_previous_hop", "own_rejections", "named"):
+        for name in ("deliveries", "with_previous_hop", "own_rejections", "named", *_LOGS):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         if other.first is not None and other.last is not None:
             self.extend(other.first, other.last)

@@ -165,7 +165,7 @@ class _Peer:
         trace without senders, after it published the message.
         """
         if event.other is None:
-            is_own = event.message in self._published
+            is_own = event.type == Type.DELIVER and event.message in self._published
         else:
             is_own = event.other == self.name
         if not is_own:

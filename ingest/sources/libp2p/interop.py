@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
-import msgspec
-
+from ingest.fold import count
+from ingest.sources.json_lines import object_of
 from ingest.sources.libp2p.events import CONTROL_CHARACTER, Counts, Event, Refused, Type
 
 NO_PEER_YET = "before the line that names the peer"
@@ -33,8 +34,11 @@ def is_line(line: bytes) -> bool:
     """Whether a line looks like one of such a log."""
     with suppress(ValueError, RecursionError):
         values = json.loads(line)
-        if isinstance(values, dict) and {"time", "level", "msg"} <= values.keys():
-            return values["msg"] in _OF_LOGGER | {"PeerID"} or values.get("service") == "gossipsub"
+        if isinstance(values, dict) and {"time", "msg"} <= values.keys():
+            way, _, entry = str(values["msg"]).partition(" ")
+            if way not in _WAYS or entry not in _ENTRIES:
+                return way in _OF_LOGGER or (way == "PeerID" and "id" in values)
+            return ("id" if entry == "Message" else _WAYS[way][0]) in values
     return False
 
 
@@ -45,15 +49,14 @@ class Log:
         self._peer: str | None = None
         self._known: set[str] = set()
         """Messages that it has sent or received."""
+        self.unknown: Counter[str] = Counter()
+        """Lines that report nothing that is known, by what they call it."""
+        self.is_partial = True
+        """Whether received messages are all that it reports: no more is demanded of a node."""
 
     def events(self, line: bytes) -> Iterator[Event]:
         """What a line reports; a subscription is that of the other peer. Raises: Refused."""
-        try:
-            values = msgspec.json.decode(line)
-        except (msgspec.DecodeError, RecursionError) as error:
-            raise Refused("not one JSON object") from error
-        if not isinstance(values, dict):
-            raise Refused("not one JSON object")
+        values = object_of(line)
         what = _text(values, "msg")
         if what == "PeerID":
             yield self._begin(values)
@@ -70,12 +73,15 @@ class Log:
     def _entry(self, values: Mapping[str, Any], what: str) -> Iterator[Event]:
         way, _, entry = what.partition(" ")
         if way not in _WAYS or entry not in _ENTRIES:
-            raise Refused(f"unknown line: {what[:50]}")
+            count(self.unknown, f"lines '{what[:50]}'")
+            return
         if self._peer is None:
             raise Refused(f"{NO_PEER_YET} (PeerID)")
         end, rpc = _WAYS[way]
-        time, other = _time(values), _text(values, end)
-        topic = None if values.get("topic") is None else _text(values, "topic")
+        self.is_partial &= what == "Received Message"
+        is_needed = what != "Received Message"
+        time, other = _time(values), _text(values, end) if is_needed else _known(values, end)
+        topic = _known(values, "topic")
         field = "messages" if entry == "Message" else entry.lower()
         events = [Event(rpc, self._peer, time, other, counts=Counts(**{field: 1}))]
         if entry in _MESHES:
@@ -88,7 +94,7 @@ class Log:
         yield from events
 
     def _message(
-        self, message: str, time: int, other: str, topic: str | None, *, is_sent: bool
+        self, message: str, time: int, other: str | None, topic: str | None, *, is_sent: bool
     ) -> Iterator[Event]:
         assert self._peer is not None
         is_new = message not in self._known
@@ -98,6 +104,10 @@ class Log:
             yield Event(kind, self._peer, time, other, topic, message)
         elif is_new:
             yield Event(Type.PUBLISH, self._peer, time, None, topic, message)
+
+
+def _known(values: Mapping[str, Any], name: str) -> str | None:
+    return None if values.get(name) is None else _text(values, name)
 
 
 def _text(values: Mapping[str, Any], name: str) -> str:

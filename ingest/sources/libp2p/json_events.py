@@ -108,9 +108,9 @@ def _event(text: bytes) -> tuple[dict[str, Any], _Seen]:
     # The decoder would silently keep the last of several equal keys.
     if len(_KEY.findall(text)) != seen.fields:
         try:
-            json.loads(text, object_pairs_hook=_without_repeats)
+            strict_json(text)
         except ValueError as error:
-            raise Refused(_NO_OBJECT) from error
+            raise Refused(str(error)) from error
     return event, seen
 
 
@@ -124,11 +124,6 @@ def _why(text: bytes) -> str:
     except ValueError:
         return _NO_OBJECT
     return "half of a surrogate pair" if halves else "a number out of range"
-
-
-def _without_repeats(pairs: list[tuple[str, Any]]) -> None:
-    if len({name for name, _ in pairs}) < len(pairs):
-        raise ValueError("a key appears twice")
 
 
 def _values_of(event: Mapping[str, Any]) -> dict[str, Any]:

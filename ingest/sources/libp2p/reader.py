@@ -49,7 +49,7 @@ class EventReader:
                 except Refused as reason:
                     yield refused(split, line.number, str(reason), line.text)
                 else:
-                    yield from _rows(event, split.file, line.number)
+                    yield from _rows(event, split.file, line.number) if event else ()
 
     def _records(self, split: Split, tally: Tally) -> Iterator[Row]:
         number, limit = 0, self.max_line or MAX_LINE
@@ -65,7 +65,7 @@ class EventReader:
                     except Refused as reason:
                         yield refused(split, number, str(reason), _hex(record))
                     else:
-                        yield from _rows(event, split.file, number)
+                        yield from _rows(event, split.file, number) if event else ()
             except protobuf.StreamBroken as broken:
                 why = f"{broken} ({content.damage})" if content.damage else str(broken)
                 yield refused(split, number + 1, why, _hex(broken.rest))
@@ -73,11 +73,13 @@ class EventReader:
                 yield refused(split, number, Damage(content.damage))
 
 
-def _event(record: bytes, decode: _Decode, tally: Tally) -> Event:
-    """The event of a record, counted. Raises: Refused."""
+def _event(record: bytes, decode: _Decode, tally: Tally) -> Event | None:
+    """The event of a record, counted; null if its type is unknown. Raises: Refused."""
     values, unknown = decode(record)
     event = judged(values)
-    tally.see(event, unknown)
+    tally.unknown_in(values["type"], unknown)
+    if event:
+        tally.see(event)
     return event
 
 

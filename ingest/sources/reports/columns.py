@@ -126,6 +126,8 @@ def _relisted(lists: pa.Array, items: pa.Array) -> pa.Array:
 
 def _restructured(structs: pa.Array, fields: Mapping[str, Kind]) -> pa.Array:
     parts = dict(zip((f.name for f in structs.type), structs.flatten(), strict=True))
+    if len(parts) < structs.type.num_fields:  # two of one name
+        raise UnfitType(str(structs.type))
     absent = pa.nulls(len(structs))
     children = [shaped(parts.get(name, absent), kind) for name, kind in fields.items()]
     return pa.StructArray.from_arrays(children, list(fields), mask=structs.is_null())

@@ -17,9 +17,12 @@ import msgspec
 from ingest.reader import Kind, Row, Split, lines, refused
 from ingest.reports.fields import REPORT, Array, Flag, Key, KeyOr, Numbers, Object, OneOf, Whole
 from ingest.reports.fields import Kind as Grammar
-from ingest.reports.files import parse, unknown_fields
+from ingest.reports.files import parse, strict_json, unknown_fields
 from ingest.reports.records import Report, RunHeader
 from ingest.sources.reports.facts import Tally
+
+_BEFORE_A_COLON = (b'" ', b'"\t', b'"\r')
+"""Without these, each key is followed by its colon."""
 
 
 def _typed(kind: Grammar) -> Any:
@@ -72,9 +75,20 @@ def plain_report(line: bytes) -> Any:
     if b"\\" in line or b"\x7f" in line or b"\xc2" in line:
         return None
     try:
-        return report_decoder().decode(line)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        found = report_decoder().decode(line)
+        _check_keys(line, found)
+        return found
+    except (msgspec.MsgspecError, ValueError, RecursionError):
         return None
+
+
+def _check_keys(line: bytes, report: Any) -> None:
+    """Raises: ValueError where an object has a key twice, of which msgspec keeps the last value.
+    Encoded again, such a report has fewer keys; so has one with nulls. The line has no escapes.
+    """
+    is_spread = any(space in line for space in _BEFORE_A_COLON)
+    if is_spread or line.count(b'":') != msgspec.json.encode(report).count(b'":'):
+        strict_json(line)
 
 
 @dataclass(frozen=True)
@@ -123,6 +137,7 @@ class LineReader:
         """The row of a line that the fast decoder refused; none for headers and ends."""
         value, wrong = parse(text)
         if wrong:
+            tally.lost_headers += RunHeader.format.encode() in text
             yield refused(split, number, "; ".join(wrong), text)
             return
         tally.unknown(unknown_fields(value))

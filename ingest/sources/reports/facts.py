@@ -31,6 +31,7 @@ _MOST_INTERVALS = 10_000_000
 _MOST_VALUES = 5
 _OF_HEADERS = (RUN.fields.keys() | END.fields.keys()) - {"format", "run"}
 _DIFFERS = "reports whose publication counters differ from their events"
+_LOST_HEADERS = "run headers that were refused: what they say of counters and times does not count"
 _NAMELESS = "reports left out because they name no run"
 
 
@@ -72,6 +73,8 @@ class Tally:
     """Reports in which a counter is not 0, where a source asks."""
     differing: int = 0
     """Reports whose publication counters differ from their events."""
+    lost_headers: int = 0
+    """Run headers and ends that were refused."""
 
     def header(self, record: Mapping[str, Any]) -> None:
         """Count a run header or an end."""
@@ -105,6 +108,7 @@ class Tally:
         self.nameless += other.nameless
         self.differing += other.differing
         self.gauges += other.gauges
+        self.lost_headers += other.lost_headers
         for run, fields in other.headers.items():
             here = self.headers.setdefault(run, {})
             for name, values in fields.items():
@@ -124,7 +128,8 @@ class Tally:
         """A tally from its `plain` values."""
         made = cls()
         for name, value in vars(made).items():
-            setattr(made, name, Counter(plain[name]) if isinstance(value, Counter) else plain[name])
+            known = plain.get(name, value)  # earlier versions counted less
+            setattr(made, name, Counter(known) if isinstance(value, Counter) else known)
         made.shapes = Counter({int(shape): n for shape, n in made.shapes.items()})
         return made
 
@@ -222,6 +227,7 @@ def describe(
                 if n not in absent and tally.lacking(n)
             },
             **({_DIFFERS: tally.differing} if tally.differing else {}),
+            **({_LOST_HEADERS: tally.lost_headers} if tally.lost_headers else {}),
         },
         totals=tally.plain,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +23,7 @@ from model.errors import InputError
 
 ENCODING = "parquet"
 
+_RENAME = "one of them would count and the others would not: leave them out, or rename them"
 _AFTERWORDS = (b"vizpub.run", b"vizpub.end")
 """Keys of the file metadata with a run header and an end."""
 
@@ -38,6 +40,9 @@ def splits_of(number: int, file: InputFile) -> Iterator[Split]:
     Raises: InputError where a column cannot be what the contract wants.
     """
     with opened(file.path) as parquet:
+        names = Counter(parquet.schema_arrow.names)
+        for name in (name for name, count in names.items() if count > 1):
+            raise InputError(f"{file.path}: {names[name]} columns are called '{name}'", _RENAME)
         for name, found, wanted in unfit_columns(parquet.schema_arrow):
             raise InputError(
                 f"{file.path}: column '{name}' is {found}",
@@ -106,6 +111,7 @@ def _afterwords(parquet: pq.ParquetFile, split: Split, tally: Tally) -> Iterator
     for text in (metadata[key] for key in _AFTERWORDS if key in metadata):
         value, wrong = parse(text)
         if wrong:
+            tally.lost_headers += 1
             yield refused(split, 1, "; ".join(wrong), text)
         else:
             tally.header({**value, "run": value.get("run") or _header(parquet).get("run")})

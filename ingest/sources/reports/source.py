@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from ingest.files import InputFile
 from ingest.fold import Counted
 from ingest.reader import Read, Row, Split, line_splits
-from ingest.reports.files import parse
 from ingest.sink import Fold
 from ingest.sources.base import (
     Description,
@@ -61,7 +61,7 @@ def _first_header(file: InputFile) -> dict[str, Any]:
 
 def _is_record(line: bytes) -> bool:
     """Whether a line names a format of the contract, valid or not."""
-    record, _ = parse(line)
+    record = json.loads(line.decode("utf-8-sig"))
     return isinstance(record, dict) and str(record.get("format")).startswith("vizpub.")
 
 

@@ -9,6 +9,7 @@ import json
 import re
 from codecs import BOM_UTF8
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
@@ -17,9 +18,9 @@ import msgspec
 from pyarrow import fs
 
 from ingest.reader import CUT_OFF, INVALID_UTF8
-from ingest.reports.compressed import Content
+from ingest.reports.compressed import Content, without_query
 from ingest.reports.fields import LAST_INTERVAL, Free, Key, Object, Whole
-from ingest.reports.files import strict_json
+from ingest.reports.files import RepeatedKey, strict_json
 
 HOST, MERGED = "json", "merged json"
 """What a file may be recognised as: written by a host, or merged from what hosts wrote."""
@@ -48,6 +49,7 @@ def recognised(path: str, head: bytes) -> str | None:
     """HOST or MERGED, if the content begins as VizPub's, or the file lies where VizPub puts its
     own: <protocol>/[<checkpoint>/]<checkpoint>_<host>_<protocol>.json; merged ones name no host.
     """
+    path = without_query(path)
     content, layout = _CONTENT.match(head.removeprefix(BOM_UTF8)), _LAYOUT.search(path)
     if content:
         protocol = content[1].decode("utf-8", "replace")
@@ -106,6 +108,8 @@ def split(content: bytes, damage: str | None = None) -> _Checkpoint:
 def _fields(text: bytes) -> dict[str, Any]:
     """A file's fields; its nodes stay JSON. Raises: DecodeError, ValueError, RecursionError."""
     fields = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
+    with suppress(RecursionError):  # where a node is nested too deep, it alone is refused
+        strict_json(text)
     return {name: _shallow(value) for name, value in fields.items()}
 
 
@@ -141,4 +145,6 @@ def _why(content: bytes, damage: str | None, error: Exception) -> str:
         return INVALID_UTF8
     if isinstance(error, RecursionError):
         return "nested too deep"
+    if isinstance(error, RepeatedKey):
+        return str(error)
     return "not an object" if isinstance(error, msgspec.ValidationError) else "not JSON"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from ingest.reader import INVALID_UTF8
 from ingest.reports.fields import INT32, Array, Key, Kind, Object, Whole
+from ingest.reports.files import RepeatedKey, strict_json
 from ingest.reports.records import Json, Report, RunHeader
 from model.run import DUPLICATES
 
@@ -80,11 +80,13 @@ NODE = Object(
 def judged(text: bytes, key: str) -> tuple[Any, list[str]]:
     """The node with that key in its file, and its problems."""
     try:
-        node = json.loads(text)
+        node = strict_json(text)
     except UnicodeDecodeError:
         return None, [INVALID_UTF8]
     except RecursionError:
         return None, ["nested too deep"]
+    except RepeatedKey as error:
+        return None, [str(error)]
     except ValueError:
         return None, ["not JSON"]
     wrong = list(NODE.problems(node, ""))

@@ -18,7 +18,7 @@ from tests.support.words import naming
 
 pytestmark = pytest.mark.spark
 
-ME, YOU, MESSAGE = "bWU=", "eW91", "bWVzc2FnZQ=="
+ME, YOU, MESSAGE = "AAJtZQ==", "AAN5b3U=", "bWVzc2FnZQ=="
 T = 946_684_875_443_002_231
 
 
@@ -41,7 +41,7 @@ GOOD = [
     line(topic="elsewhere"),
     line(join={"topic": "ünï/<&>"}),
     line(join={"topic": ""}),
-    line(17, about("newThing", a=[{"b": "c"}])),
+    line(17, about("newThing", a=[{"b": "c"}]), peerID="12D3KooW", timestamp=-1),
     line(**{"odd name: STRING": 3, "more": {"x": 1}}),
     line(7, about("sendRPC", sendTo=YOU, meta={"control": {}})),
     line(7, about("sendRPC", sendTo=YOU)),
@@ -59,6 +59,7 @@ GOOD = [
     "  \t ",
 ]
 NOT_JSON = "not one JSON object"
+TWICE = "a key appears twice"
 BAD = [
     ("garbage", NOT_JSON),
     ("[1, 2]", NOT_JSON),
@@ -75,8 +76,8 @@ BAD = [
     (line(join={"topic": "?"}).replace("?", "\\udc00 "), "half of a surrogate pair"),
     (line(**{"?": 1}).replace("?", "\\ud83d"), "half of a surrogate pair"),
     (line(more=1).replace(": 1", ": 1e999"), "a number out of range"),
-    ('{"type":9,"type" :9,"peerID":"bWU=","timestamp":1,"join":{"topic":"\\":"}}', NOT_JSON),
-    ('{"type":9,"type":9,"peerID":"bWU=","timestamp":1,"join":{"topic":"t"}}', NOT_JSON),
+    ('{"type":9,"type" :9,"peerID":"AAJtZQ==","timestamp":1,"join":{"topic":"\\":"}}', TWICE),
+    ('{"type":9,"type":9,"peerID":"AAJtZQ==","timestamp":1,"join":{"topic":"t"}}', TWICE),
     (line("9"), "wrong type: type"),
     (line(9.5), "wrong type: type"),
     (line(True), "wrong type: type"),
@@ -120,6 +121,11 @@ BAD = [
     (line(peerID="bWU"), "not base64: peerID"),
     (line(peerID="bWV="), "not base64: peerID"),
     (line(peerID="b_U="), "not base64: peerID"),
+    (line(peerID="bWU="), "not the id of a peer: peerID"),
+    (
+        line(4, about("addPeer", peerID="12D3KooWCKXuiypoGCLFkNGVHB8ffjdGDAVjuhSXUHXyKgosTmey")),
+        "not the id of a peer: the other peer's id",
+    ),
     (line(12, about("prune", peerID="?", topic="t")), "not base64: the other peer's id"),
     (line(3, about("deliverMessage", messageID="m")), "not base64: messageID"),
     (line(join={"topic": "a\nb"}), "control character in topic"),
@@ -165,8 +171,8 @@ def test_bad_lines_are_quarantined_with_their_reason(mixed: Any, name: str) -> N
 
 
 def test_good_lines_are_all_taken(mixed: Any) -> None:
-    blank = sum(not text.strip() for text in GOOD)
-    assert len(mixed.events) == 2 * (len(GOOD) - blank)
+    no_events = sum(not text.strip() or "newThing" in text for text in GOOD)
+    assert len(mixed.events) == 2 * (len(GOOD) - no_events)
     topics = {row["topic"] for row in mixed.events if row["type"] == 9}
     assert topics == {"t", "ünï/<&>", "", '":'}
     (prune, _) = (row for row in mixed.events if row["type"] == 8)
@@ -205,7 +211,7 @@ def field(number: int, value: int | bytes) -> bytes:
     return varint(number << 3 | 2) + varint(len(value)) + value
 
 
-ENVELOPE = field(2, b"me") + field(3, T)
+ENVELOPE = field(2, b"\0\2me") + field(3, T)
 JOIN = field(1, 9) + ENVELOPE + field(13, field(1, b"t"))
 
 
@@ -243,7 +249,7 @@ def test_bad_protobuf_records_are_quarantined_by_ordinal(
     expected.append((len(RECORDS) + 1, "record is cut off"))
     assert [(row["line"], row["reason"]) for row in trace.quarantine] == expected
     assert trace.quarantine[0]["text"] == "ffffff"
-    assert len(trace.events) == sum(why is None for _, why in RECORDS)
+    assert len(trace.events) == sum(why is None for _, why in RECORDS) - 1  # of type 17
     assert trace.description.notes == {
         "unknown event type 17": 1,
         "unknown field TraceEvent.30": 1,

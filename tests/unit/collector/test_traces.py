@@ -33,6 +33,7 @@ FORMS: dict[str, bytes] = {
     "json": JSON,
     "protobuf": PROTOBUF,
     "json.gz": gzip.compress(JSON),
+    "joined": JSON.replace(b'{"type"', b'\xef\xbb\xbf{"type"'),
     "protobuf.gz": members(PROTOBUF),
 }
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import json
 import os
+import tarfile
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -18,6 +21,7 @@ from ingest.sources.edges import Edges
 from ingest.sources.libp2p import Libp2p
 from ingest.sources.reports import Reports
 from model.errors import InputError, UnknownName, UseError
+from tests.support.permissions import as_a_user
 from tests.support.words import naming, unknown
 
 pytestmark = pytest.mark.spark
@@ -27,6 +31,7 @@ class Words:
     """A source that recognises files by their first word; the second is the encoding."""
 
     joins: frozenset[str] = frozenset()
+    appendable = True
     vague = frozenset({"noise"})
 
     def __init__(self, name: str) -> None:
@@ -39,6 +44,7 @@ class Words:
 
 ALL: list[Source] = [Reports(), Libp2p(), Deliveries(), Edges()]
 SOURCES = (Words("red"), Words("blue"))
+EDGES = b"src,dst\n1,2\n"
 EXAMPLE = "for example: vizpub ingest"
 
 
@@ -99,6 +105,41 @@ def test_file_named_by_path_glob_and_uri_counts_once(look) -> None:  # type: ign
     assert found.skipped == []
 
 
+def test_equal_content_is_one_file(tmp_path: Path) -> None:
+    first, second = put(str(tmp_path / "a.csv"), EDGES), put(str(tmp_path / "a (1).csv"), EDGES)
+    other = put(str(tmp_path / "b.csv"), EDGES + b"3,4\n")
+    for paths in ([tmp_path], [first, second, other]):
+        found = inventory(None, find(map(str, paths)), ALL)
+        assert [file.path for file in found.files] == [str(first), str(other)]
+        assert found.skipped == [(str(second), f"a copy of {first}")]
+
+
+def test_copy_of_reports_is_taken_as_each_report_counts_once(tmp_path: Path) -> None:
+    for name in "ab":
+        put(str(tmp_path / name), b'{"format": "vizpub.report/1", "peer": "a", "interval": 0}\n')
+    assert len(inventory(None, find([str(tmp_path)]), ALL).files) == 2
+
+
+@pytest.mark.parametrize("mode", ["w:", "w:gz"])
+@pytest.mark.parametrize("form", [tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])
+def test_archive_is_no_file_of_lines(tmp_path: Path, mode: str, form: int) -> None:
+    line = b'{"format": "vizpub.report/1", "peer": "a", "interval": 0}\n'
+    packed = put(str(tmp_path / "in/a"), line * 20)
+    archive = tmp_path / "in" / ("a.tar.gz" if mode == "w:gz" else "a.tar")
+    with tarfile.open(archive, mode, format=form) as tar:  # type: ignore[call-overload]
+        tar.add(packed, "\N{SNOWMAN}" * 50 if form == tarfile.PAX_FORMAT else "a")
+    with zipfile.ZipFile(tmp_path / "in/a.zip", "w") as zipped:
+        zipped.write(packed, "a")
+    found = inventory(None, find([str(tmp_path)]), ALL)
+    assert [file.path for file in found.files] == [str(packed)]
+    assert [why for _, why in found.skipped] == [
+        "is a tar archive: unpack it",
+        "is a zip archive: unpack it",
+    ]
+    with pytest.raises(InputError, match="is a tar archive: unpack it"):
+        inventory(None, find([str(archive)]), ALL)
+
+
 def test_source_given_by_name_skips_files_of_others(look) -> None:  # type: ignore[no-untyped-def]
     put("in/a.txt")
     blue = put("in/b.txt", b"blue text\n")
@@ -126,6 +167,21 @@ def test_links_join_deliveries_unless_they_only_look_like_links(tmp_path: Path) 
     deliveries.unlink()
     links.unlink()
     assert look(tmp_path) == ("edges", ["c.txt"])
+
+
+def test_long_first_line_hides_no_file(tmp_path: Path) -> None:
+    peers = [f"peer {number}" for number in range(8_000)]
+    report = {"format": "vizpub.report/1", "peer": "a", "interval": 0, "neighbors": peers}
+    line = json.dumps(report).encode() + b"\n"
+    assert len(line) > 1 << 16
+    short = b'{"format": "vizpub.report/1", "peer": "b", "interval": 0}\n'
+    whole = {"a": line + short, "b.gz": gzip.compress(line), "c": line.strip(), "d": short + line}
+    for name, content in whole.items():
+        put(str(tmp_path / name), content)
+    found = inventory(None, find([str(tmp_path)]), ALL)
+    assert [Path(file.path).name for file in found.files] == list(whole)
+    with pytest.raises(InputError, match="no source recognises"):
+        inventory(None, find([str(tmp_path / "a")]), ALL, max_line=100)
 
 
 def test_folder_of_mixed_encodings_is_refused_unless_files_named(look) -> None:  # type: ignore[no-untyped-def]
@@ -197,6 +253,7 @@ def test_refused_option_is_named_as_on_the_command_line() -> None:
         ("no*where", None, "auto", rf"{NO_SUCH_PATH}: no\*where"),
         ("in", None, "auto", f"in {NO_FILES_IN}"),
         ("in/x", b"green\n", "auto", f"{NO_SOURCE} .*/in/x"),
+        ("in/x", b"", "auto", rf"{NO_SOURCE} .*/in/x \(empty\)"),
         ("in/x", b"green\n", "red", "/in/x: .* red"),
         ("in/x", b"", "red", "/in/x: empty"),
         ("in", b"green\n", "red", f"{NOTHING} in"),
@@ -215,14 +272,18 @@ def test_input_without_a_matching_source_is_refused_with_hint(  # type: ignore[n
     assert told.value.exit_code == 2
 
 
-def test_unreadable_file_is_skipped_with_the_reason(look) -> None:  # type: ignore[no-untyped-def]
-    if os.geteuid() == 0:
-        pytest.skip("root reads everything")
+def test_unreadable_file_is_told_with_the_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     put("in/a.txt")
     put("in/b.txt").chmod(0)
-    assert look("in").skipped == [
-        (str(Path("in/b.txt").absolute()), "cannot be read: Permission denied")
-    ]
+    with as_a_user():
+        found = inventory(None, find(["in"]), SOURCES)  # type: ignore[arg-type]
+        with pytest.raises(InputError, match=r"b\.txt \(cannot be read: Permission denied\)"):
+            inventory(None, find(["in/b.txt"]), SOURCES)  # type: ignore[arg-type]
+    why = "cannot be read: Permission denied"
+    assert found.skipped == [(str(Path("in/b.txt").absolute()), why)]
 
 
 class Growing(Words):

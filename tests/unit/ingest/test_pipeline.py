@@ -29,7 +29,7 @@ def test_failed_start_leaves_no_run_behind(tmp_path: Path) -> None:
     [
         ("interval,src,dst\n0,a,b\n", "overlai", "no layer 'overlai'; did you mean overlay?"),
         ("msg,node,prev_node,t_us\nm,a,a,0\n", "overlay", "no layer 'overlay'"),
-        ('{"type":0,"peerID":"YQ==","timestamp":1}\n', "msh", "no layer 'msh'; did you mean mesh?"),
+        ('{"type":0,"peerID":"AAFh","timestamp":1}\n', "msh", "no layer 'msh'; did you mean mesh?"),
     ],
 )
 def test_layer_that_the_source_does_not_have_is_refused_before_anything_is_written(

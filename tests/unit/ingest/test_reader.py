@@ -58,14 +58,29 @@ def test_packed_file_is_read_whole(tmp_path: Path) -> None:
     assert [line.text for line in lines(Split(0, str(path)))] == [b"one", b"two"] * 1000
 
 
-def test_byte_order_mark_is_no_part_of_the_first_line(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("path", "is_whole"),
+    [
+        ("/in/get?file=a.ndjson.gz", True),
+        ("/what?/a.ndjson.zst", True),
+        ("/in/a.ndjson.gz?raw", False),
+        ("s3://bucket/a.ndjson.gz?region=eu-west-1", True),
+        ("s3://bucket/a.ndjson?scheme=x.gz", False),
+    ],
+)
+def test_query_begins_with_a_question_mark_in_uris_only(path: str, is_whole: bool) -> None:
+    splits = line_splits([InputFile(path, "ndjson", 100, "")], size=10)
+    assert len(splits) == (1 if is_whole else 10)
+
+
+def test_byte_order_mark_is_no_part_of_a_line(tmp_path: Path) -> None:
     path = tmp_path / "a.ndjson"
     path.write_bytes(b"\xef\xbb\xbf{}\n\xef\xbb\xbf{}\n")
     for size in (4, 1000):
         splits = line_splits([file_of(path)], size=size)
         numbered = [split._replace(line=1) if split.start == 0 else split for split in splits]
         found = [line.text for split in numbered for line in lines(split)]
-        assert found == [b"{}", b"\xef\xbb\xbf{}"]
+        assert found == [b"{}", b"{}"]
 
 
 def test_batches_of_rows_are_bounded_by_rows_and_by_bytes() -> None:

@@ -253,6 +253,19 @@ def test_peers_and_edges_have_short_labels_full_names_and_names_of_topics():
     assert graph.edges["0", "1"]["topic_names"] == "|alerts|"
 
 
+def test_delimiter_in_a_name_is_escaped():
+    assert delimited(["a|b", "a", "b", "c\\"]) == r"|a|a\|b|b|c\\|"
+    rows = OverlayRows(
+        [(0, "x")],
+        [PresenceRow(0, 0, OPEN)],
+        [SubscriptionRow(0, topic, 0, OPEN) for topic in range(3)],
+        [],
+        topics={0: "a|b", 1: "a", 2: "b"},
+    )
+    graph = read(exported(OverlayGraph(rows, Clock(last=3))))
+    assert graph.nodes["0"]["topic_names"] == r"|a\|b|a|b|"
+
+
 def test_metrics_become_dynamic_attributes_inside_the_window():
     rows = OverlayRows(
         [(0, "a"), (1, "b"), (2, "c")],

@@ -243,6 +243,24 @@ def test_invalid_report_field_is_refused_with_the_reason(
         from_json(record)
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"format":"vizpub.report/1","peer":"a","peer":"b","interval":0}',
+        '{"format":"vizpub.report/1","peer" :"a","peer":"b","interval":0}',
+        '{"format":"vizpub.report/1","peer":"a","peer"\t:"b","interval":0,"seq":null}',
+        '{"format":"vizpub.report/1","peer":"a","interval":0,"seq":null,"seq":1}',
+        '{"format":"vizpub.report/1","peer":":","interval":0,"topics":["\\":"],"topics":[]}',
+        '{"format":"vizpub.report/1","peer":"a","interval":0,"gauges":{"a":1,"a":1}}',
+        '{"format":"vizpub.report/1","peer":"a","interval":0,"more":[{"a":1,"a":2}]}',
+        '{"format":"vizpub.run/1","parameters":{"a":1,"a":2}}',
+    ],
+)
+def test_key_that_appears_twice_is_refused(line: str) -> None:
+    assert parse(line)[1] == ["a key appears twice"]
+    assert plain_report(line.encode()) is None
+
+
 def test_last_interval_is_accepted_and_the_next_one_refused() -> None:
     last = 2**31 - 2
     assert problems({"format": "vizpub.report/1", "peer": "a", "interval": last}) == []

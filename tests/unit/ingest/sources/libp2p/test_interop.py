@@ -103,12 +103,12 @@ def test_time_equals_numpys_with_any_digits_and_zone(zone: str) -> None:
         (b"[1]", "not one JSON object"),
         (b"[" * 100_000, "not one JSON object"),
         (b'{"a": "\\ud800"}', "not one JSON object"),
+        (b'{"msg": "a", "msg": "b"}', "a key appears twice"),
         (line("Sent Graft", to="a"), "missing key: topic"),
         (line("Sent Graft", topic="t"), "missing key: to"),
         (line("Received Message", **{"from": "a"}, topic="t"), "missing key: id"),
         (line("Received Message", **{"from": "a"}, topic="t", id=7), "wrong type: id"),
         (line("Sent Graft", to="a\n", topic="t"), "control character in to"),
-        (line("Sent Love", to="a"), "unknown line: Sent Love"),
         (line("PeerID", id="another"), "a second peer in one file"),
         (line("Sent Graft", to="a", topic="t").replace(b"T00", b" 00"), "time is not RFC 3339"),
         (
@@ -126,6 +126,22 @@ def test_bad_line_is_refused_with_its_reason(text: bytes, why: str) -> None:
     assert kinds(list(log.events(message("Received", "a", "1"))))
 
 
+def test_sender_and_topic_of_a_received_message_may_be_unknown() -> None:
+    """Only its id is demanded of a node, and other lines are its own affair."""
+    log = Log()
+    texts = [line("PeerID", id="me", node_id="3"), line("Received Message", id="7")]
+    texts += [line("Received Message", id="7"), line("Validation Result", result="Accept")]
+    events = [event for text in texts for event in log.events(text)]
+    assert kinds(events) == [
+        (Type.DELIVER, "me", None, None, "7"),
+        (Type.DUPLICATE, "me", None, None, "7"),
+    ]
+    assert log.unknown == {"lines 'Validation Result'": 1}
+    assert log.is_partial
+    list(log.events(line("Sent Graft", to="a", topic="t")))
+    assert not log.is_partial
+
+
 def test_line_before_the_peer_is_named_is_refused() -> None:
     with pytest.raises(Refused, match=NO_PEER_YET):
         list(Log().events(line("Sent Graft", to="a", topic="t")))
@@ -134,6 +150,8 @@ def test_line_before_the_peer_is_named_is_refused() -> None:
 def test_lines_of_logs_are_recognised_and_others_are_not() -> None:
     assert is_line(ME)
     assert is_line(line("sent", rpc={}))
+    assert is_line(b'{"time": "", "msg": "PeerID", "id": "a", "node_id": "1"}')
+    assert is_line(b'{"time": "", "msg": "Received Message", "id": "7"}')
     assert is_line(line("Sent Graft", service="gossipsub", to="a", topic="t"))
     for other in (
         b"",

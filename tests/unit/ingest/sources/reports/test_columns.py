@@ -104,7 +104,10 @@ def test_unfit_and_unknown_columns_are_named() -> None:
             ("interval", pa.int8()),
             ("colour", pa.string()),
             ("sent", pa.list_(copy)),
+            ("roles", pa.list_(pa.struct([("role", pa.string()), ("role", pa.string())]))),
         ]
     )
-    assert list(unfit_columns(schema)) == [("peer", "double", "string or integer")]
+    unfit = list(unfit_columns(schema))
+    assert [name for name, *_ in unfit] == ["peer", "roles"]
+    assert unfit[0] == ("peer", "double", "string or integer")
     assert unknown_columns(schema) == ["colour", "sent[].size"]

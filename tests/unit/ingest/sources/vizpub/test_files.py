@@ -29,6 +29,7 @@ def whole(**fields: object) -> bytes:
         ("/r/protocol.rings/00000007protocol.rings.json", HEAD, MERGED),
         ("/elsewhere/00000007protocol.rings.json.gz", HEAD, MERGED),
         ("/elsewhere/00000007protocol.json", HEAD, HOST),
+        ("s3://b/00000007protocol.rings.json.gz?region=eu&endpoint_override=a/b", HEAD, MERGED),
         # What lies where VizPub puts its files is one, whatever is in it.
         ("/r/protocol.rings/00000007_a_protocol.rings.json", b"{", HOST),
         ("/r/protocol.rings/00000007/00000007_a_protocol.rings.json.gz", b"no", HOST),
@@ -85,6 +86,8 @@ def test_unknown_fields_are_named() -> None:
         (b"[]", "not an object"),
         (b"{}", "no 'protocolName'; no 'intervalCount'; no 'nodes'"),
         (whole(nodes=None), "no 'nodes'"),
+        (whole()[:-1] + b',"nodes":{}}', "a key appears twice"),
+        (whole(nodes={"a": {}, "b": {}}).replace(b'"b"', b'"a"'), "a key appears twice"),
         (whole(nodes=[]), "'nodes' is not an object"),
         (whole(publications=7), "'publications' is not an object"),
         (whole(protocolName=7), "'protocolName' is not a string"),

@@ -1,0 +1,60 @@
+"""What sources say of the beginnings of files, sound ones and damaged ones."""
+
+from __future__ import annotations
+
+import random
+from contextlib import suppress
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from ingest.files import find
+from ingest.inventory import inventory
+from ingest.sources import SOURCES
+from model.errors import InputError
+
+SEED = 20
+LINES = {
+    "reports": b'{"format": "vizpub.report/1", "peer": "a", "interval": 0}',
+    "libp2p": b'{"type":9,"peerID":"ACQI","timestamp":9,"join":{"topic":"news"}}',
+    "interop": b'{"time":"2000-01-01T00:00:00Z","level":"INFO","msg":"PeerID","id":"12D3"}',
+    "nebula": b'{"PeerID":"a","NeighborIDs":["b"],"ErrorBits":"0000000000000000"}',
+    "deliveries": b"msg,node,prev_node,t_us\n0,1,1,0",
+    "edges": b"src,dst\n1,2",
+    "vizpub": b'{"protocolName":"p","intervalCount":0,"nodes":{"a":{"id":"a"}}}',
+}
+
+
+def source_of(path: Path, content: bytes) -> str:
+    path.write_bytes(content)
+    return inventory(None, find([str(path)]), SOURCES).source
+
+
+@pytest.mark.parametrize("name", LINES)
+@pytest.mark.parametrize("damage", [b'"\xff"', b'{"PeerID": "\xff"}', b"[" * 9000, b"\x00", b"{}"])
+def test_damaged_line_hides_no_format(tmp_path: Path, name: str, damage: bytes) -> None:
+    head = b"\n".join([LINES[name], *[LINES[name].split(b"\n")[-1]] * 4, damage, b""])
+    assert source_of(tmp_path / "x", head) == name
+
+
+def mutant(rng: random.Random, content: bytes) -> bytes:
+    """With a few bytes replaced, inserted or removed."""
+    made = bytearray(content)
+    for _ in range(rng.choice([1, 1, 2, 9])):
+        at = rng.randrange(len(made) + 1)
+        made[at : at + rng.choice([0, 1, 1, 4])] = rng.choice([b"", b"\xff", b"\xc3", b"\0", b'"'])
+    return bytes(made)
+
+
+def test_recognition_never_fails(tmp_path: Path) -> None:
+    rng = random.Random(SEED)
+    print("seed", SEED)
+    table = {"timestamp": [1], "type": ["x"], "producerid": ["a"], "subtype": ["y"], "topic": ["t"]}
+    pq.write_table(pa.table(table), tmp_path / "hermes")
+    sound = [*LINES.values(), (tmp_path / "hermes").read_bytes()]
+    for content in sound:
+        for _ in range(60):
+            with suppress(InputError):
+                source_of(tmp_path / "x", mutant(rng, content + b"\n"))
