@@ -81,6 +81,10 @@ class Reading:
         str | None,
         typer.Option(metavar="SIZE", help="Refuse longer lines (default: 64MB)."),
     ] = None
+    undirected: Annotated[
+        bool,
+        typer.Option("--undirected", help="Each row of an edge list is a link either way."),
+    ] = False
     layers: Annotated[
         str | None,
         typer.Option(metavar="A,B,…", help="Layers whose links the metrics count (default: all)."),
@@ -263,6 +267,7 @@ def _request(
             reading.reporters_only,
             reading.message_window,
             parse_size(reading.max_line) if reading.max_line else None,
+            reading.undirected or None,
         ),
         measuring=Measuring(
             comma_list(reading.layers),
