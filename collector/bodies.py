@@ -16,6 +16,8 @@ from ingest.reports.compressed import GZIP, ZSTD, Content, lines
 _SMALL = 1 << 16
 """Bytes that are decompressed in the event loop: a thread costs more."""
 _SIP = 1 << 12
+_CODINGS = ("", "identity", "gzip", "x-gzip", "zstd")
+"""What a request may say of its body; one coding, once."""
 
 
 @dataclass(frozen=True)
@@ -37,8 +39,12 @@ class BodyLimits:
 async def read_lines(request: Request, limits: BodyLimits) -> list[bytes]:
     """The lines of a body, plain or compressed: its first bytes decide, as in a file of reports.
 
-    Raises: HTTPException 400 where it is damaged, 408 where it is slow, 413 where it is too large.
+    Raises: HTTPException 400 where it is damaged, 408 where it is slow, 413 where it is too large,
+    415 where it is said to be coded in a way that is not taken.
     """
+    coding = ", ".join(request.headers.getlist("content-encoding")).strip().lower()
+    if coding not in _CODINGS:
+        raise HTTPException(415, f"content-encoding {coding} is not taken: send gzip or zstd")
     try:
         async with asyncio.timeout(limits.seconds):
             body = await _sent(request, limits.sent)

@@ -40,7 +40,7 @@ _NAMES = {
     "own": "--metric",
 }
 """Options that are called otherwise in run.json."""
-_SWITCHES = {"betweenness": False, "reporters_only": True}
+_SWITCHES = {"betweenness": False, "reporters_only": True, "undirected": True}
 """The value in run.json of an option that is given."""
 
 

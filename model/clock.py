@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 
 from model.errors import OutOfRange, UseError
 
@@ -23,11 +23,14 @@ OPEN = 2**63 - 1
 """The end of an open period; not null, so that it can be compared and indexed."""
 
 _MOST_US = 2**63 - 1
-_UNITS_US = {"us": 1, "ms": 1_000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000}
+_HOUR_US = 3_600_000_000
+_UNITS_US = {
+    "us": 1, "ms": 1_000, "s": 1_000_000, "m": 60_000_000, "h": _HOUR_US, "d": 24 * _HOUR_US
+}  # fmt: skip
 _WALL_CLOCK = re.compile(
     r"(\d{4}-\d\d-\d\dT)?\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d)?", re.ASCII
 )
-_DURATION = re.compile(r"(\d{1,15}(?:\.\d+)?)\s*(us|µs|ms|s|m|h)")
+_DURATION = re.compile(r"(\d{1,15}(?:\.\d+)?)\s*(us|µs|ms|s|m|h|d)")
 
 
 def parse_duration_us(text: str) -> int:
@@ -64,18 +67,20 @@ def _since(epoch: str | None, wall_clock: str) -> int:
             f"'{wall_clock}': {NO_BEGINNING}; "
             "give an interval number, or a time since the start such as 12.5s"
         )
-    day = "" if "T" in wall_clock else f"{epoch[:10]}T"
     try:
-        begin, moment = (
-            time if time.tzinfo else time.replace(tzinfo=UTC)
-            for time in map(datetime.fromisoformat, (epoch, day + wall_clock))
-        )
+        begin = _with_offset(datetime.fromisoformat(epoch), UTC)
+        day = "" if "T" in wall_clock else f"{begin.date()}T"
+        moment = _with_offset(datetime.fromisoformat(day + wall_clock), begin.tzinfo)
     except ValueError as error:
         raise UseError(
             f"'{wall_clock}' is not a time of day or a date with one ({error}); "
             f"this run begins at {epoch}"
         ) from None
     return (moment - begin) // timedelta(microseconds=1)
+
+
+def _with_offset(time: datetime, offset: tzinfo | None) -> datetime:
+    return time if time.tzinfo else time.replace(tzinfo=offset)
 
 
 @dataclass(frozen=True)
@@ -122,7 +127,8 @@ class Clock:
 
     def parse_at(self, text: str, epoch: str | None = None) -> int:
         """An interval number ('137'), 'first', 'last', a time from the epoch ('12.5s'), or a
-        wall-clock time in UTC ('2000-01-01T00:00:12Z', '00:00:12' on the epoch's day) → tick.
+        wall-clock time ('2000-01-01T00:00:12Z', '00:00:12' on the epoch's day; without an offset
+        from UTC it has that of the epoch) → tick.
 
         `epoch` is the wall-clock time of tick 0, null where unknown.
 

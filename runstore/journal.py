@@ -39,7 +39,8 @@ class Journal:
         if not self.directory.is_dir():
             return  # the run was removed
         try:
-            _append(self.directory / FILE, json.dumps(entry, ensure_ascii=False).encode() + b"\n")
+            line = json.dumps(entry, ensure_ascii=False, allow_nan=False)
+            _append(self.directory / FILE, line.encode() + b"\n")
         except OSError as error:
             _LOG.warning("the run's log cannot be written: %s", error.strerror)
 

@@ -371,7 +371,7 @@ def manifest_in(directory: Path) -> Manifest:
 def write_manifest(directory: Path, manifest: Manifest, file: str = FILE) -> None:
     """Replace run.json atomically and durably: readers see the old or the new one."""
     content = asdict(manifest)
-    content = json.loads(json.dumps(content))  # as it will be read
+    content = json.loads(json.dumps(content, allow_nan=False))  # as it will be read
     content = {"format": FORMAT, **content, "crc": _crc(content)}
     durable.write(directory / file, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
 

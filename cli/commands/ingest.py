@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from math import isfinite
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
@@ -20,7 +21,7 @@ from cli.settings import Settings
 from cli.terminal.output import to_stdout
 from cli.terminal.streams import is_closed
 from model.clock import parse_duration_us
-from model.errors import CheckFailed
+from model.errors import CheckFailed, UseError
 from model.sizes import parse_size
 from model.wording import amount, was_or_were
 
@@ -83,6 +84,10 @@ class Reading:
         str | None,
         typer.Option(metavar="SIZE", help="Refuse longer lines (default: 64MB)."),
     ] = None
+    undirected: Annotated[
+        bool,
+        typer.Option("--undirected", help="Each row of an edge list is a link either way."),
+    ] = False
     layers: Annotated[
         str | None,
         typer.Option(metavar="A,B,…", help="Layers whose links the metrics count (default: all)."),
@@ -253,6 +258,8 @@ def _request(
     from ingest.sources.base import SourceOptions
 
     interval_us = parse_duration_us(reading.interval) if reading.interval else None
+    if not isfinite(reading.max_edge_visits):  # run.json keeps it, and JSON has finite numbers
+        raise UseError(f"--max-edge-visits {reading.max_edge_visits:g}: give a finite number")
     return IngestRequest(
         paths=paths,
         run=run,
@@ -265,6 +272,7 @@ def _request(
             reading.reporters_only,
             reading.message_window,
             parse_size(reading.max_line) if reading.max_line else None,
+            reading.undirected or None,
         ),
         measuring=Measuring(
             comma_list(reading.layers),

@@ -116,7 +116,8 @@ class OverlayGraph:
             Attribute("shared_topics", "integer", dynamic=True),
             Attribute("weight", "double", dynamic=True),
         ]
-        layers = [Attribute(_of_layer(layer), "boolean", dynamic=True) for layer in self._layers]
+        titles = self._layer_titles.values()
+        layers = [Attribute(title, "boolean", dynamic=True) for title in titles]
         static = [Attribute(title, "string") for title in ("layers", "topics", "topic_names")]
         return [*(shared if self.topics else []), *layers, *static]
 
@@ -168,17 +169,29 @@ class OverlayGraph:
             kinds.setdefault(f"{layer}:{'-' if topic is None else topic}", []).append(link)
         return sorted(kinds.items(), key=lambda kind: str(kind[0]))
 
-    @property
-    def _layers(self) -> Sequence[str]:
-        """The layers to tell apart over time: none where an edge has a single one."""
-        return () if self.parallel or len(self.rows.layers) < 2 else self.rows.layers
+    @cached_property
+    def _layer_titles(self) -> dict[str, str]:
+        """The layers to tell apart over time, and the titles of their columns: none where an edge
+        has a single layer. Gephi takes titles that differ in case alone for one.
+        """
+        layers = () if self.parallel or len(self.rows.layers) < 2 else self.rows.layers
+        titles: dict[str, str] = {}
+        taken: set[str] = set()
+        for layer in layers:
+            title, number = f"layer_{layer}", 1
+            while title.casefold() in taken:
+                number += 1
+                title = f"layer_{layer}_{number}"
+            taken.add(title.casefold())
+            titles[layer] = title
+        return titles
 
     def _layer_runs(self, links: Sequence[SampledLink], periods: list[Span]) -> Iterator[Run]:
         """Whether the pair has a link of each layer, over the periods of its edge."""
-        for layer in self._layers:
+        for layer, title in self._layer_titles.items():
             own = merged(link[4] for link in links if link[2] == layer)
             for first, last, held in sets_over({layer: own}, periods):
-                yield _of_layer(layer), first, last, bool(held)
+                yield title, first, last, bool(held)
 
     def _served(self, links: Sequence[SampledLink]) -> list[tuple[str, Value]]:
         """The layers and topics of a pair's links."""
@@ -287,8 +300,3 @@ def delimited(items: Iterable[int] | Iterable[str]) -> str:
 def _joined(items: Iterable[str]) -> str:
     escaped = (item.replace("\\", "\\\\").replace("|", "\\|") for item in items)
     return "|".join(["", *escaped, ""])
-
-
-def _of_layer(layer: str) -> str:
-    """Title of the column that says when a link of the layer is there."""
-    return f"layer_{layer}"

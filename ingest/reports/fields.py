@@ -148,7 +148,9 @@ class Free(_Scalar):
     """An object defined by the source; only checked for what cannot be written as JSON again."""
 
     def problems(self, value: object, at: str) -> Iterator[str]:
-        """Not an object, nested deeper than readers of JSON take, or with halves of surrogates."""
+        """Not an object, or with what JSON has not, or what readers of it do not take: numbers that
+        are not finite, such as 1e999, halves of surrogate pairs, deep nesting.
+        """
         if not isinstance(value, dict):
             yield f"'{at}' is not an object"
             return
@@ -158,6 +160,8 @@ class Free(_Scalar):
                 return
             if isinstance(inner, str) and SURROGATE.search(inner):
                 yield f"'{at}' has half of a surrogate pair"
+            if isinstance(inner, float) and not math.isfinite(inner):
+                yield f"'{at}' has a number that is not finite"
 
 
 def _below(value: object) -> Iterator[tuple[object, int]]:

@@ -82,6 +82,8 @@ class SourceOptions:
     """Intervals for which appends add to a message; null = runstore.manifest.MESSAGE_WINDOW."""
     max_line: int | None = None
     """Most bytes of a line; null = ingest.reports.compressed.MAX_LINE."""
+    undirected: bool | None = None
+    """Each row is a link either way; null = as the files say."""
 
 
 @dataclass(frozen=True)

@@ -25,11 +25,13 @@ from ingest.reports.fields import INT64, LAST_INTERVAL, Key
 from ingest.sources.base import Source, SourceOptions, Tallies
 from ingest.sources.joined import INTERVAL, Joined, as_period, joined
 from ingest.sources.row_groups import BATCH, group_splits, opened, read_group, schema_of
+from ingest.sources.said import UNFIT
+from model.errors import InputError
 
 _PARQUET = "parquet"
-PLAIN = "columns"
-"""The kind of encoding of plain columns."""
-PAIRS = f"{PLAIN}(src,dst)"
+PLAIN, UNDIRECTED = "columns", "undirected columns"
+"""The kinds of encoding of plain columns; in undirected ones a row is a link either way."""
+_PAIR_OF_PEERS = ("src", "dst")
 _COMMENT = re.compile(rb"\s*(?:[#%]|\Z)")
 _PAIR = re.compile(rb"\s*([0-9]{1,18})\s+([0-9]{1,18})\s*")
 _PEEK = 100
@@ -84,6 +86,8 @@ class _TableReader:
     max_line: int | None
     joins_rows: bool
     """Whether Parquet rows of consecutive intervals are one record."""
+    either_way: frozenset[int]
+    """The numbers of files of which each row is a link either way."""
     counts: Mapping[int, int]
     """The number of the line of counts (`_line_of_counts`), by the number of its file."""
 
@@ -105,14 +109,14 @@ class _TableReader:
             else:
                 fields = text.split() if is_plain else _fields(text)
                 if line.number == self.counts.get(split.file):
-                    found: Placed | str = _COUNTS
+                    found: Sequence[Placed] | str = _COUNTS
                 elif fields is None:
                     found = _QUOTE
                 elif len(fields) != len(columns):
                     found = f"not {len(columns)} fields"
                 else:
-                    found = self._judged(dict(zip(columns, fields, strict=True)))
-                yield _row(split, line.number, found, line.text)
+                    found = self._judged(dict(zip(columns, fields, strict=True)), split)
+                yield from _rows(split, line.number, found, line.text)
 
     def _rows(self, split: Split, columns: Sequence[str]) -> Iterator[Row]:
         joins = self.joins_rows and INTERVAL in columns
@@ -124,9 +128,9 @@ class _TableReader:
                 numbers = runs.others.tolist()
                 batch = batch.take(pa.array(runs.others))
             for number, values in zip(numbers, _as_texts(batch), strict=True):
-                found = self._judged(values)
+                found = self._judged(values, split)
                 text = _as_json(values) if isinstance(found, str) else b""
-                yield _row(split, first + number, found, text)
+                yield from _rows(split, first + number, found, text)
 
         with opened(split.path) as parquet:
             yield from read_group(split, parquet, judged, columns, _MANY if joins else BATCH)
@@ -139,7 +143,7 @@ class _TableReader:
         until = batch[INTERVAL].take(pa.array(runs.last)).to_pylist()
         for number, values, last in zip(runs.first.tolist(), begun, until, strict=True):
             fields = as_period(self._decoded(values), last)
-            yield _row(split, first + number, self.place(fields), b"")
+            yield from _rows(split, first + number, self._places(fields, split), b"")
         more = len(batch) - len(runs.others) - len(runs.first)
         yield Row(Kind.TALLY, file=split.file, record=msgspec.json.encode(more))
 
@@ -148,10 +152,16 @@ class _TableReader:
         texts = _as_text(values).to_pylist()
         return pa.array([not isinstance(self._checked({column: text}), str) for text in texts])
 
-    def _judged(self, values: Mapping[str, bytes | None]) -> Placed | str:
-        """A valid row, or the reason for refusing it."""
+    def _judged(self, values: Mapping[str, bytes | None], split: Split) -> Sequence[Placed] | str:
+        """A valid row, either way if it has no direction, or the reason for refusing it."""
         fields = self._checked(values)
-        return fields if isinstance(fields, str) else self.place(fields)
+        return fields if isinstance(fields, str) else self._places(fields, split)
+
+    def _places(self, fields: Fields, split: Split) -> Sequence[Placed]:
+        placed = self.place(fields)
+        if split.file not in self.either_way or not fields["src"]:
+            return (placed,)
+        return placed, self.place({**fields, "src": fields["dst"], "dst": fields["src"]})
 
     def _checked(self, values: Mapping[str, bytes | None]) -> Fields | str:
         """The fields of a valid row, or the reason for refusing it."""
@@ -171,7 +181,7 @@ class _TableReader:
 
 def is_plain_text(encoding: str) -> bool:
     """Whether a recognised file has plain columns."""
-    return encoding.startswith(f"{PLAIN}(")
+    return encoding.partition("(")[0] in (PLAIN, UNDIRECTED)
 
 
 def _is_header(text: bytes, header: bytes) -> bool:
@@ -233,12 +243,13 @@ def _as_json(values: Mapping[str, bytes | None]) -> bytes:
     return msgspec.json.encode({n: value.decode("utf-8", "replace") for n, value in known.items()})
 
 
-def _row(split: Split, number: int, found: Placed | str, text: bytes) -> Row:
+def _rows(split: Split, number: int, found: Sequence[Placed] | str, text: bytes) -> Iterator[Row]:
     if isinstance(found, str):
-        return refused(split, number, found, text)
-    key, time, rank, record = found
-    encoded = msgspec.json.encode(record)
-    return Row(Kind.RECORD, key, time, rank, split.file, number, None, encoded)
+        yield refused(split, number, found, text)
+        return
+    for key, time, rank, record in found:
+        encoded = msgspec.json.encode(record)
+        yield Row(Kind.RECORD, key, time, rank, split.file, number, None, encoded)
 
 
 def key(row: Fields, name: str) -> str | None:
@@ -276,7 +287,7 @@ def number_of(text: str) -> int | None:
 class TableSource(Source):
     """A source of tabular files."""
 
-    options = frozenset({"interval_us", "max_line"})
+    options = frozenset({"interval_us", "max_line", "undirected"})
     headers: Collection[tuple[str, ...]]
     """The possible headers of a file."""
     rules: Mapping[str, Rule]
@@ -305,7 +316,10 @@ class TableSource(Source):
         return f"{kind}({','.join(columns)})" if columns in self.headers else None
 
     def splits(self, files: Sequence[InputFile]) -> list[Split]:
-        """Ranges of lines, and row groups of Parquet."""
+        """Ranges of lines, and row groups of Parquet. Raises: InputError for what is no list."""
+        for file in files:
+            if why := UNFIT.get(file.encoding.removesuffix("()")):
+                raise InputError(f"{file.path} {why}", "docs/sources.md describes the formats")
         in_parquet = {file.encoding for file in files if file.encoding.startswith(_PARQUET)}
         found = line_splits(files, leave_out=in_parquet)
         for number, file in enumerate(files):
@@ -323,9 +337,17 @@ class TableSource(Source):
         counts = {
             number: line
             for number, file in enumerate(files)
-            if file.encoding == PAIRS and (line := _line_of_counts(number, file.path, limit))
+            if is_plain_text(file.encoding)
+            and columns_of(file.encoding) == _PAIR_OF_PEERS
+            and (line := _line_of_counts(number, file.path, limit))
         }
-        return _TableReader(encodings, self.rules, self.place, limit, self.joins_rows, counts)
+        either_way = frozenset(
+            number
+            for number, encoding in enumerate(encodings)
+            if options.undirected or encoding.startswith(UNDIRECTED)
+        )
+        how = limit, self.joins_rows, either_way, counts
+        return _TableReader(encodings, self.rules, self.place, *how)
 
     def tallied(self, tallies: Tallies) -> Counted:
         """Combined by `together`."""

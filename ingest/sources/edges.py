@@ -27,6 +27,7 @@ from ingest.sources.base import Description, Observed, SourceOptions, first_line
 from ingest.sources.delimited import (
     NO_ROWS,
     PLAIN,
+    UNDIRECTED,
     Fields,
     Placed,
     Rule,
@@ -40,6 +41,7 @@ from ingest.sources.delimited import (
     whole,
 )
 from ingest.sources.folded import OBSERVED
+from ingest.sources.said import UNFIT, said_of
 from model.clock import OPEN, Clock
 from model.errors import InputError, UseError
 
@@ -66,6 +68,7 @@ _PLAIN_COLUMNS = {
 # Two words are no links: many texts have two words on a line, none of these numbers or times.
 _NAME = rb"(?=[^\s\d]*\d)[\w.:/@+-]*\w"
 _PLAIN_LINE = re.compile(rb"\s*(?:\d+\s+\d+|%s\s+%s(?:\s+\d+){1,2})\s*" % (_NAME, _NAME))
+_SAID_LINE = re.compile(rb"\s*%s\s+%s(?:\s+[-+]?[\d.]+(?:[eE][-+]?\d+)?)*\s*" % (_NAME, _NAME))
 _LOOK_AT = 50
 _LISTED, _IN_PERIODS = "by interval", "by period (valid_from, valid_to)"
 WITHOUT_TIMES = "without times"
@@ -86,11 +89,28 @@ def _is_listed(file: InputFile) -> bool:
 
 
 def _plain_encoding(head: bytes) -> str | None:
-    """The encoding of plain columns, if most of the first lines have as many, and look like it."""
-    told = [line for line in first_lines(head) if line.lstrip()[:1] not in (b"#", b"%")][:_LOOK_AT]
-    widths = Counter(len(line.split()) for line in told if _PLAIN_LINE.fullmatch(line))
+    """The encoding of plain columns, if most of the first lines have as many, and look like it;
+    comments may say what the columns are.
+    """
+    lines = first_lines(head)
+    told = [line for line in lines if line.lstrip()[:1] not in (b"#", b"%")][:_LOOK_AT]
+    said = said_of([line for line in lines if line.lstrip()[:1] in (b"#", b"%")])
+    columns, kind = _PLAIN_COLUMNS, UNDIRECTED if said.is_undirected else PLAIN
+    if said.unfit:
+        return f"{said.unfit}()"
+    width = _width(told, _PLAIN_LINE)
+    if said.more:
+        named = ("src", "dst", *said.more)
+        columns = {n: named[:n] for n in range(2, len(named) + 1)}
+        width = _width(told, _SAID_LINE)
+    return f"{kind}({','.join(columns[width])})" if width in columns else None
+
+
+def _width(lines: Sequence[bytes], form: re.Pattern[bytes]) -> int:
+    """The number of words of most lines, if they have that form; 0 if there is none."""
+    widths = Counter(len(line.split()) for line in lines if form.fullmatch(line))
     width, count = max(widths.items(), key=lambda found: found[1], default=(0, 0))
-    return f"{PLAIN}({','.join(_PLAIN_COLUMNS[width])})" if 2 * count > len(told) else None
+    return width if 2 * count > len(lines) else 0
 
 
 def _end(row: Fields, name: str) -> str | None:
@@ -113,7 +133,7 @@ class Edges(TableSource):
     tables = _TABLES
     settled = True
     joins_rows = True
-    vague = frozenset({PLAIN})
+    vague = frozenset({PLAIN, UNDIRECTED, *UNFIT})
     headers = frozenset((*kind, *extra) for kind in _KINDS for extra in _EXTRAS)
     rules: Mapping[str, Rule] = {
         "src": key,

@@ -353,6 +353,40 @@ def test_first_line_of_counts_is_refused(tmp_path: Path, text: str, is_refused: 
     assert (("4", text.split("4 ")[1][0]) in {link[:2] for link in links(found)}) != is_refused
 
 
+KONECT = "% asym weighted\n% 3 3 3\n1 2 -1 5\n2 3 1 6\n3 1 2.5 9\n"
+SNAP = "# Undirected graph: each unordered pair is saved once\n# FromNodeId\tToNodeId\n1\t2\n3\t2\n"
+
+
+def test_weights_and_signs_are_no_times(spark: SparkSession, tmp_path: Path) -> None:
+    path, signs = tmp_path / "out.chat", tmp_path / "soc-sign.txt"
+    path.write_text(KONECT)
+    found = stage(found_file(path))
+    assert {(s, d, t) for s, d, _, _, t, _ in links(found)} == {
+        ("1", "2", 5), ("2", "3", 6), ("3", "1", 9),
+    }  # fmt: skip
+    signs.write_text("# FromNodeId\tToNodeId\tSign\n1\t2\t1\n4\t1\t-1\n")
+    found = stage(found_file(signs))
+    assert {link[:2] for link in links(found)} == {("1", "2"), ("4", "1")}
+    assert not refused(found)
+    assert SOURCE.describe(found.counted, None, SourceOptions()).clock == Clock(1, None, 0, 0)
+
+
+@pytest.mark.parametrize("text", [SNAP, "% sym unweighted\n1 2\n3 2\n", "1 2\n3 2\n"])
+def test_undirected_list_has_links_either_way(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "com.ungraph.txt"
+    path.write_text(text)
+    found = staged(SOURCE, [found_file(path)], SourceOptions(undirected=text == "1 2\n3 2\n"))
+    pairs = [("1", "2"), ("2", "1"), ("2", "3"), ("3", "2")]
+    assert sorted(link[:2] for link in links(found)) == pairs
+
+
+def test_file_that_says_it_is_no_list_of_links_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.mtx"
+    path.write_text("%%MatrixMarket matrix coordinate pattern general\n3 3 1\n1 2\n")
+    with pytest.raises(InputError, match="is a matrix"):
+        SOURCE.splits([found_file(path)])
+
+
 def test_plain_columns_with_times_mean_what_tables_mean(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -425,6 +459,14 @@ def test_unusable_edge_list_is_refused(spark: SparkSession, tmp_path: Path) -> N
         (b"src,dst,topic\n", "csv(src,dst,topic)"),
         (b"# Nodes: 3\n# From To\n0\t1\n0\t2\n1 2\n", "columns(src,dst)"),
         (b"% asym\n1 2 7\n1 3 8\n", "columns(src,dst,interval)"),
+        (b"% asym weighted\n% 2 4 4\n1 2 -1.5 7\n", "columns(src,dst,weight,interval)"),
+        (b"% asym posweighted\n1 2 3\n", "columns(src,dst,weight)"),
+        (b"% sym unweighted\n1 2\n", "undirected columns(src,dst)"),
+        (b"% bip unweighted\n1 2\n", "two kinds()"),
+        (b"%%MatrixMarket matrix coordinate real general\n2 2 1\n1 2 .5\n", "matrix()"),
+        (b"# FromNodeId\tToNodeId\tSign\n1\t2\t-1\n1\t3\t1\n", "columns(src,dst,weight)"),
+        (b"# FromNodeId ToNodeId Timestamp\n1 2 7\n", "columns(src,dst,interval)"),
+        (b"# Undirected graph: a.txt\n1 2\n3 2\n", "undirected columns(src,dst)"),
         (b"p1 p2 7 9\r\n12D3KooWA 10.0.0.1:80 8 9\r\n", "columns(src,dst,valid_from,valid_to)"),
         (b"3 2\n1 2 7\n1 3 8\n", "columns(src,dst,interval)"),
         (b"a b\nb c\n", None),

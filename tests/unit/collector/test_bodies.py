@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import json
+from typing import Any
 
 import pytest
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
 
-from collector.bodies import BodyLimits, lines_of
+from collector.bodies import BodyLimits, lines_of, read_lines
 
 LINE = json.dumps({"format": "vizpub.report/1", "peer": "a", "interval": 0}).encode() + b"\n"
 
@@ -29,3 +32,27 @@ def test_lines_up_to_the_limit_are_taken() -> None:
         lines_of(LINE * 4, limits)
     with pytest.raises(HTTPException, match="3 lines"):
         lines_of(LINE * 3 + b"{", limits)
+
+
+def posted(body: bytes, *codings: str) -> list[bytes]:
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": body}
+
+    headers = [(b"content-encoding", coding.encode()) for coding in codings]
+    request = Request({"type": "http", "method": "POST", "headers": headers}, receive)
+    return asyncio.run(read_lines(request, BodyLimits()))
+
+
+@pytest.mark.parametrize(
+    "codings", [["deflate"], ["br"], ["gzip, gzip"], ["gzip", "gzip"], ["gzip, br"], ["odd"]]
+)
+def test_coding_that_is_not_taken_refuses_the_request(codings: list[str]) -> None:
+    with pytest.raises(HTTPException, match="content-encoding") as refused:
+        posted(gzip.compress(LINE), *codings)
+    assert refused.value.status_code == 415
+
+
+@pytest.mark.parametrize("codings", [[], ["identity"], ["gzip"], ["X-GZIP"]])
+def test_coding_that_is_taken_is_told_by_the_first_bytes(codings: list[str]) -> None:
+    for body in (LINE, gzip.compress(LINE)):
+        assert posted(body, *codings) == [LINE.strip()]

@@ -55,6 +55,7 @@ def test_interval_length_and_count_follow_the_clock() -> None:
         ("1s", 1_000_000),
         (" 1.5 m ", 90_000_000),
         ("2h", 7_200_000_000),
+        ("1d", 86_400_000_000),
         ("0.000001s", 1),
     ],
 )
@@ -62,7 +63,7 @@ def test_duration_is_parsed_to_microseconds(text: str, microseconds: int) -> Non
     assert parse_duration_us(text) == microseconds
 
 
-@pytest.mark.parametrize("text", ["1us", "250ms", "90s", "2m", "3h", "1001us"])
+@pytest.mark.parametrize("text", ["1us", "250ms", "90s", "2m", "3h", "2d", "1001us"])
 def test_duration_is_written_as_it_is_parsed(text: str) -> None:
     assert duration(parse_duration_us(text)) == text
 
@@ -160,6 +161,16 @@ def test_wall_clock_time_is_counted_from_the_epoch(text: str, since: str | None)
     else:
         with pytest.raises(OutOfRange, match="intervals 0 to 19"):
             clock.parse_at(text, EPOCH)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["02:40:30", "02:40:30+02:00", "00:40:30Z", "2026-10-25T02:40:30", "2026-10-25T00:40:30+00:00"],
+)
+def test_time_without_an_offset_has_that_of_the_epoch(text: str) -> None:
+    """Also on the night on which clocks are put back: an epoch has one offset."""
+    clock = Clock(1, 60_000_000, 0, 19)
+    assert clock.parse_at(text, "2026-10-25T02:30:00+02:00") == clock.parse_at("10")
 
 
 @pytest.mark.parametrize(

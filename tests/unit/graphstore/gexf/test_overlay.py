@@ -253,6 +253,22 @@ def test_peers_and_edges_have_short_labels_full_names_and_names_of_topics():
     assert graph.edges["0", "1"]["topic_names"] == "|alerts|"
 
 
+def test_layers_that_differ_in_case_have_columns_that_differ_without():
+    layers = ("MESH", "Mesh", "mesh", "mesh_2")
+    rows = OverlayRows(
+        [(0, "x"), (1, "y")],
+        [PresenceRow(peer, 0, OPEN) for peer in range(2)],
+        [],
+        [LinkRow(0, 1, layer, None, 0, OPEN) for layer in layers],
+        layers=layers,
+    )
+    graph = OverlayGraph(rows, Clock(last=3))
+    titles = [a.title for a in graph.edge_attributes() if a.title.startswith("layer_")]
+    assert titles == ["layer_MESH", "layer_Mesh_2", "layer_mesh_3", "layer_mesh_2_2"]
+    (edge,) = graph.edges()
+    assert [title for title, *_ in edge.runs if title.startswith("layer_")] == titles
+
+
 def test_delimiter_in_a_name_is_escaped():
     assert delimited(["a|b", "a", "b", "c\\"]) == r"|a|a\|b|b|c\\|"
     rows = OverlayRows(

@@ -277,6 +277,7 @@ def test_last_interval_is_accepted_and_the_next_one_refused() -> None:
         ("epoch", "yesterday", "'epoch' is not a time"),
         ("epoch", 12, "'epoch' is not a time"),
         ("parameters", [], "'parameters' is not an object"),
+        ("parameters", {"a": [1e999]}, "'parameters' has a number that is not finite"),
         ("seed", "1", "'seed' is not an integer"),
     ],
 )
