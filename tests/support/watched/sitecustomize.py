@@ -8,11 +8,13 @@ processes, and `seen`, to which each of them adds lines of `number<TAB>path`.
 
 from __future__ import annotations
 
+import fcntl
 import mmap
 import os
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -36,7 +38,10 @@ class Watcher:
         with place.open("r+b") as file:
             self.now = memoryview(mmap.mmap(file.fileno(), 4)).cast("I")
         """One number: that of the running test."""
-        self._lines = os.open(folder / "seen", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        lines = os.open(folder / "seen", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        # Tests close the streams of a process, and see which number the next file gets.
+        self._lines = fcntl.fcntl(lines, fcntl.F_DUPFD_CLOEXEC, 60)
+        os.close(lines)
         self._number = 0
         self._paths: set[str] = set()
 
@@ -81,7 +86,9 @@ class Watcher:
         if path not in self._paths:
             self._paths.add(path)
             if path.startswith(ROOT) and not path.startswith(NOT_OURS):
-                os.write(self._lines, f"{self._number}\t{path.removeprefix(ROOT)}\n".encode())
+                with suppress(OSError):  # a test of a full disk
+                    line = f"{self._number}\t{path.removeprefix(ROOT)}\n"
+                    os.write(self._lines, line.encode())
 
 
 if folder := os.environ.get("VIZPUB_WATCHED"):
