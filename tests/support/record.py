@@ -180,13 +180,11 @@ class Recorder:
             ["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
         ).stdout.strip()
         touched = touched_in(self.folder.iterdir())
+        own = {test: touched.get(test, set()) for test in self._seconds}
         record = Record.read()
-        record.renew(
-            Record(
-                commit, self._seconds, {test: touched.get(test, set()) for test in self._seconds}
-            )
-        )
+        record.renew(Record(commit, self._seconds, own))
         record.write()
+        shutil.rmtree(self.folder)
 
 
 def touched_in(folders: Iterable[Path]) -> dict[str, set[str]]:
