@@ -34,7 +34,7 @@ class LookedAt:
     damage: str | None
     """Why its beginning cannot be read in full."""
     unfit: str | None
-    """Why the file is not offered to any source."""
+    """Why the file is not offered to any source, or what it differs in from one of a source."""
     recognised: list[str]
     """`source:encoding` of each source that recognised it."""
 
@@ -53,6 +53,8 @@ def look_at(path: str, sources: Sequence[Source], limit: int) -> LookedAt:
             if not unfit and not recognised and len(head) >= _HEAD:
                 with _ONE_AT_A_TIME:
                     recognised = _recognised(path, _first_lines(head, chunks, limit), sources)
+            if not unfit and not recognised:
+                unfit = _near_miss(path, bytes(head[:_HEAD]), sources)
             hashed.drain()
     except OSError as error:
         why = f"cannot be read: {os.strerror(error.errno) if error.errno else error}"
@@ -64,6 +66,12 @@ def look_at(path: str, sources: Sequence[Source], limit: int) -> LookedAt:
 def _recognised(path: str, head: bytes, sources: Sequence[Source]) -> list[str]:
     answers = ((source.name, or_none(source.recognises, path, head)) for source in sources)
     return [f"{name}:{encoding}" for name, encoding in answers if encoding]
+
+
+def _near_miss(path: str, head: bytes, sources: Sequence[Source]) -> str | None:
+    """Why no source takes a file that is almost one of its own."""
+    reasons = (or_none(lambda one: one.near_miss(path, head), source) for source in sources)
+    return next(filter(None, reasons), None)
 
 
 def _head(chunks: Iterator[bytes]) -> bytearray:

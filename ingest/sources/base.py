@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 Tallies = Sequence[Counted]
 """The counts of single tasks."""
+_SHOWN = 80
 Answer = TypeVar("Answer")
 LOOK_AT = 50
 """Records at the beginning of a file that are inspected to recognise it."""
@@ -184,6 +185,18 @@ class Source(ABC):
         `head` is the first 64 KiB after decompression or, where no source recognises these, the
         first 50 lines. Called before anything is read, through `or_none`.
         """
+
+    def near_miss(self, path: str, head: bytes) -> str | None:
+        """What differs where a file is almost one of the source, as text for users: here, what
+        stands before the object of each line; otherwise null.
+        """
+        lines = first_lines(head)
+        starts = [line.find(b"{") for line in lines]
+        bare = b"".join(line[at:] + b"\n" for line, at in zip(lines, starts, strict=True))
+        if min(starts) > 0 and self.recognises(path, bare):
+            before = lines[0][: starts[0]].decode("utf-8", "replace")
+            return f"'{before[:_SHOWN]}' stands before the object of JSON in its lines: remove it"
+        return None
 
     def layers(self, files: Sequence[InputFile]) -> frozenset[str] | None:
         """The possible layers of links in the files; null where only the records show them."""

@@ -22,7 +22,7 @@ from ingest.files import InputFile
 from ingest.fold import Counted
 from ingest.reader import INVALID_UTF8, Kind, Read, Row, Split, line_splits, lines, refused
 from ingest.reports.fields import INT64, LAST_INTERVAL, Key
-from ingest.sources.base import Source, SourceOptions, Tallies
+from ingest.sources.base import Source, SourceOptions, Tallies, first_lines
 from ingest.sources.joined import INTERVAL, Joined, as_period, joined
 from ingest.sources.row_groups import BATCH, group_splits, opened, read_group, schema_of
 from ingest.sources.said import UNFIT
@@ -42,6 +42,8 @@ _FIELD = rb'("(?:[^"]|"")*+"|[^",]*+)'
 _FIELDS = re.compile(rb"%s(?:,%s)*+" % (_FIELD, _FIELD))
 _NEXT = re.compile(rb"%s(?:,|\Z)" % _FIELD)
 _INTEGER = re.compile("-?[0-9]+")
+_SEPARATORS = re.compile(r"[,;|\t]")
+_SHOWN = 80
 _DIGITS = len(str(INT64))
 
 _QUOTE = "a quote that is not around a whole field, or is not closed"
@@ -314,6 +316,18 @@ class TableSource(Source):
             kind, names = "csv", first.decode("utf-8", "replace").replace('"', "")
             columns = tuple(names.split(","))
         return f"{kind}({','.join(columns)})" if columns in self.headers else None
+
+    def near_miss(self, path: str, head: bytes) -> str | None:
+        """A header with the columns of one of ours, in another order, with others, or separated by
+        something else.
+        """
+        text = first_lines(head)[0].decode("utf-8", "replace").strip().replace('"', "")
+        names = {name.strip().lower() for name in _SEPARATORS.split(text)}
+        almost = [header for header in self.headers if names.issuperset(header)]
+        if not almost:
+            return None
+        wanted = max((",".join(header) for header in almost), key=len)
+        return f"its header is '{text[:_SHOWN]}', expected is '{wanted}'"
 
     def splits(self, files: Sequence[InputFile]) -> list[Split]:
         """Ranges of lines, and row groups of Parquet. Raises: InputError for what is no list."""

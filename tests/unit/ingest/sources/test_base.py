@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from contextlib import suppress
 from pathlib import Path
 
@@ -37,6 +38,29 @@ def source_of(path: Path, content: bytes) -> str:
 def test_damaged_line_hides_no_format(tmp_path: Path, name: str, damage: bytes) -> None:
     head = b"\n".join([LINES[name], *[LINES[name].split(b"\n")[-1]] * 4, damage, b""])
     assert source_of(tmp_path / "x", head) == name
+
+
+LOG = "".join(f"node1-1  | {LINES['interop'].decode()}\n" for _ in range(3))
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("src,dst,weight\na,b,3\n", "its header is 'src,dst,weight', expected is 'src,dst'"),
+        ("src;dst\na;b\n", "its header is 'src;dst', expected is 'src,dst'"),
+        ("src,dst,interval\na,b,0\n", "is 'src,dst,interval', expected is 'interval,src,dst'"),
+        ("node,msg,prev_node,t_us\n0,1,1,0\n", "expected is 'msg,node,prev_node,t_us'"),
+        (LOG, "'node1-1  | ' stands before the object of JSON in its lines: remove it"),
+    ],
+)
+def test_file_that_is_almost_of_a_source_is_told_what_differs(
+    tmp_path: Path, text: str, why: str
+) -> None:
+    with pytest.raises(InputError, match=re.escape(why)):
+        source_of(tmp_path / "x", text.encode())
+    (tmp_path / "links.csv").write_text("src,dst\na,b\n")
+    ((_, told),) = inventory(None, find([str(tmp_path)]), SOURCES).skipped
+    assert why in told
 
 
 def mutant(rng: random.Random, content: bytes) -> bytes:
