@@ -23,9 +23,9 @@ from ingest.fold import Counted
 from ingest.reader import INVALID_UTF8, Kind, Read, Row, Split, line_splits, lines, refused
 from ingest.reports.fields import INT64, LAST_INTERVAL, Key
 from ingest.sources.base import Source, SourceOptions, Tallies, first_lines
+from ingest.sources.edge_comments import UNFIT
 from ingest.sources.joined import INTERVAL, Joined, as_period, joined
 from ingest.sources.row_groups import BATCH, group_splits, opened, read_group, schema_of
-from ingest.sources.said import UNFIT
 from model.errors import InputError
 
 _PARQUET = "parquet"

@@ -40,8 +40,8 @@ from ingest.sources.delimited import (
     optional_key,
     whole,
 )
+from ingest.sources.edge_comments import UNFIT, read_comments
 from ingest.sources.folded import OBSERVED
-from ingest.sources.said import UNFIT, said_of
 from model.clock import OPEN, Clock
 from model.errors import InputError, UseError
 
@@ -68,7 +68,7 @@ _PLAIN_COLUMNS = {
 # Two words are no links: many texts have two words on a line, none of these numbers or times.
 _NAME = rb"(?=[^\s\d]*\d)[\w.:/@+-]*\w"
 _PLAIN_LINE = re.compile(rb"\s*(?:\d+\s+\d+|%s\s+%s(?:\s+\d+){1,2})\s*" % (_NAME, _NAME))
-_SAID_LINE = re.compile(rb"\s*%s\s+%s(?:\s+[-+]?[\d.]+(?:[eE][-+]?\d+)?)*\s*" % (_NAME, _NAME))
+_DESCRIBED_LINE = re.compile(rb"\s*%s\s+%s(?:\s+[-+]?[\d.]+(?:[eE][-+]?\d+)?)*\s*" % (_NAME, _NAME))
 _LOOK_AT = 50
 _LISTED, _IN_PERIODS = "by interval", "by period (valid_from, valid_to)"
 WITHOUT_TIMES = "without times"
@@ -94,15 +94,15 @@ def _plain_encoding(head: bytes) -> str | None:
     """
     lines = first_lines(head)
     told = [line for line in lines if line.lstrip()[:1] not in (b"#", b"%")][:_LOOK_AT]
-    said = said_of([line for line in lines if line.lstrip()[:1] in (b"#", b"%")])
-    columns, kind = _PLAIN_COLUMNS, UNDIRECTED if said.is_undirected else PLAIN
-    if said.unfit:
-        return f"{said.unfit}()"
+    described = read_comments([line for line in lines if line.lstrip()[:1] in (b"#", b"%")])
+    columns, kind = _PLAIN_COLUMNS, UNDIRECTED if described.is_undirected else PLAIN
+    if described.unfit:
+        return f"{described.unfit}()"
     width = _width(told, _PLAIN_LINE)
-    if said.more:
-        named = ("src", "dst", *said.more)
+    if described.more:
+        named = ("src", "dst", *described.more)
         columns = {n: named[:n] for n in range(2, len(named) + 1)}
-        width = _width(told, _SAID_LINE)
+        width = _width(told, _DESCRIBED_LINE)
     return f"{kind}({','.join(columns[width])})" if width in columns else None
 
 

@@ -19,7 +19,7 @@ _TIME = re.compile(r"time|date|interval|epoch", re.IGNORECASE)
 _UNDIRECTED = re.compile(r"[#%]\s*undirected\b", re.IGNORECASE)
 
 
-class Said(NamedTuple):
+class Columns(NamedTuple):
     """The columns beyond both ends, and whether a row is a link either way."""
 
     more: Sequence[str] | None = None
@@ -29,19 +29,19 @@ class Said(NamedTuple):
     """The kind of the file, one of UNFIT, where its rows are no links between peers."""
 
 
-def said_of(comments: Sequence[bytes]) -> Said:
-    """What the comments at the beginning of a file say."""
+def read_comments(comments: Sequence[bytes]) -> Columns:
+    """Read the comments at the beginning of a file."""
     texts = [line.decode("utf-8", "replace").strip() for line in comments]
     more: Sequence[str] | None = None
     undirected = False
     for text in texts:
         if text.startswith("%%MatrixMarket"):
-            return Said(unfit="matrix")
+            return Columns(unfit="matrix")
         if found := _KONECT.fullmatch(text):
             if found[1] == "bip":
-                return Said(unfit="two kinds")
+                return Columns(unfit="two kinds")
             more, undirected = (WEIGHT, "interval"), found[1] == "sym"
         elif found := _SNAP.fullmatch(text):
             more = ["interval" if _TIME.search(name) else WEIGHT for name in found[1].split()]
         undirected |= bool(_UNDIRECTED.match(text))
-    return Said(more, undirected)
+    return Columns(more, undirected)
