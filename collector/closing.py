@@ -128,7 +128,7 @@ class Closing:
 
     def close(self, interval: int) -> None:
         """All intervals up to this one are closed."""
-        self.closed = interval
+        self.closed = interval if self.closed is None else max(self.closed, interval)
         for waits in (self._half_at, self._last_at):
             for done in [i for i in waits if i <= interval]:
                 del waits[done]

@@ -24,6 +24,7 @@ import uvicorn
 from collector import handles
 from collector.batch import batches_in, consumed
 from collector.closing import Rules
+from collector.damage import go_past
 from collector.folder import Folder
 from collector.intake import Intake, Limits
 from collector.kafka import Kafka
@@ -102,6 +103,8 @@ class Collection:
     """The command that brings Neo4j up to date; none = nothing is loaded."""
     stop: bool = False
     """End the run: nothing is taken any more."""
+    past_damage: bool = False
+    """Go on behind damage of the log, without what was in it."""
 
     def header(self) -> RunHeader:
         """Of a run that begins now."""
@@ -141,7 +144,11 @@ class Collector:
 
     def __init__(self, what: Collection, say: Callable[[str], None]) -> None:
         self._what, self._say = what, say
+        for damaged in go_past(what.place.log) if what.past_damage else ():
+            say(f"left out of the run: {damaged}")
         self._intake = Intake(what.place, what.header(), what.rules, what.limits)
+        if torn := self._intake.log.torn:
+            say(f"the last {torn[1]:,} bytes of {torn[0]} were not acknowledged, and are left out")
         self._check_log()
         self._progress = Progress(self._intake)
         self._over = asyncio.Event()

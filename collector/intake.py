@@ -10,24 +10,25 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
 from collector import log
+from collector.batch import batches_in
 from collector.closing import Closing, Rules
 from collector.commands import Command, Commands
 from collector.log import Log
+from collector.marks import Marks
 from collector.message import Message, interval_of
 from collector.place import Place
 from collector.taken import Taken
 from ingest.reports.compressed import LongLine
-from ingest.reports.files import from_json, parse
+from ingest.reports.files import parse
 from ingest.reports.records import RunHeader
 from model.errors import InputError
 
@@ -75,26 +76,26 @@ class Intake:
         """The peers marked the end of the run, or somebody asked for it."""
         self.last_interval: int | None = None
         """Of the peers' own end mark."""
-        self._marks: dict[str, tuple[int, int, int]] = {}
-        """Interval, seq and CRC of each peer's newest line, also where it is not written yet: else
-        the lines of one request would know nothing of each other."""
+        self._marks = Marks()
         self.closed_at = 0
         """The position behind the record that closed the last interval, or ended the run."""
         self._is_closing = self._is_ending = False
         self._takes = 0
         """Lines that are being judged or written, as requests."""
+        self.log = Log(place.log, self._state, beside=self._told_header)
         self._replay()
-        self.log = Log(place.log, self._state)
 
     def _replay(self) -> None:
         """Go on where the log ends: from the last state in it."""
         directory, now = self.place.log, time.monotonic()
+        records: list[log.Record] = []
         for start, _ in reversed(log.segments(directory)):
             records = list(log.read(directory, start))
             if records and records[0].kind == log.STATE:
                 break
-        else:
-            return
+        else:  # the log is empty, or what is left of it begins behind damage that was passed
+            if made := batches_in(self.place.batches):
+                self._closed(made[-1].closed, made[-1].position)
         for record in records:
             self._redo(record, now)
 
@@ -102,8 +103,7 @@ class Intake:
         if record.kind == log.STATE:
             state = json.loads(record.content)
             self.closing = Closing.restored(self._rules, state, now)
-            # No report has this seq: who reported before is known, and conflicts with nothing.
-            self._marks = {peer: (at, -1, 0) for peer, at in self.closing.newest.items()}
+            self._marks = Marks(self.closing.newest)
             self.header = RunHeader.from_json(state["header"])
             self.counts, self.closed_at = Counter(state["counts"]), state["closed_at"]
             self.last_interval, self.ended = state["last_interval"], state["ended"]
@@ -124,10 +124,10 @@ class Intake:
         elif record.kind == log.END:
             self._ended_at(json.loads(record.content), record.end)
         elif record.kind == log.REPORT:
-            found = from_json(json.loads(record.line))
-            mark = (record.interval, found.seq or 0, zlib.crc32(record.line))  # type: ignore[union-attr]
-            self._mark(found.peer, mark)  # type: ignore[union-attr]
-            self._note(_Admitted(found.peer, record.interval, found.left), now)  # type: ignore[union-attr]
+            told = json.loads(record.line)
+            with suppress(InputError):  # two with one name, on both sides of a restart
+                self._marks.add(told, record.line)
+            self._note(_Admitted(told["peer"], record.interval, bool(told.get("left"))), now)
 
     def _state(self) -> bytes:
         state = {
@@ -141,6 +141,10 @@ class Intake:
             "commands": self.commands.to_json(),
         }
         return json.dumps(state, separators=(",", ":")).encode()
+
+    def _told_header(self) -> bytes:
+        """Without it no interval has its time: it is there twice."""
+        return log.packed(log.HEADER, json.dumps(self.header.to_json()).encode())
 
     @property
     def now_us(self) -> int:
@@ -259,19 +263,8 @@ class Intake:
             return None, self._marked_end(value["last_interval"])
         peer, interval = value["peer"], value["interval"]
         self._check_peer(peer, interval)
-        mark = (interval, value.get("seq") or 0, zlib.crc32(line))
-        before = self._marks.get(peer)
-        if before and before[:2] == mark[:2] and before[2] != mark[2]:
-            raise InputError(
-                f"conflicting report: peer '{peer}' has another one of interval {interval} with "
-                "the same seq; do two peers have one name?"
-            )
-        self._mark(peer, mark)
+        self._marks.add(value, line)
         return _Admitted(peer, interval, bool(value.get("left"))), log.report(interval, line)
-
-    def _mark(self, peer: str, mark: tuple[int, int, int]) -> None:
-        if mark[:2] >= self._marks.get(peer, mark)[:2]:
-            self._marks[peer] = mark
 
     def _check_peer(self, peer: str, interval: int) -> None:
         if self._rules.peers is not None and peer not in self._rules.peers:
@@ -305,7 +298,7 @@ class Intake:
         return log.packed(log.HEADER, json.dumps(known.to_json()).encode())
 
     def _check_end(self, last: int) -> None:
-        reached = max((at for at, *_ in self._marks.values()), default=0)
+        reached = self._marks.reached
         if last < reached:
             raise InputError(f"it ends in interval {last}, and there are reports of {reached}")
         if last > max(reached, self.now) + self._rules.ahead:

@@ -128,6 +128,8 @@ class Web:
         intake = self.intake
         if self.progress.draining:
             return _later(503, "the collector is pausing: send it again")
+        if self.progress.damaged:
+            return _later(503, "the collector's log is damaged: send it again when that is mended")
         if shutil.disk_usage(intake.place.folder).free < intake.limits.reserve:
             return _later(503, "the collector's disk is full: send it again")
         if intake.limits.disk is not None and self.progress.disk >= intake.limits.disk:

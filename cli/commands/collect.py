@@ -145,6 +145,12 @@ class Taking:
         bool,
         typer.Option("--allow-commands", help="Let `vizpub tell` ask peers to leave and join."),
     ] = False
+    past_damage: Annotated[
+        bool,
+        typer.Option(
+            "--past-damage", help="Go on behind damage of the log, without what was in it."
+        ),
+    ] = False
     no_load: Annotated[bool, typer.Option("--no-load", help="Do not load the run into Neo4j.")] = (
         False
     )
@@ -239,6 +245,7 @@ def _collection(
         _topic(taking, place.run),
         () if taking.no_load else load,
         stop,
+        taking.past_damage,
     )
 
 
