@@ -63,6 +63,7 @@ class Intake:
     """The log, the closing, and what was counted. Lives in one event loop."""
 
     def __init__(self, place: Place, header: RunHeader, rules: Rules, limits: Limits) -> None:
+        rules = replace(rules, interval_s=(header.interval_us or 0) / 1_000_000)
         self._rules, self.limits, self.place = rules, limits, place
         self.header = header
         self.closing = Closing(rules)
@@ -76,6 +77,7 @@ class Intake:
         """The peers marked the end of the run, or somebody asked for it."""
         self.last_interval: int | None = None
         """Of the peers' own end mark."""
+        self._marked_at = time.monotonic()
         self._marks = Marks()
         self.closed_at = 0
         """The position behind the record that closed the last interval, or ended the run."""
@@ -307,7 +309,7 @@ class Intake:
             )
 
     def _marked_end(self, last: int) -> bytes:
-        self.last_interval = last
+        self.last_interval, self._marked_at = last, time.monotonic()
         return log.packed(log.END, json.dumps({"last_interval": last}).encode())
 
     def _note_all(self, admitted: Iterable[_Admitted], read: Mapping[str, Any] | None) -> None:
@@ -349,10 +351,14 @@ class Intake:
 
     async def close_due(self) -> bool:
         """Close what is due. Returns whether something was closed. Raises: LogFailed."""
-        due = self.closing.due(time.monotonic())
-        last = self.last_interval
-        # The end is often told after all reports, when its interval is closed already.
-        if last is not None and (self.closing.is_late(last) or (due is not None and due >= last)):
+        now, last = time.monotonic(), self.last_interval
+        due = self.closing.due(now)
+        # The end is often told after all reports, and then all are silent, which closes nothing.
+        if last is not None and (
+            self.closing.is_late(last)
+            or (due is not None and due >= last)
+            or now >= self._marked_at + self._rules.interval_s + self._rules.lateness_s
+        ):
             return await self.end()
         return due is not None and await self._close(due)
 
@@ -377,7 +383,7 @@ class Intake:
             return False
         self._is_closing = True
         try:
-            record = log.close(interval)
+            record = log.close(interval, self.closing.first)
             await self.log.put(record, partial(self._closed, interval))
         finally:
             self._is_closing = False
@@ -388,6 +394,7 @@ class Intake:
         self.closed_at = end
 
     def _ended_at(self, told: dict[str, Any], end: int) -> None:
+        self._marked_at = time.monotonic()
         self.last_interval = told["last_interval"]
         if told.get("ended"):
             self.ended, self.closed_at = True, end

@@ -27,10 +27,11 @@ from runstore import durable
 REPORT, HEADER, CLOSE, END, STATE, READ, COMMAND = b"R", b"H", b"C", b"E", b"S", b"F", b"T"
 MESSAGE, PROOF = b"M", b"P"
 """Kinds: a report (its interval in 4 bytes, then its line), the run's header as it is known, the
-closing of all intervals up to one (4 bytes), the end of the run, the state, how far files were
-read, a command to a peer or its answer (JSON), and a message of Kafka: the length of its head (4
-bytes), its head (JSON: topic, partition, offset), and the records that were made of its lines.
-Under one CRC, so a message is in the log with all of its lines and its offset, or not at all.
+closing of all intervals up to one (4 bytes; in the first closing the run's first interval follows),
+the end of the run, the state, how far files were read, a command to a peer or its answer (JSON),
+and a message of Kafka: the length of its head (4 bytes), its head (JSON: topic, partition, offset),
+and the records that were made of its lines. Under
+one CRC, so a message is in the log with all of its lines and its offset, or not at all.
 `PROOF` has the position up to which all is synced (8 bytes); readers do not get it."""
 
 _HEAD = struct.Struct(">II")
@@ -66,6 +67,12 @@ class Record:
         return int(NUMBER.unpack_from(self.content)[0])
 
     @property
+    def first(self) -> int | None:
+        """Of a closing: the run's first interval, where this one is the first."""
+        told = self.content[NUMBER.size :]
+        return int(NUMBER.unpack(told)[0]) if told else None
+
+    @property
     def line(self) -> bytes:
         """Of a report."""
         return self.content[NUMBER.size :]
@@ -87,9 +94,9 @@ def report(interval: int, line: bytes) -> bytes:
     return packed(REPORT, NUMBER.pack(interval) + line)
 
 
-def close(interval: int) -> bytes:
-    """The record that closes all intervals up to this one."""
-    return packed(CLOSE, NUMBER.pack(interval))
+def close(interval: int, first: int | None = None) -> bytes:
+    """The record that closes all intervals up to this one. `first`: with which the run begins."""
+    return packed(CLOSE, NUMBER.pack(interval) + (b"" if first is None else NUMBER.pack(first)))
 
 
 def message(head: bytes, records: bytes) -> bytes:

@@ -39,7 +39,7 @@ class Waiting:
     ] = "1s"
     lateness: Annotated[
         str,
-        typer.Option(metavar="DURATION", help="How long to wait after half of the peers reported."),
+        typer.Option(metavar="DURATION", help="How long to wait after most of the peers reported."),
     ] = "5s"
     ahead: Annotated[
         int,
