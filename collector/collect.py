@@ -294,6 +294,7 @@ class Collector:
         while not self._progress.settled:
             if time.monotonic() - measured >= _MEASURE_S:
                 self._progress.disk, measured = self._what.place.size(), time.monotonic()
+            self._say_jump()
             failed = self._intake.log.failing
             try:
                 if failed:  # nobody may report meanwhile, so nothing else would find out
@@ -316,6 +317,13 @@ class Collector:
             await asyncio.sleep(TICK_S)
         with suppress(FileNotFoundError):
             stop.unlink()
+
+    def _say_jump(self) -> None:
+        if by := self._intake.clock.jump():
+            self._say(
+                f"this machine's clock was set {'forward' if by > 0 else 'back'} by {abs(by):,.0f} "
+                "s: intervals go on as before, until the collector is started again"
+            )
 
 
 def collect(what: Collection, say: Callable[[str], None]) -> bool:

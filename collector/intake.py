@@ -14,12 +14,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
 from collector import log
 from collector.batch import batches_in
+from collector.clock import Clock
 from collector.closing import Closing, Rules
 from collector.commands import Command, Commands
 from collector.log import Log
@@ -86,6 +86,8 @@ class Intake:
         """Lines that are being judged or written, as requests."""
         self.log = Log(place.log, self._state, beside=self._told_header)
         self._replay()
+        assert self.header.epoch is not None
+        self.clock = Clock(self.header.epoch)
 
     def _replay(self) -> None:
         """Go on where the log ends: from the last state in it."""
@@ -151,9 +153,7 @@ class Intake:
     @property
     def now_us(self) -> int:
         """The collector's own time since the run's epoch, in µs."""
-        assert self.header.epoch is not None
-        since = datetime.now(UTC) - datetime.fromisoformat(self.header.epoch)
-        return max(int(since.total_seconds() * 1_000_000), 0)
+        return self.clock.now_us
 
     @property
     def now(self) -> int:
