@@ -162,6 +162,15 @@ class Closing:
         due = max([due, *(i for i, at in self._quorum_at.items() if now - at >= lateness)])
         return None if due < following or self._is_early(now) else due
 
+    def is_silent(self, now: float) -> bool:
+        """Whether no peer goes on: each has left, or is a member no more."""
+        rules = self.rules
+        since = now - (1 + rules.gap_tolerance) * rules.interval_s - rules.lateness_s
+        heard = self._heard
+        if not heard or (rules.peers and not rules.peers <= heard.keys()):
+            return False
+        return all(at < since or peer in self.left for peer, at in heard.items())
+
     def close(self, interval: int) -> None:
         """All intervals up to this one are closed."""
         self.closed = interval if self.closed is None else max(self.closed, interval)

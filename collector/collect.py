@@ -25,6 +25,7 @@ from collector import handles
 from collector.batch import batches_in, consumed
 from collector.closing import Rules
 from collector.damage import go_past
+from collector.door import door_of, most_connections
 from collector.folder import Folder
 from collector.intake import Intake, Limits
 from collector.kafka import Kafka
@@ -258,9 +259,11 @@ class Collector:
             ssl_certfile=to.certificate,
             ssl_keyfile=to.key,
         )
-        door = _door(to.host, to.port, to.before)
-        server = _Server(config)
+        most = most_connections(_CONNECTIONS)
+        door = door_of(_door(to.host, to.port, to.before), most)
         loop = asyncio.get_running_loop()
+        loop.set_exception_handler(_handle)
+        server = _Server(config)
         loop.add_signal_handler(signal.SIGHUP, self._reload, config, web.tokens)
         serving = asyncio.create_task(server.serve(sockets=[door]))
         while not server.started and not serving.done():
@@ -288,26 +291,13 @@ class Collector:
             self._say(f"tokens or certificates stay as they were: {error}")
 
     async def _tick(self) -> None:
-        """Close what is due, until the run has ended."""
-        stop, closed = self._what.place.stop, self._intake.closing.closed
-        measured = -_MEASURE_S
+        """Close what is due, until the run has ended. What the system refuses ends nothing."""
+        stop, closed, measured = self._what.place.stop, self._intake.closing.closed, -_MEASURE_S
         while not self._progress.settled:
             if time.monotonic() - measured >= _MEASURE_S:
                 self._progress.disk, measured = self._what.place.size(), time.monotonic()
             self._say_jump()
-            failed = self._intake.log.failing
-            try:
-                if failed:  # nobody may report meanwhile, so nothing else would find out
-                    await self._intake.probe()
-                    self._say("the log can be written again")
-                if (self._what.stop or stop.exists()) and not self._intake.ended:
-                    await self._intake.end()
-                else:
-                    await self._intake.close_due()
-            except LogFailed as error:
-                if not failed:
-                    self._say(f"the log cannot be written: {error}")
-                await asyncio.sleep(1)
+            await self._close_due(stop)
             if (now := self._intake.closing.closed) != closed and now is not None:
                 for interval in range(now if closed is None else closed + 1, now + 1):
                     self._progress.closed(interval)
@@ -315,8 +305,25 @@ class Collector:
             self._maker.order()
             notify("WATCHDOG=1")
             await asyncio.sleep(TICK_S)
-        with suppress(FileNotFoundError):
+        with suppress(OSError):
             stop.unlink()
+
+    async def _close_due(self, stop: Path) -> None:
+        failed = self._intake.log.failing
+        try:
+            if failed:  # nobody may report meanwhile, so nothing else would find out
+                await self._intake.probe()
+                self._say("the log can be written again")
+            if (self._what.stop or stop.exists()) and not self._intake.ended:
+                await self._intake.end()
+            else:
+                await self._intake.close_due()
+        except LogFailed as error:
+            if not failed:
+                self._say(f"the log cannot be written: {error}")
+            await asyncio.sleep(1)
+        except OSError:  # of a folder that was moved, or cannot be seen now: it is looked at again
+            await asyncio.sleep(1)
 
     def _say_jump(self) -> None:
         if by := self._intake.clock.jump():
@@ -324,6 +331,12 @@ class Collector:
                 f"this machine's clock was set {'forward' if by > 0 else 'back'} by {abs(by):,.0f} "
                 "s: intervals go on as before, until the collector is started again"
             )
+
+
+def _handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """A full door is no fault."""
+    if not isinstance(context.get("exception"), OSError) or "socket" not in context:
+        loop.default_exception_handler(context)
 
 
 def collect(what: Collection, say: Callable[[str], None]) -> bool:

@@ -22,6 +22,8 @@ from collector.batch import batches_in
 from collector.clock import Clock
 from collector.closing import Closing, Rules
 from collector.commands import Command, Commands
+from collector.ending import Ending
+from collector.header import merged
 from collector.log import Log
 from collector.marks import Marks
 from collector.message import Message, interval_of
@@ -44,6 +46,8 @@ class Limits:
     """What the intake takes at most."""
 
     peers: int = 100_000
+    name: int = 2**10
+    """Bytes of a peer's name: all of them are in every state."""
     log: int = 2**30
     """Bytes of the log that no run holds yet: beyond, reporters are asked to wait."""
     disk: int | None = None
@@ -75,9 +79,7 @@ class Intake:
         self.commands = Commands()
         self.ended = False
         """The peers marked the end of the run, or somebody asked for it."""
-        self.last_interval: int | None = None
-        """Of the peers' own end mark."""
-        self._marked_at = time.monotonic()
+        self.ending = Ending()
         self._marks = Marks()
         self.closed_at = 0
         """The position behind the record that closed the last interval, or ended the run."""
@@ -110,7 +112,7 @@ class Intake:
             self._marks = Marks(self.closing.newest)
             self.header = RunHeader.from_json(state["header"])
             self.counts, self.closed_at = Counter(state["counts"]), state["closed_at"]
-            self.last_interval, self.ended = state["last_interval"], state["ended"]
+            self.ending, self.ended = Ending.from_json(state), state["ended"]
             self.read, self.commands = dict(state["read"]), Commands(state["commands"])
         elif record.kind == log.HEADER:
             self.header = RunHeader.from_json(json.loads(record.content))
@@ -139,8 +141,8 @@ class Intake:
             "header": self.header.to_json(),
             "counts": self.counts,
             "closed_at": self.closed_at,
-            "last_interval": self.last_interval,
             "ended": self.ended,
+            **self.ending.to_json(),
             "read": self.read,
             "commands": self.commands.to_json(),
         }
@@ -149,6 +151,11 @@ class Intake:
     def _told_header(self) -> bytes:
         """Without it no interval has its time: it is there twice."""
         return log.packed(log.HEADER, json.dumps(self.header.to_json()).encode())
+
+    @property
+    def last_interval(self) -> int | None:
+        """Of a marked end."""
+        return self.ending.last
 
     @property
     def now_us(self) -> int:
@@ -160,12 +167,19 @@ class Intake:
         """The interval of the collector's own clock."""
         return self.now_us // (self.header.interval_us or 1)
 
-    async def take(self, lines: Iterable[bytes], read: Mapping[str, Any] | None = None) -> Taken:
+    async def take(
+        self,
+        lines: Iterable[bytes],
+        read: Mapping[str, Any] | None = None,
+        *,
+        may_end: bool = False,
+    ) -> Taken:
         """Judge lines, log those that are admitted, and wait for the sync. `read` says how far
-        files and targets are read with them, and is logged together with them. Raises: LogFailed.
+        files and targets are read with them, and is logged together with them. A mark of the end by
+        who may not end the run counts once all members have fallen silent. Raises: LogFailed.
         """
         with self._taking():
-            done, admitted, records = await self._judge(lines)
+            done, admitted, records = await self._judge(lines, may_end=may_end)
             self.counts["refused"] += done.refused
             if read:
                 records += log.packed(log.READ, json.dumps(read).encode())
@@ -205,7 +219,9 @@ class Intake:
                 await self.log.put(bytes(records), note)
         return found
 
-    async def _judge(self, lines: Iterable[bytes]) -> tuple[Taken, list[_Admitted], bytearray]:
+    async def _judge(
+        self, lines: Iterable[bytes], *, may_end: bool = False
+    ) -> tuple[Taken, list[_Admitted], bytearray]:
         """What becomes of lines, the reports among them, and the records of what is taken."""
         done, admitted, records = Taken(), [], bytearray()
         for number, line in enumerate(lines, 1):
@@ -221,7 +237,7 @@ class Intake:
                 done.refuse(number, "; ".join(wrong))
                 continue
             try:
-                found, packed = self._admit(value, text)
+                found, packed = self._admit(value, text, may_end=may_end)
             except InputError as error:
                 done.refuse(number, str(error))
                 self._blame("refused", value.get("peer"))
@@ -252,23 +268,33 @@ class Intake:
             )
         return interval
 
-    def _admit(self, value: dict[str, Any], line: bytes) -> tuple[_Admitted | None, bytes]:
+    def _admit(
+        self, value: dict[str, Any], line: bytes, *, may_end: bool
+    ) -> tuple[_Admitted | None, bytes]:
         """The record of a line. Raises: InputError with the reason why it is refused."""
         if (run := value.get("run")) not in (None, self.place.run):
             raise InputError(f"it is of run '{run}', and this is '{self.place.run}'")
         if self.ended or self._is_ending:
             raise InputError("the run has ended")
         if value["format"] == RunHeader.format:
-            return None, self._merge(RunHeader.from_json(value))
+            told, is_closed = RunHeader.from_json(value), self.closing.closed is not None
+            self.header = merged(told, self.header, self.place.run, is_closed=is_closed)
+            return None, self._told_header()
         if value["format"] == "vizpub.end/1":
-            self._check_end(value["last_interval"])
-            return None, self._marked_end(value["last_interval"])
+            last, reached = value["last_interval"], self._marks.reached
+            self.ending.mark(last, self.closing, (reached, self.now), may_end=may_end)
+            return None, log.packed(log.END, json.dumps(self.ending.to_json()).encode())
         peer, interval = value["peer"], value["interval"]
         self._check_peer(peer, interval)
         self._marks.add(value, line)
         return _Admitted(peer, interval, bool(value.get("left"))), log.report(interval, line)
 
     def _check_peer(self, peer: str, interval: int) -> None:
+        if (size := len(peer.encode())) > self.limits.name:
+            raise InputError(
+                f"the peer's name has {size:,} bytes, and {self.limits.name:,} is as many as any "
+                "may have: see --max-name"
+            )
         if self._rules.peers is not None and peer not in self._rules.peers:
             raise InputError(f"peer '{peer}' is not in the list of peers")
         if peer not in self._marks and len(self._marks) >= self.limits.peers:
@@ -281,37 +307,6 @@ class Intake:
                 "set its clock, or count intervals from the run's epoch"
             )
 
-    def _merge(self, told: RunHeader) -> bytes:
-        """What peers tell of the run is taken up to the first closing. Raises: InputError."""
-        known = replace(
-            told,
-            run=self.place.run,
-            interval_us=told.interval_us or self.header.interval_us,
-            epoch=self.header.epoch,
-        )
-        if known.interval_us != self.header.interval_us:
-            raise InputError(
-                f"its intervals are of {known.interval_us} µs, and the run's of "
-                f"{self.header.interval_us}: ask for the run's header first"
-            )
-        if known != self.header and self.closing.closed is not None:
-            raise InputError("it differs from the run's header, and intervals are closed already")
-        self.header = known
-        return log.packed(log.HEADER, json.dumps(known.to_json()).encode())
-
-    def _check_end(self, last: int) -> None:
-        reached = self._marks.reached
-        if last < reached:
-            raise InputError(f"it ends in interval {last}, and there are reports of {reached}")
-        if last > max(reached, self.now) + self._rules.ahead:
-            raise InputError(
-                f"it ends in interval {last}, too far ahead: reports have reached {reached}"
-            )
-
-    def _marked_end(self, last: int) -> bytes:
-        self.last_interval, self._marked_at = last, time.monotonic()
-        return log.packed(log.END, json.dumps({"last_interval": last}).encode())
-
     def _note_all(self, admitted: Iterable[_Admitted], read: Mapping[str, Any] | None) -> None:
         now = time.monotonic()
         self.read.update(read or {})
@@ -323,6 +318,7 @@ class Intake:
         if self.closing.is_late(found.interval):
             self.counts["late"] += 1
             self._blame("late", found.peer)
+        self.ending.note(found.interval)
         self.closing.note(found.peer, found.interval, now, left=found.left)
 
     def _blame(self, what: str, peer: object) -> None:
@@ -351,14 +347,9 @@ class Intake:
 
     async def close_due(self) -> bool:
         """Close what is due. Returns whether something was closed. Raises: LogFailed."""
-        now, last = time.monotonic(), self.last_interval
+        now = time.monotonic()
         due = self.closing.due(now)
-        # The end is often told after all reports, and then all are silent, which closes nothing.
-        if last is not None and (
-            self.closing.is_late(last)
-            or (due is not None and due >= last)
-            or now >= self._marked_at + self._rules.interval_s + self._rules.lateness_s
-        ):
+        if self.ending.is_reached(self.closing, due, now):
             return await self.end()
         return due is not None and await self._close(due)
 
@@ -370,7 +361,7 @@ class Intake:
         while self._takes:  # what was admitted before is in the log first, and noted
             await asyncio.sleep(_WAIT_S)
         await self.probe()
-        ends = [one for one in (self.last_interval, self.closing.reached) if one is not None]
+        ends = [one for one in (self.ending.last, self.closing.reached) if one is not None]
         if (last := max(ends, default=None)) is not None and not self.closing.is_late(last):
             await self._close(last)
         done = {"last_interval": last, "ended": True}
@@ -394,7 +385,6 @@ class Intake:
         self.closed_at = end
 
     def _ended_at(self, told: dict[str, Any], end: int) -> None:
-        self._marked_at = time.monotonic()
-        self.last_interval = told["last_interval"]
+        self.ending = Ending.from_json(told)
         if told.get("ended"):
             self.ended, self.closed_at = True, end

@@ -96,6 +96,8 @@ class Log:
         """What a kill or a power cut left behind the end: its segment, and how many bytes."""
         self._start = self._synced = self.end = examined.end
         """`end` is the position behind the last record; only a proof may lie behind `_synced`."""
+        self._opening = 0
+        """Bytes of the state with which this segment begins."""
         self._waiting = bytearray()
         self._then: list[tuple[int, Callable[[int], None]]] = []
         self._told: asyncio.Future[None] | None = None
@@ -151,7 +153,9 @@ class Log:
 
     @property
     def _is_open(self) -> bool:
-        return self._handle is not None and self.end - self._start < self._segment
+        """Where states are large, not every write shall begin with one."""
+        most = max(self._segment, 4 * self._opening)
+        return self._handle is not None and self.end - self._start - self._opening < most
 
     def _append(self, opening: bytes, content: bytes) -> None:
         try:
@@ -159,6 +163,7 @@ class Log:
                 self._open()
                 # What nobody waits for comes alone: where records follow, a proof is on disk.
                 self._put(opening)
+                self._opening = len(opening)
                 self._put(proof(self.end))
             self._put(content)
         except OSError:

@@ -125,6 +125,9 @@ class Taking:
     max_peers: Annotated[
         int, typer.Option(metavar="N", min=1, help="Refuse reports of more peers.")
     ] = 100_000
+    max_name: Annotated[
+        str, typer.Option(metavar="SIZE", help="Refuse peers whose name is longer.")
+    ] = "1kB"
     max_log: Annotated[
         str,
         typer.Option(
@@ -231,6 +234,7 @@ def _collection(
         ),
         Limits(
             taking.max_peers,
+            parse_size(taking.max_name),
             parse_size(taking.max_log),
             parse_size(taking.max_disk) if taking.max_disk else None,
             parse_size(taking.reserve),

@@ -318,3 +318,19 @@ def test_message_is_in_the_log_with_all_of_its_lines_or_not_at_all(tmp_path: Pat
 
 def _apart(records: bytes) -> list[Record]:
     return [Record(r.kind, r.content, 0, 0) for r in whole_of(records, 0, 0)]
+
+
+def test_segment_ends_by_what_follows_its_state(tmp_path: Path) -> None:
+    """With a large state, not every write begins with it."""
+    large = b"{" + b" " * 10_000 + b"}"
+
+    async def work() -> None:
+        writer = Log(tmp_path, lambda: large, segment=100)
+        for number in range(300):
+            await writer.put(log.report(number, b"x" * 500), lambda _: None)
+        await writer.aclose()
+
+    done(work)
+    states = [r for r in log.read(tmp_path) if r.kind == log.STATE]
+    assert 3 <= len(states) <= 5
+    assert len(lines(tmp_path)) == 300
