@@ -84,6 +84,9 @@ class Builder:
     _header: RunHeader | None = None
     _held: dict[int, list[tuple[int, bytes]]] = field(default_factory=lambda: defaultdict(list))
     """Reports by interval, each with the position before it."""
+    _first: int = 0
+    """The run's first interval. What slow clocks report before it is late: it would put empty
+    intervals before all others."""
 
     def next(self, until: int, folder: Path) -> Batch | None:
         """Write the batch with all that is closed up to a position; null where nothing is.
@@ -94,6 +97,7 @@ class Builder:
         ready = sorted(
             report
             for interval in [i for i in self._held if i <= closed]
+            if self.last.number or end is not None or interval >= self._first
             for report in self._held.pop(interval)
         )
         if end is None and not ready and closed == self.last.closed:
@@ -119,18 +123,25 @@ class Builder:
         that has ended.
         """
         closed, end = self.last.closed, None
+        early: list[log.Record] = []
         for record in self._records(until):
             self._read = record.end
             if record.kind == log.REPORT:
                 consumed = record.end <= self.last.position and record.interval <= self.last.closed
-                if not consumed:
+                if consumed and self.last.number == 1:
+                    early.append(record)
+                elif not consumed:
                     self._held[record.interval].append((record.start, record.line))
-            elif record.kind == log.CLOSE and record.end > self.last.position:
-                closed = record.interval
+            elif record.kind == log.CLOSE:
+                self._first = self._first if record.first is None else record.first
+                closed = record.interval if record.end > self.last.position else closed
             elif record.kind == log.END and record.end > self.last.position:
                 end = _end_of(json.loads(record.content))
             elif record.kind in (log.HEADER, log.STATE):
                 self._header = _header_of(record)
+        for record in early:  # the first batch left it out
+            if record.interval < self._first:
+                self._held[record.interval].append((record.start, record.line))
         return closed, max(self.last.position, until), end
 
     def _records(self, until: int) -> Iterator[log.Record]:

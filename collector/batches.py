@@ -15,7 +15,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -26,6 +26,7 @@ from analytics.options import Measures
 from collector.batch import NONE, Batch, Builder, batches_in, consumed
 from collector.child import trim
 from collector.place import Place
+from collector.records import LogDamaged, gaps_in
 from ingest.measuring import Measuring
 from ingest.pipeline import IngestOutcome, IngestRequest, ingest_in, settling
 from ingest.sources.base import SourceOptions
@@ -44,6 +45,8 @@ _AGAIN_S = 0.5
 _BEAT_S = 5.0
 _ROWS = 512
 """In one message."""
+DAMAGED = "bytes of the collector's log that were damaged and are left out"
+"""A note of the run."""
 
 
 @dataclass(frozen=True)
@@ -139,9 +142,18 @@ class Appending:
         while True:
             try:
                 with writing(request.workspace, request.run) as writer:
-                    return self._ingest_into(writer, request)
+                    return self._noted(writer, self._ingest_into(writer, request))
             except RunLocked:
                 time.sleep(_AGAIN_S)
+
+    def _noted(self, writer: RunWriter, done: IngestOutcome) -> IngestOutcome:
+        """The run says what damage of the log is left out."""
+        manifest = done.run.manifest
+        lost = sum(end - begin for begin, end in gaps_in(self._place.log).items())
+        if not lost or manifest.notes.get(DAMAGED) == lost:
+            return done
+        writer.commit(replace(manifest, notes={**manifest.notes, DAMAGED: lost}))
+        return replace(done, run=open_run(self._place.workspace, self._job.run))
 
 
 def _overlay_rows(run: StoredRun, after: int) -> list[dict[str, Any]]:
@@ -219,7 +231,7 @@ def main(answers: int) -> int:
                     if order["ended"]:
                         told.tell(**appending.settle())
         except (VizpubError, OSError) as error:  # such as a disk that is full
-            told.tell(error=str(error))
+            told.tell(error=str(error), damaged=isinstance(error, LogDamaged))
             return error.exit_code if isinstance(error, VizpubError) else 1
     return 0
 

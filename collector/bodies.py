@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from io import BytesIO
 from itertools import islice
@@ -36,8 +36,10 @@ class BodyLimits:
     """From its headers to its end."""
 
 
-async def read_lines(request: Request, limits: BodyLimits) -> list[bytes]:
-    """The lines of a body, plain or compressed: its first bytes decide, as in a file of reports.
+async def read_body(
+    request: Request, limits: BodyLimits, count: Callable[[int], None] = lambda _: None
+) -> bytes:
+    """A body as it is sent. `count` gets the bytes of each part, and may raise.
 
     Raises: HTTPException 400 where it is damaged, 408 where it is slow, 413 where it is too large,
     415 where it is said to be coded in a way that is not taken.
@@ -47,22 +49,35 @@ async def read_lines(request: Request, limits: BodyLimits) -> list[bytes]:
         raise HTTPException(415, f"content-encoding {coding} is not taken: send gzip or zstd")
     try:
         async with asyncio.timeout(limits.seconds):
-            body = await _sent(request, limits.sent)
+            return await _sent(request, limits.sent, count)
     except TimeoutError:
         raise HTTPException(408, f"the body took more than {limits.seconds:g} s") from None
     except ClientDisconnect:
         raise HTTPException(400, "the connection ended before the body") from None
-    if len(body) > _SMALL and body.startswith((GZIP, ZSTD)):
+
+
+async def lines_in(body: bytes, limits: BodyLimits) -> list[bytes]:
+    """The lines of a body, plain or compressed: its first bytes decide, as in a file of reports.
+
+    Raises: HTTPException 400 or 413, as `read_body`.
+    """
+    if len(body) > _SMALL and is_packed(body):
         return await asyncio.to_thread(lines_of, body, limits)
     return lines_of(body, limits)
 
 
-async def _sent(request: Request, most: int) -> bytes:
+def is_packed(body: bytes) -> bool:
+    """Whether it is compressed."""
+    return body.startswith((GZIP, ZSTD))
+
+
+async def _sent(request: Request, most: int, count: Callable[[int], None]) -> bytes:
     told = request.headers.get("content-length", "0")
     found = bytearray()
     if told.isdecimal() and int(told) > most:
         raise _too_large(most, "bytes sent")
     async for chunk in request.stream():
+        count(len(chunk))
         found += chunk
         if len(found) > most:
             raise _too_large(most, "bytes sent")
@@ -78,8 +93,8 @@ class _Sips(BytesIO):
 
 
 def lines_of(body: bytes, limits: BodyLimits) -> list[bytes]:
-    """The lines of a whole body. Raises: HTTPException 400 or 413, as `read_lines`."""
-    content = Content(_Sips(body) if body.startswith((GZIP, ZSTD)) else BytesIO(body))
+    """The lines of a whole body. Raises: HTTPException 400 or 413, as `read_body`."""
+    content = Content(_Sips(body) if is_packed(body) else BytesIO(body))
     parts = islice(lines(_limited(content, limits.content), limits.line), limits.lines + 1)
     found = [line for line, _ in parts]
     if len(found) > limits.lines:

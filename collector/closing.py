@@ -1,18 +1,22 @@
 """When an interval is closed: what was not reported by then comes late.
 
-Intervals close in order. Interval i closes when all expected peers have reported i or later; or
-some time (the lateness) after half of them have; or, where all fall silent, that time after the
-last report of i or later. A peer is expected that has reported one of the last 1 + gap tolerance
-intervals and has not left; or all of a given list. Time is the monotonic clock of the collector:
-no clock of a peer can close anything.
+Intervals close in order, once more than half of the members have reached them, and so have all
+members but those that are behind; or some time (the lateness) after more than half have. A member
+is a peer that was heard of late and has not left, or one of a given list. It is behind where, for
+the lateness, all that it reports has come late.
+
+So no clock of a peer closes anything for others. While the clocks of fewer than half of the members
+are wrong, an interval closes after a sound member has reported it, and no report of a sound member
+is late that comes within the lateness of the first sound one. Time is the monotonic clock of the
+collector. Where all are silent, nothing closes: who comes back reports what it has kept.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import accumulate, repeat
+from statistics import median_low
 from typing import Any
 
 
@@ -21,12 +25,14 @@ class Rules:
     """How long to wait, and for whom."""
 
     lateness_s: float = 5.0
-    """How long to wait for the rest after half of the peers."""
+    """How long to wait for the rest after more than half of the peers; 0 = for nobody."""
     ahead: int = 16
     """A report is refused that is more intervals ahead of the median peer and of the clock."""
     gap_tolerance: int = 0
     peers: frozenset[str] | None = None
     """All peers, where they are known."""
+    interval_s: float = 1.0
+    """Length of an interval."""
 
 
 @dataclass
@@ -39,10 +45,15 @@ class Closing:
     newest: dict[str, int] = field(default_factory=dict)
     """The greatest interval of each peer's reports."""
     left: set[str] = field(default_factory=set)
-    _half_at: dict[int, float] = field(default_factory=dict)
-    """When half of the expected peers were first seen to have reached an interval."""
+    _heard: dict[str, float] = field(default_factory=dict)
+    """When each peer last reported, also late."""
+    _behind: dict[str, float] = field(default_factory=dict)
+    """Since when all that a peer reports has come late."""
+    _quorum_at: dict[int, float] = field(default_factory=dict)
+    """When more than half of the members were first seen to have reached an interval."""
     _last_at: dict[int, float] = field(default_factory=dict)
-    _first: int | None = None
+    _firsts: dict[str, int] = field(default_factory=dict)
+    """The first interval of each peer, until one is closed."""
     _began: float | None = None
     _reached: Counter[int] = field(init=False)
     """Peers that have not left, by the interval that they have reached."""
@@ -55,9 +66,11 @@ class Closing:
     def restored(cls, rules: Rules, state: Mapping[str, Any], now: float) -> Closing:
         """As it was, from `state`; waiting begins again."""
         made = cls(rules, state["closed"], dict(state["newest"]), set(state["left"]))
-        made._first = state["first"]
-        if made._first is not None:
-            made._began = now
+        made._heard = dict.fromkeys(made.newest, now)
+        # Older logs have one first interval for all.
+        firsts = state.get("firsts", dict.fromkeys(made.newest, state.get("first")))
+        if made.closed is None and firsts:
+            made._firsts, made._began = dict(firsts), now
         for interval in made.newest.values():
             if made.closed is None or interval > made.closed:
                 made._last_at[interval] = now
@@ -69,8 +82,15 @@ class Closing:
             "closed": self.closed,
             "newest": self.newest,
             "left": sorted(self.left),
-            "first": self._first,
+            "firsts": self._firsts,
         }
+
+    @property
+    def first(self) -> int | None:
+        """The median of the peers' first intervals: one slow clock does not invent others. Null
+        once an interval is closed.
+        """
+        return median_low(self._firsts.values()) if self._firsts else None
 
     @property
     def reached(self) -> int | None:
@@ -112,24 +132,50 @@ class Closing:
             (self.left.add if left else self.left.discard)(peer)
             if not left:
                 self._reached[interval] += 1
+        self._heard[peer] = now
         if self.is_late(interval):
+            self._behind.setdefault(peer, now)
             return
+        self._behind.pop(peer, None)
         self._last_at[interval] = now
-        if self._began is None:
-            self._began = now
-        self._first = interval if self._first is None else min(self._first, interval)
+        if self.closed is None:
+            self._began = now if self._began is None else self._began
+            self._firsts[peer] = min(interval, self._firsts.get(peer, interval))
 
     def due(self, now: float) -> int | None:
         """The interval up to which can be closed now; null = nothing new."""
-        found, following = None, self._following()
-        while following is not None and (due := self._due_from(following, now)) is not None:
-            found, following = due, due + 1
-        return found
+        following = self.first if self.closed is None else self.closed + 1
+        if following is None:
+            return None
+        members = self._members(now)
+        quorum = _quorum(
+            Counter(at for peer, at in members if peer not in self.left),
+            Counter(at for peer, at in members if peer in self.left),
+        )
+        for lost in [i for i in self._quorum_at if quorum is None or i > quorum]:
+            del self._quorum_at[lost]
+        if quorum is None:
+            return None
+        self._quorum_at.setdefault(quorum, now)
+        lateness = self.rules.lateness_s
+        due = min([quorum, *(at for peer, at in members if self._is_waited_for(peer, now))])
+        due = max([due, *(i for i, at in self._quorum_at.items() if now - at >= lateness)])
+        return None if due < following or self._is_early(now) else due
+
+    def is_silent(self, now: float) -> bool:
+        """Whether no peer goes on: each has left, or is a member no more."""
+        rules = self.rules
+        since = now - (1 + rules.gap_tolerance) * rules.interval_s - rules.lateness_s
+        heard = self._heard
+        if not heard or (rules.peers and not rules.peers <= heard.keys()):
+            return False
+        return all(at < since or peer in self.left for peer, at in heard.items())
 
     def close(self, interval: int) -> None:
         """All intervals up to this one are closed."""
-        self.closed = interval
-        for waits in (self._half_at, self._last_at):
+        self.closed = interval if self.closed is None else max(self.closed, interval)
+        self._firsts.clear()
+        for waits in (self._quorum_at, self._last_at):
             for done in [i for i in waits if i <= interval]:
                 del waits[done]
 
@@ -137,42 +183,38 @@ class Closing:
         """How long the oldest report of an open interval has waited, in seconds; 0 for none."""
         return now - min(self._last_at.values()) if self._last_at else 0.0
 
-    def _following(self) -> int | None:
-        return self._first if self.closed is None else self.closed + 1
+    def _is_early(self, now: float) -> bool:
+        """Before the first closing nobody knows who will report: all have the time to come."""
+        if self.closed is not None or self.rules.peers is not None or not self.rules.lateness_s:
+            return False
+        assert self._began is not None
+        return now - self._began < self.rules.interval_s + self.rules.lateness_s
 
-    def _expected(self, interval: int) -> Collection[str]:
+    def _members(self, now: float) -> list[tuple[str, int]]:
+        """The members, those that left among them, with what they have reached."""
         if self.rules.peers is not None:
-            return self.rules.peers
-        oldest = interval - 1 - self.rules.gap_tolerance
-        return [p for p, at in self.newest.items() if at >= oldest and p not in self.left]
+            return [(peer, self.newest.get(peer, -1)) for peer in self.rules.peers]
+        rules = self.rules
+        since = now - (1 + rules.gap_tolerance) * rules.interval_s - rules.lateness_s
+        return [(peer, self.newest[peer]) for peer, at in self._heard.items() if at >= since]
 
-    def _due_from(self, interval: int, now: float) -> int | None:
-        """The interval up to which can be closed with this one; null = it cannot."""
-        last = [at for i, at in self._last_at.items() if i >= interval]
-        if not last:
-            return None
-        lateness = self.rules.lateness_s
-        expected = self._expected(interval)
-        reached = Counter(map(self.newest.get, expected, repeat(-1)))
-        there = sum(peers for at, peers in reached.items() if at >= interval)
-        # Before the first closing nobody knows who will report: all have the lateness to come.
-        if self.closed is None and interval == self._first and self.rules.peers is None:
-            assert self._began is not None
-            return interval if now - self._began >= lateness else None
-        if there == len(expected):
-            # After a break of days, so many intervals are not looked at one by one.
-            return min(reached, default=interval)
-        if 2 * there >= len(expected):
-            # Also of the intervals behind it, which wait only now, but not for another lateness.
-            self._half_at.setdefault(_half(reached, len(expected)), now)
-            since = min(at for i, at in self._half_at.items() if i >= interval)
-        else:
-            since = self._last_at.get(interval, min(last))
-        return interval if now - since >= lateness else None
+    def _is_waited_for(self, peer: str, now: float) -> bool:
+        """Not where it left, or where it is behind for so long that its next report is late, too:
+        who was late once reports in time again.
+        """
+        if peer in self.left:
+            return False
+        since = self._behind.get(peer)
+        return since is None or now - since < self.rules.lateness_s
 
 
-def _half(reached: Counter[int], count: int) -> int:
-    """The greatest interval that half of so many peers have reached; they are counted by theirs."""
-    downwards = sorted(reached, reverse=True)
-    there = accumulate(reached[at] for at in downwards)
-    return next(at for at, peers in zip(downwards, there, strict=True) if 2 * peers >= count)
+def _quorum(there: Counter[int], gone: Counter[int]) -> int | None:
+    """The greatest interval that more than half of the members have reached, which are counted by
+    what they have reached. One that left is a member up to its last interval.
+    """
+    count, reached = there.total(), 0
+    for at in sorted({*there, *gone}, reverse=True):
+        reached += 2 * there[at] + gone[at]
+        if reached > count:
+            return at
+    return None

@@ -24,6 +24,8 @@ import uvicorn
 from collector import handles
 from collector.batch import batches_in, consumed
 from collector.closing import Rules
+from collector.damage import go_past
+from collector.door import door_of, most_connections
 from collector.folder import Folder
 from collector.intake import Intake, Limits
 from collector.kafka import Kafka
@@ -107,6 +109,8 @@ class Collection:
     """The command that brings Neo4j up to date; none = nothing is loaded."""
     stop: bool = False
     """End the run: nothing is taken any more."""
+    past_damage: bool = False
+    """Go on behind damage of the log, without what was in it."""
 
     def header(self) -> RunHeader:
         """Of a run that begins now."""
@@ -146,7 +150,11 @@ class Collector:
 
     def __init__(self, what: Collection, say: Callable[[str], None]) -> None:
         self._what, self._say = what, say
+        for damaged in go_past(what.place.log) if what.past_damage else ():
+            say(f"left out of the run: {damaged}")
         self._intake = Intake(what.place, what.header(), what.rules, what.limits)
+        if torn := self._intake.log.torn:
+            say(f"the last {torn[1]:,} bytes of {torn[0]} were not acknowledged, and are left out")
         self._check_log()
         self._progress = Progress(self._intake)
         self._over = asyncio.Event()
@@ -256,9 +264,11 @@ class Collector:
             ssl_certfile=to.certificate,
             ssl_keyfile=to.key,
         )
-        door = _door(to.host, to.port, to.before)
-        server = _Server(config)
+        most = most_connections(_CONNECTIONS)
+        door = door_of(_door(to.host, to.port, to.before), most)
         loop = asyncio.get_running_loop()
+        loop.set_exception_handler(_handle)
+        server = _Server(config)
         loop.add_signal_handler(signal.SIGHUP, self._reload, config, web.tokens)
         serving = asyncio.create_task(server.serve(sockets=[door]))
         while not server.started and not serving.done():
@@ -286,25 +296,13 @@ class Collector:
             self._say(f"{AS_BEFORE}: {error}")
 
     async def _tick(self) -> None:
-        """Close what is due, until the run has ended."""
-        stop, closed = self._what.place.stop, self._intake.closing.closed
-        measured = -_MEASURE_S
+        """Close what is due, until the run has ended. What the system refuses ends nothing."""
+        stop, closed, measured = self._what.place.stop, self._intake.closing.closed, -_MEASURE_S
         while not self._progress.settled:
             if time.monotonic() - measured >= _MEASURE_S:
                 self._progress.disk, measured = self._what.place.size(), time.monotonic()
-            failed = self._intake.log.failing
-            try:
-                if failed:  # nobody may report meanwhile, so nothing else would find out
-                    await self._intake.probe()
-                    self._say("the log can be written again")
-                if (self._what.stop or stop.exists()) and not self._intake.ended:
-                    await self._intake.end()
-                else:
-                    await self._intake.close_due()
-            except LogFailed as error:
-                if not failed:
-                    self._say(f"the log cannot be written: {error}")
-                await asyncio.sleep(1)
+            self._say_jump()
+            await self._close_due(stop)
             if (now := self._intake.closing.closed) != closed and now is not None:
                 for interval in range(now if closed is None else closed + 1, now + 1):
                     self._progress.closed(interval)
@@ -312,8 +310,38 @@ class Collector:
             self._maker.order()
             notify("WATCHDOG=1")
             await asyncio.sleep(TICK_S)
-        with suppress(FileNotFoundError):
+        with suppress(OSError):
             stop.unlink()
+
+    async def _close_due(self, stop: Path) -> None:
+        failed = self._intake.log.failing
+        try:
+            if failed:  # nobody may report meanwhile, so nothing else would find out
+                await self._intake.probe()
+                self._say("the log can be written again")
+            if (self._what.stop or stop.exists()) and not self._intake.ended:
+                await self._intake.end()
+            else:
+                await self._intake.close_due()
+        except LogFailed as error:
+            if not failed:
+                self._say(f"the log cannot be written: {error}")
+            await asyncio.sleep(1)
+        except OSError:  # of a folder that was moved, or cannot be seen now: it is looked at again
+            await asyncio.sleep(1)
+
+    def _say_jump(self) -> None:
+        if by := self._intake.clock.jump():
+            self._say(
+                f"this machine's clock was set {'forward' if by > 0 else 'back'} by {abs(by):,.0f} "
+                "s: intervals go on as before, until the collector is started again"
+            )
+
+
+def _handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """A full door is no fault."""
+    if not isinstance(context.get("exception"), OSError) or "socket" not in context:
+        loop.default_exception_handler(context)
 
 
 def collect(what: Collection, say: Callable[[str], None]) -> bool:

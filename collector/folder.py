@@ -105,7 +105,7 @@ class Folder:
         for one in found:
             read[one.path] = max(one.end, read.get(one.path, 0))
         try:
-            done = await self._intake.take([one.line for one in found], read)
+            done = await self._intake.take([one.line for one in found], read, may_end=True)
         except LogFailed:  # the collector says so
             return 0
         self._cut.clear()

@@ -10,24 +10,27 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
 from collector import log
+from collector.batch import batches_in
+from collector.clock import Clock
 from collector.closing import Closing, Rules
 from collector.commands import Command, Commands
+from collector.ending import Ending
+from collector.header import merged
 from collector.log import Log
+from collector.marks import Marks
 from collector.message import Message, interval_of
 from collector.place import Place
 from collector.taken import Taken
 from ingest.reports.compressed import LongLine
-from ingest.reports.files import from_json, parse
+from ingest.reports.files import parse
 from ingest.reports.records import RunHeader
 from model.errors import InputError
 
@@ -43,6 +46,8 @@ class Limits:
     """What the intake takes at most."""
 
     peers: int = 100_000
+    name: int = 2**10
+    """Bytes of a peer's name: all of them are in every state."""
     log: int = 2**30
     """Bytes of the log that no run holds yet: beyond, reporters are asked to wait."""
     disk: int | None = None
@@ -62,6 +67,7 @@ class Intake:
     """The log, the closing, and what was counted. Lives in one event loop."""
 
     def __init__(self, place: Place, header: RunHeader, rules: Rules, limits: Limits) -> None:
+        rules = replace(rules, interval_s=(header.interval_us or 0) / 1_000_000)
         self._rules, self.limits, self.place = rules, limits, place
         self.header = header
         self.closing = Closing(rules)
@@ -73,28 +79,29 @@ class Intake:
         self.commands = Commands()
         self.ended = False
         """The peers marked the end of the run, or somebody asked for it."""
-        self.last_interval: int | None = None
-        """Of the peers' own end mark."""
-        self._marks: dict[str, tuple[int, int, int]] = {}
-        """Interval, seq and CRC of each peer's newest line, also where it is not written yet: else
-        the lines of one request would know nothing of each other."""
+        self.ending = Ending()
+        self._marks = Marks()
         self.closed_at = 0
         """The position behind the record that closed the last interval, or ended the run."""
         self._is_closing = self._is_ending = False
         self._takes = 0
         """Lines that are being judged or written, as requests."""
+        self.log = Log(place.log, self._state, beside=self._told_header)
         self._replay()
-        self.log = Log(place.log, self._state)
+        assert self.header.epoch is not None
+        self.clock = Clock(self.header.epoch)
 
     def _replay(self) -> None:
         """Go on where the log ends: from the last state in it."""
         directory, now = self.place.log, time.monotonic()
+        records: list[log.Record] = []
         for start, _ in reversed(log.segments(directory)):
             records = list(log.read(directory, start))
             if records and records[0].kind == log.STATE:
                 break
-        else:
-            return
+        else:  # the log is empty, or what is left of it begins behind damage that was passed
+            if made := batches_in(self.place.batches):
+                self._closed(made[-1].closed, made[-1].position)
         for record in records:
             self._redo(record, now)
 
@@ -102,11 +109,10 @@ class Intake:
         if record.kind == log.STATE:
             state = json.loads(record.content)
             self.closing = Closing.restored(self._rules, state, now)
-            # No report has this seq: who reported before is known, and conflicts with nothing.
-            self._marks = {peer: (at, -1, 0) for peer, at in self.closing.newest.items()}
+            self._marks = Marks(self.closing.newest)
             self.header = RunHeader.from_json(state["header"])
             self.counts, self.closed_at = Counter(state["counts"]), state["closed_at"]
-            self.last_interval, self.ended = state["last_interval"], state["ended"]
+            self.ending, self.ended = Ending.from_json(state), state["ended"]
             self.read, self.commands = dict(state["read"]), Commands(state["commands"])
         elif record.kind == log.HEADER:
             self.header = RunHeader.from_json(json.loads(record.content))
@@ -124,10 +130,10 @@ class Intake:
         elif record.kind == log.END:
             self._ended_at(json.loads(record.content), record.end)
         elif record.kind == log.REPORT:
-            found = from_json(json.loads(record.line))
-            mark = (record.interval, found.seq or 0, zlib.crc32(record.line))  # type: ignore[union-attr]
-            self._mark(found.peer, mark)  # type: ignore[union-attr]
-            self._note(_Admitted(found.peer, record.interval, found.left), now)  # type: ignore[union-attr]
+            told = json.loads(record.line)
+            with suppress(InputError):  # two with one name, on both sides of a restart
+                self._marks.add(told, record.line)
+            self._note(_Admitted(told["peer"], record.interval, bool(told.get("left"))), now)
 
     def _state(self) -> bytes:
         state = {
@@ -135,31 +141,45 @@ class Intake:
             "header": self.header.to_json(),
             "counts": self.counts,
             "closed_at": self.closed_at,
-            "last_interval": self.last_interval,
             "ended": self.ended,
+            **self.ending.to_json(),
             "read": self.read,
             "commands": self.commands.to_json(),
         }
         return json.dumps(state, separators=(",", ":")).encode()
 
+    def _told_header(self) -> bytes:
+        """Without it no interval has its time: it is there twice."""
+        return log.packed(log.HEADER, json.dumps(self.header.to_json()).encode())
+
+    @property
+    def last_interval(self) -> int | None:
+        """Of a marked end."""
+        return self.ending.last
+
     @property
     def now_us(self) -> int:
         """The collector's own time since the run's epoch, in µs."""
-        assert self.header.epoch is not None
-        since = datetime.now(UTC) - datetime.fromisoformat(self.header.epoch)
-        return max(int(since.total_seconds() * 1_000_000), 0)
+        return self.clock.now_us
 
     @property
     def now(self) -> int:
         """The interval of the collector's own clock."""
         return self.now_us // (self.header.interval_us or 1)
 
-    async def take(self, lines: Iterable[bytes], read: Mapping[str, Any] | None = None) -> Taken:
+    async def take(
+        self,
+        lines: Iterable[bytes],
+        read: Mapping[str, Any] | None = None,
+        *,
+        may_end: bool = False,
+    ) -> Taken:
         """Judge lines, log those that are admitted, and wait for the sync. `read` says how far
-        files and targets are read with them, and is logged together with them. Raises: LogFailed.
+        files and targets are read with them, and is logged together with them. A mark of the end by
+        who may not end the run counts once all members have fallen silent. Raises: LogFailed.
         """
         with self._taking():
-            done, admitted, records = await self._judge(lines)
+            done, admitted, records = await self._judge(lines, may_end=may_end)
             self.counts["refused"] += done.refused
             if read:
                 records += log.packed(log.READ, json.dumps(read).encode())
@@ -199,7 +219,9 @@ class Intake:
                 await self.log.put(bytes(records), note)
         return found
 
-    async def _judge(self, lines: Iterable[bytes]) -> tuple[Taken, list[_Admitted], bytearray]:
+    async def _judge(
+        self, lines: Iterable[bytes], *, may_end: bool = False
+    ) -> tuple[Taken, list[_Admitted], bytearray]:
         """What becomes of lines, the reports among them, and the records of what is taken."""
         done, admitted, records = Taken(), [], bytearray()
         for number, line in enumerate(lines, 1):
@@ -215,7 +237,7 @@ class Intake:
                 done.refuse(number, "; ".join(wrong))
                 continue
             try:
-                found, packed = self._admit(value, text)
+                found, packed = self._admit(value, text, may_end=may_end)
             except InputError as error:
                 done.refuse(number, str(error))
                 self._blame("refused", value.get("peer"))
@@ -246,34 +268,33 @@ class Intake:
             )
         return interval
 
-    def _admit(self, value: dict[str, Any], line: bytes) -> tuple[_Admitted | None, bytes]:
+    def _admit(
+        self, value: dict[str, Any], line: bytes, *, may_end: bool
+    ) -> tuple[_Admitted | None, bytes]:
         """The record of a line. Raises: InputError with the reason why it is refused."""
         if (run := value.get("run")) not in (None, self.place.run):
             raise InputError(f"it is of run '{run}', and this is '{self.place.run}'")
         if self.ended or self._is_ending:
             raise InputError("the run has ended")
         if value["format"] == RunHeader.format:
-            return None, self._merge(RunHeader.from_json(value))
+            told, is_closed = RunHeader.from_json(value), self.closing.closed is not None
+            self.header = merged(told, self.header, self.place.run, is_closed=is_closed)
+            return None, self._told_header()
         if value["format"] == "vizpub.end/1":
-            self._check_end(value["last_interval"])
-            return None, self._marked_end(value["last_interval"])
+            last, reached = value["last_interval"], self._marks.reached
+            self.ending.mark(last, self.closing, (reached, self.now), may_end=may_end)
+            return None, log.packed(log.END, json.dumps(self.ending.to_json()).encode())
         peer, interval = value["peer"], value["interval"]
         self._check_peer(peer, interval)
-        mark = (interval, value.get("seq") or 0, zlib.crc32(line))
-        before = self._marks.get(peer)
-        if before and before[:2] == mark[:2] and before[2] != mark[2]:
-            raise InputError(
-                f"conflicting report: peer '{peer}' has another one of interval {interval} with "
-                "the same seq; do two peers have one name?"
-            )
-        self._mark(peer, mark)
+        self._marks.add(value, line)
         return _Admitted(peer, interval, bool(value.get("left"))), log.report(interval, line)
 
-    def _mark(self, peer: str, mark: tuple[int, int, int]) -> None:
-        if mark[:2] >= self._marks.get(peer, mark)[:2]:
-            self._marks[peer] = mark
-
     def _check_peer(self, peer: str, interval: int) -> None:
+        if (size := len(peer.encode())) > self.limits.name:
+            raise InputError(
+                f"the peer's name has {size:,} bytes, and {self.limits.name:,} is as many as any "
+                "may have: see --max-name"
+            )
         if self._rules.peers is not None and peer not in self._rules.peers:
             raise InputError(f"peer '{peer}' is not in the list of peers")
         if peer not in self._marks and len(self._marks) >= self.limits.peers:
@@ -286,37 +307,6 @@ class Intake:
                 "set its clock, or count intervals from the run's epoch"
             )
 
-    def _merge(self, told: RunHeader) -> bytes:
-        """What peers tell of the run is taken up to the first closing. Raises: InputError."""
-        known = replace(
-            told,
-            run=self.place.run,
-            interval_us=told.interval_us or self.header.interval_us,
-            epoch=self.header.epoch,
-        )
-        if known.interval_us != self.header.interval_us:
-            raise InputError(
-                f"its intervals are of {known.interval_us} µs, and the run's of "
-                f"{self.header.interval_us}: ask for the run's header first"
-            )
-        if known != self.header and self.closing.closed is not None:
-            raise InputError("it differs from the run's header, and intervals are closed already")
-        self.header = known
-        return log.packed(log.HEADER, json.dumps(known.to_json()).encode())
-
-    def _check_end(self, last: int) -> None:
-        reached = max((at for at, *_ in self._marks.values()), default=0)
-        if last < reached:
-            raise InputError(f"it ends in interval {last}, and there are reports of {reached}")
-        if last > max(reached, self.now) + self._rules.ahead:
-            raise InputError(
-                f"it ends in interval {last}, too far ahead: reports have reached {reached}"
-            )
-
-    def _marked_end(self, last: int) -> bytes:
-        self.last_interval = last
-        return log.packed(log.END, json.dumps({"last_interval": last}).encode())
-
     def _note_all(self, admitted: Iterable[_Admitted], read: Mapping[str, Any] | None) -> None:
         now = time.monotonic()
         self.read.update(read or {})
@@ -328,6 +318,7 @@ class Intake:
         if self.closing.is_late(found.interval):
             self.counts["late"] += 1
             self._blame("late", found.peer)
+        self.ending.note(found.interval)
         self.closing.note(found.peer, found.interval, now, left=found.left)
 
     def _blame(self, what: str, peer: object) -> None:
@@ -356,10 +347,9 @@ class Intake:
 
     async def close_due(self) -> bool:
         """Close what is due. Returns whether something was closed. Raises: LogFailed."""
-        due = self.closing.due(time.monotonic())
-        last = self.last_interval
-        # The end is often told after all reports, when its interval is closed already.
-        if last is not None and (self.closing.is_late(last) or (due is not None and due >= last)):
+        now = time.monotonic()
+        due = self.closing.due(now)
+        if self.ending.is_reached(self.closing, due, now):
             return await self.end()
         return due is not None and await self._close(due)
 
@@ -371,7 +361,7 @@ class Intake:
         while self._takes:  # what was admitted before is in the log first, and noted
             await asyncio.sleep(_WAIT_S)
         await self.probe()
-        ends = [one for one in (self.last_interval, self.closing.reached) if one is not None]
+        ends = [one for one in (self.ending.last, self.closing.reached) if one is not None]
         if (last := max(ends, default=None)) is not None and not self.closing.is_late(last):
             await self._close(last)
         done = {"last_interval": last, "ended": True}
@@ -384,7 +374,7 @@ class Intake:
             return False
         self._is_closing = True
         try:
-            record = log.close(interval)
+            record = log.close(interval, self.closing.first)
             await self.log.put(record, partial(self._closed, interval))
         finally:
             self._is_closing = False
@@ -395,6 +385,6 @@ class Intake:
         self.closed_at = end
 
     def _ended_at(self, told: dict[str, Any], end: int) -> None:
-        self.last_interval = told["last_interval"]
+        self.ending = Ending.from_json(told)
         if told.get("ended"):
             self.ended, self.closed_at = True, end

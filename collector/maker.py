@@ -126,6 +126,8 @@ class Maker:
         progress.heard = time.monotonic()
         if "error" in told:
             self._why = told["error"]
+            if told.get("damaged"):
+                progress.damaged = self._why
         elif "ready" in told:
             progress.alive = True
             progress.batches = told["number"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
@@ -73,13 +74,21 @@ class Place:
                 durable.make_directory(folder)
 
     def size(self) -> int:
-        """Bytes of the log and of the batches."""
+        """Bytes of the log and of the batches, as far as they can be seen now."""
         found = 0
         for folder in (self.log, self.batches):
-            for file in os.scandir(folder):
-                with suppress(FileNotFoundError):  # sealed or renamed meanwhile
-                    found += file.stat().st_size
+            with suppress(OSError):  # moved for a moment, or no file is left to open it with
+                for file in os.scandir(folder):
+                    with suppress(OSError):  # sealed or renamed meanwhile
+                        found += file.stat().st_size
         return found
+
+    def free(self) -> int:
+        """Bytes that are free on its disk; 0 where it cannot be seen now."""
+        try:
+            return shutil.disk_usage(self.folder).free
+        except OSError:
+            return 0
 
     @contextmanager
     def held(self) -> Iterator[None]:

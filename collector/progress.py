@@ -42,6 +42,8 @@ class Progress:
         self.settled = False
         self.error: str | None = None
         """Why nothing is appended now."""
+        self.damaged: str | None = None
+        """What of the log cannot be read: then nothing is taken until that is mended."""
         self.load_error: str | None = None
         self.alive = False
         """The process that makes the run has a Spark."""

@@ -1,4 +1,4 @@
-"""HTTP with deadlines for headers and body; uvicorn has one only between two requests.
+"""HTTP with bounds; uvicorn has a deadline between two requests only, and bounds bodies alone.
 
 A body that the application reads has an earlier deadline there, and an answer (`collector.bodies`).
 This one is for bodies that nobody reads: of requests that are refused, or need none.
@@ -7,6 +7,7 @@ This one is for bodies that nobody reads: of requests that are refused, or need 
 from __future__ import annotations
 
 import asyncio
+import socket
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
@@ -14,26 +15,84 @@ HEADERS_S = 30.0
 """From the connection, or the first byte after a request, to the end of the headers."""
 BODY_S = 40.0
 """From there to the end of the body."""
+UNREAD_S = 30.0
+"""That an answer may wait for its reader to take some of it."""
+HEAD = 1 << 16
+"""Bytes of a request that are no body: its head, trailers, and sizes of chunks."""
+_PER_BYTE = 8
+"""Bytes of these for each of the body: chunks may be small."""
+_CHUNK = 1 << 18
+"""Bytes that come at once: those of the next request may be among them."""
+PIPELINE = 16
+"""Requests of a connection that wait for the answer to one before them."""
+
+
+class _TooMuch(Exception):
+    """A request, or a connection, is beyond a bound."""
 
 
 class PatientProtocol(HttpToolsProtocol):
     """Closes a connection that does not send a whole head, or a whole body, in time."""
 
     _deadline: asyncio.TimerHandle | None = None
+    _reader: asyncio.TimerHandle | None = None
+    """The wait for who reads an answer."""
+    _came = _of_body = _in_head = 0
+    """Bytes of this request, of its body, and of its headers and trailers."""
+    _is_head = True
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to wait."""
         super().connection_made(transport)
+        # Without it an answer waits for the acknowledgement of the one before, 40 ms.
+        if (door := transport.get_extra_info("socket")) is not None:
+            door.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._wait(HEADERS_S)
+
+    def data_received(self, data: bytes) -> None:
+        """Feed the parser. It holds what is no body until that is whole, whatever its size."""
+        self._came += len(data)
+        super().data_received(data)
+        if self._came > HEAD + (1 + _PER_BYTE) * self._of_body + _CHUNK:
+            self._refuse()
+
+    def _refuse(self) -> None:
+        self.pipeline.clear()
+        if self.transport and not self.transport.is_closing():
+            self.transport.close()
 
     def on_message_begin(self) -> None:
         """The first byte of a request: uvicorn's own wait is over."""
         super().on_message_begin()
+        self._came = self._of_body = self._in_head = 0
+        self._is_head = True
         self._wait(HEADERS_S)
+
+    def on_url(self, url: bytes) -> None:
+        """A part of the first line."""
+        super().on_url(url)
+        if len(self.url) > HEAD:
+            raise _TooMuch
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Of the head, or behind the body, where nobody asks for any."""
+        self._in_head += len(name) + len(value) + 4
+        if self._in_head > HEAD:
+            raise _TooMuch
+        if self._is_head:
+            super().on_header(name, value)
+
+    def on_body(self, body: bytes) -> None:
+        """A part of the body."""
+        self._of_body += len(body)
+        super().on_body(body)
 
     def on_headers_complete(self) -> None:
         """In time; the body follows."""
+        self._is_head = False
         self._wait(BODY_S)
+        if len(self.pipeline) >= PIPELINE:
+            raise _TooMuch
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
@@ -46,7 +105,25 @@ class PatientProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Nothing to wait for."""
         self._end_wait()
+        self.resume_writing()
+        self.pipeline.clear()
         super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """The reader is slow: nothing more is sent until it has read."""
+        super().pause_writing()
+        self._reader = asyncio.get_running_loop().call_later(UNREAD_S, self._unread)
+
+    def resume_writing(self) -> None:
+        """It has read."""
+        super().resume_writing()
+        if self._reader:
+            self._reader.cancel()
+            self._reader = None
+
+    def _unread(self) -> None:
+        if self.transport:
+            self.transport.abort()
 
     def _wait(self, seconds: float) -> None:
         self._end_wait()

@@ -7,7 +7,6 @@ foreign Host, or a content type that a form cannot send.
 from __future__ import annotations
 
 import json
-import shutil
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
@@ -20,12 +19,13 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from collector.bodies import BodyLimits, read_lines
+from collector.bodies import BodyLimits, is_packed, lines_in, read_body
 from collector.commands import Command
 from collector.intake import Intake
 from collector.log import LogFailed
 from collector.progress import Progress
 from collector.prometheus import page
+from collector.room import NoRoom, Room
 from collector.tokens import ADMIN, READ, REPORT, Tokens
 from ingest.reports.endpoint import names_this_machine
 from model.errors import InputError
@@ -35,6 +35,8 @@ _AGAIN_S = 5
 """What a reporter is asked to wait."""
 _MOST_LAG_S = 120.0
 """Above it, the collector is not ready."""
+_MOST_SENT, _MOST_WORK = 64 * 2**20, 64 * 2**20
+"""Bytes of all requests at once."""
 _SMALL = BodyLimits(sent=1 << 16, content=1 << 16)
 """Of a request that has no reports."""
 
@@ -68,6 +70,10 @@ class Web:
     """Whether peers may be asked to leave or join."""
     targets: Callable[[], list[dict[str, Any]]] = list
     """Those that are asked for reports, and how they answered."""
+    sent: Room = field(default_factory=lambda: Room(_MOST_SENT))
+    """Bodies that are in work, as they were sent."""
+    work: Room = field(default_factory=lambda: Room(_MOST_WORK))
+    """The content of those that are judged and written."""
 
     def app(self) -> Starlette:
         """The routes."""
@@ -92,27 +98,35 @@ class Web:
         if self.tokens is None:
             if not names_this_machine(request.headers.get("host", "")):
                 raise HTTPException(400, "without tokens, only this machine is served by its name")
-        else:
-            scheme, _, token = request.headers.get("authorization", "").partition(" ")
-            if scheme.lower() != "bearer" or not self.tokens.allows(token.strip(), *kinds):
-                raise HTTPException(
-                    401, f"give the token {' or '.join((*kinds, ADMIN))}: docs/collecting.md"
-                )
+        elif not self.tokens.allows(_token(request), *kinds):
+            raise HTTPException(
+                401, f"give the token {' or '.join((*kinds, ADMIN))}: docs/collecting.md"
+            )
         run = request.path_params.get("run", self.intake.place.run)
         if run != self.intake.place.run:
             raise HTTPException(404, f"no run '{run}' is collected here")
 
     async def _reports(self, request: Request) -> Response:
         self._check(request, REPORT)
+        may_end = self.tokens is None or self.tokens.allows(_token(request))
         self.progress.posts += 1
         if _content_type(request) != NDJSON:
             raise HTTPException(415, f"reports are sent as {NDJSON}, a record on each line")
         self._check_room()
-        lines = await read_lines(request, self.bodies)
-        try:
-            taken = await self.intake.take(lines)
-        except LogFailed as error:
-            raise _log_failed(error) from None
+        with self.sent.growing() as sent:
+            try:
+                body = await read_body(request, self.bodies, sent.add)
+            except NoRoom:
+                raise _later(503, "other requests are in work: send it again") from None
+            # How much is in it shows only when it is decompressed.
+            most = self.bodies.content if is_packed(body) else len(body)
+            async with self.work.of(most) as part:
+                lines = await lines_in(body, self.bodies)
+                part.shrink(sum(map(len, lines)))
+                try:
+                    taken = await self.intake.take(lines, may_end=may_end)
+                except LogFailed as error:
+                    raise _log_failed(error) from None
         return JSONResponse(taken.to_json(), 202)
 
     def _check_room(self) -> None:
@@ -128,7 +142,9 @@ class Web:
         intake = self.intake
         if self.progress.draining:
             return _later(503, "the collector is pausing: send it again")
-        if shutil.disk_usage(intake.place.folder).free < intake.limits.reserve:
+        if self.progress.damaged:
+            return _later(503, "the collector's log is damaged: send it again when that is mended")
+        if intake.place.free() < intake.limits.reserve:
             return _later(503, "the collector's disk is full: send it again")
         if intake.limits.disk is not None and self.progress.disk >= intake.limits.disk:
             return _later(503, "the collection has reached --max-disk: raise it, and send it again")
@@ -198,7 +214,7 @@ class Web:
         """A small JSON object. Raises: HTTPException."""
         if _content_type(request) != "application/json":
             raise HTTPException(415, "commands are sent as application/json")
-        lines = await read_lines(request, _SMALL)
+        lines = await lines_in(await read_body(request, _SMALL), _SMALL)
         try:
             return msgspec.json.decode(b"\n".join(lines), type=kind)
         except ValueError as error:  # it is no JSON, no UTF-8, or something else
@@ -213,7 +229,7 @@ class Web:
         return PlainTextResponse("alive\n")
 
     async def _ready(self, _: Request) -> Response:
-        free = shutil.disk_usage(self.intake.place.folder).free
+        free = self.intake.place.free()
         wrong = [
             (self.progress.draining, "it is pausing"),
             (free < self.intake.limits.reserve, "the disk is full"),
@@ -235,6 +251,11 @@ def _command_in(request: Request) -> int:
     if (found := _number(request.path_params["number"])) is None:
         raise HTTPException(404, "no such command is known")
     return found
+
+
+def _token(request: Request) -> str | None:
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else None
 
 
 def _content_type(request: Request) -> str:

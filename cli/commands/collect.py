@@ -40,7 +40,7 @@ class Waiting:
     ] = "1s"
     lateness: Annotated[
         str,
-        typer.Option(metavar="DURATION", help="How long to wait after half of the peers reported."),
+        typer.Option(metavar="DURATION", help="How long to wait after most of the peers reported."),
     ] = "5s"
     ahead: Annotated[
         int,
@@ -126,6 +126,9 @@ class Taking:
     max_peers: Annotated[
         int, typer.Option(metavar="N", min=1, help="Refuse reports of more peers.")
     ] = 100_000
+    max_name: Annotated[
+        str, typer.Option(metavar="SIZE", help="Refuse peers whose name is longer.")
+    ] = "1kB"
     max_log: Annotated[
         str,
         typer.Option(
@@ -145,6 +148,12 @@ class Taking:
     allow_commands: Annotated[
         bool,
         typer.Option("--allow-commands", help="Let `vizpub tell` ask peers to leave and join."),
+    ] = False
+    past_damage: Annotated[
+        bool,
+        typer.Option(
+            "--past-damage", help="Go on behind damage of the log, without what was in it."
+        ),
     ] = False
     no_load: Annotated[bool, typer.Option("--no-load", help="Do not load the run into Neo4j.")] = (
         False
@@ -226,6 +235,7 @@ def _collection(
         ),
         Limits(
             taking.max_peers,
+            parse_size(taking.max_name),
             parse_size(taking.max_log),
             parse_size(taking.max_disk) if taking.max_disk else None,
             parse_size(taking.reserve),
@@ -240,6 +250,7 @@ def _collection(
         _topic(taking, place.run),
         () if taking.no_load else load,
         stop,
+        taking.past_damage,
     )
 
 

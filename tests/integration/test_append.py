@@ -228,7 +228,7 @@ def test_appended_run_equals_one_ingest_of_all(lab: Lab) -> None:
     params=[STOPS, pytest.param(EVERY, marks=pytest.mark.long)],
     ids=["some commits", "every commit"],
 )
-def stopped(
+def stopped_once(
     request: pytest.FixtureRequest,
     spark: SparkSession,
     stored: Store,
@@ -247,6 +247,16 @@ def stopped(
     return lab, before, [first, rest]
 
 
+@pytest.fixture
+def stopped(
+    stopped_once: tuple[Lab, StoredRun, list[Path]], tmp_path: Path
+) -> tuple[Lab, StoredRun, list[Path]]:
+    """A copy for each test."""
+    lab, before, parts = stopped_once
+    folder = Path(shutil.copytree(lab.folder, tmp_path / "stopped"))
+    return Lab(lab.spark, lab.stored, folder), before, parts
+
+
 def test_stopped_append_refuses_other_files(
     stopped: tuple[Lab, StoredRun, list[Path]],
 ) -> None:
@@ -259,12 +269,12 @@ def test_stopped_append_refuses_other_files(
 def test_append_stopped_in_many_stages_equals_one_ingest(
     stopped: tuple[Lab, StoredRun, list[Path]],
 ) -> None:
-    lab, before, (first, rest) = stopped
+    lab, _, (first, rest) = stopped
     with stopping("finish", committed=True):
         lab.ingest("grown", rest, append=True, gap_tolerance=2)
     assert lab.ingest("grown", rest, append=True, gap_tolerance=2).already_complete
     same_runs(lab.run("grown"), lab.take("whole", first, rest, gap_tolerance=2))
-    left = {path.name for path in before.directory.iterdir() if path.is_file()}
+    left = {path.name for path in lab.run("grown").directory.iterdir() if path.is_file()}
     assert left == {FILE, LOG}
 
 

@@ -21,8 +21,9 @@ from pyspark.sql import SparkSession
 
 from collector import log
 from collector.batch import NONE, batches_in
-from collector.batches import Appending, Job
+from collector.batches import DAMAGED, Appending, Job
 from collector.closing import Rules
+from collector.damage import go_past
 from collector.folder import Folder
 from collector.intake import Intake, Limits
 from collector.place import Place
@@ -296,8 +297,28 @@ def test_lost_log_is_an_error_and_no_shorter_run(live: Callable[[int], Live]) ->
 
     asyncio.run(collect())
     path = log.segments(case.place.log)[0][1]
-    path.write_bytes(path.read_bytes()[:-1])
+    path.write_bytes(path.read_bytes()[: case.until - 1])
     with pytest.raises(StoreBroken, match="acknowledged"):
         case.append()
     assert case.appending
     assert case.appending.consumed() == NONE
+
+
+def test_damage_that_was_passed_is_in_the_notes_of_the_run(live: Callable[[int], Live]) -> None:
+    case = live(15)
+
+    async def collect() -> None:
+        intake = case.intake()
+        await case.post(intake, reports_of(15, 2)[0])
+        await intake._close(START)
+        case.until = intake.closed_at
+        await intake.log.aclose()
+
+    asyncio.run(collect())
+    path = log.segments(case.place.log)[0][1]
+    content = bytearray(path.read_bytes())
+    content[content.rindex(b'"peer"')] ^= 1
+    path.write_bytes(content)
+    (lost,) = go_past(case.place.log)
+    case.append()
+    assert case.run.manifest.notes[DAMAGED] == lost.end - lost.start

@@ -128,3 +128,31 @@ def test_same_log_makes_the_same_bytes(tmp_path: Path) -> None:
         first, *_, last = content(tmp_path / name, batch)
         assert (first["format"], last["format"]) == ("vizpub.run/1", "vizpub.end/1")
     assert made[0] == made[1]
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+@pytest.mark.parametrize("ends", [False, True])
+def test_first_batch_begins_with_the_first_interval_of_most(
+    tmp_path: Path, *, restarts: bool, ends: bool
+) -> None:
+    """What a slow clock reported before it is late: it is in the next batch, or in the last."""
+
+    async def work() -> None:
+        writer, positions = Log(tmp_path, state), list[int]()
+        records = line(0, 3) + line(1, 4000) + line(2, 4001) + log.close(4000, 4000)
+        await writer.put(records + (log.packed(log.END, END) if ends else b""), positions.append)
+        await writer.put(log.close(4001), positions.append)
+        await writer.aclose()
+        first = Builder(tmp_path, NONE)
+        batch = first.next(positions[0], tmp_path)
+        assert batch
+        assert reports(tmp_path, batch) == [(0, 3), (1, 4000)] if ends else [(1, 4000)]
+        if not ends:
+            then = Builder(tmp_path, batch) if restarts else first
+            more = then.next(positions[1], tmp_path)
+            assert more
+            assert reports(tmp_path, more) == [(0, 3), (2, 4001)]
+            last = Builder(tmp_path, more)
+            assert last.next(positions[1], tmp_path) is None
+
+    asyncio.run(work())

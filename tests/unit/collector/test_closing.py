@@ -1,4 +1,4 @@
-"""When intervals close: by all, by half and the lateness, and by silence; in order."""
+"""When intervals close: by all, or by more than half and the lateness; in order."""
 
 from __future__ import annotations
 
@@ -10,6 +10,17 @@ from typing import Any
 import pytest
 
 from collector.closing import Closing, Rules
+from tests.support.clocks import (
+    AFTER,
+    BEGAN,
+    LATENESS,
+    SECONDS,
+    WRONG,
+    Clock,
+    Simulated,
+    among,
+    fast,
+)
 
 
 def opened(*peers: str, **rules: Any) -> Closing:
@@ -22,11 +33,23 @@ def opened(*peers: str, **rules: Any) -> Closing:
 
 
 def test_first_interval_waits_for_peers_nobody_knows() -> None:
+    """For an interval and the lateness: by then each of them has reported once."""
     closing = Closing(Rules(lateness_s=5.0))
     closing.note("a", 7, 0.0)
-    assert closing.due(4.9) is None
-    closing.note("b", 7, 4.9)
-    assert closing.due(5.0) == 7
+    assert closing.due(5.9) is None
+    closing.note("b", 7, 5.9)
+    assert closing.due(6.0) == 7
+
+
+def test_first_interval_is_the_median_of_the_peers_first_ones() -> None:
+    """Not that of the one whose clock is an hour slow, nor of one that is fast."""
+    closing = Closing(Rules(lateness_s=5.0))
+    for second in range(7):
+        for offset, peer in ((-3600, "slow"), (8, "fast"), (0, "a"), (0, "b"), (0, "c")):
+            closing.note(peer, 4000 + second + offset, float(second))
+        due = closing.due(float(second))
+        assert (due is None) == (second < 6)
+        assert closing.first == 4000
 
 
 def test_interval_closes_at_once_when_all_have_reported_it() -> None:
@@ -38,21 +61,47 @@ def test_interval_closes_at_once_when_all_have_reported_it() -> None:
     assert closing.due(1.0) == 1
 
 
-def test_interval_closes_the_lateness_after_half_have_reported_it() -> None:
+def test_interval_closes_the_lateness_after_more_than_half_have_reported_it() -> None:
     closing = opened("a", "b", "c", "d")
-    closing.note("a", 1, 1.0)
-    assert closing.due(1.5) is None
-    closing.note("b", 1, 2.0)
-    assert closing.due(2.0) is None  # noted as half
+    for second, peer in ((1.0, "a"), (1.5, "b"), (2.0, "c")):
+        assert closing.due(second) is None
+        closing.note(peer, 1, second)
+    assert closing.due(2.0) is None  # noted as more than half
+    closing.note("d", 0, 6.5)  # it is there, and behind for the first time
     assert closing.due(6.9) is None
     assert closing.due(7.0) == 1
 
 
-def test_silence_closes_the_lateness_after_the_last_report() -> None:
+def test_silence_closes_nothing() -> None:
+    """Whoever comes back reports what it kept. Those that go on are all members by then."""
     closing = opened("a", "b", "c", "d")
     closing.note("a", 1, 1.0)
-    assert closing.due(5.9) is None
-    assert closing.due(6.0) == 1
+    assert closing.due(6.0) is None  # one of four
+    assert closing.due(7.0) == 1  # the others are silent for an interval and the lateness
+    assert opened("a", "b").due(1e9) is None
+
+
+def test_interval_in_which_all_leave_closes() -> None:
+    closing = opened("a", "b")
+    for peer in "ab":
+        closing.note(peer, 1, 1.0, left=True)
+    assert closing.due(1.0) == 1
+
+
+def test_peer_whose_reports_are_all_late_is_not_waited_for() -> None:
+    """But one that was late once is: its next report comes in time."""
+    closing = opened("a", "b", "slow", "once")
+    for second in range(1, 30):
+        for peer in ("a", "b") if second == 4 else ("a", "b", "once"):
+            closing.note(peer, second, float(second))
+        closing.note("slow", second - 20, float(second))
+        closing.due(float(second))
+        if second == 9:
+            closing.note("once", 4, 9.0)
+        if (due := closing.due(float(second))) is not None:
+            closing.close(due)
+        if second > 9:
+            assert closing.closed == second
 
 
 def test_few_that_go_on_close_what_the_many_left_open() -> None:
@@ -83,14 +132,17 @@ def test_peer_that_left_or_fell_silent_is_not_waited_for() -> None:
 
 
 @pytest.mark.parametrize("gap", [0, 1, 3])
-def test_silent_peer_is_waited_for_in_gap_tolerance_and_one_more(gap: int) -> None:
+def test_silent_peer_is_a_member_for_gap_tolerance_and_an_interval_and_the_lateness(
+    gap: int,
+) -> None:
     closing = opened("a", "b", "c", gap_tolerance=gap)
-    for interval in range(1, 8):
+    for second in range(1, 15):
         for peer in "ab":
-            closing.note(peer, interval, 0.0)
-        waits = closing.due(0.0) is None
-        assert waits == (interval <= gap + 1), interval
-        closing.close(interval)
+            closing.note(peer, second, float(second))
+        if (due := closing.due(float(second))) is not None:
+            closing.close(due)
+        is_member = second <= gap + 1 + 5
+        assert closing.closed == (max(second - 5, 0) if is_member else second), second
 
 
 def test_listed_peers_are_waited_for_from_the_beginning() -> None:
@@ -159,12 +211,11 @@ def test_intervals_close_in_order_and_none_waits_for_ever(seed: int) -> None:
         if (due := closing.due(now)) is not None:
             assert before is None or due > before
             closing.close(due)
-    reached = closing.reached
-    for _ in range(1000):
-        now += 1.0
-        if (due := closing.due(now)) is not None:
-            closing.close(due)
-    assert closing.closed == reached
+    assert closing.reached is not None
+    last = closing.reached + 1
+    for peer in at:  # what all have reported closes at once
+        closing.note(peer, last, now)
+    assert closing.due(now) == last
 
 
 def test_median_is_of_the_peers_that_are_expected() -> None:
@@ -194,3 +245,52 @@ def test_silent_peers_hold_nobody_back() -> None:
         assert not closing.is_ahead(interval, 0), interval
         closing.note("alive", interval, 0.0)
         closing.close(interval)
+
+
+@pytest.mark.parametrize("clock", WRONG.values(), ids=WRONG)
+@pytest.mark.parametrize(("count", "wrong"), [(10, 1), (10, 4), (40, 4), (3, 1)])
+@pytest.mark.parametrize("restarts", [False, True], ids=["", "restart"])
+def test_fewer_than_half_wrong_clocks_harm_no_sound_peer(
+    count: int, wrong: int, clock: Clock, *, restarts: bool
+) -> None:
+    peers, sound = among(count, wrong, clock)
+    case = Simulated(peers, sound, restarts=restarts)
+    case.run()
+    assert not case.late
+    early = [i for i, at in case.closed.items() if at < case.reported.get(i, at + 1)]
+    assert not early
+    # And they hold nobody back for long, once it is known who is behind.
+    lags = [at - case.reported[i] for i, at in case.closed.items()]
+    assert len(case.closed) > SECONDS - 12
+    assert max(lags) <= 2 * LATENESS + 2
+
+
+@pytest.mark.parametrize("clock", [fast(8), fast(-8), fast(-3600)], ids=["8", "-8", "-3600"])
+def test_sound_peers_after_a_break_are_in_time_again(clock: Clock) -> None:
+    peers, sound = among(10, 2, clock)
+    case = Simulated(peers, sound, broken={"p8", "p9"})
+    case.run()
+    assert {peer for peer, _ in case.late} <= case.broken
+    assert all(interval < AFTER for _, interval in case.late)
+    assert not [i for i, at in case.closed.items() if at < case.reported[i]]
+
+
+def test_half_of_wrong_clocks_leave_the_collector_alive() -> None:
+    """Nothing is promised then, but what is closed stays in order, and all of it ends."""
+    for clock in WRONG.values():
+        peers, sound = among(10, 5, clock)
+        case = Simulated(peers, sound)
+        case.run()
+        assert [*case.closed] == sorted(case.closed)
+
+
+def test_sound_peers_are_closed_as_soon_as_all_have_reported() -> None:
+    peers, sound = among(20, 0, fast(0))
+    case = Simulated(peers, sound)
+    last: dict[int, float] = {}
+    for at, _, interval in case.arrivals():
+        last[interval] = max(at, last.get(interval, at))
+    case.run()
+    steady = [i for i, at in case.closed.items() if at > BEGAN + 12]
+    assert len(steady) > SECONDS - 20
+    assert all(case.closed[i] <= last[i] for i in steady)

@@ -205,3 +205,25 @@ def test_messages_are_taken_with_their_offsets_and_counted_alike_after_a_kill(
     with serving(collector_in(tmp_path)) as served:
         assert served.web.intake.read == read
         assert dict(served.web.intake.counts) == counts == {"reports": 3, "refused": 1}
+
+
+def test_peer_with_a_name_of_any_length_is_refused(tmp_path: Path) -> None:
+    with serving(collector_in(tmp_path)) as served:
+        _, told, _ = served.post(line("é" * 512, 0) + b"\n" + line("é" * 512 + "x", 0))
+        assert (told["taken"], told["refused"]) == (1, 1)
+        assert "has 1,025 bytes, and 1,024 is as many as any may have" in told["lines"][0]["reason"]
+
+
+def test_folder_that_is_moved_for_a_moment_ends_nothing(tmp_path: Path) -> None:
+    """Nor does a system that has no more files to open it with."""
+    with serving(collector_in(tmp_path)) as served:
+        place = served.web.intake.place
+        size = place.size()
+        moved = place.batches.rename(tmp_path / "elsewhere")
+        assert place.size() == size
+        moved.rename(place.batches)
+        folder = place.folder.rename(tmp_path / "elsewhere")
+        assert (place.size(), place.free()) == (0, 0)
+        assert served.post(line("a", 0))[0] == 503
+        folder.rename(place.folder)
+        assert served.post(line("a", 0))[0] == 202

@@ -14,6 +14,8 @@ import pytest
 
 from collector import log
 from collector.log import Log, LogFailed, Record
+from collector.records import proof
+from collector.records import whole as whole_of
 from model.errors import StoreBroken
 from runstore import durable
 
@@ -76,7 +78,7 @@ def test_many_records_at_once_share_a_sync(tmp_path: Path, monkeypatch: pytest.M
     assert len(syncs) < 20
 
 
-def test_torn_tail_is_cut_wherever_it_ends(tmp_path: Path) -> None:
+def test_torn_tail_is_left_out_and_stays_wherever_it_ends(tmp_path: Path) -> None:
     ends = asyncio.run(_made(tmp_path / "whole"))
     whole = (log.segments(tmp_path / "whole")[0][1]).read_bytes()
     for size in range(len(whole) + 1):
@@ -94,6 +96,8 @@ def test_torn_tail_is_cut_wherever_it_ends(tmp_path: Path) -> None:
 
         done(work)
         assert lines(torn) == [*(b"report %d" % n for n in range(len(there))), b"after"]
+        kept = [path.read_bytes() for path in torn.glob(f"{0:020}.log*")]
+        assert not size or whole[:size] in kept
 
 
 async def _made(directory: Path) -> list[int]:
@@ -114,7 +118,7 @@ def test_any_changed_byte_ends_the_reading_before_it(tmp_path: Path) -> None:
 def test_lost_acknowledged_records_are_an_error(tmp_path: Path) -> None:
     ends = asyncio.run(filled(tmp_path, 5))
     path = log.segments(tmp_path)[0][1]
-    path.write_bytes(path.read_bytes()[:-3])
+    path.write_bytes(path.read_bytes()[: ends[-1] - 3])
     with pytest.raises(StoreBroken, match="acknowledged"):
         lines(tmp_path, 0, ends[-1])
 
@@ -128,6 +132,8 @@ def test_damage_before_the_last_segment_is_an_error(tmp_path: Path) -> None:
     path.write_bytes(whole[:100] + bytes([whole[100] ^ 0x40]) + whole[101:])
     with pytest.raises(StoreBroken, match="acknowledged"):
         lines(tmp_path)
+    with pytest.raises(StoreBroken, match="acknowledged"):
+        Log(tmp_path, state)
 
 
 def test_records_of_a_failed_sync_are_no_part_of_the_log(
@@ -299,15 +305,32 @@ def test_message_is_in_the_log_with_all_of_its_lines_or_not_at_all(tmp_path: Pat
     done(write)
     found = [(r.kind, r.content) for r in log.read(tmp_path, ends[0])]
     assert found == [(r.kind, r.content) for r in _apart(records)] + [(log.MESSAGE, head)]
-    assert {(r.start, r.end) for r in log.read(tmp_path, ends[0])} == {tuple(ends)}
+    ((start, end),) = {(r.start, r.end) for r in log.read(tmp_path, ends[0])}
+    assert (start, end) == (ends[0] + len(proof(0)), ends[1])
     assert lines(tmp_path, 0, ends[0]) == [b"before"]
     assert len(lines(tmp_path, 0, ends[1])) == 4
     (_, path), *_ = log.segments(tmp_path)
     whole = path.read_bytes()
-    for size in range(len(whole) - ends[1] + ends[0], len(whole)):
+    for size in range(ends[0], ends[1]):
         path.write_bytes(whole[:size])
         assert lines(tmp_path) == [b"before"]
 
 
 def _apart(records: bytes) -> list[Record]:
-    return [Record(r.kind, r.content, 0, 0) for r in log._whole(records, 0, 0)]
+    return [Record(r.kind, r.content, 0, 0) for r in whole_of(records, 0, 0)]
+
+
+def test_segment_ends_by_what_follows_its_state(tmp_path: Path) -> None:
+    """With a large state, not every write begins with it."""
+    large = b"{" + b" " * 10_000 + b"}"
+
+    async def work() -> None:
+        writer = Log(tmp_path, lambda: large, segment=100)
+        for number in range(300):
+            await writer.put(log.report(number, b"x" * 500), lambda _: None)
+        await writer.aclose()
+
+    done(work)
+    states = [r for r in log.read(tmp_path) if r.kind == log.STATE]
+    assert 3 <= len(states) <= 5
+    assert len(lines(tmp_path)) == 300

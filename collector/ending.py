@@ -1,0 +1,64 @@
+"""The end of a run as it is marked: by who may end it, or by somebody who reports."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from collector.closing import Closing
+from model.errors import InputError
+
+
+@dataclass
+class Ending:
+    """What was marked. A mark by who may only report counts once all members agree: they have left
+    or fallen silent, and none has reported a later interval.
+    """
+
+    last: int | None = None
+    """The last interval; null = no end is marked."""
+    by_all: bool = False
+    """All members must agree."""
+    marked_at: float = field(default_factory=time.monotonic)
+
+    def mark(self, last: int, closing: Closing, at: tuple[int, int], *, may_end: bool) -> None:
+        """An end. `at`: the greatest interval of any line, and that of the collector's clock.
+        Raises: InputError.
+        """
+        reached, now = at
+        if last < reached:
+            raise InputError(f"it ends in interval {last}, and there are reports of {reached}")
+        if last > max(reached, now) + closing.rules.ahead:
+            raise InputError(
+                f"it ends in interval {last}, too far ahead: reports have reached {reached}"
+            )
+        if may_end or self.by_all or self.last is None:
+            self.last, self.by_all, self.marked_at = last, not may_end, time.monotonic()
+
+    def note(self, interval: int) -> None:
+        """A report: its peer goes on."""
+        if self.by_all and self.last is not None and interval > self.last:
+            self.last, self.by_all = None, False
+
+    def is_reached(self, closing: Closing, due: int | None, now: float) -> bool:
+        """Whether the run ends now. Often the end is told after all reports, and then all are
+        silent, which closes nothing.
+        """
+        if self.last is None:
+            return False
+        if self.by_all:
+            return closing.is_silent(now)
+        is_due = closing.is_late(self.last) or (due is not None and due >= self.last)
+        rules = closing.rules
+        return is_due or now >= self.marked_at + rules.interval_s + rules.lateness_s
+
+    def to_json(self) -> dict[str, Any]:
+        """For the log."""
+        return {"last_interval": self.last, "by_all": self.by_all}
+
+    @classmethod
+    def from_json(cls, told: Mapping[str, Any]) -> Ending:
+        """From the log; older ones say nothing of who marked it."""
+        return cls(told["last_interval"], bool(told.get("by_all")))

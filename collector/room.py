@@ -1,0 +1,89 @@
+"""How much of all requests together may be in work at once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+
+
+class NoRoom(Exception):
+    """Others have all of it: the request may be sent again."""
+
+
+class Room:
+    """A number of bytes that requests share. Lives in one event loop."""
+
+    def __init__(self, most: int) -> None:
+        self.most, self.used, self.peak = most, 0, 0
+        self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
+
+    @contextmanager
+    def growing(self) -> Iterator[Growing]:
+        """A part that grows while it is there."""
+        part = Growing(self)
+        try:
+            yield part
+        finally:
+            self.give(part.size)
+
+    @asynccontextmanager
+    async def of(self, size: int) -> AsyncIterator[Growing]:
+        """A part of that size, after those who wait for theirs; at most all of it."""
+        size = min(size, self.most)
+        if self._waiting or self.used + size > self.most:
+            turn = asyncio.get_running_loop().create_future()
+            self._waiting.append((size, turn))
+            try:
+                await turn
+            except asyncio.CancelledError:
+                if turn.done() and not turn.cancelled():
+                    self.give(size)
+                raise
+        else:
+            self.take(size)
+        part = Growing(self, size)
+        try:
+            yield part
+        finally:
+            self.give(part.size)
+
+    def take(self, size: int) -> None:
+        """Raises: NoRoom."""
+        if self.used + size > self.most:
+            raise NoRoom
+        self.used += size
+        self.peak = max(self.peak, self.used)
+
+    def give(self, size: int) -> None:
+        """Let others have it."""
+        self.used -= size
+        while self._waiting:
+            wanted, turn = self._waiting[0]
+            if turn.cancelled():
+                self._waiting.popleft()
+            elif self.used + wanted <= self.most:
+                self._waiting.popleft()
+                self.take(wanted)
+                turn.set_result(None)
+            else:
+                return
+
+
+class Growing:
+    """A part of a room."""
+
+    def __init__(self, room: Room, size: int = 0) -> None:
+        self._room, self.size = room, size
+
+    def add(self, size: int) -> None:
+        """Raises: NoRoom."""
+        self._room.take(size)
+        self.size += size
+
+    def shrink(self, size: int) -> None:
+        """Give back all but that much."""
+        less = max(self.size - size, 0)
+        self.size -= less
+        self._room.give(less)
