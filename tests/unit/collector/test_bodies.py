@@ -11,7 +11,7 @@ import pytest
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
-from collector.bodies import BodyLimits, lines_of, read_lines
+from collector.bodies import BodyLimits, lines_in, lines_of, read_body
 
 LINE = json.dumps({"format": "vizpub.report/1", "peer": "a", "interval": 0}).encode() + b"\n"
 
@@ -40,7 +40,11 @@ def posted(body: bytes, *codings: str) -> list[bytes]:
 
     headers = [(b"content-encoding", coding.encode()) for coding in codings]
     request = Request({"type": "http", "method": "POST", "headers": headers}, receive)
-    return asyncio.run(read_lines(request, BodyLimits()))
+
+    async def read() -> list[bytes]:
+        return await lines_in(await read_body(request, BodyLimits()), BodyLimits())
+
+    return asyncio.run(read())
 
 
 @pytest.mark.parametrize(
