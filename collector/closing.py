@@ -194,6 +194,9 @@ class Closing:
         """The members, those that left among them, with what they have reached."""
         if self.rules.peers is not None:
             return [(peer, self.newest.get(peer, -1)) for peer in self.rules.peers]
+        if self.closed is None:
+            # Who reports once and waits for the first closing is not forgotten before it.
+            return [(peer, self.newest[peer]) for peer in self._heard]
         rules = self.rules
         since = now - (1 + rules.gap_tolerance) * rules.interval_s - rules.lateness_s
         return [(peer, self.newest[peer]) for peer, at in self._heard.items() if at >= since]

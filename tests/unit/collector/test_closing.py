@@ -294,3 +294,11 @@ def test_sound_peers_are_closed_as_soon_as_all_have_reported() -> None:
     steady = [i for i, at in case.closed.items() if at > BEGAN + 12]
     assert len(steady) > SECONDS - 20
     assert all(case.closed[i] <= last[i] for i in steady)
+
+
+def test_first_interval_closes_though_all_fall_silent_after_it() -> None:
+    closing = Closing(Rules(lateness_s=2.0))
+    for number, peer in enumerate("abc"):
+        closing.note(peer, 3, 10.0 + number / 100)
+    assert closing.due(12.9) is None
+    assert closing.due(60.0) == 3
