@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from collector.closing import Closing, Rules
-from tests.support.clocks import (
+from tests.support.skewed import (
     AFTER,
     BEGAN,
     LATENESS,

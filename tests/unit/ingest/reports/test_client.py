@@ -21,12 +21,13 @@ import pytest
 
 from collector.bodies import BodyLimits
 from collector.closing import Rules
+from collector.intake import Limits
 from collector.place import Place
 from ingest.reports.client import Pace, Reporter
 from ingest.reports.endpoint import NO_URL
 from ingest.reports.records import Neighbor, Report
 from ingest.reports.spool import ANOTHER_REPORTER
-from tests.support.collecting import Options, Served, collector_in, serving
+from tests.support.collecting import RESERVE, Options, Served, collector_in, serving
 from tests.support.words import naming
 
 ROOT = Path(__file__).parents[4]
@@ -272,7 +273,8 @@ def test_refused_line_is_counted_and_not_sent_again(tmp_path: Path) -> None:
 
 
 def test_refusals_of_long_names_are_an_answer_that_the_reporter_reads(tmp_path: Path) -> None:
-    options = Options(rules=Rules(peers=frozenset("a")))
+    limits = Limits(name=2**15, reserve=RESERVE)
+    options = Options(rules=Rules(peers=frozenset("a")), limits=limits)
     with serving(collector_in(tmp_path, options)) as served:
         with Reporter(url(served), pace=QUICK) as reporter:
             for number in range(100):
