@@ -231,7 +231,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def cost_of_files(tests: Iterable[str], seconds: dict[str, float]) -> dict[str, float]:
     """The recorded seconds of the files' tests; a file with a new test costs most."""
     cost: dict[str, float] = defaultdict(float)
-    for test in tests:
+    for test in sorted(tests):  # sums depend on the order, and all processes must have the same
         cost[_file(test)] += seconds.get(test, inf)
     return cost
 
