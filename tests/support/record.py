@@ -43,7 +43,7 @@ class Record:
 
     commit: str = ""
     seconds: dict[str, float] = field(default_factory=dict)
-    """By the key of a test (`key_of`)."""
+    """By the key of a test (`key_of`); those of which only this is known have no `touched`."""
     touched: dict[str, set[str]] = field(default_factory=dict)
     """Paths from the root of the project; a folder that was listed ends in a slash."""
 
@@ -58,7 +58,7 @@ class Record:
         return cls(
             content["commit"],
             {test: seconds for test, (seconds, _) in rows},
-            {test: {files[i] for i in indexes} for test, (_, indexes) in rows},
+            {test: {files[i] for i in at} for test, (_, at) in rows if at is not None},
         )
 
     def write(self) -> None:
@@ -66,7 +66,12 @@ class Record:
         files = sorted(set().union(*self.touched.values()))
         place = {path: i for i, path in enumerate(files)}
         tests = {
-            test: [round(seconds, 2), sorted(place[path] for path in self.touched[test])]
+            test: [
+                round(seconds, 2),
+                sorted(place[path] for path in self.touched[test])
+                if test in self.touched
+                else None,
+            ]
             for test, seconds in sorted(self.seconds.items())
         }
         content = {"commit": self.commit, "files": files, "tests": tests}
@@ -80,7 +85,8 @@ class Record:
         self.touched |= other.touched
         for test in list(self.seconds):
             if not (ROOT / test.partition("::")[0]).exists():
-                del self.seconds[test], self.touched[test]
+                del self.seconds[test]
+                self.touched.pop(test, None)
 
 
 class Notes:

@@ -24,8 +24,6 @@ from tests.support.record import Notes, Record, Recorder, key_of
 SLICES = 60
 CHUNK_S, SLICE_S = 60.0, 90.0
 """Most seconds of one file's tests in a slice, and of the tests that a change adds to it."""
-UNKNOWN_S = 10.0
-"""Of a test that is not recorded yet."""
 TRANSPARENT = {
     "abstractmethod", "cached_property", "classmethod", "contextmanager", "fixture", "override",
     "property", "staticmethod",
@@ -141,7 +139,8 @@ def touched_by(changes: dict[str, str | None], record: Record) -> Callable[[str]
 
 
 def slices_of(tests: Iterable[str], seconds: dict[str, float]) -> dict[str, int]:
-    """The slice of each test; those that take longer than a slice may are in none.
+    """The slice of each test; those that take longer than a slice may, or whose seconds are not
+    recorded, are in none.
 
     The tests of a file stay together as far as they fit, for their fixtures.
     """
@@ -149,7 +148,7 @@ def slices_of(tests: Iterable[str], seconds: dict[str, float]) -> dict[str, int]
     for _, of_file in groupby(sorted(set(tests)), _file):
         chunk, cost = [], 0.0
         for test in of_file:
-            own = seconds.get(test, UNKNOWN_S)
+            own = seconds.get(test, inf)
             if own > SLICE_S:
                 continue
             if chunk and cost + own > CHUNK_S:
@@ -177,7 +176,7 @@ def chosen_slice(tests: set[str], commit: str, record: Record) -> set[str]:
     touched = touched_by(changed_since(base_of(record)), record)
     left = SLICE_S
     for test in sorted(tests - chosen, key=lambda test: (len(record.touched.get(test, ())), test)):
-        cost = record.seconds.get(test, UNKNOWN_S)
+        cost = record.seconds.get(test, inf)
         if cost <= left and touched(test):
             left -= cost
             chosen.add(test)

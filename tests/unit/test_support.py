@@ -107,11 +107,13 @@ class TestRecord:
         monkeypatch.setattr("tests.support.record.RECORD", tmp_path / "record.json.gz")
         assert Record.read() == Record()
         here, gone = "tests/unit/test_support.py::test_x", "tests/gone.py::test_y"
-        record = Record("c0ffee", {here: 1.5, gone: 2.0}, {here: {"a.py", "b/"}, gone: {"a.py"}})
+        long = f"{here}[long]"
+        seconds = {here: 1.5, gone: 2.0, long: 9.0}
+        record = Record("c0ffee", seconds, {here: {"a.py", "b/"}, gone: {"a.py"}})
         record.write()
         assert Record.read() == record
         record.renew(Record("beef", {here: 3.0}, {here: {"c.py"}}))
-        assert record == Record("beef", {here: 3.0}, {here: {"c.py"}})
+        assert record == Record("beef", {here: 3.0, long: 9.0}, {here: {"c.py"}})
 
 
 @pytest.fixture
@@ -173,14 +175,14 @@ class TestChanged:
 
 
 class TestSlices:
-    def test_test_is_in_one_slice_with_its_file_unless_it_is_too_long(self) -> None:
+    def test_test_of_known_length_is_in_one_slice_with_its_file(self) -> None:
         seconds = {f"f{file}.py::t{test}": 7.0 for file in range(90) for test in range(10)}
         seconds["f0.py::t3"] = selection.SLICE_S + 1
         place = selection.slices_of([*seconds, "f0.py::new"], seconds)
-        assert place.keys() == {*seconds, "f0.py::new"} - {"f0.py::t3"}
+        assert place.keys() == {*seconds} - {"f0.py::t3"}
         load = [0.0] * selection.SLICES
         for test, slice_ in place.items():
-            load[slice_] += seconds.get(test, selection.UNKNOWN_S)
+            load[slice_] += seconds[test]
         assert max(load) - min(load) <= selection.CHUNK_S
         assert len({place[f"f7.py::t{test}"] for test in range(10)}) == 2  # 70 s in two chunks
 

@@ -202,7 +202,8 @@ def test_any_stream_ends_in_the_tables_of_one_ingest(
             await case.post(intake, now[:cut])
             with (watched / f"{number % 2}.ndjson").open("a") as file:
                 file.writelines(json.dumps(record) + "\n" for record in now[cut:])
-            await Folder(watched, intake, print, Web(intake, Progress(intake))).turn()
+            web = Web(intake, Progress(intake))
+            await Folder(watched, intake, print, web, lambda: None).turn()
             case.sent += now[cut:]
             if rng.random() < 0.3:
                 await intake.log.aclose()
