@@ -214,6 +214,11 @@ def log_in(page: Page, password: str) -> None:
 def follow(page: Page, link: Locator, password: str) -> None:
     address = link.get_attribute("href")
     assert address is not None
+    go(page, address, password)
+
+
+def go(page: Page, address: str, password: str) -> None:
+    """Open Browser, where somebody has logged in before."""
     page.goto(address)
     try:
         expect(page.get_by_text("You are connected")).to_be_visible(timeout=PATIENCE_MS / 3)
@@ -319,11 +324,10 @@ def pictures(folder: Path) -> Path:
 @pytest.mark.long
 @pytest.mark.browser
 def test_saved_query_draws_with_the_saved_parameters(
-    browser: Page, run: History, told: Told
+    browser: Page, run: History, told: Told, neo4j_server: Connection
 ) -> None:
     folder = Path(told.guide.removeprefix("file://")).parent
-    browser.goto(told.browser)
-    expect(browser.get_by_text("You are connected")).to_be_visible(timeout=PATIENCE_MS)
+    go(browser, told.browser, neo4j_server.password)
     type_in(browser, values := (folder / "parameters.cypher").read_text("utf-8"))
     done = browser.get_by_title("Status: success")
     expect(done).to_have_count(values.count(":param "), timeout=PATIENCE_MS)
@@ -340,9 +344,10 @@ def type_in(page: Page, text: str) -> None:
 
 
 @pytest.mark.browser
-def test_typed_statement_that_writes_is_refused(browser: Page, told: Told, graph: Graph) -> None:
-    browser.goto(told.browser)
-    expect(browser.get_by_text("You are connected")).to_be_visible(timeout=PATIENCE_MS)
+def test_typed_statement_that_writes_is_refused(
+    browser: Page, told: Told, graph: Graph, neo4j_server: Connection
+) -> None:
+    go(browser, told.browser, neo4j_server.password)
     type_in(browser, "CREATE (:Peer {run: 'typed'})")
     expect(browser.get_by_text("not allowed").first).to_be_visible(timeout=PATIENCE_MS)
     assert graph.ask("MATCH (p:Peer {run: 'typed'}) RETURN count(p)") == [[0]]
