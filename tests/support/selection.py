@@ -22,8 +22,8 @@ from tests.support.project import PACKAGES, ROOT
 from tests.support.record import Notes, Record, Recorder, key_of
 
 SLICES = 60
-CHUNK_S, SLICE_S = 60.0, 90.0
-"""Most seconds of one file's tests in a slice, and of the tests that a change adds to it."""
+CHUNK_S, SLICE_S, TOUCHED_S = 60.0, 90.0, 30.0
+"""Most seconds of one file's tests in a slice, of a test in it, and of those that a change adds."""
 TRANSPARENT = {
     "abstractmethod", "cached_property", "classmethod", "contextmanager", "fixture", "override",
     "property", "staticmethod",
@@ -174,7 +174,7 @@ def chosen_slice(tests: set[str], commit: str, record: Record) -> set[str]:
     place = slices_of(tests, record.seconds)
     chosen = {test for test in tests if place.get(test) == int(commit[:8], 16) % SLICES}
     touched = touched_by(changed_since(base_of(record)), record)
-    left = SLICE_S
+    left = TOUCHED_S
     for test in sorted(tests - chosen, key=lambda test: (len(record.touched.get(test, ())), test)):
         cost = record.seconds.get(test, inf)
         if cost <= left and touched(test):
