@@ -196,9 +196,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-def choice(config: pytest.Config, tests: set[str]) -> set[str]:
+def choice(config: pytest.Config, tests: set[str], record: Record) -> set[str]:
     """The tests that the options choose of these."""
-    record = Record.read()
     since: str | None = config.getoption("--changed")
     if since is not None:
         touched = touched_by(changed_since(since or base_of(record)), record)
@@ -214,7 +213,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     A random order (`--random-order`) stays.
     """
-    chosen = choice(config, {key_of(item) for item in items})
+    record = Record.read()
+    chosen = choice(config, {key_of(item) for item in items}, record)
     passed = _passed(config)
     kept, left = [], []
     for item in items:
@@ -222,7 +222,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         (kept if wanted else left).append(item)
     config.hook.pytest_deselected(items=left)
     if not config.getoption("random_order_enabled", False):
-        cost = cost_of_files(chosen, Record.read().seconds)
+        cost = cost_of_files(chosen, record.seconds)
         kept.sort(key=lambda item: (-cost[_file(item.nodeid)], _file(item.nodeid)))
     items[:] = kept
 
