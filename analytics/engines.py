@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from analytics.graphframes.graphs import load_graphframes
 from analytics.options import LEAST_SOURCES, LEAST_TARGETS, TARGETS_A_WORD, Measures
@@ -76,28 +78,37 @@ def _all_fit(versions: Versions, clock: Clock) -> bool:
     )
 
 
-def measured_by(engine: str, measures: Measures, overlay: DataFrame) -> dict[str, str]:
+def measured_by(
+    engine: str, measures: Measures, overlay: Iterable[pa.RecordBatch]
+) -> dict[str, str]:
     """Which engine measured each part, and in how many intervals it was sampled.
 
-    `overlay` is the table metrics/overlay.
+    `overlay` has rows of metrics/overlay.
     """
-    peers = F.col("network_size")
-    cost = peers.cast("double") * (peers + F.col("links"))
-    most = measures.max_edge_visits
-    sampled = overlay.agg(
-        F.count_if((cost > most) & (peers > LEAST_SOURCES)).alias("betweenness"),
-        F.count_if((cost > TARGETS_A_WORD * most) & (peers > LEAST_TARGETS)).alias("distances"),
-        F.expr("any(links > 0 AND diameter IS NULL)").alias("left_out"),
-        F.count("*").alias("intervals"),
-    ).first()
-    assert sampled is not None  # an aggregate has one row
+    counts: Counter[str] = Counter()
+    for rows in overlay:
+        counts["intervals"] += len(rows)
+        for name, holds in _left_to_sampling(rows, measures.max_edge_visits).items():
+            counts[name] += pc.sum(holds).as_py() or 0
     parts = {part: "kernels" if part in _PATHS else engine for part in _PARTS}
     for part in ("distances", "betweenness"):
-        if sampled[part]:
-            of_all = amount(sampled["intervals"], "interval")
-            parts[part] += f", sampled in {sampled[part]} of {of_all}"
-    if sampled["left_out"]:  # too large for kernels
+        if counts[part]:
+            of_all = amount(counts["intervals"], "interval")
+            parts[part] += f", sampled in {counts[part]} of {of_all}"
+    if counts["left_out"]:  # too large for kernels
         parts |= {"topics": f"{engine}, links alone", "distances": "none", "betweenness": "none"}
     if not measures.betweenness:
         del parts["betweenness"]
     return parts
+
+
+def _left_to_sampling(rows: pa.RecordBatch, most: float) -> dict[str, pa.Array]:
+    """Whether an interval was too large to measure betweenness or distances exactly, or at all."""
+    peers, links = (pc.cast(rows[name], "double") for name in ("network_size", "links"))
+    cost = pc.multiply(peers, pc.add(peers, links))
+    dear = pc.greater(cost, most), pc.greater(cost, TARGETS_A_WORD * most)
+    return {
+        "betweenness": pc.and_(dear[0], pc.greater(peers, LEAST_SOURCES)),
+        "distances": pc.and_(dear[1], pc.greater(peers, LEAST_TARGETS)),
+        "left_out": pc.and_(pc.greater(links, 0), pc.is_null(rows["diameter"])),
+    }

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import from_arrow_schema, from_arrow_type
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from analytics.intervals import sampled
 from analytics.options import Measures
@@ -42,7 +42,7 @@ _ROWS_PER_BLOCK = 250_000
 _PRESENCE, _LINK, _SUBSCRIPTION = 0, 1, 2
 _NAMED = ("layer", "topic")
 """Columns of links that only own metrics see."""
-_NESTED = ("topics", "overlay")
+NESTED = ("topics", "overlay")
 """Columns of the structure that hold rows of other metrics tables."""
 
 TASK_BYTES = 4_000_000_000
@@ -75,13 +75,20 @@ def structure_schema(own: Iterable[OwnMetric] = ()) -> pa.Schema:
             (METRICS_OVERLAY, []),
         )
     )
-    nested = {"topics": topics, "overlay": overlay}
-    return pa.schema(
-        [*peers, *((name, pa.list_(pa.struct(list(of)))) for name, of in nested.items())]
-    )
+    nested = zip(NESTED, (topics, overlay), strict=True)
+    return pa.schema([*peers, *((name, pa.list_(pa.struct(list(of)))) for name, of in nested)])
 
 
 STRUCTURE_SCHEMA = structure_schema()
+
+
+def settled_schemas(own: Iterable[OwnMetric] = ()) -> dict[str, pa.Schema]:
+    """What metrics tables have of the structure, by the names that the steps give them."""
+    whole = structure_schema(own)
+    peers = [field for field in whole if field.name not in NESTED]
+    nested = {name: pa.schema(whole.field(name).type.value_type) for name in NESTED}
+    named = {"peers": pa.schema([*peers, pa.field("present", pa.bool_())]), **nested}
+    return {f"settled_{name}": schema for name, schema in named.items()}
 
 
 @dataclass(frozen=True)
@@ -289,8 +296,8 @@ def structure_rows(
     overlay["topic_diameter_mean"] = topic_diameter_mean(topics, overlay["interval"])
     for level, measured_columns in (("peer", peers), ("topic", topics), ("overlay", overlay)):
         measured_columns.update((own or {}).get(level, {}))
-    arrays = _arrow_columns(peers, [f for f in schema if f.name not in _NESTED])
-    for name, columns in zip(_NESTED, (topics, overlay), strict=True):
+    arrays = _arrow_columns(peers, [f for f in schema if f.name not in NESTED])
+    for name, columns in zip(NESTED, (topics, overlay), strict=True):
         fields = list(schema.field(name).type.value_type)
         rows = pa.StructArray.from_arrays(_arrow_columns(columns, fields), fields=fields)
         arrays.append(_beside_first_peers(rows, columns["interval"], peers["interval"]))
@@ -328,25 +335,3 @@ def _beside_first_peers(
     return pa.ListArray.from_arrays(
         pa.array(offsets), rows, mask=pa.array(~is_first), type=pa.list_(rows.type)
     )
-
-
-def restored(
-    peers: DataFrame, topics: DataFrame, overlay: DataFrame, own: Iterable[OwnMetric] = ()
-) -> DataFrame:
-    """Rows of `structure_schema` from metrics/peers, metrics/topics and metrics/overlay."""
-    schema = structure_schema(own)
-    here = peers.where("present")
-    first = here.groupBy("interval").agg(F.min("peer").alias("peer"))
-    beside = first.join(
-        _listed(topics.where("subscribers > 0"), schema.field("topics")), "interval", "left"
-    ).join(_listed(overlay, schema.field("overlay")), "interval", "left")
-    rows = here.select(*(name for name in schema.names if name in here.columns))
-    return rows.join(beside, ["interval", "peer"], "left").select(*schema.names)
-
-
-def _listed(rows: DataFrame, listed: pa.Field) -> DataFrame:
-    """interval, and a list of its rows as structs of that field of the schema."""
-    name, kind = listed.name, from_arrow_type(listed.type)
-    columns = [field.name for field in listed.type.value_type]
-    of_interval = rows.groupBy("interval").agg(F.collect_list(F.struct(*columns)).alias(name))
-    return of_interval.withColumn(name, F.col(name).cast(kind))

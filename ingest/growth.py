@@ -9,10 +9,7 @@ from functools import cached_property, partial
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from analytics.engines import measured_by
 from analytics.frames import union
-from analytics.options import Measures
-from analytics.structure import restored
 from ingest import indexing, late
 from ingest.late import NAMING
 from ingest.periods import close_at
@@ -189,13 +186,12 @@ class Growth(Plan):
         return rows.where(F.col("interval") > self._clock.last)
 
     def with_older(self, made: Made, *names: str) -> Made:
-        """Periods that hold at some tick from the boundary on; events from it on, and the messages
-        that they name.
-        """
+        """The rows of `stays`."""
         found = tables_of(made)
         for name in found.keys() & {*names}:
-            if parts := self.older(name):
-                rows = self._job.rows_of(name, parts, self._needed(name))
+            parts, needed = self.stays(name)
+            if parts:
+                rows = self._job.rows_of(name, parts, needed)
                 found[name] = union([rows, found[name]])
         return with_tables(type(made), found)
 
@@ -208,30 +204,18 @@ class Growth(Plan):
             return Since("message", at.named)
         return Since("interval", at.interval)
 
-    def recent(self, rows: DataFrame | None) -> DataFrame | None:
-        """By the column interval."""
-        return rows and rows.where(F.col("interval") >= self.boundary.interval)
+    def stays(self, name: str) -> tuple[tuple[Part, ...], Since | None]:
+        """Periods that hold at some tick from the boundary on; events from it on, and the messages
+        that they name.
+        """
+        parts = self.older(name)
+        return parts, self._needed(name) if parts else None
 
-    def structure(self, measured: DataFrame | None) -> DataFrame | None:
-        """Settled intervals are read from the metrics tables."""
-        if measured is None or self.boundary.interval >= self.since:
-            return measured
-        from_boundary = Since("interval", self.boundary.interval)
-        peers, topics, overlay = (
-            rows.where(F.col("interval") < self.since)
-            for name in ("peers", "topics", "overlay")
-            if (rows := self._before(f"metrics/{name}", from_boundary)) is not None
-        )
-        return union([measured, restored(peers, topics, overlay, self._job.manifest.own)])
-
-    def measured_by(self, engine: str, measures: Measures, overlay: DataFrame) -> dict[str, str]:
-        """Earlier intervals are counted again only where some were sampled."""
-        now = measured_by(engine, measures, overlay)
-        if now == self._base.engines and not any("sampled" in by for by in now.values()):
-            return now
-        parts = self.older("metrics/overlay")
-        older = [self._job.rows_of("metrics/overlay", parts)] if parts else []
-        return measured_by(engine, measures, union([*older, overlay]))
+    def settled(self, name: str) -> tuple[Part, ...]:
+        """None where all intervals from the boundary on are measured."""
+        if self.boundary.interval >= self.since or name not in self._base.tables:
+            return ()
+        return self._base.tables[name].parts
 
     def older(self, name: str) -> tuple[Part, ...]:
         """Up to the boundary."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
@@ -20,6 +20,7 @@ from itertools import chain
 from typing import Any, Concatenate, Generic, ParamSpec
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
@@ -38,6 +39,7 @@ from ingest.sources.base import Description, Observed, Source, SourceOptions
 from ingest.sources.folded import CARRIED, rows_by_peer
 from ingest.spark.scale import SMALL_RUN
 from ingest.stage import Made, is_staged, names_of, tables_of, with_tables
+from ingest.steps import Taken
 from model.clock import Clock
 from runstore.inputs import shortened
 from runstore.manifest import Manifest, Part, Since, StoredFile, TableEntry
@@ -76,6 +78,8 @@ class Job:
     """Continue even if most records are refused."""
     seen: int = field(init=False, default=0)
     """Records that this ingest has read."""
+    _here: dict[str, pa.Table] = field(init=False, default_factory=dict)
+    """Tables that this ingest has made, if it has them in memory."""
     refused: Counter[str] = field(init=False, default_factory=Counter)
     """How many of them were refused, by reason."""
 
@@ -168,6 +172,7 @@ class Job:
     def _keep_here(self, tables: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
         """Staged tables are written only if they are too large to be handed on in memory."""
         made = {n: self._in_shape(n, rows) for n, rows in self._collected(tables).items()}
+        self._here |= made
         little = {name for name, rows in made.items() if frames.is_little(rows)}
         written = {n: rows for n, rows in made.items() if n not in little or not is_staged(n)}
         places = self._places({name: rows.schema for name, rows in written.items()})
@@ -205,9 +210,16 @@ class Job:
         """Let tasks fold the rows and write `tables` of the current stage. Returns these tables and
         the summaries of the folds.
         """
+        summaries = self.write_rows(rows, fold, tables)
+        return {name: self._stored(name) for name in tables}, summaries
+
+    def write_rows(
+        self, rows: DataFrame, fold: Fold, tables: Mapping[str, pa.Schema]
+    ) -> Sequence[str]:
+        """As `fold_rows`, without reading the tables again."""
         entries, summaries = self._write([(rows, fold)], tables)
         self._name(entries)
-        return {name: self._stored(name) for name in tables}, summaries
+        return summaries
 
     def _write_all(self, tables: Mapping[str, DataFrame]) -> dict[str, TableEntry]:
         schemas = {name: to_arrow_schema(frame.schema) for name, frame in tables.items()}
@@ -300,6 +312,42 @@ class Job:
         if self.base is None or (entry := self.base.carry.get(name)) is None:
             return None
         return self.rows_of(name, entry.parts, since, entry.schema)
+
+    @property
+    def made(self) -> set[str]:
+        """The tables that this ingest has made so far, by their names in texts."""
+        return {name.removeprefix("staged/") for name in self.manifest.tables.keys() | self._here}
+
+    def taken(self, name: str, schema: pa.Schema | None = None) -> list[Taken]:
+        """The rows of a table that the intervals from the boundary on need; none if it is unknown.
+        `schema` where model.tables lacks the table.
+        """
+        schema = schema or self.manifest.definition(name).arrow
+        parts, since = self.plan.stays(name)
+        older = self._parts_taken(name, parts, schema, since)
+        if name in self._here:
+            return [Taken(self._here[name]), *older]
+        if entry := self.manifest.tables.get(name):
+            older += self._parts_taken(name, [entry.newest], schema)
+        return older or [Taken(schema.empty_table())]
+
+    def settled(self, name: str, schema: pa.Schema) -> list[Taken]:
+        """Columns of a metrics table in the settled intervals from the boundary on."""
+        before = pc.field("interval") < self.plan.since
+        found = self._parts_taken(name, self.plan.settled(name), schema)
+        kept = [Taken(rows, before if where is None else where & before) for rows, where in found]
+        return kept or [Taken(schema.empty_table())]
+
+    def _parts_taken(
+        self, name: str, parts: Sequence[Part], schema: pa.Schema, since: Since | None = None
+    ) -> list[Taken]:
+        stored = StoredTable(self.writer.directory, name, tuple(parts), schema)
+        return [Taken(*found) for found in stored.datasets(since)]
+
+    def scan(self, name: str, parts: Sequence[Part]) -> Iterator[pa.RecordBatch]:
+        """The rows of parts of a table, in batches."""
+        meant = self.manifest.definition(name).arrow
+        return StoredTable(self.writer.directory, name, tuple(parts), meant).scan()
 
     def rows(self, name: str) -> int:
         """The number of rows of a table, including parts that stay."""

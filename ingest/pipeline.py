@@ -6,8 +6,7 @@
     events              traffic, gauges, publications, rejections
     messages            receptions, metrics/messages
     structure           periods → a row per peer or topic and interval
-    peers and topics    metrics/peers, metrics/topics
-    overlay             metrics/overlay
+    metrics             metrics/peers, metrics/topics, metrics/overlay
     finish              the run is complete
 
 A stage reads the tables of earlier stages and writes its own into new directories. They are

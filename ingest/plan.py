@@ -10,8 +10,6 @@ from typing import Protocol
 
 from pyspark.sql import DataFrame
 
-from analytics.engines import measured_by
-from analytics.options import Measures
 from ingest import indexing
 from ingest.sources.base import Description, Observed, Source, SourceOptions
 from ingest.stage import Made
@@ -130,17 +128,16 @@ class Plan:
         del names
         return made
 
-    def recent(self, rows: DataFrame | None) -> DataFrame | None:
-        """The rows of the intervals from the boundary on."""
-        return rows
+    def stays(self, name: str) -> tuple[tuple[Part, ...], Since | None]:
+        """The parts of a table that stay beside what this ingest writes, and which of their rows
+        the intervals from the boundary on need; null = all.
+        """
+        return self.older(name), None
 
-    def structure(self, measured: DataFrame | None) -> DataFrame | None:
-        """The structure from the boundary on, of what was measured from `since` on."""
-        return measured
-
-    def measured_by(self, engine: str, measures: Measures, overlay: DataFrame) -> dict[str, str]:
-        """As analytics.engines.measured_by, of the whole run; `overlay` is what was made of it."""
-        return measured_by(engine, measures, overlay)
+    def settled(self, name: str) -> tuple[Part, ...]:
+        """The parts of a metrics table with intervals from the boundary on that are settled."""
+        del name
+        return ()
 
     def older(self, name: str) -> tuple[Part, ...]:
         """The parts of a table that stay beside what this ingest writes."""

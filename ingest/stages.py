@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from analytics import message_fold, structure, summaries
-from analytics.engines import engine_for, measure
+from analytics import message_fold, steps, structure
+from analytics.engines import engine_for, measure, measured_by
 from analytics.message_fold import MessageFold
+from analytics.steps import Given
 from analytics.structure import chosen_layers
-from analytics.summaries import Metrics, Seen
 from ingest import indexing, messages
 from ingest.files import check_unchanged
 from ingest.fold import reasons
@@ -24,11 +24,12 @@ from ingest.job import Job, Stage
 from ingest.periods import clip, close_at, coalesce, outside
 from ingest.plan import end_of
 from ingest.sources.base import Observed
-from ingest.stage import kept_as, with_tables
+from ingest.stage import kept_as, names_of, with_tables
+from ingest.steps import StepFold, Taken, blocks
 from model.errors import InputError
 from model.run import DUPLICATES
 from model.wording import amount
-from runstore.manifest import LATE_MESSAGES
+from runstore.manifest import LATE_MESSAGES, Part
 
 _OF_LINK = ("src", "dst", "layer", "topic")
 _OF_SUBSCRIPTION = ("peer", "topic")
@@ -53,16 +54,10 @@ def make(job: Job) -> None:
     names = job.do(NAMES, observed)
     periods = job.do(PERIODS, observed, names)
     events = job.do(EVENTS, observed, names)
-    of_messages = job.do(MESSAGES, observed, names, periods, events)
-    graph = job.do(STRUCTURE, periods)
-    # From here on with what stays of earlier appends.
-    periods = job.plan.with_older(periods, "dangling_links", "subscriptions")
-    events = job.plan.with_older(events, "traffic", "publications")
-    of_messages = job.plan.with_older(of_messages, "receptions", "metrics/messages")
-    graph = Structure(job.plan.structure(graph.structure))
-    seen = job.do(PEERS_AND_TOPICS, names.peers, periods, events, of_messages, graph)
-    overlay = job.do(OVERLAY, periods, events, of_messages, graph, seen.peers)
-    finish(job, overlay)
+    job.do(MESSAGES, observed, names, periods, events)
+    job.do(STRUCTURE, periods)
+    job.do(METRICS)
+    finish(job)
 
 
 @dataclass(frozen=True)
@@ -307,84 +302,75 @@ def _messages(
 
 
 @dataclass(frozen=True)
-class OfPeersAndTopics:
-    """The metrics of peers and of topics."""
+class OfIntervals:
+    """The metrics of every interval."""
 
     peers: Table = kept_as("metrics/peers")
     topics: Table = kept_as("metrics/topics")
+    overlay: Table = kept_as("metrics/overlay")
 
 
-def _peers_and_topics(
-    job: Job,
-    peers: DataFrame,
-    periods: Periods,
-    events: Events,
-    of_messages: OfMessages,
-    graph: Structure,
-) -> OfPeersAndTopics:
-    """Structure, traffic and receptions → metrics/peers and metrics/topics."""
-    seen = Seen(
-        job.clock,
-        peers,
-        structure=graph.structure,
-        subscriptions=periods.subscriptions,
-        traffic=events.traffic,
-        publications=events.publications,
-        receptions=of_messages.receptions,
-        unreported=events.unreported,
-        duplicates_known=job.is_known(DUPLICATES),
-        links_known=periods.links is not None,
-        own=job.manifest.own,
+def _metrics(job: Job) -> OfIntervals:
+    """Structure, traffic and messages → metrics/peers, metrics/topics and metrics/overlay; from the
+    boundary on, with what stays of earlier appends.
+    """
+    clock = job.clock
+    whole = Given(
+        max(job.plan.boundary.interval, clock.first),
+        clock.last,
+        clock.ticks_per_interval,
+        frozenset({*job.made, *({"duplicates"} if job.is_known(DUPLICATES) else ())}),
+        job.measuring.layers,
     )
-    tables = summaries.peers_table(seen), summaries.topics_table(seen, of_messages.metrics)
-    return OfPeersAndTopics(*map(job.plan.recent, tables))
+    parts = blocks(whole, job.rows("peers"), 1 if job.small else job.parallelism)
+    makes = [job.manifest.definition(name) for name in sorted(names_of(OfIntervals))]
+    fold = StepFold(steps.METRICS, _inputs(job), makes, parts)
+    numbers = job.spark.range(0, len(parts), 1, len(parts))
+    job.write_rows(numbers, fold, {table.name: table.arrow for table in makes})
+    return OfIntervals()
 
 
-@dataclass(frozen=True)
-class OfOverlay:
-    """The metrics of the overlay."""
-
-    metrics: DataFrame = kept_as("metrics/overlay")
-
-
-def _overlay(
-    job: Job,
-    periods: Periods,
-    events: Events,
-    of_messages: OfMessages,
-    graph: Structure,
-    peers: Table,
-) -> OfOverlay:
-    """All of these → metrics/overlay."""
-    dangling = periods.dangling_links
-    assert peers is not None
-    metrics = Metrics(
-        replace(job.clock, first=max(job.plan.boundary.interval, job.clock.first)),
-        peers,
-        graph.structure,
-        of_messages.metrics,
-        events.publications,
-        None if dangling is None else chosen_layers(dangling, job.measuring.layers),
-        receptions_known=of_messages.receptions is not None,
-        links_known=periods.links is not None,
-        own=job.manifest.own,
-        rejections_known=events.rejections is not None,
-    )
-    return OfOverlay(summaries.overlay_table(metrics))
+def _inputs(job: Job) -> dict[str, list[Taken]]:
+    """The tables that the metrics' steps take."""
+    of_structure = structure.structure_schema(job.manifest.own)
+    staged = {"structure": of_structure, "unreported": steps.UNREPORTED}
+    taken = {name: job.taken(f"staged/{name}", schema) for name, schema in staged.items()}
+    taken["measured"] = taken.pop("structure")
+    for name, schema in structure.settled_schemas(job.manifest.own).items():
+        taken[name] = job.settled(name.replace("settled_", "metrics/"), schema)
+    others = steps.inputs(steps.METRICS) - taken.keys()
+    return taken | {name: job.taken(name) for name in others}
 
 
-def finish(job: Job, overlay: OfOverlay) -> None:
+def finish(job: Job) -> None:
     """Commit the complete run, without its staged tables."""
     with job.watch(FINISH):
         engines = job.manifest.engines
         if engine := engines.get("structure"):
-            engines = job.plan.measured_by(engine, job.measuring.measures, overlay.metrics)
+            engines = _measured_by(job, engine)
         made = job.settle()
         if job.small:
             _check_inputs(job)
         made = job.plan.next_generation(made)
         done = replace(made.with_stage(FINISH, {}), state="complete", engines=engines)
         job.writer.commit(replace(done, extends="", replaces="", boundary=None))
+
+
+def _measured_by(job: Job, engine: str) -> dict[str, str]:
+    """As analytics.engines.measured_by, of the whole run. An append counts earlier intervals again
+    only where some were sampled.
+    """
+    overlay = job.manifest.tables["metrics/overlay"]
+
+    def of_parts(*parts: Part) -> dict[str, str]:
+        return measured_by(engine, job.measuring.measures, job.scan("metrics/overlay", parts))
+
+    now = of_parts(overlay.newest)
+    if job.base is None or (
+        now == job.base.engines and not any("sampled" in by for by in now.values())
+    ):
+        return now
+    return of_parts(*overlay.parts)
 
 
 FINISH = "finish"
@@ -394,7 +380,6 @@ PERIODS = Stage("periods", _periods, Periods, format=2)
 EVENTS = Stage("events", _events, Events, format=3)
 MESSAGES = Stage("messages", _messages, OfMessages, format=3)
 STRUCTURE = Stage("structure", _structure, Structure, format=2)
-PEERS_AND_TOPICS = Stage("peers and topics", _peers_and_topics, OfPeersAndTopics, format=2)
-OVERLAY = Stage("overlay", _overlay, OfOverlay)
-STAGES = (READ, NAMES, PERIODS, EVENTS, MESSAGES, STRUCTURE, PEERS_AND_TOPICS, OVERLAY)
+METRICS = Stage("metrics", _metrics, OfIntervals, format=3)
+STAGES = (READ, NAMES, PERIODS, EVENTS, MESSAGES, STRUCTURE, METRICS)
 STEPS = (*(stage.name for stage in STAGES), FINISH)

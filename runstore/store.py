@@ -62,6 +62,17 @@ class StoredTable:
                 if where is None:
                     _check_rows(self.directory, part, rows)
 
+    def datasets(self, since: Since | None = None) -> list[tuple[ds.Dataset, pc.Expression | None]]:
+        """The table, or such rows of it, as datasets with what holds for the rows to take of each
+        (null = all). Both can be sent to other processes.
+        """
+        recent = pc.field(since.column) >= since.least if since else None
+        kept = [(part.reaching(since) if since else part, part.cut) for part in self.parts]
+        found = ((files_of(self.directory, part, self.name), cut) for part, cut in kept)
+        return [
+            (dataset(files, self.schema), _both(recent, _of(cut))) for files, cut in found if files
+        ]
+
 
 @dataclass(frozen=True)
 class StoredRun:
@@ -188,11 +199,9 @@ class StoredRun:
 
         Raises: as `scan`.
         """
-        schema = self.definition(name).arrow
         with self._as_it_was():
-            parts = [(files_of(self.directory, part, name), part.cut) for part in self._parts(name)]
-        found = [(dataset(files, schema), cut) for files, cut in parts if files]
-        return [whole.filter(below(cut)) if cut else whole for whole, cut in found]
+            found = self._stored(name, self._parts(name)).datasets()
+        return [rows if where is None else rows.filter(where) for rows, where in found]
 
     def read(
         self, name: str, columns: Sequence[str] | None = None, where: pc.Expression | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from random import Random
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
@@ -106,21 +107,23 @@ def test_kernels_replace_missing_graphframes_and_say_so(
     )
 
 
-def test_engines_of_a_run_name_what_was_left_out(spark: SparkSession) -> None:
-    columns = "network_size int, links int, diameter int"
+def test_engines_of_a_run_name_what_was_left_out() -> None:
+    def rows(*rows: tuple[int, int, int | None]) -> list[pa.RecordBatch]:
+        columns = (pa.array(column, pa.int32()) for column in zip(*rows, strict=True))
+        return [pa.record_batch([*columns], ["network_size", "links", "diameter"])]
+
     told = {
         diameter: measured_by(
             "graphframes",
             Measures(max_edge_visits=1e3),
             # The second is dear, but smaller than the smallest sample of distances.
-            spark.createDataFrame([(0, 0, None), (500, 20_000, diameter), (2, 9_999, 1)], columns),
+            rows((0, 0, None), (500, 20_000, diameter), (2, 9_999, 1)),
         )
         for diameter in (4, None)
     }
     assert told[4]["topics"] == told[4]["distances"] == "kernels"
     assert told[4]["betweenness"] == "kernels, sampled in 1 of 3 intervals"
-    single = spark.createDataFrame([(500, 20_000, 4)], columns)
-    alone = measured_by("kernels", Measures(max_edge_visits=1e3), single)
+    alone = measured_by("kernels", Measures(max_edge_visits=1e3), rows((500, 20_000, 4)))
     assert alone["betweenness"] == "kernels, sampled in 1 of 1 interval"
     assert told[None]["topics"] == "graphframes, links alone"
     assert told[None]["distances"] == told[None]["betweenness"] == "none"

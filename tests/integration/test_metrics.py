@@ -18,17 +18,17 @@ import networkx as nx
 import numpy as np
 import pyarrow as pa
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from analytics.engines import measure
 from analytics.structure import Versions, chosen_layers
-from analytics.summaries import Metrics, Seen, overlay_table, peers_table, topics_table
 from ingest.messages import MessageTables
 from model.clock import OPEN, Clock
 from model.columns import TRAFFIC_COLUMNS
 from model.metrics import METRICS_OVERLAY, METRICS_PEERS, METRICS_TOPICS
-from model.tables import table
+from model.tables import RECEPTIONS, table
 from tests.support.messages import message_tables
+from tests.support.metrics import MADE, metrics_of
 from tests.support.small import as_of_small
 
 pytestmark = pytest.mark.spark
@@ -416,7 +416,7 @@ def graph_of_overlay(graph: Any) -> Row:
 
 @dataclass(frozen=True)
 class Measured:
-    """The metrics tables of a world, by Spark."""
+    """The metrics tables of a world."""
 
     peers: list[Row]
     topics: list[Row]
@@ -441,34 +441,21 @@ def measured(spark: SparkSession, world: World, layers: tuple[str, ...] | None =
         published, received = frames["publications"], frames["receptions"]
         told = MessageTables(published, frames["rejections"], received, get("subscriptions"), None)
         messages = spark.createDataFrame(message_tables(told)["metrics/messages"])
-    others = (get(name) for name in ("subscriptions", "traffic", "publications", "receptions"))
-    seen = Seen(world.clock, frames["peers"], structure, *others)
-    peers, topics = peers_table(seen).cache(), topics_table(seen, messages).cache()
-    dangling = get("dangling_links")
-    metrics = Metrics(
-        world.clock,
-        peers,
-        structure,
-        messages,
-        get("publications"),
-        dangling,
-        receptions_known=get("receptions") is not None,
-        links_known=True,
+    tables = {
+        name: pa.Table.from_pylist(rows, table(name).arrow) for name, rows in world.tables.items()
+    }
+    if structure is not None:
+        tables["structure"] = structure.toArrow()
+    if messages is not None:
+        tables["metrics/messages"] = messages.toArrow()
+    found, apart = (
+        metrics_of(world.clock, tables, "links", "duplicates", tasks=tasks) for tasks in (1, 7)
     )
+    assert found == apart
     return Measured(
-        collected(peers, "metrics/peers"),
-        collected(topics, "metrics/topics"),
-        collected(overlay_table(metrics), "metrics/overlay"),
-        {} if messages is None else {r["message"]: r for r in messages.toArrow().to_pylist()},
+        *(found[name].to_pylist() for name in MADE),
+        {r["message"]: r for r in tables["metrics/messages"].to_pylist()} if messages else {},
     )
-
-
-def collected(frame: DataFrame, name: str) -> list[Row]:
-    meant = table(name)
-    assert frame.columns == meant.names
-    rows = frame.toArrow().cast(meant.arrow)
-    found: list[Row] = rows.sort_by([(key, "ascending") for key in meant.key]).to_pylist()
-    return found
 
 
 def alike(found: float | None, wanted: float | None) -> bool:
@@ -582,9 +569,8 @@ def test_metrics_from_messages_alone_equal_plain_sums(spark: SparkSession, trace
     assert {row["network_size"] for row in found.overlay} == {None}
 
 
-@pytest.mark.usefixtures("small_inputs")
 @pytest.mark.parametrize("receptions_known", [True, False])
-def test_sum_beyond_64_bits_is_unknown(spark: SparkSession, receptions_known: bool) -> None:
+def test_sum_beyond_64_bits_is_unknown(receptions_known: bool) -> None:
     most = 2**63 - 1
     counts = [(0, [most, 1]), (1, [most - 1, 1, None]), (2, [None, None])]
     peers = [
@@ -592,9 +578,11 @@ def test_sum_beyond_64_bits_is_unknown(spark: SparkSession, receptions_known: bo
         for interval, each in counts
         for peer, count in enumerate(each)
     ]
-    frame = spark.createDataFrame(pa.Table.from_pylist(peers, METRICS_PEERS.arrow))
-    known = Metrics(Clock(1, None, 0, 3), frame, None, None, None, None, receptions_known, True)
-    found = {row["interval"]: row for row in collected(overlay_table(known), "metrics/overlay")}
+    tables = {"metrics/peers": pa.Table.from_pylist(peers, METRICS_PEERS.arrow)}
+    if receptions_known:
+        tables["receptions"] = RECEPTIONS.arrow.empty_table()
+    overlay = metrics_of(Clock(1, None, 0, 3), tables)["metrics/overlay"]
+    found = {row["interval"]: row for row in overlay.to_pylist()}
     nothing = 0 if receptions_known else None
     assert [found[i]["duplicates"] for i in range(4)] == [None, most, nothing, nothing]
     assert [found[i]["receptions"] for i in range(4)] == [2, 3, 2, nothing]

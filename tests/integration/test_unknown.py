@@ -10,11 +10,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from analytics.engines import measure
 from analytics.structure import Versions
-from analytics.summaries import Metrics, Seen, overlay_table, peers_table, topics_table
 from ingest.messages import MessageTables
 from model.clock import OPEN, Clock
 from model.tables import table
 from tests.support.messages import message_tables
+from tests.support.metrics import metrics_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("small_inputs")]
 
@@ -28,12 +28,17 @@ def frame(spark: SparkSession, name: str, *rows: tuple[Any, ...]) -> DataFrame:
     return spark.createDataFrame(pa.Table.from_pylist(records, meant.arrow))
 
 
-def rows_of(found: DataFrame, *key: str) -> dict[Any, Row]:
-    """The rows by their key, without what is null."""
-    rows = (row.asDict() for row in found.collect())
+def metrics(*facts: str, **frames: DataFrame) -> dict[str, dict[Any, Row]]:
+    """The rows of the metrics tables by their key, without what is null."""
+    tables = {name.replace("__", "/"): frame.toArrow() for name, frame in frames.items()}
     return {
-        tuple(row.pop(k) for k in key): {n: v for n, v in row.items() if v is not None}
-        for row in rows
+        name: {
+            tuple(row.pop(k) for k in ("interval", "peer", "topic") if k in table(name).key): {
+                n: v for n, v in row.items() if v is not None
+            }
+            for row in rows.to_pylist()
+        }
+        for name, rows in metrics_of(CLOCK, tables, *facts).items()
     }
 
 
@@ -49,23 +54,16 @@ def test_metrics_without_links_leave_link_columns_null(
     taken = frame(spark, "subscriptions", (0, 0, 0, OPEN), (1, 0, 0, 1))
     links = frame(spark, "links")
     structure = measure(Versions(presence, links, taken), CLOCK)
-    seen = Seen(CLOCK, peers, structure, taken, None, None, None, links_known=False)
-    of_peers, of_topics = peers_table(seen), topics_table(seen, None)
-    assert rows_of(of_peers, "interval", "peer") == {
+    found = metrics("duplicates", peers=peers, structure=structure, subscriptions=taken)
+    assert found["metrics/peers"] == {
         (0, 0): {"present": True, "subscriptions": 1},
         (0, 1): {"present": True, "subscriptions": 1},
         (0, 2): {"present": True},
         (1, 0): {"present": True, "subscriptions": 1},
         (1, 2): {"present": True},
     }
-    assert rows_of(of_topics, "interval", "topic") == {
-        (0, 0): {"subscribers": 2},
-        (1, 0): {"subscribers": 1},
-    }
-    metrics = Metrics(
-        CLOCK, of_peers, structure, None, None, None, receptions_known=False, links_known=False
-    )
-    assert rows_of(overlay_table(metrics), "interval") == {
+    assert found["metrics/topics"] == {(0, 0): {"subscribers": 2}, (1, 0): {"subscribers": 1}}
+    assert found["metrics/overlay"] == {
         (0,): {"network_size": 3, "unknown_reports": 3},
         (1,): {"network_size": 2, "unknown_reports": 2},
     }
@@ -89,10 +87,14 @@ def test_unknown_rejections_are_null_and_leave_no_message_out(
     told = MessageTables(published, None, arrived, taken, None)
     (row,) = (found := message_tables(told)["metrics/messages"]).to_pylist()
     assert (row["rejections"], row["hit_ratio"]) == (None, 0.5)
-    of_peers = peers_table(Seen(CLOCK, peers, None, taken, None, None, arrived))
-    measured = spark.createDataFrame(found)
-    metrics = Metrics(CLOCK, of_peers, None, measured, published, None, True, False, False)
-    of_overlay = rows_of(overlay_table(metrics), "interval")
+    of_overlay = metrics(
+        "duplicates",
+        peers=peers,
+        subscriptions=taken,
+        receptions=arrived,
+        publications=published,
+        metrics__messages=spark.createDataFrame(found),
+    )["metrics/overlay"]
     assert of_overlay[0,]["hit_ratio"] == 0.5
     assert of_overlay[0,]["publications"] == 1
     assert all("rejected_publications" not in row for row in of_overlay.values())
@@ -122,8 +124,15 @@ def test_unreported_fields_of_a_report_are_null_in_metrics(
         "peer int, interval int, receptions boolean, subscriptions boolean",
     )
     receptions = frame(spark, "receptions", arrived)
-    seen = Seen(CLOCK, peers, structure, taken, None, None, receptions, unreported)
-    found = rows_of(peers_table(seen), "interval", "peer")
+    found = metrics(
+        "links",
+        "duplicates",
+        peers=peers,
+        structure=structure,
+        subscriptions=taken,
+        receptions=receptions,
+        unreported=unreported,
+    )["metrics/peers"]
     names = ("subscriptions", "receptions", "duplicates")
     assert {key: tuple(row.get(name) for name in names) for key, row in found.items()} == {
         (0, 0): (1, 0, 0),
@@ -145,8 +154,10 @@ def test_arrivals_that_are_partly_listed_are_counted_with_their_duplicates_or_un
     traffic = frame(spark, "traffic", tuple(counted.values()))
     arrived = ((0, peer, None, None, 0, 0, True, 1, None, None) for peer in (0, 1))
     receptions = frame(spark, "receptions", *arrived)
-    seen = Seen(CLOCK, peers, structure, None, traffic, None, receptions, duplicates_known=False)
-    found = rows_of(peers_table(seen), "interval", "peer")
+    found = metrics(
+        "links", peers=peers, structure=structure, traffic=traffic, receptions=receptions
+    )
+    found = found["metrics/peers"]
     assert {key: (row.get("receptions"), row.get("duplicates")) for key, row in found.items()} == {
         (0, 0): (3, 2),
         (0, 1): (None, None),

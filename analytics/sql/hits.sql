@@ -1,0 +1,23 @@
+-- The hit ratios of messages by their interval of publication, in each topic and over all topics.
+--
+-- Ratios leave out messages that a peer refused; where refusals are unknown, none is known to be. The
+-- mean is summed in ascending order, so that it does not depend on the order of the rows.
+--
+-- by message: publications, metrics/messages
+-- makes: hits
+WITH published AS (
+    SELECT interval, topic, coalesce(rejections, 0) = 0 AS counted, eligible, delivered,
+        delivered_in_interval, metrics.messages.hit_ratio AS share
+    FROM publications JOIN metrics.messages USING (message)
+    WHERE interval BETWEEN getvariable('first') AND getvariable('last')
+)
+SELECT
+    interval, topic, grouping(topic) = 1 AS over_topics,
+    count(*) AS publications,
+    nullif(sum(eligible) FILTER (counted), 0) AS counted_eligible,
+    sum(delivered) FILTER (counted) / counted_eligible AS hit_ratio,
+    sum(share ORDER BY share) FILTER (counted) / count(share) FILTER (counted) AS hit_ratio_mean,
+    count(*) FILTER (NOT counted) AS rejected_publications,
+    sum(delivered_in_interval) FILTER (counted) / counted_eligible AS hit_ratio_in_interval
+FROM published
+GROUP BY GROUPING SETS ((interval, topic), (interval))

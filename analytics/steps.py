@@ -1,0 +1,224 @@
+"""Steps of the pipeline that are texts: tables in, a table out, computed by DuckDB inside a task.
+
+A text is one statement in `analytics/sql`, and says at its top what it is for:
+
+    -- The metrics of peers that are present at an interval's end, or have events in it.
+    -- Further lines of the purpose.
+    --
+    -- by interval: structure, traffic    (a task reads the rows of its intervals)
+    -- by message: publications           (those of the messages that they name)
+    -- whole: peers
+    -- makes: metrics/peers
+
+What it makes is a table of a run, or else a view for the texts after it. A column of the table that
+the text does not give is unknown. A text may ask what is known, `known('receptions')`, and for
+`getvariable(…)`: `first` and `last`, the intervals of the task; `ticks` of an interval; `layers`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from model.columns import Column, Table
+
+if TYPE_CHECKING:
+    import duckdb
+
+_HEADER = re.compile(r"-- (?P<key>by interval|by message|whole|makes): (?P<names>.+)")
+_BATCH_ROWS = 1 << 17
+MEMORY = "1GB"
+"""What a task's DuckDB takes before it uses the disk."""
+_SETTINGS: dict[str, Any] = {"threads": 1, "async_threads": 0, "memory_limit": MEMORY}
+_TYPES = {"int32": "INTEGER", "int64": "BIGINT", "double": "DOUBLE", "string": "VARCHAR"}
+
+
+@dataclass(frozen=True)
+class Step:
+    """A text with its header taken apart."""
+
+    name: str
+    text: str
+    makes: str
+    by_interval: tuple[str, ...] = ()
+    by_message: tuple[str, ...] = ()
+    whole: tuple[str, ...] = ()
+
+    @property
+    def purpose(self) -> str:
+        """The first line of the text."""
+        return self.text.partition("\n")[0].removeprefix("-- ")
+
+
+@cache
+def step(name: str) -> Step:
+    """The step of that name. Raises: FileNotFoundError."""
+    text = (files(__package__) / "sql" / f"{name}.sql").read_text("utf-8")
+    given = {
+        found["key"].replace(" ", "_"): tuple(found["names"].split(", "))
+        for line in text.splitlines()
+        if (found := _HEADER.fullmatch(line))
+    }
+    (makes,) = given.pop("makes")
+    return Step(name, text, makes, **given)
+
+
+METRICS = tuple(map(step, ("structure", "hits", "peers", "topics", "overlay")))
+"""The metrics of peers, topics and the overlay."""
+UNREPORTED = pa.schema(
+    {
+        "interval": pa.int32(),
+        "peer": pa.int32(),
+        "receptions": pa.bool_(),
+        "subscriptions": pa.bool_(),
+    }
+)
+"""What a peer's reports leave out: true = not reported."""
+
+
+@dataclass(frozen=True)
+class Given:
+    """What a task of steps is about, besides its tables."""
+
+    first: int
+    last: int
+    """Its intervals."""
+    ticks: int
+    """Ticks of an interval."""
+    known: frozenset[str]
+    """The tables and facts that are known."""
+    layers: tuple[str, ...] | None = None
+    """Layers whose links count; null = all."""
+
+
+def inputs(steps: Sequence[Step]) -> set[str]:
+    """The tables that the steps take, without those that they make."""
+    taken = {name for one in steps for name in (*one.by_interval, *one.by_message, *one.whole)}
+    return taken - {one.makes for one in steps}
+
+
+def compute(
+    steps: Sequence[Step],
+    tables: Mapping[str, Sequence[Any]],
+    makes: Collection[Table],
+    given: Given,
+) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """Do the steps, one after the other. Yields (table, rows) for each table of `makes`, its rows
+    in the order of its key.
+
+    `tables` has Arrow tables or datasets of the columns of each of the `inputs`; all rows together
+    are the table.
+    """
+    meant = {table.name: table for table in makes}
+    with _database() as database:
+        _declare(database, given)
+        _register(database, steps, tables, given)
+        for one in steps:
+            kind = "TABLE" if one.makes in meant else "VIEW"
+            database.execute(f"CREATE {kind} {_named(one.makes)} AS {one.text}")
+            if one.makes in meant:
+                yield from ((one.makes, rows) for rows in _rows(database, meant[one.makes]))
+
+
+@contextmanager
+def _database() -> Iterator[duckdb.DuckDBPyConnection]:
+    import duckdb
+
+    with (
+        TemporaryDirectory(prefix="vizpub-step-") as scratch,
+        duckdb.connect(config=_SETTINGS | {"temp_directory": scratch}) as database,
+    ):
+        yield database
+
+
+def _declare(database: duckdb.DuckDBPyConnection, given: Given) -> None:
+    names = ", ".join(f"'{name}'" for name in sorted(given.known))
+    database.execute(f"CREATE MACRO known(name) AS list_contains([{names}]::VARCHAR[], name)")
+    for name, value in (("first", given.first), ("last", given.last), ("ticks", given.ticks)):
+        database.execute(f"SET VARIABLE {name} = {value}")
+    database.execute("SET VARIABLE layers = ?::VARCHAR[]", [given.layers and [*given.layers]])
+    database.execute("CREATE SCHEMA metrics")
+
+
+def _register(
+    database: duckdb.DuckDBPyConnection,
+    steps: Sequence[Step],
+    tables: Mapping[str, Sequence[Any]],
+    given: Given,
+) -> None:
+    """Hand over the rows that the steps take. The messages are those published in the task's
+    intervals, or named by other rows of them.
+    """
+    by_interval = {name for one in steps for name in one.by_interval} & tables.keys()
+    by_message = {name for one in steps for name in one.by_message} & tables.keys()
+    here = _between("interval", given.first, given.last)
+    for name in tables.keys() - by_message:
+        _view(database, name, tables[name], here if name in by_interval else None)
+    if by_message:
+        named = _messages(
+            database,
+            [
+                rows.filter(here)
+                for name in by_interval | by_message
+                for rows in tables[name]
+                if {"message", "interval"} <= {*rows.schema.names}
+            ],
+        )
+        for name in by_message:
+            _view(database, name, tables[name], named)
+
+
+def _view(
+    database: duckdb.DuckDBPyConnection,
+    name: str,
+    parts: Sequence[Any],
+    where: pc.Expression | None,
+) -> None:
+    places: list[str] = []
+    for rows in parts:
+        places.append(f'"{name}/{len(places)}"')
+        kept = rows if where is None else rows.filter(where)
+        database.register(places[-1].strip('"'), kept)
+    union = " UNION ALL BY NAME ".join(f"FROM {place}" for place in places)
+    database.execute(f"CREATE VIEW {_named(name)} AS {union}")
+
+
+def _messages(database: duckdb.DuckDBPyConnection, naming: Sequence[Any]) -> pc.Expression:
+    """Those from the first to the last one that rows name."""
+    _view(database, "naming", naming, None)
+    [(least, most)] = database.execute(
+        "SELECT coalesce(min(message), 0), coalesce(max(message), -1) FROM naming"
+    ).fetchall()
+    return _between("message", least, most)
+
+
+def _rows(database: duckdb.DuckDBPyConnection, meant: Table) -> Iterator[pa.RecordBatch]:
+    """The rows of a table that was made, with the columns that it is to have."""
+    made = database.table(_named(meant.name))
+    columns = ", ".join(_column(column, column.name in made.columns) for column in meant)
+    ordered = made.project(columns).order(", ".join(meant.key))
+    for rows in ordered.to_arrow_reader(_BATCH_ROWS):
+        yield rows.cast(meant.arrow)
+
+
+def _column(column: Column, there: bool) -> str:
+    value = f'"{column.name}"' if there else "NULL"
+    return f'{value}::{_TYPES.get(column.type, "BOOLEAN")} AS "{column.name}"'
+
+
+def _named(table: str) -> str:
+    """The name of a table in a text."""
+    return table.replace("/", ".")
+
+
+def _between(column: str, least: int, most: int) -> pc.Expression:
+    return (pc.field(column) >= least) & (pc.field(column) <= most)
