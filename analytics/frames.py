@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import reduce
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from model.columns import Table
@@ -46,22 +46,3 @@ def union(frames: Sequence[DataFrame]) -> DataFrame:
 def join_all(frames: Sequence[DataFrame], keys: Sequence[str], how: str = "full") -> DataFrame:
     """Join the frames by their common keys."""
     return reduce(lambda left, right: gathered(left.join(right, list(keys), how)), frames)
-
-
-def count_if(condition: Column) -> Column:
-    """Number of rows for which the condition is true; unknown is not counted."""
-    return F.coalesce(F.count_if(condition), F.lit(0))
-
-
-def if_known(column: str, value: Column) -> Column:
-    """An aggregate, or null where the column is null in every row of the group."""
-    return F.when(F.count(column) > 0, value)
-
-
-def mean_in_order(values: Column) -> Column:
-    """The mean of a group's known values, summed in ascending order, so that the result does not
-    depend on the partitions. The values of a group must fit into a row.
-    """
-    known = F.array_sort(F.collect_list(values))
-    total = F.aggregate(known, F.lit(0.0), lambda total, value: total + value)
-    return total / F.nullif(F.size(known), F.lit(0))

@@ -1,8 +1,5 @@
 """What the stages of an ingest share: reading, writing and committing tables.
 
-`Job.do` runs a stage and returns its tables; for a stage that an interrupted ingest completed, it
-returns the stored tables.
-
 A large run is committed after each stage, and a stage reads the files of earlier ones. The tables
 of a small run are handed on in memory, and the run is committed once at the end: starting again
 costs less than storing staged tables.
@@ -12,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
@@ -20,7 +17,6 @@ from itertools import chain
 from typing import Any, Concatenate, Generic, ParamSpec
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
@@ -39,7 +35,6 @@ from ingest.sources.base import Description, Observed, Source, SourceOptions
 from ingest.sources.folded import CARRIED, rows_by_peer
 from ingest.spark.scale import SMALL_RUN
 from ingest.stage import Made, is_staged, names_of, tables_of, with_tables
-from ingest.steps import Taken
 from model.clock import Clock
 from runstore.inputs import shortened
 from runstore.manifest import Manifest, Part, Since, StoredFile, TableEntry
@@ -78,7 +73,7 @@ class Job:
     """Continue even if most records are refused."""
     seen: int = field(init=False, default=0)
     """Records that this ingest has read."""
-    _here: dict[str, pa.Table] = field(init=False, default_factory=dict)
+    here: dict[str, pa.Table] = field(init=False, default_factory=dict)
     """Tables that this ingest has made, if it has them in memory."""
     refused: Counter[str] = field(init=False, default_factory=Counter)
     """How many of them were refused, by reason."""
@@ -133,7 +128,7 @@ class Job:
         """
         if stage.name in self.manifest.stages:
             names, tables = names_of(stage.makes), self.manifest.tables
-            handed = {name: self._stored(name) for name in names if name in tables}
+            handed = {name: self.stored(name) for name in names if name in tables}
         else:
             with self.watch(stage.name):
                 handed = self._hand_on(tables_of(stage.work(self, *given, **more)))
@@ -166,13 +161,13 @@ class Job:
             kept = self._keep_here(new)
         else:
             self._name(self._write_all({n: self._shaped(n, frame) for n, frame in new.items()}))
-            kept = {name: self._stored(name) for name in new}
+            kept = {name: self.stored(name) for name in new}
         return {**tables, **kept}
 
     def _keep_here(self, tables: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
         """Staged tables are written only if they are too large to be handed on in memory."""
         made = {n: self._in_shape(n, rows) for n, rows in self._collected(tables).items()}
-        self._here |= made
+        self.here |= made
         little = {name for name, rows in made.items() if frames.is_little(rows)}
         written = {n: rows for n, rows in made.items() if n not in little or not is_staged(n)}
         places = self._places({name: rows.schema for name, rows in written.items()})
@@ -181,16 +176,17 @@ class Job:
         return {
             name: frames.from_memory(self.spark, rows, from_arrow_schema(rows.schema))
             if name in little
-            else self._stored(name)
+            else self.stored(name)
             for name, rows in made.items()
         }
 
     def once(self, **given: DataFrame) -> list[DataFrame]:
         """The frames, computed once although they are read several times."""
         made = self._collected(given) if self.small else {}
+        little = {name: rows for name, rows in made.items() if frames.is_little(rows)}
         return [
-            frames.from_memory(self.spark, made[name], frame.schema)
-            if name in made and frames.is_little(made[name])
+            frames.from_memory(self.spark, little[name], frame.schema)
+            if name in little
             else frame.persist()
             for name, frame in given.items()
         ]
@@ -204,19 +200,10 @@ class Job:
         self.account.planned(whole)
         return dict(zip(made, frames.apart(rows), strict=True))
 
-    def fold_rows(
-        self, rows: DataFrame, fold: Fold, tables: Mapping[str, pa.Schema]
-    ) -> tuple[dict[str, DataFrame], Sequence[str]]:
-        """Let tasks fold the rows and write `tables` of the current stage. Returns these tables and
-        the summaries of the folds.
-        """
-        summaries = self.write_rows(rows, fold, tables)
-        return {name: self._stored(name) for name in tables}, summaries
-
     def write_rows(
         self, rows: DataFrame, fold: Fold, tables: Mapping[str, pa.Schema]
     ) -> Sequence[str]:
-        """As `fold_rows`, without reading the tables again."""
+        """Let tasks fold the rows and write `tables` of a stage. Returns the folds' summaries."""
         entries, summaries = self._write([(rows, fold)], tables)
         self._name(entries)
         return summaries
@@ -298,7 +285,7 @@ class Job:
     def folded(self) -> dict[str, DataFrame]:
         """The tables that the source folded, by their names in the source."""
         names = [name for name in self.manifest.tables if name.startswith(_FOLDED)]
-        return {name.removeprefix(_FOLDED): self._stored(name) for name in names}
+        return {name.removeprefix(_FOLDED): self.stored(name) for name in names}
 
     @cached_property
     def observed(self) -> Observed:
@@ -312,42 +299,6 @@ class Job:
         if self.base is None or (entry := self.base.carry.get(name)) is None:
             return None
         return self.rows_of(name, entry.parts, since, entry.schema)
-
-    @property
-    def made(self) -> set[str]:
-        """The tables that this ingest has made so far, by their names in texts."""
-        return {name.removeprefix("staged/") for name in self.manifest.tables.keys() | self._here}
-
-    def taken(self, name: str, schema: pa.Schema | None = None) -> list[Taken]:
-        """The rows of a table that the intervals from the boundary on need; none if it is unknown.
-        `schema` where model.tables lacks the table.
-        """
-        schema = schema or self.manifest.definition(name).arrow
-        parts, since = self.plan.stays(name)
-        older = self._parts_taken(name, parts, schema, since)
-        if name in self._here:
-            return [Taken(self._here[name]), *older]
-        if entry := self.manifest.tables.get(name):
-            older += self._parts_taken(name, [entry.newest], schema)
-        return older or [Taken(schema.empty_table())]
-
-    def settled(self, name: str, schema: pa.Schema) -> list[Taken]:
-        """Columns of a metrics table in the settled intervals from the boundary on."""
-        before = pc.field("interval") < self.plan.since
-        found = self._parts_taken(name, self.plan.settled(name), schema)
-        kept = [Taken(rows, before if where is None else where & before) for rows, where in found]
-        return kept or [Taken(schema.empty_table())]
-
-    def _parts_taken(
-        self, name: str, parts: Sequence[Part], schema: pa.Schema, since: Since | None = None
-    ) -> list[Taken]:
-        stored = StoredTable(self.writer.directory, name, tuple(parts), schema)
-        return [Taken(*found) for found in stored.datasets(since)]
-
-    def scan(self, name: str, parts: Sequence[Part]) -> Iterator[pa.RecordBatch]:
-        """The rows of parts of a table, in batches."""
-        meant = self.manifest.definition(name).arrow
-        return StoredTable(self.writer.directory, name, tuple(parts), meant).scan()
 
     def rows(self, name: str) -> int:
         """The number of rows of a table, including parts that stay."""
@@ -425,7 +376,8 @@ class Job:
             return from_arrow_schema(self.manifest.definition(name).arrow)
         return StructType.fromJson(json.loads(schema))
 
-    def _stored(self, name: str) -> DataFrame:
+    def stored(self, name: str) -> DataFrame:
+        """What this ingest has written of a table."""
         entry = self.manifest.tables[name]
         return self.rows_of(name, [entry.newest], schema=entry.schema)
 

@@ -11,12 +11,11 @@ from dataclasses import dataclass, replace
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from analytics import message_fold, steps, structure
-from analytics.engines import engine_for, measure, measured_by
+from analytics import message_fold, structure
+from analytics.engines import engine_for, measure
 from analytics.message_fold import MessageFold
-from analytics.steps import Given
 from analytics.structure import chosen_layers
-from ingest import indexing, messages
+from ingest import indexing, messages, metrics
 from ingest.files import check_unchanged
 from ingest.fold import reasons
 from ingest.inventory import check_layers
@@ -24,12 +23,11 @@ from ingest.job import Job, Stage
 from ingest.periods import clip, close_at, coalesce, outside
 from ingest.plan import end_of
 from ingest.sources.base import Observed
-from ingest.stage import kept_as, names_of, with_tables
-from ingest.steps import StepFold, Taken, blocks
+from ingest.stage import kept_as, with_tables
 from model.errors import InputError
 from model.run import DUPLICATES
 from model.wording import amount
-from runstore.manifest import LATE_MESSAGES, Part
+from runstore.manifest import LATE_MESSAGES
 
 _OF_LINK = ("src", "dst", "layer", "topic")
 _OF_SUBSCRIPTION = ("peer", "topic")
@@ -257,8 +255,8 @@ def _structure(job: Job, periods: Periods) -> Structure:
     if choice.engine != "kernels" or job.small:
         return Structure(measure(overlay, clock, measures, choice.engine))
     rows, fold = structure.folded_by_kernels(overlay, clock, measures)
-    made, _ = job.fold_rows(rows, fold, {fold.table: fold.schema})
-    return Structure(made[fold.table])
+    job.write_rows(rows, fold, {fold.table: fold.schema})
+    return Structure(job.stored(fold.table))
 
 
 @dataclass(frozen=True)
@@ -293,53 +291,13 @@ def _messages(
         own=job.measuring.measures.own,
         rejections_known=events.rejections is not None,
     )
-    made, each = job.fold_rows(rows, fold, {table.name: table.arrow for table in fold.tables})
+    schemas = {table.name: table.arrow for table in fold.tables}
+    each = job.write_rows(rows, fold, schemas)
     before = job.base.arrival_capabilities if job.base else None
     job.update(
         arrival_capabilities=message_fold.together([before, *(json.loads(one) for one in each)])
     )
-    return with_tables(OfMessages, made)
-
-
-@dataclass(frozen=True)
-class OfIntervals:
-    """The metrics of every interval."""
-
-    peers: Table = kept_as("metrics/peers")
-    topics: Table = kept_as("metrics/topics")
-    overlay: Table = kept_as("metrics/overlay")
-
-
-def _metrics(job: Job) -> OfIntervals:
-    """Structure, traffic and messages → metrics/peers, metrics/topics and metrics/overlay; from the
-    boundary on, with what stays of earlier appends.
-    """
-    clock = job.clock
-    whole = Given(
-        max(job.plan.boundary.interval, clock.first),
-        clock.last,
-        clock.ticks_per_interval,
-        frozenset({*job.made, *({"duplicates"} if job.is_known(DUPLICATES) else ())}),
-        job.measuring.layers,
-    )
-    parts = blocks(whole, job.rows("peers"), 1 if job.small else job.parallelism)
-    makes = [job.manifest.definition(name) for name in sorted(names_of(OfIntervals))]
-    fold = StepFold(steps.METRICS, _inputs(job), makes, parts)
-    numbers = job.spark.range(0, len(parts), 1, len(parts))
-    job.write_rows(numbers, fold, {table.name: table.arrow for table in makes})
-    return OfIntervals()
-
-
-def _inputs(job: Job) -> dict[str, list[Taken]]:
-    """The tables that the metrics' steps take."""
-    of_structure = structure.structure_schema(job.manifest.own)
-    staged = {"structure": of_structure, "unreported": steps.UNREPORTED}
-    taken = {name: job.taken(f"staged/{name}", schema) for name, schema in staged.items()}
-    taken["measured"] = taken.pop("structure")
-    for name, schema in structure.settled_schemas(job.manifest.own).items():
-        taken[name] = job.settled(name.replace("settled_", "metrics/"), schema)
-    others = steps.inputs(steps.METRICS) - taken.keys()
-    return taken | {name: job.taken(name) for name in others}
+    return with_tables(OfMessages, {name: job.stored(name) for name in schemas})
 
 
 def finish(job: Job) -> None:
@@ -347,30 +305,13 @@ def finish(job: Job) -> None:
     with job.watch(FINISH):
         engines = job.manifest.engines
         if engine := engines.get("structure"):
-            engines = _measured_by(job, engine)
+            engines = metrics.measured_by(job, engine)
         made = job.settle()
         if job.small:
             _check_inputs(job)
         made = job.plan.next_generation(made)
         done = replace(made.with_stage(FINISH, {}), state="complete", engines=engines)
         job.writer.commit(replace(done, extends="", replaces="", boundary=None))
-
-
-def _measured_by(job: Job, engine: str) -> dict[str, str]:
-    """As analytics.engines.measured_by, of the whole run. An append counts earlier intervals again
-    only where some were sampled.
-    """
-    overlay = job.manifest.tables["metrics/overlay"]
-
-    def of_parts(*parts: Part) -> dict[str, str]:
-        return measured_by(engine, job.measuring.measures, job.scan("metrics/overlay", parts))
-
-    now = of_parts(overlay.newest)
-    if job.base is None or (
-        now == job.base.engines and not any("sampled" in by for by in now.values())
-    ):
-        return now
-    return of_parts(*overlay.parts)
 
 
 FINISH = "finish"
@@ -380,6 +321,6 @@ PERIODS = Stage("periods", _periods, Periods, format=2)
 EVENTS = Stage("events", _events, Events, format=3)
 MESSAGES = Stage("messages", _messages, OfMessages, format=3)
 STRUCTURE = Stage("structure", _structure, Structure, format=2)
-METRICS = Stage("metrics", _metrics, OfIntervals, format=3)
+METRICS = Stage("metrics", metrics.measure, metrics.OfIntervals, format=3)
 STAGES = (READ, NAMES, PERIODS, EVENTS, MESSAGES, STRUCTURE, METRICS)
 STEPS = (*(stage.name for stage in STAGES), FINISH)
