@@ -26,5 +26,16 @@ def sampled(spans: DataFrame, clock: Clock) -> DataFrame:
     )
 
 
+def per_interval(spans: DataFrame, clock: Clock) -> DataFrame:
+    """A row per interval in which each period is sampled; adds `interval` (int32).
+
+    Use it for few rows: the result has a row for each row and interval.
+    """
+    rows = sampled(spans, clock)
+    return rows.withColumn("interval", F.explode(F.sequence("start", F.col("stop") - 1))).drop(
+        "start", "stop"
+    )
+
+
 def _quotient(column: str, divisor: int) -> Column:
     return F.expr(f"{column} div {divisor}")
