@@ -70,10 +70,7 @@ OTHERS = (
     FILL,
     Stop("finish", "committed", "kill"),
 )
-STAGES = (
-    *("read", "names", "periods", "events", "messages", "structure"),
-    *("peers and topics", "overlay", "finish"),
-)
+STAGES = ("read", "names", "periods", "events", "messages", "structure", "metrics", "finish")
 
 
 # What is stopped in the process of the tests.
@@ -153,7 +150,7 @@ def test_manifest_before_a_commit_is_that_of_the_previous(series: Series, stage:
 
 @pytest.mark.parametrize(
     ("stage", "written"),
-    [("read", "quarantine"), ("periods", "links"), ("overlay", "metrics/overlay")],
+    [("read", "quarantine"), ("periods", "links"), ("metrics", "metrics/overlay")],
 )
 def test_tables_are_named_by_their_commit_alone(series: Series, stage: str, written: str) -> None:
     before, after, named = series.before[stage], series.after[stage], f"{written}/"

@@ -17,6 +17,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from pyspark.sql import SparkSession
 
@@ -452,10 +453,27 @@ def measured(spark: SparkSession, world: World, layers: tuple[str, ...] | None =
         metrics_of(world.clock, tables, "links", "duplicates", tasks=tasks) for tasks in (1, 7)
     )
     assert found == apart
+    if (
+        structure is not None
+    ):  # an append reads the structure of settled intervals from their metrics
+        assert found == metrics_of(
+            world.clock, half_settled(tables, found, world.clock), "links", "duplicates"
+        )
     return Measured(
         *(found[name].to_pylist() for name in MADE),
         {r["message"]: r for r in tables["metrics/messages"].to_pylist()} if messages else {},
     )
+
+
+def half_settled(
+    tables: dict[str, pa.Table], made: dict[str, pa.Table], clock: Clock
+) -> dict[str, pa.Table]:
+    """As an append takes them: the structure of the first half is in the metrics that were made."""
+    recent = pc.field("interval") >= (clock.first + clock.last) // 2
+    settled = {
+        name.replace("metrics/", "settled_"): rows.filter(~recent) for name, rows in made.items()
+    }
+    return tables | settled | {"structure": tables["structure"].filter(recent)}
 
 
 def alike(found: float | None, wanted: float | None) -> bool:

@@ -19,7 +19,6 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from analytics.structure import STRUCTURE_SCHEMA
 from ingest.growth import Growth
 from ingest.job import Job
 from ingest.plan import Plan
@@ -30,7 +29,6 @@ from ingest.sources.reports import Reports
 from ingest.stages import Periods
 from model.clock import OPEN, Clock
 from model.errors import UseError
-from model.metrics import METRICS
 from model.run import Boundary
 from model.tables import table as table_of
 from runstore.manifest import MOST_BOUNDARIES, Change, Manifest, Part, Since, TableEntry
@@ -420,40 +418,21 @@ class TestFromBoundary:
         assert told(found.rejections, "message") == [("new6",), ("new7",)]
         assert told(found.publications, "message") == [("old6",)]
 
-    def test_recent_rows_are_those_from_the_boundary_on(self, spark: SparkSession) -> None:
-        rows = self.at(spark, "m", 4, 5, 6)
-        plan = Appending(boundary=self.BOUNDARY).plan
-        assert told(plan.recent(rows), "interval") == [(5,), (6,)]
-        assert (ANEW.recent(rows), plan.recent(None)) == (rows, None)
-
     def test_traffic_is_taken_of_intervals_that_are_new(self, spark: SparkSession) -> None:
         rows = self.at(spark, "m", SINCE - 1, SINCE)
         assert told(Appending().plan.unheard(rows), "interval") == [(SINCE,)]
         assert ANEW.unheard(rows) is rows
 
-    def test_structure_joins_measured_and_settled_rows(self, spark: SparkSession) -> None:
-        older = {}
-        for table in METRICS[:3]:
-            row = {"present": True, "peer": 0, "topic": 0, "subscribers": 1}
-            rows = [{name: (row | {"interval": i}).get(name) for name in table.names}
-                    for i in range(SINCE + 2)]  # fmt: skip
-            older[table.name] = spark.createDataFrame(pa.Table.from_pylist(rows, table.arrow))
-        measured = spark.createDataFrame(
-            pa.Table.from_pylist(
-                [{"interval": i, "peer": 1} for i in (SINCE, SINCE + 1)], STRUCTURE_SCHEMA
-            )
-        )
-        appending = Appending(older, boundary=self.BOUNDARY)
-        found = appending.plan.structure(measured)
-        settled = [(5, 0), (6, 0), (7, 0)]
-        assert told(found, "interval", "peer") == [*settled, (SINCE, 1), (SINCE + 1, 1)]
-        assert found is not None
-        assert all(row.topics and row.overlay for row in found.where("peer = 0").collect())
+    def test_metrics_are_read_where_intervals_from_the_boundary_on_are_settled(
+        self, spark: SparkSession
+    ) -> None:
+        name = "metrics/peers"
+        appending = Appending({name: self.at(spark, "m", SINCE)}, boundary=self.BOUNDARY)
+        assert [part.directory for part in appending.plan.settled(name)] == [name]
         for interval in (SINCE, SINCE + 1):
             late = replace(appending, boundary=Boundary(SINCE, interval, 1))
-            assert late.plan.structure(measured) is measured
-        assert appending.plan.structure(None) is None
-        assert ANEW.structure(measured) is measured
+            assert late.plan.settled(name) == ()
+        assert appending.plan.settled("metrics/topics") == ANEW.settled(name) == ()
 
 
 class AsFolded(Reports):

@@ -211,7 +211,7 @@ def test_large_run_of_small_input_is_committed_by_stage(
     [
         pytest.param("NAMES", marks=pytest.mark.long),
         pytest.param("PERIODS", marks=pytest.mark.long),
-        "OVERLAY",
+        "METRICS",
     ],
 )
 def test_stopped_small_run_begins_again(

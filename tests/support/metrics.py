@@ -21,7 +21,7 @@ def metrics_of(
 ) -> dict[str, pa.Table]:
     """The metrics tables; what `tables` lacks is unknown. `facts`: links, duplicates.
 
-    Metrics that are among `tables` are not made, but taken.
+    Metrics that are among `tables` are not made, but taken. `settled_peers` … are rows of metrics.
     """
     given = Given(clock.first, clock.last, clock.ticks_per_interval, frozenset({*tables, *facts}))
     chosen = [one for one in steps.METRICS if one.makes not in tables or one.makes == "structure"]
