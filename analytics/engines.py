@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -15,36 +15,27 @@ from pyspark.sql import DataFrame
 
 from analytics.graphframes.graphs import load_graphframes
 from analytics.options import LEAST_SOURCES, LEAST_TARGETS, TARGETS_A_WORD, Measures
-from analytics.structure import Versions, by_kernels, fits_task, largest_interval
+from analytics.structure import Versions, fits_task, largest_interval
 from model.clock import Clock
 from model.errors import ArtifactsMissing, UseError
 from model.wording import amount
 
 
-def _by_graphframes(versions: Versions, clock: Clock, measures: Measures) -> DataFrame:
-    from analytics.graphframes.engine import by_graphframes  # imports compiled kernels
+def by_graphframes(versions: Versions, clock: Clock, measures: Measures) -> DataFrame:
+    """Rows of `STRUCTURE_SCHEMA` for each interval, lazily. Raises: UseError for own metrics."""
+    from analytics.graphframes import engine  # imports compiled kernels
 
     if names := [own.metric.name for own in measures.own if own.metric.level != "message"]:
         raise UseError(
             f"own metrics ({', '.join(names)}) are measured by the engine kernels only: "
             "give --engine kernels, or leave them out"
         )
-    return by_graphframes(versions, clock, measures)
+    return engine.by_graphframes(versions, clock, measures)
 
 
-Engine = Callable[[Versions, Clock, Measures], DataFrame]
-"""Versions, clock, what to measure → rows of `STRUCTURE_SCHEMA` for each interval of the run."""
-_ENGINES: Mapping[str, Engine] = {"kernels": by_kernels, "graphframes": _by_graphframes}
 _PARTS = ("degrees", "clustering", "components", "pagerank", "topics", "distances", "betweenness")
 _PATHS = ("topics", "distances", "betweenness")
 """Parts that the kernels measure for both engines."""
-
-
-def measure(
-    versions: Versions, clock: Clock, measures: Measures | None = None, engine: str = "kernels"
-) -> DataFrame:
-    """Rows of `STRUCTURE_SCHEMA` from the engine of that name, lazily."""
-    return _ENGINES[engine](versions, clock, measures or Measures())
 
 
 @dataclass(frozen=True)

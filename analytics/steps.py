@@ -10,17 +10,19 @@ A text is one statement in `analytics/sql`, and says at its top what it is for:
     -- whole: peers
     -- makes: metrics/peers
 
-What it makes is a table of a run, or else a view for the texts after it. A column of the table that
-the text does not give is unknown. A text may ask what is known, `known('receptions')`, and for
+What SQL cannot say is a function from an Arrow table to an Arrow table.
+
+What a step makes is a table of a run, or else a view for the steps after it. A column of the table
+that the text does not give is unknown. A text may ask what is known, `known('receptions')`, and for
 `getvariable(…)`: `first` and `last`, the intervals of the task; `ticks` of an interval; `layers`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from tempfile import TemporaryDirectory
@@ -29,6 +31,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from analytics.options import Measures
+from analytics.structure import measure_versions
 from model.columns import Column, Table
 
 if TYPE_CHECKING:
@@ -43,8 +47,28 @@ _TYPES = {"int32": "INTEGER", "int64": "BIGINT", "double": "DOUBLE", "string": "
 
 
 @dataclass(frozen=True)
+class Given:
+    """What a task of steps is about, besides its tables."""
+
+    first: int
+    last: int
+    """Its intervals."""
+    ticks: int
+    """Ticks of an interval."""
+    known: frozenset[str]
+    """The tables and facts that are known."""
+    since: int
+    """The first interval whose structure is measured; that of earlier ones is settled."""
+    begins: int
+    """The first interval of the run."""
+    measures: Measures = field(default_factory=Measures)
+    layers: tuple[str, ...] | None = None
+    """Layers whose links count; null = all."""
+
+
+@dataclass(frozen=True)
 class Step:
-    """A text with its header taken apart."""
+    """A text with its header taken apart, or a function of the only table that it takes."""
 
     name: str
     text: str
@@ -52,6 +76,7 @@ class Step:
     by_interval: tuple[str, ...] = ()
     by_message: tuple[str, ...] = ()
     whole: tuple[str, ...] = ()
+    function: Callable[[pa.Table, Given], pa.Table] | None = None
 
     @property
     def purpose(self) -> str:
@@ -64,16 +89,30 @@ def step(name: str) -> Step:
     """The step of that name. Raises: FileNotFoundError."""
     text = (files(__package__) / "sql" / f"{name}.sql").read_text("utf-8")
     given = {
-        found["key"].replace(" ", "_"): tuple(found["names"].split(", "))
+        found["key"]: tuple(found["names"].split(", "))
         for line in text.splitlines()
         if (found := _HEADER.fullmatch(line))
     }
-    (makes,) = given.pop("makes")
-    return Step(name, text, makes, **given)
+    by_interval, by_message, whole = (
+        given.get(key, ()) for key in ("by interval", "by message", "whole")
+    )
+    return Step(name, text, given["makes"][0], by_interval, by_message, whole)
 
 
+def _measure(versions: pa.Table, given: Given) -> pa.Table:
+    window = range(max(given.since, given.first), given.last + 1)
+    return measure_versions(versions, window, given.measures, given.begins)
+
+
+KERNELS = (
+    step("versions"),
+    Step(
+        "kernels", "-- Measure every interval", "measured", whole=("versions",), function=_measure
+    ),
+)
+"""The structure of intervals, by the engine `kernels`; others make the table `measured`."""
 METRICS = tuple(map(step, ("structure", "hits", "peers", "topics", "overlay")))
-"""The metrics of peers, topics and the overlay."""
+"""The metrics of peers, topics and the overlay, from `measured` and others."""
 UNREPORTED = pa.schema(
     {
         "interval": pa.int32(),
@@ -83,21 +122,6 @@ UNREPORTED = pa.schema(
     }
 )
 """What a peer's reports leave out: true = not reported."""
-
-
-@dataclass(frozen=True)
-class Given:
-    """What a task of steps is about, besides its tables."""
-
-    first: int
-    last: int
-    """Its intervals."""
-    ticks: int
-    """Ticks of an interval."""
-    known: frozenset[str]
-    """The tables and facts that are known."""
-    layers: tuple[str, ...] | None = None
-    """Layers whose links count; null = all."""
 
 
 def inputs(steps: Sequence[Step]) -> set[str]:
@@ -123,6 +147,9 @@ def compute(
         _declare(database, given)
         _register(database, steps, tables, given)
         for one in steps:
+            if one.function:
+                _do(database, one, given)
+                continue
             kind = "TABLE" if one.makes in meant else "VIEW"
             database.execute(f"CREATE {kind} {_named(one.makes)} AS {one.text}")
             if one.makes in meant:
@@ -199,6 +226,14 @@ def _messages(database: duckdb.DuckDBPyConnection, naming: Sequence[Any]) -> pc.
         "SELECT coalesce(min(message), 0), coalesce(max(message), -1) FROM naming"
     ).fetchall()
     return _between("message", least, most)
+
+
+def _do(database: duckdb.DuckDBPyConnection, one: Step, given: Given) -> None:
+    """Do a step that is a function."""
+    assert one.function
+    (name,) = one.whole
+    taken = database.view(name).to_arrow_reader(_BATCH_ROWS).read_all()
+    database.register(one.makes, one.function(taken, given))
 
 
 def _rows(database: duckdb.DuckDBPyConnection, meant: Table) -> Iterator[pa.RecordBatch]:

@@ -1,25 +1,23 @@
 """The overlay's structure in every interval, from versions, by an engine.
 
-An engine is a function from the versions of a run to a row per peer and interval. The row of an
-interval's first peer also holds the rows of its topics and of the interval as a whole. `kernels`
-cuts the run into blocks of intervals; one Spark task rebuilds the overlay of every interval of a
-block and measures it with compiled kernels. So the number of Spark jobs does not depend on the
-number of intervals, and a version is read once per block, not once per interval.
+An engine makes of the versions of a run a row per peer and interval. The row of an interval's first
+peer also holds the rows of its topics and of the interval as a whole. `kernels` is a step of
+analytics.steps: one task rebuilds the overlay of every interval of a block, and measures it with
+compiled kernels. So the number of Spark jobs does not depend on the number of intervals, and a
+version is read once per block, not once per interval.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import reduce
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from analytics.intervals import sampled
 from analytics.options import Measures
@@ -36,12 +34,7 @@ if TYPE_CHECKING:
     from analytics.blocks import BlockMetrics
     from analytics.own import Columns, Overlay
 
-_ROWS_PER_BLOCK = 250_000
-"""Rows of peers in the memory of one task."""
-
 _PRESENCE, _LINK, _SUBSCRIPTION = 0, 1, 2
-_NAMED = ("layer", "topic")
-"""Columns of links that only own metrics see."""
 NESTED = ("topics", "overlay")
 """Columns of the structure that hold rows of other metrics tables."""
 
@@ -99,76 +92,12 @@ class Versions:
     links: DataFrame
     subscriptions: DataFrame
     peers: int = 0
-    """Number of peers; limits the rows that a task returns at once."""
-    begins: int | None = None
-    """The first interval of the run, where only later ones are measured."""
+    """Number of peers; 0 = not counted."""
 
 
 def chosen_layers(links: DataFrame, layers: tuple[str, ...] | None) -> DataFrame:
     """The links of those layers; all links if layers is null."""
     return links if layers is None else links.where(F.col("layer").isin(*layers))
-
-
-def by_kernels(versions: Versions, clock: Clock, measures: Measures) -> DataFrame:
-    """The engine `kernels`; see the module."""
-    rows, fold = folded_by_kernels(versions, clock, measures)
-    return rows.mapInArrow(fold.rows, from_arrow_schema(fold.schema))
-
-
-def folded_by_kernels(
-    versions: Versions, clock: Clock, measures: Measures
-) -> tuple[DataFrame, BlockFold]:
-    """`by_kernels` as (frame, fold): each partition of the frame is a block."""
-    spark = versions.presence.sparkSession
-    tasks = max(int(spark.conf.get("spark.sql.shuffle.partitions") or 1), 1)
-    size = max(1, -(-clock.intervals // (2 * tasks)))
-    if versions.peers:
-        size = max(1, min(size, _ROWS_PER_BLOCK // versions.peers))
-    blocks = -(-clock.intervals // size)
-    begins = clock.first if versions.begins is None else versions.begins
-    if measures.own:  # they see the interval before, too
-        whole = replace(clock, first=max(begins, clock.first - 1))
-        rows = _cut_into_blocks(_together(versions, whole, _NAMED), clock, size, reach=1)
-    else:
-        rows = _cut_into_blocks(_together(versions, clock), clock, size)
-    return rows.repartitionById(blocks, "block"), BlockFold(clock, size, measures, begins)
-
-
-@dataclass(frozen=True)
-class BlockFold:
-    """Rows of versions of one block → rows of `STRUCTURE_SCHEMA` (ingest.sink.Fold)."""
-
-    clock: Clock
-    size: int
-    """Intervals of a block."""
-    measures: Measures
-    begins: int
-    """The first interval of the run."""
-    table: str = "staged/structure"
-
-    @property
-    def schema(self) -> pa.Schema:
-        """That of the rows."""
-        return structure_schema(own.metric for own in self.measures.own)
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Rows of `table`."""
-        for rows in self.rows(batches):
-            yield self.table, rows
-
-    def summary(self) -> None:
-        """Null: the fold has no result besides its rows."""
-
-    def rows(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The rows without the table."""
-        held = list(batches)
-        if not any(batch.num_rows for batch in held):
-            return
-        cache_kernels()
-        rows = pa.Table.from_batches(held)
-        begin = self.clock.first + rows["block"][0].as_py() * self.size
-        window = range(begin, min(begin + self.size, self.clock.last + 1))
-        yield from _measured(rows, window, self.measures, self.begins).to_batches()
 
 
 def fits_task(peers: int, links: int) -> bool:
@@ -199,47 +128,20 @@ def largest_interval(versions: Versions, clock: Clock) -> tuple[int, int]:
     return found.get("peers", 0), found.get("links", 0)
 
 
-def _together(versions: Versions, clock: Clock, more: Sequence[str] = ()) -> DataFrame:
-    """All versions as rows (kind, a, b, start, stop) of one frame, to group them together; links
-    with `more` of their columns.
-    """
-    kinds = (
-        (_PRESENCE, versions.presence, "peer", "peer"),
-        (_LINK, versions.links, "src", "dst"),
-        (_SUBSCRIPTION, versions.subscriptions, "peer", "topic"),
-    )
-    parts = [
-        sampled(spans, clock).select(
-            F.lit(kind).cast("byte").alias("kind"),
-            F.col(a).alias("a"),
-            F.col(b).alias("b"),
-            "start",
-            "stop",
-            *(F.col(name) if kind == _LINK else F.lit(None).alias(name) for name in more),
-        )
-        for kind, spans, a, b in kinds
-    ]
-    return reduce(DataFrame.unionAll, parts)
-
-
-def _cut_into_blocks(rows: DataFrame, clock: Clock, size: int, reach: int = 0) -> DataFrame:
-    """Each row once for every block that has one of its intervals, or begins at most `reach`
-    intervals after it.
-    """
-    begin, end = f"greatest(start, {clock.first})", f"least(stop - 1 + {reach}, {clock.last})"
-    first, last = (
-        F.expr(f"CAST(({edge} - {clock.first}) DIV {size} AS INT)") for edge in (begin, end)
-    )
-    return rows.withColumn("block", F.explode(F.sequence(first, last)))
-
-
 def cache_kernels() -> None:
     """Compile kernels once per machine, not once per worker process."""
     # The folder of the code may be read-only.
     os.environ.setdefault("NUMBA_CACHE_DIR", str(cache_path() / "numba"))
 
 
-def _measured(rows: pa.Table, window: range, measures: Measures, begins: int) -> pa.Table:
+def measure_versions(rows: pa.Table, window: range, measures: Measures, begins: int) -> pa.Table:
+    """Rows of `structure_schema` of the intervals of the window, by the kernels.
+
+    `rows` is what the step `versions` makes. `begins` is the first interval of the run.
+    """
+    if not len(rows) or not window:
+        return structure_schema(own.metric for own in measures.own).empty_table()
+    cache_kernels()
     from analytics.blocks import Links, Presence, Subscriptions, measure_block
 
     peer, _, start, stop = _spans(rows, _PRESENCE)

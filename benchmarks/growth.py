@@ -20,7 +20,6 @@ FACTORS = (0.25, 0.5, 1, 2)
 COSTS = {
     "seconds": "s",
     "cpu": "processor s",
-    "tables": "s to the tables",
     "peak_mb": "peak MB",
     "worker_mb": "MB of a Python worker",
 }
@@ -44,11 +43,10 @@ def growth(bench: Bench) -> Json:
 def _measured(bench: Bench) -> Json:
     out = bench.folder("growth")
     told = bench.program("structure", bench.inputs.versions, bench.size.intervals, out, "structure")
-    stage, tables = told["steps"]["structure"], told["steps"]["metrics tables"]
+    stage = told["steps"]["structure"]
     return {
         "seconds": stage["least"],
         "cpu": stage["cpu_least"],
-        "tables": tables["least"],
         "peak_mb": told["peak_mb"],
         "worker_mb": told["worker_mb"],
     }

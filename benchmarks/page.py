@@ -151,9 +151,8 @@ def _session(parts: Part) -> str:
         return ""
     steps = {name: step["first"] for name, step in parts["spark"]["steps"].items()}
     return (
-        f"\nStart of the Spark session: {number(steps['session'])} s. The first structure stage in "
-        f"it, while everything is cold: {number(steps['structure'])} s. From structure with all "
-        f"metrics to the tables metrics/…: {number(steps['metrics tables'])} s.\n"
+        f"\nStart of the Spark session: {number(steps['session'])} s. The first stage of metrics "
+        f"in it, while everything is cold: {number(steps['structure'])} s.\n"
     )
 
 

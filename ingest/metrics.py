@@ -1,19 +1,21 @@
-"""The stage of an ingest that makes the metrics of peers, topics and the overlay, by steps that are
-texts (analytics.steps): a Spark task does a block of intervals.
+"""The stage of an ingest that measures every interval, by the steps of analytics.steps: a task of
+Spark does a block of intervals.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
 from analytics import engines, steps, structure
-from analytics.steps import Given
+from analytics.steps import Given, Step
+from analytics.structure import Versions
 from ingest.job import Job
+from ingest.sink import AsTheyAre
 from ingest.stage import kept_as, names_of
 from ingest.steps import StepFold, Taken, blocks
 from model.run import DUPLICATES
@@ -30,44 +32,70 @@ class OfIntervals:
     overlay: DataFrame | None = kept_as("metrics/overlay")
 
 
-def measure(job: Job) -> OfIntervals:
-    """Structure, traffic and messages → metrics/peers, metrics/topics and metrics/overlay; from the
-    boundary on, with what stays of earlier appends.
+def measure(job: Job, overlay: Versions | None) -> OfIntervals:
+    """Periods, traffic and messages → metrics/peers, metrics/topics and metrics/overlay; from the
+    boundary on, with what stays of earlier appends. `overlay` is null where presence is unknown.
     """
-    clock = job.clock
-    made = {name.removeprefix("staged/") for name in job.manifest.tables.keys() | job.here}
+    since = max(job.plan.since, job.clock.first)
+    chosen, tasks = _steps(job, overlay, since), 1 if job.small else job.parallelism
     whole = Given(
-        max(job.plan.boundary.interval, clock.first),
-        clock.last,
-        clock.ticks_per_interval,
-        frozenset({*made, *({"duplicates"} if job.is_known(DUPLICATES) else ())}),
+        max(job.plan.boundary.interval, job.clock.first),
+        job.clock.last,
+        job.clock.ticks_per_interval,
+        _known(job),
+        since,
+        job.clock.first,
+        job.measuring.measures,
         job.measuring.layers,
     )
-    parts = blocks(whole, job.rows("peers"), 1 if job.small else job.parallelism)
+    parts = blocks(whole, job.rows("peers"), tasks)
     makes = [job.manifest.definition(name) for name in sorted(names_of(OfIntervals))]
-    fold = StepFold(steps.METRICS, _inputs(job), makes, parts)
+    fold = StepFold(chosen, _inputs(job, chosen), makes, parts)
     numbers = job.spark.range(0, len(parts), 1, len(parts))
     job.write_rows(numbers, fold, {table.name: table.arrow for table in makes})
     return OfIntervals()
 
 
-def _inputs(job: Job) -> dict[str, list[Taken]]:
-    """The tables that the metrics' steps take."""
-    of_structure = structure.structure_schema(job.manifest.own)
-    staged = {"structure": of_structure, "unreported": steps.UNREPORTED}
-    taken = {name: _taken(job, f"staged/{name}", schema) for name, schema in staged.items()}
-    taken["measured"] = taken.pop("structure")
-    for name, schema in structure.settled_schemas(job.manifest.own).items():
-        taken[name] = _settled(job, name.replace("settled_", "metrics/"), schema)
-    others = steps.inputs(steps.METRICS) - taken.keys()
-    return taken | {name: _taken(job, name) for name in others}
+def _steps(job: Job, overlay: Versions | None, since: int) -> tuple[Step, ...]:
+    """The steps with the engine's own ones; an engine of Spark's frames measures right away."""
+    if overlay is None:
+        return (*steps.KERNELS, *steps.METRICS)
+    clock = replace(job.clock, first=since)
+    choice = engines.engine_for(job.measuring.engine, overlay, clock)
+    job.update(engines={"structure": choice.description})
+    if choice.engine == "kernels":
+        return (*steps.KERNELS, *steps.METRICS)
+    rows = engines.by_graphframes(overlay, clock, job.measuring.measures)
+    job.write_rows(rows, AsTheyAre(_MEASURED), {_MEASURED: structure.STRUCTURE_SCHEMA})
+    return steps.METRICS
 
 
-def _taken(job: Job, name: str, schema: pa.Schema | None = None) -> list[Taken]:
-    """The rows of a table that the intervals from the boundary on need; none if it is unknown.
-    `schema` where model.tables lacks the table.
-    """
-    schema = schema or job.manifest.definition(name).arrow
+_MEASURED = "staged/measured"
+
+
+def _known(job: Job) -> frozenset[str]:
+    """What the steps may ask for."""
+    facts = {"duplicates"} if job.is_known(DUPLICATES) else set()
+    return frozenset(job.manifest.tables.keys() | job.here | facts)
+
+
+def _inputs(job: Job, chosen: Sequence[Step]) -> dict[str, list[Taken]]:
+    """The tables that steps take."""
+    own = job.manifest.own
+    staged = {"unreported": steps.UNREPORTED, "measured": structure.structure_schema(own)}
+    settled = structure.settled_schemas(own)
+    return {
+        name: _settled(job, name.replace("settled_", "metrics/"), settled[name])
+        if name in settled
+        else _taken(job, f"staged/{name}", staged[name])
+        if name in staged
+        else _taken(job, name, job.manifest.definition(name).arrow)
+        for name in steps.inputs(chosen)
+    }
+
+
+def _taken(job: Job, name: str, schema: pa.Schema) -> list[Taken]:
+    """The rows of a table that the intervals from the boundary on need; none if it is unknown."""
     parts, since = job.plan.stays(name)
     older = _stored(job, name, parts, schema, since)
     if name in job.here:

@@ -5,8 +5,7 @@
     periods             presence, links, dangling_links, subscriptions, roles
     events              traffic, gauges, publications, rejections
     messages            receptions, metrics/messages
-    structure           periods → a row per peer or topic and interval
-    metrics             metrics/peers, metrics/topics, metrics/overlay
+    metrics             all of these → metrics/peers, metrics/topics, metrics/overlay
     finish              the run is complete
 
 A stage reads the tables of earlier stages and writes its own into new directories. They are

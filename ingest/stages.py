@@ -11,10 +11,9 @@ from dataclasses import dataclass, replace
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from analytics import message_fold, structure
-from analytics.engines import engine_for, measure
+from analytics import message_fold
 from analytics.message_fold import MessageFold
-from analytics.structure import chosen_layers
+from analytics.structure import Versions, chosen_layers
 from ingest import indexing, messages, metrics
 from ingest.files import check_unchanged
 from ingest.fold import reasons
@@ -53,8 +52,7 @@ def make(job: Job) -> None:
     periods = job.do(PERIODS, observed, names)
     events = job.do(EVENTS, observed, names)
     job.do(MESSAGES, observed, names, periods, events)
-    job.do(STRUCTURE, periods)
-    job.do(METRICS)
+    job.do(METRICS, periods)
     finish(job)
 
 
@@ -225,41 +223,6 @@ def _events(job: Job, observed: Observed, names: Names) -> Events:
 
 
 @dataclass(frozen=True)
-class Structure:
-    """The overlay's structure."""
-
-    structure: Table = kept_as("staged/structure")
-    """See analytics.structure.structure_schema."""
-
-
-def _structure(job: Job, periods: Periods) -> Structure:
-    """Periods → a row per peer and interval."""
-    presence, links, subscriptions = periods.presence, periods.links, periods.subscriptions
-    if presence is None:
-        return Structure()
-    nothing = presence.selectExpr(
-        "peer", "peer AS src", "peer AS dst", "peer AS topic", "valid_from", "valid_to"
-    )
-    layers = job.measuring.layers
-    overlay = structure.Versions(
-        presence,
-        nothing.limit(0) if links is None else chosen_layers(links, layers),
-        nothing.limit(0) if subscriptions is None else subscriptions,
-        peers=job.rows("peers"),
-        begins=job.clock.first,
-    )
-    clock = replace(job.clock, first=max(job.plan.since, job.clock.first))
-    choice = engine_for(job.measuring.engine, overlay, clock)
-    job.update(engines={"structure": choice.description})
-    measures = job.measuring.measures
-    if choice.engine != "kernels" or job.small:
-        return Structure(measure(overlay, clock, measures, choice.engine))
-    rows, fold = structure.folded_by_kernels(overlay, clock, measures)
-    job.write_rows(rows, fold, {fold.table: fold.schema})
-    return Structure(job.stored(fold.table))
-
-
-@dataclass(frozen=True)
 class OfMessages:
     """The dissemination of messages."""
 
@@ -300,6 +263,23 @@ def _messages(
     return with_tables(OfMessages, {name: job.stored(name) for name in schemas})
 
 
+def _metrics(job: Job, periods: Periods) -> metrics.OfIntervals:
+    """Every interval's overlay, measured, with its traffic and messages."""
+    presence, links, subscriptions = periods.presence, periods.links, periods.subscriptions
+    if presence is None:
+        return metrics.measure(job, None)
+    nothing = presence.selectExpr(
+        "peer", "peer AS src", "peer AS dst", "peer AS topic", "valid_from", "valid_to"
+    )
+    overlay = Versions(
+        presence,
+        nothing.limit(0) if links is None else chosen_layers(links, job.measuring.layers),
+        nothing.limit(0) if subscriptions is None else subscriptions,
+        peers=job.rows("peers"),
+    )
+    return metrics.measure(job, overlay)
+
+
 def finish(job: Job) -> None:
     """Commit the complete run, without its staged tables."""
     with job.watch(FINISH):
@@ -320,7 +300,6 @@ NAMES = Stage("names", _names, Names)
 PERIODS = Stage("periods", _periods, Periods, format=2)
 EVENTS = Stage("events", _events, Events, format=3)
 MESSAGES = Stage("messages", _messages, OfMessages, format=3)
-STRUCTURE = Stage("structure", _structure, Structure, format=2)
-METRICS = Stage("metrics", metrics.measure, metrics.OfIntervals, format=3)
-STAGES = (READ, NAMES, PERIODS, EVENTS, MESSAGES, STRUCTURE, METRICS)
+METRICS = Stage("metrics", _metrics, metrics.OfIntervals, format=3)
+STAGES = (READ, NAMES, PERIODS, EVENTS, MESSAGES, METRICS)
 STEPS = (*(stage.name for stage in STAGES), FINISH)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
@@ -13,12 +14,14 @@ import pyarrow.compute as pc
 from analytics import steps
 from analytics.steps import Given, Step
 from model.columns import Table
+from runstore.intact import OTHER_PAGE
+from runstore.store import is_broken
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
 
-_BLOCK_ROWS = 2_000_000
-"""Peers × intervals of a block, beyond which there are more blocks than tasks at once."""
+_BLOCK_ROWS = 250_000
+"""Peers × intervals in the memory of a task."""
 
 
 class Taken(NamedTuple):
@@ -45,9 +48,19 @@ class StepFold:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.RecordBatch]]:
         """Rows of `makes`; the number of a block is in the first column."""
         tables = {name: [one.kept for one in parts] for name, parts in self.tables.items()}
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                yield from steps.compute(self.steps, tables, self.makes, self.blocks[number])
+        try:
+            for batch in batches:
+                for number in batch.column(0).to_pylist():
+                    yield from steps.compute(self.steps, tables, self.makes, self.blocks[number])
+        except Exception as error:  # any: what cannot be read is the cause
+            if path := self._broken_file():
+                raise OSError(f"{OTHER_PAGE}, reading file {path}") from error
+            raise
+
+    def _broken_file(self) -> str | None:
+        taken = (one.rows for parts in self.tables.values() for one in parts)
+        files = (path for rows in taken for path in getattr(rows, "files", ()))
+        return next((path for path in files if is_broken(Path(path))), None)
 
     def summary(self) -> None:
         """Null: the fold has no result besides its rows."""

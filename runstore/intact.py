@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 OTHER_BYTES = "its bytes are not those that were written"
 
+OTHER_PAGE = "CRC checksum verification failed"
+"""What Parquet says of a page; only stored files are read so that it looks."""
+
 OUTSIDE = "lie outside the run's directory"
 
 SMALL_FILE = 8 * 2**20

@@ -277,11 +277,12 @@ def _reading(*files: Path) -> Iterator[None]:
     try:
         yield
     except (pa.ArrowException, OSError) as error:
-        path = next(filter(_is_broken, files), files[0].parent)
+        path = next(filter(is_broken, files), files[0].parent)
         raise StoreBroken(str(path), f"not readable as Parquet ({error})") from error
 
 
-def _is_broken(path: Path) -> bool:
+def is_broken(path: Path) -> bool:
+    """Whether a stored file cannot be read, or has a page of another checksum; reads all of it."""
     try:
         for _ in dataset([path]).to_batches():
             pass

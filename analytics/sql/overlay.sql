@@ -60,13 +60,13 @@ WITH intervals AS (
 )
 SELECT
     * REPLACE (
-        CASE WHEN known('structure') THEN coalesce(network_size, 0) END AS network_size,
-        CASE WHEN known('structure') THEN coalesce(unknown_reports, 0) ELSE unknown_reports END
+        CASE WHEN known('presence') THEN coalesce(network_size, 0) END AS network_size,
+        CASE WHEN known('presence') THEN coalesce(unknown_reports, 0) ELSE unknown_reports END
             AS unknown_reports,
-        CASE WHEN known('structure') AND known('links') THEN coalesce(links, 0) END AS links,
-        CASE WHEN known('structure') AND known('links') THEN coalesce(weak_components, 0) END
+        CASE WHEN known('presence') AND known('links') THEN coalesce(links, 0) END AS links,
+        CASE WHEN known('presence') AND known('links') THEN coalesce(weak_components, 0) END
             AS weak_components,
-        CASE WHEN known('structure') AND known('links') THEN coalesce(strong_components, 0) END
+        CASE WHEN known('presence') AND known('links') THEN coalesce(strong_components, 0) END
             AS strong_components,
         CASE WHEN known('dangling_links') THEN coalesce(dangling_links, 0) END AS dangling_links,
         CASE WHEN known('publications') THEN coalesce(publications, 0) END AS publications,

@@ -32,7 +32,7 @@ WITH arrivals AS (
 )
 SELECT
     * EXCLUDE (present, subscriptions, duplicates),
-    CASE WHEN known('structure') THEN present IS NOT NULL END AS present,
+    CASE WHEN known('presence') THEN present IS NOT NULL END AS present,
     CASE WHEN tells_subscriptions THEN coalesce(subscriptions, 0) END AS subscriptions,
     -- Where only first arrivals are listed, duplicates are counted at most.
     CASE WHEN known('duplicates') THEN received

@@ -27,11 +27,11 @@ WITH graph AS (
 )
 SELECT
     * REPLACE (
-        CASE WHEN known('structure') AND known('subscriptions')
+        CASE WHEN known('presence') AND known('subscriptions')
             THEN coalesce(subscribers, 0) END AS subscribers,
-        CASE WHEN known('structure') AND known('subscriptions') AND known('links')
+        CASE WHEN known('presence') AND known('subscriptions') AND known('links')
             THEN coalesce(topic_links, 0) END AS topic_links,
-        CASE WHEN known('structure') AND known('subscriptions') AND known('links')
+        CASE WHEN known('presence') AND known('subscriptions') AND known('links')
             THEN coalesce(components, 0) END AS components,
         CASE WHEN known('publications') THEN coalesce(publications, 0) END AS publications
     ),

@@ -27,14 +27,13 @@ from ingest.spark.jvm import is_running, start_jvm
 from model.errors import FULL, DiskFull, OwnMetricFailed, SparkFailed, StoreBroken
 from model.jvm.java import find_java, spark_java_home
 from model.locks import OF_SPARK, own_folder
+from runstore.intact import OTHER_BYTES, OTHER_PAGE
 
 if TYPE_CHECKING:
     from pyspark import SparkConf
     from pyspark.sql import SparkSession
 
 _NO_SPACE = tuple(map(os.strerror, FULL))
-_OTHER_PAGE = "CRC checksum verification failed"
-"""What Parquet says; only stored files are read so that it looks."""
 _STOPPED = "methods on a stopped SparkContext"
 _WORKER_GONE = "Python worker exited unexpectedly"
 _CUT_OFF = re.compile(r"An error occurred while calling [\w.]+")
@@ -167,10 +166,10 @@ def vizpub_errors(workspace: Path) -> Iterator[None]:
             raise OwnMetricFailed(*own.groups()) from None
         if any(words in str(error) for words in _NO_SPACE):
             raise DiskFull(str(workspace)) from error
-        if _OTHER_PAGE in str(error):
+        if OTHER_PAGE in str(error):
             file = re.search(r"reading file (?:file:/*)?(/?\S+\.parquet)", str(error))
             path = f"/{file[1].lstrip('/')}" if file else str(workspace)
-            raise StoreBroken(path, "its bytes are not those that were written") from error
+            raise StoreBroken(path, OTHER_BYTES) from error
         gone = isinstance(error, unreachable) or _CUT_OFF.fullmatch(str(error))
         raise SparkFailed(JAVA_GONE if gone else why_failed(str(error))) from error
     except OSError as error:

@@ -20,7 +20,8 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from ingest import stages
+from analytics.steps import Given
+from ingest import metrics, stages
 from ingest.files import CHANGED
 from ingest.job import Job
 from ingest.pipeline import IngestOutcome, IngestRequest, settling
@@ -32,10 +33,10 @@ from model.errors import InputError, InputsDiffer, NeedsSettling, StoreBroken, U
 from model.run import Boundary
 from runstore import intact
 from runstore.journal import FILE as LOG
-from runstore.manifest import FILE, Manifest, read_manifest, write_manifest
+from runstore.manifest import FILE, read_manifest, write_manifest
 from runstore.store import StoredRun, open_run
 from runstore.summary import facts_for_people
-from runstore.writer import PENDING, RunWriter
+from runstore.writer import PENDING
 from tests.support.faults import LARGE, stopping
 from tests.support.ingested import Store, copied, ingest, ingested
 from tests.support.words import naming
@@ -503,7 +504,7 @@ def test_append_measures_and_writes_only_new_intervals(
     lab_with_runs: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing that is settled is measured or written again; a folder is named as a whole."""
-    measured: list[int] = []
+    measured: list[tuple[int, int]] = []
     lab = lab_with_runs
     before = copied(lab.run("small"), lab.folder, "grows")
     old = everything(before)
@@ -512,10 +513,10 @@ def test_append_measures_and_writes_only_new_intervals(
     shutil.copy(lab.folder / "small.ndjson", growing)
     lab.write("growing/more", [*small([3, 4]), told("c", 4)])
     monkeypatch.setattr(scale, "SMALL_INPUT", LARGE)
-    monkeypatch.setattr(RunWriter, "commit", _noting(RunWriter.commit, measured))
+    monkeypatch.setattr(metrics, "blocks", _noting(metrics.blocks, measured))
     lab.ingest("grows", growing, append=True)
     grown = lab.run("grows")
-    assert max(measured) == 5  # peers in intervals 3 and 4
+    assert measured == [(3, 4)]
     assert grown.facts.clock == replace(before.facts.clock, last=4)
     assert grown.facts.generation == 1
     assert grown.manifest.boundary_since(before.manifest.identity) == Boundary(3, 3, 0)
@@ -548,10 +549,9 @@ def test_flipped_page_of_a_large_file_ends_an_append_and_changes_nothing(
     same_tables(lab.run("flipped"), lab.run("small"))
 
 
-def _noting(commit: Any, rows: list[int]) -> Any:
-    def noting(writer: RunWriter, manifest: Manifest) -> None:
-        if entry := manifest.tables.get("staged/structure"):
-            rows.append(entry.rows)
-        commit(writer, manifest)
+def _noting(cut: Any, measured: list[tuple[int, int]]) -> Any:
+    def noting(whole: Given, *rest: int) -> Any:
+        measured.append((whole.since, whole.last))
+        return cut(whole, *rest)
 
     return noting

@@ -16,12 +16,14 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from analytics import structure
-from analytics.engines import measure
+from analytics.engines import by_graphframes
 from analytics.graphframes import engine
 from analytics.graphframes.graphs import load_graphframes, motifs_by_topic, union_graph
+from analytics.options import Measures
 from analytics.structure import STRUCTURE_SCHEMA, Versions, largest_interval
 from model.clock import OPEN, Clock
 from model.jvm.artifacts import missing
+from tests.support.metrics import structure_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.graphframes]
 
@@ -123,7 +125,7 @@ def rows(graphframes: None, versions: Versions) -> Rows:
     """What the engine says, in two graphs rather than one."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(engine, "_ROWS_PER_GRAPH", 5 * sum(largest_interval(versions, CLOCK)))
-        return _sorted_rows(measure(versions, CLOCK, engine="graphframes"))
+        return _sorted_rows(by_graphframes(versions, CLOCK, Measures()))
 
 
 def _flat(value: Any) -> Iterator[float]:
@@ -138,7 +140,9 @@ def _flat(value: Any) -> Iterator[float]:
 
 
 def test_graphframes_metrics_equal_those_of_kernels(versions: Versions, rows: Rows) -> None:
-    expected = _sorted_rows(measure(versions, CLOCK, engine="kernels"))
+    names = ("presence", "links", "subscriptions")
+    tables = {name: getattr(versions, name).toArrow() for name in names}
+    expected = structure_of(CLOCK, tables).to_pylist()
     assert [list(row) for row in rows[:1]] == [STRUCTURE_SCHEMA.names]
     assert len(rows) == len(expected) == sum(len(o.peers) for o in OVERLAYS)
     for mine, theirs in zip(rows, expected, strict=True):
@@ -212,7 +216,7 @@ def test_overlay_that_outgrows_a_task_has_no_path_metrics(
 
     monkeypatch.setattr(structure, "TASK_BYTES", 0)
     before = persisted()
-    measured = measure(versions, Clock(1, first=6, last=7), engine="graphframes")
+    measured = by_graphframes(versions, Clock(1, first=6, last=7), Measures())
     assert len(persisted() - before) == 1
     found = _sorted_rows(measured)
     assert [row["out_degree"] for row in found] == [

@@ -62,7 +62,7 @@ class Stop:
 
 KILL = Stop("periods", "written", "kill")
 INTERRUPT = Stop("messages", "writing", "interrupt")
-FILL = Stop("structure", "begun", "fill")
+FILL = Stop("metrics", "begun", "fill")
 OTHERS = (
     Stop("read", "writing", "kill"),
     Stop("names", "committed", "kill python"),
@@ -70,7 +70,7 @@ OTHERS = (
     FILL,
     Stop("finish", "committed", "kill"),
 )
-STAGES = ("read", "names", "periods", "events", "messages", "structure", "metrics", "finish")
+STAGES = ("read", "names", "periods", "events", "messages", "metrics", "finish")
 
 
 # What is stopped in the process of the tests.

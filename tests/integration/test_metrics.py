@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from math import isclose
+from random import Random
 from statistics import fmean
 from typing import Any
 
@@ -21,12 +22,10 @@ import pyarrow.compute as pc
 import pytest
 from pyspark.sql import SparkSession
 
-from analytics.engines import measure
-from analytics.structure import Versions, chosen_layers
 from ingest.messages import MessageTables
 from model.clock import OPEN, Clock
 from model.columns import TRAFFIC_COLUMNS
-from model.metrics import METRICS_OVERLAY, METRICS_PEERS, METRICS_TOPICS
+from model.metrics import METRICS_MESSAGES, METRICS_OVERLAY, METRICS_PEERS, METRICS_TOPICS
 from model.tables import RECEPTIONS, table
 from tests.support.messages import message_tables
 from tests.support.metrics import MADE, metrics_of
@@ -426,54 +425,38 @@ class Measured:
 
 
 def measured(spark: SparkSession, world: World, layers: tuple[str, ...] | None = None) -> Measured:
-    frames = {
-        name: spark.createDataFrame(pa.Table.from_pylist(rows, table(name).arrow)).repartition(3)
+    rng = Random(1)
+    tables = {
+        name: pa.Table.from_pylist(rng.sample(rows, len(rows)), table(name).arrow)
         for name, rows in world.tables.items()
     }
-    get = frames.get
-    structure = None
-    if "presence" in frames:
-        links = chosen_layers(frames["links"], layers)
-        nobody = links.selectExpr("src AS peer", "topic", "valid_from", "valid_to").limit(0)
-        taken = frames.get("subscriptions", nobody)
-        structure = measure(Versions(frames["presence"], links, taken), world.clock).cache()
-    messages = None
-    if "publications" in frames:
-        published, received = frames["publications"], frames["receptions"]
-        told = MessageTables(published, frames["rejections"], received, get("subscriptions"), None)
-        messages = spark.createDataFrame(message_tables(told)["metrics/messages"])
-    tables = {
-        name: pa.Table.from_pylist(rows, table(name).arrow) for name, rows in world.tables.items()
-    }
-    if structure is not None:
-        tables["structure"] = structure.toArrow()
-    if messages is not None:
-        tables["metrics/messages"] = messages.toArrow()
+    if "publications" in tables:
+        frames = {name: spark.createDataFrame(rows) for name, rows in tables.items()}
+        told = MessageTables(
+            frames["publications"],
+            frames["rejections"],
+            frames["receptions"],
+            frames.get("subscriptions"),
+            None,
+        )
+        tables["metrics/messages"] = message_tables(told)["metrics/messages"]
     found, apart = (
-        metrics_of(world.clock, tables, "links", "duplicates", tasks=tasks) for tasks in (1, 7)
+        metrics_of(world.clock, tables, "duplicates", tasks=tasks, layers=layers)
+        for tasks in (1, 7)
     )
     assert found == apart
-    if (
-        structure is not None
-    ):  # an append reads the structure of settled intervals from their metrics
-        assert found == metrics_of(
-            world.clock, half_settled(tables, found, world.clock), "links", "duplicates"
-        )
-    return Measured(
-        *(found[name].to_pylist() for name in MADE),
-        {r["message"]: r for r in tables["metrics/messages"].to_pylist()} if messages else {},
-    )
-
-
-def half_settled(
-    tables: dict[str, pa.Table], made: dict[str, pa.Table], clock: Clock
-) -> dict[str, pa.Table]:
-    """As an append takes them: the structure of the first half is in the metrics that were made."""
-    recent = pc.field("interval") >= (clock.first + clock.last) // 2
+    half = (world.clock.first + world.clock.last) // 2
     settled = {
-        name.replace("metrics/", "settled_"): rows.filter(~recent) for name, rows in made.items()
+        name.replace("metrics/", "settled_"): rows.filter(pc.field("interval") < half)
+        for name, rows in found.items()
     }
-    return tables | settled | {"structure": tables["structure"].filter(recent)}
+    if "presence" in tables:
+        grown = metrics_of(world.clock, tables | settled, "duplicates", layers=layers, since=half)
+        assert found == grown
+    messages = tables.get("metrics/messages", METRICS_MESSAGES.arrow.empty_table()).to_pylist()
+    return Measured(
+        *(found[name].to_pylist() for name in MADE), {row["message"]: row for row in messages}
+    )
 
 
 def alike(found: float | None, wanted: float | None) -> bool:

@@ -8,8 +8,6 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from analytics.engines import measure
-from analytics.structure import Versions
 from ingest.messages import MessageTables
 from model.clock import OPEN, Clock
 from model.tables import table
@@ -52,9 +50,7 @@ def test_metrics_without_links_leave_link_columns_null(
 ) -> None:
     presence = frame(spark, "presence", (0, 0, OPEN), (1, 0, 1), (2, 0, OPEN))
     taken = frame(spark, "subscriptions", (0, 0, 0, OPEN), (1, 0, 0, 1))
-    links = frame(spark, "links")
-    structure = measure(Versions(presence, links, taken), CLOCK)
-    found = metrics("duplicates", peers=peers, structure=structure, subscriptions=taken)
+    found = metrics("duplicates", peers=peers, presence=presence, subscriptions=taken)
     assert found["metrics/peers"] == {
         (0, 0): {"present": True, "subscriptions": 1},
         (0, 1): {"present": True, "subscriptions": 1},
@@ -117,7 +113,6 @@ def test_unreported_fields_of_a_report_are_null_in_metrics(
     presence = frame(spark, "presence", (0, 0, OPEN), (1, 0, OPEN))
     taken = frame(spark, "subscriptions", (0, 0, 0, OPEN))
     links = frame(spark, "links", (0, 1, "overlay", None, 0, OPEN))
-    structure = measure(Versions(presence, links, taken), CLOCK)
     arrived = (0, 1, 0, None, 0, 0, True, 1, False, False)
     unreported = spark.createDataFrame(
         [(0, 1, True, False), (1, 0, False, True)],
@@ -125,10 +120,10 @@ def test_unreported_fields_of_a_report_are_null_in_metrics(
     )
     receptions = frame(spark, "receptions", arrived)
     found = metrics(
-        "links",
         "duplicates",
         peers=peers,
-        structure=structure,
+        presence=presence,
+        links=links,
         subscriptions=taken,
         receptions=receptions,
         unreported=unreported,
@@ -147,16 +142,11 @@ def test_arrivals_that_are_partly_listed_are_counted_with_their_duplicates_or_un
 ) -> None:
     """A source that lists first arrivals alone: a counted two more, b nothing."""
     presence = frame(spark, "presence", (0, 0, OPEN), (1, 0, OPEN))
-    structure = measure(
-        Versions(presence, frame(spark, "links"), frame(spark, "subscriptions")), CLOCK
-    )
     counted = dict.fromkeys(table("traffic").names) | {"peer": 0, "interval": 0, "duplicates": 2}
     traffic = frame(spark, "traffic", tuple(counted.values()))
     arrived = ((0, peer, None, None, 0, 0, True, 1, None, None) for peer in (0, 1))
     receptions = frame(spark, "receptions", *arrived)
-    found = metrics(
-        "links", peers=peers, structure=structure, traffic=traffic, receptions=receptions
-    )
+    found = metrics(peers=peers, presence=presence, traffic=traffic, receptions=receptions)
     found = found["metrics/peers"]
     assert {key: (row.get("receptions"), row.get("duplicates")) for key, row in found.items()} == {
         (0, 0): (3, 2),

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pyarrow as pa
 
 from analytics import steps
+from analytics.options import Measures
 from analytics.steps import UNREPORTED, Given
 from analytics.structure import STRUCTURE_SCHEMA, settled_schemas
 from ingest.steps import blocks
@@ -17,24 +19,53 @@ MADE = ("metrics/peers", "metrics/topics", "metrics/overlay")
 
 
 def metrics_of(
-    clock: Clock, tables: Mapping[str, pa.Table], *facts: str, tasks: int = 1
+    clock: Clock,
+    tables: Mapping[str, pa.Table],
+    *facts: str,
+    tasks: int = 1,
+    layers: tuple[str, ...] | None = None,
+    since: int | None = None,
 ) -> dict[str, pa.Table]:
-    """The metrics tables; what `tables` lacks is unknown. `facts`: links, duplicates.
+    """The metrics tables; what `tables` lacks is unknown. `facts`: duplicates.
 
-    Metrics that are among `tables` are not made, but taken. `settled_peers` … are rows of metrics.
+    Metrics that are among `tables` are not made, but taken. `settled_peers` … are rows of metrics,
+    of the intervals before `since`.
     """
-    given = Given(clock.first, clock.last, clock.ticks_per_interval, frozenset({*tables, *facts}))
-    chosen = [one for one in steps.METRICS if one.makes not in tables or one.makes == "structure"]
+    whole = Given(
+        clock.first, clock.last, clock.ticks_per_interval, frozenset({*tables, *facts}),
+        clock.first if since is None else since, clock.first, layers=layers,
+    )  # fmt: skip
+    chosen = [one for one in (*steps.KERNELS, *steps.METRICS) if one.makes not in tables]
     staged = {"measured": STRUCTURE_SCHEMA, "unreported": UNREPORTED, **settled_schemas()}
-    taken = {"measured": tables["structure"]} if "structure" in tables else {}
-    for name in steps.inputs(chosen) - taken.keys():
+    taken = {}
+    for name in steps.inputs(chosen):
         schema = staged[name] if name in staged else table(name).arrow
         rows = tables.get(name, schema.empty_table())
-        taken[name] = rows.select(schema.names).cast(schema)
+        taken[name] = [rows.select(schema.names).cast(schema)]
     makes = [table(name) for name in MADE if name not in tables]
     made: dict[str, list[pa.RecordBatch]] = {of.name: [] for of in makes}
-    for block in blocks(given, 1, tasks):
-        parts = {name: [rows] for name, rows in taken.items()}
-        for name, rows in steps.compute(chosen, parts, makes, block):
+    for block in blocks(whole, 1, tasks):
+        for name, rows in steps.compute(chosen, taken, makes, block):
             made[name].append(rows)
     return {of.name: pa.Table.from_batches(made[of.name], of.arrow) for of in makes}
+
+
+def structure_of(
+    clock: Clock, tables: Mapping[str, pa.Table], measures: Measures = Measures()
+) -> pa.Table:
+    """What the kernels measure of presence, links and subscriptions: analytics.structure's rows."""
+    found: list[pa.Table] = []
+
+    def keep(versions: pa.Table, given: Given) -> pa.Table:
+        assert steps.KERNELS[1].function
+        found.append(steps.KERNELS[1].function(versions, given))
+        return found[-1]
+
+    whole = Given(
+        clock.first, clock.last, clock.ticks_per_interval, frozenset(tables),
+        clock.first, clock.first, measures,
+    )  # fmt: skip
+    chosen = (steps.KERNELS[0], replace(steps.KERNELS[1], function=keep))
+    taken = {name: [tables[name]] for name in steps.inputs(chosen)}
+    assert not [*steps.compute(chosen, taken, (), whole)]
+    return found[0]
