@@ -22,7 +22,7 @@ from pyspark.sql.types import StructType
 
 from model.columns import Table
 from runstore.intact import files_of
-from runstore.manifest import Cut, Since
+from runstore.manifest import Since
 from runstore.store import StoredTable
 
 MOST = 4 * 2**20
@@ -36,23 +36,12 @@ _READ = {"parquet.page.verify-checksum.enabled": "true"}
 def from_files(
     spark: SparkSession, stored: StoredTable, shape: StructType, since: Since | None = None
 ) -> DataFrame:
-    """The rows of the parts up to their cuts, or such rows of them. Opens only files that may have
-    such rows.
-    """
-    paths: dict[Cut | None, list[str]] = {}
-    for part in stored.parts:
-        left = part.reaching(since) if since else part
-        files = [_uri(path) for path in files_of(stored.directory, left, stored.name)]
-        if files:
-            paths.setdefault(part.cut, []).extend(files)
-    read = spark.read.schema(shape).options(**_READ)
-    frames = []
-    for cut, files in paths.items():
-        rows = read.parquet(*files)
-        frames.append(rows.where(F.col(cut.column) < cut.below) if cut else rows)
+    """The rows of the parts, or such rows of them. Opens only files that may have such rows."""
+    parts = (part.reaching(since) if since else part for part in stored.parts)
+    files = [_uri(path) for part in parts for path in files_of(stored.directory, part, stored.name)]
     whole = (
-        reduce(DataFrame.unionByName, frames)
-        if frames
+        spark.read.schema(shape).options(**_READ).parquet(*files)
+        if files
         else from_memory(spark, stored.schema.empty_table(), shape)
     )
     return whole.where(F.col(since.column) >= since.least) if since else whole

@@ -221,9 +221,9 @@ class Growth(Plan):
         """Up to the boundary."""
         if name in _MADE_ANEW or name not in self._base.tables:
             return ()
-        if name not in self._older:  # a cut counts rows
+        if name not in self._older:  # a cut writes files
             parts = self._base.tables[name].parts
-            self._older[name] = self._job.writer.cut(parts, self._cut(name))
+            self._older[name] = self._job.writer.cut(name, parts, self._cut(name))
         return self._older[name]
 
     def next_generation(self, made: Manifest) -> Manifest:

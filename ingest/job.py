@@ -349,7 +349,7 @@ class Job:
         since: Since | None = None,
         schema: str | None = None,
     ) -> DataFrame:
-        """The rows of the parts up to their cuts, or such rows of them; `schema` (JSON) where
+        """The rows of the parts, or such rows of them; `schema` (JSON) where
         model.tables lacks the table. Opens only files that may have such rows.
         """
         shape = self._schema(name, schema)

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from runstore import durable
-from runstore.intact import PARQUET, described
+from runstore.intact import PARQUET, described, stored_schema
 from runstore.manifest import StoredFile
 
 if TYPE_CHECKING:
@@ -100,11 +100,12 @@ class _Sink:
     def _flush(self, name: str) -> None:
         if not (held := self._held[name]):
             return
-        rows = pa.Table.from_batches(held)
+        schema = stored_schema(held[0].schema)
+        rows = pa.Table.from_batches(held).cast(schema)
         held.clear()
         if name not in self._writers:
             self._path(name).parent.mkdir(parents=True, exist_ok=True)
-            self._writers[name] = pq.ParquetWriter(self._path(name), rows.schema, **PARQUET)
+            self._writers[name] = pq.ParquetWriter(self._path(name), schema, **PARQUET)
         self._writers[name].write_table(rows, row_group_size=_GROUP_ROWS)
 
 

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from stat import S_ISREG
 
 from model.errors import FULL, DiskFull, UseError, cause_of
 
@@ -14,12 +15,16 @@ MARK = "\N{ZERO WIDTH NO-BREAK SPACE}"
 
 
 def bytes_below(folder: Path) -> int:
-    """Size of all files below the folder; one that is removed meanwhile counts nothing."""
-    total = 0
+    """Size of all files below the folder, each once, whatever names it has; one that is removed
+    meanwhile counts nothing.
+    """
+    sizes = {}
     for path in folder.rglob("*"):
         with suppress(OSError):
-            total += path.stat().st_size if path.is_file() else 0
-    return total
+            told = path.lstat()
+            if S_ISREG(told.st_mode):
+                sizes[told.st_dev, told.st_ino] = told.st_size
+    return sum(sizes.values())
 
 
 def made_folder(folder: Path) -> Path:

@@ -19,10 +19,11 @@ _AT_ONCE = 8
 """Files synced concurrently; a disk syncs many in little more time than one."""
 
 
-def sync(files: Iterable[Path], top: Path) -> None:
-    """Sync files below `top`, and all directories from theirs up to `top`."""
+def sync(files: Iterable[Path], top: Path, folders: Iterable[Path] = ()) -> None:
+    """Sync files below `top`, and all directories from theirs, and from `folders`, up to `top`."""
     files = list(files)
-    directories = {parent for file in files for parent in _up_to(file.parent, top)}
+    lowest = {*folders, *(file.parent for file in files)}
+    directories = {parent for folder in lowest for parent in _up_to(folder, top)}
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         list(chain(pool.map(sync_file, files), pool.map(sync_directory, directories)))
 
@@ -72,6 +73,11 @@ def sync_directory(path: Path) -> None:
 def rename(path: Path, to: Path) -> None:
     """Rename a file within its directory, replacing the target."""
     path.replace(to)
+
+
+def link(path: Path, to: Path) -> None:
+    """Give a file one more name, in a directory that nobody reads yet."""
+    to.hardlink_to(path)
 
 
 def unlink(path: Path) -> None:

@@ -45,6 +45,13 @@ PARQUET = {
 """How stored files are written."""
 
 
+def stored_schema(schema: pa.Schema) -> pa.Schema:
+    """The schema of a table's files, the same in all of them. Which columns can be null, no file
+    says: a large run and a small one would say it each in their own way.
+    """
+    return pa.schema([field.with_nullable(True) for field in schema])
+
+
 @dataclass(frozen=True)
 class Damage:
     """A file that differs from its entry in run.json."""

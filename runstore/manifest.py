@@ -3,8 +3,8 @@
 The manifest is the commit point. It names the directories of every table; readers ignore
 other directories, and the next writer removes them.
 
-A table has one directory per ingest that added to it. Older directories are never rewritten: their
-rows are valid up to a cut, and newer directories replace the rows after it.
+A table has one directory per ingest that added to it, and all rows of the files in the manifest are
+valid. Where an append replaces rows, the files that had them are written again without.
 
 Paths in a manifest are checked: they must lie below its own directory.
 """
@@ -33,7 +33,7 @@ from runstore import durable
 NO_INPUT_YET = "its ingest stopped before the input was read"
 NOT_IN_ITS_DIRECTORY = "it names what is not in its directory"
 
-FORMAT = "vizpub.store/4"
+FORMAT = "vizpub.store/5"
 """The number changes when readers need to handle run.json or the files differently."""
 FILE = "run.json"
 _NOT_YOURS = "ask its owner to let you read it, or use another workspace"
@@ -49,7 +49,7 @@ REACH = ("interval", "valid_to", "message")
 
 @dataclass(frozen=True)
 class Cut:
-    """The valid rows of a directory: those whose `column` is less than `below`."""
+    """The rows that an append leaves: those whose `column` is less than `below`."""
 
     column: str
     below: int
@@ -79,12 +79,11 @@ class StoredFile:
     reach: dict[str, int] | None = None
     """The greatest value of each of the columns REACH; null in old manifests."""
 
-
-def _greatest(file: StoredFile, column: str) -> float:
-    """The greatest value of a column; infinite where it is not known."""
-    if not file.rows:
-        return -inf
-    return inf if file.reach is None else file.reach.get(column, inf)
+    def greatest(self, column: str) -> float:
+        """The greatest value of a column; infinite where it is not known."""
+        if not self.rows:
+            return -inf
+        return inf if self.reach is None else self.reach.get(column, inf)
 
 
 Files = tuple[StoredFile, ...] | None
@@ -93,34 +92,18 @@ Files = tuple[StoredFile, ...] | None
 
 @dataclass(frozen=True)
 class Part:
-    """A directory of a table, relative to the run's, and the number of its valid rows."""
+    """A directory of a table, relative to the run's, and the number of its rows."""
 
     directory: str
     rows: int
-    cut: Cut | None = None
-    """Null = all rows are valid."""
     files: Files = None
 
     def reaching(self, since: Since) -> Part:
         """The part with those of its files that may have such rows."""
-        if self.cut and self.cut.column == since.column and self.cut.below <= since.least:
-            return replace(self, rows=0, files=())
         if self.files is None:
             return self
-        kept = (f for f in self.files if _greatest(f, since.column) >= since.least)
+        kept = (file for file in self.files if file.greatest(since.column) >= since.least)
         return replace(self, files=tuple(kept))
-
-    def is_within(self, cut: Cut) -> bool:
-        """Whether all of its rows are known to be valid after the cut, too."""
-        if self.files is None:
-            return False
-        return all(_greatest(file, cut.column) < cut.below for file in self.files)
-
-    def up_to(self, cut: Cut | None) -> Cut | None:
-        """The stricter of both cuts."""
-        if cut is None or self.cut is None:
-            return cut or self.cut
-        return min(cut, self.cut, key=lambda one: one.below)
 
 
 @dataclass(frozen=True)
@@ -128,7 +111,7 @@ class TableEntry:
     """The directories of a table, relative to the run's, and its number of rows."""
 
     directory: str
-    """Written by the last ingest; all of its rows are valid."""
+    """Written by the last ingest."""
     rows: int
     """Rows of all parts."""
     older: tuple[Part, ...] = ()
@@ -223,6 +206,8 @@ class Manifest:
     seconds since 1970; who reads that one may still open them."""
     earlier_bytes: int = 0
     """Bytes of the files in INPUTS."""
+    view: str = ""
+    """The directory of what other programs see of it; empty = none. See runstore.views."""
 
     @property
     def complete(self) -> bool:
@@ -389,6 +374,8 @@ def _checked(manifest: Manifest) -> Manifest:
         names = [file.name for file in part.files or ()]
         if not all(map(_is_below, [part.directory, *names])) or any("/" in n for n in names):
             raise ValueError(f"{NOT_IN_ITS_DIRECTORY}: {part.directory} {names}")
+    if manifest.view and not _is_below(manifest.view):
+        raise ValueError(f"{NOT_IN_ITS_DIRECTORY}: {manifest.view}")
     return manifest
 
 

@@ -99,20 +99,13 @@ def _add(database: duckdb.DuckDBPyConnection, run: StoredRun, table: Table) -> N
     schema = table.name.rpartition("/")[0]
     if schema:
         database.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
-    parts = [f"SELECT * FROM {part}" for part in _register(database, run, table)]
-    database.execute(f"CREATE VIEW {_stored(table.name)} AS {' UNION ALL '.join(parts)}")
+    files = f"files of {table.name}"
+    database.register(files, run.dataset(table.name))
+    database.execute(f'CREATE VIEW {_stored(table.name)} AS SELECT * FROM "{files}"')
     database.execute(
         f"CREATE VIEW {_sql_name(table.name)} AS "
         f"SELECT {', '.join(columns)} FROM {_stored(table.name)} rows {' '.join(joins)}"
     )
-
-
-def _register(database: duckdb.DuckDBPyConnection, run: StoredRun, table: Table) -> Iterator[str]:
-    """Hand the rows of each part of the table over, under the names that this gives."""
-    for number, rows in enumerate(run.datasets(table.name) or [table.arrow.empty_table()]):
-        name = f"{table.name}/{number}"
-        database.register(name, rows)
-        yield f'"{name}"'
 
 
 def _stored(table: str) -> str:

@@ -1,10 +1,10 @@
 """The run store: one directory per run, Parquet inside, run.json on top.
 
     <workspace>/runs/<run>/run.json
-    <workspace>/runs/<run>/links/<generation>/*.parquet
+    <workspace>/runs/<run>/data/links/<generation>/*.parquet
 
 Reading needs pyarrow only, and checks every file against run.json (runstore.intact). Writing
-is in runstore.writer.
+is in runstore.writer, and what other programs read in runstore.views.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
-from pathlib import Path, PurePosixPath
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -25,7 +25,7 @@ from model.errors import RunChanged, RunNotComplete, StoreBroken, UnknownName, U
 from model.run import Boundary, RunFacts, check_run_name
 from model.tables import table
 from runstore.intact import dataset, files_of
-from runstore.manifest import FILE, Cut, Manifest, Part, Since, manifest_in, read_manifest
+from runstore.manifest import FILE, Manifest, Part, Since, manifest_in, read_manifest
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
@@ -53,10 +53,8 @@ class StoredTable:
             left = part.reaching(since) if since else part
             if files := files_of(self.directory, left, self.name):
                 stored, rows = dataset(files, self.schema), 0
-                with _reading(*files):
-                    for batch in stored.to_batches(
-                        columns=columns, filter=_both(where, _of(part.cut))
-                    ):
+                with reading(*files):
+                    for batch in stored.to_batches(columns=columns, filter=where):
                         rows += len(batch)
                         yield batch
                 if where is None:
@@ -67,11 +65,9 @@ class StoredTable:
         (null = all). Both can be sent to other processes.
         """
         recent = pc.field(since.column) >= since.least if since else None
-        kept = [(part.reaching(since) if since else part, part.cut) for part in self.parts]
-        found = ((files_of(self.directory, part, self.name), cut) for part, cut in kept)
-        return [
-            (dataset(files, self.schema), _both(recent, _of(cut))) for files, cut in found if files
-        ]
+        kept = (part.reaching(since) if since else part for part in self.parts)
+        found = (files_of(self.directory, part, self.name) for part in kept)
+        return [(dataset(files, self.schema), recent) for files in found if files]
 
 
 @dataclass(frozen=True)
@@ -121,40 +117,24 @@ class StoredRun:
         """Before it, nothing changed since the run had tables of this identity; null = unknown."""
         return self.manifest.boundary_since(tables)
 
-    def parts(self, name: str) -> dict[str, tuple[str, int] | None]:
-        """The parts of a table by the last name of their directories, oldest first, and the column
-        and the value where each is cut; null = all rows are valid.
+    def parts(self, name: str) -> list[str]:
+        """The names of the files of a table, oldest part first; a name never stands for other
+        rows.
         """
-        return {
-            PurePosixPath(part.directory).name: (part.cut.column, part.cut.below)
-            if part.cut
-            else None
-            for part in self._parts(name)
-        }
+        return [Path(file.name).stem for part in self._parts(name) for file in part.files or ()]
 
-    def part_rows(
-        self,
-        name: str,
-        part: str,
-        since: tuple[str, int] | None = None,
-        below: int | None = None,
-    ) -> Iterator[pa.RecordBatch]:
-        """The valid rows of a part of `parts`. With `since`, the rows that have this value or more
-        in this column, and less than `below` (null = any), be they valid or cut off.
-
-        Raises: StoreBroken.
-        """
-        found = {PurePosixPath(one.directory).name: one for one in self._parts(name)}[part]
-        if since is None:
-            return self._kept(self._stored(name, (found,)).scan())
-        where = None if below is None else pc.field(since[0]) < below
-        whole = self._stored(name, (replace(found, cut=None),))
-        return self._kept(whole.scan(None, where, Since(*since)))
+    def part_rows(self, name: str, part: str) -> Iterator[pa.RecordBatch]:
+        """The rows of one of `parts`. Raises: as `scan`."""
+        (found,) = (
+            Part(of.directory, file.rows, (file,))
+            for of in self._parts(name)
+            for file in of.files or ()
+            if Path(file.name).stem == part
+        )
+        return self._kept(self._stored(name, (found,)).scan())
 
     def files(self, name: str) -> list[Path]:
-        """The Parquet files of a table, in a stable order; files of older parts may have rows
-        that are no longer valid. Raises: as `scan`.
-        """
+        """The Parquet files of a table, in a stable order. Raises: as `scan`."""
         with self._as_it_was():
             parts = self._parts(name)
             return [path for part in parts for path in files_of(self.directory, part, name)]
@@ -194,14 +174,9 @@ class StoredRun:
                 raise
             raise RunChanged(self.name) from error
 
-    def datasets(self, name: str) -> list[ds.Dataset]:
-        """A table as datasets of Arrow, one for each part of it, to be read by others.
-
-        Raises: as `scan`.
-        """
-        with self._as_it_was():
-            found = self._stored(name, self._parts(name)).datasets()
-        return [rows if where is None else rows.filter(where) for rows, where in found]
+    def dataset(self, name: str) -> ds.Dataset:
+        """A table as a dataset of Arrow, to be read by others. Raises: as `scan`."""
+        return dataset(self.files(name), self.definition(name).arrow)
 
     def read(
         self, name: str, columns: Sequence[str] | None = None, where: pc.Expression | None = None
@@ -226,14 +201,12 @@ class StoredRun:
     ) -> Iterator[tuple[str, pa.RecordBatch]]:
         found = 0
         for path in files_of(self.directory, part, name):
-            with _reading(path), _opened(path) as parquet:
+            with reading(path), _opened(path) as parquet:
                 for group in range(parquet.num_row_groups):
                     rows = _shaped(parquet.read_row_group(group), schema)
-                    if part.cut:
-                        rows = rows.filter(below(part.cut))
                     found += len(rows)
                     for batch in rows.combine_chunks().to_batches():
-                        yield f"{path.parent.name}/{path.name}#{group}", batch
+                        yield f"{path.stem}/{group}", batch
         _check_rows(self.directory, part, found)
 
 
@@ -258,21 +231,12 @@ def _check_rows(run: Path, part: Part, found: int) -> None:
         raise StoreBroken(str(run / part.directory), why)
 
 
-def below(cut: Cut) -> pc.Expression:
-    """The condition for valid rows."""
-    return pc.field(cut.column) < cut.below
-
-
-def _of(cut: Cut | None) -> pc.Expression | None:
-    return below(cut) if cut else None
-
-
 def _both(one: pc.Expression | None, other: pc.Expression | None) -> pc.Expression | None:
     return other if one is None else one if other is None else one & other
 
 
 @contextmanager
-def _reading(*files: Path) -> Iterator[None]:
+def reading(*files: Path) -> Iterator[None]:
     """Errors of Arrow on broken files as StoreBroken, which names the first of them."""
     try:
         yield

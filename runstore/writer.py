@@ -16,15 +16,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from uuid import uuid4
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from model.errors import RunLocked, StoreBroken, UnknownName, UseError
 from model.files import as_errors_of_ours
 from model.locks import SWEPT_S, Held, holding, lock_of
 from model.tables import TABLES
-from runstore import durable
-from runstore.intact import PARQUET, dataset, described, files_of
+from runstore import durable, views
+from runstore.intact import described
 from runstore.leavings import LET_GO
 from runstore.manifest import (
     FILE,
@@ -37,9 +34,13 @@ from runstore.manifest import (
     read_manifest,
     write_manifest,
 )
-from runstore.store import below, directory_of, run_names
+from runstore.rewriting import joined, up_to
+from runstore.store import directory_of, run_names
+from runstore.views import VIEW, VIEWS
 
 NO_DIRECTORY = "is a link or a file"
+DATA = "data"
+"""The directory of the files that run.json names, with one for each table."""
 
 _OF_A_SIZE = 4
 """So many parts of a size, within a factor of eight, become one."""
@@ -66,9 +67,12 @@ class RunWriter:
     """The run is built beside the one that readers see."""
     handed_out: set[Path] = field(default_factory=set)
     """New directories that no manifest names yet."""
+    synced: set[str] = field(default_factory=set)
+    """Directories that manifests named."""
 
     def __post_init__(self) -> None:
         self.manifest = self.manifest or self.stored
+        self.synced |= self.stored.directories if self.stored else set()
 
     @property
     def base(self) -> Manifest | None:
@@ -111,7 +115,7 @@ class RunWriter:
 
     def fresh_directory(self, name: str) -> Path:
         """A new directory for a table; readers do not see it before the commit."""
-        directory = self.directory / name / uuid4().hex[:12]
+        directory = self.directory / DATA / name / uuid4().hex[:12]
         self.handed_out.add(directory)
         return directory
 
@@ -121,11 +125,13 @@ class RunWriter:
         When it is complete, readers see it, and the run that it replaces is removed after
         KEPT_SECONDS, by the next command.
         """
-        durable.sync(self._unsynced(manifest), self.directory)
         if manifest.complete:
-            manifest = replace(manifest, let_go=self._let_go(manifest))
-            if manifest.let_go:  # before: a kill may come at once
-                (self.directory / LET_GO).touch()
+            view = views.make(self.directory, manifest)
+            manifest = replace(manifest, view=view, let_go=self._let_go(manifest))
+            # A kill may come at once: the next command then shows the view.
+            _touch(self.directory / LET_GO, 0)
+        folders = views.folders(self.directory, manifest.view) if manifest.complete else ()
+        durable.sync(self._unsynced(manifest), self.directory, folders)
         self._write(manifest)
         self.handed_out.clear()
         self.manifest = manifest
@@ -157,17 +163,14 @@ class RunWriter:
         rows = sum(file.rows for file in files) + sum(part.rows for part in older)
         return TableEntry(str(directory.relative_to(self.directory)), rows, older, files, schema)
 
-    def cut(self, parts: Sequence[Part], cut: Cut | None) -> tuple[Part, ...]:
-        """The parts up to the cut; rows are only counted where the cut changes."""
-        return tuple(self._cut(part, cut) for part in parts)
-
-    def _cut(self, part: Part, cut: Cut | None) -> Part:
-        left = part.up_to(cut)
-        if left == part.cut or left is None or part.is_within(left):
-            return part
-        files = files_of(self.directory, part, part.directory)
-        there = dataset(files) if files else None
-        return replace(part, rows=there.count_rows(filter=below(left)) if there else 0, cut=left)
+    def cut(self, name: str, parts: Sequence[Part], cut: Cut | None) -> tuple[Part, ...]:
+        """The parts of a table with the rows that the cut leaves: files that have others are
+        written again without them.
+        """
+        if cut is None:
+            return tuple(parts)
+        left = (up_to(self.directory, name, part, cut, self.fresh_directory) for part in parts)
+        return tuple(part for part in left if part.rows)
 
     def merged(self, name: str, parts: Sequence[Part]) -> tuple[Part, ...]:
         """The parts of a table with the last of them written again as one, where they have become
@@ -176,25 +179,7 @@ class RunWriter:
         kept = first_to_merge([part.rows for part in parts])
         if kept == len(parts):
             return tuple(parts)
-        directory = self.fresh_directory(name)
-        directory.mkdir(parents=True)
-        path = directory / f"{uuid4().hex}.parquet"
-        stored = [(files_of(self.directory, part, name), part) for part in parts[kept:]]
-        # Which columns can be null, a large run and a small one say each in their own way.
-        schema = pa.schema([of.with_nullable(True) for of in dataset(stored[0][0]).schema])
-        with pq.ParquetWriter(path, schema, **PARQUET) as file:
-            for files, part in stored:
-                where = below(part.cut) if part.cut else None
-                for batch in dataset(files, schema).to_batches(filter=where):
-                    file.write_batch(batch)
-        durable.sync_file(path)
-        told = described(path)
-        if told.rows != sum(part.rows for part in parts[kept:]):
-            raise StoreBroken(
-                str(self.directory / name), f"its parts have {told.rows:,} rows, unlike run.json"
-            )
-        made = Part(str(directory.relative_to(self.directory)), told.rows, files=(told,))
-        return (*parts[:kept], made)
+        return (*parts[:kept], joined(self.directory, name, parts[kept:], self.fresh_directory))
 
     def sweep(self) -> None:
         """Remove files that no manifest names, which killed writers left.
@@ -208,34 +193,49 @@ class RunWriter:
             durable.remove(self.directory / PENDING)
         for half in self.directory.glob("*.json.new"):
             durable.unlink(half)
+        if self.stored and self.stored.complete:
+            views.show(self.directory, self.stored)
         named = {
             name
             for manifest in (self.stored, self.manifest, pending)
             if manifest
-            for name in manifest.directories
+            for name in (*manifest.directories, manifest.view)
         }
-        let_go = set(_young(self.stored.let_go)) if self.stored else set()
-        if not let_go:
-            durable.remove(self.directory / LET_GO)
-        named |= let_go
-        kept = {self.directory / name for name in named} | self.handed_out
-        for directory in self._below_tables("/*"):
+        let_go = _young(self.stored.let_go) if self.stored else {}
+        if let_go:
+            _touch(self.directory / LET_GO, max(let_go.values()))
+        else:
+            (self.directory / LET_GO).unlink(missing_ok=True)
+        kept = {f"{self.directory}/{name}" for name in named | {*let_go}}
+        self._remove_all_but(kept | {*map(str, self.handed_out)})
+
+    def _remove_all_but(self, kept: set[str]) -> None:
+        """Remove other directories of tables and views, and empty ones; there may be thousands."""
+        for view in _folders(self.directory / VIEWS):
+            if view not in kept:
+                views.withdraw(Path(view))
+        tables = self._folders_of_tables()
+        for directory in (found for table in tables for found in _folders(table)):
             if directory not in kept:
-                durable.remove_tree(directory)
-        for directory in [*self._below_tables(""), *self.directory.glob("*")]:
-            if directory.is_dir() and not any(directory.iterdir()):
-                durable.remove_tree(directory)
+                durable.remove_tree(Path(directory))
+        data = self.directory / DATA
+        lowest = [str(table) for table in tables if table.is_relative_to(data)]
+        for path in map(Path, [*lowest, *_folders(data), *_folders(self.directory)]):
+            if path.is_dir() and not any(path.iterdir()):
+                durable.remove_tree(path)
 
     def _let_go(self, manifest: Manifest) -> dict[str, float]:
         """What the manifest does not name, and readers of an earlier one may still read."""
         before = self.stored if self.stored and self.stored.complete else None
         if before is None:
             return {}
-        found = {**before.let_go, **dict.fromkeys(before.directories, time.time())}
+        named = {*before.directories, *filter(None, [before.view])}
+        found = {**before.let_go, **dict.fromkeys(named, time.time())}
         return {n: at for n, at in _young(found).items() if n not in manifest.directories}
 
     def _write(self, manifest: Manifest) -> None:
         """Write the manifest as pending.json or as run.json."""
+        self.synced |= manifest.directories
         if self.beside and not manifest.complete:
             write_manifest(self.directory, manifest, PENDING)
             return
@@ -246,9 +246,8 @@ class RunWriter:
         """The files in the manifest that no earlier manifest has."""
         entries = (*manifest.tables.values(), *manifest.carry.values())
         for part in (part for entry in entries for part in entry.parts):
-            directory = self.directory / part.directory
-            if directory in self.handed_out:
-                yield from (directory / file.name for file in part.files or ())
+            if part.directory not in self.synced:
+                yield from (self.directory / part.directory / f.name for f in part.files or ())
 
     def _digest(self) -> str:
         """The digest of run.json; empty if there is none."""
@@ -257,10 +256,17 @@ class RunWriter:
             return hashlib.blake2b(text, digest_size=12).hexdigest()
         return ""
 
-    def _below_tables(self, below: str) -> list[Path]:
-        roots = [*(t.name for t in TABLES), "staged/*"]
-        found = (path for root in roots for path in self.directory.glob(root + below))
-        return [path for path in found if path.is_dir()]
+    def _folders_of_tables(self) -> list[Path]:
+        tops = (self.directory / DATA, self.directory)  # the latter in an earlier format
+        staged = (Path(found) for top in tops for found in _folders(top / "staged"))
+        return [*(top / table.name for top in tops for table in TABLES), *staged]
+
+
+def _folders(directory: Path) -> list[str]:
+    """The folders in a directory, without links; none where there is no directory."""
+    with suppress(FileNotFoundError), os.scandir(str(directory)) as entries:
+        return [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
+    return []
 
 
 def _young(let_go: dict[str, float]) -> dict[str, float]:
@@ -268,6 +274,11 @@ def _young(let_go: dict[str, float]) -> dict[str, float]:
     now = time.time()
     # A time far ahead is of a clock that was set back, and tells nothing.
     return {name: at for name, at in let_go.items() if abs(now - at) < KEPT_SECONDS}
+
+
+def _touch(path: Path, at: float) -> None:
+    path.touch()
+    os.utime(path, (at, at))
 
 
 def first_to_merge(rows: Sequence[int]) -> int:
@@ -327,13 +338,22 @@ def _check_own(directory: Path) -> None:
             f"{directory} {NO_DIRECTORY}, and a run needs a directory of its own: move "
             "the directory here, or remove what is here"
         )
-    for folder, folders, files in os.walk(directory):
-        for path in (Path(folder, name) for name in (*folders, *files)):
-            if path.is_symlink():
-                raise UseError(
-                    f"{path} is a symbolic link, and a run needs a directory of its own: replace "
-                    "the link by its target, or remove it"
-                )
+    for path in map(Path, _links(str(directory))):
+        if not (path.parent == directory and views.is_own_link(path)):
+            raise UseError(
+                f"{path} is a symbolic link, and a run needs a directory of its own: replace "
+                "the link by its target, or remove it"
+            )
+
+
+def _links(directory: str) -> Iterator[str]:
+    """The symbolic links in a directory and its folders."""
+    with suppress(FileNotFoundError), os.scandir(directory) as entries:
+        for entry in entries:
+            if entry.is_symlink():
+                yield entry.path
+            elif entry.is_dir() and entry.name != VIEWS:  # views have many names, and no files
+                yield from _links(entry.path)
 
 
 def remove_run(workspace: Path, name: str) -> None:
@@ -357,8 +377,11 @@ def removing(workspace: Path, name: str) -> Iterator[None]:
 
 
 def _remove(directory: Path) -> None:
-    # The manifest first: from here on the run is gone for readers, even after a power cut.
+    # These first: from here on the run is gone for readers, even after a power cut.
+    if views.is_own_link(directory / VIEW):
+        durable.unlink(directory / VIEW)
     durable.remove(directory / FILE)
+    views.withdraw(directory / VIEWS)
     durable.remove_tree(directory)
     durable.sync_directory(directory.parent)
 

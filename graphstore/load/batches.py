@@ -7,7 +7,7 @@ their properties; a node is identified by its `number`, which says its label and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
@@ -47,26 +47,18 @@ class Tables(Protocol):
         """Whether the run still has these tables: nothing was appended, and it was not replaced."""
 
 
-Cut = tuple[str, int]
-"""The valid rows of a part are those whose column is less."""
-
-
 @runtime_checkable
 class Parted(Protocol):
-    """Tables whose parts have names: a name stands for the same rows for ever, but for cuts.
+    """Tables whose parts have names: a name stands for the same rows for ever.
 
     The label of a batch begins with the name of its part and a slash.
     """
 
-    def parts(self, name: str) -> Mapping[str, Cut | None]:
-        """The parts of a table, and where they are cut; null = all rows are valid."""
+    def parts(self, name: str) -> Collection[str]:
+        """The names of the parts of a table."""
 
-    def part_rows(
-        self, name: str, part: str, since: Cut | None = None, below: int | None = None
-    ) -> Iterable[Batch]:
-        """The valid rows of a part; with `since` those that have this or more in the column, and
-        less than `below` (null = any), be they valid or cut off.
-        """
+    def part_rows(self, name: str, part: str) -> Iterable[Batch]:
+        """The rows of a part."""
 
 
 def part_of(label: str) -> str:

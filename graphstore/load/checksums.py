@@ -84,17 +84,13 @@ class Checksums:
             "subscription-copies": lambda rows: self._copied(rows, _subscriptions),
         }
 
-    def add(self, table: str, rows: Batch, part: str = "", times: int = 1) -> None:
-        """Rows of a part of a table, or with `times` = -1 take them away; of a table that is not
-        among CHECKED nothing is summed.
-        """
+    def add(self, table: str, rows: Batch, part: str = "") -> None:
+        """Rows of a part of a table; of a table that is not among CHECKED nothing is summed."""
         for statement in (name for name, of in CHECKED.items() if of == table):
             columns = self._integers[statement](rows)
-            self.put(statement, part, [len(columns[0]), *checksums_of(columns)], times)
+            self.put(statement, part, [len(columns[0]), *checksums_of(columns)])
 
-    def add_nodes(
-        self, statement: str, ids: pa.Array, nodes: Batch, part: str = "", times: int = 1
-    ) -> None:
+    def add_nodes(self, statement: str, ids: pa.Array, nodes: Batch, part: str = "") -> None:
         """What rows with these ids become likewise: a column for each property."""
         named = [name for name in nodes.schema.names if name not in ("key", "run")]
         self.names[statement] = named
@@ -103,12 +99,12 @@ class Checksums:
         # A step that adds to nodes repeats their key.
         added = len(nodes) if "run" not in nodes.schema.names else 0
         sums = [len(columns[0]), values - added, *checksums_of(columns)]
-        self.put(statement, part, sums, times)
+        self.put(statement, part, sums)
 
-    def put(self, statement: str, part: str, sums: Sums, times: int = 1) -> None:
+    def put(self, statement: str, part: str, sums: Sums) -> None:
         """Sums that were made before."""
         there = self._sums[statement].get(part, [0] * len(sums))
-        self._sums[statement][part] = [a + times * b for a, b in zip(there, sums, strict=True)]
+        self._sums[statement][part] = [a + b for a, b in zip(there, sums, strict=True)]
 
     def of(self, statement: str) -> Sums:
         """Those of all parts."""

@@ -1,9 +1,8 @@
 """The checksums that a copy keeps on its Run node: what its tables said when it was loaded or grew.
 
-They are made from the tables alone, part by part. A growth reads the parts that are new, and what
-a cut took from a part; of all other parts the sums stay. So they need not be made from the whole
-tables again to compare the copy with them, and they stand for the generation that the copy holds,
-whatever was appended since.
+They are made from the tables alone, part by part. A growth reads the parts that are new; of all
+other parts the sums stay. So they need not be made from the whole tables again to compare the copy
+with them, and they stand for the generation that the copy holds, whatever was appended since.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from graphstore.load.batches import CLOCK, Batch, Cut, Parted
+from graphstore.load.batches import CLOCK, Batch, Parted
 from graphstore.load.checksums import (
     CHECKED,
     NODES,
@@ -36,12 +35,8 @@ WHOLE = ("peers", "topics", "roles", CLOCK)
 and last there, which no row of the peer does."""
 
 
-class KeptPart(msgspec.Struct, frozen=True):
-    """A part of a table."""
-
-    cut: Cut | None
-    sums: dict[str, Sums]
-    """By statement."""
+PartSums = dict[str, Sums]
+"""Of a part of a table, by statement."""
 
 
 class Kept(msgspec.Struct, frozen=True):
@@ -58,7 +53,7 @@ class Kept(msgspec.Struct, frozen=True):
     """Of the peers of each label but their own."""
     summary: dict[str, Any]
     """Further properties of the Run node."""
-    tables: dict[str, dict[str, KeptPart]]
+    tables: dict[str, dict[str, PartSums]]
     """The parts of each table, by name."""
 
     @property
@@ -77,20 +72,18 @@ class Kept(msgspec.Struct, frozen=True):
     def total(self, statement: str) -> Sums:
         """Of all parts together."""
         parts = self.tables[_table(statement)].values()
-        return total(statement, [part.sums[statement] for part in parts])
+        return total(statement, [part[statement] for part in parts])
 
 
 def _table(statement: str) -> str:
     return CHECKED.get(statement) or NODES[statement]
 
 
-def add_nodes(
-    checksums: Checksums, step: NodeStep, rows: Batch, part: str = "", times: int = 1
-) -> Batch:
+def add_nodes(checksums: Checksums, step: NodeStep, rows: Batch, part: str = "") -> Batch:
     """Add what a step makes of rows of a part, and return it."""
     key = "interval" if step.table == CLOCK else table_of(step.table).key[0]
     nodes = step.shape(rows)
-    checksums.add_nodes(step.statement, rows[key], nodes, part, times)
+    checksums.add_nodes(step.statement, rows[key], nodes, part)
     return nodes
 
 
@@ -104,13 +97,11 @@ def kept(
     """What to keep of checksums, each of some tables; null where the parts have no names."""
     if (parted := reading.parted) is None:
         return None
-    sums, tables = [*checksums], dict[str, dict[str, KeptPart]]()
+    sums, tables = [*checksums], dict[str, dict[str, PartSums]]()
     for name in _TABLES:
-        cuts: Mapping[str, Cut | None]
-        cuts = {"": None} if name in WHOLE else parted.parts(name)
         tables[name] = {
-            part: KeptPart(cut, {of: _sum(sums, of, part) for of in _statements(name)})
-            for part, cut in cuts.items()
+            part: {of: _sum(sums, of, part) for of in _statements(name)}
+            for part in ([""] if name in WHOLE else parted.parts(name))
         }
     return Kept(
         (partitions.intervals, partitions.count),
@@ -159,32 +150,20 @@ class _Summing:
     checksums: Checksums
     steps: Sequence[NodeStep]
 
-    def add(self, table: str, before: Mapping[str, KeptPart]) -> None:
+    def add(self, table: str, before: Mapping[str, PartSums]) -> None:
         """Those of a table of which some parts were summed before."""
         if table in WHOLE:
             self._rows(table, (rows for _, rows in self.tables.row_groups(table)))
             return
-        for part, cut in self.parted.parts(table).items():
-            held = before.get(part)
-            if held is None or not _is_stricter(cut, held.cut):
+        for part in self.parted.parts(table):
+            if part not in before:
                 self._rows(table, self.parted.part_rows(table, part), part)
-                continue
-            for statement, sums in held.sums.items():
+            for statement, sums in before.get(part, {}).items():
                 self.checksums.put(statement, part, sums)
-            if cut and cut != held.cut:
-                lost = self.parted.part_rows(table, part, cut, held.cut[1] if held.cut else None)
-                self._rows(table, lost, part, times=-1)
 
-    def _rows(self, table: str, batches: Iterable[Batch], part: str = "", times: int = 1) -> None:
+    def _rows(self, table: str, batches: Iterable[Batch], part: str = "") -> None:
         for rows in batches:
-            self.checksums.add(table, rows, part, times)
+            self.checksums.add(table, rows, part)
             for step in self.steps:
                 if step.table == table:
-                    add_nodes(self.checksums, step, rows, part, times)
-
-
-def _is_stricter(cut: Cut | None, before: Cut | None) -> bool:
-    """Whether a cut leaves no row that the one before took; or is the same."""
-    if cut is None or before is None:
-        return before is None
-    return cut[0] == before[0] and cut[1] <= before[1]
+                    add_nodes(self.checksums, step, rows, part)

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from pyspark.sql import SparkSession
 
@@ -508,6 +509,8 @@ def test_append_measures_and_writes_only_new_intervals(
     lab = lab_with_runs
     before = copied(lab.run("small"), lab.folder, "grows")
     old = everything(before)
+    names = {name: [path.name for path in before.files(name)] for name in before.manifest.tables}
+    rows = {name: before.read(name) for name in ("links", "presence")}
     growing = lab.folder / "growing"
     growing.mkdir()
     shutil.copy(lab.folder / "small.ndjson", growing)
@@ -523,9 +526,14 @@ def test_append_measures_and_writes_only_new_intervals(
     now = everything(grown)
     kept = [name for name in old if name in now and name != "run.json"]
     assert all(old[name] == now[name] for name in kept)
-    for name in ("links", "presence", "metrics/peers", "metrics/overlay", "traffic"):
+    for name in ("metrics/peers", "metrics/overlay", "traffic"):
         if grown.has(name):
-            assert set(before.files(name)) <= set(grown.files(name)), name
+            assert {*names[name]} <= {path.name for path in grown.files(name)}, name
+    for name, of in rows.items():  # what ends before the boundary is as it was
+        settled = pc.field("valid_to") < 3
+        assert grown.read(name).filter(settled) == of.filter(settled)
+        older = grown.manifest.tables[name].older
+        assert sum(part.rows for part in older) == len(of.filter(settled)), name
 
 
 def test_flipped_page_of_a_large_file_ends_an_append_and_changes_nothing(

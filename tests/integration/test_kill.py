@@ -128,7 +128,7 @@ def test_manifest_after_a_commit_names_its_stage(series: Series, stage: str) -> 
     assert after.manifest.complete == (stage == "finish")
     assert not after.locked
     # The last stage lets go what was only staged, and is stopped before that.
-    assert all(name.startswith("staged/") for name in after.unnamed)
+    assert all(name.startswith("data/staged/") for name in after.unnamed)
     assert (after.unnamed == set()) == (stage != "finish")
 
 
@@ -153,7 +153,7 @@ def test_manifest_before_a_commit_is_that_of_the_previous(series: Series, stage:
     [("read", "quarantine"), ("periods", "links"), ("metrics", "metrics/overlay")],
 )
 def test_tables_are_named_by_their_commit_alone(series: Series, stage: str, written: str) -> None:
-    before, after, named = series.before[stage], series.after[stage], f"{written}/"
+    before, after, named = series.before[stage], series.after[stage], f"data/{written}/"
     assert written not in before.manifest.tables
     assert any(name.startswith(named) for name in before.unnamed)
     assert written in after.manifest.tables
@@ -193,6 +193,8 @@ def contents(run: StoredRun, name: str) -> list[dict[str, Any]]:
 def unnamed(directory: Path, manifest: Manifest) -> set[str]:
     named = manifest.directories | {"."}
     files = [path.relative_to(directory) for path in directory.rglob("*") if path.is_file()]
+    shown = manifest.view or "none"
+    files = [path for path in files if not path.is_relative_to(shown)]
     return {str(path) for path in files if str(path.parent) not in named}
 
 

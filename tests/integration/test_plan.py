@@ -65,7 +65,7 @@ class Uncut:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
 
-    def cut(self, parts: Sequence[Part], cut: object) -> Sequence[Part]:
+    def cut(self, name: str, parts: Sequence[Part], cut: object) -> Sequence[Part]:
         return parts
 
 

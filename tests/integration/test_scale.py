@@ -235,7 +235,7 @@ def test_stopped_small_run_begins_again(
     run = runs.ingest(name, path)
     assert run.manifest.complete
     named = run.manifest.directories
-    files = {str(f.relative_to(directory).parent) for f in directory.rglob("*.parquet")}
+    files = {str(f.relative_to(directory).parent) for f in directory.rglob("data/**/*.parquet")}
     assert files == named
     assert tables(run) == tables(small["edges"].run)
     assert (directory / FILE).is_file()

@@ -24,18 +24,23 @@ from runstore import durable
 _UNDER_WAY = "_temporary"
 """Where Spark keeps files that do not survive the session."""
 
-Seen = dict[Path, tuple[int, ...] | None]
-"""The entries: of a file what changes with its content, of a directory null."""
+Seen = dict[Path, tuple[int, ...] | Path | None]
+"""The entries: of a file what changes with its content, of a symbolic link its target, of a
+directory null.
+"""
 
 
 @dataclass(frozen=True)
 class Operation:
-    """The operation: 'make directory', 'create', 'fill', 'sync', 'rename' or 'remove'."""
+    """The operation: 'make directory', 'create', 'fill', 'link' (another name of a file), 'lead' (a
+    symbolic link), 'sync', 'rename' or 'remove'.
+    """
 
     what: str
     path: Path
     """Below the folder, as `to`."""
     to: Path | None = None
+    """The new name; of a link the file's other name, of a symbolic one its target."""
     content: bytes = b""
 
 
@@ -94,10 +99,11 @@ class Recorder:
         found: Seen = {}
         for path in sorted(self.folder.rglob("*")):
             with suppress(FileNotFoundError):  # Spark writes meanwhile
-                told = path.stat()
+                told = path.lstat()
                 seen = (told.st_ino, told.st_size, told.st_mtime_ns)
                 if _UNDER_WAY not in path.parts:
-                    found[path] = None if path.is_dir() else seen
+                    is_link = path.is_symlink()
+                    found[path] = path.readlink() if is_link else None if path.is_dir() else seen
         return found
 
     def _look(self) -> None:
@@ -105,13 +111,19 @@ class Recorder:
         there = self._there()
         for path in sorted(self._seen.keys() - there.keys(), reverse=True):
             self._add("remove", path)
+        known = {told: path for path, told in self._seen.items() if path in there}
         for path, told in there.items():
-            if told is None and path not in self._seen:
+            if isinstance(told, Path) and self._seen.get(path) != told:
+                self.operations.append(Operation("lead", path.relative_to(self.folder), told))
+            elif told is None and path not in self._seen:
                 self._add("make directory", path)
-            elif told is not None and self._seen.get(path) != told:
+            elif isinstance(told, tuple) and path not in self._seen and told in known:
+                self._add("link", path, known[told])
+            elif isinstance(told, tuple) and self._seen.get(path) != told:
                 if path not in self._seen:
                     self._add("create", path)
                 self._add("fill", path, content=path.read_bytes())
+                known[told] = path
         self._seen = there
 
 
@@ -121,6 +133,8 @@ class Node:
 
     content: bytes | None = None
     """The content of a file."""
+    leads_to: Path | None = None
+    """The target of a link."""
     synced: bool = True
     names: dict[str, Node] = field(default_factory=dict)
     """The names in a directory, as processes see them."""
@@ -144,6 +158,11 @@ class Disk:
             self._change(node, "", name, Node())
         elif operation.what == "create":
             self._change(node, "", name, Node(b"", synced=False))
+        elif operation.what == "link":
+            assert operation.to is not None
+            self._change(node, "", name, self._at(operation.to))
+        elif operation.what == "lead":
+            self._change(node, "", name, Node(leads_to=operation.to))
         elif operation.what == "fill":
             node.names[name].content, node.names[name].synced = operation.content, False
         elif operation.what == "sync":
@@ -199,7 +218,9 @@ class Disk:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
         for name, below in names(node).items():
-            if below.content is None:
+            if below.leads_to is not None:
+                (folder / name).symlink_to(below.leads_to)
+            elif below.content is None:
                 self._leave(below, folder / name, names, content)
             else:
                 (folder / name).write_bytes(content(below))

@@ -134,7 +134,7 @@ def copied(run: StoredRun, workspace: Path, name: str | None = None) -> StoredRu
     """A copy to change, under another name if one is given."""
     name = name or run.name
     there = workspace / "runs" / name
-    shutil.copytree(run.directory, there)
+    shutil.copytree(run.directory, there, symlinks=True)
     write_manifest(there, replace(run.manifest, name=name))
     return open_run(workspace, name)
 

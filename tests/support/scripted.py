@@ -78,7 +78,8 @@ def _written(writer: RunWriter, name: str, asked: Wanted) -> TableEntry:
     seed = sum(file.sha256.encode()[0] for file in asked.files) + len(name)
     older: tuple[Part, ...] = ()
     if writer.base is not None and name in writer.base.tables:
-        parts = writer.cut(writer.base.tables[name].parts, LATE if name == "links" else None)
+        parts = writer.base.tables[name].parts
+        parts = writer.cut(name, parts, LATE if name == "links" else None)
         older = writer.merged(name, parts)
     return writer.entry(write(writer, name, links(30, seed), files=2), older)
 

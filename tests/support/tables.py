@@ -14,7 +14,9 @@ import pyarrow.parquet as pq
 from graphstore.load.reading import rows_since
 from model.run import Boundary
 from model.tables import LINKS, table
+from runstore.intact import stored_schema
 from runstore.manifest import Manifest
+from runstore.views import VIEWS
 from runstore.writer import RunWriter
 
 
@@ -75,10 +77,12 @@ def write(writer: RunWriter, name: str, rows: pa.Table, files: int = 3, group: i
     directory = writer.fresh_directory(name)
     directory.mkdir(parents=True)
     (directory / "_SUCCESS").touch()
+    rows = rows.cast(stored_schema(rows.schema))
     size = -(-len(rows) // files)
     for i in range(files):
         part = rows.slice(i * size, size)
-        pq.write_table(part, directory / f"part-{i:05}.parquet", row_group_size=group)
+        path = directory / f"part-{i:05}-{directory.name}.parquet"
+        pq.write_table(part, path, row_group_size=group)
     return directory
 
 
@@ -89,4 +93,6 @@ def add(writer: RunWriter, stage: str, name: str, rows: pa.Table, **changes: obj
 
 
 def everything(directory: Path) -> set[str]:
-    return {str(p.relative_to(directory)) for p in directory.rglob("*") if p.is_file()}
+    """All files, without their further names in views."""
+    found = (path.relative_to(directory) for path in directory.rglob("*") if path.is_file())
+    return {str(path) for path in found if VIEWS not in path.parts}

@@ -101,7 +101,7 @@ def _soon_over() -> Iterator[None]:
 @pytest.fixture
 def workspace(tmp_path: Path, made_once: Path) -> Path:
     """A workspace with the run `monday`, complete, and `half`, which is not."""
-    shutil.copytree(made_once, tmp_path, dirs_exist_ok=True)
+    shutil.copytree(made_once, tmp_path, symlinks=True, dirs_exist_ok=True)
     return tmp_path
 
 

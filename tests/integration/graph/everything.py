@@ -65,7 +65,7 @@ def stored(history: History, workspace: Path) -> StoredRun:
             directory.mkdir(parents=True)
             batches = [batch for _, batch in history.tables(name)]
             rows = pa.Table.from_batches(batches, table(name).arrow)
-            pq.write_table(rows, directory / "part-0.parquet")
+            pq.write_table(rows, directory / f"{directory.name}.parquet")
             entries[name] = writer.entry(directory)
         writer.commit(manifest.with_stage("all", entries, state="complete"))
     return open_run(workspace, facts.name)

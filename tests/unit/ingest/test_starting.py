@@ -37,7 +37,7 @@ class TestGoingOn:
         self, tmp_path: Path, table: str, kept: tuple[str, ...], way: str
     ) -> None:
         ingest(tmp_path, wanted(FIRST), ["parse", "versions"])
-        torn, *_ = sorted((tmp_path / "runs/monday" / table).rglob("*.parquet"))
+        torn, *_ = sorted((tmp_path / "runs/monday/data" / table).rglob("*.parquet"))
         whole = torn.read_bytes()
         torn.unlink()
         left = {"empty": b"", "torn": whole[:-9], "other": bytes(len(whole))}
@@ -180,9 +180,9 @@ class TestAppending:
     def test_run_of_another_format_is_refused_and_replaced(self, tmp_path: Path) -> None:
         ingest(tmp_path, wanted(FIRST))
         path = tmp_path / "runs/monday" / FILE
-        path.write_text(path.read_text().replace("vizpub.store/4", "vizpub.store/3"))
+        path.write_text(path.read_text().replace("vizpub.store/5", "vizpub.store/4"))
         with pytest.raises(
-            StoreBroken, match=naming("vizpub.store/3", "vizpub.store/4", "--replace")
+            StoreBroken, match=naming("vizpub.store/4", "vizpub.store/5", "--replace")
         ):
             ingest(tmp_path, wanted(FIRST))
         ingest(tmp_path, wanted(FIRST, replace=True))

@@ -15,6 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from ingest.files import InputFile
@@ -167,6 +168,7 @@ def check(folder: Path, history: History, place: int, *, anew: bool) -> None:
     assert stored(found[OTHER]) == history.other
     allowed = {command.after} if is_over else {command.before, command.after}
     check_state(found.get(RUN), history.tables, allowed)
+    check_seen(workspace, history, allowed)
     if is_over and command.after is None:
         assert not (workspace / "runs" / RUN).exists()
     if anew := anew and command.after is not None:
@@ -175,6 +177,8 @@ def check(folder: Path, history: History, place: int, *, anew: bool) -> None:
         command.call(workspace)
     after = {run.name: run for run in runs(workspace)}
     check_state(after.get(RUN), history.anew if anew else history.tables, {command.after})
+    if not anew:
+        check_seen(workspace, history, {command.after})
     if command.after:
         check_nothing_left(workspace / "runs" / RUN, after[RUN])
     else:
@@ -188,13 +192,25 @@ def check_state(run: object, known: dict[State, dict[str, pa.Table]], allowed: s
         assert tables(run) == known[state]
 
 
+def check_seen(workspace: Path, history: History, allowed: set[State]) -> None:
+    """That who reads a table's folder finds one of the states, or no folder."""
+    folder = workspace / "runs" / RUN / LINKS.name
+    if folder.exists():
+        by = [(column, "ascending") for column in LINKS.names]
+        rows = pq.read_table(folder).cast(LINKS.arrow).sort_by(by)
+        assert rows in [history.tables[state][LINKS.name] for state in allowed if state]
+    else:
+        assert None in allowed or not (folder.parent / "view").exists()
+
+
 def check_nothing_left(directory: Path, run: object) -> None:
     assert isinstance(run, StoredRun)
     paths = [path for name in run.manifest.tables for path in run.files(name)]
     files = {str(path.relative_to(directory)) for path in paths}
-    carried = {f for f in everything(directory) if f.startswith("staged/")}
+    carried = {f for f in everything(directory) if f.startswith("data/staged/")}
     assert {str(Path(f).parent) for f in carried} <= run.manifest.directories
     assert everything(directory) == files | carried | {FILE}
+    assert [*directory.glob("views/*")] == [directory / run.manifest.view]
 
 
 def places(history: History) -> range:

@@ -22,7 +22,6 @@ from runstore.manifest import (
     NO_INPUT_YET,
     NOT_IN_ITS_DIRECTORY,
     Change,
-    Cut,
     Manifest,
     Part,
     TableEntry,
@@ -53,11 +52,7 @@ FULL = Manifest(
 SMALL = Manifest("monday", "edges", (), {})
 GROWN = replace(
     FULL,
-    tables={
-        "links": TableEntry(
-            "links/2", 9, (Part("links/0", 1, Cut("valid_to", 4)), Part("links/1", 3))
-        )
-    },
+    tables={"links": TableEntry("links/2", 9, (Part("links/0", 1), Part("links/1", 3)))},
     carry={"last": TableEntry("carry/last/0", 2)},
     totals={"reports": 8},
     extends="0123",
@@ -166,7 +161,7 @@ def _told(raw: dict[str, Any]) -> str:
         '"text"',
         "{}",
         '{"format": "vizpub.store/0"}',
-        '{"format": "vizpub.store/4"}',
+        '{"format": "vizpub.store/5"}',
         "[" * 100_000,
         _told({**_without("name"), "name": "../monday"}),
         _told({**_without("stages"), "stages": [7]}),
@@ -267,13 +262,6 @@ def test_boundary_since_earlier_tables_is_the_least_of_all(
     assert SMALL.boundary_since(held) is None
 
 
-def test_part_keeps_the_lower_of_two_cuts() -> None:
-    four, six = Cut("valid_to", 4), Cut("valid_to", 6)
-    assert Part("a", 1).up_to(None) is None
-    assert Part("a", 1).up_to(four) == Part("a", 1, four).up_to(None) == four
-    assert Part("a", 1, six).up_to(four) == Part("a", 1, four).up_to(six) == four
-
-
 def test_entry_inside_the_directory_is_read(tmp_path: Path) -> None:
     """Those of LEADING_OUT differ from it in one place each."""
     raw = _without("tables") | {"tables": {"links": _entry()}}
@@ -285,7 +273,7 @@ def test_entry_inside_the_directory_is_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("key", ["older", "carry"])
 def test_older_part_that_leads_out_of_the_directory_is_refused(tmp_path: Path, key: str) -> None:
-    out = {"directory": "../other", "rows": 5, "cut": None}
+    out = {"directory": "../other", "rows": 5}
     entry = _entry() | {"older": [out]}
     tables = {"tables": {"links": entry}} if key == "older" else {"carry": {"last": entry}}
     (tmp_path / FILE).write_text(_told(_without("x") | tables), encoding="utf-8")

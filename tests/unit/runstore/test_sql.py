@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,6 @@ import pytest
 from model.errors import StoreBroken, UseError
 from model.tables import TABLES
 from runstore.intact import OTHER_BYTES
-from runstore.manifest import Cut
 from runstore.run import Run
 from runstore.sql import LIST, tables
 
@@ -55,19 +53,6 @@ def test_join_and_sum_equal_a_plain_loop(run: Run) -> None:
         if row["interval"] >= 1 and row["degree"] is not None:
             most[row["peer_name"]] = max(row["degree"], most.get(row["peer_name"], 0))
     assert {row["peer_name"]: row["most"] for row in found.to_pylist() if row["most"]} == most
-
-
-def test_rows_that_no_longer_count_are_left_out(run: Run) -> None:
-    entry = run.stored.manifest.tables["metrics/overlay"]
-    part = replace(entry.parts[0], cut=Cut("interval", 2), rows=2)
-    older = replace(entry, older=(part,), rows=entry.rows + 2)
-    manifest = replace(
-        run.stored.manifest, tables={**run.stored.manifest.tables, "metrics/overlay": older}
-    )
-    both = Run(replace(run.stored, manifest=manifest))
-    found = both.sql("SELECT interval, count(*) AS n FROM metrics.overlay GROUP BY ALL").to_pylist()
-    there = {row["interval"] for row in run.table("metrics/overlay").to_pylist()}
-    assert {row["interval"]: row["n"] for row in found} == {i: 2 if i < 2 else 1 for i in there}
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
 from model.errors import DiskFull, RunLocked, StoreBroken, UnknownName, UseError
@@ -193,7 +194,7 @@ def grow(writer: RunWriter, rows: pa.Table, *, finish: bool = True) -> None:
     assert base is not None
     writer.begin(replace(EMPTY, extends=base.identity))
     older = base.tables["links"]
-    entry = writer.entry(write(writer, "links", rows), writer.cut(older.parts, LATE))
+    entry = writer.entry(write(writer, "links", rows), writer.cut("links", older.parts, LATE))
     assert writer.manifest is not None
     state = "complete" if finish else "ingesting"
     writer.commit(writer.manifest.with_stage("finish", {"links": entry}, state=state))
@@ -220,15 +221,26 @@ class TestAppending:
         some = grown.read("links", ["src"], pc.field("valid_from") > 30)
         assert some.num_rows == pc.sum(pc.greater(wanted["valid_from"], 30)).as_py()
 
-    def test_append_leaves_older_files_untouched(self, run: StoredRun, tmp_path: Path) -> None:
-        before = {path: path.stat().st_mtime_ns for path in run.files("links")}
+    def test_append_writes_only_files_again_that_have_rows_it_replaces(
+        self, rows: pa.Table, tmp_path: Path
+    ) -> None:
         with writing(tmp_path, "monday") as writer:
+            writer.begin(EMPTY)
+            add(writer, "all", "links", rows.sort_by("valid_to"), state="complete")
+            *whole, last = open_run(tmp_path, "monday").files("links")
+            before = [path.stat().st_ino for path in whole]
+            most = [pc.max(pq.read_table(path)["valid_to"]).as_py() for path in (*whole, last)]
+            assert max(most[:-1]) < LATE.below <= most[-1]
             grow(writer, links(9, seed=4))
             grow(writer, links(7, seed=5))
         grown = open_run(tmp_path, "monday")
         assert len(grown.manifest.tables["links"].parts) == 3
-        assert before.items() <= {p: p.stat().st_mtime_ns for p in grown.files("links")}.items()
         assert grown.rows("links") == grown.read("links").num_rows
+        first, second, third, *_ = grown.files("links")
+        assert [first.stat().st_ino, second.stat().st_ino] == before
+        assert last.name not in {path.name for path in grown.files("links")}
+        valid = rows.filter(pc.less(rows["valid_to"], LATE.below))
+        assert sum(pq.read_metadata(path).num_rows for path in (first, second, third)) == len(valid)
 
     def test_unfinished_append_leaves_the_run_unchanged(
         self, run: StoredRun, tmp_path: Path
@@ -512,7 +524,7 @@ class TestMerging:
                 stored = writer.stored
                 assert stored is not None
                 cut = Cut("valid_to", 40 + seed)
-                parts = writer.cut(stored.tables["links"].parts, cut)
+                parts = writer.cut("links", stored.tables["links"].parts, cut)
                 before = StoredRun(writer.directory, stored).read("links")
                 fresh = links(50, seed)
                 if seed % 2:  # which columns can be null depends on who wrote it

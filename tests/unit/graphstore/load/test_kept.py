@@ -1,16 +1,15 @@
-"""Checksums that are kept of tables, whose parts come, go, join and are cut."""
+"""Checksums that are kept of tables, whose parts come, go, join and are made anew."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from graphstore.load.batches import Cut
 from graphstore.load.kept import Kept, grown, kept
 from graphstore.load.partitions import Partitions
 from graphstore.load.reading import Reading
@@ -28,38 +27,24 @@ class Parts:
 
     rows_of: dict[str, dict[str, list[Row]]]
     """By table and part."""
-    cuts: dict[str, dict[str, Cut]] = field(default_factory=dict)
     read: list[str] = field(default_factory=list)
 
-    def parts(self, name: str) -> Mapping[str, Cut | None]:
-        return {part: self.cuts.get(name, {}).get(part) for part in self.rows_of.get(name, {})}
+    def parts(self, name: str) -> list[str]:
+        return [*self.rows_of.get(name, {})]
 
-    def part_rows(
-        self, name: str, part: str, since: Cut | None = None, below: int | None = None
-    ) -> Iterable[pa.RecordBatch]:
+    def part_rows(self, name: str, part: str) -> Iterable[pa.RecordBatch]:
         self.read.append(f"{name}/{part}")
-        rows = self.rows_of[name][part]
-        if since:
-            rows = [
-                r for r in rows if since[1] <= r[since[0]] < (OPEN + 1 if below is None else below)
-            ]
-        else:
-            rows = self._valid(name, part)
-        yield _batch(name, rows)
-
-    def _valid(self, name: str, part: str) -> list[Row]:
-        cut = self.cuts.get(name, {}).get(part)
-        return [r for r in self.rows_of[name][part] if cut is None or r[cut[0]] < cut[1]]
+        yield _batch(name, self.rows_of[name][part])
 
     def row_groups(self, name: str) -> Iterable[tuple[str, pa.RecordBatch]]:
-        for part in self.rows_of.get(name, {}):
-            yield f"{part}/file#0", _batch(name, self._valid(name, part))
+        for part, rows in self.rows_of.get(name, {}).items():
+            yield f"{part}/0", _batch(name, rows)
 
     def rows_from(self, name: str, column: str, least: int) -> Iterable[pa.RecordBatch]:
         raise NotImplementedError
 
     def rows(self, name: str) -> int:
-        return sum(len(self._valid(name, part)) for part in self.rows_of.get(name, {}))
+        return sum(map(len, self.rows_of.get(name, {}).values()))
 
     def boundary_since(self, tables: str) -> Boundary | None:
         raise NotImplementedError
@@ -108,25 +93,23 @@ COLUMN = {"links": "valid_to"}
 
 
 def appended(parts: Parts, rng: random.Random, name: str, end: int) -> Parts:
-    """A generation later: rows are cut off, parts are joined, a part comes."""
+    """A generation later: parts lose rows, parts are joined, a part comes."""
     rows = {table: dict(of) for table, of in parts.rows_of.items()}
-    cuts = {table: dict(of) for table, of in parts.cuts.items()}
     for table_, new in made(rng, end).items():
         column = COLUMN.get(table_, "message")
         below = rng.randrange(end + 9) if column == "valid_to" else rng.randrange(110)
-        for part in rows.setdefault(table_, {}):
-            before = cuts.setdefault(table_, {}).get(part, (column, OPEN))
-            cuts[table_][part] = min(before, (column, below))
-        if rng.random() < 0.3 and len(rows[table_]) > 1:
-            old = [*rows[table_]][:2]
-            now = replace(parts, rows_of=rows, cuts=cuts)
-            joined = [row for part in old for row in now._valid(table_, part)]
-            rows[table_] = {f"{name}j": joined, **rows[table_]}
-            for part in old:
-                del rows[table_][part]
-                cuts[table_].pop(part, None)
-        rows[table_][name] = new
-    return Parts(rows, cuts)
+        there = rows.setdefault(table_, {})
+        for part, of in [*there.items()]:
+            left = [row for row in of if row[column] < below]
+            if len(left) < len(of):
+                del there[part]
+                there[f"{part}-{name}"] = left
+        if rng.random() < 0.3 and len(there) > 1:
+            old = [*there][:2]
+            joined = [row for part in old for row in there.pop(part)]
+            rows[table_] = there = {f"{name}j": joined, **there}
+        there[name] = new
+    return Parts(rows)
 
 
 def checksums(parts: Parts, before: Kept | None, intervals: int) -> Kept:
@@ -156,7 +139,7 @@ def test_checksums_that_grew_are_those_of_the_whole_tables(seed: int) -> None:
         assert before == found
 
 
-def test_growth_reads_only_parts_that_are_new_or_cut_off() -> None:
+def test_growth_reads_only_parts_that_are_new() -> None:
     rng = random.Random(5)
     parts = appended(begun(), rng, "old", 20)
     while any(not of for table_, of in parts.rows_of.items()) or len(parts.rows_of["links"]) < 3:
@@ -165,11 +148,9 @@ def test_growth_reads_only_parts_that_are_new_or_cut_off() -> None:
     parts.read.clear()
     assert checksums(parts, before, 20) == before
     assert parts.read == []
-    first = next(iter(parts.rows_of["missed"]))
     rows = {**parts.rows_of, "missed": {**parts.rows_of["missed"], "new": []}}
-    cut = {**parts.cuts, "missed": {**parts.cuts.get("missed", {}), first: ("message", 1)}}
-    checksums(Parts(rows, cut, parts.read), before, 20)
-    assert parts.read == [f"missed/{first}", "missed/new"]
+    checksums(Parts(rows, parts.read), before, 20)
+    assert parts.read == ["missed/new"]
 
 
 def test_checksums_that_cannot_be_read_are_none() -> None:

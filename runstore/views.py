@@ -1,0 +1,131 @@
+"""What other programs find in a run's directory: a folder for each table, with exactly its rows.
+
+    links -> view/links         a table's folder; `metrics` holds several
+    view -> views/3f2a9c        the state of the run, which one rename changes
+    views/3f2a9c/links/3f2a9c-0.parquet ...
+
+The files of a view are further names (hard links) of those that run.json lists. Readers list a
+folder and then look at each file, and pyarrow, Spark and DuckDB pass over one that is gone by then.
+So each view names all files anew: of a view that is no longer shown, none can be opened through the
+link, and such a reader fails instead of missing rows. Under its own name a view stays as long as
+other files that were let go.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import uuid4
+
+from model.errors import StoreBroken, UnknownName, UseError
+from runstore import durable
+from runstore.manifest import Manifest
+from runstore.store import StoredRun
+
+VIEWS = "views"
+VIEW = "view"
+_GONE = ".gone"
+_NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
+"""Errors of file systems that have no hard links, or not so many."""
+
+
+def files(run: Path, manifest: Manifest) -> dict[str, list[Path]]:
+    """The files of each table that is not staged."""
+    return {
+        name: [run / part.directory / f.name for part in entry.parts for f in part.files or ()]
+        for name, entry in manifest.tables.items()
+        if not name.startswith("staged/")
+    }
+
+
+def make(run: Path, manifest: Manifest) -> str:
+    """A new view of the run, which is not shown yet; empty where the run has no tables, or the file
+    system no hard links.
+
+    Raises: StoreBroken where a file is missing, OSError.
+    """
+    name = uuid4().hex[:12]
+    top = run / VIEWS / name
+    try:
+        for table, paths in files(run, manifest).items():
+            folder = top / table
+            folder.mkdir(parents=True)
+            for number, path in enumerate(paths):
+                durable.link(path, folder / f"{name}-{number}.parquet")
+    except FileNotFoundError as error:
+        raise StoreBroken(str(error.filename), "the file is missing") from error
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        durable.remove_tree(top)
+    return f"{VIEWS}/{name}" if top.is_dir() else ""
+
+
+def folders(run: Path, view: str) -> Iterator[Path]:
+    """All directories of a view."""
+    return (Path(folder) for folder, _, _ in os.walk(run / view)) if view else iter(())
+
+
+def show(run: Path, manifest: Manifest) -> None:
+    """Let the tables' folders lead to the view of the run, where they do not yet."""
+    tops = {name.split("/")[0] for name in files(run, manifest)} if manifest.view else set()
+    wanted = {VIEW: manifest.view} if tops else {}
+    wanted |= {top: f"{VIEW}/{top}" for top in tops}
+    changed = [name for name, target in wanted.items() if not _leads(run / name, target)]
+    for name in changed:
+        _lead(run / name, wanted[name])
+    others = [path for path in run.iterdir() if path.name not in wanted and is_own_link(path)]
+    for path in others:
+        durable.unlink(path)
+    if changed or others:
+        durable.sync_directory(run)
+
+
+def folder(run: StoredRun, table: str) -> Path:
+    """The folder of a table in the view of the run, which stays for a while after another is shown.
+
+    Raises: UnknownName; UseError where the run has no view.
+    """
+    there = [*files(run.directory, run.manifest)]
+    if table not in there:
+        raise UnknownName("table", table, there)
+    found = run.directory / run.manifest.view / table
+    if not run.manifest.view or not found.is_dir():
+        raise UseError(
+            f"run '{run.name}' has no folders for other programs: its file system has no hard "
+            f"links, or they were removed; vizpub runs files {run.name} lists its files"
+        )
+    return found
+
+
+def is_own_link(path: Path) -> bool:
+    """Whether it is a link that `show` made in the directory of a run."""
+    if not path.is_symlink():
+        return False
+    target, name = os.readlink(path), path.name.removesuffix(".new")
+    return target == f"{VIEW}/{name}" or (name == VIEW and target.startswith(f"{VIEWS}/"))
+
+
+def withdraw(view: Path) -> None:
+    """Remove a view, or all of them; who reads it then finds no file, not a part of them."""
+    if view.is_dir():
+        if not view.name.endswith(_GONE):
+            gone = view.with_name(f"{view.name}{_GONE}")
+            durable.rename(view, gone)
+            view = gone
+        durable.remove_tree(view)
+
+
+def _leads(path: Path, target: str) -> bool:
+    return path.is_symlink() and os.readlink(path) == target
+
+
+def _lead(path: Path, target: str) -> None:
+    fresh = path.with_name(f"{path.name}.new")
+    fresh.unlink(missing_ok=True)
+    fresh.symlink_to(target)
+    if path.is_dir() and not path.is_symlink():  # of an earlier format
+        durable.remove_tree(path)
+    durable.rename(fresh, path)

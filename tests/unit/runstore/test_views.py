@@ -1,0 +1,195 @@
+"""What other programs see of a run: its rows, or no file, whatever is done to it meanwhile."""
+
+from __future__ import annotations
+
+import errno
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from model.errors import StoreBroken, UnknownName, UseError
+from model.files import bytes_below
+from runstore import durable
+from runstore.leavings import sweep
+from runstore.manifest import FILE, Cut, Manifest
+from runstore.store import StoredRun, open_run
+from runstore.views import VIEW, VIEWS, folder
+from runstore.writer import RunWriter, remove_run, writing
+from tests.support.foreign import NOTHING, PROGRAMS, digest, reading
+from tests.support.tables import EMPTY, add, everything, links, write
+from tests.support.words import naming
+
+
+@pytest.fixture(autouse=True)
+def keeping(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("runstore.writer.KEPT_SECONDS", 600)
+
+
+def grow(writer: RunWriter, seed: int) -> None:
+    """Append: the links that end late give way to others."""
+    base = writer.stored
+    assert base is not None
+    writer.begin(replace(EMPTY, extends=base.identity))
+    older = writer.cut("links", base.tables["links"].parts, Cut("valid_to", 30 + seed % 20))
+    entry = writer.entry(write(writer, "links", links(20, seed), 2), writer.merged("links", older))
+    done = replace(base, tables={**base.tables, "links": entry}, generation=base.generation + 1)
+    writer.commit(done)
+
+
+def make(writer: RunWriter, seed: int) -> None:
+    """Make the run anew."""
+    writer.begin(EMPTY)
+    add(writer, "all", "links", links(60, seed), state="complete")
+
+
+def seen(run: StoredRun) -> pa.Table:
+    return pq.read_table(run.directory / "links")
+
+
+@pytest.mark.parametrize("changes", [60, pytest.param(400, marks=pytest.mark.long)])
+def test_programs_see_one_state_of_a_run_or_no_file(tmp_path: Path, changes: int) -> None:
+    """While it grows and is made anew, as fast as that goes."""
+    known = set()
+    with writing(tmp_path, "monday") as writer:
+        make(writer, 0)
+        run = open_run(tmp_path, "monday")
+        known.add(digest(run.read("links")))
+        with reading(run.directory / "links", tmp_path, PROGRAMS) as found:
+            for seed in range(1, changes):
+                (grow if seed % 7 else make)(writer, seed)
+                known.add(digest(open_run(tmp_path, "monday").read("links")))
+    assert len(known) == changes
+    for program, told in found.items():
+        print(program, sum(told.values()), "readings,", told[NOTHING], "found nothing")
+        assert told.keys() - {NOTHING} <= known, program
+        assert len(told.keys() - {NOTHING}) > 1, program
+
+
+def test_view_stays_as_it_was_while_the_run_changes(run: StoredRun, tmp_path: Path) -> None:
+    before, there = run.read("links"), folder(run, "links")
+    with writing(tmp_path, "monday") as writer:
+        for seed in (1, 2):
+            make(writer, seed)
+            grow(writer, seed)
+    assert digest(pq.read_table(there)) == digest(before)
+    now = open_run(tmp_path, "monday")
+    assert digest(seen(now)) == digest(now.read("links")) != digest(before)
+    assert {*run.directory.glob(f"{VIEWS}/*")} >= {there.parent, run.directory / now.manifest.view}
+
+
+def test_views_are_removed_when_no_reader_can_need_them(
+    run: StoredRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("runstore.writer.KEPT_SECONDS", 0)
+    with writing(tmp_path, "monday") as writer:
+        grow(writer, 1)
+        (run.directory / VIEWS / "left").mkdir()
+        (run.directory / "links.new").symlink_to(f"{VIEW}/links")  # as a kill leaves it
+    with writing(tmp_path, "monday"):
+        pass
+    now = open_run(tmp_path, "monday")
+    assert [*run.directory.glob(f"{VIEWS}/*")] == [run.directory / now.manifest.view]
+    assert {path.name for path in run.directory.iterdir()} == {
+        FILE, "data", VIEWS, VIEW, "links"
+    }  # fmt: skip
+
+
+def test_files_of_a_table_have_all_its_rows_and_one_schema(tmp_path: Path) -> None:
+    with writing(tmp_path, "monday") as writer:
+        make(writer, 0)
+        for seed in range(1, 9):
+            grow(writer, seed)
+    run = open_run(tmp_path, "monday")
+    paths = run.files("links")
+    assert digest(pa.concat_tables(map(pq.read_table, paths))) == digest(run.read("links"))
+    assert sum(pq.read_metadata(path).num_rows for path in paths) == run.rows("links")
+    through = [*(run.directory / "links").iterdir()]
+    assert {path.stat().st_ino for path in through} == {path.stat().st_ino for path in paths}
+
+
+def test_view_is_shown_by_the_next_writer_after_a_kill(
+    run: StoredRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the commit and the switch other programs see the run as it was."""
+    before = run.read("links")
+
+    def killed(directory: Path, manifest: Manifest) -> None:
+        if manifest.view != run.manifest.view:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, writing(tmp_path, "monday") as writer:
+        patch.setattr("runstore.views.show", killed)
+        with pytest.raises(KeyboardInterrupt):
+            make(writer, 5)
+    now = open_run(tmp_path, "monday")
+    assert digest(now.read("links")) != digest(before) == digest(seen(now))
+    sweep(tmp_path)  # as each command does
+    assert digest(seen(now)) == digest(now.read("links"))
+
+
+def test_table_that_the_run_no_longer_has_is_not_found(run: StoredRun, tmp_path: Path) -> None:
+    with writing(tmp_path, "monday") as writer:
+        writer.begin(EMPTY)
+        add(writer, "all", "dangling_links", links(5, 1), state="complete")
+    assert not os.path.lexists(run.directory / "links")
+    assert pq.read_table(run.directory / "dangling_links").num_rows == 5
+    with pytest.raises(UnknownName, match="dangling_links"):
+        folder(open_run(tmp_path, "monday"), "links")
+
+
+def test_removed_run_is_not_found(run: StoredRun, tmp_path: Path) -> None:
+    there = folder(run, "links")
+    remove_run(tmp_path, "monday")
+    assert not there.exists()
+    assert not (run.directory / "links").exists()
+
+
+@pytest.mark.parametrize("number", [errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK])
+def test_file_system_without_hard_links_has_no_folders_for_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    def refused(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(durable, "link", refused)
+    with writing(tmp_path, "monday") as writer:
+        make(writer, 0)
+        grow(writer, 1)
+    run = open_run(tmp_path, "monday")
+    assert run.read("links").num_rows == run.rows("links")
+    assert {path.name for path in run.directory.iterdir()} == {FILE, "data", "let-go"}
+    with pytest.raises(UseError, match=naming("runs files monday")):
+        folder(run, "links")
+
+
+def test_lost_file_ends_a_commit_in_words(run: StoredRun, tmp_path: Path) -> None:
+    lost, *_ = run.files("links")
+    lost.unlink()
+    with writing(tmp_path, "monday") as writer:
+        assert writer.stored is not None
+        with pytest.raises(StoreBroken, match=lost.name):
+            writer.commit(writer.stored)
+    assert open_run(tmp_path, "monday").manifest == run.manifest
+
+
+def test_run_of_an_earlier_format_is_replaced(tmp_path: Path) -> None:
+    """Its files were where the folders are now."""
+    there = tmp_path / "runs/monday"
+    for name in ("links/0123", "metrics/overlay/0123", "staged/parsed/0123"):
+        (there / name).mkdir(parents=True)
+        pq.write_table(links(9, 1), there / name / "a.parquet")
+    (there / FILE).write_text('{"format": "vizpub.store/4"}')
+    with writing(tmp_path, "monday") as writer:
+        make(writer, 2)
+    run = open_run(tmp_path, "monday")
+    assert digest(seen(run)) == digest(run.read("links"))
+    assert {path.name for path in there.iterdir()} == {FILE, "data", VIEWS, VIEW, "links"}
+
+
+def test_sizes_count_a_file_once(run: StoredRun, tmp_path: Path) -> None:
+    files = sum((run.directory / path).stat().st_size for path in everything(run.directory))
+    assert bytes_below(run.directory) == files
