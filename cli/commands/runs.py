@@ -27,6 +27,7 @@ _COLUMNS = (
 )  # fmt: skip
 
 _DAMAGE = ("file", "table", "why")
+_FILES = ("table", "file", "rows", "bytes")
 
 
 def register(app: typer.Typer) -> None:
@@ -34,6 +35,8 @@ def register(app: typer.Typer) -> None:
     group = typer.Typer(no_args_is_help=True, help="List, show, check and remove the runs.")
     group.command("list")(command(list_runs))
     group.command("show")(command(show_run))
+    group.command("path")(command(print_path))
+    group.command("files")(command(list_files))
     group.command("check")(command(check_run))
     group.command("remove")(command(remove))
     app.add_typer(group, name="runs", rich_help_panel="Runs")
@@ -165,6 +168,68 @@ def _events(run: StoredRun, output: Output) -> Iterator[list[Any]]:
                 told = (f"{name} {rows:,}" for name, rows in event["rows"].items())
                 event["rows"] = ", ".join(told)
         yield list(event.values())
+
+
+def print_path(
+    settings: Settings,
+    run: RunName,
+    table: Annotated[
+        str, typer.Argument(autocompletion=complete_tables, help="A table, as metrics/overlay.")
+    ],
+) -> None:
+    """Print the folder that has the rows of a table now, for other programs.
+
+    Its files are Parquet. The folder stays as it is, for ten minutes after the run was changed or
+    replaced. `runs/RUN/TABLE` in the workspace leads to the newest such folder, so who reads that
+    while the run changes may find no file.
+
+    Examples:
+
+    ```
+    vizpub runs path monday links
+    duckdb -c "SELECT count(*) FROM '$(vizpub runs path monday links)/*.parquet'"
+    ```
+    """
+    from runstore.store import open_run
+    from runstore.views import folder
+
+    typer.echo(folder(open_run(settings.workspace, run), table))
+
+
+def list_files(
+    settings: Settings,
+    run: RunName,
+    output: Output,
+    table: Annotated[
+        str | None,
+        typer.Argument(autocompletion=complete_tables, help="Only the files of this table."),
+    ] = None,
+) -> None:
+    """List the Parquet files of a run, with their rows and bytes. All of their rows count.
+
+    They stay as they are, for ten minutes after the run was changed or replaced.
+
+    Examples:
+
+    ```
+    vizpub runs files monday
+    vizpub runs files monday metrics/overlay --format json
+    ```
+    """
+    from model.errors import UnknownName
+    from runstore.store import open_run
+
+    stored = open_run(settings.workspace, run)
+    there = sorted(name for name in stored.manifest.tables if not name.startswith("staged/"))
+    if table is not None and table not in there:
+        raise UnknownName("table", table, there)
+    found = [
+        (name, str(stored.directory / part.directory / file.name), file.rows, file.size)
+        for name in ([table] if table else there)
+        for part in stored.manifest.tables[name].parts
+        for file in part.files or ()
+    ]
+    show(Rows(_FILES, [list(line) for line in found]), output, settings)
 
 
 def check_run(settings: Settings, run: RunName, output: Output) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner, Result
 
@@ -29,6 +30,7 @@ from model.tables import QUARANTINE
 from runstore.intact import OTHER_BYTES
 from runstore.journal import FILE as LOG_FILE
 from runstore.journal import Journal
+from runstore.store import open_run
 from tests.support.imports import codes_and_imports
 from tests.support.rewriting import rewrite
 from tests.support.words import tells, unfinished, unknown
@@ -84,10 +86,10 @@ def test_runs_check_names_every_damaged_file_and_exits_with_1(
     whole = vizpub("runs", "check", "monday", "--format", "json")
     assert data(whole) == []
     tells(whole.stderr, "15", "'monday'")
-    (links,) = (workspace / "runs/monday/links").rglob("*.parquet")
+    (links,) = (workspace / "runs/monday/data/links").rglob("*.parquet")
     content = links.read_bytes()
     links.write_bytes(content[:99] + bytes([content[99] ^ 4]) + content[100:])
-    (peers,) = (workspace / "runs/monday/peers").rglob("*.parquet")
+    (peers,) = (workspace / "runs/monday/data/peers").rglob("*.parquet")
     peers.unlink()
     checked = vizpub("runs", "check", "monday", "--format", "json")
     assert checked.exit_code == 1
@@ -98,6 +100,25 @@ def test_runs_check_names_every_damaged_file_and_exits_with_1(
     }
     tells(checked.stderr, "2 of 15", "'monday'", "--replace")
     assert vizpub("runs", "check", "tuesday").exit_code == 2
+
+
+def test_runs_path_and_files_lead_to_the_rows_of_a_run(vizpub: Call, workspace: Path) -> None:
+    run = open_run(workspace, "monday")
+    for table in ("links", "metrics/overlay"):
+        printed = vizpub("runs", "path", "monday", table)
+        assert printed.exit_code == 0
+        rows = run.read(table)
+        assert pq.read_table(printed.stdout.rstrip("\n")).num_rows == len(rows) > 0
+        listed = data(vizpub("runs", "files", "monday", table, "--format", "json"))
+        paths = [Path(str(row["file"])) for row in listed]
+        assert sum(pq.read_metadata(path).num_rows for path in paths) == len(rows)
+        assert [row["bytes"] for row in listed] == [path.stat().st_size for path in paths]
+    everywhere = data(vizpub("runs", "files", "monday", "--format", "json"))
+    assert {row["table"] for row in everywhere} == {*run.manifest.tables}
+    for command in ("path", "files"):
+        refused = vizpub("runs", command, "monday", "link")
+        assert refused.exit_code == 2
+        tells(refused.stderr, unknown("table", "link", "links"))
 
 
 def test_runs_list_works_without_neo4j_and_says_why(
