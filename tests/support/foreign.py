@@ -25,7 +25,7 @@ from model.tables import LINKS
 ROOT = Path(__file__).parents[2]
 NOTHING = "nothing"
 """What is told where no file was found."""
-_SAID = ("No such file", "No files found", "FileNotFound", "PATH_NOT_FOUND", "INFER_SCHEMA")
+_SAID = ("No such file", "No files found")
 """The words by which the programs say so."""
 
 
@@ -58,23 +58,11 @@ def _polars(folder: str) -> pa.Table:
     return polars.read_parquet(folder).to_arrow()
 
 
-def _spark() -> Callable[[str], pa.Table]:
-    from pyspark.sql import SparkSession
-
-    builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
-    builder = builder.config("spark.sql.pyspark.jvmStacktrace.enabled", "true")  # says what is lost
-    session = builder.getOrCreate()
-    session.sparkContext.setLogLevel("OFF")
-    return lambda folder: session.read.parquet(folder).toArrow()
-
-
 PROGRAMS = [name for name in ("pandas", "duckdb", "polars") if find_spec(name)]
-"""Those that are installed and start at once; "spark" is another."""
+"""Those that are installed."""
 
 
 def _reader(program: str) -> Callable[[str], pa.Table | None]:
-    if program == "spark":
-        return _spark()
     return {"pandas": _pandas, "duckdb": _duckdb, "polars": _polars}[program]
 
 
