@@ -218,8 +218,9 @@ class RunWriter:
         for directory in (found for table in tables for found in _folders(table)):
             if directory not in kept:
                 durable.remove_tree(Path(directory))
-        data = self.directory / DATA
-        lowest = [str(table) for table in tables if table.is_relative_to(data)]
+        data, links = self.directory / DATA, self.directory.glob("*")
+        into = tuple(map(str, filter(views.is_own_link, links)))  # these lead into a view
+        lowest = [str(table) for table in tables if not str(table).startswith(into)]
         for path in map(Path, [*lowest, *_folders(data), *_folders(self.directory)]):
             if path.is_dir() and not any(path.iterdir()):
                 durable.remove_tree(path)
