@@ -90,6 +90,8 @@ class IngestRequest:
     keep_going: bool = False
     """Continue even if most records are refused."""
     master: str | None = None
+    profile: bool = False
+    """Account for processors and memory, too."""
     """Spark master; null = the environment's, or this machine."""
 
     def __post_init__(self) -> None:
@@ -283,7 +285,7 @@ def _make(
     with (
         journal.ingest(_log_entry(begun)),
         vizpub_errors(request.workspace),
-        account.watched(spark),
+        account.watched(spark, closely=request.profile),
     ):
         if not _made(Job(*asked, small, *reporting), request.workspace):
             journal.note(
@@ -357,7 +359,7 @@ class _Steps:
     def __call__(self, stage: str) -> Iterator[None]:
         step, before = f"{stage} ({STEPS.index(stage) + 1}/{len(STEPS)})", self._tables()
         with (
-            self.account.part(stage),
+            self.account.part(stage, lambda: sum(self._rows(before).values())),
             self.journal.stage(stage, lambda: self._rows(before)),
             report_failed_tasks(self.spark, self._repeated),
             watching(self.spark, step, self.progress),
