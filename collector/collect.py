@@ -37,13 +37,13 @@ from collector.place import Place
 from collector.progress import Progress
 from collector.protocol import PatientProtocol
 from collector.pull import Pull, Sources
+from collector.reserving import release, reserve
 from collector.tokens import Tokens
 from collector.topic import Topic
 from collector.watched import WatchedTraces
 from collector.web import Web
 from ingest.reports.records import RunHeader
 from model.errors import StoreBroken, UseError
-from runstore.manifest import read_manifest
 
 NOTHING_REPORTED = "nothing was reported, so no run is made"
 
@@ -109,6 +109,8 @@ class Collection:
     """The command that brings Neo4j up to date; none = nothing is loaded."""
     stop: bool = False
     """End the run: nothing is taken any more."""
+    revive: bool = False
+    """Make a run again that was removed."""
     past_damage: bool = False
     """Go on behind damage of the log, without what was in it."""
 
@@ -356,17 +358,28 @@ def collect(what: Collection, say: Callable[[str], None]) -> bool:
         raise UseError(f"less than {what.limits.reserve:,} bytes are free: see --reserve")
     handles.allow(2 * _CONNECTIONS)  # all else needs some, too
     with what.place.held():
-        _check_run(what.place)
-        before = urlsplit(what.place.endpoint().get("url", "")).port or 0
-        what = replace(what, listening=replace(what.listening, before=before))
-        what.place.tell_nothing()
+        reserve(what.place, revive=what.revive)
+        try:
+            return _collect(what, say)
+        finally:
+            if what.place.is_empty:  # nothing needs the name
+                release(what.place)
 
-        async def run() -> bool:
-            collector = Collector(what, say)
-            await collector.run()
-            return collector._progress.settled
 
-        return asyncio.run(run())
+def _collect(what: Collection, say: Callable[[str], None]) -> bool:
+    if what.stop and what.place.is_empty:
+        say(NOTHING_REPORTED)
+        return True
+    before = urlsplit(what.place.endpoint().get("url", "")).port or 0
+    what = replace(what, listening=replace(what.listening, before=before))
+    what.place.tell_nothing()
+
+    async def run() -> bool:
+        collector = Collector(what, say)
+        await collector.run()
+        return collector._progress.settled
+
+    return asyncio.run(run())
 
 
 def _door(host: str, port: int, before: int = 0) -> socket.socket:
@@ -385,14 +398,3 @@ def _door(host: str, port: int, before: int = 0) -> socket.socket:
         )
     except OSError as error:
         raise UseError(f"cannot listen at {host}:{port}: {error.strerror}") from error
-
-
-def _check_run(place: Place) -> None:
-    """Raises: UseError where a run of this name is there that no reports can be added to."""
-    with suppress(FileNotFoundError, StoreBroken):
-        source = read_manifest(place.workspace / "runs" / place.run).source
-        if source != "reports":
-            raise UseError(
-                f"run '{place.run}' is there already, and was made from '{source}': "
-                "collect another run"
-            )

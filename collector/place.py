@@ -2,7 +2,8 @@
 
 `<workspace>/collected/<run>/` has the log (`collector.log`), the batches (`collector.batch`), the
 tokens and where the intake listens. It is the input of the run, as files are of an ingest, so it
-stands beside the runs: whoever removes or replaces the run does not remove what peers have told.
+stands beside the runs: whoever removes the run does not remove what peers have told. Whose the name
+of the run is, `runstore.collected` knows.
 """
 
 from __future__ import annotations
@@ -10,48 +11,20 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import time
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from model.errors import RunLocked
 from model.files import as_errors_of_ours, replacing
-from model.locks import Held, holding
-from model.run import check_run_name
 from runstore import durable
-
-_LOOK_S = 0.5
-"""That a lock is tried again."""
+from runstore.collected import Collected
 
 
 @dataclass(frozen=True)
-class Place:
-    """The folder of a collection."""
-
-    workspace: Path
-    run: str
-
-    def __post_init__(self) -> None:
-        """Raises: UseError for an invalid name."""
-        check_run_name(self.run)
-
-    @property
-    def folder(self) -> Path:
-        """All of it."""
-        return self.workspace / "collected" / self.run
-
-    @property
-    def log(self) -> Path:
-        """The segments of the log."""
-        return self.folder / "log"
-
-    @property
-    def batches(self) -> Path:
-        """The files that the run is made from."""
-        return self.folder / "batches"
+class Place(Collected):
+    """The folder of a collection, for its collector."""
 
     @property
     def tokens(self) -> Path:
@@ -90,35 +63,9 @@ class Place:
         except OSError:
             return 0
 
-    @contextmanager
-    def held(self) -> Iterator[None]:
-        """This process collects, for the length of the block. Raises: RunLocked, UseError."""
-        with ExitStack() as lock:
-            end = time.monotonic() + _LOOK_S
-            while True:
-                try:
-                    with as_errors_of_ours(self.folder):
-                        lock.enter_context(holding(self._lock))
-                    break
-                except Held as error:
-                    if time.monotonic() >= end:
-                        raise RunLocked(self.run, error.owner) from error
-                    time.sleep(_LOOK_S / 50)  # perhaps somebody only looks whether it is held
-            yield
-
     def is_held(self) -> bool:
         """Whether some process collects. Raises: UseError where this user may not know."""
-        if not self.folder.is_dir():
-            return False
-        try:
-            with as_errors_of_ours(self.folder), holding(self._lock):
-                return False
-        except Held:
-            return True
-
-    @property
-    def _lock(self) -> Path:
-        return self.folder / ".collect.lock"
+        return bool(self.collector())
 
     @property
     def _options(self) -> Path:

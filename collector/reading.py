@@ -29,9 +29,11 @@ from ingest.reports.endpoint import (
 )
 from model.errors import ServiceError, UseError, cause_of
 from model.private import read_private
+from runstore.collected import RETIRED
 
 GONE = "is gone"
 PAUSED = "has paused"
+ENDED = "has ended"
 
 TOKEN = "VIZPUB_TOKEN"
 """The variable with the token for a collector elsewhere."""
@@ -147,6 +149,10 @@ def collector_of(place: Place, url: str | None = None, kind: str = ADMIN) -> Col
         return Collector(url.rstrip("/"), token)
     endpoint = place.endpoint()
     if not endpoint or not place.is_held():
+        if place.has_ended:
+            raise UseError(f"run '{place.run}' {ENDED} (see: vizpub metrics {place.run})")
+        if place.is_retired:
+            raise UseError(f"the collection of run '{place.run}' {RETIRED} (see: vizpub runs list)")
         raise UseError(
             f"no collector of run '{place.run}' is running; start one: vizpub collect {place.run}"
         )

@@ -87,6 +87,8 @@ class IngestRequest:
     """Where files cannot be added to the run as it is, make it anew from all of them."""
     settles: tuple[int, int] | None = None
     """With `replace`: `paths` have all files of the run, which had that number and size."""
+    collection: str = ""
+    """The identity of the collection that makes the run; empty = none does."""
     keep_going: bool = False
     """Continue even if most records are refused."""
     master: str | None = None
@@ -196,6 +198,7 @@ def made_anew(request: IngestRequest) -> IngestRequest:
         append=False,
         replace=True,
         settles=run.manifest.input_size,
+        collection=run.manifest.collection,
     )
 
 
@@ -246,6 +249,7 @@ def _look(
     progress: Progress = silent,
 ) -> Start:
     """Inspect the input, and decide where the ingest starts."""
+    writer.check_owner(request.collection)
     many = None if spark is None or is_local(spark.sparkContext.master) else spark
     with account.part(STEP), watching(many, STEP, progress) if many else nullcontext():
         asked, limit = request.source, request.options.max_line
@@ -386,6 +390,7 @@ def _new_manifest(request: IngestRequest, found: Inventory) -> Manifest:
         inputs=tuple(file.manifest_entry for file in found.files),
         options={**asdict(request.options), **request.measuring.options},
         own=tuple(own.metric for own in request.measuring.measures.own),
+        collection=request.collection,
         skipped=tuple(f"{path}: {why}" for path, why in found.skipped),
         versions={name: version(name) for name in ("vizpub", "pyspark", "pyarrow", "numba")},
         formats={stage.name: stage.format for stage in STAGES},

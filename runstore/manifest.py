@@ -177,8 +177,10 @@ class Manifest:
     """The user's options that change the tables."""
     own: tuple[OwnMetric, ...] = ()
     """The user's own metrics: further columns of the metrics tables."""
+    collection: str = ""
+    """The identity of the collection that makes it (runstore.collected); empty = none does."""
     state: str = "ingesting"
-    """'ingesting' until every stage is done, then 'complete'."""
+    """'collecting' before the first input, 'ingesting' until every stage is done, 'complete'."""
     clock: Clock | None = None
     protocol: str | None = None
     parameters: dict[str, Any] = field(default_factory=dict)

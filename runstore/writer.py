@@ -8,10 +8,9 @@ cut either the old or the new run is complete; see runstore.durable.
 from __future__ import annotations
 
 import hashlib
-import os
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from uuid import uuid4
@@ -19,13 +18,14 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from model.errors import RunLocked, StoreBroken, UnknownName, UseError
+from model.errors import RunCollected, StoreBroken, UnknownName, UseError
 from model.files import as_errors_of_ours
-from model.locks import SWEPT_S, Held, holding, lock_of
 from model.tables import TABLES
 from runstore import durable
+from runstore.collected import Collected, check_owner
 from runstore.intact import PARQUET, dataset, described, files_of
 from runstore.leavings import LET_GO
+from runstore.locked import locked
 from runstore.manifest import (
     FILE,
     Cut,
@@ -39,7 +39,7 @@ from runstore.manifest import (
 )
 from runstore.store import below, directory_of, run_names
 
-NO_DIRECTORY = "is a link or a file"
+NOT_BEGUN = "is not there any more, or was not begun by this collection"
 
 _OF_A_SIZE = 4
 """So many parts of a size, within a factor of eight, become one."""
@@ -66,6 +66,8 @@ class RunWriter:
     """The run is built beside the one that readers see."""
     handed_out: set[Path] = field(default_factory=set)
     """New directories that no manifest names yet."""
+    collects: bool = False
+    """A collector writes, and what it makes is a run that it has begun."""
 
     def __post_init__(self) -> None:
         self.manifest = self.manifest or self.stored
@@ -76,12 +78,23 @@ class RunWriter:
         adds = self.beside and self.manifest is not None and self.manifest.extends
         return self.stored if adds else None
 
+    def check_owner(self, collection: str = "") -> None:
+        """Raises: RunCollected, and UseError for a collector whose run is gone, where the run may
+        not be made by that collection (empty = by none).
+        """
+        of = Collected(self.directory.parents[1], self.directory.name)
+        if not self.collects:
+            check_owner(of, self.stored, collection)
+        elif not of.owns(self.stored):
+            raise UseError(f"run '{of.run}' {NOT_BEGUN}; pause, and see: vizpub collect {of.run}")
+
     def begin(self, manifest: Manifest) -> None:
         """Start or resume making the run.
 
         An existing run that is complete or unreadable stays, and this one is built beside it.
-        Raises: UseError where the directory cannot be written, DiskFull.
+        Raises: UseError where the directory cannot be written, DiskFull; as check_owner.
         """
+        self.check_owner(manifest.collection)
         self.beside = self.broken is not None or (self.stored is not None and self.stored.complete)
         self.manifest = replace(manifest, replaces=self._digest() if self.beside else "")
         self.handed_out.clear()
@@ -89,6 +102,23 @@ class RunWriter:
             durable.make_directory(self.directory)
             self._write(self.manifest)
             self.sweep()
+
+    def reserve(self, collection: str) -> None:
+        """Take the name for a collection: readers see a run without any interval, and begin makes
+        it. Discards what is there, which is not complete. Raises: UseError, DiskFull.
+        """
+        reports = Manifest(self.directory.name, "reports", (), {}, collection=collection)
+        self.manifest = replace(reports, state="collecting")
+        with as_errors_of_ours(self.directory):
+            durable.make_directory(self.directory)
+            self._write(self.manifest)
+            self.sweep()
+
+    def release(self) -> None:
+        """Give back a name that was only taken."""
+        if self.stored and not self.stored.complete:
+            self.manifest = self.stored = None
+            _remove(self.directory)
 
     def pending(self) -> Manifest | None:
         """The manifest of an interrupted replacement of the current run; null if there is none."""
@@ -104,10 +134,12 @@ class RunWriter:
             self.handed_out.clear()
             self.manifest, self.beside = self.stored, False
             self.sweep()
-        elif self.stored and not self.stored.complete:
+        elif self.stored and self.stored.collection and not self.stored.complete:
             self.handed_out.clear()
-            self.manifest = self.stored = None
-            _remove(self.directory)
+            self.reserve(self.stored.collection)
+        else:
+            self.handed_out.clear()
+            self.release()
 
     def fresh_directory(self, name: str) -> Path:
         """A new directory for a table; readers do not see it before the commit."""
@@ -282,17 +314,16 @@ def first_to_merge(rows: Sequence[int]) -> int:
 
 
 @contextmanager
-def writing(workspace: Path, name: str) -> Iterator[RunWriter]:
-    """The run's writer, for the length of the block. Raises: RunLocked.
+def writing(workspace: Path, name: str, *, collects: bool = False) -> Iterator[RunWriter]:
+    """The run's writer, for the length of the block; a collector's if it `collects`. Raises:
+    RunLocked.
 
     Nothing of the run is there before its writer begins it. Raises UseError too where the
     workspace cannot be written, and where the run's directory, or something in it, is a link.
     If run.json cannot be read, the writer has the error in `broken`.
     """
     directory = directory_of(workspace, name)
-    with as_errors_of_ours(directory):
-        durable.make_directory(directory.parent)
-    with _locked(directory):
+    with locked(directory):
         stored = broken = None
         try:
             stored = manifest_in(directory)
@@ -300,60 +331,37 @@ def writing(workspace: Path, name: str) -> Iterator[RunWriter]:
             pass
         except StoreBroken as error:
             broken = error
-        writer = RunWriter(directory, stored, broken)
+        writer = RunWriter(directory, stored, broken, collects=collects)
         with as_errors_of_ours(directory):
             writer.sweep()
         yield writer
 
 
-@contextmanager
-def _locked(directory: Path) -> Iterator[None]:
-    with ExitStack() as stack:
-        with as_errors_of_ours(directory):
-            try:
-                stack.enter_context(holding(lock_of(directory), SWEPT_S))
-            except Held as error:
-                raise RunLocked(directory.name, error.owner) from error
-        _check_own(directory)
-        yield
-
-
-def _check_own(directory: Path) -> None:
-    """Raises: UseError where the run or something in it is a link: writing and removing there would
-    change other files.
-    """
-    if directory.is_symlink() or (directory.exists() and not directory.is_dir()):
-        raise UseError(
-            f"{directory} {NO_DIRECTORY}, and a run needs a directory of its own: move "
-            "the directory here, or remove what is here"
-        )
-    for folder, folders, files in os.walk(directory):
-        for path in (Path(folder, name) for name in (*folders, *files)):
-            if path.is_symlink():
-                raise UseError(
-                    f"{path} is a symbolic link, and a run needs a directory of its own: replace "
-                    "the link by its target, or remove it"
-                )
-
-
 def remove_run(workspace: Path, name: str) -> None:
-    """Delete a run from the workspace. Raises: UnknownName, RunLocked, UseError for a link."""
+    """Delete a run from the workspace; what was collected for it stays.
+
+    Raises: UnknownName, RunLocked, RunCollected while it is collected, UseError for a link.
+    """
     with removing(workspace, name):
         pass
 
 
 @contextmanager
-def removing(workspace: Path, name: str) -> Iterator[None]:
+def removing(workspace: Path, name: str, *, with_log: bool = False) -> Iterator[None]:
     """Delete a run after the block, in which no other process writes it; it stays where the block
-    fails. Raises: as `remove_run`.
+    fails. Its collection is retired by that, or deleted, too (`with_log`). Raises: as `remove_run`.
     """
-    directory = directory_of(workspace, name)
-    _check_there(directory)
-    with _locked(directory):
-        _check_there(directory)  # yet
+    directory, of = directory_of(workspace, name), Collected(workspace, name)
+    has_log = of.folder.is_dir()
+    _check_there(directory, with_log=with_log and has_log)
+    with locked(directory), of.held(RunCollected) if has_log else nullcontext():
+        _check_there(directory, with_log=with_log and has_log)  # yet
         yield
         with as_errors_of_ours(directory):
-            _remove(directory)
+            if directory.exists():
+                _remove(directory)
+            if with_log:
+                of.delete()
 
 
 def _remove(directory: Path) -> None:
@@ -363,7 +371,7 @@ def _remove(directory: Path) -> None:
     durable.sync_directory(directory.parent)
 
 
-def _check_there(directory: Path) -> None:
-    if not directory.is_dir():
+def _check_there(directory: Path, *, with_log: bool) -> None:
+    if not (directory.is_dir() or with_log):
         there = run_names(directory.parents[1])
         raise UnknownName("run", directory.name, there, "vizpub runs list")

@@ -269,6 +269,7 @@ def simulate_all(settings: Settings, system: str, chosen: dict[str, Any], runnin
 def _check_ingest(settings: Settings, plans: Sequence[Plan], running: Runs) -> None:
     """Raises: UseError if the ingest after the simulation would refuse its options."""
     from model.run import check_run_name
+    from runstore.collected import check_name
     from runstore.store import open_run, run_names
 
     for layer in comma_list(running.layers) or ():
@@ -277,6 +278,7 @@ def _check_ingest(settings: Settings, plans: Sequence[Plan], running: Runs) -> N
     there = run_names(settings.workspace)
     for plan in plans:
         name = check_run_name(_run_name(running, plan))
+        check_name(settings.workspace, name)
         if name in there and not running.replace:
             stored = open_run(settings.workspace, name, complete=False).manifest
             made_from = stored.protocol, stored.seed

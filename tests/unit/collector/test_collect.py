@@ -38,8 +38,10 @@ from collector.intake import Limits
 from collector.maker import Maker
 from collector.place import Place
 from collector.reading import collector_of
+from collector.reserving import NOT_OURS
 from model.errors import RunLocked, UseError
 from runstore.manifest import Manifest, write_manifest
+from runstore.store import runs
 from tests.support.words import naming, tells
 
 ROOT = Path(__file__).parents[3]
@@ -98,8 +100,7 @@ def test_run_of_another_source_is_not_collected(tmp_path: Path) -> None:
     folder = tmp_path / "runs/lab"
     folder.mkdir(parents=True)
     write_manifest(folder, Manifest("lab", "edges", (), {}))
-    why = refused(tmp_path, "--no-token", "--reserve", "1")
-    assert "run 'lab' is there already, and was made from 'edges'" in why
+    tells(refused(tmp_path, "--no-token", "--reserve", "1"), "run 'lab'", NOT_OURS)
 
 
 def test_certificate_that_cannot_be_used_is_refused(tmp_path: Path) -> None:
@@ -114,6 +115,7 @@ def test_reason_why_nothing_can_listen_is_told(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as door:
         port = str(door.getsockname()[1])
         assert "already in use" in refused(tmp_path, "--no-token", "--port", port)
+    assert runs(tmp_path) == []  # nothing was reported, so the name is free
     foreign = "--host", "192.0.2.1", *issued(tmp_path, trustme.CA())
     assert "Cannot assign requested address" in refused(tmp_path, *foreign)
 
@@ -216,6 +218,14 @@ def test_run_is_ended_with_the_options_it_was_collected_with(tmp_path: Path) -> 
     assert Job(**end.job).gap_tolerance == 2
 
 
+def test_end_of_what_nobody_reported_to_leaves_the_name_free(tmp_path: Path) -> None:
+    place, said = Place(tmp_path, "lab"), list[str]()
+    for _ in range(2):
+        assert collect(Collection(place, limits=Limits(reserve=1), stop=True), said.append)
+        assert runs(tmp_path) == []
+    assert said == 2 * [NOTHING_REPORTED]
+
+
 def test_end_of_nothing_loads_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Settled(Maker):
         async def run(self) -> None:
@@ -252,17 +262,20 @@ def test_log_that_is_behind_the_run_is_refused(tmp_path: Path, gone: str) -> Non
     """What it gets would have positions that the run has already, and never be appended."""
     place = Place(tmp_path, "lab")
     place.make()
+    collection = place.identify()
     batch = place.batches / Batch(1, 1000, 4).name
     batch.touch()
     run = tmp_path / "runs" / "lab"
     run.mkdir(parents=True)
     listed = {"path": str(batch), "encoding": "", "size": 0, "sha256": "", "damage": None}
-    write_manifest(run, Manifest("lab", "reports", (listed,), {}, state="complete"))
+    made = Manifest("lab", "reports", (listed,), {}, state="complete", collection=collection)
+    write_manifest(run, made)
     if gone == "all":
         shutil.rmtree(place.folder)
         place.make()
     for stop in (False, True):
-        with pytest.raises(UseError, match=naming("'lab'", "0", "1,000")):
+        why = ("0", "1,000") if gone == "log" else (NOT_OURS,)
+        with pytest.raises(UseError, match=naming("'lab'", *why)):
             collect(Collection(place, limits=Limits(reserve=1), stop=stop), print)
 
 
