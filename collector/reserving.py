@@ -27,8 +27,10 @@ def reserve(place: Place, *, revive: bool = False) -> None:
         if writer.broken and place.identity:
             return
         if writer.stored or writer.broken:
-            instead = f"; or remove that run, and {_revive(place)}" if not place.is_empty else ""
-            raise UseError(f"run '{place.run}' {NOT_OURS}: collect another run{instead}")
+            why = f"run '{place.run}' {NOT_OURS}: collect another run"
+            if not place.is_empty:
+                why += f", or remove that one first; {_revive(place)}"
+            raise UseError(why)
         if not (place.is_empty or revive):
             raise UseError(
                 f"the collection of run '{place.run}' in {place.folder} {RETIRED}; {_revive(place)}"
@@ -39,7 +41,7 @@ def reserve(place: Place, *, revive: bool = False) -> None:
 
 
 def _revive(place: Place) -> str:
-    return f"to make the run from it, and go on: vizpub collect {place.run} --revive"
+    return f"to make the run of what was collected, and go on: vizpub collect {place.run} --revive"
 
 
 def release(place: Place) -> None:
