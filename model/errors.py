@@ -108,7 +108,7 @@ class NothingCollected(RunNotComplete):
 
     def __str__(self) -> str:
         return (
-            f"run '{self.run}' is collected, and has no interval yet: vizpub watch {self.run} "
+            f"run '{self.run}' is {self.state}, and has no interval yet: vizpub watch {self.run} "
             "shows how far it is; where its collector does not run, it goes on with: "
             f"{self.resume}"
         )

@@ -25,7 +25,7 @@ from runstore import durable
 from runstore.leavings import COLLECTED, DELETED
 from runstore.manifest import Manifest, read_manifest
 
-RETIRED = "is retired: its run was removed, or never came to be"
+RETIRED = "is retired: its run was removed or replaced, or never came to be"
 
 _LOOK_S = 0.5
 """That a lock is tried again."""

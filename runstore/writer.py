@@ -373,5 +373,12 @@ def _remove(directory: Path) -> None:
 
 def _check_there(directory: Path, *, with_log: bool) -> None:
     if not (directory.is_dir() or with_log):
-        there = run_names(directory.parents[1])
-        raise UnknownName("run", directory.name, there, "vizpub runs list")
+        raise no_run(directory.parents[1], directory.name)
+
+
+def no_run(workspace: Path, name: str) -> UnknownName:
+    """What is raised where there is no such run to remove; it says if something else is."""
+    see = "vizpub runs list"
+    if Collected(workspace, name).is_retired:
+        see = f"vizpub runs remove {name} --with-log, which deletes what was collected for it"
+    return UnknownName("run", name, run_names(workspace), see)

@@ -16,7 +16,7 @@ from cli.options import Limit, Output, RunName, command
 from cli.settings import Settings
 from cli.terminal.output import Rows, output_format, show
 from cli.terminal.streams import confirm, message
-from model.errors import CheckFailed, UnknownName
+from model.errors import CheckFailed
 
 if TYPE_CHECKING:
     from runstore.collected import Collected
@@ -274,12 +274,13 @@ def _what_is_there(settings: Settings, run: str, *, with_log: bool) -> str:
     from model.files import bytes_below
     from runstore.collected import Collected
     from runstore.store import run_names
+    from runstore.writer import no_run
 
     copy, folder = copy_in_neo4j(settings, run), settings.workspace / "runs" / run
     of, there = Collected(settings.workspace, run), run_names(settings.workspace)
     is_collected = of.folder.is_dir() and not of.is_empty
     if run not in there and copy == "absent" and not (with_log and is_collected):
-        raise UnknownName("run", run, there, "vizpub runs list")
+        raise no_run(settings.workspace, run)
     files = f"{folder}, {size(bytes_below(folder))}" if run in there else "nothing in the workspace"
     if copy is None:
         words = "Neo4j does not answer now: it may have a copy"

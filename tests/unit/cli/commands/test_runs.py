@@ -60,7 +60,10 @@ def test_removal_says_what_stays(vizpub: Call, case: Reserved) -> None:
     assert done.exit_code == 0
     ways = "vizpub collect lab --revive", "vizpub runs remove lab --with-log"
     tells(done.stderr, str(case.of.folder), *ways)
-    assert vizpub("runs", "remove", "lab", "--yes").exit_code == 2
+    for option in ([], ["--yes"]):
+        again = vizpub("runs", "remove", "lab", *option)
+        assert again.exit_code == 2
+        tells(again.stderr, "vizpub runs remove lab --with-log")
     for command in (["collect", "lab", "--no-load"], ["collect", "lab", "--stop", "--no-load"]):
         refused = vizpub(*command)
         assert refused.exit_code == 2
