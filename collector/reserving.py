@@ -6,6 +6,7 @@ from contextlib import suppress
 
 from collector.place import Place
 from model.errors import StoreBroken, UseError
+from model.files import as_errors_of_ours
 from runstore.collected import RETIRED
 from runstore.manifest import read_manifest
 from runstore.store import directory_of
@@ -37,7 +38,9 @@ def reserve(place: Place, *, revive: bool = False) -> None:
                 f"; to begin another, first delete it: vizpub runs remove {place.run} --with-log"
             )
         # A kill in between leaves an empty collection, or one that is to be revived, as before.
-        writer.reserve(place.identify())
+        with as_errors_of_ours(place.folder):
+            identity = place.identify()
+        writer.reserve(identity)
 
 
 def _revive(place: Place) -> str:

@@ -28,7 +28,7 @@ class Reserved:
         self.of.identify()
         with self.writer(collects=True) as writer:
             writer.reserve(self.of.identity)
-        (self.of.batches / "1").write_text("told")
+        durable.write(self.of.batches / "1", "told")
 
     def writer(self, *, collects: bool = False) -> AbstractContextManager[RunWriter]:
         return writing(self.workspace, "lab", collects=collects)

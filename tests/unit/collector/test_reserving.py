@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import random
 import shutil
 import subprocess
 import sys
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,7 @@ from runstore.leavings import sweep
 from runstore.manifest import FILE, read_manifest
 from runstore.store import runs
 from runstore.writer import remove_run, removing, writing
+from tests.support.crashes import Disk, Recorder
 from tests.support.reserved import LAB, Reserved
 from tests.support.tables import add, everything, links
 from tests.support.words import naming
@@ -186,6 +189,44 @@ class TestKilled:
             assert everything(of.folder) - {".collect.lock"} in (whole, set())
             assert of.folder.is_dir() or runs(workspace) == []
             sweep(workspace)
-            with suppress(UnknownName), removing(workspace, "lab", with_log=True):
-                pass
+            with suppress(UnknownName):
+                remove_with_log(workspace)
             assert everything(workspace) == set()
+
+
+def test_power_cut_leaves_the_name_with_all_that_was_told(tmp_path: Path) -> None:
+    """And a removal with the log leaves all of it, or nothing that a collector could go on with."""
+    workspace = tmp_path / "made"
+    workspace.mkdir()
+    recorder, ends = Recorder(workspace), list[int]()
+
+    def reserve_and_append() -> None:
+        Reserved(workspace).append()
+
+    for command in (reserve_and_append, partial(remove_with_log, workspace)):
+        with recorder.recording():
+            command()
+        ends.append(len(recorder.operations))
+    disk, left = Disk(), tmp_path / "left"
+    of = Collected(left, "lab")
+    for number, operation in enumerate(recorder.operations, start=1):
+        disk.do(operation)
+        for seed, share in enumerate((0.0, 0.5, 1.0)):
+            disk.cut(left, random.Random(seed), share)
+            sweep(left)
+            is_told = (of.batches / "1").exists()
+            there = [run.name for run in runs(left)]
+            if number <= ends[0]:  # before the removal
+                assert is_told or number < ends[0]
+                assert not is_told or of.owns(read_manifest(left / "runs/lab"))
+            else:
+                assert is_told or not there
+                assert is_told or not of.folder.exists()
+                with suppress(UnknownName):
+                    remove_with_log(left)
+                assert everything(left) == set()
+
+
+def remove_with_log(workspace: Path) -> None:
+    with removing(workspace, "lab", with_log=True):
+        pass
