@@ -75,6 +75,7 @@ class Appending:
 
     def __init__(self, ingest: Ingest, job: Job) -> None:
         self._ingest_into, self._job, self._place = ingest, job, job.place
+        self._collection = self._place.identity
         self._builder = Builder(self._place.log, self.consumed())
 
     def consumed(self) -> Batch:
@@ -134,7 +135,7 @@ class Appending:
             ),
             measuring=Measuring(measures=Measures(job.betweenness)),
             append=True,
-            collection=self._place.identity,
+            collection=self._collection,
             keep_going=True,
         )
 

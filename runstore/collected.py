@@ -75,9 +75,8 @@ class Collected:
         return self.folder / "identity"
 
     def identify(self) -> str:
-        """Its identity, from now on."""
-        if not self.identity:
-            durable.write(self._identity, uuid4().hex)
+        """A new identity: what a process before this one still does, counts no more."""
+        durable.write(self._identity, uuid4().hex)
         return self.identity
 
     def owns(self, run: Manifest | None) -> bool:

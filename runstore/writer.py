@@ -85,7 +85,7 @@ class RunWriter:
         of = Collected(self.directory.parents[1], self.directory.name)
         if not self.collects:
             check_owner(of, self.stored, collection)
-        elif not of.owns(self.stored):
+        elif not (self.stored and of.owns(self.stored) and self.stored.collection == collection):
             raise UseError(f"run '{of.run}' {NOT_BEGUN}; pause, and see: vizpub collect {of.run}")
 
     def begin(self, manifest: Manifest) -> None:

@@ -19,7 +19,7 @@ from runstore.collected import RETIRED, Collected, retired
 from runstore.leavings import sweep
 from runstore.manifest import FILE, read_manifest
 from runstore.store import runs
-from runstore.writer import remove_run, removing, writing
+from runstore.writer import NOT_BEGUN, remove_run, removing, writing
 from tests.support.crashes import Disk, Recorder
 from tests.support.reserved import LAB, Reserved
 from tests.support.tables import add, everything, links
@@ -81,6 +81,18 @@ def test_append_of_a_killed_collector_stops_no_start(tmp_path: Path) -> None:
     case = Reserved(tmp_path)
     with case.writer(collects=True):
         reserve(Place(tmp_path, "lab"))
+
+
+def test_killed_collector_adds_nothing_to_a_run_that_is_made_again(tmp_path: Path) -> None:
+    """What it has may be a later batch than the first."""
+    case = Reserved(tmp_path)
+    earlier = case.made
+    remove_run(tmp_path, "lab")
+    reserve(Place(tmp_path, "lab"), revive=True)
+    with case.writer(collects=True) as writer:
+        with pytest.raises(UseError, match=naming("lab", NOT_BEGUN)):
+            writer.begin(earlier)
+        writer.begin(case.made)
 
 
 def test_broken_run_of_the_collection_stops_no_start(tmp_path: Path) -> None:
