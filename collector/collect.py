@@ -277,7 +277,7 @@ class Collector:
         host = f"[{to.host}]" if ":" in to.host else to.host
         url = f"{scheme}://{host}:{port}/v1/runs/{self._what.place.run}"
         certificate = str(to.certificate.absolute()) if to.certificate else None
-        self._what.place.tell(url=url, tokens=to.tokens, certificate=certificate)
+        self._what.place.tell(url, tokens=to.tokens, certificate=certificate)
         self._say(f"reports of run '{self._what.place.run}' are taken at {url}/reports")
         notify("READY=1")
         return server, serving
@@ -357,7 +357,10 @@ def collect(what: Collection, say: Callable[[str], None]) -> bool:
     handles.allow(2 * _CONNECTIONS)  # all else needs some, too
     with what.place.held():
         _check_run(what.place)
-        before = urlsplit(what.place.endpoint().get("url", "")).port or 0
+        before = 0
+        with suppress(UseError):  # it is of an earlier version
+            listener = what.place.listener()
+            before = (listener and urlsplit(listener.url).port) or 0
         what = replace(what, listening=replace(what.listening, before=before))
         what.place.tell_nothing()
 

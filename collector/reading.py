@@ -33,6 +33,7 @@ from model.private import read_private
 GONE = "is gone"
 PAUSED = "has paused"
 
+
 TOKEN = "VIZPUB_TOKEN"
 """The variable with the token for a collector elsewhere."""
 _TIMEOUT_S = 30.0
@@ -139,23 +140,23 @@ def check_url(url: str) -> str:
 def collector_of(place: Place, url: str | None = None, kind: str = ADMIN) -> Collector:
     """The collector of a workspace's run, with the token of that kind, or the one at a URL.
 
-    Raises: UseError where none runs.
+    Raises: UseError where none runs, or others could have said where.
     """
     token = os.environ.get(TOKEN)
     if url:
         check_url(url)
         return Collector(url.rstrip("/"), token)
-    endpoint = place.endpoint()
-    if not endpoint or not place.is_held():
+    listener = place.listener()
+    if listener is None or not listener.listens():
         raise UseError(
             f"no collector of run '{place.run}' is running; start one: vizpub collect {place.run}"
         )
-    if endpoint["tokens"] and token is None:
+    if listener.tokens and token is None:
         try:
             token = read_private(place.tokens / kind)
         except FileNotFoundError as error:
             raise UseError(f"{error.filename} {GONE}: give the token in {TOKEN}") from None
-    return Collector(endpoint["url"], token, endpoint.get("certificate"))
+    return Collector(listener.url, token, listener.certificate)
 
 
 def _object(to: Collector, path: str, asked: dict[str, Any] | None = None) -> dict[str, Any]:

@@ -141,7 +141,7 @@ def test_port_stays_where_a_collector_goes_on(
 
     def port() -> int:
         collect(Collection(place, limits=Limits(reserve=1)), told.append)
-        return int(place.endpoint()["url"].split(":")[2].partition("/")[0])
+        return int(place.listener().url.split(":")[2].partition("/")[0])
 
     first = port()
     assert [port(), port()] == [first, first]
