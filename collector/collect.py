@@ -17,7 +17,6 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import uvicorn
 
@@ -43,6 +42,7 @@ from collector.watched import WatchedTraces
 from collector.web import Web
 from ingest.reports.records import RunHeader
 from model.errors import StoreBroken, UseError
+from model.private import open_secret
 from runstore.manifest import read_manifest
 
 NOTHING_REPORTED = "nothing was reported, so no run is made"
@@ -73,7 +73,9 @@ class Listening:
     """The port of the collector before this one; 0 = none, or it is not known."""
 
     def check(self) -> None:
-        """Raises: UseError where the certificate and the key cannot be used."""
+        """Raises: UseError where the certificate and the key cannot be used, or others can read
+        the key.
+        """
         if self.certificate is None:
             return
         try:
@@ -83,6 +85,7 @@ class Listening:
                 f"the certificate {self.certificate} with the key {self.key} cannot be used: "
                 f"{error.strerror or error}"
             ) from error
+        open_secret(self.key or self.certificate).close()
 
 
 @dataclass(frozen=True)
@@ -357,11 +360,7 @@ def collect(what: Collection, say: Callable[[str], None]) -> bool:
     handles.allow(2 * _CONNECTIONS)  # all else needs some, too
     with what.place.held():
         _check_run(what.place)
-        before = 0
-        with suppress(UseError):  # it is of an earlier version
-            listener = what.place.listener()
-            before = (listener and urlsplit(listener.url).port) or 0
-        what = replace(what, listening=replace(what.listening, before=before))
+        what = replace(what, listening=replace(what.listening, before=what.place.port()))
         what.place.tell_nothing()
 
         async def run() -> bool:

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from model.errors import RunLocked
+from model.errors import RunLocked, UseError
 from model.files import as_errors_of_ours
 from model.locks import Held, holding
 from model.private import check_private, make_private, read_private, replace_text
@@ -156,6 +156,13 @@ class Place:
     @property
     def _lock(self) -> Path:
         return self.folder / ".collect.lock"
+
+    def port(self) -> int:
+        """Where the last intake listened; 0 where none told."""
+        with suppress(UseError):  # an earlier version wrote it for all
+            if listener := self.listener():
+                return urlsplit(listener.url).port or 0
+        return 0
 
     @property
     def _options(self) -> Path:

@@ -25,6 +25,7 @@ def certified(folder: Path) -> Path:
     authority = trustme.CA()
     made = authority.issue_cert("127.0.0.1")
     made.private_key_pem.write_to_path(folder / "key.pem")
+    (folder / "key.pem").chmod(0o600)
     made.cert_chain_pems[0].write_to_path(folder / "cert.pem")
     trusted = folder / f"{len(list(folder.iterdir()))}.ca"
     authority.cert_pem.write_to_path(trusted)

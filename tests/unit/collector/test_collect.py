@@ -91,6 +91,7 @@ def issued(folder: Path, authority: trustme.CA, *, key: bool = True) -> tuple[st
     made.cert_chain_pems[0].write_to_path(folder / "cert.pem")
     if key:
         made.private_key_pem.write_to_path(folder / "key.pem")
+        (folder / "key.pem").chmod(0o600)
     return "--certificate", str(folder / "cert.pem"), "--key", str(folder / "key.pem")
 
 
@@ -108,6 +109,17 @@ def test_certificate_that_cannot_be_used_is_refused(tmp_path: Path) -> None:
     files = issued(tmp_path, trustme.CA())
     issued(tmp_path, trustme.CA(), key=False)
     assert "key.pem cannot be used: [X509: KEY_VALUES_MISMATCH]" in refused(tmp_path, *files)
+
+
+def test_key_that_others_can_read_is_refused(tmp_path: Path) -> None:
+    files = issued(tmp_path, trustme.CA())
+    for mode in (0o640, 0o644, 0o660):
+        (tmp_path / "key.pem").chmod(mode)
+        assert f"chmod 600 {tmp_path / 'key.pem'}" in refused(tmp_path, *files)
+    both = tmp_path / "both.pem"
+    both.write_text((tmp_path / "key.pem").read_text() + (tmp_path / "cert.pem").read_text())
+    both.chmod(0o644)
+    assert f"chmod 600 {both}" in refused(tmp_path, "--certificate", str(both), "--key", str(both))
 
 
 def test_reason_why_nothing_can_listen_is_told(tmp_path: Path) -> None:
