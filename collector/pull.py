@@ -134,8 +134,11 @@ def _target(url: str, token: str | None = None) -> Target:
     raise UseError(f"{url} {NO_REPORTER}, as http://127.0.0.1:8700")
 
 
-_FAILURES = (_Failed, LogFailed, OSError, asyncio.IncompleteReadError, ValueError)
-"""A ValueError is of a length or a name that is none: a target must not end by what it answers."""
+_FAILURES = (
+    *(_Failed, LogFailed, OSError, asyncio.IncompleteReadError),
+    *(ValueError, RecursionError),  # of a length or a name that is none; of brackets in brackets
+)
+"""A target must not end by what it answers."""
 
 
 @dataclass

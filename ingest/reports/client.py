@@ -33,7 +33,13 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from ingest.reports.encoding import Lines, Snapshot
-from ingest.reports.endpoint import MOST_ANSWER, Endpoint, reason
+from ingest.reports.endpoint import (
+    IS_NO_COLLECTOR,
+    MOST_ANSWER,
+    Endpoint,
+    NoCollector,
+    reason,
+)
 from ingest.reports.records import Record
 from ingest.reports.spool import Spool
 
@@ -157,7 +163,7 @@ class Reporter:
         told = self._at.ask()
         self._obeys = told.get("commands") is True
         if "header" not in told:
-            raise OSError(f"what answers at {self._at.url} is no collector")
+            raise NoCollector(f"what answers at {self._at.url} {IS_NO_COLLECTOR}")
         found: dict[str, Any] = told["header"]
         return found
 
@@ -165,7 +171,10 @@ class Reporter:
         """What peers are asked to do, each with its `id`, `peer` and `action` (leave or join); none
         where `header` found a collector that gives no commands. Raises: OSError.
         """
-        return list(self._at.ask("/commands")["commands"]) if self._obeys else []
+        found = self._at.ask("/commands").get("commands") if self._obeys else []
+        if not isinstance(found, list):
+            raise NoCollector(f"what answers at {self._at.url} {IS_NO_COLLECTOR}")
+        return found
 
     def answer(self, number: int, refusal: str | None = None) -> None:
         """Tell that the command of this id was obeyed, or why it was not. Raises: OSError."""

@@ -22,6 +22,7 @@ from collector.reading import GONE, PAUSED, TOKEN, Collector, Event, collector_o
 from ingest.reports.endpoint import IS_NO_COLLECTOR, NO_COLLECTOR, NO_URL, NOT_PRINTABLE
 from model.errors import ServiceError, UseError
 from model.process import birth
+from tests.support.bad_collectors import ENDLESS, WRONG, answering
 from tests.support.collecting import Served, collector_in, serving
 from tests.support.words import naming, tells
 
@@ -336,3 +337,29 @@ def test_collector_that_breaks_off_is_an_error(
         assert next(events) == ("status", {"state": "collecting"})
         with pytest.raises(ServiceError, match=why):
             next(events)
+
+
+ASKED: dict[str, Callable[[Collector], object]] = {
+    "get": Collector.get,
+    "tell": lambda collector: collector.tell("17", "leave", 60),
+    "events": lambda collector: list(collector.events()),
+}
+
+
+@pytest.mark.parametrize("ask", ASKED)
+@pytest.mark.parametrize("answer", ENDLESS)
+def test_answer_that_never_ends_is_read_up_to_a_bound(
+    monkeypatch: pytest.MonkeyPatch, answer: str, ask: str
+) -> None:
+    monkeypatch.setattr(reading, "_TIMEOUT_S", 1.0)
+    monkeypatch.setattr(reading, "_MOST", 1 << 16)
+    with answering(ENDLESS[answer]) as badly, pytest.raises((ServiceError, UseError)):
+        ASKED[ask](Collector(badly.url))
+    assert sum(badly.sent) < 1 << 24  # most of it waited in buffers of the system
+
+
+@pytest.mark.parametrize("ask", ASKED)
+@pytest.mark.parametrize("answer", WRONG)
+def test_answer_that_no_collector_gives_is_an_error(answer: str, ask: str) -> None:
+    with answering(WRONG[answer]) as badly, pytest.raises((ServiceError, UseError)):
+        ASKED[ask](Collector(badly.url))
