@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -41,6 +43,25 @@ def _by_the_clock(pid: int) -> Birth | None:
         return Birth("", round(psutil.Process(pid).create_time() * 100))
     except psutil.Error:
         return None
+
+
+@contextmanager
+def bounded_memory(size: int) -> Iterator[None]:
+    """In the block, this process gets at most so many bytes more than it has now, where the kernel
+    can see to that. Asking for more raises a MemoryError, or what a library makes of it.
+    """
+    import psutil
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    most = getattr(psutil.Process().memory_info(), "data", 0) + size
+    if most == size or (soft != resource.RLIM_INFINITY and soft <= most):
+        yield
+        return
+    resource.setrlimit(resource.RLIMIT_DATA, (most, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
 
 
 def find_process(pid: int, born: Birth) -> psutil.Process | None:
