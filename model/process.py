@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import psutil
 
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
+_MEMORY = Path("/proc/self/statm")
 
 
 class Birth(NamedTuple):
@@ -48,15 +49,18 @@ def _by_the_clock(pid: int) -> Birth | None:
 @contextmanager
 def bounded_memory(size: int) -> Iterator[None]:
     """In the block, this process gets at most so many bytes more than it has now, where the kernel
-    can see to that. Asking for more raises a MemoryError, or what a library makes of it.
+    can see to that, and so does every process that it starts. Asking for more raises a MemoryError,
+    or what a library makes of it.
     """
-    import psutil
-
     soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    most = getattr(psutil.Process().memory_info(), "data", 0) + size
-    if most == size or (soft != resource.RLIM_INFINITY and soft <= most):
+    try:
+        pages = int(_MEMORY.read_text("ascii").split()[5])
+    except OSError:
         yield
         return
+    most = pages * resource.getpagesize() + size
+    if hard != resource.RLIM_INFINITY:
+        most = min(most, hard)
     resource.setrlimit(resource.RLIMIT_DATA, (most, hard))
     try:
         yield

@@ -33,13 +33,7 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from ingest.reports.encoding import Lines, Snapshot
-from ingest.reports.endpoint import (
-    IS_NO_COLLECTOR,
-    MOST_ANSWER,
-    Endpoint,
-    NoCollector,
-    reason,
-)
+from ingest.reports.endpoint import MOST_ANSWER, Endpoint, reason
 from ingest.reports.records import Record
 from ingest.reports.spool import Spool
 
@@ -162,9 +156,8 @@ class Reporter:
         """The run's header, with epoch, interval_us, now_us and fields. Raises: OSError."""
         told = self._at.ask()
         self._obeys = told.get("commands") is True
-        if "header" not in told:
-            raise NoCollector(f"what answers at {self._at.url} {IS_NO_COLLECTOR}")
-        found: dict[str, Any] = told["header"]
+        if not isinstance(found := told.get("header"), dict):
+            raise self._at.no_collector()
         return found
 
     def commands(self) -> list[dict[str, Any]]:
@@ -173,7 +166,7 @@ class Reporter:
         """
         found = self._at.ask("/commands").get("commands") if self._obeys else []
         if not isinstance(found, list):
-            raise NoCollector(f"what answers at {self._at.url} {IS_NO_COLLECTOR}")
+            raise self._at.no_collector()
         return found
 
     def answer(self, number: int, refusal: str | None = None) -> None:

@@ -87,7 +87,11 @@ class Endpoint:
         with suppress(ValueError, RecursionError):
             if isinstance(found := json.loads(text), dict):
                 return found
-        raise NoCollector(f"what answers at {self.url} {IS_NO_COLLECTOR}")
+        raise self.no_collector()
+
+    def no_collector(self) -> NoCollector:
+        """What to raise where something else answers."""
+        return NoCollector(f"what answers at {self.url} {IS_NO_COLLECTOR}")
 
     @contextmanager
     def answer(
