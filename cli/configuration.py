@@ -19,7 +19,7 @@ import typer
 from typer.core import TyperGroup
 
 from model.errors import InputError, UnknownName, UseError, VizpubError
-from model.files import text_of
+from model.files import toml_of
 
 FILE = "vizpub.toml"
 """Name of the file in a workspace."""
@@ -208,13 +208,11 @@ def _check_trusted(path: Path) -> None:
 
 
 def _toml(path: Path) -> dict[str, Any]:
-    import tomllib
-
     try:
-        return tomllib.loads(text_of(path))
+        return toml_of(path)
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from error
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except ValueError as error:
         raise InputError(f"{path} is not TOML: {error}") from error
 
 

@@ -373,7 +373,7 @@ def test_answer_beyond_the_limit_of_bytes_is_refused(graph: Graph, row: str) -> 
     assert len(ask(graph, text, Limits(rows=1, size=2**20)).rows) == 1
 
 
-def test_all_rows_are_taken_however_many(graph: Graph) -> None:
+def test_limit_of_bytes_bounds_what_is_held_where_all_rows_are_taken(graph: Graph) -> None:
     """What is held at once is bounded, not what goes on to a file."""
     with streaming(
         graph.driver, graph.database, "UNWIND range(1, 9000) AS x RETURN x", {}, Limits(size=2**16)
