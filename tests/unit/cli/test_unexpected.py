@@ -141,7 +141,7 @@ CASES = cases()
     [CASES[::10], pytest.param(CASES, marks=pytest.mark.long)],
     ids=["a tenth", "all"],
 )
-def test_nothing_is_unexpected(
+def test_errors_of_commands_are_expected(
     workspace: Path, tmp_path_factory: pytest.TempPathFactory, some: list[Case]
 ) -> None:
     wrong = []

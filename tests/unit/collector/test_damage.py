@@ -279,7 +279,7 @@ def test_log_that_is_damaged_meanwhile_takes_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo], ids=["folder", "pipe"])
 @pytest.mark.parametrize("name", ["00000000000000000000.log", "00000000000000999999.log.gz"])
-def test_what_is_no_file_among_the_segments_is_told(
+def test_segment_that_is_no_file_is_told(
     tmp_path: Path, make: Callable[[Path], None], name: str
 ) -> None:
     place = Place(tmp_path, "lab")
