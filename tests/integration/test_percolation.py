@@ -11,12 +11,11 @@ from subprocess import CompletedProcess
 import pytest
 
 import ingest.percolation
-from ingest.percolation import INTERRUPTED
 from model.errors import UseError
 from runstore.run import Run
 from runstore.store import StoredRun, open_run
 from tests.support.ingested import copied
-from tests.support.words import naming, tells
+from tests.support.words import naming
 
 Vizpub = Callable[..., CompletedProcess[str]]
 
@@ -75,18 +74,6 @@ def test_table_is_stored_and_the_run_stays_the_same(workspace: Path, vizpub_here
     assert "gamma 0.3" in stored.manifest.engines["metrics/percolation"]
     done = vizpub_here("--workspace", str(workspace), "runs", "check", "gossip")
     assert done.returncode == 0, done.stderr
-
-
-def test_interrupted_change_is_told_as_what_it_is(workspace: Path, vizpub_here: Vizpub) -> None:
-    """`runs list` says that the run is complete, and so it is."""
-    run = workspace / "runs/gossip"
-    (run / "pending.json").write_bytes((run / "run.json").read_bytes())
-    line = "metrics gossip percolation --gamma 0.7"
-    done = vizpub_here("--workspace", str(workspace), *line.split())
-    assert done.returncode == 2
-    tells(done.stderr, "'gossip'", "complete", INTERRUPTED)
-    (run / "pending.json").unlink()
-    assert rows(vizpub_here, workspace, line)
 
 
 def test_blocks_in_tasks_make_the_same_rows(
