@@ -16,15 +16,41 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
-from model.files import as_errors_of_ours, replacing
+import msgspec
+
+from model.errors import UseError
+from model.files import as_errors_of_ours
+from model.private import check_private, make_private, read_private, replace_text
+from model.process import Birth, birth, find_process, listens
 from runstore import durable
 from runstore.collected import Collected
 
 
+class Listener(msgspec.Struct, frozen=True):
+    """The process of an intake, and where it listens."""
+
+    url: str
+    tokens: bool
+    """Whether it asks for one."""
+    pid: int
+    boot: str
+    ticks: int
+    """With `boot`, the process's birth (model.process.Birth): pids are used again."""
+    certificate: str | None = None
+    """The file with the certificate that it shows."""
+
+    def listens(self) -> bool:
+        """Whether that very process listens there now, as the kernel knows."""
+        process = find_process(self.pid, Birth(self.boot, self.ticks))
+        port = urlsplit(self.url).port
+        return bool(process and port and listens(process, port))
+
+
 @dataclass(frozen=True)
 class Place(Collected):
-    """The folder of a collection, for its collector."""
+    """The folder of a collection, for its owner alone: it says where tokens are sent."""
 
     @property
     def tokens(self) -> Path:
@@ -41,8 +67,10 @@ class Place(Collected):
         return self.folder / "endpoint.json"
 
     def make(self) -> None:
-        """The folders. Raises: UseError, DiskFull."""
+        """The folders. Raises: UseError where others could have put something there, DiskFull."""
         with as_errors_of_ours(self.folder):
+            durable.make_directory(self.folder.parent)
+            make_private(self.folder)
             for folder in (self.log, self.batches):
                 durable.make_directory(folder)
 
@@ -63,9 +91,26 @@ class Place(Collected):
         except OSError:
             return 0
 
+    def is_there(self) -> bool:
+        """Whether something was ever collected. Raises: UseError where others could have put
+        something there.
+        """
+        try:
+            check_private(self.folder)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        return True
+
     def is_held(self) -> bool:
         """Whether some process collects. Raises: UseError where this user may not know."""
-        return bool(self.collector())
+        return self.is_there() and bool(self.collector())
+
+    def port(self) -> int:
+        """Where the last intake listened; 0 where none told."""
+        with suppress(UseError):  # an earlier version wrote it for all
+            if listener := self.listener():
+                return urlsplit(listener.url).port or 0
+        return 0
 
     @property
     def _options(self) -> Path:
@@ -79,18 +124,28 @@ class Place(Collected):
         """Those that were kept last; empty where none were."""
         return _object(self._options)
 
-    def tell(self, **endpoint: Any) -> None:
-        """Say where the intake listens."""
-        with replacing(self._endpoint) as new:
-            new.write_text(json.dumps(endpoint), encoding="utf-8")
+    def tell(self, url: str, *, tokens: bool, certificate: str | None) -> None:
+        """Say that this process listens there."""
+        born = birth(os.getpid())
+        assert born
+        found = Listener(url, tokens, os.getpid(), *born, certificate)
+        replace_text(self._endpoint, msgspec.json.encode(found).decode())
 
     def tell_nothing(self) -> None:
         """It listens nowhere yet. What an earlier one told is another process's address by now."""
         self._endpoint.unlink(missing_ok=True)
 
-    def endpoint(self) -> dict[str, Any]:
-        """Where the intake listens; empty where none ever did."""
-        return _object(self._endpoint)
+    def listener(self) -> Listener | None:
+        """Who listens for reports, or did; null where none told.
+
+        Raises: UseError where others could have told it.
+        """
+        if not self.is_there():
+            return None
+        try:
+            return msgspec.json.decode(read_private(self._endpoint), type=Listener)
+        except (FileNotFoundError, ValueError):
+            return None
 
 
 def _object(path: Path) -> dict[str, Any]:

@@ -88,7 +88,7 @@ def _function(text: str) -> Callable[..., Any]:
 def _imported(text: str, load: Callable[[], Any]) -> Any:
     try:
         return load()
-    except Exception as error:  # any: it is the user's code
+    except (Exception, SystemExit) as error:  # any: it is the user's code
         why = f"{type(error).__name__}: {error}"
         raise InputError(f"own metric {text}: it cannot be imported: {why}") from error
 

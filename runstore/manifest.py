@@ -336,6 +336,8 @@ def read_manifest(directory: Path, file: str = FILE) -> Manifest:
     """The manifest of a run directory. Raises: StoreBroken, FileNotFoundError."""
     path = directory / file
     try:
+        if path.exists() and not path.is_file():  # a pipe would hang, a device give text for ever
+            raise StoreBroken(str(path), "it is no file")
         raw = json.loads(path.read_text(encoding="utf-8"))
         found = raw.pop("format")
         if found != FORMAT:

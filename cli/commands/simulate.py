@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -16,7 +15,7 @@ from cli.of_runs import topology_of
 from cli.options import Master, comma_list, command
 from cli.settings import Settings
 from model.errors import InputError, UnknownName, UseError, cause_of
-from model.files import text_of
+from model.files import toml_of
 from model.wording import amount
 
 if TYPE_CHECKING:
@@ -105,8 +104,8 @@ def _read_config(ctx: typer.Context, value: Path | None) -> Path | None:
     if value is None:
         return None
     try:
-        given = tomllib.loads(text_of(value))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        given = toml_of(value)
+    except (OSError, ValueError) as error:
         raise InputError(f"{value} cannot be read: {cause_of(error)}") from error
     known = {of.name: of for of in ctx.command.params if of.name not in ("config", "help", None)}
     chosen = {name.replace("-", "_"): item for name, item in given.items()}

@@ -31,9 +31,9 @@ from collector.collect import (
     Collection,
     Collector,
     Listening,
-    _door,
     collect,
 )
+from collector.door import listen_at
 from collector.intake import Limits
 from collector.maker import Maker
 from collector.place import Place
@@ -93,6 +93,7 @@ def issued(folder: Path, authority: trustme.CA, *, key: bool = True) -> tuple[st
     made.cert_chain_pems[0].write_to_path(folder / "cert.pem")
     if key:
         made.private_key_pem.write_to_path(folder / "key.pem")
+        (folder / "key.pem").chmod(0o600)
     return "--certificate", str(folder / "cert.pem"), "--key", str(folder / "key.pem")
 
 
@@ -111,6 +112,17 @@ def test_certificate_that_cannot_be_used_is_refused(tmp_path: Path) -> None:
     assert "key.pem cannot be used: [X509: KEY_VALUES_MISMATCH]" in refused(tmp_path, *files)
 
 
+def test_key_that_others_can_read_is_refused(tmp_path: Path) -> None:
+    files = issued(tmp_path, trustme.CA())
+    for mode in (0o640, 0o644, 0o660):
+        (tmp_path / "key.pem").chmod(mode)
+        assert f"chmod 600 {tmp_path / 'key.pem'}" in refused(tmp_path, *files)
+    both = tmp_path / "both.pem"
+    both.write_text((tmp_path / "key.pem").read_text() + (tmp_path / "cert.pem").read_text())
+    both.chmod(0o644)
+    assert f"chmod 600 {both}" in refused(tmp_path, "--certificate", str(both), "--key", str(both))
+
+
 def test_reason_why_nothing_can_listen_is_told(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as door:
         port = str(door.getsockname()[1])
@@ -123,7 +135,7 @@ def test_reason_why_nothing_can_listen_is_told(tmp_path: Path) -> None:
 def test_address_of_ipv6_for_all_takes_ipv4_too() -> None:
     if not socket.has_dualstack_ipv6():
         pytest.skip("no IPv6 here")
-    with _door("::", 0) as door:
+    with listen_at("::", 0) as door:
         for host in ("127.0.0.1", "::1"):
             socket.create_connection((host, door.getsockname()[1]), 20).close()
 
@@ -143,7 +155,7 @@ def test_port_stays_where_a_collector_goes_on(
 
     def port() -> int:
         collect(Collection(place, limits=Limits(reserve=1)), told.append)
-        return int(place.endpoint()["url"].split(":")[2].partition("/")[0])
+        return int(place.listener().url.split(":")[2].partition("/")[0])
 
     first = port()
     assert [port(), port()] == [first, first]

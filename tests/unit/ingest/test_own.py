@@ -147,6 +147,13 @@ def test_file_that_fails_is_an_error_with_its_reason(tmp_path: Path) -> None:
         own_metrics([f"{broken}:x"])
 
 
+def test_file_that_ends_the_program_is_an_error(tmp_path: Path) -> None:
+    ending = tmp_path / "ending_own.py"
+    ending.write_text("import sys\nsys.exit(0)")
+    with pytest.raises(InputError, match=naming(f"{ending}:x", "SystemExit")):
+        own_metrics([f"{ending}:x"])
+
+
 def test_entry_point_is_found_by_its_name(monkeypatch: pytest.MonkeyPatch, file: Path) -> None:
     point = EntryPoint("three", "own_of_test:tripled", named.GROUP)
     monkeypatch.setattr(
