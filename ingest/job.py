@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 from typing import Any, Concatenate, Generic, ParamSpec
 
@@ -251,18 +251,22 @@ class Job:
 
     def fold(self) -> None:
         """Read and fold the input: writes the source's tables, and sets the manifest's `totals`."""
-        source = self.source
-        before = self.base.totals if self.base else None
-        rows = rows_by_peer(
-            self.spark, source, self.files, self.options, self.carried(CARRIED), self.small
-        )
-        fold = source.fold(self.files, self.options, before)
+        source, before = self.source, self.base.totals if self.base else None
+        fold, counted = self._read(before)
+        if before is None and source.is_refuted(fold, counted, self.options):
+            _, counted = self._read(counted)
+        self.update(totals=counted)
+
+    def _read(self, before: Counted | None) -> tuple[Fold, Counted]:
+        """Read and fold all input, with what is known of it from before. The fold, and counts."""
+        source, given = self.source, (self.files, self.options)
+        reader = partial(source.reader, *given, counted=before)
+        splits, carried = source.splits(self.files), self.carried(CARRIED)
+        rows = rows_by_peer(self.spark, splits, reader, carried, self.small)
+        fold = source.fold(*given, before)
         if self.base and self.base.clock and isinstance(fold, KeyFold):
             fold.final = self.base.clock.last
-        counted = self._folded(fold, rows)
-        if before is None and source.is_refuted(fold, counted, self.options):
-            counted = self._folded(source.fold(self.files, self.options, counted), rows)
-        self.update(totals=counted)
+        return fold, self._folded(fold, rows)
 
     def _folded(self, fold: Fold, rows: DataFrame) -> Counted:
         entries, each = self._write(

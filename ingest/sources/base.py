@@ -209,10 +209,14 @@ class Source(ABC):
 
     @abstractmethod
     def reader(
-        self, files: Sequence[InputFile], options: SourceOptions, tallies: Callable[[Read], Tallies]
+        self,
+        files: Sequence[InputFile],
+        options: SourceOptions,
+        tallies: Callable[[Read], Tallies],
+        counted: Counted | None = None,
     ) -> Read:
         """A function that reads a split. `tallies` runs a reader over all input and returns its
-        counts, for sources that need them first.
+        counts, for sources that need them first; `counted` are counts of an earlier reading.
         """
 
     @abstractmethod

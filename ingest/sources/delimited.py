@@ -55,7 +55,7 @@ Fields = Mapping[str, str | None]
 """A row: text by column; null where it is absent or empty."""
 Rule = Callable[[Fields, str], str | None]
 """The problem of a column of a row, as text; null if it is valid."""
-Together = Callable[[Iterable[int]], int]
+Together = Callable[[Iterable[Any]], Any]
 """Combines the counts of tasks."""
 
 
@@ -163,7 +163,8 @@ class _TableReader:
         placed = self.place(fields)
         if split.file not in self.either_way or not fields["src"]:
             return (placed,)
-        return placed, self.place({**fields, "src": fields["dst"], "dst": fields["src"]})
+        back = self.place({**fields, "src": fields["dst"], "dst": fields["src"]})
+        return placed, back._replace(rank=1)
 
     def _checked(self, values: Mapping[str, bytes | None]) -> Fields | str:
         """The fields of a valid row, or the reason for refusing it."""
@@ -343,10 +344,14 @@ class TableSource(Source):
         return found
 
     def reader(
-        self, files: Sequence[InputFile], options: SourceOptions, tallies: Callable[[Read], Tallies]
+        self,
+        files: Sequence[InputFile],
+        options: SourceOptions,
+        tallies: Callable[[Read], Tallies],
+        counted: Counted | None = None,
     ) -> Read:
         """Reads CSV, plain columns and Parquet; checks each row by itself."""
-        del tallies
+        del tallies, counted
         encodings, limit = [file.encoding for file in files], options.max_line
         counts = {
             number: line

@@ -636,7 +636,7 @@ def test_interval_length_comes_from_the_header(book: Book) -> None:
         (AT_ODDS, naming("'interval_us'", "5 and 1000000")),
         (NONSENSE, naming(NOTHING_READ, "not JSON (1)")),
         (NO_REPORT, naming(NOTHING_READ, "headers")),
-        (FAR_APART, "0 to 2000000000"),
+        (FAR_APART, naming("2,000,000,001", "line 1", "line 2", "10,000,000")),
     ],
 )
 def test_unusable_input_is_refused_with_the_reason(book: Book, name: str, said: str) -> None:
