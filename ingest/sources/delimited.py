@@ -24,6 +24,12 @@ from ingest.reader import INVALID_UTF8, Kind, Read, Row, Split, line_splits, lin
 from ingest.reports.fields import INT64, LAST_INTERVAL, Key
 from ingest.sources.base import Source, SourceOptions, Tallies, first_lines
 from ingest.sources.edge_comments import UNFIT
+from ingest.sources.folders import (
+    check_folders,
+    folder_columns,
+    with_folders,
+    without_folders,
+)
 from ingest.sources.joined import INTERVAL, Joined, as_period, joined
 from ingest.sources.row_groups import BATCH, group_splits, opened, read_group, schema_of
 from model.errors import InputError
@@ -70,9 +76,14 @@ class Placed(NamedTuple):
     """The content of the row for the fold, as JSON values."""
 
 
+def own_columns(encoding: str) -> tuple[str, ...]:
+    """The columns of a recognised file, without those in the names of its folders."""
+    return tuple(without_folders(encoding)[0].partition("(")[2].rstrip(")").split(","))
+
+
 def columns_of(encoding: str) -> tuple[str, ...]:
-    """The columns of a recognised file."""
-    return tuple(encoding.partition("(")[2].rstrip(")").split(","))
+    """All columns of a recognised file."""
+    return *own_columns(encoding), *without_folders(encoding)[1]
 
 
 @dataclass(frozen=True)
@@ -97,9 +108,13 @@ class _TableReader:
         """The rows of a split, without headers, comments and blank lines."""
         encoding = self.encodings[split.file]
         read = self._rows if encoding.startswith(_PARQUET) else self._lines
-        return read(split, columns_of(encoding))
+        in_folders = without_folders(encoding)[1].items()
+        given = {name: value.encode() for name, value in in_folders}
+        return read(split, own_columns(encoding), given)
 
-    def _lines(self, split: Split, columns: Sequence[str]) -> Iterator[Row]:
+    def _lines(
+        self, split: Split, columns: Sequence[str], given: Mapping[str, bytes]
+    ) -> Iterator[Row]:
         header = ",".join(columns).encode()
         is_plain = is_plain_text(self.encodings[split.file])
         for line in lines(split, self.max_line):
@@ -117,20 +132,23 @@ class _TableReader:
                 elif len(fields) != len(columns):
                     found = f"not {len(columns)} fields"
                 else:
-                    found = self._judged(dict(zip(columns, fields, strict=True)), split)
+                    values = dict(zip(columns, fields, strict=True))
+                    found = self._judged({**values, **given}, split)
                 yield from _rows(split, line.number, found, line.text)
 
-    def _rows(self, split: Split, columns: Sequence[str]) -> Iterator[Row]:
+    def _rows(
+        self, split: Split, columns: Sequence[str], given: Mapping[str, bytes]
+    ) -> Iterator[Row]:
         joins = self.joins_rows and INTERVAL in columns
 
         def judged(batch: pa.RecordBatch, first: int) -> Iterator[Row]:
             numbers: Sequence[int] = range(len(batch))
             if joins and (runs := joined(batch, INTERVAL, LAST_INTERVAL, self._are_valid)):
-                yield from self._periods(split, batch, first, runs)
+                yield from self._periods(split, batch, first, runs, given)
                 numbers = runs.others.tolist()
                 batch = batch.take(pa.array(runs.others))
             for number, values in zip(numbers, _as_texts(batch), strict=True):
-                found = self._judged(values, split)
+                found = self._judged({**values, **given}, split)
                 text = _as_json(values) if isinstance(found, str) else b""
                 yield from _rows(split, first + number, found, text)
 
@@ -138,13 +156,18 @@ class _TableReader:
             yield from read_group(split, parquet, judged, columns, _MANY if joins else BATCH)
 
     def _periods(
-        self, split: Split, batch: pa.RecordBatch, first: int, runs: Joined
+        self,
+        split: Split,
+        batch: pa.RecordBatch,
+        first: int,
+        runs: Joined,
+        given: Mapping[str, bytes],
     ) -> Iterator[Row]:
         """A record for each run of rows, and how many rows there were more."""
         begun = _as_texts(batch.take(pa.array(runs.first)))
         until = batch[INTERVAL].take(pa.array(runs.last)).to_pylist()
         for number, values, last in zip(runs.first.tolist(), begun, until, strict=True):
-            fields = as_period(self._decoded(values), last)
+            fields = as_period(self._decoded({**values, **given}), last)
             yield from _rows(split, first + number, self._places(fields, split), b"")
         more = len(batch) - len(runs.others) - len(runs.first)
         yield Row(Kind.TALLY, file=split.file, record=msgspec.json.encode(more))
@@ -316,7 +339,17 @@ class TableSource(Source):
             first = head.partition(b"\n")[0].removeprefix(BOM_UTF8).rstrip(b"\r")
             kind, names = "csv", first.decode("utf-8", "replace").replace('"', "")
             columns = tuple(names.split(","))
-        return f"{kind}({','.join(columns)})" if columns in self.headers else None
+        folders = self._in_folders(path)
+        is_ours = self._are_columns((*columns, *folders)) if folders else columns in self.headers
+        return with_folders(f"{kind}({','.join(columns)})", folders) if is_ours else None
+
+    def _in_folders(self, path: str) -> dict[str, str]:
+        """The columns of the source in the names of a file's folders."""
+        return {name: of for name, of in folder_columns(path).items() if name in self.rules}
+
+    def _are_columns(self, columns: Sequence[str]) -> bool:
+        """Whether they are those of a header, in any order."""
+        return any(sorted(columns) == sorted(header) for header in self.headers)
 
     def near_miss(self, path: str, head: bytes) -> str | None:
         """A header with the columns of one of ours, in another order, with others, or separated by
@@ -324,6 +357,9 @@ class TableSource(Source):
         """
         text = first_lines(head)[0].decode("utf-8", "replace").strip().replace('"', "")
         names = {name.strip().lower() for name in _SEPARATORS.split(text)}
+        if (folders := self._in_folders(path)) and names.issuperset(("src", "dst")):
+            more = ", ".join(folders)
+            return f"its columns are '{text[:_SHOWN]}', and its folders have {more}, too"
         almost = [header for header in self.headers if names.issuperset(header)]
         if not almost:
             return None
@@ -335,6 +371,7 @@ class TableSource(Source):
         for file in files:
             if why := UNFIT.get(file.encoding.removesuffix("()")):
                 raise InputError(f"{file.path} {why}", "docs/sources.md describes the formats")
+        check_folders((file.path for file in files), self.rules)
         in_parquet = {file.encoding for file in files if file.encoding.startswith(_PARQUET)}
         found = line_splits(files, leave_out=in_parquet)
         for number, file in enumerate(files):

@@ -40,10 +40,12 @@ from ingest.sources.delimited import (
     key,
     number_of,
     optional_key,
+    own_columns,
     whole,
 )
-from ingest.sources.edge_comments import UNFIT, read_comments
+from ingest.sources.edge_comments import UNFIT, WEIGHT, read_comments
 from ingest.sources.folded import OBSERVED
+from ingest.sources.folders import with_folders
 from ingest.sources.times import GAP, NO_OUTLIERS, Outliers, Times, check_length
 from model.clock import OPEN, Clock
 from model.errors import InputError, UseError
@@ -163,7 +165,13 @@ class Edges(TableSource):
 
     def recognises(self, path: str, head: bytes) -> str | None:
         """As TableSource, or plain columns, by content alone."""
-        return super().recognises(path, head) or _plain_encoding(head)
+        if found := super().recognises(path, head):
+            return found
+        encoding, folders = _plain_encoding(head), self._in_folders(path)
+        if not encoding or not folders or encoding.removesuffix("()") in UNFIT:
+            return encoding
+        own = [name for name in own_columns(encoding) if name != WEIGHT]
+        return with_folders(encoding, folders) if self._are_columns((*own, *folders)) else None
 
     def layers(self, files: Sequence[InputFile]) -> frozenset[str] | None:
         """One layer, if no file has a column `layer`."""
