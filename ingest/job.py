@@ -251,27 +251,23 @@ class Job:
 
     def fold(self) -> None:
         """Read and fold the input: writes the source's tables, and sets the manifest's `totals`."""
-        source, before = self.source, self.base.totals if self.base else None
-        fold, counted = self._read(before)
-        if before is None and source.is_refuted(fold, counted, self.options):
-            _, counted = self._read(counted)
+        before = self.base.totals if self.base else None
+        fold, counted = self._fold(before)
+        if before is None and self.source.is_refuted(fold, counted, self.options):
+            _, counted = self._fold(counted)
         self.update(totals=counted)
 
-    def _read(self, before: Counted | None) -> tuple[Fold, Counted]:
-        """Read and fold all input, with what is known of it from before. The fold, and counts."""
-        source, given = self.source, (self.files, self.options)
-        reader = partial(source.reader, *given, counted=before)
-        splits, carried = source.splits(self.files), self.carried(CARRIED)
-        rows = rows_by_peer(self.spark, splits, reader, carried, self.small)
-        fold = source.fold(*given, before)
+    def _fold(self, before: Counted | None) -> tuple[Fold, Counted]:
+        """Read and fold the input, given earlier counts. Returns the fold, and counts."""
+        source, files, options = self.source, self.files, self.options
+        reader = partial(source.reader, files, options, counted=before)
+        carried = self.carried(CARRIED)
+        rows = rows_by_peer(self.spark, source.splits(files), reader, carried, self.small)
+        fold = source.fold(files, options, before)
         if self.base and self.base.clock and isinstance(fold, KeyFold):
             fold.final = self.base.clock.last
-        return fold, self._folded(fold, rows)
-
-    def _folded(self, fold: Fold, rows: DataFrame) -> Counted:
-        entries, each = self._write(
-            [(rows, fold)], self.source.tables, _folded_as, "read and fold the input"
-        )
+        why = "read and fold the input"
+        entries, each = self._write([(rows, fold)], source.tables, _folded_as, why)
         self._name(entries)
         summaries = [json.loads(one) for one in each]
         damaged = dict(chain.from_iterable(one["damaged"].items() for one in summaries))
@@ -283,7 +279,7 @@ class Job:
         self.update(inputs=tuple(inputs))
         self.seen = sum(one["seen"] for one in summaries)
         self.refused = sum((Counter(one["refused"]) for one in summaries), Counter[str]())
-        return self.source.tallied([one["counted"] for one in summaries])
+        return fold, source.tallied([one["counted"] for one in summaries])
 
     @cached_property
     def folded(self) -> dict[str, DataFrame]:

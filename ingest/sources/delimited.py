@@ -21,8 +21,9 @@ import pyarrow as pa
 from ingest.files import InputFile
 from ingest.fold import Counted
 from ingest.reader import INVALID_UTF8, Kind, Read, Row, Split, line_splits, lines, refused
-from ingest.reports.fields import INT64, LAST_INTERVAL, Key
+from ingest.reports.fields import LAST_INTERVAL
 from ingest.sources.base import Source, SourceOptions, Tallies, first_lines
+from ingest.sources.column_rules import Fields, Rule
 from ingest.sources.edge_comments import UNFIT
 from ingest.sources.folders import (
     check_folders,
@@ -47,20 +48,14 @@ _MANY = 1 << 20
 _FIELD = rb'("(?:[^"]|"")*+"|[^",]*+)'
 _FIELDS = re.compile(rb"%s(?:,%s)*+" % (_FIELD, _FIELD))
 _NEXT = re.compile(rb"%s(?:,|\Z)" % _FIELD)
-_INTEGER = re.compile("-?[0-9]+")
 _SEPARATORS = re.compile(r"[,;|\t]")
 _SHOWN = 80
-_DIGITS = len(str(INT64))
 
 _QUOTE = "a quote that is not around a whole field, or is not closed"
 _COUNTS = "the number of peers and of links, not a link"
 
 NO_ROWS = "the files have no rows, or all were refused: see the quarantine"
 
-Fields = Mapping[str, str | None]
-"""A row: text by column; null where it is absent or empty."""
-Rule = Callable[[Fields, str], str | None]
-"""The problem of a column of a row, as text; null if it is valid."""
 Together = Callable[[Iterable[Any]], Any]
 """Combines the counts of tasks."""
 
@@ -276,38 +271,6 @@ def _rows(split: Split, number: int, found: Sequence[Placed] | str, text: bytes)
     for key, time, rank, record in found:
         encoded = msgspec.json.encode(record)
         yield Row(Kind.RECORD, key, time, rank, split.file, number, None, encoded)
-
-
-def key(row: Fields, name: str) -> str | None:
-    """A name: not empty, no control character."""
-    return optional_key(row, name) if row[name] else f"no '{name}'"
-
-
-def optional_key(row: Fields, name: str) -> str | None:
-    """A name, or nothing."""
-    return next(Key().problems(row[name], name), None) if row[name] else None
-
-
-def whole(row: Fields, name: str, most: int = INT64) -> str | None:
-    """A number from 0 to `most`."""
-    text = row[name]
-    if not text:
-        return f"no '{name}'"
-    if not _INTEGER.fullmatch(text):
-        return f"'{name}' is not an integer"
-    if text.startswith("-"):
-        return f"'{name}' is negative"
-    number = number_of(text)
-    return f"'{name}' is too large" if number is None or number > most else None
-
-
-def number_of(text: str) -> int | None:
-    """The value of decimal digits; null for other text, and for more than 64 bits."""
-    digits = text.lstrip("0")
-    if not (text.isascii() and text.isdigit()) or len(digits) > _DIGITS:
-        return None
-    number = int(digits or "0")
-    return number if number <= INT64 else None
 
 
 class TableSource(Source):

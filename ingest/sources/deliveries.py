@@ -21,18 +21,8 @@ from ingest.reports.fields import INT32
 from ingest.reports.records import OVERLAY
 from ingest.sink import Fold
 from ingest.sources.base import Description, Observed, SourceOptions
-from ingest.sources.delimited import (
-    NO_ROWS,
-    Fields,
-    Placed,
-    Rule,
-    TableSource,
-    Together,
-    columns_of,
-    key,
-    number_of,
-    whole,
-)
+from ingest.sources.column_rules import Fields, Rule, key, number_of, whole
+from ingest.sources.delimited import NO_ROWS, Placed, TableSource, Together, columns_of
 from ingest.sources.edges import WITHOUT_TIMES, Edges, times_of
 from ingest.sources.folded import OBSERVED, no_rejections
 from ingest.sources.times import GAP, NO_OUTLIERS, Outliers, Times, check_length

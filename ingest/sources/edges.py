@@ -26,22 +26,17 @@ from ingest.reports.fields import INT32, LAST_INTERVAL
 from ingest.reports.records import OVERLAY
 from ingest.sink import Fold
 from ingest.sources.base import Description, Observed, SourceOptions, first_lines
+from ingest.sources.column_rules import Fields, Rule, key, number_of, optional_key, whole
 from ingest.sources.delimited import (
     NO_ROWS,
     PLAIN,
     UNDIRECTED,
-    Fields,
     Placed,
-    Rule,
     TableSource,
     Together,
     columns_of,
     is_plain_text,
-    key,
-    number_of,
-    optional_key,
     own_columns,
-    whole,
 )
 from ingest.sources.edge_comments import UNFIT, WEIGHT, read_comments
 from ingest.sources.folded import OBSERVED

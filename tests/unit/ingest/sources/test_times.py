@@ -158,7 +158,7 @@ TEXTS: dict[str, tuple[Source, str, list[str]]] = {
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_one_wrong_time_refuses_its_record_and_no_other(tmp_path: Path, name: str) -> None:
+def test_wrong_time_refuses_its_record_and_no_other(tmp_path: Path, name: str) -> None:
     source, encoding, lines = TEXTS[name]
     (path := tmp_path / "f").write_text("\n".join(lines) + "\n")
     found = staged(source, [found_file(path, encoding)], SourceOptions())
