@@ -30,7 +30,9 @@ _FIELDS = (
 
 _MOST_VALUES = 5
 _OF_HEADERS = (RUN.fields.keys() | END.fields.keys()) - {"format", "run"}
-_DIFFERS = "reports whose publication counters differ from their events"
+DIFFERS = (
+    "reports whose publication counters differ from their events; what only events tell is unknown"
+)
 _LOST_HEADERS = "run headers that were refused: what they say of counters and times does not count"
 _NAMELESS = "reports left out because they name no run"
 
@@ -233,7 +235,7 @@ def describe(
                 for n in _FIELDS
                 if n not in absent and tally.lacking(n)
             },
-            **({_DIFFERS: tally.differing} if tally.differing else {}),
+            **({DIFFERS: tally.differing} if tally.differing else {}),
             **({_LOST_HEADERS: tally.lost_headers} if tally.lost_headers else {}),
             **tally.times.empty(1),
         },
