@@ -85,6 +85,10 @@ class SourceOptions:
     """Most bytes of a line; null = ingest.reports.compressed.MAX_LINE."""
     undirected: bool | None = None
     """Each row is a link either way; null = as the files say."""
+    columns: str | None = None
+    """The columns of delimited text, with commas between them; null = as the files say."""
+    time_unit_us: int | None = None
+    """Microseconds in the unit of times that are numbers; null = as the format says."""
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from ingest.files import InputFile
 from ingest.fold import Counted, KeyFold
 from ingest.reader import Row, Split
-from ingest.reports.fields import INT32
+from ingest.reports.fields import INT32, INT64
 from ingest.reports.records import OVERLAY
 from ingest.sink import Fold
 from ingest.sources.base import Description, Observed, SourceOptions
@@ -29,6 +29,7 @@ from ingest.sources.times import GAP, NO_OUTLIERS, Outliers, Times, check_length
 from model.clock import OPEN, Clock
 from model.errors import InputError
 
+TOO_LARGE = "'t_us' is too large"
 NO_DELIVERY = "no delivery could be read"
 
 _INTERVAL_US = 1_000_000
@@ -102,7 +103,8 @@ class Deliveries(TableSource):
         """Message by message."""
         linked, interval_us = any(map(_are_links, files)), options.interval_us or _INTERVAL_US
         outliers = _outliers(counted, interval_us) if counted else NO_OUTLIERS
-        return _DeliveryFold([file.path for file in files], interval_us, outliers, linked=linked)
+        paths, unit_us = [file.path for file in files], options.time_unit_us or 1
+        return _DeliveryFold(paths, (interval_us, unit_us), outliers, linked=linked)
 
     def is_refuted(self, fold: Fold, counted: Counted, options: SourceOptions) -> bool:
         """Whether there are outliers."""
@@ -163,13 +165,14 @@ class _DeliveryFold(KeyFold):
     """
 
     def __init__(
-        self, files: Sequence[str], interval_us: int, outliers: Outliers, *, linked: bool
+        self, files: Sequence[str], lengths: tuple[int, int], outliers: Outliers, *, linked: bool
     ) -> None:
-        """Takes the names of the files, the length of an interval, the times that do not belong to
-        the run, and whether links are known.
+        """Takes the names of the files, the length of an interval and of a unit of times, the times
+        that do not belong to the run, and whether links are known.
         """
         super().__init__(_TABLES, files)
-        self._interval_us, self._outliers, self._linked = interval_us, outliers, linked
+        (self._interval_us, self._unit_us), self._outliers = lengths, outliers
+        self._linked = linked
 
     def start(self) -> None:
         """Nothing is counted."""
@@ -198,8 +201,8 @@ class _DeliveryFold(KeyFold):
             self.rows["links"].append((row.peer, *record, 0, OPEN))
             return
         peer, previous, _ = record
-        time = row.rank if row.time == _AHEAD else row.time
-        if why := self._outliers.why(time):
+        time = self._unit_us * (row.rank if row.time == _AHEAD else row.time)
+        if why := TOO_LARGE if time > INT64 else self._outliers.why(time):
             self.refuse(row, why, ",".join((self._message, *record)).encode())
             return
         self._times.see(time, None, self._files[row.file], row.line)
@@ -236,5 +239,6 @@ class _DeliveryFold(KeyFold):
 
     def _at(self, time: int) -> tuple[int, int, int]:
         """time_us, interval and tick of a row; the interval is limited to 32 bits."""
+        time *= self._unit_us
         self._latest = time if self._latest is None else max(time, self._latest)
         return time, min(time // self._interval_us, INT32), time

@@ -28,8 +28,10 @@ from ingest.sink import Fold
 from ingest.sources.base import Description, Observed, SourceOptions, first_lines
 from ingest.sources.column_rules import Fields, Rule, key, number_of, optional_key, whole
 from ingest.sources.delimited import (
+    COLUMNS,
     NO_ROWS,
     PLAIN,
+    SAY,
     UNDIRECTED,
     Placed,
     TableSource,
@@ -42,9 +44,11 @@ from ingest.sources.edge_comments import UNFIT, WEIGHT, read_comments
 from ingest.sources.folded import OBSERVED
 from ingest.sources.folders import with_folders
 from ingest.sources.times import GAP, NO_OUTLIERS, Outliers, Times, check_length
-from model.clock import OPEN, Clock
+from ingest.sources.told import LEFT_OUT, guess
+from model.clock import OPEN, Clock, duration
 from model.errors import InputError, UseError
 
+TIME_UNIT = "times are numbers of --time-unit"
 WHOLE_SECONDS = "times in plain columns are seconds"
 NO_LINK = "no link could be read"
 
@@ -160,13 +164,23 @@ class Edges(TableSource):
 
     def recognises(self, path: str, head: bytes) -> str | None:
         """As TableSource, or plain columns, by content alone."""
-        if found := super().recognises(path, head):
+        found = super().recognises(path, head)
+        if found or self.columns is not None:
             return found
         encoding, folders = _plain_encoding(head), self._in_folders(path)
         if not encoding or not folders or encoding.removesuffix("()") in UNFIT:
             return encoding
         own = [name for name in own_columns(encoding) if name != WEIGHT]
-        return with_folders(encoding, folders) if self._are_columns((*own, *folders)) else None
+        return with_folders(encoding, folders) if self.are_columns((*own, *folders)) else None
+
+    def near_miss(self, path: str, head: bytes) -> str | None:
+        """As TableSource; or, of any text with columns, how to say which is what."""
+        why = super().near_miss(path, head)
+        if why or (told := guess(head)) is None:
+            return why
+        example = ",".join(("src", "dst", *[LEFT_OUT] * (len(told.first) - 2)))
+        found = f"it has {told.kind} between {len(told.first)} columns, and begins with"
+        return f"{found} '{told.text}'; {SAY}, for example: {COLUMNS} {example}"
 
     def layers(self, files: Sequence[InputFile]) -> frozenset[str] | None:
         """One layer, if no file has a column `layer`."""
@@ -187,11 +201,16 @@ class Edges(TableSource):
         self, files: Sequence[InputFile], options: SourceOptions, counted: Counted | None
     ) -> _LinkFold:
         """Peer by peer. Raises: UseError where seconds are to be divided into parts of them."""
-        seconds, rest = divmod(options.interval_us or _SECOND_US, _SECOND_US)
-        in_seconds = [is_plain_text(f.encoding) and times_of(f) != WITHOUT_TIMES for f in files]
-        if rest and any(in_seconds):
-            raise UseError(f"{WHOLE_SECONDS}: give --interval in whole seconds")
-        lengths = [seconds if in_file else 1 for in_file in in_seconds]
+        unit_us = options.time_unit_us or _SECOND_US
+        units, rest = divmod(options.interval_us or unit_us, unit_us)
+        have_times = [times_of(file) != WITHOUT_TIMES for file in files]
+        if options.time_unit_us is None:
+            both = zip(have_times, files, strict=True)
+            have_times = [has and is_plain_text(file.encoding) for has, file in both]
+        if rest and any(have_times):
+            why = WHOLE_SECONDS if options.time_unit_us is None else TIME_UNIT
+            raise UseError(f"{why}: give --interval in whole {duration(unit_us)}")
+        lengths = [units if has_times else 1 for has_times in have_times]
         paths = [file.path for file in files]
         outliers = Times.of(counted["times"]).outliers(1) if counted else NO_OUTLIERS
         return _LinkFold(paths, lengths, outliers, listed=any(map(_is_listed, files)))
