@@ -213,6 +213,8 @@ class Manifest:
     """Known once the messages of an append are numbered."""
     generation: int = 0
     """How many appends the run has had."""
+    open_from: int | None = None
+    """The first interval of a message that a next append may change; null = none may."""
     boundaries: tuple[Change, ...] = ()
     """The changes of the last generations, the newest last."""
 
@@ -247,7 +249,17 @@ class Manifest:
 
     @property
     def settled(self) -> int:
-        """The last interval whose messages appends do not change; before the first one likewise."""
+        """The last interval whose messages appends do not change; before the first one likewise.
+
+        A message whose number an early arrival gave keeps later ones open until it is old, too.
+        """
+        assert self.clock is not None
+        before = self.aged if self.open_from is None else min(self.aged, self.open_from - 1)
+        return max(before, self.clock.first - 1)
+
+    @property
+    def aged(self) -> int:
+        """The last interval whose messages are older than the window."""
         assert self.clock is not None
         window = self.options.get("message_window")
         last = self.final - (MESSAGE_WINDOW if window is None else int(window))
