@@ -19,6 +19,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice, pairwise
+from math import inf
 from typing import Any, NamedTuple, Self
 
 from model.clock import Clock, duration
@@ -59,32 +60,33 @@ class Times:
         self._gap, self._parts = gap, [Part(*part) for part in parts]
         self._begin: Part | None = None
         """Where the part of the latest record begins."""
-        self._last = self._more = 0
-        """The last time of that part, and its further records."""
+        self._after = inf
+        self._peer: str | None = None
+        self._last = self._until = self._more = 0
+        """What `see` needs of that part; its last time, and its further records."""
 
     def see(self, time: int, peer: str | None, file: str, line: int) -> None:
         """Count a record."""
-        begin = self._begin
-        is_here = begin and begin.peer in (peer, None) and begin.first < time
-        if is_here and time <= self._last + self._gap:
+        if self._after < time <= self._until and (self._peer is None or self._peer == peer):
             self._more += 1
-            self._last = max(time, self._last)
+            if time > self._last:
+                self._last, self._until = time, time + self._gap
             return
         self._parts = self._closed()
         if len(self._parts) > 2 * _MOST_PARTS:
             self._parts = self.parts
-        self._begin, self._last, self._more = Part(time, time, file, line, peer), time, 0
-        if self._parts and _touch(last := self._parts[-1], self._begin, self._gap):
-            self._parts[-1:] = []
-            self._begin = _one(last, self._begin)
-            self._last = self._begin.last
+        begin = Part(time, time, file, line, peer)
+        if self._parts and _touch(self._parts[-1], begin, self._gap):
+            begin = _one(self._parts.pop(), begin)
+        self._begin, self._more, self._after, self._peer = begin, 0, begin.first, begin.peer
+        self._last, self._until = begin.last, begin.last + self._gap
 
     def _closed(self) -> list[Part]:
         """All parts, with that of the latest record."""
         if (begin := self._begin) is None:
             return self._parts
         now = begin._replace(last=self._last, records=begin.records + self._more)
-        self._begin = None
+        self._begin, self._after = None, inf
         self._parts.append(now)
         return self._parts
 
