@@ -214,7 +214,7 @@ class Manifest:
     generation: int = 0
     """How many appends the run has had."""
     open_from: int | None = None
-    """The first interval of a message that a next append may change; null = none may."""
+    """The first interval of an open message: early arrivals may keep some open; null = none is."""
     boundaries: tuple[Change, ...] = ()
     """The changes of the last generations, the newest last."""
 
@@ -249,13 +249,8 @@ class Manifest:
 
     @property
     def settled(self) -> int:
-        """The last interval whose messages appends do not change; before the first one likewise.
-
-        A message whose number an early arrival gave keeps later ones open until it is old, too.
-        """
-        assert self.clock is not None
-        before = self.aged if self.open_from is None else min(self.aged, self.open_from - 1)
-        return max(before, self.clock.first - 1)
+        """The last interval whose messages appends do not change; before the first one likewise."""
+        return self.aged if self.open_from is None else min(self.aged, self.open_from - 1)
 
     @property
     def aged(self) -> int:
@@ -276,11 +271,8 @@ class Manifest:
     def facts(self) -> RunFacts:
         """The facts for readers. Raises: StoreBroken while the clock is unknown."""
         if self.clock is None:
-            raise StoreBroken(
-                self.name,
-                NO_INPUT_YET,
-                "the same vizpub ingest command resumes it",
-            )
+            resume = "the same vizpub ingest command resumes it"
+            raise StoreBroken(self.name, NO_INPUT_YET, resume)
         layers = self.options.get("layers")
         return RunFacts(
             self.name,
@@ -312,11 +304,8 @@ class Manifest:
     def _capabilities(self) -> set[str]:
         if "receptions" not in self.tables:
             return set()
-        capabilities = (
-            CAPABILITIES
-            if self.arrival_capabilities is None
-            else (DUPLICATES, *self.arrival_capabilities)
-        )
+        told = self.arrival_capabilities
+        capabilities = CAPABILITIES if told is None else (DUPLICATES, *told)
         return {*capabilities} - {*self.unknown}
 
     @property
