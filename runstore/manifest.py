@@ -214,7 +214,7 @@ class Manifest:
     generation: int = 0
     """How many appends the run has had."""
     open_from: int | None = None
-    """The first interval of an open message: early arrivals may keep some open; null = none is."""
+    """The first interval of an open message; null = none is."""
     boundaries: tuple[Change, ...] = ()
     """The changes of the last generations, the newest last."""
 
@@ -271,8 +271,7 @@ class Manifest:
     def facts(self) -> RunFacts:
         """The facts for readers. Raises: StoreBroken while the clock is unknown."""
         if self.clock is None:
-            resume = "the same vizpub ingest command resumes it"
-            raise StoreBroken(self.name, NO_INPUT_YET, resume)
+            raise StoreBroken(self.name, NO_INPUT_YET, "the same vizpub ingest command resumes it")
         layers = self.options.get("layers")
         return RunFacts(
             self.name,

@@ -21,7 +21,7 @@ from typing import Any
 import networkx as nx
 import pytest
 
-from analytics import frames, intervals, message_fold, structure, summaries
+from analytics import frames, intervals, message_fold, steps, structure
 from analytics.comparison.metrics import WHOLE
 from cli.commands.ingest import ALREADY
 from graphstore.gexf import overlay
@@ -35,6 +35,7 @@ from ingest.spark import scale
 from model.own import LEVELS, is_taken
 from runstore.run import Run
 from tests.support.faults import LARGE
+from tests.support.ingested import ROOT
 from tests.support.own import examples
 from tests.support.words import tells
 
@@ -192,7 +193,9 @@ def used_in(*modules: ModuleType) -> list[str]:
     """All texts in the code of the modules that could name a column."""
     trees = (ast.parse(inspect.getsource(module)) for module in modules)
     texts = (n.value for tree in trees for n in ast.walk(tree) if isinstance(n, ast.Constant))
-    words = {word for text in texts for word in re.findall(r"[A-Za-z_]\w*", str(text))}
+    queries = [path.read_text() for path in (ROOT / "analytics" / "sql").glob("*.sql")]
+    assert queries
+    words = {word for text in (*texts, *queries) for word in re.findall(r"[A-Za-z_]\w*", str(text))}
     return sorted({word.lower() for word in words})
 
 
@@ -210,7 +213,7 @@ def make(name, level):
 )
 def test_own_metric_has_any_name_that_is_not_taken(lab: Lab, turn: int) -> None:
     whole = {metric.name for metric in WHOLE}
-    words = used_in(summaries, structure, frames, intervals, message_fold, growth, overlay)
+    words = used_in(steps, structure, frames, intervals, message_fold, growth, overlay)
     names = [word for word in words if not is_taken(word) and word not in whole]
     level = {name: (*LEVELS,)[(turn + n) % len(LEVELS)] for n, name in enumerate(names)}
     file = lab.folder / f"all_names_{turn}.py"
