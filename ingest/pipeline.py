@@ -40,7 +40,7 @@ from ingest.inventory import STEP, Inventory, check_layers, check_options, check
 from ingest.job import Job, Outgrown
 from ingest.measuring import Measuring
 from ingest.plan import end_of
-from ingest.sources import SOURCES, source_named
+from ingest.sources import SOURCES, source_named, sources_for
 from ingest.sources.base import SourceOptions
 from ingest.spark.cluster import is_local
 from ingest.spark.progress import report_failed_tasks, watching
@@ -253,7 +253,8 @@ def _look(
     many = None if spark is None or is_local(spark.sparkContext.master) else spark
     with account.part(STEP), watching(many, STEP, progress) if many else nullcontext():
         asked, limit = request.source, request.options.max_line
-        found = inventory(many, request.found, SOURCES, asked, progress, limit)
+        sources = sources_for(request.options.columns)
+        found = inventory(many, request.found, sources, asked, progress, limit)
         source = source_named(found.source)
         check_options(source, request.options)
         if (layers := source.layers(found.files)) is not None:

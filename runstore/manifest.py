@@ -213,6 +213,8 @@ class Manifest:
     """Known once the messages of an append are numbered."""
     generation: int = 0
     """How many appends the run has had."""
+    open_from: int | None = None
+    """The first interval of an open message; null = none is."""
     boundaries: tuple[Change, ...] = ()
     """The changes of the last generations, the newest last."""
 
@@ -248,6 +250,11 @@ class Manifest:
     @property
     def settled(self) -> int:
         """The last interval whose messages appends do not change; before the first one likewise."""
+        return self.aged if self.open_from is None else min(self.aged, self.open_from - 1)
+
+    @property
+    def aged(self) -> int:
+        """The last interval whose messages are older than the window."""
         assert self.clock is not None
         window = self.options.get("message_window")
         last = self.final - (MESSAGE_WINDOW if window is None else int(window))
@@ -264,11 +271,7 @@ class Manifest:
     def facts(self) -> RunFacts:
         """The facts for readers. Raises: StoreBroken while the clock is unknown."""
         if self.clock is None:
-            raise StoreBroken(
-                self.name,
-                NO_INPUT_YET,
-                "the same vizpub ingest command resumes it",
-            )
+            raise StoreBroken(self.name, NO_INPUT_YET, "the same vizpub ingest command resumes it")
         layers = self.options.get("layers")
         return RunFacts(
             self.name,
@@ -300,11 +303,8 @@ class Manifest:
     def _capabilities(self) -> set[str]:
         if "receptions" not in self.tables:
             return set()
-        capabilities = (
-            CAPABILITIES
-            if self.arrival_capabilities is None
-            else (DUPLICATES, *self.arrival_capabilities)
-        )
+        told = self.arrival_capabilities
+        capabilities = CAPABILITIES if told is None else (DUPLICATES, *told)
         return {*capabilities} - {*self.unknown}
 
     @property

@@ -44,7 +44,7 @@ def facts_for_people(run: StoredRun) -> Iterator[tuple[str, Any]]:
     if manifest.complete:
         yield from _messages(run)
     for note, count in manifest.notes.items():
-        yield note.replace("_", " "), count
+        yield note.replace("_", " ") if note.isidentifier() else note, count
     if {LATE, LATE_MESSAGES} & manifest.notes.keys():
         yield "came late", f"left out of the tables; vizpub settle {manifest.name} takes it in"
     for engine in dict.fromkeys(manifest.engines.values()):

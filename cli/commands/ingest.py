@@ -88,6 +88,17 @@ class Reading:
         bool,
         typer.Option("--undirected", help="Each row of an edge list is a link either way."),
     ] = False
+    columns: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A,B,…",
+            help="Columns of delimited text, such as src,dst,-,interval (-: left out).",
+        ),
+    ] = None
+    time_unit: Annotated[
+        str | None,
+        typer.Option(metavar="DURATION", help="Unit of times that are numbers, such as 1s or 1ms."),
+    ] = None
     layers: Annotated[
         str | None,
         typer.Option(metavar="A,B,…", help="Layers whose links the metrics count (default: all)."),
@@ -274,6 +285,8 @@ def _request(
             reading.message_window,
             parse_size(reading.max_line) if reading.max_line else None,
             reading.undirected or None,
+            reading.columns,
+            parse_duration_us(reading.time_unit) if reading.time_unit else None,
         ),
         measuring=Measuring(
             comma_list(reading.layers),
