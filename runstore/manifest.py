@@ -353,10 +353,9 @@ def read_manifest(directory: Path, file: str = FILE) -> Manifest:
         return _checked(msgspec.convert(raw, Manifest))
     except FileNotFoundError:
         raise
-    except PermissionError as error:
-        raise StoreBroken(str(path), f"cannot be read: {error.strerror}", _NOT_YOURS) from error
     except OSError as error:
-        raise StoreBroken(str(path), f"cannot be read: {error.strerror}") from error
+        advice = [_NOT_YOURS] if isinstance(error, PermissionError) else []
+        raise StoreBroken(str(path), f"cannot be read: {error.strerror}", *advice) from error
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, UseError) as error:
         raise StoreBroken(str(path), f"not a manifest ({error})") from error
 
@@ -374,8 +373,7 @@ def manifest_in(directory: Path) -> Manifest:
 
 def write_manifest(directory: Path, manifest: Manifest, file: str = FILE) -> None:
     """Replace run.json atomically and durably: readers see the old or the new one."""
-    content = asdict(manifest)
-    content = json.loads(json.dumps(content, allow_nan=False))  # as it will be read
+    content = json.loads(json.dumps(asdict(manifest), allow_nan=False))  # as it will be read
     content = {"format": FORMAT, **content, "crc": _crc(content)}
     durable.write(directory / file, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
 

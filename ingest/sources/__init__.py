@@ -9,7 +9,7 @@ from ingest.sources.interop import Interop
 from ingest.sources.libp2p import Libp2p
 from ingest.sources.nebula import Nebula
 from ingest.sources.reports import Reports
-from ingest.sources.told import LEFT_OUT
+from ingest.sources.user_columns import LEFT_OUT
 from ingest.sources.vizpub import Vizpub
 from model.errors import UseError
 

@@ -33,7 +33,7 @@ from ingest.sources.folders import (
 )
 from ingest.sources.joined import INTERVAL, Joined, as_period, joined
 from ingest.sources.row_groups import BATCH, group_splits, opened, read_group, schema_of
-from ingest.sources.told import (
+from ingest.sources.user_columns import (
     LEFT_OUT,
     encoding_of,
     guess,

@@ -44,7 +44,7 @@ from ingest.sources.edge_comments import UNFIT, WEIGHT, read_comments
 from ingest.sources.folded import OBSERVED
 from ingest.sources.folders import with_folders
 from ingest.sources.times import GAP, NO_OUTLIERS, Outliers, Times, check_length
-from ingest.sources.told import LEFT_OUT, guess
+from ingest.sources.user_columns import LEFT_OUT, guess
 from model.clock import OPEN, Clock, duration
 from model.errors import InputError, UseError
 
