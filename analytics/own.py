@@ -141,7 +141,7 @@ class Own:
     def _called(self, given: Interval | Message, where: str) -> Any:
         try:
             return self._function(given)
-        except Exception as error:  # any: it is the user's code
+        except (Exception, SystemExit) as error:  # any: it is the user's code
             line = _line_in(error, self._function)
             raise self._failed(where, f"{type(error).__name__}: {error}{line}") from error
 

@@ -9,7 +9,6 @@ and `cache` stand for the environment variables of `SERVICES`.
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -20,7 +19,7 @@ import typer
 from typer.core import TyperGroup
 
 from model.errors import InputError, UnknownName, UseError, VizpubError
-from model.files import text_of
+from model.files import toml_of
 
 FILE = "vizpub.toml"
 """Name of the file in a workspace."""
@@ -104,7 +103,7 @@ def configure(ctx: typer.Context) -> None:
     words = [*ctx._protected_args, *ctx.args]
     if here.file:
         if not given:
-            _check_ours(path)
+            _check_trusted(path)
         reading = _Reading(here, path, words, implicit=not given)
         reading.table(ctx.command, _toml(path), ())
     for names, command in _called(ctx, words):
@@ -196,24 +195,24 @@ def _taken(parameter: Any, value: Any, where: str) -> Any:
         raise InputError(f"{where}: {said}") from None
 
 
-def _check_ours(path: Path) -> None:
+def _check_trusted(path: Path) -> None:
     """Raises: UseError for a file of others, which could send a password somewhere else."""
-    found = path.stat()
-    if found.st_uid not in (os.geteuid(), 0) or found.st_mode & stat.S_IWOTH:
-        raise UseError(
-            f"{path} belongs to another user or can be written by everybody; if you trust it, "
-            f"name it: vizpub --config {path} …"
-        )
+    from model.private import check_trusted
+
+    try:
+        check_trusted(path)
+    except UseError as error:
+        raise UseError(f"{error}; if you trust it, name it: vizpub --config {path} …") from None
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}") from error
 
 
 def _toml(path: Path) -> dict[str, Any]:
-    import tomllib
-
     try:
-        return tomllib.loads(text_of(path))
+        return toml_of(path)
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from error
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except ValueError as error:
         raise InputError(f"{path} is not TOML: {error}") from error
 
 
@@ -332,12 +331,10 @@ class _Reading:
             raise InputError(f"{self.file}: neo4j.uri: {error}") from None
 
     def _check_private(self, path: Path) -> None:
-        from model.private import read_private
+        from model.private import open_secret
 
         try:
-            read_private(path)
-        except FileNotFoundError:
-            raise InputError(f"{self.file}: neo4j.password-file: no file {path}") from None
+            open_secret(path).close()
         except UseError as error:
             raise InputError(f"{self.file}: neo4j.password-file: {error}") from None
 

@@ -21,6 +21,7 @@ from typer.core import TyperGroup
 from cli.terminal.streams import STYLE, is_closed, message, prepare, standard_output
 from model.errors import VizpubError
 
+NO_MEMORY = "no memory is left for this: ask for less at once"
 _INTERRUPTED = 130
 _ENDS = {signal.SIGTERM: "terminated", signal.SIGQUIT: "quit"}
 
@@ -140,6 +141,9 @@ def report(error: Exception, *, debug: bool = False) -> int:
     if isinstance(error, VizpubError):
         message(str(error), "error", prefix="error: ", exit_code=error.exit_code, **fields)
         return error.exit_code
+    if isinstance(error, MemoryError):
+        message(NO_MEMORY, "error", prefix="error: ", exit_code=1, **fields)
+        return 1
     hint = "" if debug else " (vizpub --debug shows more)"
     text = f"unexpected {type(error).__name__}: {_first_line(error)}{hint}"
     message(text, "error", exit_code=1, **fields)

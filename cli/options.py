@@ -28,6 +28,8 @@ Master = Annotated[
     str | None,
     typer.Option("--master", metavar="URL", help="Spark master (default: this machine)."),
 ]
+MOST = 2**63 - 1
+"""What tables, files and other programs take for a whole number, whatever an option means."""
 Limit = Annotated[
     int, typer.Option("--limit", metavar="N", min=0, help="Print at most N rows; 0 = all.")
 ]
@@ -108,6 +110,9 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(function)
     def called(ctx: typer.Context, **given: Any) -> None:
+        for name, value in given.items():
+            if isinstance(value, int) and abs(value) > MOST:
+                raise UseError(f"--{name.replace('_', '-')} {value}: {MOST} is the most")
         built = {
             name: group(**{f.name: given.pop(f.name) for f in fields(group)})
             for name, group in groups.items()

@@ -27,14 +27,15 @@ from collector.batch import NONE, Batch, Builder, batches_in, consumed
 from collector.child import trim
 from collector.place import Place
 from collector.records import LogDamaged, gaps_in
+from collector.reserving import release
 from ingest.measuring import Measuring
 from ingest.pipeline import IngestOutcome, IngestRequest, ingest_in, settling
 from ingest.sources.base import SourceOptions
 from ingest.spark.session import spark_session, vizpub_errors
-from model.errors import RunLocked, VizpubError
+from model.errors import RunLocked, StoreBroken, VizpubError
 from model.locks import Held, holding
 from runstore.leavings import SCRATCH
-from runstore.manifest import FILE, LATE, LATE_MESSAGES, Since
+from runstore.manifest import LATE, LATE_MESSAGES, Since
 from runstore.store import StoredRun, open_run
 from runstore.writer import RunWriter, writing
 
@@ -74,21 +75,20 @@ class Appending:
 
     def __init__(self, ingest: Ingest, job: Job) -> None:
         self._ingest_into, self._job, self._place = ingest, job, job.place
+        self._collection = self._place.identity
         self._builder = Builder(self._place.log, self.consumed())
-
-    @property
-    def _run(self) -> Path:
-        return self._place.workspace / "runs" / self._place.run
 
     def consumed(self) -> Batch:
         """The last batch that the run has. Raises: StoreBroken."""
-        return consumed(self._run)
+        run = self._place.run
+        try:
+            return consumed(self._place.workspace / "runs" / run)
+        except StoreBroken as error:
+            again = f"vizpub runs remove {run}, then vizpub collect {run} --revive"
+            raise StoreBroken(error.path, error.why, f"pause; to make it again: {again}") from error
 
     def to(self, until: int) -> Iterator[dict[str, Any]]:
         """Append all that is closed up to a position of the log; yields what each append did."""
-        if self._builder.last != NONE and not (self._run / FILE).exists():
-            # Somebody has removed the run, not what it is made from.
-            self._builder = Builder(self._place.log, NONE)
         after = self._builder.last
         # What a process before this one wrote and did not commit goes first, as it was written: an
         # append that was interrupted goes on only with the same files.
@@ -115,6 +115,7 @@ class Appending:
     def settle(self) -> dict[str, Any]:
         """Make the run anew where something came late."""
         if self.consumed() == NONE:  # nothing was ever reported
+            release(self._place)
             return {"settled": True, "late": 0}
         run = open_run(self._place.workspace, self._place.run)
         late = sum(run.manifest.notes.get(name, 0) for name in (LATE, LATE_MESSAGES))
@@ -134,6 +135,7 @@ class Appending:
             ),
             measuring=Measuring(measures=Measures(job.betweenness)),
             append=True,
+            collection=self._collection,
             keep_going=True,
         )
 
@@ -141,7 +143,7 @@ class Appending:
         """Waits where another command writes the run."""
         while True:
             try:
-                with writing(request.workspace, request.run) as writer:
+                with writing(request.workspace, request.run, collects=True) as writer:
                     return self._noted(writer, self._ingest_into(writer, request))
             except RunLocked:
                 time.sleep(_AGAIN_S)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import shutil
 import signal
-import socket
 import ssl
 import time
 from collections.abc import Callable, Coroutine, Iterator, Sequence
@@ -17,7 +16,6 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import uvicorn
 
@@ -25,7 +23,7 @@ from collector import handles
 from collector.batch import batches_in, consumed
 from collector.closing import Rules
 from collector.damage import go_past
-from collector.door import door_of, most_connections
+from collector.door import door_of, listen_at, most_connections
 from collector.folder import Folder
 from collector.intake import Intake, Limits
 from collector.kafka import Kafka
@@ -37,13 +35,14 @@ from collector.place import Place
 from collector.progress import Progress
 from collector.protocol import PatientProtocol
 from collector.pull import Pull, Sources
+from collector.reserving import release, reserve
 from collector.tokens import Tokens
 from collector.topic import Topic
 from collector.watched import WatchedTraces
 from collector.web import Web
 from ingest.reports.records import RunHeader
 from model.errors import StoreBroken, UseError
-from runstore.manifest import read_manifest
+from model.private import open_secret
 
 NOTHING_REPORTED = "nothing was reported, so no run is made"
 
@@ -73,7 +72,9 @@ class Listening:
     """The port of the collector before this one; 0 = none, or it is not known."""
 
     def check(self) -> None:
-        """Raises: UseError where the certificate and the key cannot be used."""
+        """Raises: UseError where the certificate and the key cannot be used, or others can read
+        the key.
+        """
         if self.certificate is None:
             return
         try:
@@ -83,6 +84,7 @@ class Listening:
                 f"the certificate {self.certificate} with the key {self.key} cannot be used: "
                 f"{error.strerror or error}"
             ) from error
+        open_secret(self.key or self.certificate).close()
 
 
 @dataclass(frozen=True)
@@ -109,6 +111,8 @@ class Collection:
     """The command that brings Neo4j up to date; none = nothing is loaded."""
     stop: bool = False
     """End the run: nothing is taken any more."""
+    revive: bool = False
+    """Make a run again that was removed."""
     past_damage: bool = False
     """Go on behind damage of the log, without what was in it."""
 
@@ -265,7 +269,7 @@ class Collector:
             ssl_keyfile=to.key,
         )
         most = most_connections(_CONNECTIONS)
-        door = door_of(_door(to.host, to.port, to.before), most)
+        door = door_of(listen_at(to.host, to.port, to.before), most)
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(_handle)
         server = _Server(config)
@@ -277,7 +281,7 @@ class Collector:
         host = f"[{to.host}]" if ":" in to.host else to.host
         url = f"{scheme}://{host}:{port}/v1/runs/{self._what.place.run}"
         certificate = str(to.certificate.absolute()) if to.certificate else None
-        self._what.place.tell(url=url, tokens=to.tokens, certificate=certificate)
+        self._what.place.tell(url, tokens=to.tokens, certificate=certificate)
         self._say(f"reports of run '{self._what.place.run}' are taken at {url}/reports")
         notify("READY=1")
         return server, serving
@@ -356,43 +360,24 @@ def collect(what: Collection, say: Callable[[str], None]) -> bool:
         raise UseError(f"less than {what.limits.reserve:,} bytes are free: see --reserve")
     handles.allow(2 * _CONNECTIONS)  # all else needs some, too
     with what.place.held():
-        _check_run(what.place)
-        before = urlsplit(what.place.endpoint().get("url", "")).port or 0
-        what = replace(what, listening=replace(what.listening, before=before))
-        what.place.tell_nothing()
-
-        async def run() -> bool:
-            collector = Collector(what, say)
-            await collector.run()
-            return collector._progress.settled
-
-        return asyncio.run(run())
+        reserve(what.place, revive=what.revive)
+        try:
+            return _collect(what, say)
+        finally:
+            if what.place.is_empty:  # nothing needs the name
+                release(what.place)
 
 
-def _door(host: str, port: int, before: int = 0) -> socket.socket:
-    """What listens; at :: also to IPv4. `before` is tried first where any port will do. Raises:
-    UseError.
-    """
-    if before and not port:
-        with suppress(UseError):
-            return _door(host, before)
-    is_v6 = ":" in host
-    try:
-        return socket.create_server(
-            (host, port),
-            family=socket.AF_INET6 if is_v6 else socket.AF_INET,
-            dualstack_ipv6=is_v6 and socket.has_dualstack_ipv6(),
-        )
-    except OSError as error:
-        raise UseError(f"cannot listen at {host}:{port}: {error.strerror}") from error
+def _collect(what: Collection, say: Callable[[str], None]) -> bool:
+    if what.stop and what.place.is_empty:
+        say(NOTHING_REPORTED)
+        return True
+    what = replace(what, listening=replace(what.listening, before=what.place.port()))
+    what.place.tell_nothing()
 
+    async def run() -> bool:
+        collector = Collector(what, say)
+        await collector.run()
+        return collector._progress.settled
 
-def _check_run(place: Place) -> None:
-    """Raises: UseError where a run of this name is there that no reports can be added to."""
-    with suppress(FileNotFoundError, StoreBroken):
-        source = read_manifest(place.workspace / "runs" / place.run).source
-        if source != "reports":
-            raise UseError(
-                f"run '{place.run}' is there already, and was made from '{source}': "
-                "collect another run"
-            )
+    return asyncio.run(run())

@@ -123,6 +123,7 @@ def _was_synced(content: bytes, start: int, at: int) -> bool:
 
 def check(directory: Path) -> Examined:
     """Make a log ready to be written on. Raises: LogDamaged where it is damaged."""
+    segments(directory)  # all of them are files
     _end_seals(directory)
     found = examine(directory)
     if found.damages:

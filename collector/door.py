@@ -5,7 +5,10 @@ from __future__ import annotations
 import errno
 import resource
 import socket
+from contextlib import suppress
 from typing import Any
+
+from model.errors import UseError
 
 _OTHERS = 256
 """Files that the log, the run and other ends need."""
@@ -45,3 +48,22 @@ def door_of(listening: socket.socket, most: int) -> Door:
     door = Door(listening.family, listening.type, listening.proto, listening.detach())
     door.most = most
     return door
+
+
+def listen_at(host: str, port: int, before: int = 0) -> socket.socket:
+    """A socket that listens; at :: also to IPv4. `before` is tried first where any port will do.
+
+    Raises: UseError.
+    """
+    if before and not port:
+        with suppress(UseError):
+            return listen_at(host, before)
+    is_v6 = ":" in host
+    try:
+        return socket.create_server(
+            (host, port),
+            family=socket.AF_INET6 if is_v6 else socket.AF_INET,
+            dualstack_ipv6=is_v6 and socket.has_dualstack_ipv6(),
+        )
+    except OSError as error:
+        raise UseError(f"cannot listen at {host}:{port}: {error.strerror}") from error

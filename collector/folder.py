@@ -12,17 +12,16 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from os import SEEK_END
 from pathlib import Path
-from typing import BinaryIO
 
 from collector.intake import Intake
 from collector.log import LogFailed
+from collector.packed import MOST_LINE, PackedLines, PlainRest, Rest, is_packed
 from collector.web import Web
-from ingest.reports.compressed import Content, LongLine, lines
+from ingest.reports.compressed import LongLine, lines
 from model.errors import InputError
 
 CUT = "it was cut, and is read anew"
@@ -35,8 +34,6 @@ _TRACES = (".pb", ".pb.gz", ".json", ".json.gz")
 _OF_EVENT = (b'"type"', b'"peerID"', b'"timestamp"')
 """In every line of a trace. What decodes traces imports Spark, so it cannot be asked here."""
 _SHOWN = 3
-_MOST_LINE = 2**20
-_BLOCK = 1 << 16
 _PATIENCE_S = 15.0
 """That files may wait for reports of others before somebody is told."""
 
@@ -68,6 +65,8 @@ class Folder:
         self._has_room, self._on_trace = web.has_room, on_trace
         self._sizes: dict[str, int] = {}
         """Of files that are read to their end."""
+        self._packed: dict[str, PackedLines] = {}
+        """Packed files, as far as they are read."""
         self._unread: dict[Path, str] = {}
         """Why files could not be read."""
         self._cut: set[str] = set()
@@ -79,10 +78,14 @@ class Folder:
 
     async def follow(self) -> None:
         """Take what comes, until the run has ended."""
-        while not self._intake.ended:
-            if not await self.turn():
-                await asyncio.sleep(_LOOK_S)
-        await asyncio.Event().wait()
+        try:
+            while not self._intake.ended:
+                if not await self.turn():
+                    await asyncio.sleep(_LOOK_S)
+            await asyncio.Event().wait()
+        finally:
+            for packed in self._packed.values():
+                packed.close()
 
     async def turn(self) -> int:
         """Take the next part of every file, by interval. Returns of how many."""
@@ -92,7 +95,7 @@ class Folder:
         self._ahead.clear()
         for path in self._files():
             try:
-                found += self._part(path)
+                found += await self._packed_part(path) if is_packed(path) else self._part(path)
                 self._unread.pop(path, None)
             except OSError as error:  # gone meanwhile, or another user's
                 self._skip(path, error.strerror or str(error))
@@ -107,6 +110,8 @@ class Folder:
         try:
             done = await self._intake.take([one.line for one in found], read, may_end=True)
         except LogFailed:  # the collector says so
+            self._packed.clear()  # they are further than the log
+            self._sizes = {name: size for name, size in self._sizes.items() if name not in read}
             return 0
         self._cut.clear()
         for why in done.why[:_SHOWN]:
@@ -153,8 +158,8 @@ class Folder:
             return []
         found: list[_Read] = []
         with path.open("rb") as file:
-            rest = _Rest(file, start, is_packed=_is_packed(path))
-            for line, is_whole in lines(rest, _MOST_LINE):
+            rest = PlainRest(file, start)
+            for line, is_whole in lines(rest, MOST_LINE):
                 if not is_whole:
                     break
                 if end - start > _CHUNK:
@@ -168,51 +173,67 @@ class Folder:
                 last = found[-1].interval if found else 0
                 found.append(_Read(last if interval is None else interval, name, end, line))
         if rest.missing:
-            self._say(f"{path} ends before byte {start:,}: {CUT}")
-            self._cut.add(name)
-            return []
+            return self._begin_anew(path, start)
         if not found:
             self._sizes[name] = size
-            if rest.damage:
-                raise OSError(rest.damage)
         return found
 
+    async def _packed_part(self, path: Path) -> list[_Read]:
+        """As `_part`, of a file that is decompressed in a thread."""
+        name, start = str(path), self._intake.read.get(str(path), 0)
+        if (packed := await self._packed_lines(path, start)) is None:
+            return []
+        found: list[_Read] = []
+        while packed.taken - start <= _CHUNK:
+            if not packed.waiting and not packed.is_over:
+                await asyncio.to_thread(packed.read)
+            if not packed.waiting:
+                break
+            line, end = packed.waiting[0]
+            try:
+                interval = self._intake.waits(line)
+            except InputError as why:
+                self._ahead[path] = str(why)
+                return found
+            packed.take()
+            last = found[-1].interval if found else 0
+            found.append(_Read(last if interval is None else interval, name, end, line))
+        if packed.is_read() and packed.missing:
+            return self._begin_anew(path, start)
+        if packed.is_read():
+            self._sizes[name] = packed.size
+            if packed.damage:
+                self._skip(path, packed.damage)
+        return found
 
-def _is_packed(path: Path) -> bool:
-    return path.suffix in (".gz", ".zst")
+    async def _packed_lines(self, path: Path, start: int) -> PackedLines | None:
+        """The lines of a packed file from there on; null where nothing new can be in it yet."""
+        name = str(path)
+        if not path.is_file() or self._sizes.get(name) == (now := path.stat()).st_size:
+            return None
+        known = self._packed.get(name)
+        if known and known.is_of(now):
+            if known.taken == start and not known.is_read():
+                return known
+            if now.st_size > known.size and time.monotonic() < known.again:
+                return None
+        if not start and await asyncio.to_thread(_is_trace, path):
+            self._on_trace()
+            self._sizes[name] = now.st_size
+            return None
+        self._packed[name] = PackedLines(path, start)
+        return self._packed[name]
+
+    def _begin_anew(self, path: Path, start: int) -> list[_Read]:
+        """Read a file from its beginning that ends before what was read of it."""
+        self._say(f"{path} ends before byte {start:,}: {CUT}")
+        self._cut.add(str(path))
+        self._packed.pop(str(path), None)
+        return []
 
 
 def _is_trace(path: Path) -> bool:
     """Whether the first line is one of a trace."""
     with path.open("rb") as file:
-        rest = _Rest(file, 0, is_packed=_is_packed(path))
-        line, is_whole = next(lines(rest, _MOST_LINE), (b"", False))
+        line, is_whole = next(lines(Rest(file, 0), MOST_LINE), (b"", False))
         return is_whole and all(field in line for field in _OF_EVENT)
-
-
-class _Rest:
-    """The content of a file from some byte on."""
-
-    missing = 0
-    """Bytes by which the content ends before that byte."""
-    damage: str | None = None
-    """Why it cannot be decompressed to its end. One that is not whole yet has none."""
-
-    def __init__(self, file: BinaryIO, start: int, *, is_packed: bool) -> None:
-        self._file, self._start, self._is_packed = file, start, is_packed
-
-    def __iter__(self) -> Iterator[bytes]:
-        if not self._is_packed:
-            self.missing = max(self._start - self._file.seek(0, SEEK_END), 0)
-            self._file.seek(self._start)
-            while chunk := self._file.read(_BLOCK):
-                yield chunk
-            return
-        content, skip = Content(self._file), self._start
-        for chunk in content:
-            if rest := chunk[skip:]:
-                yield rest
-            skip = max(skip - len(chunk), 0)
-        self.missing = skip
-        if content.damage and content.damage.startswith("damaged gzip"):
-            self.damage = content.damage

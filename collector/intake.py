@@ -132,7 +132,7 @@ class Intake:
         elif record.kind == log.REPORT:
             told = json.loads(record.line)
             with suppress(InputError):  # two with one name, on both sides of a restart
-                self._marks.add(told, record.line)
+                self._marks.add(told, record.line, self.closing.closed)
             self._note(_Admitted(told["peer"], record.interval, bool(told.get("left"))), now)
 
     def _state(self) -> bytes:
@@ -286,7 +286,7 @@ class Intake:
             return None, log.packed(log.END, json.dumps(self.ending.to_json()).encode())
         peer, interval = value["peer"], value["interval"]
         self._check_peer(peer, interval)
-        self._marks.add(value, line)
+        self._marks.add(value, line, self.closing.closed)
         return _Admitted(peer, interval, bool(value.get("left"))), log.report(interval, line)
 
     def _check_peer(self, peer: str, interval: int) -> None:

@@ -2,7 +2,8 @@
 
 `<workspace>/collected/<run>/` has the log (`collector.log`), the batches (`collector.batch`), the
 tokens and where the intake listens. It is the input of the run, as files are of an ingest, so it
-stands beside the runs: whoever removes or replaces the run does not remove what peers have told.
+stands beside the runs: whoever removes the run does not remove what peers have told. Whose the name
+of the run is, `runstore.collected` knows.
 """
 
 from __future__ import annotations
@@ -10,48 +11,46 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import time
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
-from model.errors import RunLocked
-from model.files import as_errors_of_ours, replacing
-from model.locks import Held, holding
-from model.run import check_run_name
+import msgspec
+
+from model.errors import UseError
+from model.files import as_errors_of_ours
+from model.private import check_private, make_private, read_private, replace_text
+from model.process import Birth, birth, find_process, listens
 from runstore import durable
+from runstore.collected import Collected
 
-_LOOK_S = 0.5
-"""That a lock is tried again."""
+
+class Listener(msgspec.Struct, frozen=True):
+    """The process of an intake, and where it listens."""
+
+    url: str
+    tokens: bool
+    """Whether it asks for one."""
+    pid: int
+    boot: str
+    ticks: int
+    """With `boot`, the process's birth (model.process.Birth): pids are used again."""
+    certificate: str | None = None
+    """The file with the certificate that it shows."""
+
+    def listens(self) -> bool:
+        """Whether that very process listens there now, as the kernel knows."""
+        process = find_process(self.pid, Birth(self.boot, self.ticks))
+        port = urlsplit(self.url).port
+        return bool(process and port and listens(process, port))
 
 
 @dataclass(frozen=True)
-class Place:
-    """The folder of a collection."""
-
-    workspace: Path
-    run: str
-
-    def __post_init__(self) -> None:
-        """Raises: UseError for an invalid name."""
-        check_run_name(self.run)
-
-    @property
-    def folder(self) -> Path:
-        """All of it."""
-        return self.workspace / "collected" / self.run
-
-    @property
-    def log(self) -> Path:
-        """The segments of the log."""
-        return self.folder / "log"
-
-    @property
-    def batches(self) -> Path:
-        """The files that the run is made from."""
-        return self.folder / "batches"
+class Place(Collected):
+    """The folder of a collection, for its owner alone: it says where tokens are sent."""
 
     @property
     def tokens(self) -> Path:
@@ -68,8 +67,10 @@ class Place:
         return self.folder / "endpoint.json"
 
     def make(self) -> None:
-        """The folders. Raises: UseError, DiskFull."""
+        """The folders. Raises: UseError where others could have put something there, DiskFull."""
         with as_errors_of_ours(self.folder):
+            durable.make_directory(self.folder.parent)
+            make_private(self.folder)
             for folder in (self.log, self.batches):
                 durable.make_directory(folder)
 
@@ -90,35 +91,26 @@ class Place:
         except OSError:
             return 0
 
-    @contextmanager
-    def held(self) -> Iterator[None]:
-        """This process collects, for the length of the block. Raises: RunLocked, UseError."""
-        with ExitStack() as lock:
-            end = time.monotonic() + _LOOK_S
-            while True:
-                try:
-                    with as_errors_of_ours(self.folder):
-                        lock.enter_context(holding(self._lock))
-                    break
-                except Held as error:
-                    if time.monotonic() >= end:
-                        raise RunLocked(self.run, error.owner) from error
-                    time.sleep(_LOOK_S / 50)  # perhaps somebody only looks whether it is held
-            yield
+    def is_there(self) -> bool:
+        """Whether something was ever collected. Raises: UseError where others could have put
+        something there.
+        """
+        try:
+            check_private(self.folder)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        return True
 
     def is_held(self) -> bool:
         """Whether some process collects. Raises: UseError where this user may not know."""
-        if not self.folder.is_dir():
-            return False
-        try:
-            with as_errors_of_ours(self.folder), holding(self._lock):
-                return False
-        except Held:
-            return True
+        return self.is_there() and bool(self.collector())
 
-    @property
-    def _lock(self) -> Path:
-        return self.folder / ".collect.lock"
+    def port(self) -> int:
+        """Where the last intake listened; 0 where none told."""
+        with suppress(UseError):  # an earlier version wrote it for all
+            if listener := self.listener():
+                return urlsplit(listener.url).port or 0
+        return 0
 
     @property
     def _options(self) -> Path:
@@ -132,18 +124,28 @@ class Place:
         """Those that were kept last; empty where none were."""
         return _object(self._options)
 
-    def tell(self, **endpoint: Any) -> None:
-        """Say where the intake listens."""
-        with replacing(self._endpoint) as new:
-            new.write_text(json.dumps(endpoint), encoding="utf-8")
+    def tell(self, url: str, *, tokens: bool, certificate: str | None) -> None:
+        """Say that this process listens there."""
+        born = birth(os.getpid())
+        assert born
+        found = Listener(url, tokens, os.getpid(), *born, certificate)
+        replace_text(self._endpoint, msgspec.json.encode(found).decode())
 
     def tell_nothing(self) -> None:
         """It listens nowhere yet. What an earlier one told is another process's address by now."""
         self._endpoint.unlink(missing_ok=True)
 
-    def endpoint(self) -> dict[str, Any]:
-        """Where the intake listens; empty where none ever did."""
-        return _object(self._endpoint)
+    def listener(self) -> Listener | None:
+        """Who listens for reports, or did; null where none told.
+
+        Raises: UseError where others could have told it.
+        """
+        if not self.is_there():
+            return None
+        try:
+            return msgspec.json.decode(read_private(self._endpoint), type=Listener)
+        except (FileNotFoundError, ValueError):
+            return None
 
 
 def _object(path: Path) -> dict[str, Any]:

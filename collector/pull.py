@@ -35,7 +35,7 @@ from ingest.reports.endpoint import bearer, is_address
 from ingest.reports.pulled import COMMANDS, CURSOR, MORE, REPORT
 from model.errors import InputError, UseError, cause_of
 from model.files import text_of
-from model.private import read_private
+from model.private import open_secret
 
 NO_REPORTER = "is not the URL of a reporter"
 
@@ -117,7 +117,7 @@ def _of_file(path: Path) -> Iterable[Target]:
         text = text_of(path)
         found = [line.split() for line in text.splitlines()]
         if any(len(words) > 1 and not words[0].startswith("#") for words in found):
-            read_private(path)  # tokens are for their owner
+            open_secret(path).close()  # tokens are for their owner
     except (OSError, ValueError) as error:
         raise UseError(f"{path} cannot be read: {cause_of(error)}") from error
     for number, words in enumerate(found, 1):
@@ -134,8 +134,11 @@ def _target(url: str, token: str | None = None) -> Target:
     raise UseError(f"{url} {NO_REPORTER}, as http://127.0.0.1:8700")
 
 
-_FAILURES = (_Failed, LogFailed, OSError, asyncio.IncompleteReadError, ValueError)
-"""A ValueError is of a length or a name that is none: a target must not end by what it answers."""
+_FAILURES = (
+    *(_Failed, LogFailed, OSError, asyncio.IncompleteReadError),
+    *(ValueError, RecursionError),  # of a length or a name that is none; of brackets in brackets
+)
+"""A target must not end by what it answers."""
 
 
 @dataclass

@@ -9,37 +9,62 @@ import re
 import ssl
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-from urllib.parse import SplitResult, urlsplit
+from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
+
+import msgspec
 
 from collector.place import Place
 from collector.tokens import ADMIN
 from ingest.reports.endpoint import (
     IS_NO_COLLECTOR,
-    MOST_ANSWER,
-    NO_COLLECTOR,
     NO_URL,
-    bearer,
+    BoundedAnswer,
+    Endpoint,
+    NoCollector,
+    Refusal,
     is_address,
-    reason,
-    run_at,
 )
 from model.errors import ServiceError, UseError, cause_of
 from model.private import read_private
+from runstore.collected import RETIRED
 
 GONE = "is gone"
 PAUSED = "has paused"
+ENDED = "has ended"
+
 
 TOKEN = "VIZPUB_TOKEN"
 """The variable with the token for a collector elsewhere."""
 _TIMEOUT_S = 30.0
-"""That a collector may be silent. It tells readers of events something every few seconds."""
+"""For a whole answer, and for a line of events, of which there are some every few seconds."""
 _FIRST_WAIT_S, _MOST_WAIT_S = 1.0, 30.0
 """Before a collector that went away is asked again."""
 _CERTIFICATE = re.compile("-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
+_MOST = 2**23
+"""Bytes of an answer, or of an event: a row, or how far the run is."""
+
+
+class _Progress(msgspec.Struct):
+    header: dict[str, Any]
+    progress: dict[str, Any]
+
+
+class _Command(msgspec.Struct):
+    id: Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+    peer: str
+    action: str
+    state: Literal["queued", "obeyed", "refused", "expired"]
+    reason: str | None = None
+
+
+class _Interval(msgspec.Struct):
+    interval: Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+
+
 Event = tuple[str, dict[str, Any]]
 """A kind, and what is told."""
 
@@ -56,8 +81,7 @@ class Collector:
     def __post_init__(self) -> None:
         """Raises: UseError."""
         try:
-            run_at(self.url)
-            bearer(self.token)
+            Endpoint(self.url, self.token, None, _TIMEOUT_S)
         except ValueError as error:
             raise UseError(str(error)) from None
 
@@ -66,35 +90,51 @@ class Collector:
         """What trusts the certificate; null = what this machine trusts. Raises: UseError."""
         return _trusting(Path(self.certificate)) if self.certificate else None
 
+    @property
+    def _endpoint(self) -> Endpoint:
+        return Endpoint(self.url, self.token, self.context, _TIMEOUT_S, _MOST)
+
     def get(self) -> dict[str, Any]:
         """`header` and `progress`. Raises: ServiceError, UseError."""
-        found = _object(self, "")
-        if not found.keys() >= {"header", "progress"}:
-            raise _no_collector(self)
-        return found
+        return self._ask(_Progress)
 
     def tell(self, peer: str, action: str, seconds: float) -> dict[str, Any]:
-        """Give a peer a command, which has `id` and `state`. Raises: ServiceError, UseError."""
+        """Give a peer a command: `id`, `peer`, `action`, `state` and `reason`.
+
+        Raises: ServiceError, UseError.
+        """
         asked = {"peer": peer, "action": action, "seconds": seconds}
-        return _object(self, "/commands", asked)
+        return self._ask(_Command, "/commands", asked)
 
     def command(self, number: int) -> dict[str, Any]:
         """What became of a command. Raises: ServiceError, UseError."""
-        return _object(self, f"/commands/{number}")
+        return self._ask(_Command, f"/commands/{number}")
+
+    def _ask(
+        self, shape: type, below: str = "", told: dict[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """An answer of that shape."""
+        with _as_errors_of_ours():
+            found = self._endpoint.ask(below, told)
+        try:
+            msgspec.convert(found, shape)
+        except ValueError as error:
+            raise _no_collector(self) from error
+        return found
 
     def events(self, after: int | None = None) -> Iterator[Event]:
         """Events, `interval` or `status`, until the run has ended. Raises: ServiceError where the
         collector goes away before; UseError.
         """
         told = {} if after is None else {"last-event-id": str(after)}
-        with _answer(self, "/events", told) as answer:
+        with _as_errors_of_ours(), self._endpoint.answer("/events", headers=told) as answer:
             kind = state = ""
             while line := _line(self, answer):
                 name, _, value = line.rstrip("\n").partition(": ")
                 if name == "event":
                     kind = value
-                elif name == "data":
-                    found = json.loads(value)
+                elif name == "data" and kind in ("interval", "status"):
+                    found = _event(self, kind, value)
                     state = found.get("state", state)
                     yield kind, found
         if state != "ended":
@@ -139,35 +179,27 @@ def check_url(url: str) -> str:
 def collector_of(place: Place, url: str | None = None, kind: str = ADMIN) -> Collector:
     """The collector of a workspace's run, with the token of that kind, or the one at a URL.
 
-    Raises: UseError where none runs.
+    Raises: UseError where none runs, or others could have said where.
     """
     token = os.environ.get(TOKEN)
     if url:
         check_url(url)
         return Collector(url.rstrip("/"), token)
-    endpoint = place.endpoint()
-    if not endpoint or not place.is_held():
+    listener = place.listener()
+    if listener is None or not listener.listens():
+        if place.has_ended:
+            raise UseError(f"run '{place.run}' {ENDED} (see: vizpub metrics {place.run})")
+        if place.is_retired:
+            raise UseError(f"the collection of run '{place.run}' {RETIRED} (see: vizpub runs list)")
         raise UseError(
             f"no collector of run '{place.run}' is running; start one: vizpub collect {place.run}"
         )
-    if endpoint["tokens"] and token is None:
+    if listener.tokens and token is None:
         try:
             token = read_private(place.tokens / kind)
         except FileNotFoundError as error:
             raise UseError(f"{error.filename} {GONE}: give the token in {TOKEN}") from None
-    return Collector(endpoint["url"], token, endpoint.get("certificate"))
-
-
-def _object(to: Collector, path: str, asked: dict[str, Any] | None = None) -> dict[str, Any]:
-    """The answer to GET, or to POST where something is asked for."""
-    with _answer(to, path, {}, asked) as answer:
-        try:
-            found = json.loads(answer.read())
-        except (OSError, http.client.HTTPException, ValueError) as error:
-            raise _no_collector(to) from error
-    if not isinstance(found, dict):
-        raise _no_collector(to)
-    return found
+    return Collector(listener.url, token, listener.certificate)
 
 
 def _no_collector(to: Collector) -> ServiceError:
@@ -175,32 +207,14 @@ def _no_collector(to: Collector) -> ServiceError:
 
 
 @contextmanager
-def _answer(
-    to: Collector, path: str, headers: dict[str, str], asked: dict[str, Any] | None = None
-) -> Iterator[http.client.HTTPResponse]:
-    """Raises: ServiceError where nobody answers; UseError where the answer is a refusal."""
-    url = run_at(to.url)
-    told = {**headers, "connection": "close", **bearer(to.token)}
-    body = None
-    if asked is not None:
-        body, told["content-type"] = json.dumps(asked), "application/json"
-    with closing(_connection(url, to.context)) as connection:
-        try:
-            connection.request("GET" if body is None else "POST", url.path + path, body, told)
-            answer = connection.getresponse()
-            wrong = "" if answer.status in (200, 201) else reason(answer.read(MOST_ANSWER))
-        except (OSError, http.client.HTTPException) as error:
-            raise ServiceError(f"{NO_COLLECTOR} at {to.url}: {cause_of(error)}") from error
-        if answer.status not in (200, 201):
-            raise UseError(f"the collector at {to.url} answers {answer.status}: {wrong}")
-        with answer:
-            yield answer
-
-
-def _connection(url: SplitResult, context: ssl.SSLContext | None) -> http.client.HTTPConnection:
-    if url.scheme == "https":
-        return http.client.HTTPSConnection(url.netloc, timeout=_TIMEOUT_S, context=context)
-    return http.client.HTTPConnection(url.netloc, timeout=_TIMEOUT_S)
+def _as_errors_of_ours() -> Iterator[None]:
+    """Raises: ServiceError where no collector answers; UseError where one refuses."""
+    try:
+        yield
+    except Refusal as error:
+        raise UseError(str(error)) from error
+    except NoCollector as error:
+        raise ServiceError(str(error)) from error
 
 
 def _trusting(certificate: Path) -> ssl.SSLContext:
@@ -220,13 +234,29 @@ def _trusting(certificate: Path) -> ssl.SSLContext:
     return context
 
 
-def _line(to: Collector, answer: http.client.HTTPResponse) -> str:
+def _line(to: Collector, answer: BoundedAnswer) -> str:
     """The next line; empty at the end, and for what a kill left of a line. Raises: ServiceError."""
+    answer.renew()
     try:
-        line = answer.readline()
+        line = answer.readline().decode()
     except TimeoutError:
-        silent = f"the collector at {to.url} has said nothing for {_TIMEOUT_S:g} s"
+        silent = f"the collector at {to.url} has told nothing whole for {_TIMEOUT_S:g} s"
         raise ServiceError(silent) from None
     except (OSError, http.client.HTTPException) as error:
         raise ServiceError(f"the collector at {to.url} {GONE}: {cause_of(error)}") from error
-    return line.decode("utf-8") if line.endswith(b"\n") else ""
+    except UnicodeDecodeError as error:
+        raise _no_collector(to) from error
+    return line if line.endswith("\n") else ""
+
+
+def _event(to: Collector, kind: str, text: str) -> dict[str, Any]:
+    """What an event tells. Raises: ServiceError where it is none of a collector."""
+    try:
+        found = json.loads(text)
+        if kind == "interval":
+            msgspec.convert(found, _Interval)
+    except (ValueError, RecursionError) as error:
+        raise _no_collector(to) from error
+    if not isinstance(found, dict):
+        raise _no_collector(to)
+    return found

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import re
+import stat
 import struct
 import zlib
 from collections.abc import Iterator
@@ -41,6 +42,7 @@ _GZIP_HEAD, _GZIP_TAIL = 10, struct.Struct("<II")
 PLAIN, SEALED = ".log", ".log.gz"
 _GAPS = "gaps.json"
 ADVICE = "put back what is missing; or go on behind it, without what was in it: --past-damage"
+_MOVE = "what the collector wrote is elsewhere, or to be put back: move this away"
 _BEGINNING = re.compile(rb"(?=[\x00-\x07].{7}[RHCESFTMP])", re.DOTALL)
 """What a record may begin with. No line of a report has such a byte, and a record has less than
 128 MB, so a search of the next record looks at few places."""
@@ -110,14 +112,21 @@ def proof(position: int) -> bytes:
 
 
 def segments(directory: Path) -> list[tuple[int, Path]]:
-    """The segments with their positions, in order. A sealed one counts before its plain file."""
-    found = {
-        int(path.name.split(".")[0]): path
+    """The segments with their positions, in order. A sealed one counts before its plain file.
+
+    Raises: LogDamaged where something else than a file has the name of one.
+    """
+    there = [
+        path
         for suffix in (PLAIN, SEALED)
         for path in directory.glob(f"*{suffix}")
         if path.name.split(".")[0].isdecimal()
-    }
-    return sorted(found.items())
+    ]
+    for path in there:
+        with suppress(FileNotFoundError):  # it was sealed, or dropped, since it was listed
+            if not stat.S_ISREG(path.stat().st_mode):
+                raise LogDamaged(str(path), "it has the name of a segment and is no file", _MOVE)
+    return sorted({int(path.name.split(".")[0]): path for path in there}.items())
 
 
 def read(directory: Path, since: int = 0, until: int | None = None) -> Iterator[Record]:
@@ -181,10 +190,15 @@ class Content:
 def content_of(path: Path) -> Content:
     """The content of a segment."""
     try:
-        stored = path.read_bytes()
-    except FileNotFoundError:  # it was sealed since it was listed
-        path = path.with_name(f"{path.name}.gz")
-        stored = path.read_bytes()
+        try:
+            stored = path.read_bytes()
+        except FileNotFoundError:  # it was sealed since it was listed
+            path = path.with_name(f"{path.name}.gz")
+            stored = path.read_bytes()
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise LogDamaged(str(path), f"it cannot be read: {error.strerror}", _MOVE) from error
     if path.suffix != ".gz":
         return Content(stored, len(stored))
     # A changed bit in the head says nothing of the content, so only the stream counts.

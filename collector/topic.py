@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from collector.message import Message
 from model.errors import UseError, cause_of
 from model.files import text_of
-from model.private import read_private
+from model.private import check_trusted, open_secret
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, KafkaError, TopicPartition
@@ -25,7 +25,9 @@ _ANSWER_S = 4.0
 """That brokers have to answer a question."""
 _MOST = 500
 """Messages that are read at once."""
-_SECRETS = ("password", "secret")
+_SECRETS = ("password", "passphrase", "secret", "key.pem", "oauthbearer.config", "jaas.config")
+_OF_SECRETS = ("key.location", "keystore.location", "keytab", "key.file", "assertion.file")
+"""Properties that name a file with a secret."""
 _RESET = "auto.offset.reset"
 _BEGINNINGS = {
     **dict.fromkeys(("earliest", "smallest", "beginning"), False),
@@ -74,9 +76,10 @@ class Topic:
 
 def read_config(path: Path) -> dict[str, str]:
     """The properties of a file, `NAME=VALUE` on each line; `#` begins a comment. Raises: UseError
-    where it cannot be read, or has secrets and is not its owner's alone.
+    where it cannot be read, others can write it, or a secret is not its owner's alone.
     """
     try:
+        check_trusted(path)  # it may also say whom to tell secrets, and which commands to run
         text = text_of(path)
     except (OSError, ValueError) as error:
         raise UseError(f"{path} cannot be read: {cause_of(error)}") from error
@@ -88,8 +91,9 @@ def read_config(path: Path) -> dict[str, str]:
         if not equals or not name:
             raise UseError(f"{path}, line {number}: give NAME=VALUE")
         found[name] = value
-    if any(name.endswith(_SECRETS) for name in found):
-        read_private(path)
+    secret = [path] if any(name.endswith(_SECRETS) for name in found) else []
+    for file in secret + [Path(found[name]) for name in found if name.endswith(_OF_SECRETS)]:
+        open_secret(file).close()
     return found
 
 

@@ -168,7 +168,7 @@ def read(name: str, scale: str = "full") -> Experiment:
     text = _text(name)
     try:
         given = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{name} is not TOML: {error}") from error
     smaller = given.pop("small", {})
     if scale == "small":

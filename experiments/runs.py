@@ -26,6 +26,7 @@ from model.files import bytes_below
 from model.progress import Progress, silent
 from model.run import check_run_name
 from model.wording import amount
+from runstore.collected import check_name
 from runstore.run import Run
 from runstore.store import run_names
 from runstore.writer import remove_run
@@ -124,7 +125,8 @@ class Planned:
         return ", ".join(changed)
 
     def check(self) -> None:
-        """Raises: UseError if another run or simulation has its place."""
+        """Raises: UseError if another run or simulation has its place, or a collection its name."""
+        check_name(self.place.workspace, self.name)
         self.run()
         self.result()
 

@@ -14,7 +14,7 @@ from graphstore.load.partitions import NONE, Partitions
 from graphstore.server import sessions
 from model.clock import Clock
 from model.errors import RunNotComplete, UnknownName, UseError
-from model.run import RunFacts
+from model.run import AFTERWARDS, RunFacts
 
 FORMAT = 3
 """Of a copy of a run: changes with what labels, types and properties are called."""
@@ -123,7 +123,8 @@ def properties_of(facts: RunFacts) -> dict[str, Any]:
         "unknown": list(facts.unknown),
         "layers": None if facts.layers is None else list(facts.layers),
         "tables": facts.tables or None,
-        "known": None if facts.known is None else list(facts.known),
+        # What is made of the run when it is asked for is not copied.
+        "known": None if facts.known is None else sorted({*facts.known} - AFTERWARDS),
         # None where nothing was appended, as in copies of versions that knew no generations.
         "generation": facts.generation or None,
         "final": facts.final,

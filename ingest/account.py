@@ -7,10 +7,10 @@ part; the rest of a part is query planning, Python and commits.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import psutil
 from py4j.protocol import Py4JError
@@ -32,6 +32,29 @@ class Part:
     name: str
     begin: float
     end: float
+    used: Used | None = None
+    rows: int | None = None
+    """That it wrote; null where it writes none."""
+
+
+class Used(NamedTuple):
+    """What the processes use: this one, Java, and what that has started."""
+
+    seconds: float
+    """Of processors, so far."""
+    resident: int
+    """Bytes of memory now; pages that processes share count in each."""
+
+    @classmethod
+    def by(cls, java: psutil.Process) -> Self:
+        """As it is now."""
+        seconds, resident = 0.0, 0
+        for process in (psutil.Process(), java, *java.children(recursive=True)):
+            with suppress(psutil.Error):  # a worker may end meanwhile
+                times = process.cpu_times()
+                seconds += times.user + times.system + times.children_user + times.children_system
+                resident += process.memory_info().rss
+        return cls(seconds, resident)
 
 
 @dataclass(frozen=True)
@@ -53,21 +76,28 @@ class Account:
     phases: dict[str, float] = field(default_factory=lambda: dict.fromkeys(_PHASES, 0.0))
     """Seconds that queries spent in each phase, summed over threads."""
     called: float = field(default_factory=lambda: float(psutil.Process().create_time()))
+    java: psutil.Process | None = None
+    """Where it is known, parts have what they used."""
 
     def _now(self) -> float:
         now: float = time.time()
         return now - self.called
 
     @contextmanager
-    def part(self, name: str) -> Iterator[None]:
-        """Record the block as a part."""
-        begin = self._now()
+    def part(self, name: str, rows: Callable[[], int | None] = lambda: None) -> Iterator[None]:
+        """Record the block as a part; `rows` says afterwards how many it wrote."""
+        begin, before = self._now(), self._used()
         if not self.parts:
             self.parts.append(Part("start of Python", 0.0, begin))
         try:
             yield
         finally:
-            self.parts.append(Part(name, begin, self._now()))
+            end, now = self._now(), self._used()
+            used = Used(now.seconds - before.seconds, now.resident) if before and now else None
+            self.parts.append(Part(name, begin, end, used, rows()))
+
+    def _used(self) -> Used | None:
+        return Used.by(self.java) if self.java else None
 
     def planned(self, frame: DataFrame) -> None:
         """Add the time Spark spent on planning the query of the frame."""
@@ -77,13 +107,16 @@ class Account:
                 self.phases[name] += phases.apply(name).durationMs() / 1000
 
     @contextmanager
-    def watched(self, spark: SparkSession) -> Iterator[None]:
-        """Record the jobs that the session runs in the block."""
+    def watched(self, spark: SparkSession, *, closely: bool = False) -> Iterator[None]:
+        """Record the jobs that the session runs in the block; `closely` = and what parts use."""
         context = spark.sparkContext._jsc.sc()
+        if closely and spark._jvm:
+            self.java = psutil.Process(spark._jvm.java.lang.ProcessHandle.current().pid())
         first = context.dagScheduler().numTotalJobs()
         try:
             yield
         finally:
+            self.java = None
             # A signal may have stopped Spark: report what ended the block, not this.
             with suppress(Py4JError, ConnectionError):
                 if store := context.statusStore():  # null where Spark has ended
@@ -128,12 +161,11 @@ class Account:
         words = ", ".join(f"{name} {seconds:.1f}" for name, seconds in seconds_of.items())
         return f"{self.seconds:.1f} s: {words}"
 
-    def rows(self) -> Iterator[tuple[str, float, float, int]]:
-        """part, seconds, seconds in which Spark ran a job, tasks that ended in it."""
+    def lines(self) -> Iterator[tuple[Part, float, int]]:
+        """Each part, seconds in which Spark ran a job in it, and tasks that ended in it."""
         for part in self.parts:
             tasks = sum(job.tasks for job in self.jobs if part.begin < job.end <= part.end)
-            inside = self.in_jobs(part.begin, part.end)
-            yield part.name, part.end - part.begin, inside, tasks
+            yield part, self.in_jobs(part.begin, part.end), tasks
 
 
 START, END = "start of Spark", "end of Spark"

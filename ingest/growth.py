@@ -229,8 +229,9 @@ class Growth(Plan):
     def next_generation(self, made: Manifest) -> Manifest:
         """One more than the run that is appended to."""
         changes = (*self._base.boundaries, Change(self._base.identity, self.boundary))
-        number = self._base.generation + 1
-        return replace(made, generation=number, boundaries=changes[-MOST_BOUNDARIES:])
+        number, kept = self._base.generation + 1, changes[-MOST_BOUNDARIES:]
+        open_from = late.open_from(StoredRun(self._job.writer.directory, made))
+        return replace(made, generation=number, boundaries=kept, open_from=open_from)
 
     def _cut(self, name: str) -> Cut | None:
         """Which rows of the existing parts of a table stay; null = all."""

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 from typing import Any, Concatenate, Generic, ParamSpec
 
@@ -251,23 +251,23 @@ class Job:
 
     def fold(self) -> None:
         """Read and fold the input: writes the source's tables, and sets the manifest's `totals`."""
-        source = self.source
         before = self.base.totals if self.base else None
-        rows = rows_by_peer(
-            self.spark, source, self.files, self.options, self.carried(CARRIED), self.small
-        )
-        fold = source.fold(self.files, self.options, before)
-        if self.base and self.base.clock and isinstance(fold, KeyFold):
-            fold.final = self.base.clock.last
-        counted = self._folded(fold, rows)
-        if before is None and source.is_refuted(fold, counted, self.options):
-            counted = self._folded(source.fold(self.files, self.options, counted), rows)
+        fold, counted = self._fold(before)
+        if before is None and self.source.is_refuted(fold, counted, self.options):
+            _, counted = self._fold(counted)
         self.update(totals=counted)
 
-    def _folded(self, fold: Fold, rows: DataFrame) -> Counted:
-        entries, each = self._write(
-            [(rows, fold)], self.source.tables, _folded_as, "read and fold the input"
-        )
+    def _fold(self, before: Counted | None) -> tuple[Fold, Counted]:
+        """Read and fold the input, given earlier counts. Returns the fold, and counts."""
+        source, files, options = self.source, self.files, self.options
+        reader = partial(source.reader, files, options, counted=before)
+        carried = self.carried(CARRIED)
+        rows = rows_by_peer(self.spark, source.splits(files), reader, carried, self.small)
+        fold = source.fold(files, options, before)
+        if self.base and self.base.clock and isinstance(fold, KeyFold):
+            fold.final = self.base.clock.last
+        why = "read and fold the input"
+        entries, each = self._write([(rows, fold)], source.tables, _folded_as, why)
         self._name(entries)
         summaries = [json.loads(one) for one in each]
         damaged = dict(chain.from_iterable(one["damaged"].items() for one in summaries))
@@ -279,7 +279,7 @@ class Job:
         self.update(inputs=tuple(inputs))
         self.seen = sum(one["seen"] for one in summaries)
         self.refused = sum((Counter(one["refused"]) for one in summaries), Counter[str]())
-        return self.source.tallied([one["counted"] for one in summaries])
+        return fold, source.tallied([one["counted"] for one in summaries])
 
     @cached_property
     def folded(self) -> dict[str, DataFrame]:

@@ -30,11 +30,19 @@ def least(run: StoredRun, column: str, since: Since, *tables: str) -> int:
 
 def first_open(run: StoredRun) -> int:
     """All messages of the run before this one are final."""
-    settled, clock = run.manifest.settled, run.manifest.clock
-    if not run.has("publications") or clock is None or settled < clock.first:
+    aged, clock = run.manifest.aged, run.manifest.clock
+    if not run.has("publications") or clock is None or aged < clock.first:
         return 0
-    open_yet = least(run, "message", Since("interval", settled + 1), "publications")
+    open_yet = least(run, "message", Since("interval", aged + 1), "publications")
     return min(open_yet, run.rows("publications"))
+
+
+def open_from(run: StoredRun) -> int | None:
+    """The first interval of a message that is not final; null if all are."""
+    if not run.has("publications"):
+        return None
+    first = least(run, "interval", Since("message", first_open(run)), "publications")
+    return None if first == OPEN else first
 
 
 def named_again(observed: Observed, final: DataFrame) -> list[str]:

@@ -15,8 +15,12 @@ from analytics.comparison.metrics import WHOLE
 from analytics.own import Own, declared
 from model.errors import InputError, UnknownName, UseError
 from model.modules import module_of_file
-from model.own import LEVELS, TAKEN, OwnMetric
+from model.own import LEVELS, OwnMetric, is_taken
 
+IS_TAKEN = (
+    "is taken, by a column, a property or a reserved word; give another one: "
+    "@vizpub.metric(level=…, name=…)"
+)
 NOT_DECORATED = "it is not decorated with @vizpub.metric"
 
 GROUP = "vizpub.metrics"
@@ -33,9 +37,10 @@ def own_metrics(named: Iterable[str]) -> tuple[Own, ...]:
     found: dict[str, Own] = {}
     for text in dict.fromkeys(named):
         own = _own_metric(text)
-        if own.metric.name in found:
+        name = own.metric.name.lower()
+        if name in found:
             raise UseError(f"two own metrics have the name '{own.metric.name}'; the second: {text}")
-        found[own.metric.name] = own
+        found[name] = own
     return tuple(found.values())
 
 
@@ -51,8 +56,8 @@ def _own_metric(text: str) -> Own:
             f"own metric {text}: '{said.name}' cannot name a column; use letters, digits and '_', "
             "a letter first"
         )
-    if said.name in TAKEN | {of.name for of in WHOLE}:
-        raise UseError(f"own metric {text}: the name '{said.name}' is taken (see: vizpub tables)")
+    if is_taken(said.name) or said.name.lower() in {of.name for of in WHOLE}:
+        raise UseError(f"own metric {text}: the name '{said.name}' {IS_TAKEN}")
     module = sys.modules[function.__module__]
     metric = OwnMetric(
         said.name,
@@ -88,7 +93,7 @@ def _function(text: str) -> Callable[..., Any]:
 def _imported(text: str, load: Callable[[], Any]) -> Any:
     try:
         return load()
-    except Exception as error:  # any: it is the user's code
+    except (Exception, SystemExit) as error:  # any: it is the user's code
         why = f"{type(error).__name__}: {error}"
         raise InputError(f"own metric {text}: it cannot be imported: {why}") from error
 

@@ -40,7 +40,7 @@ from ingest.inventory import STEP, Inventory, check_layers, check_options, check
 from ingest.job import Job, Outgrown
 from ingest.measuring import Measuring
 from ingest.plan import end_of
-from ingest.sources import SOURCES, source_named
+from ingest.sources import SOURCES, source_named, sources_for
 from ingest.sources.base import SourceOptions
 from ingest.spark.cluster import is_local
 from ingest.spark.progress import report_failed_tasks, watching
@@ -87,9 +87,13 @@ class IngestRequest:
     """Where files cannot be added to the run as it is, make it anew from all of them."""
     settles: tuple[int, int] | None = None
     """With `replace`: `paths` have all files of the run, which had that number and size."""
+    collection: str = ""
+    """The identity of the collection that makes the run; empty = none does."""
     keep_going: bool = False
     """Continue even if most records are refused."""
     master: str | None = None
+    profile: bool = False
+    """Account for processors and memory, too."""
     """Spark master; null = the environment's, or this machine."""
 
     def __post_init__(self) -> None:
@@ -194,6 +198,7 @@ def made_anew(request: IngestRequest) -> IngestRequest:
         append=False,
         replace=True,
         settles=run.manifest.input_size,
+        collection=run.manifest.collection,
     )
 
 
@@ -244,10 +249,12 @@ def _look(
     progress: Progress = silent,
 ) -> Start:
     """Inspect the input, and decide where the ingest starts."""
+    writer.check_owner(request.collection)
     many = None if spark is None or is_local(spark.sparkContext.master) else spark
     with account.part(STEP), watching(many, STEP, progress) if many else nullcontext():
         asked, limit = request.source, request.options.max_line
-        found = inventory(many, request.found, SOURCES, asked, progress, limit)
+        sources = sources_for(request.options.columns)
+        found = inventory(many, request.found, sources, asked, progress, limit)
         source = source_named(found.source)
         check_options(source, request.options)
         if (layers := source.layers(found.files)) is not None:
@@ -283,7 +290,7 @@ def _make(
     with (
         journal.ingest(_log_entry(begun)),
         vizpub_errors(request.workspace),
-        account.watched(spark),
+        account.watched(spark, closely=request.profile),
     ):
         if not _made(Job(*asked, small, *reporting), request.workspace):
             journal.note(
@@ -357,7 +364,7 @@ class _Steps:
     def __call__(self, stage: str) -> Iterator[None]:
         step, before = f"{stage} ({STEPS.index(stage) + 1}/{len(STEPS)})", self._tables()
         with (
-            self.account.part(stage),
+            self.account.part(stage, lambda: sum(self._rows(before).values())),
             self.journal.stage(stage, lambda: self._rows(before)),
             report_failed_tasks(self.spark, self._repeated),
             watching(self.spark, step, self.progress),
@@ -384,6 +391,7 @@ def _new_manifest(request: IngestRequest, found: Inventory) -> Manifest:
         inputs=tuple(file.manifest_entry for file in found.files),
         options={**asdict(request.options), **request.measuring.options},
         own=tuple(own.metric for own in request.measuring.measures.own),
+        collection=request.collection,
         skipped=tuple(f"{path}: {why}" for path, why in found.skipped),
         versions={name: version(name) for name in ("vizpub", "pyspark", "pyarrow", "numba")},
         formats={stage.name: stage.format for stage in STAGES},

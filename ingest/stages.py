@@ -295,7 +295,7 @@ def finish(job: Job) -> None:
 
 
 FINISH = "finish"
-READ = Stage("read", _read, Nothing, format=4)
+READ = Stage("read", _read, Nothing, format=5)
 NAMES = Stage("names", _names, Names)
 PERIODS = Stage("periods", _periods, Periods, format=2)
 EVENTS = Stage("events", _events, Events, format=3)

@@ -207,7 +207,14 @@ def _going_on(directory: Path, half: Manifest, fresh: Manifest) -> Manifest:
         )
     )
     tables = {name: entry for name, entry in half.tables.items() if entry.stage in kept}
-    return replace(half, stages=kept, tables=tables, formats=fresh.formats, versions=fresh.versions)
+    return replace(
+        half,
+        stages=kept,
+        tables=tables,
+        formats=fresh.formats,
+        versions=fresh.versions,
+        collection=fresh.collection,
+    )
 
 
 def _check_appendable(run: Manifest) -> None:

@@ -3,6 +3,7 @@
     VizpubError                         exit 1
     ├── CheckFailed                     a check did not hold (verify, --strict)
     ├── RunNotComplete                  the run is still loading or was never finished
+    │   └── NothingCollected            it is collected, and has no interval yet
     ├── StoreBroken                     a run directory cannot be read
     ├── DiskFull                        no space left where the run is written
     ├── UseError                        exit 2: the request cannot be fulfilled
@@ -14,6 +15,7 @@
     │   ├── OutOfRange                  a time outside the run
     │   ├── OwnMetricFailed             a user's function raised, or returned what it must not
     │   ├── RunLocked                   another process is writing the run
+    │   ├── RunCollected                the run is made by a collection that has not ended
     │   └── RunChanged                  another process has changed the run that is read
     └── ServiceError                    exit 3: a service cannot be reached or answers wrongly
         ├── Neo4jUnavailable
@@ -99,6 +101,17 @@ class RunNotComplete(VizpubError):
 
     def __str__(self) -> str:
         return f"run '{self.run}' is {self.state}, not complete; resume it with: {self.resume}"
+
+
+class NothingCollected(RunNotComplete):
+    """The run is collected, and has no interval yet."""
+
+    def __str__(self) -> str:
+        return (
+            f"run '{self.run}' is {self.state}, and has no interval yet: vizpub watch {self.run} "
+            "shows how far it is; where its collector does not run, it goes on with: "
+            f"{self.resume}"
+        )
 
 
 @dataclass(eq=False)
@@ -280,6 +293,27 @@ class RunLocked(UseError):
 
     def __str__(self) -> str:
         return f"run '{self.run}' is being written by {self.owner}; wait for it or stop it"
+
+
+@dataclass(eq=False)
+class RunCollected(UseError):
+    """The run is made by a collection that has not ended, and is not to be changed otherwise."""
+
+    run: str
+    collector: str = ""
+    """The process that collects; empty = the collection is paused."""
+
+    def __str__(self) -> str:
+        if self.collector:
+            return (
+                f"run '{self.run}' is collected by {self.collector}, and can only be read until "
+                "that ends: Ctrl-C pauses it there, and this ends the run: "
+                f"vizpub collect {self.run} --stop"
+            )
+        return (
+            f"run '{self.run}' is of a collection that is paused, and takes nothing else; give "
+            f"another name, or first end the run: vizpub collect {self.run} --stop"
+        )
 
 
 @dataclass(eq=False)

@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from errno import EFBIG
 from pathlib import Path
 from stat import S_ISREG
+from typing import Any
 
 from model.errors import FULL, DiskFull, UseError, cause_of
 
+_MOST = 1 << 26
+"""Characters of a text that a user gives."""
 MARK = "\N{ZERO WIDTH NO-BREAK SPACE}"
 """The byte order mark that some editors put before a text."""
 
@@ -39,9 +43,23 @@ def made_folder(folder: Path) -> Path:
 def text_of(path: Path) -> str:
     """The text of a file that a user gives: UTF-8, with a byte order mark or without.
 
-    Raises: OSError, UnicodeDecodeError.
+    Raises: OSError, also where it is very large or endless; UnicodeDecodeError.
     """
-    return path.read_text("utf-8-sig")
+    with path.open(encoding="utf-8-sig") as file:
+        text = file.read(_MOST + 1)
+    if len(text) > _MOST:
+        raise OSError(EFBIG, f"it has more than {_MOST:,} characters", str(path))
+    return text
+
+
+def toml_of(path: Path) -> dict[str, Any]:
+    """The content of a TOML file that a user gives. Raises: OSError, ValueError."""
+    import tomllib
+
+    try:
+        return tomllib.loads(text_of(path))
+    except RecursionError:
+        raise ValueError("too many brackets are inside each other") from None
 
 
 @contextmanager

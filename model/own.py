@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from model.columns import Column, Table, maybe
-from model.metrics import METRICS, METRICS_MESSAGES, METRICS_OVERLAY, METRICS_PEERS, METRICS_TOPICS
-from model.tables import PUBLICATIONS
+from model.metrics import METRICS_MESSAGES, METRICS_OVERLAY, METRICS_PEERS, METRICS_TOPICS
+from model.tables import TABLES
 
 LEVELS = {
     "overlay": METRICS_OVERLAY,
@@ -17,12 +17,44 @@ LEVELS = {
 }
 """The metrics table of each level."""
 
-TAKEN = frozenset(
-    {name for table in (*METRICS, PUBLICATIONS) for name in table.names}
-    | {"key", "run", "id", "i", "t", "name", "caption"}
+_IN_PLANS = """
+    block end first frame index interval is_reporter kind known message overlay part peer present
+    repeated start stop sum tick time topic topics unclear
+"""
+"""Columns beside those of metrics while an ingest makes them, but those of tables."""
+_IN_GRAPHS = "caption generation i id key length_class name run t"
+"""Properties of nodes and relationships in Neo4j, but those of tables."""
+_IN_EXPORTS = """
+    colour from id interval kind label layers name position role roles shared_topics size source
+    subscriptions target timeset timestamp to topic_names topics topics_now type viz weight x y z
+"""
+"""Columns of GEXF, and those that Gephi has itself."""
+_RESERVED = """
+    all analyse analyze and anti any array as asc asof asymmetric at authorization binary both by
+    case cast check collate collation column concurrently constraint create cross default deferrable
+    delete desc describe detach distinct do drop else end except exists explain false fetch filter
+    for foreign freeze from full glob group having ilike in initially inner insert intersect into is
+    isnull join lambda lateral leading left like limit match merge minus natural not notnull null
+    offset on only or order outer overlaps pivot pivot_longer pivot_wider placing positional primary
+    qualify references remove return returning right select semi set show similar skip some
+    summarize symmetric table tablesample then to trailing true union unique unpack unpivot unwind
+    update using variadic verbose when where window with xor yield
+"""
+"""Words that cannot stand unquoted in queries of DuckDB, Spark or Cypher."""
+_BEGINNINGS = ("layer_", "reports_", "unreported_")
+"""Of names that plans and exports make."""
+_TAKEN = frozenset(
+    {name for table in TABLES for name in (*table.names, *table.name.split("/"))}
     | {f"{name}_name" for name in ("peer", "topic", "message", "publisher")}
+    | {*_IN_PLANS.split(), *_IN_GRAPHS.split(), *_IN_EXPORTS.split(), *_RESERVED.split()}
 )
-"""Names that an own metric cannot have: those of columns, and of properties of nodes in Neo4j."""
+
+
+def is_taken(name: str) -> bool:
+    """Whether an own metric cannot have a name: because of a column that tables, plans or exports
+    have beside it, a property of a node, or a reserved word. Spark, DuckDB and Gephi know no case.
+    """
+    return name.lower() in _TAKEN or name.lower().startswith(_BEGINNINGS)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,5 @@
-"""Files and folders for their owner only, checked as ssh checks its keys.
+"""Files and folders for their owner only, checked as ssh checks its keys; files that a user names
+are checked as PostgreSQL checks its keys.
 
 Whoever can write into the folder of a service controls its passwords, its settings and the programs
 it runs. So the folder is checked on each use, and files are always written as new files: existing
@@ -11,13 +12,16 @@ import os
 import stat
 from contextlib import suppress
 from pathlib import Path
+from typing import BinaryIO
 
-from model.errors import UseError
+from model.errors import UseError, cause_of
 from model.files import replacing
 
 NO_FOLDER = "is not a folder"
 OF_ANOTHER = "belongs to another user"
 NOT_YOURS = "is not a file of yours"
+_MOST = 2**20
+"""Bytes of a file with secrets."""
 
 
 def make_private(folder: Path) -> None:
@@ -74,6 +78,51 @@ def read_private(path: Path) -> str:
         if found.st_mode & 0o077:
             raise UseError(f"{path} is accessible to other users; restrict it: chmod 600 {path}")
         return file.read()
+
+
+def read_secret(path: Path) -> str:
+    """The text of a file that a user names, with a secret in it. Raises: as open_secret."""
+    with open_secret(path) as file:
+        text = file.read(_MOST + 1)
+    if len(text) > _MOST:
+        raise UseError(f"{path} is larger than {_MOST:,} bytes")
+    try:
+        return text.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UseError(f"{path} cannot be read: {error}") from None
+
+
+def open_secret(path: Path) -> BinaryIO:
+    """A file that a user names, with a secret in it: his own for him alone, or root's, which root's
+    group may read. Links are followed: what they lead to is checked.
+
+    Raises: UseError.
+    """
+    try:
+        file = open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb")  # noqa: SIM115
+    except OSError as error:
+        raise UseError(f"{path} cannot be read: {cause_of(error)}") from error
+    try:
+        found = os.fstat(file.fileno())
+        if not stat.S_ISREG(found.st_mode) or found.st_uid not in (os.geteuid(), 0):
+            raise UseError(f"{path} {NOT_YOURS}")
+        if found.st_mode & (0o077 if found.st_uid == os.geteuid() else 0o027):
+            raise UseError(f"{path} is accessible to other users; restrict it: chmod 600 {path}")
+    except BaseException:
+        file.close()
+        raise
+    return file
+
+
+def check_trusted(path: Path) -> None:
+    """Raises: UseError for a file that others can write: it could send a secret somewhere else, or
+    name code to run. OSError.
+    """
+    found = path.stat()
+    if not stat.S_ISREG(found.st_mode) or found.st_uid not in (os.geteuid(), 0):
+        raise UseError(f"{path} {NOT_YOURS}")
+    if found.st_mode & 0o022:
+        raise UseError(f"{path} can be written by other users; restrict it: chmod go-w {path}")
 
 
 def new_file(path: Path) -> int:

@@ -9,6 +9,7 @@ import os
 import time
 from contextlib import suppress
 from pathlib import Path
+from shutil import rmtree
 
 from model.errors import UseError
 from model.locks import (
@@ -24,6 +25,10 @@ from model.locks import (
 
 SCRATCH = ".spark"
 """The folder of Spark's temporary files and of the running session."""
+COLLECTED = "collected"
+"""The folder of what is collected for runs, beside these."""
+DELETED = ".{}.deleted"
+"""In it, a collection that is being deleted."""
 LET_GO = "let-go"
 """The file that says that a run has files that only readers of an earlier run.json need, and since
 when."""
@@ -34,12 +39,14 @@ _BEGINNING = {f"{_RUN_JSON}.new"}
 
 def sweep(workspace: Path) -> None:
     """Remove Spark's temporary files, kept standard input, the files of an import into Neo4j,
-    directories of runs that did not begin, and locks, each if its process has ended. What cannot be
-    removed stays.
+    directories of runs that did not begin, and locks, each if its process has ended; and what is
+    left of collections that were deleted. What cannot be removed stays.
     """
     sweep_folders(workspace / SCRATCH, OF_SPARK)
     sweep_folders(workspace / SCRATCH, OF_STDIN)
     sweep_folders(workspace / "neo4j", OF_IMPORTS)
+    for deleted in (workspace / COLLECTED).glob(DELETED.format("*")):
+        rmtree(deleted, ignore_errors=True)
     _sweep_let_go(workspace)
     for directory in with_locks(workspace / "runs", "[!.]*"):
         # Of another user's run it may not be asked what is there: exists of os.path takes that.

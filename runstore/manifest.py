@@ -160,8 +160,10 @@ class Manifest:
     """The user's options that change the tables."""
     own: tuple[OwnMetric, ...] = ()
     """The user's own metrics: further columns of the metrics tables."""
+    collection: str = ""
+    """The identity of the collection that makes it (runstore.collected); empty = none does."""
     state: str = "ingesting"
-    """'ingesting' until every stage is done, then 'complete'."""
+    """'collecting' before the first input, 'ingesting' until every stage is done, 'complete'."""
     clock: Clock | None = None
     protocol: str | None = None
     parameters: dict[str, Any] = field(default_factory=dict)
@@ -194,6 +196,8 @@ class Manifest:
     """Known once the messages of an append are numbered."""
     generation: int = 0
     """How many appends the run has had."""
+    open_from: int | None = None
+    """The first interval of an open message; null = none is."""
     boundaries: tuple[Change, ...] = ()
     """The changes of the last generations, the newest last."""
 
@@ -231,6 +235,11 @@ class Manifest:
     @property
     def settled(self) -> int:
         """The last interval whose messages appends do not change; before the first one likewise."""
+        return self.aged if self.open_from is None else min(self.aged, self.open_from - 1)
+
+    @property
+    def aged(self) -> int:
+        """The last interval whose messages are older than the window."""
         assert self.clock is not None
         window = self.options.get("message_window")
         last = self.final - (MESSAGE_WINDOW if window is None else int(window))
@@ -247,11 +256,7 @@ class Manifest:
     def facts(self) -> RunFacts:
         """The facts for readers. Raises: StoreBroken while the clock is unknown."""
         if self.clock is None:
-            raise StoreBroken(
-                self.name,
-                NO_INPUT_YET,
-                "the same vizpub ingest command resumes it",
-            )
+            raise StoreBroken(self.name, NO_INPUT_YET, "the same vizpub ingest command resumes it")
         layers = self.options.get("layers")
         return RunFacts(
             self.name,
@@ -283,11 +288,8 @@ class Manifest:
     def _capabilities(self) -> set[str]:
         if "receptions" not in self.tables:
             return set()
-        capabilities = (
-            CAPABILITIES
-            if self.arrival_capabilities is None
-            else (DUPLICATES, *self.arrival_capabilities)
-        )
+        told = self.arrival_capabilities
+        capabilities = CAPABILITIES if told is None else (DUPLICATES, *told)
         return {*capabilities} - {*self.unknown}
 
     @property
@@ -319,6 +321,8 @@ def read_manifest(directory: Path, file: str = FILE) -> Manifest:
     """The manifest of a run directory. Raises: StoreBroken, FileNotFoundError."""
     path = directory / file
     try:
+        if path.exists() and not path.is_file():  # a pipe would hang, a device give text for ever
+            raise StoreBroken(str(path), "it is no file")
         raw = json.loads(path.read_text(encoding="utf-8"))
         found = raw.pop("format")
         if found != FORMAT:
@@ -334,10 +338,9 @@ def read_manifest(directory: Path, file: str = FILE) -> Manifest:
         return _checked(msgspec.convert(raw, Manifest))
     except FileNotFoundError:
         raise
-    except PermissionError as error:
-        raise StoreBroken(str(path), f"cannot be read: {error.strerror}", _NOT_YOURS) from error
     except OSError as error:
-        raise StoreBroken(str(path), f"cannot be read: {error.strerror}") from error
+        advice = [_NOT_YOURS] if isinstance(error, PermissionError) else []
+        raise StoreBroken(str(path), f"cannot be read: {error.strerror}", *advice) from error
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, UseError) as error:
         raise StoreBroken(str(path), f"not a manifest ({error})") from error
 
@@ -355,8 +358,7 @@ def manifest_in(directory: Path) -> Manifest:
 
 def write_manifest(directory: Path, manifest: Manifest, file: str = FILE) -> None:
     """Replace run.json atomically and durably: readers see the old or the new one."""
-    content = asdict(manifest)
-    content = json.loads(json.dumps(content, allow_nan=False))  # as it will be read
+    content = json.loads(json.dumps(asdict(manifest), allow_nan=False))  # as it will be read
     content = {"format": FORMAT, **content, "crc": _crc(content)}
     durable.write(directory / file, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
 

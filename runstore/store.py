@@ -21,7 +21,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from model.columns import Table
-from model.errors import RunChanged, RunNotComplete, StoreBroken, UnknownName, UseError
+from model.errors import (
+    NothingCollected,
+    RunChanged,
+    RunNotComplete,
+    StoreBroken,
+    UnknownName,
+    UseError,
+)
 from model.run import Boundary, RunFacts, check_run_name
 from model.tables import table
 from runstore.intact import dataset, files_of
@@ -306,6 +313,8 @@ def open_run(workspace: Path, name: str, *, complete: bool = True) -> StoredRun:
         raise UnknownName("run", name, run_names(workspace), f"vizpub runs list, in {workspace}")
     run = StoredRun(directory, manifest_in(directory))
     if complete and not run.manifest.complete:
+        if run.manifest.collection:
+            raise NothingCollected(name, run.manifest.state, f"vizpub collect {name}")
         raise RunNotComplete(name, run.manifest.state, "the same vizpub ingest command again")
     return run
 

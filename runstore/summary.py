@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
+from model.errors import UseError
 from model.wording import amount
+from runstore.collected import Collected
 from runstore.manifest import LATE, LATE_MESSAGES
 from runstore.store import StoredRun
 from runstore.totals import pooled, reporting
@@ -22,6 +25,8 @@ def facts_for_people(run: StoredRun) -> Iterator[tuple[str, Any]]:
     manifest = run.manifest
     yield "run", manifest.name
     yield "state", manifest.state if manifest.complete else f"{manifest.state}, not complete"
+    if manifest.collection:
+        yield "collection", _of_collection(run)
     yield "source", manifest.source
     yield "protocol", manifest.protocol
     if manifest.clock:
@@ -39,7 +44,7 @@ def facts_for_people(run: StoredRun) -> Iterator[tuple[str, Any]]:
     if manifest.complete:
         yield from _messages(run)
     for note, count in manifest.notes.items():
-        yield note.replace("_", " "), count
+        yield note.replace("_", " ") if note.isidentifier() else note, count
     if {LATE, LATE_MESSAGES} & manifest.notes.keys():
         yield "came late", f"left out of the tables; vizpub settle {manifest.name} takes it in"
     for engine in dict.fromkeys(manifest.engines.values()):
@@ -48,6 +53,19 @@ def facts_for_people(run: StoredRun) -> Iterator[tuple[str, Any]]:
     yield from (("unknown", what) for what in manifest.unknown)
     yield from (("damaged", what) for what in damaged(run))
     yield from (("skipped", what) for what in manifest.skipped if what not in damaged(run))
+
+
+def _of_collection(run: StoredRun) -> str:
+    """Of the run that it has begun."""
+    of = Collected(run.directory.parents[1], run.name)
+    if run.manifest.ended:
+        return "has ended"
+    if not of.owns(run.manifest):
+        return "is gone"
+    with suppress(UseError):
+        if collector := of.collector():
+            return f"goes on, by {collector}"
+    return f"is paused; vizpub collect {run.name} goes on"
 
 
 def _messages(run: StoredRun) -> Iterator[tuple[str, Any]]:

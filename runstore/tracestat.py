@@ -46,7 +46,7 @@ _COUNTS = {
 }
 """What is counted of messages: the table that must be known, and peer, n."""
 _RPCS = {"rpcs_sent": "rpcs_sent", "rpcs_received": "rpcs_received", "rpcs_dropped": "dropped"}
-"""What is counted of RPCs, and its column of traffic."""
+"""What is counted of RPCs, and its column of traffic; peers may count duplicates likewise."""
 _REPORTING = "SELECT peer FROM peers WHERE is_reporter UNION SELECT peer FROM receptions"
 _TAKING_PART = {
     "publications": "SELECT publisher AS peer FROM chosen WHERE publication_known",
@@ -104,16 +104,16 @@ class Tracestat:
         shown = ["peers.name AS peer", *(f"{self._column(name)} AS {name}" for name in COUNTED)]
         joined = []
         for name, (_, counted) in _COUNTS.items():
-            if self._knows(name):
+            if self._knows(name) and name not in self._of_traffic:
                 joined.append(f'LEFT JOIN ({counted}) "{name}" USING (peer)')
-        if self._knows("rpcs_sent"):
+        if self._of_traffic:
             # One unknown interval makes the sum unknown.
             sums = (
                 f"CASE WHEN count(*) = count({c}) THEN sum({c})::BIGINT END AS {name}"
-                for name, c in _RPCS.items()
+                for name, c in self._of_traffic.items()
             )
-            rpcs = f"SELECT peer, {', '.join(sums)} FROM traffic GROUP BY ALL"
-            joined.append(f"LEFT JOIN ({rpcs}) rpcs USING (peer)")
+            traffic = f"SELECT peer, {', '.join(sums)} FROM traffic GROUP BY ALL"
+            joined.append(f"LEFT JOIN ({traffic}) counters USING (peer)")
         statement = (
             f"{_CHOSEN} SELECT {', '.join(shown)} FROM peers {' '.join(joined)} "
             f"WHERE peer IN ({_REPORTING}) AND peer IN ({self._taking_part()}) ORDER BY peers.peer"
@@ -126,16 +126,27 @@ class Tracestat:
             return "NULL::BIGINT"
         if name == "delivered_and_own":
             return 'coalesce("delivered".n, 0) + coalesce("published".n, 0)'
-        return f"rpcs.{name}" if name in _RPCS else f'coalesce("{name}".n, 0)'
+        return f"counters.{name}" if name in self._of_traffic else f'coalesce("{name}".n, 0)'
 
     def _knows(self, name: str) -> bool:
-        if name in _RPCS:
-            return self._topic is None and self.run.stored.has("traffic")
+        if name in _RPCS or name in self._of_traffic:
+            return name in self._of_traffic
         if name == "duplicates":
-            return self.run.facts.knows(DUPLICATES)
+            return self._lists_duplicates
         if name in ("published", "delivered_and_own"):
             return self._publications_known
         return self.run.stored.has(_COUNTS[name][0])
+
+    @cached_property
+    def _lists_duplicates(self) -> bool:
+        return self.run.facts.knows(DUPLICATES)
+
+    @cached_property
+    def _of_traffic(self) -> dict[str, str]:
+        """What is known by counters of the peers, which are of no topic: its column of traffic."""
+        if self._topic is not None or not self.run.stored.has("traffic"):
+            return {}
+        return _RPCS if self._lists_duplicates else {**_RPCS, "duplicates": "duplicates"}
 
     @cached_property
     def _publications_known(self) -> bool:
@@ -154,7 +165,7 @@ class Tracestat:
         from others, in order; a row for each message.
         """
         statement = _MESSAGES.format(
-            duplicates="coalesce(duplicates, 0)" if self._knows("duplicates") else "NULL::BIGINT",
+            duplicates="coalesce(duplicates, 0)" if self._lists_duplicates else "NULL::BIGINT",
             rejected=_REJECTED if self._knows("rejected") else "NULL::BIGINT",
         )
         with self._rows(statement) as found:

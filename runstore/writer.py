@@ -11,18 +11,19 @@ import hashlib
 import os
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from uuid import uuid4
 
-from model.errors import RunLocked, StoreBroken, UnknownName, UseError
+from model.errors import RunCollected, StoreBroken, UnknownName, UseError
 from model.files import as_errors_of_ours
-from model.locks import SWEPT_S, Held, holding, lock_of
 from model.tables import TABLES
 from runstore import durable, views
+from runstore.collected import Collected, check_owner
 from runstore.intact import described
 from runstore.leavings import LET_GO
+from runstore.locked import locked
 from runstore.manifest import (
     FILE,
     Cut,
@@ -38,7 +39,7 @@ from runstore.rewriting import joined, up_to
 from runstore.store import directory_of, run_names
 from runstore.views import VIEW, VIEWS
 
-NO_DIRECTORY = "is a link or a file"
+NOT_BEGUN = "is not there any more, or was not begun by this collection"
 DATA = "data"
 """The directory of the files that run.json names, with one for each table."""
 
@@ -69,6 +70,8 @@ class RunWriter:
     """New directories that no manifest names yet."""
     synced: set[str] = field(default_factory=set)
     """Directories that manifests named."""
+    collects: bool = False
+    """A collector writes, and what it makes is a run that it has begun."""
 
     def __post_init__(self) -> None:
         self.manifest = self.manifest or self.stored
@@ -80,12 +83,23 @@ class RunWriter:
         adds = self.beside and self.manifest is not None and self.manifest.extends
         return self.stored if adds else None
 
+    def check_owner(self, collection: str = "") -> None:
+        """Raises: RunCollected, and UseError for a collector whose run is gone, where the run may
+        not be made by that collection (empty = by none).
+        """
+        of = Collected(self.directory.parents[1], self.directory.name)
+        if not self.collects:
+            check_owner(of, self.stored, collection)
+        elif not (self.stored and of.owns(self.stored) and self.stored.collection == collection):
+            raise UseError(f"run '{of.run}' {NOT_BEGUN}; pause, and see: vizpub collect {of.run}")
+
     def begin(self, manifest: Manifest) -> None:
         """Start or resume making the run.
 
         An existing run that is complete or unreadable stays, and this one is built beside it.
-        Raises: UseError where the directory cannot be written, DiskFull.
+        Raises: UseError where the directory cannot be written, DiskFull; as check_owner.
         """
+        self.check_owner(manifest.collection)
         self.beside = self.broken is not None or (self.stored is not None and self.stored.complete)
         self.manifest = replace(manifest, replaces=self._digest() if self.beside else "")
         self.handed_out.clear()
@@ -93,6 +107,23 @@ class RunWriter:
             durable.make_directory(self.directory)
             self._write(self.manifest)
             self.sweep()
+
+    def reserve(self, collection: str) -> None:
+        """Take the name for a collection: readers see a run without any interval, and begin makes
+        it. Discards what is there, which is not complete. Raises: UseError, DiskFull.
+        """
+        reports = Manifest(self.directory.name, "reports", (), {}, collection=collection)
+        self.manifest = replace(reports, state="collecting")
+        with as_errors_of_ours(self.directory):
+            durable.make_directory(self.directory)
+            self._write(self.manifest)
+            self.sweep()
+
+    def release(self) -> None:
+        """Give back a name that was only taken."""
+        if self.stored and not self.stored.complete:
+            self.manifest = self.stored = None
+            _remove(self.directory)
 
     def pending(self) -> Manifest | None:
         """The manifest of an interrupted replacement of the current run; null if there is none."""
@@ -108,10 +139,12 @@ class RunWriter:
             self.handed_out.clear()
             self.manifest, self.beside = self.stored, False
             self.sweep()
-        elif self.stored and not self.stored.complete:
+        elif self.stored and self.stored.collection and not self.stored.complete:
             self.handed_out.clear()
-            self.manifest = self.stored = None
-            _remove(self.directory)
+            self.reserve(self.stored.collection)
+        else:
+            self.handed_out.clear()
+            self.release()
 
     def fresh_directory(self, name: str) -> Path:
         """A new directory for a table; readers do not see it before the commit."""
@@ -294,17 +327,16 @@ def first_to_merge(rows: Sequence[int]) -> int:
 
 
 @contextmanager
-def writing(workspace: Path, name: str) -> Iterator[RunWriter]:
-    """The run's writer, for the length of the block. Raises: RunLocked.
+def writing(workspace: Path, name: str, *, collects: bool = False) -> Iterator[RunWriter]:
+    """The run's writer, for the length of the block; a collector's if it `collects`. Raises:
+    RunLocked.
 
     Nothing of the run is there before its writer begins it. Raises UseError too where the
     workspace cannot be written, and where the run's directory, or something in it, is a link.
     If run.json cannot be read, the writer has the error in `broken`.
     """
     directory = directory_of(workspace, name)
-    with as_errors_of_ours(directory):
-        durable.make_directory(directory.parent)
-    with _locked(directory):
+    with locked(directory):
         stored = broken = None
         try:
             stored = manifest_in(directory)
@@ -312,69 +344,37 @@ def writing(workspace: Path, name: str) -> Iterator[RunWriter]:
             pass
         except StoreBroken as error:
             broken = error
-        writer = RunWriter(directory, stored, broken)
+        writer = RunWriter(directory, stored, broken, collects=collects)
         with as_errors_of_ours(directory):
             writer.sweep()
         yield writer
 
 
-@contextmanager
-def _locked(directory: Path) -> Iterator[None]:
-    with ExitStack() as stack:
-        with as_errors_of_ours(directory):
-            try:
-                stack.enter_context(holding(lock_of(directory), SWEPT_S))
-            except Held as error:
-                raise RunLocked(directory.name, error.owner) from error
-        _check_own(directory)
-        yield
-
-
-def _check_own(directory: Path) -> None:
-    """Raises: UseError where the run or something in it is a link: writing and removing there would
-    change other files.
-    """
-    if directory.is_symlink() or (directory.exists() and not directory.is_dir()):
-        raise UseError(
-            f"{directory} {NO_DIRECTORY}, and a run needs a directory of its own: move "
-            "the directory here, or remove what is here"
-        )
-    for path in map(Path, _links(str(directory))):
-        if not (path.parent == directory and views.is_own_link(path)):
-            raise UseError(
-                f"{path} is a symbolic link, and a run needs a directory of its own: replace "
-                "the link by its target, or remove it"
-            )
-
-
-def _links(directory: str) -> Iterator[str]:
-    """The symbolic links in a directory and its folders."""
-    with suppress(FileNotFoundError), os.scandir(directory) as entries:
-        for entry in entries:
-            if entry.is_symlink():
-                yield entry.path
-            elif entry.is_dir() and entry.name != VIEWS:  # views have many names, and no files
-                yield from _links(entry.path)
-
-
 def remove_run(workspace: Path, name: str) -> None:
-    """Delete a run from the workspace. Raises: UnknownName, RunLocked, UseError for a link."""
+    """Delete a run from the workspace; what was collected for it stays.
+
+    Raises: UnknownName, RunLocked, RunCollected while it is collected, UseError for a link.
+    """
     with removing(workspace, name):
         pass
 
 
 @contextmanager
-def removing(workspace: Path, name: str) -> Iterator[None]:
+def removing(workspace: Path, name: str, *, with_log: bool = False) -> Iterator[None]:
     """Delete a run after the block, in which no other process writes it; it stays where the block
-    fails. Raises: as `remove_run`.
+    fails. Its collection is retired by that, or deleted, too (`with_log`). Raises: as `remove_run`.
     """
-    directory = directory_of(workspace, name)
-    _check_there(directory)
-    with _locked(directory):
-        _check_there(directory)  # yet
+    directory, of = directory_of(workspace, name), Collected(workspace, name)
+    has_log = of.folder.is_dir()
+    _check_there(directory, with_log=with_log and has_log)
+    with locked(directory), of.held(RunCollected) if has_log else nullcontext():
+        _check_there(directory, with_log=with_log and has_log)  # yet
         yield
         with as_errors_of_ours(directory):
-            _remove(directory)
+            if directory.exists():
+                _remove(directory)
+            if with_log:
+                of.delete()
 
 
 def _remove(directory: Path) -> None:
@@ -387,7 +387,14 @@ def _remove(directory: Path) -> None:
     durable.sync_directory(directory.parent)
 
 
-def _check_there(directory: Path) -> None:
-    if not directory.is_dir():
-        there = run_names(directory.parents[1])
-        raise UnknownName("run", directory.name, there, "vizpub runs list")
+def _check_there(directory: Path, *, with_log: bool) -> None:
+    if not (directory.is_dir() or with_log):
+        raise no_run(directory.parents[1], directory.name)
+
+
+def no_run(workspace: Path, name: str) -> UnknownName:
+    """What is raised where there is no such run to remove; it says if something else is."""
+    see = "vizpub runs list"
+    if Collected(workspace, name).is_retired:
+        see = f"vizpub runs remove {name} --with-log, which deletes what was collected for it"
+    return UnknownName("run", name, run_names(workspace), see)

@@ -155,6 +155,12 @@ class Taking:
             "--past-damage", help="Go on behind damage of the log, without what was in it."
         ),
     ] = False
+    revive: Annotated[
+        bool,
+        typer.Option(
+            "--revive", help="Make a run that was removed again, of all that was collected for it."
+        ),
+    ] = False
     no_load: Annotated[bool, typer.Option("--no-load", help="Do not load the run into Neo4j.")] = (
         False
     )
@@ -173,6 +179,9 @@ def collect(
     closed when all peers have reported it, or after a while; then it is added to the run, and to
     its copy in Neo4j. Ctrl-C pauses: the same command goes on. With --stop, all that was reported
     is closed and added, and the run has ended.
+
+    The name is the collection's from the beginning: until the run has ended, other commands only
+    read it, or settle it while the collection is paused.
 
     Examples:
 
@@ -250,6 +259,7 @@ def _collection(
         _topic(taking, place.run),
         () if taking.no_load else load,
         stop,
+        taking.revive,
         taking.past_damage,
     )
 

@@ -88,6 +88,17 @@ class Reading:
         bool,
         typer.Option("--undirected", help="Each row of an edge list is a link either way."),
     ] = False
+    columns: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A,B,…",
+            help="Columns of delimited text, such as src,dst,-,interval (-: left out).",
+        ),
+    ] = None
+    time_unit: Annotated[
+        str | None,
+        typer.Option(metavar="DURATION", help="Unit of times that are numbers, such as 1s or 1ms."),
+    ] = None
     layers: Annotated[
         str | None,
         typer.Option(metavar="A,B,…", help="Layers whose links the metrics count (default: all)."),
@@ -143,7 +154,8 @@ class Handling(Filling):
     )
     master: Master = None
     profile: Annotated[
-        bool, typer.Option("--profile", help="Show how much time each stage took.")
+        bool,
+        typer.Option("--profile", help="Show time, processor time, rows and memory of each stage."),
     ] = False
 
 
@@ -273,6 +285,8 @@ def _request(
             reading.message_window,
             parse_size(reading.max_line) if reading.max_line else None,
             reading.undirected or None,
+            reading.columns,
+            parse_duration_us(reading.time_unit) if reading.time_unit else None,
         ),
         measuring=Measuring(
             comma_list(reading.layers),
@@ -288,6 +302,7 @@ def _request(
         settle=not handling.no_settle,
         keep_going=handling.keep_going,
         master=handling.master,
+        profile=handling.profile,
     )
 
 
@@ -295,10 +310,18 @@ _JOBS_SHOWN = 5
 
 
 def _account(account: Account) -> Iterator[str]:
-    """A line for each part of the ingest: seconds, seconds in Spark jobs, and tasks."""
-    yield f"{'':24}{'seconds':>9}{'in jobs':>9}{'tasks':>7}"
-    for name, seconds, in_jobs, tasks in account.rows():
-        yield f"{name:24}{seconds:9.2f}{in_jobs:9.2f}{tasks:7}"
+    """A line for each part of the ingest, then the plans of queries, then the longest jobs."""
+    head = ("seconds", "in jobs", "processor s", "tasks", "rows", "memory MB")
+    yield "{:18}{:>9}{:>9}{:>13}{:>7}{:>12}{:>11}".format("", *head)
+    for part, in_jobs, tasks in account.lines():
+        used = part.used
+        processors = f"{used.seconds:.2f}" if used else "-"
+        memory = f"{used.resident / 1e6:,.0f}" if used else "-"
+        rows = "-" if part.rows is None else f"{part.rows:,}"
+        yield (
+            f"{part.name:18}{part.end - part.begin:9.2f}{in_jobs:9.2f}{processors:>13}"
+            f"{tasks:7}{rows:>12}{memory:>11}"
+        )
     phases = ", ".join(f"{name} {seconds:.2f} s" for name, seconds in account.phases.items())
     yield f"planning of queries, summed over threads: {phases}"
     for job in account.longest(_JOBS_SHOWN):

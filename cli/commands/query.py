@@ -23,12 +23,17 @@ from cli.terminal.output import Rows, show
 from model.clock import parse_duration_us
 from model.errors import UnknownName, UseError
 from model.files import MARK
+from model.process import bounded_memory
 from model.wording import amount
 
 if TYPE_CHECKING:
     from cypher import Statement
     from graphstore.ask.free_text import Stream
     from graphstore.ask.queries import Answer, Limits
+
+
+_MEMORY = 2 * 2**30
+"""Bytes that an answer may take: not every server bounds a row."""
 
 
 def register(app: typer.Typer) -> None:
@@ -251,7 +256,7 @@ def asked(
     from graphstore.ask.queries import Limits, ask
 
     given = {key: value for key, value in values.items() if value is not None}
-    with asking(settings, run) as neo4j:
+    with asking(settings, run) as neo4j, bounded_memory(_MEMORY):
         return ask(neo4j.driver, neo4j.database, name, given, run=run, limits=limits or Limits())
 
 
@@ -297,6 +302,7 @@ def cypher(
     values: dict[str, Any] = dict(question.values)
     with (
         asking(settings) as neo4j,
+        bounded_memory(_MEMORY),
         streaming(neo4j.driver, neo4j.database, statement, values, question.limits) as found,
     ):
         for warning in found.warnings:

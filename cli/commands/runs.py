@@ -16,9 +16,10 @@ from cli.options import Limit, Output, RunName, command
 from cli.settings import Settings
 from cli.terminal.output import Rows, output_format, show
 from cli.terminal.streams import confirm, message
-from model.errors import CheckFailed, UnknownName
+from model.errors import CheckFailed
 
 if TYPE_CHECKING:
+    from runstore.collected import Collected
     from runstore.store import BrokenRun, StoredRun
 
 _COLUMNS = (
@@ -45,8 +46,10 @@ def register(app: typer.Typer) -> None:
 def list_runs(settings: Settings, output: Output) -> None:
     """List the runs of the workspace and the state of their copies in Neo4j.
 
-    `state` is complete, ingesting (not finished: the same command resumes it), or broken
-    (run.json cannot be read: the reason and what to do follow the list).
+    `state` is complete, ingesting (not finished: the same command resumes it), collecting (a
+    collection has the name, and no interval yet), retired (what was collected for a run that was
+    removed: its size and what to do follow the list), or broken (run.json cannot be read: the
+    reason and what to do follow the list).
 
     `neo4j` is complete, loading, removing, behind (without the last appends; a load adds them),
     outdated (the copy of an earlier run of that name) or absent; a dash means that no Neo4j is
@@ -60,16 +63,21 @@ def list_runs(settings: Settings, output: Output) -> None:
     ```
     """
     from cli.service import states_in_neo4j
+    from runstore.collected import retired
     from runstore.store import BrokenRun, runs
 
-    there = runs(settings.workspace)
+    there, collections = runs(settings.workspace), retired(settings.workspace)
     broken = [run for run in there if isinstance(run, BrokenRun)]
     states = states_in_neo4j(settings, [run for run in there if not isinstance(run, BrokenRun)])
     found = [_line(run, states.get(run.name)) for run in there]
+    found += [_without_facts(of.run, "retired") for of in collections]
+    found.sort(key=lambda line: line["run"])
     rows = Rows.of_records(found, _COLUMNS)
     show(_with_seconds(rows) if output_format(output) == "table" else rows, output, settings)
     for run in broken:
         settings.say(f"run '{run.name}' is broken: {run.error}")
+    for of in collections:
+        settings.say(_what_stays(of))
     if not found:
         settings.say(
             f"no runs in {settings.workspace}; create one with: vizpub ingest PATH --run NAME"
@@ -90,11 +98,15 @@ def _with_seconds(rows: Rows) -> Rows:
     )
 
 
+def _without_facts(run: str, state: str) -> dict[str, Any]:
+    return {**dict.fromkeys(_COLUMNS), "run": run, "state": state}
+
+
 def _line(run: StoredRun | BrokenRun, in_neo4j: str | None) -> dict[str, Any]:
     from runstore.store import BrokenRun
 
     if isinstance(run, BrokenRun):
-        return {**dict.fromkeys(_COLUMNS), "run": run.name, "state": "broken"}
+        return _without_facts(run.name, "broken")
     clock = run.manifest.clock
     tables = ("peers", "topics", "links", "publications", "receptions", "quarantine")
     rows = [run.rows(name) if run.has(name) else None for name in tables]
@@ -262,54 +274,86 @@ def check_run(settings: Settings, run: RunName, output: Output) -> None:
 def remove(
     settings: Settings,
     run: RunName,
+    with_log: Annotated[
+        bool,
+        typer.Option("--with-log", help="Also delete what was collected for it, for good."),
+    ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
     """Remove a run from the workspace and from Neo4j.
 
-    Before it asks, it says what is there.
+    Before it asks, it says what is there. What was collected for the run stays, unless --with-log
+    is given: it may be the only copy of the measurements. Nothing is removed while it is collected.
 
     Examples:
 
     ```
     vizpub runs remove monday
     vizpub runs remove monday --yes
+    vizpub runs remove lab --with-log
     ```
     """
     from cli.service import remove_from_neo4j
     from model.run import check_run_name
+    from runstore.collected import Collected
     from runstore.store import run_names
     from runstore.writer import remove_run, removing
 
     stored = check_run_name(run) in run_names(settings.workspace)
+    of = Collected(settings.workspace, run)
+    there = stored or (with_log and of.folder.is_dir())
     if not yes:
-        message(_what_is_there(settings, run))
+        message(_what_is_there(settings, run, with_log=with_log))
         confirm(f"Remove run '{run}' from {settings.workspace} and from Neo4j?")
     # The copy goes first, so that an interrupted removal can be repeated; that of a run that is
     # being written stays with it.
-    with removing(settings.workspace, run) if stored else nullcontext():
+    with removing(settings.workspace, run, with_log=with_log) if there else nullcontext():
         removed = remove_from_neo4j(settings, run)
-    if not (stored or removed):
+    if not (there or removed):
         remove_run(settings.workspace, run)
     shutil.rmtree(guide_folder(settings, run), ignore_errors=True)
     settings.say(f"removed run '{run}'")
+    if of.is_retired:
+        settings.say(_what_stays(of))
 
 
-def _what_is_there(settings: Settings, run: str) -> str:
-    """The files of a run and its copy in Neo4j. Raises: UnknownName if there is neither."""
+def _what_stays(of: Collected) -> str:
+    """Of a collection without its run."""
+    from experiments.formatting import size
+    from model.files import bytes_below
+
+    found = size(bytes_below(of.folder))
+    return (
+        f"what was collected for run '{of.run}' stays in {of.folder}, {found}; to make the "
+        f"run again: vizpub collect {of.run} --revive; to delete it: "
+        f"vizpub runs remove {of.run} --with-log"
+    )
+
+
+def _what_is_there(settings: Settings, run: str, *, with_log: bool) -> str:
+    """The files of a run, its copy in Neo4j, and what was collected for it. Raises: UnknownName if
+    there is nothing that is removed.
+    """
     from cli.service import copy_in_neo4j
     from experiments.formatting import size
     from model.files import bytes_below
+    from runstore.collected import Collected
     from runstore.store import run_names
+    from runstore.writer import no_run
 
     copy, folder = copy_in_neo4j(settings, run), settings.workspace / "runs" / run
-    there = run_names(settings.workspace)
-    if run not in there and copy == "absent":
-        raise UnknownName("run", run, there, "vizpub runs list")
+    of, there = Collected(settings.workspace, run), run_names(settings.workspace)
+    is_collected = of.folder.is_dir() and not of.is_empty
+    if run not in there and copy == "absent" and not (with_log and is_collected):
+        raise no_run(settings.workspace, run)
     files = f"{folder}, {size(bytes_below(folder))}" if run in there else "nothing in the workspace"
     if copy is None:
         words = "Neo4j does not answer now: it may have a copy"
     else:
         words = "no copy in Neo4j" if copy == "absent" else f"a copy in Neo4j ({copy})"
+    if is_collected:
+        what = "is deleted, too" if with_log else "stays"
+        words += f"; what was collected for it {what}: {of.folder}, {size(bytes_below(of.folder))}"
     return f"run '{run}': {files}; {words}"
 
 

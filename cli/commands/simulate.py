@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -16,7 +15,7 @@ from cli.of_runs import topology_of
 from cli.options import Master, comma_list, command
 from cli.settings import Settings
 from model.errors import InputError, UnknownName, UseError, cause_of
-from model.files import text_of
+from model.files import toml_of
 from model.wording import amount
 
 if TYPE_CHECKING:
@@ -105,8 +104,8 @@ def _read_config(ctx: typer.Context, value: Path | None) -> Path | None:
     if value is None:
         return None
     try:
-        given = tomllib.loads(text_of(value))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        given = toml_of(value)
+    except (OSError, ValueError) as error:
         raise InputError(f"{value} cannot be read: {cause_of(error)}") from error
     known = {of.name: of for of in ctx.command.params if of.name not in ("config", "help", None)}
     chosen = {name.replace("-", "_"): item for name, item in given.items()}
@@ -269,6 +268,7 @@ def simulate_all(settings: Settings, system: str, chosen: dict[str, Any], runnin
 def _check_ingest(settings: Settings, plans: Sequence[Plan], running: Runs) -> None:
     """Raises: UseError if the ingest after the simulation would refuse its options."""
     from model.run import check_run_name
+    from runstore.collected import check_name
     from runstore.store import open_run, run_names
 
     for layer in comma_list(running.layers) or ():
@@ -277,6 +277,7 @@ def _check_ingest(settings: Settings, plans: Sequence[Plan], running: Runs) -> N
     there = run_names(settings.workspace)
     for plan in plans:
         name = check_run_name(_run_name(running, plan))
+        check_name(settings.workspace, name)
         if name in there and not running.replace:
             stored = open_run(settings.workspace, name, complete=False).manifest
             made_from = stored.protocol, stored.seed

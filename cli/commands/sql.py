@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -11,8 +12,11 @@ import typer
 from cli.options import Limit, Output, RunName, command
 from cli.settings import Settings
 from cli.terminal.output import Rows, show
+from model.clock import parse_duration_us
 from model.errors import UseError, cause_of
 from model.files import MARK, text_of
+from model.process import bounded_memory
+from model.sizes import parse_size
 
 
 def register(app: typer.Typer) -> None:
@@ -20,21 +24,35 @@ def register(app: typer.Typer) -> None:
     app.command("sql", rich_help_panel="Metrics")(command(sql))
 
 
+@dataclass(frozen=True)
+class Bounds:
+    """What the query may cost."""
+
+    limit: Limit = 0
+    timeout: Annotated[
+        str, typer.Option(metavar="DURATION", help="Stop the query after this time.")
+    ] = "5m"
+    memory: Annotated[str, typer.Option(metavar="SIZE", help="Memory that the query may take.")] = (
+        "2GB"
+    )
+
+
 def sql(
     settings: Settings,
     run: RunName,
     output: Output,
+    bounds: Bounds,
     statement: Annotated[
         str | None,
         typer.Argument(metavar="SELECT…|FILE.sql|-", help="A query, a file with one, or stdin."),
     ] = None,
-    limit: Limit = 0,
 ) -> None:
     """Ask the tables of a run in SQL (DuckDB's); without a query, list the tables.
 
     A table has the name that `vizpub tables` gives, with a dot for the slash: `metrics.peers`.
     Beside each number of a peer, topic or message stands its name: `peer`, `peer_name`. It
-    needs no Neo4j, reads only what the query needs, and can change nothing.
+    needs no Neo4j, reads only what the query needs, and can change nothing. What does not fit into
+    half of --memory goes to temporary files, up to ten times as much.
 
     Examples:
 
@@ -49,9 +67,11 @@ def sql(
     from runstore.store import open_run
 
     opened = open_run(settings.workspace, run)
-    with of_run.answer(opened, _text(statement) if statement else of_run.LIST) as found:
+    asked = _text(statement) if statement else of_run.LIST
+    most = of_run.QueryLimits(parse_duration_us(bounds.timeout) / 1e6, parse_size(bounds.memory))
+    with bounded_memory(most.memory), of_run.answer(opened, asked, limits=most) as found:
         rows = Rows.of_arrow(found.schema.names, found)
-        show(rows.first(limit) if limit else rows, output, settings)
+        show(rows.first(bounds.limit) if bounds.limit else rows, output, settings)
 
 
 def _text(given: str) -> str:

@@ -11,11 +11,13 @@ import typer
 from cli.options import RunName, command
 from cli.settings import Settings
 from model.clock import parse_duration_us
-from model.errors import CheckFailed
+from model.errors import CheckFailed, ServiceError
 
 EXPIRED = "has expired"
 
 _LOOK_S = 0.2
+_EXPIRED_S = 10.0
+"""After which a command that has expired must be told to have."""
 
 
 def register(app: typer.Typer) -> None:
@@ -62,10 +64,16 @@ def tell(
     from collector.place import Place
     from collector.reading import collector_of
 
+    seconds = parse_duration_us(waiting.expires) / 1_000_000
     found = collector_of(Place(settings.workspace, run), waiting.url)
-    given = found.tell(peer, action, parse_duration_us(waiting.expires) / 1_000_000)
+    given = found.tell(peer, action, seconds)
     settings.say(f"command {given['id']} is queued: peer '{peer}' shall {action}")
+    end = time.monotonic() + seconds + _EXPIRED_S
     while given["state"] == "queued" and not waiting.no_wait:
+        if time.monotonic() > end:
+            raise ServiceError(
+                f"the collector at {found.url} does not say what became of command {given['id']}"
+            )
         time.sleep(_LOOK_S)
         given = found.command(given["id"])
     if not waiting.no_wait:

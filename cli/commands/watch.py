@@ -12,7 +12,7 @@ import typer
 
 from cli.options import RunName, command
 from cli.settings import Settings
-from cli.terminal.formatting import cell_text
+from cli.terminal.formatting import cell_text, printable
 from model.errors import VizpubError
 
 if TYPE_CHECKING:
@@ -114,6 +114,7 @@ def _live(settings: Settings, events: Iterable[Event], most: int | None) -> bool
 
     rows: deque[dict[str, Any]] = deque(maxlen=_SHOWN)
     progress: dict[str, Any] = {}
+    away: dict[str, Any] | None = None
     count = 0
     console = Console(no_color=not settings.color)
     with Live(console=console, refresh_per_second=4) as display:
@@ -121,22 +122,28 @@ def _live(settings: Settings, events: Iterable[Event], most: int | None) -> bool
             if kind == "interval":
                 rows.append(told)
                 count += 1
-            else:
-                progress = told if kind == "status" else {**progress, **told}
-            display.update(_table(progress, rows))
+            elif kind == "status":
+                progress = told
+            away = told if kind == "gone" else None
+            display.update(_table(progress, rows, away))
             if count == most:
                 return True
     return False
 
 
-def _table(progress: dict[str, Any], rows: deque[dict[str, Any]]) -> Table:
+def _table(
+    progress: dict[str, Any],
+    rows: deque[dict[str, Any]],
+    away: dict[str, Any] | None = None,
+) -> Table:
     from rich.markup import escape
     from rich.table import Table
 
-    facts = [f"{name} {progress[name]}" for name in _FACTS if progress.get(name) is not None]
-    caption = ", ".join(facts)
-    if why := progress.get("why"):
-        caption = f"{why}; asked again in {progress['wait_s']:g} s\nbefore: {caption}"
+    facts = {name: progress[name] for name in _FACTS if progress.get(name) is not None}
+    caption = ", ".join(f"{name} {printable(str(fact))}" for name, fact in facts.items())
+    if away:
+        why = printable(away["why"])
+        caption = f"{why}; asked again in {away['wait_s']:g} s\nbefore: {caption}"
     table = Table(*COLUMNS, caption=escape(caption), caption_justify="left")
     for row in rows:
         table.add_row(*(cell_text(row.get(name)) for name in COLUMNS))

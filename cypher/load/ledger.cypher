@@ -1,6 +1,16 @@
-// Enter a batch into the ledger, if it is not there. Two that enter one wait for each other.
+// Enter a batch into the ledger, if it is not there. The lock on the run keeps others waiting, such
+// as a removal, after which nothing is entered.
 //
+// $run run – the run
 // $key string – run|statement|label of the batch|first row|digest of the rows
 // $rows int rows – rows of the batch
+//
+// -> key: of the batch; no row where the run is removed
+MATCH (r:Run {key: $run})
+SET r.locked = true
+REMOVE r.locked
+WITH r
+WHERE r.state <> 'removing'
 MERGE (b:LoadBatch {key: $key})
 ON CREATE SET b.rows = $rows
+RETURN b.key AS key

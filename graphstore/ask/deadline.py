@@ -53,7 +53,8 @@ class Asked:
     ) -> None:
         self._warnings = warnings
         self._driver, self._database, self._seconds = driver, database, seconds
-        self._end = time.monotonic() + seconds
+        self._left = seconds
+        """Of the time, without what the caller takes for himself."""
         self._lost = False
         self._name = uuid4().hex
         self._steps: SimpleQueue[tuple[Step, Future[Any]] | None] = SimpleQueue()
@@ -71,13 +72,15 @@ class Asked:
         Raises: UseError where the time is up, Neo4jUnavailable, Neo4jAnswer.
         """
         given: Future[T] = Future()
-        until = max(self._end, time.monotonic())
+        began = time.monotonic()
+        until = began + max(self._left, 0)
         self._steps.put((step, given))
         try:
             in_time = _is_given(given, until + _GRACE_S / 2)
         except BaseException:  # the caller is interrupted
             self._end_transaction()
             raise
+        self._left -= time.monotonic() - began
         if in_time:
             return given.result()
         self._end_transaction()

@@ -17,18 +17,20 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-from neo4j import Driver, Record, Result, ResultSummary, Session
+from neo4j import Driver, Result, ResultSummary, Session
 
 from graphstore.ask.deadline import Asked, asking
 from graphstore.ask.judge import ALLOWED, check_plan, check_words
 from graphstore.ask.queries import Answer, Limits
-from graphstore.ask.size import check_length, check_size
+from graphstore.ask.size import check_length, check_size, size_of
 from graphstore.ask.tokens import plain, tokens
 from graphstore.runs import open_run
 from model.errors import Neo4jAnswer, UseError
+from model.sizes import format_size
 
 NO_CYPHER = "Neo4j cannot parse this"
 NO_PROFILE = "PROFILE is not supported here"
+TOO_LARGE = "the answer is larger"
 
 _LIMITS = Limits()
 """What a statement may cost where nothing else is said."""
@@ -108,22 +110,23 @@ def judged(
         check_plan(summary.plan, summary.query_type)
         result = asked.do(lambda session: session.run(asked.query(text), values))
         found = Stream(tuple(result.keys()), iter(()), _warnings(summary))
-        found.rows = _rows(asked, result, found, limits.rows)
+        found.rows = _rows(asked, result, found, limits)
         yield found
 
 
-def _rows(asked: Asked, result: Result, found: Stream, most: int | None) -> Iterator[list[Any]]:
-    """As they come: first one by one, then more at a time."""
-    size = 1
+def _rows(asked: Asked, result: Result, found: Stream, limits: Limits) -> Iterator[list[Any]]:
+    """As they come: first one by one, then more at a time. Raises: UseError for large ones."""
+    count, left, most = 1, limits.size, limits.rows
     while most is None or most > 0:
-        count = size if most is None else min(size, most)
-        batch = asked.do(partial(_next, result, count))
-        yield from (list(record.data().values()) for record in batch)
+        count = count if most is None else min(count, most)
+        batch, size = asked.do(partial(_next, result, count, left, limits.size))
+        left = left - size if limits.rows else limits.size  # all rows: what is held is bounded
+        yield from batch
         if len(batch) < count:
             return
         most = None if most is None else most - count
-        size = min(2 * size, _BATCH)
-    found.more = bool(asked.do(partial(_next, result, 1)))
+        count = min(2 * count, _BATCH)
+    found.more = bool(asked.do(lambda _: result.peek()))
 
 
 def _warnings(summary: ResultSummary) -> tuple[str, ...]:
@@ -135,8 +138,18 @@ def _warnings(summary: ResultSummary) -> tuple[str, ...]:
     )
 
 
-def _next(result: Result, count: int, _: Session) -> list[Record]:
-    return list(islice(result, count))
+def _next(
+    result: Result, count: int, left: int, most: int, _: Session
+) -> tuple[list[list[Any]], int]:
+    """So many rows, and their size. Raises: UseError where less is left of the most bytes."""
+    found: list[list[Any]] = []
+    size = 0
+    for record in islice(result, count):
+        found.append(list(record.data().values()))
+        size += size_of(found[-1], left - size)
+        if size > left:
+            raise UseError(f"{TOO_LARGE} than {format_size(most)}: return less of each row")
+    return found, size
 
 
 @contextmanager

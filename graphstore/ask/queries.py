@@ -27,6 +27,8 @@ class Limits:
     timeout_s: float = 30.0
     rows: int | None = None
     """Rows of the answer at most; null = all."""
+    size: int = 64 * 2**20
+    """Bytes of the rows at most, about as JSON; of as many as there may be."""
 
 
 @dataclass(frozen=True)

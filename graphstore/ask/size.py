@@ -1,4 +1,5 @@
-"""Size limits of a user's own Cypher: a parser that runs out of stack never answers.
+"""Size limits of a user's own Cypher, and of its answer: a parser that runs out of stack never
+answers.
 
 What costs stack is not length but nesting: brackets, CASE, and each operator of a chain, as the
 sum of a hundred terms is a tree of a hundred levels. The limits are a fraction of what a Neo4j
@@ -7,7 +8,7 @@ that was just started can take.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from graphstore.ask.tokens import Token
@@ -114,3 +115,24 @@ def _too_large(what: str, most: int) -> UseError:
         f"{TOO_LARGE}: {what}, and {most:,} are allowed; pass values as "
         "parameters, or split the query"
     )
+
+
+_OF_VALUE = 8
+"""Bytes of what is no text, and of a place in a list."""
+
+
+def size_of(value: object, most: int) -> int:
+    """Bytes of a value, about as JSON; counted no further than to `most`."""
+    found, rest = 0, [value]
+    while rest and found <= most:
+        found += _OF_VALUE
+        match rest.pop():
+            case str() | bytes() as text:
+                found += len(text)
+            case list() as items:
+                if len(items) * _OF_VALUE > most - found:
+                    return found + len(items) * _OF_VALUE
+                rest += items
+            case Mapping() as members:
+                rest += members.values()
+    return found

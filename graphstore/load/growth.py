@@ -42,6 +42,13 @@ _SETTING = {"Peer": "grow/set-peers", "Interval": "load/interval-metrics"}
 """The statements that change nodes."""
 
 
+def in_other_hands(run: str) -> UseError:
+    """What is raised where another command loads or removes the run."""
+    return UseError(
+        f"run '{run}' {IN_OTHER_HANDS}; when that has ended, load it again: vizpub load {run}"
+    )
+
+
 def grow(
     driver: Driver,
     database: str,
@@ -150,10 +157,7 @@ class _Turns:
         parameters = {"run": self._run, "grower": self._grower, "turn": self._turn}
         found = transaction.run(text, parameters).single()
         if found is None or not found["mine"]:
-            raise UseError(
-                f"run '{self._run}' {IN_OTHER_HANDS}; "
-                f"when that has ended, load it again: vizpub load {self._run}"
-            )
+            raise in_other_hands(self._run)
         if found["turn"] == self._turn:
             work(transaction)
 

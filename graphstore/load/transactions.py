@@ -19,7 +19,7 @@ from neo4j.exceptions import ConstraintError
 
 import cypher
 from graphstore.load.batches import Rows, RunRows, Tables
-from graphstore.load.growth import grow
+from graphstore.load.growth import grow, in_other_hands
 from graphstore.load.kept import Kept
 from graphstore.load.partitions import Partitions, chosen_partitions
 from graphstore.load.reading import Census, Reading
@@ -72,7 +72,8 @@ def load_run(
     0 = none, null = by its size; a load that goes on keeps those that it began with.
 
     Raises: RunChanged, and nothing done, where Neo4j has other tables and so has the run by now;
-    UseError where it has, or can have, only other partitions; CheckFailed where Neo4j and
+    UseError where it has, or can have, only other partitions, and where another command removes the
+    run meanwhile; CheckFailed where Neo4j and
     the tables differ in the end (an unfinished run stays unfinished); Neo4jUnavailable where the
     connection is lost (the same load again goes on); Neo4jAnswer.
     """
@@ -183,7 +184,8 @@ def _load_table(
 
 
 def _load_batch(session: Session, run: str, step: Step, label: str, rows: Rows) -> None:
-    ledger = {"key": f"{run}|{step.statement}|{label}|{digest(rows)}", "rows": len(rows)}
+    key = f"{run}|{step.statement}|{label}|{digest(rows)}"
+    ledger = {"run": run, "key": key, "rows": len(rows)}
     try:
         sessions.write(session, _write_batch, ledger, run, step, rows)
     except ConstraintError as error:
@@ -201,8 +203,10 @@ def _write_batch(
     rows: Rows,
 ) -> None:
     entry = cypher.statement("load", "ledger").text
-    entered = transaction.run(entry, ledger).consume().counters.nodes_created
-    if entered:
+    found = transaction.run(entry, ledger)
+    if found.single() is None:
+        raise in_other_hands(run)
+    if found.consume().counters.nodes_created:
         write_rows(transaction, run, step, rows, ledger["key"])
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from model.errors import UseError
+from model.private import read_secret
 
 NO_ADDRESS = "is not an address for queries"
 
@@ -81,6 +82,6 @@ def _environment_password() -> str:
             "NEO4J_URI is set and NEO4J_PASSWORD is not; set it too, or NEO4J_PASSWORD_FILE"
         )
     try:
-        return Path(file).expanduser().read_text("utf-8").rstrip("\r\n")
-    except (OSError, UnicodeDecodeError) as error:
+        return read_secret(Path(file).expanduser()).rstrip("\r\n")
+    except UseError as error:
         raise UseError(f"NEO4J_PASSWORD_FILE: {error}") from None

@@ -17,7 +17,7 @@ import psutil
 
 from graphstore.server.home import HOST, ServerHome, ServerState
 from model.errors import NO_ANSWER, Neo4jUnavailable
-from model.process import Birth, birth
+from model.process import Birth, find_process, is_alive, is_ours, listens
 
 ANOTHER_PROCESS = "another process answers there"
 
@@ -30,12 +30,7 @@ def recorded_process(state: ServerState) -> psutil.Process | None:
     """The server that was written down, if it still runs and is the same one."""
     if state.pid is None:
         return None
-    with suppress(psutil.Error):
-        process = psutil.Process(state.pid)
-        is_it = birth(state.pid) == Birth(state.boot, state.ticks)
-        if is_it and _is_ours(process) and alive(process):
-            return process
-    return None
+    return find_process(state.pid, Birth(state.boot, state.ticks))
 
 
 def running(home: ServerHome, main_class: str, argument: str) -> list[psutil.Process]:
@@ -46,35 +41,20 @@ def running(home: ServerHome, main_class: str, argument: str) -> list[psutil.Pro
             words = process.cmdline()
             if (
                 {main_class, argument} <= {*words}
-                and _is_ours(process)
+                and is_ours(process)
                 and Path(process.exe()).name == "java"
                 and os.path.samefile(process.cwd(), home.path)
-                and alive(process)
+                and is_alive(process)
             ):
                 found.append(process)
     return found
-
-
-def _is_ours(process: psutil.Process) -> bool:
-    """Started by us, and not as a program that has our rights with any user who starts it."""
-    return set(process.uids()) == {os.geteuid()}
-
-
-def alive(process: psutil.Process) -> bool:
-    """Whether it has not ended yet."""
-    with suppress(psutil.NoSuchProcess):
-        if process.status() != psutil.STATUS_ZOMBIE:
-            return True
-        with suppress(psutil.TimeoutExpired):
-            process.wait(0)  # a child of ours: let the system forget it
-    return False
 
 
 def ends(process: psutil.Process, seconds: float) -> bool:
     """Whether it ends in that time."""
     with suppress(psutil.TimeoutExpired):
         process.wait(seconds)
-    return not alive(process)
+    return not is_alive(process)
 
 
 def answers(process: psutil.Process, port: int) -> bool:
@@ -85,7 +65,7 @@ def answers(process: psutil.Process, port: int) -> bool:
     with suppress(OSError), socket.create_connection((HOST, port), _ANSWER_S) as end:
         end.settimeout(_ANSWER_S)
         end.sendall(_HELLO)
-        return _listens(process, port) and len(end.recv(4)) > 0
+        return listens(process, port) and len(end.recv(4)) > 0
     return False
 
 
@@ -99,19 +79,10 @@ def check_server(home: ServerHome, uri: str) -> None:
     process = recorded_process(state) if state else None
     if process is None or port is None:
         raise Neo4jUnavailable(uri, NO_ANSWER)
-    if not _listens(process, port):
+    if not listens(process, port):
         if _is_taken(port):
             raise Neo4jUnavailable(uri, f"{ANOTHER_PROCESS}, and is not sent the password")
         raise Neo4jUnavailable(uri, NO_ANSWER)
-
-
-def _listens(process: psutil.Process, port: int) -> bool:
-    with suppress(psutil.Error):
-        return any(
-            found.status == psutil.CONN_LISTEN and found.laddr.port == port
-            for found in process.net_connections("tcp")
-        )
-    return False
 
 
 def _is_taken(port: int) -> bool:

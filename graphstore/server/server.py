@@ -33,14 +33,14 @@ from graphstore.server.admin import (
 from graphstore.server.connection import connect, from_home
 from graphstore.server.home import HOST, ServerHome, ServerState
 from graphstore.server.offline import ROOM, gist
-from graphstore.server.processes import alive, answers, ends, recorded_process, running
+from graphstore.server.processes import answers, ends, recorded_process, running
 from graphstore.server.settings import JARS, PROFILES, SERVER_CLASS, SET_PASSWORD, conf_text
 from model.errors import Neo4jUnavailable, ServiceError, UseError, cause_of
 from model.jvm.artifacts import Progress, jar_set
 from model.jvm.class_data import is_listed
 from model.locks import OF_IMPORTS, own_folder
 from model.private import make_private, new_file, replace_text
-from model.process import birth
+from model.process import birth, is_alive
 
 ENDED = "it ended while starting"
 
@@ -259,7 +259,7 @@ class LocalServer:
             )
         deadline, log = time.monotonic() + _START_S, self._home.log
         while time.monotonic() < deadline:
-            if not alive(process):
+            if not is_alive(process):
                 raise _EndedWhileStarting(*self._failure(connection, ENDED, log))
             try:
                 connect(connection).close()

@@ -156,16 +156,18 @@ class Reporter:
         """The run's header, with epoch, interval_us, now_us and fields. Raises: OSError."""
         told = self._at.ask()
         self._obeys = told.get("commands") is True
-        if "header" not in told:
-            raise OSError(f"what answers at {self._at.url} is no collector")
-        found: dict[str, Any] = told["header"]
+        if not isinstance(found := told.get("header"), dict):
+            raise self._at.no_collector()
         return found
 
     def commands(self) -> list[dict[str, Any]]:
         """What peers are asked to do, each with its `id`, `peer` and `action` (leave or join); none
         where `header` found a collector that gives no commands. Raises: OSError.
         """
-        return list(self._at.ask("/commands")["commands"]) if self._obeys else []
+        found = self._at.ask("/commands").get("commands") if self._obeys else []
+        if not isinstance(found, list):
+            raise self._at.no_collector()
+        return found
 
     def answer(self, number: int, refusal: str | None = None) -> None:
         """Tell that the command of this id was obeyed, or why it was not. Raises: OSError."""

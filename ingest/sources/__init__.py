@@ -1,6 +1,7 @@
 """The sources, in the order in which they are asked whether they recognise a file."""
 
 from ingest.sources.base import Source
+from ingest.sources.delimited import COLUMNS, TableSource
 from ingest.sources.deliveries import Deliveries
 from ingest.sources.edges import Edges
 from ingest.sources.hermes import Hermes
@@ -8,12 +9,32 @@ from ingest.sources.interop import Interop
 from ingest.sources.libp2p import Libp2p
 from ingest.sources.nebula import Nebula
 from ingest.sources.reports import Reports
+from ingest.sources.user_columns import LEFT_OUT
 from ingest.sources.vizpub import Vizpub
+from model.errors import UseError
 
 SOURCES: tuple[Source, ...] = (
     *(Reports(), Libp2p(), Interop(), Hermes()),
     *(Vizpub(), Nebula(), Deliveries(), Edges()),
 )
+
+
+def sources_for(columns: str | None) -> tuple[Source, ...]:
+    """The sources that may read the input: those of delimited text where the user told its columns.
+
+    Raises: UseError for columns that no source has.
+    """
+    if columns is None:
+        return SOURCES
+    names = [name.strip() for name in columns.split(",")]
+    tables = [source for source in SOURCES if isinstance(source, TableSource)]
+    if not (told := [made for source in tables if (made := source.told(names))]):
+        raise UseError(
+            f"{COLUMNS} {columns}: name the columns in the order of the file, '{LEFT_OUT}' for one "
+            "that is left out. Links have src,dst, and may have interval or valid_from,valid_to, "
+            "layer and topic; deliveries have msg,node,prev_node,t_us"
+        )
+    return tuple(told)
 
 
 def source_named(name: str) -> Source:

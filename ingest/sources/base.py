@@ -85,6 +85,10 @@ class SourceOptions:
     """Most bytes of a line; null = ingest.reports.compressed.MAX_LINE."""
     undirected: bool | None = None
     """Each row is a link either way; null = as the files say."""
+    columns: str | None = None
+    """The columns of delimited text, with commas between them; null = as the files say."""
+    time_unit_us: int | None = None
+    """Microseconds in the unit of times that are numbers; null = as the format says."""
 
 
 @dataclass(frozen=True)
@@ -209,10 +213,14 @@ class Source(ABC):
 
     @abstractmethod
     def reader(
-        self, files: Sequence[InputFile], options: SourceOptions, tallies: Callable[[Read], Tallies]
+        self,
+        files: Sequence[InputFile],
+        options: SourceOptions,
+        tallies: Callable[[Read], Tallies],
+        counted: Counted | None = None,
     ) -> Read:
         """A function that reads a split. `tallies` runs a reader over all input and returns its
-        counts, for sources that need them first.
+        counts, for sources that need them first; `counted` are counts of an earlier reading.
         """
 
     @abstractmethod

@@ -13,7 +13,7 @@ from codecs import BOM_UTF8
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import msgspec
 import pyarrow as pa
@@ -21,41 +21,47 @@ import pyarrow as pa
 from ingest.files import InputFile
 from ingest.fold import Counted
 from ingest.reader import INVALID_UTF8, Kind, Read, Row, Split, line_splits, lines, refused
-from ingest.reports.fields import INT64, LAST_INTERVAL, Key
-from ingest.sources.base import Source, SourceOptions, Tallies, first_lines
+from ingest.reports.fields import LAST_INTERVAL
+from ingest.sources.base import Source, SourceOptions, Tallies
+from ingest.sources.column_rules import Fields, Rule
 from ingest.sources.edge_comments import UNFIT
+from ingest.sources.folders import (
+    check_folders,
+    folder_columns,
+    with_folders,
+    without_folders,
+)
 from ingest.sources.joined import INTERVAL, Joined, as_period, joined
 from ingest.sources.row_groups import BATCH, group_splits, opened, read_group, schema_of
+from ingest.sources.user_columns import (
+    LEFT_OUT,
+    encoding_of,
+    guess,
+    header_line,
+    is_comment,
+    separator_of,
+    split_fields,
+)
 from model.errors import InputError
 
-_PARQUET = "parquet"
+_PARQUET, _CSV = "parquet", "csv("
 PLAIN, UNDIRECTED = "columns", "undirected columns"
 """The kinds of encoding of plain columns; in undirected ones a row is a link either way."""
 _PAIR_OF_PEERS = ("src", "dst")
-_COMMENT = re.compile(rb"\s*(?:[#%]|\Z)")
 _PAIR = re.compile(rb"\s*([0-9]{1,18})\s+([0-9]{1,18})\s*")
 _PEEK = 100
 """Lines that are compared with the first one of a file before all are counted."""
 _MANY = 1 << 20
 """Rows of Parquet that are joined at a time."""
-_FIELD = rb'("(?:[^"]|"")*+"|[^",]*+)'
-_FIELDS = re.compile(rb"%s(?:,%s)*+" % (_FIELD, _FIELD))
-_NEXT = re.compile(rb"%s(?:,|\Z)" % _FIELD)
-_INTEGER = re.compile("-?[0-9]+")
-_SEPARATORS = re.compile(r"[,;|\t]")
-_SHOWN = 80
-_DIGITS = len(str(INT64))
 
+COLUMNS = "--columns"
+SAY = "say which column is what"
 _QUOTE = "a quote that is not around a whole field, or is not closed"
 _COUNTS = "the number of peers and of links, not a link"
 
 NO_ROWS = "the files have no rows, or all were refused: see the quarantine"
 
-Fields = Mapping[str, str | None]
-"""A row: text by column; null where it is absent or empty."""
-Rule = Callable[[Fields, str], str | None]
-"""The problem of a column of a row, as text; null if it is valid."""
-Together = Callable[[Iterable[int]], int]
+Together = Callable[[Iterable[Any]], Any]
 """Combines the counts of tasks."""
 
 
@@ -70,9 +76,14 @@ class Placed(NamedTuple):
     """The content of the row for the fold, as JSON values."""
 
 
+def own_columns(encoding: str) -> tuple[str, ...]:
+    """The columns of a recognised file, without those in the names of its folders."""
+    return tuple(without_folders(encoding)[0].partition("(")[2].rstrip(")").split(","))
+
+
 def columns_of(encoding: str) -> tuple[str, ...]:
-    """The columns of a recognised file."""
-    return tuple(encoding.partition("(")[2].rstrip(")").split(","))
+    """All columns of a recognised file."""
+    return *own_columns(encoding), *without_folders(encoding)[1]
 
 
 @dataclass(frozen=True)
@@ -92,24 +103,30 @@ class _TableReader:
     """The numbers of files of which each row is a link either way."""
     counts: Mapping[int, int]
     """The number of the line of counts (`_line_of_counts`), by the number of its file."""
+    headers: Mapping[int, int]
+    """The number of the line of the header, where the user told the columns, likewise."""
 
     def __call__(self, split: Split) -> Iterator[Row]:
         """The rows of a split, without headers, comments and blank lines."""
         encoding = self.encodings[split.file]
         read = self._rows if encoding.startswith(_PARQUET) else self._lines
-        return read(split, columns_of(encoding))
+        in_folders = without_folders(encoding)[1].items()
+        given = {name: value.encode() for name, value in in_folders}
+        return read(split, own_columns(encoding), given)
 
-    def _lines(self, split: Split, columns: Sequence[str]) -> Iterator[Row]:
-        header = ",".join(columns).encode()
-        is_plain = is_plain_text(self.encodings[split.file])
+    def _lines(
+        self, split: Split, columns: Sequence[str], given: Mapping[str, bytes]
+    ) -> Iterator[Row]:
+        encoding, header = self.encodings[split.file], ",".join(columns).encode()
+        is_csv, separator = encoding.startswith(_CSV), separator_of(encoding)
         for line in lines(split, self.max_line):
             text = line.text.removesuffix(b"\r")
             if line.fault:
                 yield refused(split, line.number, line.fault, line.text)
-            elif _COMMENT.match(text) if is_plain else _is_header(text, header):
+            elif _is_header(text, header) if is_csv else is_comment(text):
                 continue
-            else:
-                fields = text.split() if is_plain else _fields(text)
+            elif line.number != self.headers.get(split.file):
+                fields = split_fields(text, b"," if is_csv else separator)
                 if line.number == self.counts.get(split.file):
                     found: Sequence[Placed] | str = _COUNTS
                 elif fields is None:
@@ -117,20 +134,24 @@ class _TableReader:
                 elif len(fields) != len(columns):
                     found = f"not {len(columns)} fields"
                 else:
-                    found = self._judged(dict(zip(columns, fields, strict=True)), split)
+                    values = dict(zip(columns, fields, strict=True))
+                    values.pop(LEFT_OUT, None)
+                    found = self._judged({**values, **given}, split)
                 yield from _rows(split, line.number, found, line.text)
 
-    def _rows(self, split: Split, columns: Sequence[str]) -> Iterator[Row]:
+    def _rows(
+        self, split: Split, columns: Sequence[str], given: Mapping[str, bytes]
+    ) -> Iterator[Row]:
         joins = self.joins_rows and INTERVAL in columns
 
         def judged(batch: pa.RecordBatch, first: int) -> Iterator[Row]:
             numbers: Sequence[int] = range(len(batch))
             if joins and (runs := joined(batch, INTERVAL, LAST_INTERVAL, self._are_valid)):
-                yield from self._periods(split, batch, first, runs)
+                yield from self._periods(split, batch, first, runs, given)
                 numbers = runs.others.tolist()
                 batch = batch.take(pa.array(runs.others))
             for number, values in zip(numbers, _as_texts(batch), strict=True):
-                found = self._judged(values, split)
+                found = self._judged({**values, **given}, split)
                 text = _as_json(values) if isinstance(found, str) else b""
                 yield from _rows(split, first + number, found, text)
 
@@ -138,13 +159,18 @@ class _TableReader:
             yield from read_group(split, parquet, judged, columns, _MANY if joins else BATCH)
 
     def _periods(
-        self, split: Split, batch: pa.RecordBatch, first: int, runs: Joined
+        self,
+        split: Split,
+        batch: pa.RecordBatch,
+        first: int,
+        runs: Joined,
+        given: Mapping[str, bytes],
     ) -> Iterator[Row]:
         """A record for each run of rows, and how many rows there were more."""
         begun = _as_texts(batch.take(pa.array(runs.first)))
         until = batch[INTERVAL].take(pa.array(runs.last)).to_pylist()
         for number, values, last in zip(runs.first.tolist(), begun, until, strict=True):
-            fields = as_period(self._decoded(values), last)
+            fields = as_period(self._decoded({**values, **given}), last)
             yield from _rows(split, first + number, self._places(fields, split), b"")
         more = len(batch) - len(runs.others) - len(runs.first)
         yield Row(Kind.TALLY, file=split.file, record=msgspec.json.encode(more))
@@ -163,7 +189,8 @@ class _TableReader:
         placed = self.place(fields)
         if split.file not in self.either_way or not fields["src"]:
             return (placed,)
-        return placed, self.place({**fields, "src": fields["dst"], "dst": fields["src"]})
+        back = self.place({**fields, "src": fields["dst"], "dst": fields["src"]})
+        return placed, back._replace(rank=1)
 
     def _checked(self, values: Mapping[str, bytes | None]) -> Fields | str:
         """The fields of a valid row, or the reason for refusing it."""
@@ -195,7 +222,7 @@ def _line_of_counts(number: int, path: str, max_line: int | None) -> int | None:
     """The number of a file's first line, if it is a pair n, m before m other lines, and n is above
     every number in some of them: some lists begin with how many peers and links they have.
     """
-    told = (x for x in lines(Split(number, path), max_line) if not _COMMENT.match(x.text))
+    told = (x for x in lines(Split(number, path), max_line) if not is_comment(x.text))
     first = next(told, None)
     if first is None or not (pair := _PAIR.fullmatch(first.text)):
         return None
@@ -204,16 +231,6 @@ def _line_of_counts(number: int, path: str, max_line: int | None) -> int | None:
     if any(found and max(map(int, found.groups())) >= peers for found in some):
         return None
     return first.number if len(some) + sum(1 for _ in told) == links else None
-
-
-def _fields(text: bytes) -> list[bytes] | None:
-    """The fields of a row by RFC 4180; null where its quotes are invalid."""
-    if b'"' not in text:
-        return text.split(b",")
-    if not _FIELDS.fullmatch(text):
-        return None
-    found = _NEXT.findall(text + b",")[:-1]
-    return [f[1:-1].replace(b'""', b'"') if f.startswith(b'"') else f for f in found]
 
 
 def _are_texts(schema: pa.Schema) -> bool:
@@ -254,42 +271,12 @@ def _rows(split: Split, number: int, found: Sequence[Placed] | str, text: bytes)
         yield Row(Kind.RECORD, key, time, rank, split.file, number, None, encoded)
 
 
-def key(row: Fields, name: str) -> str | None:
-    """A name: not empty, no control character."""
-    return optional_key(row, name) if row[name] else f"no '{name}'"
-
-
-def optional_key(row: Fields, name: str) -> str | None:
-    """A name, or nothing."""
-    return next(Key().problems(row[name], name), None) if row[name] else None
-
-
-def whole(row: Fields, name: str, most: int = INT64) -> str | None:
-    """A number from 0 to `most`."""
-    text = row[name]
-    if not text:
-        return f"no '{name}'"
-    if not _INTEGER.fullmatch(text):
-        return f"'{name}' is not an integer"
-    if text.startswith("-"):
-        return f"'{name}' is negative"
-    number = number_of(text)
-    return f"'{name}' is too large" if number is None or number > most else None
-
-
-def number_of(text: str) -> int | None:
-    """The value of decimal digits; null for other text, and for more than 64 bits."""
-    digits = text.lstrip("0")
-    if not (text.isascii() and text.isdigit()) or len(digits) > _DIGITS:
-        return None
-    number = int(digits or "0")
-    return number if number <= INT64 else None
-
-
 class TableSource(Source):
     """A source of tabular files."""
 
-    options = frozenset({"interval_us", "max_line", "undirected"})
+    options = frozenset({"interval_us", "max_line", "undirected", "columns", "time_unit_us"})
+    columns: tuple[str, ...] | None = None
+    """As the user told them; null = the files tell."""
     headers: Collection[tuple[str, ...]]
     """The possible headers of a file."""
     rules: Mapping[str, Rule]
@@ -308,32 +295,66 @@ class TableSource(Source):
         """A valid row, with its key and time."""
 
     def recognises(self, path: str, head: bytes) -> str | None:
-        """'csv(…)' or 'parquet(…)', if the columns of the file are one of the headers."""
+        """'csv(…)' or 'parquet(…)', if the columns of the file are one of the headers; the kind of
+        separator where the user told the columns.
+        """
+        folders = self._in_folders(path)
+        if self.columns is not None:
+            told = None if schema_of(path, head) else encoding_of(self.columns, head)
+            return told and with_folders(told, folders)
         if (schema := schema_of(path, head)) is not None:
             kind, columns = _PARQUET, tuple(schema.names) if _are_texts(schema) else ()
         else:
             first = head.partition(b"\n")[0].removeprefix(BOM_UTF8).rstrip(b"\r")
             kind, names = "csv", first.decode("utf-8", "replace").replace('"', "")
             columns = tuple(names.split(","))
-        return f"{kind}({','.join(columns)})" if columns in self.headers else None
+        is_ours = self.are_columns((*columns, *folders)) if folders else columns in self.headers
+        return with_folders(f"{kind}({','.join(columns)})", folders) if is_ours else None
+
+    def _in_folders(self, path: str) -> dict[str, str]:
+        """The columns of the source in the names of a file's folders."""
+        return {name: of for name, of in folder_columns(path).items() if name in self.rules}
+
+    def told(self, columns: Sequence[str]) -> Self | None:
+        """The source for files with these columns; null if they are none of its headers."""
+        if not self.are_columns([name for name in columns if name != LEFT_OUT]):
+            return None
+        made = type(self)()
+        made.columns = tuple(columns)
+        return made
+
+    def are_columns(self, columns: Sequence[str]) -> bool:
+        """Whether they are those of a header, in any order."""
+        return any(sorted(columns) == sorted(header) for header in self.headers)
 
     def near_miss(self, path: str, head: bytes) -> str | None:
         """A header with the columns of one of ours, in another order, with others, or separated by
-        something else.
+        something else; and how to say which column is what.
         """
-        text = first_lines(head)[0].decode("utf-8", "replace").strip().replace('"', "")
-        names = {name.strip().lower() for name in _SEPARATORS.split(text)}
-        almost = [header for header in self.headers if names.issuperset(header)]
+        found = guess(head)
+        if self.columns is not None:
+            has = f"it has {len(found.first)}: '{found.text}'" if found else "it has none"
+            return f"it does not have the {len(self.columns)} columns of {COLUMNS}; {has}"
+        if found is None:
+            return None
+        names = [name.lower() for name in found.first]
+        folders = self._in_folders(path)
+        if folders and {"src", "dst"} <= {*names}:
+            return f"its columns are '{found.text}', and its folders have {', '.join(folders)}, too"
+        almost = [header for header in self.headers if {*header} <= {*names}]
         if not almost:
             return None
-        wanted = max((",".join(header) for header in almost), key=len)
-        return f"its header is '{text[:_SHOWN]}', expected is '{wanted}'"
+        wanted = max(almost, key=len)
+        told = ",".join(name if name in wanted else LEFT_OUT for name in names)
+        expected = f"its header is '{found.text}', expected is '{','.join(wanted)}'"
+        return f"{expected}; {SAY}: {COLUMNS} {told}"
 
     def splits(self, files: Sequence[InputFile]) -> list[Split]:
         """Ranges of lines, and row groups of Parquet. Raises: InputError for what is no list."""
         for file in files:
             if why := UNFIT.get(file.encoding.removesuffix("()")):
                 raise InputError(f"{file.path} {why}", "docs/sources.md describes the formats")
+        check_folders((file.path for file in files), self.rules)
         in_parquet = {file.encoding for file in files if file.encoding.startswith(_PARQUET)}
         found = line_splits(files, leave_out=in_parquet)
         for number, file in enumerate(files):
@@ -343,10 +364,14 @@ class TableSource(Source):
         return found
 
     def reader(
-        self, files: Sequence[InputFile], options: SourceOptions, tallies: Callable[[Read], Tallies]
+        self,
+        files: Sequence[InputFile],
+        options: SourceOptions,
+        tallies: Callable[[Read], Tallies],
+        counted: Counted | None = None,
     ) -> Read:
         """Reads CSV, plain columns and Parquet; checks each row by itself."""
-        del tallies
+        del tallies, counted
         encodings, limit = [file.encoding for file in files], options.max_line
         counts = {
             number: line
@@ -360,7 +385,12 @@ class TableSource(Source):
             for number, encoding in enumerate(encodings)
             if options.undirected or encoding.startswith(UNDIRECTED)
         )
-        how = limit, self.joins_rows, either_way, counts
+        headers = {
+            number: line
+            for number, file in enumerate(files)
+            if (line := header_line(number, file.path, file.encoding, limit))
+        }
+        how = limit, self.joins_rows, either_way, counts, headers
         return _TableReader(encodings, self.rules, self.place, *how)
 
     def tallied(self, tallies: Tallies) -> Counted:

@@ -17,30 +17,23 @@ from pyspark.sql import functions as F
 from ingest.files import InputFile
 from ingest.fold import Counted, KeyFold
 from ingest.reader import Row, Split
-from ingest.reports.fields import INT32
+from ingest.reports.fields import INT32, INT64
 from ingest.reports.records import OVERLAY
+from ingest.sink import Fold
 from ingest.sources.base import Description, Observed, SourceOptions
-from ingest.sources.delimited import (
-    NO_ROWS,
-    Fields,
-    Placed,
-    Rule,
-    TableSource,
-    Together,
-    columns_of,
-    key,
-    number_of,
-    whole,
-)
+from ingest.sources.column_rules import Fields, Rule, key, number_of, whole
+from ingest.sources.delimited import NO_ROWS, Placed, TableSource, Together, columns_of
 from ingest.sources.edges import WITHOUT_TIMES, Edges, times_of
 from ingest.sources.folded import OBSERVED, no_rejections
+from ingest.sources.times import GAP, NO_OUTLIERS, Outliers, Times, check_length
 from model.clock import OPEN, Clock
 from model.errors import InputError
 
+TOO_LARGE = "'t_us' is too large"
 NO_DELIVERY = "no delivery could be read"
 
 _INTERVAL_US = 1_000_000
-_MOST_INTERVALS = 10_000_000
+_ADVICE = "t_us counts from the start of the run, not from 1970"
 _HEADER = ("msg", "node", "prev_node", "t_us")
 _TABLES = {
     name: OBSERVED[name] for name in ("publications", "receptions", "links", "names", "quarantine")
@@ -52,6 +45,10 @@ _AHEAD = -1
 _LINK = -2
 """The time of links in the fold."""
 _EDGES = Edges()
+
+
+def _outliers(counted: Counted, interval_us: int) -> Outliers:
+    return Times.of(counted["times"]).outliers(interval_us)
 
 
 def _are_links(file: InputFile) -> bool:
@@ -69,7 +66,10 @@ class Deliveries(TableSource):
         **dict(zip(_HEADER, (key, key, key, whole), strict=True)),
         **{name: _EDGES.rules[name] for name in ("src", "dst", "layer", "topic")},
     }
-    together: Mapping[str, Together] = {"latest": max, "repeated": sum, "linked": any}
+    together: Mapping[str, Together] = {
+        **{"latest": max, "repeated": sum, "linked": any},
+        "times": Times.together,
+    }
 
     def layers(self, files: Sequence[InputFile]) -> frozenset[str] | None:
         """Those of the edge lists."""
@@ -101,9 +101,14 @@ class Deliveries(TableSource):
         self, files: Sequence[InputFile], options: SourceOptions, counted: Counted | None
     ) -> _DeliveryFold:
         """Message by message."""
-        del counted
         linked, interval_us = any(map(_are_links, files)), options.interval_us or _INTERVAL_US
-        return _DeliveryFold([file.path for file in files], interval_us, linked=linked)
+        outliers = _outliers(counted, interval_us) if counted else NO_OUTLIERS
+        paths, unit_us = [file.path for file in files], options.time_unit_us or 1
+        return _DeliveryFold(paths, (interval_us, unit_us), outliers, linked=linked)
+
+    def is_refuted(self, fold: Fold, counted: Counted, options: SourceOptions) -> bool:
+        """Whether there are outliers."""
+        return bool(_outliers(counted, options.interval_us or _INTERVAL_US))
 
     def describe(
         self, counted: Counted, before: Counted | None, options: SourceOptions
@@ -117,17 +122,13 @@ class Deliveries(TableSource):
             raise InputError(NO_DELIVERY, NO_ROWS)
         interval_us = options.interval_us or _INTERVAL_US
         last = counted["latest"] // interval_us
-        if last >= _MOST_INTERVALS:
-            raise InputError(
-                f"the deliveries span {last + 1:,} intervals",
-                "one of the times is probably wrong; if not, give longer intervals: --interval 1m",
-            )
+        clock, times = Clock(interval_us, 1, 0, last), Times.of(counted["times"])
+        check_length(times, clock, "the deliveries", _ADVICE)
         repeated = counted["repeated"]
         notes = {"repeated_records": repeated} if repeated else {}
+        notes |= times.empty(interval_us)
         unknown = _UNKNOWN if counted["linked"] else (*_OF_LINKS, *_UNKNOWN)
-        return Description(
-            Clock(interval_us, 1, 0, last), unknown=unknown, notes=notes, totals=counted
-        )
+        return Description(clock, unknown=unknown, notes=notes, totals=counted)
 
     def observe(
         self, tables: Mapping[str, DataFrame], run: Description, options: SourceOptions
@@ -163,19 +164,28 @@ class _DeliveryFold(KeyFold):
     It holds the rows of the current time, and the first publication of the message.
     """
 
-    def __init__(self, files: Sequence[str], interval_us: int, *, linked: bool) -> None:
-        """Takes the names of the files, the length of an interval, and whether links are known."""
+    def __init__(
+        self, files: Sequence[str], lengths: tuple[int, int], outliers: Outliers, *, linked: bool
+    ) -> None:
+        """Takes the names of the files, the length of an interval and of a unit of times, the times
+        that do not belong to the run, and whether links are known.
+        """
         super().__init__(_TABLES, files)
-        self._interval_us, self._linked = interval_us, linked
+        (self._interval_us, self._unit_us), self._outliers = lengths, outliers
+        self._linked = linked
 
     def start(self) -> None:
         """Nothing is counted."""
         self._latest: int | None = None
         self._repeated = 0
+        self._times = Times(GAP * self._interval_us)
 
     def counted(self) -> Counted:
-        """The `latest` time of an accepted row, the number of `repeated` rows, and `linked`."""
-        return {"latest": self._latest, "repeated": self._repeated, "linked": self._linked}
+        """The `latest` time of an accepted row, the number of `repeated` rows, `linked`, and the
+        `times` of all deliveries.
+        """
+        counts = {"latest": self._latest, "repeated": self._repeated, "linked": self._linked}
+        return {**counts, "times": self._times.plain}
 
     def begin(self, key: str) -> None:
         """A message, the peer at the beginning of links, or both."""
@@ -191,6 +201,11 @@ class _DeliveryFold(KeyFold):
             self.rows["links"].append((row.peer, *record, 0, OPEN))
             return
         peer, previous, _ = record
+        time = self._unit_us * (row.rank if row.time == _AHEAD else row.time)
+        if why := TOO_LARGE if time > INT64 else self._outliers.why(time):
+            self.refuse(row, why, ",".join((self._message, *record)).encode())
+            return
+        self._times.see(time, None, self._files[row.file], row.line)
         if self._when != (row.time, row.rank):
             self._when = row.time, row.rank
             self._said.clear()
@@ -224,5 +239,6 @@ class _DeliveryFold(KeyFold):
 
     def _at(self, time: int) -> tuple[int, int, int]:
         """time_us, interval and tick of a row; the interval is limited to 32 bits."""
+        time *= self._unit_us
         self._latest = time if self._latest is None else max(time, self._latest)
         return time, min(time // self._interval_us, INT32), time

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 import msgspec
@@ -23,32 +24,34 @@ from ingest.periods import open_at
 from ingest.reader import Row, Split
 from ingest.reports.fields import INT32, LAST_INTERVAL
 from ingest.reports.records import OVERLAY
+from ingest.sink import Fold
 from ingest.sources.base import Description, Observed, SourceOptions, first_lines
+from ingest.sources.column_rules import Fields, Rule, key, number_of, optional_key, whole
 from ingest.sources.delimited import (
+    COLUMNS,
     NO_ROWS,
     PLAIN,
+    SAY,
     UNDIRECTED,
-    Fields,
     Placed,
-    Rule,
     TableSource,
     Together,
     columns_of,
     is_plain_text,
-    key,
-    number_of,
-    optional_key,
-    whole,
+    own_columns,
 )
-from ingest.sources.edge_comments import UNFIT, read_comments
+from ingest.sources.edge_comments import UNFIT, WEIGHT, read_comments
 from ingest.sources.folded import OBSERVED
-from model.clock import OPEN, Clock
+from ingest.sources.folders import with_folders
+from ingest.sources.times import GAP, NO_OUTLIERS, Outliers, Times, check_length
+from ingest.sources.user_columns import LEFT_OUT, guess
+from model.clock import OPEN, Clock, duration
 from model.errors import InputError, UseError
 
+TIME_UNIT = "times are numbers of --time-unit"
 WHOLE_SECONDS = "times in plain columns are seconds"
 NO_LINK = "no link could be read"
 
-_MOST_INTERVALS = 10_000_000
 _KINDS = (
     ("interval", "src", "dst"),
     ("src", "dst", "valid_from", "valid_to"),
@@ -146,7 +149,10 @@ class Edges(TableSource):
         "layer": optional_key,
         "topic": optional_key,
     }
-    together: Mapping[str, Together] = {"listed": any, "first": min, "last": max, "end": max}
+    together: Mapping[str, Together] = {
+        **{"listed": any, "first": min, "last": max, "end": max},
+        "times": Times.together,
+    }
 
     @staticmethod
     def place(row: Fields) -> Placed:
@@ -158,7 +164,23 @@ class Edges(TableSource):
 
     def recognises(self, path: str, head: bytes) -> str | None:
         """As TableSource, or plain columns, by content alone."""
-        return super().recognises(path, head) or _plain_encoding(head)
+        found = super().recognises(path, head)
+        if found or self.columns is not None:
+            return found
+        encoding, folders = _plain_encoding(head), self._in_folders(path)
+        if not encoding or not folders or encoding.removesuffix("()") in UNFIT:
+            return encoding
+        own = [name for name in own_columns(encoding) if name != WEIGHT]
+        return with_folders(encoding, folders) if self.are_columns((*own, *folders)) else None
+
+    def near_miss(self, path: str, head: bytes) -> str | None:
+        """As TableSource; or, of any text with columns, how to say which is what."""
+        why = super().near_miss(path, head)
+        if why or (told := guess(head)) is None:
+            return why
+        example = ",".join(("src", "dst", *[LEFT_OUT] * (len(told.first) - 2)))
+        found = f"it has {told.kind} between {len(told.first)} columns, and begins with"
+        return f"{found} '{told.text}'; {SAY}, for example: {COLUMNS} {example}"
 
     def layers(self, files: Sequence[InputFile]) -> frozenset[str] | None:
         """One layer, if no file has a column `layer`."""
@@ -179,14 +201,23 @@ class Edges(TableSource):
         self, files: Sequence[InputFile], options: SourceOptions, counted: Counted | None
     ) -> _LinkFold:
         """Peer by peer. Raises: UseError where seconds are to be divided into parts of them."""
-        del counted
-        seconds, rest = divmod(options.interval_us or _SECOND_US, _SECOND_US)
-        in_seconds = [is_plain_text(f.encoding) and times_of(f) != WITHOUT_TIMES for f in files]
-        if rest and any(in_seconds):
-            raise UseError(f"{WHOLE_SECONDS}: give --interval in whole seconds")
-        lengths = [seconds if in_file else 1 for in_file in in_seconds]
+        unit_us = options.time_unit_us or _SECOND_US
+        units, rest = divmod(options.interval_us or unit_us, unit_us)
+        have_times = [times_of(file) != WITHOUT_TIMES for file in files]
+        if options.time_unit_us is None:
+            both = zip(have_times, files, strict=True)
+            have_times = [has and is_plain_text(file.encoding) for has, file in both]
+        if rest and any(have_times):
+            why = WHOLE_SECONDS if options.time_unit_us is None else TIME_UNIT
+            raise UseError(f"{why}: give --interval in whole {duration(unit_us)}")
+        lengths = [units if has_times else 1 for has_times in have_times]
         paths = [file.path for file in files]
-        return _LinkFold(paths, lengths, listed=any(map(_is_listed, files)))
+        outliers = Times.of(counted["times"]).outliers(1) if counted else NO_OUTLIERS
+        return _LinkFold(paths, lengths, outliers, listed=any(map(_is_listed, files)))
+
+    def is_refuted(self, fold: Fold, counted: Counted, options: SourceOptions) -> bool:
+        """Whether there are outliers."""
+        return bool(Times.of(counted["times"]).outliers(1))
 
     def describe(
         self, counted: Counted, before: Counted | None, options: SourceOptions
@@ -199,16 +230,15 @@ class Edges(TableSource):
         first, last = counted["first"], counted["last"]
         if first is None:
             raise InputError(NO_LINK, NO_ROWS)
-        if last - first >= _MOST_INTERVALS:
-            raise InputError(
-                f"the links reach from interval {first} to {last}",
-                f"more than {_MOST_INTERVALS:,} intervals: one of them is probably wrong; if not, "
-                "and if they are seconds in plain columns, give longer intervals: --interval 1h",
-            )
+        clock, times = Clock(1, options.interval_us, first, last), Times.of(counted["times"])
+        in_seconds = replace(clock, tick_us=options.interval_us or _SECOND_US)
+        in_seconds = replace(clock, tick_us=options.interval_us or _SECOND_US)
+        check_length(times, in_seconds, "the links", WHOLE_SECONDS)
         return Description(
-            clock=Clock(1, options.interval_us, first, last),
+            clock=clock,
             ended=not counted["listed"] and counted["end"] < OPEN,
             unknown=_UNKNOWN,
+            notes=times.empty(1) if counted["listed"] else {},
             totals=counted,
         )
 
@@ -241,24 +271,27 @@ class Edges(TableSource):
 class _LinkFold(KeyFold):
     """Makes maximal periods of the links of each peer."""
 
-    def __init__(self, files: Sequence[str], lengths: Sequence[int], *, listed: bool) -> None:
-        """Takes the names of the files, and the length of an interval in the units of their times;
-        `listed` = their rows name one interval each.
+    def __init__(
+        self, files: Sequence[str], lengths: Sequence[int], outliers: Outliers, *, listed: bool
+    ) -> None:
+        """Takes the names of the files, the length of an interval in the units of their times, and
+        the intervals that do not belong to the run; `listed` = their rows name one interval each.
         """
         super().__init__(_TABLES, files)
-        self._lengths, self._listed = lengths, listed
+        self._lengths, self._outliers, self._listed = lengths, outliers, listed
 
     def start(self) -> None:
         """Nothing is counted."""
         self._first: int | None = None
         self._last = self._end = -1
+        self._times = Times(GAP)
 
     def counted(self) -> Counted:
-        """`listed`; the `first` and the `last` interval with a link, and the greatest `end` of a
-        link (OPEN = it has none).
+        """`listed`; the `first` and the `last` interval with a link, the greatest `end` of a link
+        (OPEN = it has none), and the `times` of all, in intervals.
         """
         bounds = {"first": self._first, "last": self._last, "end": self._end}
-        return {"listed": self._listed, **bounds}
+        return {"listed": self._listed, **bounds, "times": self._times.plain}
 
     def add(self, tally: bytes) -> None:
         """Rows that were joined with others are records too."""
@@ -276,8 +309,17 @@ class _LinkFold(KeyFold):
         valid_from = row.time // length
         if valid_to < OPEN:
             valid_to = -(-valid_to // length)
+        last = valid_to - 1 if valid_to < OPEN else valid_from
+        is_way_back = row.rank > 0  # of a link without direction, whose row was counted
+        if why := self._outliers.why(valid_from) or self._outliers.why(last):
+            if not is_way_back:
+                told = ",".join((self._src, *filter(None, link), str(row.time)))
+                self.refuse(row, why, told.encode())
+            return
+        for time in () if is_way_back else {valid_from, last}:
+            self._times.see(time, None, self._files[row.file], row.line)
         self._first = valid_from if self._first is None else min(valid_from, self._first)
-        self._last = max(valid_to - 1 if valid_to < OPEN else valid_from, self._last)
+        self._last = max(last, self._last)
         self._end = max(valid_to, self._end)
         since, until = self._held.get(link, (valid_from, valid_from))
         if valid_from > until:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from ingest.files import InputFile
 from ingest.fold import NAMES
-from ingest.reader import RECORDS, Kind, Read, in_tasks
-from ingest.sources.base import Source, SourceOptions, Tallies
+from ingest.reader import RECORDS, Kind, Read, Split, in_tasks
+from ingest.sources.base import Tallies
 from model.tables import QUARANTINE
 
 if TYPE_CHECKING:
@@ -72,24 +71,22 @@ def no_rejections(spark: SparkSession) -> DataFrame:
 
 def rows_by_peer(
     spark: SparkSession,
-    source: Source,
-    files: Sequence[InputFile],
-    options: SourceOptions,
+    splits: Sequence[Split],
+    reader: Callable[[Callable[[Read], Tallies]], Read],
     carried: DataFrame | None,
     small: bool,
 ) -> DataFrame:
     """All rows of the input and of `carried` (columns as CARRIED), for the fold: each peer in one
-    partition, in order of time. Lazy, unless the source has to count first.
+    partition, in order of time. `reader` gets a function as Source.reader does. Lazy, unless the
+    source has to count first.
     """
     from pyspark.sql import functions as F
-
-    splits = source.splits(files)
 
     def tallies(read: Read) -> Tallies:
         rows = in_tasks(spark, splits, read, small).where(F.col("kind") == int(Kind.TALLY))
         return [json.loads(row.record) for row in rows.select("record").collect()]
 
-    rows = in_tasks(spark, splits, source.reader(files, options, tallies), small)
+    rows = in_tasks(spark, splits, reader(tallies), small)
     if carried is not None:
         constants = {"kind": int(Kind.BEFORE), "rank": 0, "file": 0, "line": 0, "reason": None}
         before = carried.withColumns(

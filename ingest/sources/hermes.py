@@ -20,7 +20,7 @@ from ingest.reader import Kind, Read, Row, Split, refused
 from ingest.reports.fields import INT64
 from ingest.sources.base import Description, Observed, SourceOptions, Tallies
 from ingest.sources.libp2p.events import CONTROL_CHARACTER, Event, Refused, Type
-from ingest.sources.libp2p.facts import Tally
+from ingest.sources.libp2p.facts import INTERVAL_US, Judge, Tally
 from ingest.sources.libp2p.source import Libp2p
 from ingest.sources.row_groups import group_splits, opened, read_group, schema_of
 
@@ -104,10 +104,11 @@ class Hermes(Libp2p):
         files: Sequence[InputFile],
         options: SourceOptions,
         tallies: Callable[[Read], Tallies] | None = None,
+        counted: Counted | None = None,
     ) -> Read:
         """Reads Parquet."""
-        del files, options, tallies
-        return _GroupReader()
+        del files, tallies
+        return _GroupReader(Judge.of(options.interval_us or INTERVAL_US, counted))
 
     def tallied(self, tallies: Tallies) -> Counted:
         """As Libp2p.tallied; files of one peer are about the same time."""
@@ -129,9 +130,11 @@ def _is_text(kind: pa.DataType) -> bool:
 class _GroupReader:
     """Reads a row group: events as ingest.sources.libp2p.reader gives them."""
 
+    judge: Judge
+
     def __call__(self, split: Split) -> Iterator[Row]:
         """The rows of a split; of an event a row's line is its row number."""
-        tally = Tally()
+        tally = self.judge.tally()
 
         def judged(batch: pa.RecordBatch, first: int) -> Iterator[Row]:
             names = [_plain(name) for name in batch.schema.names]
@@ -140,12 +143,13 @@ class _GroupReader:
                 values = dict(zip(names, row, strict=True))
                 try:
                     events = _events(values, tally)
+                    for event in events:
+                        self.judge.count(event, tally, split, number)
                 except Refused as reason:
                     told = json.dumps(values, ensure_ascii=False).encode("utf-8", "replace")
                     yield refused(split, number, str(reason), told)
                     continue
                 for event in events:
-                    tally.see(event)
                     yield from _rows(event, split.file, number)
 
         with opened(split.path) as parquet:

@@ -24,7 +24,7 @@ from ingest.sources.base import (
     most_are,
 )
 from ingest.sources.libp2p.events import Event, Refused, Type
-from ingest.sources.libp2p.facts import Tally
+from ingest.sources.libp2p.facts import INTERVAL_US, Judge, Tally
 from ingest.sources.libp2p.fold import MESH
 from ingest.sources.libp2p.interop import Log, is_line
 from ingest.sources.libp2p.source import Libp2p
@@ -65,10 +65,11 @@ class Interop(Libp2p):
         files: Sequence[InputFile],
         options: SourceOptions,
         tallies: Callable[[Read], Tallies] | None = None,
+        counted: Counted | None = None,
     ) -> Read:
         """Reads logs."""
         del files, tallies
-        return _LogReader(options.max_line)
+        return _LogReader(Judge.of(options.interval_us or INTERVAL_US, counted), options.max_line)
 
     def describe(
         self, counted: Counted, before: Counted | None, options: SourceOptions
@@ -103,23 +104,24 @@ def _are_partial(counted: Counted) -> bool:
 class _LogReader:
     """What logs hold: events as ingest.sources.libp2p.reader gives them."""
 
+    judge: Judge
     max_line: int | None = None
 
     def __call__(self, split: Split) -> Iterator[Row]:
         """The rows of a file."""
-        tally, log = Tally(), Log()
+        tally, log = self.judge.tally(), Log()
         for line in lines(split, self.max_line):
             if line.fault:
                 yield refused(split, line.number, line.fault, line.text)
             elif line.text and not line.text.isspace():
                 try:
                     events = list(log.events(line.text))
+                    for event in events:
+                        self.judge.count(event, tally, split, line.number)
                 except Refused as reason:
                     yield refused(split, line.number, str(reason), line.text)
                     continue
-                for event in events:
-                    tally.see(event)
-                    yield _row(event, split.file, line.number)
+                yield from (_row(event, split.file, line.number) for event in events)
         tally.unknown.update(log.unknown)
         tally.logs, tally.partial_logs = 1, int(log.is_partial)
         yield Row(Kind.TALLY, record=json.dumps(tally.plain).encode())

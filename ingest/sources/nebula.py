@@ -69,10 +69,14 @@ class Nebula(Source):
         return line_splits(files)
 
     def reader(
-        self, files: Sequence[InputFile], options: SourceOptions, tallies: Callable[[Read], Tallies]
+        self,
+        files: Sequence[InputFile],
+        options: SourceOptions,
+        tallies: Callable[[Read], Tallies],
+        counted: Counted | None = None,
     ) -> Read:
         """Reads lines; each is judged by itself."""
-        del files, tallies
+        del files, tallies, counted
         return _LineReader(options.max_line)
 
     def fold(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
@@ -23,9 +25,22 @@ _CLASSES = (
 def mend(context: SparkContext) -> None:
     """Let the gateway of a context remember, be interrupted, and end at once."""
     gateway: Any = context._gateway
+    _log_nothing()
     _remember(gateway.jvm)
     _close_interrupted(gateway._gateway_client)
     _end_quietly(context)
+
+
+def _log_nothing() -> None:
+    """Keep py4j from printing tracebacks where Java has ended or a signal has come: it logs them at
+    the root. What happened is told in a line where the error is handled.
+    """
+    logging.getLogger().addFilter(_is_of_others)
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+
+
+def _is_of_others(record: logging.LogRecord) -> bool:
+    return Path(record.pathname).parent.name != "py4j"
 
 
 class _Class(JavaClass):  # type: ignore[misc]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
@@ -11,7 +10,7 @@ from random import Random
 from typing import Literal, NamedTuple
 
 from model.errors import InputError, UseError
-from model.files import text_of
+from model.files import toml_of
 from model.wording import amount
 from simulators.engine.files import found
 
@@ -65,7 +64,7 @@ def read_events(text: str) -> list[Event]:
 
 def _of_file(name: str) -> list[str]:
     try:
-        events = tomllib.loads(text_of(found(name))).get("events")
+        events = toml_of(found(name)).get("events")
     except (OSError, ValueError) as error:
         raise InputError(f"{name}: is not TOML: {error}") from error
     if not isinstance(events, list) or not all(isinstance(one, str) for one in events):

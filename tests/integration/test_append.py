@@ -418,6 +418,41 @@ def test_message_that_is_final_takes_no_more_arrivals(lab_with_runs: Lab) -> Non
     same_tables(settled, lab.take("window-all", begun, *files[4:], message_window=2))
 
 
+def test_message_that_an_early_arrival_numbered_keeps_later_ones_provisional(lab: Lab) -> None:
+    """With a window of 2: what is said to be final of messages is what appends leave alone."""
+
+    def interval(number: int, sent: str, *came: str) -> list[Record]:
+        copies = [{"message": sent, "topic": "news", "hops": 0, "to": ["b"]}] if sent else []
+        received = [{"message": message, "topic": "news", "from": "a"} for message in came]
+        each = {"neighbors": [], "topics": ["news"]}
+        return [
+            told("a", number, sent=copies, received=[], **each),
+            told("b", number, sent=[], received=received, **each),
+        ]
+
+    parts = [
+        [*interval(0, "", "a0"), *interval(1, "m1", "m1")],
+        [*interval(2, "m2", "m2"), *interval(3, "a0")],  # published after an arrival
+        interval(4, "m4", "m1"),
+        interval(5, "", "m2"),
+        interval(6, "", "m4", "m1"),
+    ]
+    seen: list[tuple[int, dict[str, Any]]] = []
+    for number, part in enumerate(parts):
+        lab.ingest("early", lab.write(f"early{number}", part), append=True, message_window=2)
+        run = lab.run("early")
+        measured = {row["message"]: row for row in run.read("metrics/messages").to_pylist()}
+        now = {
+            row["name"]: (row["interval"], measured[row["message"]])
+            for row in run.read("publications").to_pylist()
+        }
+        for settled, before in seen:
+            kept = {name: told for name, told in before.items() if told[0] <= settled}
+            assert {name: now[name] for name in kept} == kept
+        seen.append((run.manifest.settled if number else -1, now))
+    assert [settled for settled, _ in seen] == [-1, 0, 0, 3, 4]
+
+
 @pytest.mark.long
 @pytest.mark.timeout(7200)
 @pytest.mark.parametrize(

@@ -5,27 +5,37 @@ What the examples of docs/metrics.md must give is computed by networkx from the 
 
 from __future__ import annotations
 
+import ast
 import csv
+import inspect
 import json
 import random
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from subprocess import CompletedProcess
+from types import ModuleType
 from typing import Any
 
 import networkx as nx
 import pytest
 
+from analytics import frames, intervals, message_fold, steps, structure
+from analytics.comparison.metrics import WHOLE
 from cli.commands.ingest import ALREADY
+from graphstore.gexf import overlay
 from graphstore.load.remove import remove_run
 from graphstore.load.transactions import load_run
 from graphstore.load.verify import verify_run
 from graphstore.server.address import Connection
 from graphstore.server.connection import connect
+from ingest import growth
 from ingest.spark import scale
+from model.own import LEVELS, is_taken
 from runstore.run import Run
 from tests.support.faults import LARGE
+from tests.support.ingested import ROOT
 from tests.support.own import examples
 from tests.support.words import tells
 
@@ -177,6 +187,54 @@ def test_readers_of_metrics_have_the_own_ones(lab: Lab) -> None:
     last = json.loads(columns)[-1]
     assert (last["column"], last["type"]) == ("core_number", "double or null")
     assert last["meaning"].startswith("Largest k so that")
+
+
+def used_in(*modules: ModuleType) -> list[str]:
+    """All texts in the code of the modules that could name a column."""
+    trees = (ast.parse(inspect.getsource(module)) for module in modules)
+    texts = (n.value for tree in trees for n in ast.walk(tree) if isinstance(n, ast.Constant))
+    queries = [path.read_text() for path in (ROOT / "analytics" / "sql").glob("*.sql")]
+    assert queries
+    words = {word for text in (*texts, *queries) for word in re.findall(r"[A-Za-z_]\w*", str(text))}
+    return sorted({word.lower() for word in words})
+
+
+NAMES_OF_ALL = """
+def make(name, level):
+    value = {"overlay": lambda interval: 1, "message": lambda message: 1}.get(
+        level, lambda interval: [1] * len(interval.peers if level == "peer" else interval.topics)
+    )
+    return vizpub.metric(level, name=name)(value)
+"""
+
+
+@pytest.mark.parametrize(
+    "turn", [0, *(pytest.param(turn, marks=pytest.mark.long) for turn in (1, 2, 3))]
+)
+def test_own_metric_has_any_name_that_is_not_taken(lab: Lab, turn: int) -> None:
+    whole = {metric.name for metric in WHOLE}
+    words = used_in(steps, structure, frames, intervals, message_fold, growth, overlay)
+    names = [word for word in words if not is_taken(word) and word not in whole]
+    level = {name: (*LEVELS,)[(turn + n) % len(LEVELS)] for n, name in enumerate(names)}
+    file = lab.folder / f"all_names_{turn}.py"
+    made = "".join(f"f_{name} = make({name!r}, {level[name]!r})\n" for name in names)
+    file.write_text(f"import vizpub\n{NAMES_OF_ALL}{made}")
+    asked = [word for name in names for word in ("--metric", f"{file}:f_{name}")]
+    run = f"names{turn}"
+    done = lab.call("ingest", f"{lab.folder}/all.ndjson", "--run", run, "--no-load", *asked)
+    assert done.returncode == 0, done.stderr
+    assert len(names) > 100
+    for name, table in LEVELS.items():
+        mine = [own for own in names if level[own] == name]
+        counted = ", ".join(f"count({own}) AS {own}" for own in mine)
+        found = lab.done("sql", run, f"SELECT {counted} FROM {table.name.replace('/', '.')}",
+                         "--format", "json")  # fmt: skip
+        assert all(json.loads(found)[0][own] for own in mine)
+    of_peers = [name for name in names if level[name] == "peer"]
+    graph = lab.folder / f"{run}.gexf"
+    lab.done("export", "gexf", run, "-o", str(graph), "--attributes", ",".join(of_peers))
+    _, node = next(iter(nx.read_gexf(graph).nodes(data=True)))
+    assert {*of_peers} <= {*node}
 
 
 def test_gexf_has_an_own_metric_as_attribute(lab: Lab) -> None:

@@ -11,6 +11,11 @@ from subprocess import CompletedProcess
 import pytest
 
 import ingest.percolation
+from graphstore.load.remove import remove_run
+from graphstore.load.transactions import load_run
+from graphstore.load.verify import verify_run
+from graphstore.server.address import Connection
+from graphstore.server.connection import connect
 from model.errors import UseError
 from runstore.run import Run
 from runstore.store import StoredRun, open_run
@@ -46,6 +51,24 @@ def rows(vizpub: Vizpub, workspace: Path, words: str) -> list[dict[str, str]]:
     done = vizpub("--workspace", str(workspace), *shlex.split(words), "-f", "csv")
     assert done.returncode == 0, done.stderr
     return [*csv.DictReader(done.stdout.splitlines())]
+
+
+@pytest.mark.neo4j
+def test_copy_of_the_run_still_follows_when_the_table_is_made(
+    workspace: Path, vizpub_here: Vizpub, neo4j_server: Connection
+) -> None:
+    before = Run.open(workspace, "gossip")
+    assert "metrics/percolation" not in (before.facts.known or ())
+    database = neo4j_server.database
+    with connect(neo4j_server) as driver:
+        try:
+            load_run(driver, database, before.facts, before.stored)
+            rows(vizpub_here, workspace, "metrics gossip percolation --gamma 0.3")
+            after = Run.open(workspace, "gossip")
+            assert "metrics/percolation" in (after.facts.known or ())
+            assert verify_run(driver, database, after.facts, after.stored) == []
+        finally:
+            remove_run(driver, database, "gossip")
 
 
 def test_prediction_agrees_with_what_was_measured(workspace: Path, vizpub_here: Vizpub) -> None:

@@ -276,8 +276,10 @@ def test_unusable_deliveries_file_is_refused(spark: SparkSession, tmp_path: Path
     path.write_text("msg,node,prev_node,t_us\nm,a,a,x\n")
     with pytest.raises(InputError, match=NO_DELIVERY):
         take(spark, path)
-    path.write_text("msg,node,prev_node,t_us\nm,a,a,1000000000000000000\n")
-    with pytest.raises(InputError, match=naming("1,000,000,000,001", "--interval")):
+    path.write_text("msg,node,prev_node,t_us\nm,a,a,1000000000000000\n")
+    with pytest.raises(
+        InputError, match=naming("1,000,000,001", f"{path}, line 2", "--interval 1h")
+    ):
         take(spark, path)
 
 

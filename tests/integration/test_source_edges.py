@@ -17,14 +17,15 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from ingest.files import InputFile
+from ingest.files import InputFile, find
+from ingest.inventory import inventory
 from ingest.sources.base import SourceOptions
 from ingest.sources.delimited import NO_ROWS
 from ingest.sources.edges import NO_LINK, WHOLE_SECONDS, Edges
 from model.clock import OPEN, Clock
 from model.errors import InputError, UseError
 from tests.support.staged import Staged, Taken, staged
-from tests.support.words import naming
+from tests.support.words import naming, tells
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("small_inputs")]
 
@@ -122,6 +123,74 @@ def test_parquet_spans_become_links_presence_and_quarantine(
     assert found.rows("presence") == {(peer, 0, OPEN) for peer in "ab12"}
     text = '{"dst":"3","valid_from":"-1","valid_to":"4"}'
     assert refused(found.staged) == [(3, "no 'src'; 'valid_from' is negative", text)]
+
+
+def in_folders(root: Path, told: dict[str, str]) -> list[InputFile]:
+    for folder, text in told.items():
+        (root / folder).mkdir(parents=True)
+        (root / folder / "part-0.csv").write_text(text)
+    return [found_file(root / folder / "part-0.csv") for folder in told]
+
+
+def test_columns_in_names_of_folders_are_taken(tmp_path: Path) -> None:
+    told = {
+        "layer=mesh/interval=0": "src,dst\na,b\n",
+        "layer=mesh/interval=1": "src,dst\na,b\n",
+        "layer=a%3Ab,c/interval=1": "src,dst\na,b\n",
+        "layer=__HIVE_DEFAULT_PARTITION__/interval=x": "src,dst\na,b\n",
+        "interval=4": "src,dst,layer\nb,c,mesh\n",
+    }
+    found = stage(*in_folders(tmp_path / "seed=7", told))
+    assert links(found) == {
+        ("a", "b", "mesh", None, 0, 2),
+        ("a", "b", "a:b,c", None, 1, 2),
+        ("b", "c", "mesh", None, 4, 5),
+    }
+    assert [row[1] for row in refused(found)] == ["'interval' is not an integer"]
+
+
+def test_columns_of_folders_are_those_that_spark_writes(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    rows = [("a", "b", 0, "x/y=z"), ("a", "b", 1, "x/y=z"), ("b", "c", 5, None)]
+    frame = spark.createDataFrame(rows, "src string, dst string, interval int, layer string")
+    frame.write.partitionBy("interval", "layer").parquet(str(tmp_path / "links"))
+    found = stage(*(found_file(path) for path in sorted(tmp_path.rglob("*.parquet"))))
+    assert links(found) == {("a", "b", "x/y=z", None, 0, 2), ("b", "c", "overlay", None, 5, 6)}
+
+
+def test_plain_columns_have_those_of_their_folders(tmp_path: Path) -> None:
+    told = {"interval=0": "1 2\n2 3\n", "interval=3": "# Undirected graph\n1 2\n"}
+    assert links(stage(*in_folders(tmp_path, told))) == {
+        ("1", "2", "overlay", None, 0, 1),
+        ("2", "3", "overlay", None, 0, 1),
+        ("1", "2", "overlay", None, 3, 4),
+        ("2", "1", "overlay", None, 3, 4),
+    }
+
+
+def test_columns_of_folders_that_are_none_of_ours_are_refused_where_they_differ(
+    tmp_path: Path,
+) -> None:
+    files = in_folders(tmp_path, {f"day={day}": "src,dst\na,b\n" for day in (1, 2)})
+    with pytest.raises(InputError, match=naming("day=1", "day=2", files[1].path)):
+        stage(*files)
+    assert links(stage(files[0])) == {("a", "b", "overlay", None, 0, OPEN)}
+
+
+def test_column_that_file_and_folder_have_is_refused_with_the_reason() -> None:
+    head = b"interval,src,dst\n0,a,b\n"
+    assert SOURCE.recognises("/x/interval=0/links.csv", head) is None
+    why = SOURCE.near_miss("/x/interval=0/links.csv", head)
+    assert why
+    tells(why, "interval,src,dst", "interval")
+
+
+def test_equal_files_in_folders_of_other_columns_are_no_copies(tmp_path: Path) -> None:
+    files = in_folders(tmp_path, {f"interval={n}": "src,dst\na,b\n" for n in (0, 1)})
+    found = inventory(None, find([str(tmp_path)]), [SOURCE])
+    assert [file.encoding for file in found.files] == [file.encoding for file in files]
+    assert not found.skipped
 
 
 def test_parquet_columns_of_many_types_are_read(spark: SparkSession, tmp_path: Path) -> None:
@@ -439,7 +508,8 @@ def test_unusable_edge_list_is_refused(spark: SparkSession, tmp_path: Path) -> N
         take(spark, found_file(plain), found_file(spans))
     with pytest.raises(InputError, match=naming(NO_LINK, NO_ROWS)):
         take(spark, found_file(by_interval))
-    with pytest.raises(InputError, match=naming("0 to 2147483646", "--interval 1h")):
+    place = f"{spans}, line 2"
+    with pytest.raises(InputError, match=naming("2,147,483,647", place, "--interval 1h")):
         take(spark, found_file(spans))
 
 

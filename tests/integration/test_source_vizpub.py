@@ -24,7 +24,9 @@ from ingest.sources.vizpub.source import Vizpub
 from model.clock import OPEN, Clock
 from model.columns import TRAFFIC_COLUMNS
 from model.errors import InputError, UnknownName, UseError
+from runstore.named import NamedRun
 from runstore.store import StoredRun
+from runstore.tracestat import Tracestat, totals
 from tests.support.ingested import Store
 from tests.support.staged import Staged, Taken, staged
 from tests.support.words import naming, tells
@@ -204,6 +206,19 @@ class TestDemo:
         )
         overlay = table(demo, "metrics/overlay")
         assert sum(row["receptions"] for row in overlay) == sum(r["receptions"] for r in counted)
+
+    def test_summary_has_the_duplicates_that_peers_counted(self, demo: StoredRun) -> None:
+        summary = Tracestat(NamedRun(demo))
+        found = {row["peer"]: row["duplicates"] for row in summary.per_peer()}
+        counted = Counter[str]()
+        for row in demo.read("traffic").to_pylist():
+            counted[demo.read("peers")["name"].to_pylist()[row["peer"]]] += row["duplicates"]
+        assert found == counted
+        overlay = table(demo, "metrics/overlay")
+        every = sum(row["duplicates"] or 0 for row in overlay)
+        assert totals(summary.per_peer())["duplicates"] == every > 0
+        (topic, *_) = NamedRun(demo).topics
+        assert totals(Tracestat(NamedRun(demo), topic).per_peer())["duplicates"] is None
 
 
 def messages(run: StoredRun) -> dict[str, Row]:

@@ -50,14 +50,16 @@ def staged(source: Source, files: Sequence[InputFile], options: SourceOptions) -
         each = (row for split in splits for row in read(split) if row.kind == Kind.TALLY)
         return [json.loads(row.record) for row in each]
 
-    read = source.reader(files, options, tallies)
-    rows = sorted((row for split in splits for row in read(split)), key=_order)
-    fold = source.fold(files, options, None)
-    tables = _folded(source, fold, rows)
-    counted = source.tallied([fold.counted()])
+    def made(before: Counted | None) -> tuple[list[Row], Fold, dict[str, pa.Table], Counted]:
+        read = source.reader(files, options, tallies, before)
+        rows = sorted((row for split in splits for row in read(split)), key=_order)
+        fold = source.fold(files, options, before)
+        tables = _folded(source, fold, rows)
+        return rows, fold, tables, source.tallied([fold.counted()])
+
+    rows, fold, tables, counted = made(None)
     if source.is_refuted(fold, counted, options):
-        fold = source.fold(files, options, counted)
-        tables, counted = _folded(source, fold, rows), source.tallied([fold.counted()])
+        rows, fold, tables, counted = made(counted)
     taken, damaged = [row for row in rows if row.kind == Kind.RECORD], fold.summary()
     return Staged(taken, tables, counted, json.loads(damaged)["damaged"])
 

@@ -25,6 +25,7 @@ NO_SPARK = ("analytics.comparison", "analytics.figures", "ingest.reports")
 OF_MANY = (
     "cli/test_docs.py",
     "cli/test_terminal.py",
+    "cli/test_unexpected.py",
     "cypher/test_page.py",
     "cypher/test_statements.py",
 )

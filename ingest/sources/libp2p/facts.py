@@ -8,9 +8,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Self
 
-from ingest.fold import count, every_refused
+from ingest.fold import Counted, count, every_refused
+from ingest.reader import Split
 from ingest.sources.base import Description
-from ingest.sources.libp2p.events import KNOWN, Event, Type
+from ingest.sources.libp2p.events import KNOWN, Event, Refused, Type
+from ingest.sources.times import GAP, NO_OUTLIERS, Outliers, Times, check_length
 from model.clock import Clock
 from model.errors import InputError
 
@@ -20,7 +22,6 @@ SAME_EVENTS = "both have events of the same peer at the same time"
 INTERVAL_US = 1_000_000
 
 _LOGS = ("logs", "partial_logs")
-_MOST_INTERVALS = 10_000_000
 _UNIX = datetime(1970, 1, 1, tzinfo=UTC)
 _NO_BYTES = "traffic in bytes (traces have no sizes)"
 _NO_HOPS = (
@@ -56,6 +57,8 @@ class Tally:
     """Nanoseconds of Unix time."""
     copies: list[str] | None = None
     """Two files with events of one peer at the same time."""
+    times: Times = field(default_factory=lambda: Times(0))
+    """In nanoseconds."""
 
     def unknown_in(self, kind: int, fields: Iterable[str]) -> None:
         """Count the unknown fields of an event, and its type if that is unknown."""
@@ -94,17 +97,20 @@ class Tally:
             self.extend(other.first, other.last)
         if other.copies is not None:
             self.copy(other.copies)
+        self.times.add(other.times)
 
     @property
     def plain(self) -> dict[str, Any]:
         """As JSON values, for `of`."""
-        return {n: dict(v) if isinstance(v, Counter) else v for n, v in vars(self).items()}
+        named = {n: dict(v) if isinstance(v, Counter) else v for n, v in vars(self).items()}
+        return {**named, "times": self.times.plain}
 
     @classmethod
     def of(cls, plain: Mapping[str, Any]) -> Self:
         """A tally from its `plain` values."""
         counters = {name: Counter(plain[name]) for name in ("unknown", "refused", "protocols")}
-        return cls(**{**plain, **counters})
+        times = Times.of(plain.get("times", {"gap": 0}))  # earlier versions had none
+        return cls(**{**plain, **counters, "times": times})
 
     @classmethod
     def together(cls, tallies: Iterable[Mapping[str, Any]]) -> Self:
@@ -113,6 +119,32 @@ class Tally:
         for one in tallies:
             tally.add(cls.of(one))
         return tally
+
+
+@dataclass(frozen=True)
+class Judge:
+    """Counts the events of a reader, and refuses those whose times are outliers."""
+
+    interval_us: int = INTERVAL_US
+    outliers: Outliers = NO_OUTLIERS
+
+    @classmethod
+    def of(cls, interval_us: int, counted: Counted | None) -> Self:
+        """With the outliers among counted times; without counts there are none yet."""
+        if counted is None:
+            return cls(interval_us)
+        return cls(interval_us, Tally.of(counted).times.outliers(1000 * interval_us))
+
+    def tally(self) -> Tally:
+        """A new one."""
+        return Tally(times=Times(GAP * 1000 * self.interval_us))
+
+    def count(self, event: Event, tally: Tally, split: Split, line: int) -> None:
+        """Count an event. Raises: Refused for an outlier."""
+        if why := self.outliers.why(event.time):
+            raise Refused(why)
+        tally.see(event)
+        tally.times.see(event.time, event.peer, split.path, line)
 
 
 def describe(tally: Tally, interval_us: int) -> Description:
@@ -125,28 +157,23 @@ def describe(tally: Tally, interval_us: int) -> Description:
             f"{one} and {other} {SAME_EVENTS}",
             "give one encoding of the trace, for example: vizpub ingest TRACE/json",
         )
+    clock = _clock(tally.first, tally.last, interval_us)
+    check_length(tally.times, clock, "the events")
     protocols = sorted(tally.protocols)
     return Description(
-        clock=_clock(tally.first, tally.last, interval_us),
+        clock=clock,
         protocol=_protocol(protocols),
         parameters={"protocols": protocols} if protocols else {},
         epoch=_epoch(tally.first, interval_us),
         unknown=_unknown(tally),
-        notes=_notes(tally),
+        notes=_notes(tally) | tally.times.empty(1000 * interval_us),
         totals=tally.plain,
     )
 
 
 def _clock(first: int, last: int, interval_us: int) -> Clock:
-    intervals = [time // 1000 // interval_us for time in (first, last)]
-    number = intervals[1] - intervals[0]
-    if number >= _MOST_INTERVALS:
-        raise InputError(
-            f"the events lie {(last - first) / 1e9:.0f} s apart: "
-            f"{number + 1} intervals of {interval_us / 1e6:g} s",
-            "give a longer --interval, or remove records with a wrong timestamp",
-        )
-    return Clock(ticks_per_interval=interval_us, tick_us=1, last=number)
+    since, until = (time // 1000 // interval_us for time in (first, last))
+    return Clock(ticks_per_interval=interval_us, tick_us=1, last=until - since)
 
 
 def _epoch(first: int, interval_us: int) -> str:

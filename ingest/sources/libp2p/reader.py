@@ -14,7 +14,7 @@ from ingest.reader import Damage, Kind, Row, Split, lines, refused, too_long
 from ingest.reports.compressed import MAX_LINE, Content, LongLine
 from ingest.sources.libp2p import json_events, protobuf
 from ingest.sources.libp2p.events import Event, Refused, Type, judged
-from ingest.sources.libp2p.facts import Tally
+from ingest.sources.libp2p.facts import Judge, Tally
 
 _HEX_BYTES = 512
 """Of a refused record of protobuf; the quarantine keeps twice as many characters."""
@@ -30,11 +30,12 @@ class EventReader:
 
     binary: frozenset[int]
     """Numbers of the files in protobuf."""
+    judge: Judge
     max_line: int | None = None
 
     def __call__(self, split: Split) -> Iterator[Row]:
         """The rows of a split; of protobuf a row's line is the record's number."""
-        tally = Tally()
+        tally = self.judge.tally()
         read = self._records if split.file in self.binary else self._lines
         yield from read(split, tally)
         yield Row(Kind.TALLY, record=json.dumps(tally.plain).encode())
@@ -45,7 +46,7 @@ class EventReader:
                 yield refused(split, line.number, line.fault, line.text)
             elif line.text and not line.text.isspace():
                 try:
-                    event = _event(line.text, json_events.decode, tally)
+                    event = self._event(line.text, json_events.decode, tally, split, line.number)
                 except Refused as reason:
                     yield refused(split, line.number, str(reason), line.text)
                 else:
@@ -61,7 +62,7 @@ class EventReader:
                     try:
                         if isinstance(record, LongLine):
                             raise Refused(too_long(limit))
-                        event = _event(record, protobuf.decode, tally)
+                        event = self._event(record, protobuf.decode, tally, split, number)
                     except Refused as reason:
                         yield refused(split, number, str(reason), _hex(record))
                     else:
@@ -72,15 +73,16 @@ class EventReader:
             if content.damage:
                 yield refused(split, number, Damage(content.damage))
 
-
-def _event(record: bytes, decode: _Decode, tally: Tally) -> Event | None:
-    """The event of a record, counted; null if its type is unknown. Raises: Refused."""
-    values, unknown = decode(record)
-    event = judged(values)
-    tally.unknown_in(values["type"], unknown)
-    if event:
-        tally.see(event)
-    return event
+    def _event(
+        self, record: bytes, decode: _Decode, tally: Tally, split: Split, number: int
+    ) -> Event | None:
+        """The event of a record, counted; null if its type is unknown. Raises: Refused."""
+        values, unknown = decode(record)
+        event = judged(values)
+        tally.unknown_in(values["type"], unknown)
+        if event:
+            self.judge.count(event, tally, split, number)
+        return event
 
 
 def _rows(event: Event, file: int, line: int) -> Iterator[Row]:

@@ -25,7 +25,7 @@ from ingest.sources.base import (
     most_are,
 )
 from ingest.sources.libp2p import json_events, protobuf
-from ingest.sources.libp2p.facts import INTERVAL_US, Tally, describe, epoch_us
+from ingest.sources.libp2p.facts import INTERVAL_US, Judge, Tally, describe, epoch_us
 from ingest.sources.libp2p.fold import MESH, STREAMS, TABLES, EventFold
 from ingest.sources.libp2p.observed import observe
 from ingest.sources.libp2p.reader import EventReader
@@ -79,18 +79,24 @@ class Libp2p(Source):
         files: Sequence[InputFile],
         options: SourceOptions,
         tallies: Callable[[Read], Tallies] | None = None,
+        counted: Counted | None = None,
     ) -> Read:
         """Reads files of either encoding."""
         del tallies
+        judge = Judge.of(options.interval_us or INTERVAL_US, counted)
         numbers = (n for n, file in enumerate(files) if file.encoding == _BINARY)
-        return EventReader(frozenset(numbers), options.max_line)
+        return EventReader(frozenset(numbers), judge, options.max_line)
 
     def fold(
         self, files: Sequence[InputFile], options: SourceOptions, counted: Counted | None
     ) -> EventFold:
         """Without earlier counts, assumes that the first event of some file is the first of all."""
-        first = counted["first"] if counted else self._first(files, options)
         interval_us = options.interval_us or INTERVAL_US
+        first = (
+            Judge.of(interval_us, counted).outliers.first
+            if counted
+            else self._first(files, options)
+        )
         epoch = epoch_us(first or 0, interval_us)
         return EventFold([file.path for file in files], epoch, interval_us)
 
@@ -102,10 +108,11 @@ class Libp2p(Source):
         return min((time for time in firsts if time is not None), default=None)
 
     def is_refuted(self, fold: Fold, counted: Counted, options: SourceOptions) -> bool:
-        """Whether an event elsewhere belongs to an earlier interval."""
+        """Whether an event elsewhere belongs to an earlier interval, or there are outliers."""
         assert isinstance(fold, EventFold)
         first, interval_us = counted["first"], options.interval_us or INTERVAL_US
-        return first is not None and epoch_us(first, interval_us) != fold.epoch_us
+        is_earlier = first is not None and epoch_us(first, interval_us) != fold.epoch_us
+        return is_earlier or bool(Judge.of(interval_us, counted).outliers)
 
     def tallied(self, tallies: Tallies) -> Counted:
         """The sum of the tallies."""
@@ -116,8 +123,7 @@ class Libp2p(Source):
     ) -> Description:
         """The clock is Unix time in µs from the first event's interval on.
 
-        Raises: InputError where there is no event, where a peer's events stand in two
-        files, or where the events lie too far apart.
+        Raises: InputError where there is no event, or where a peer's events stand in two files.
         """
         del before
         found = describe(Tally.of(counted), options.interval_us or INTERVAL_US)

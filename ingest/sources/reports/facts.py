@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from ingest.fold import count, every_refused
 from ingest.reports.fields import END, RUN
 from ingest.sources.base import Description, SourceOptions
+from ingest.sources.times import GAP, Times, check_length
 from model.clock import Clock
 from model.columns import TRAFFIC_COLUMNS
 from model.errors import InputError, UnknownName, UseError
@@ -27,10 +28,11 @@ _FIELDS = (
 )
 """Optional fields of reports."""
 
-_MOST_INTERVALS = 10_000_000
 _MOST_VALUES = 5
 _OF_HEADERS = (RUN.fields.keys() | END.fields.keys()) - {"format", "run"}
-_DIFFERS = "reports whose publication counters differ from their events"
+DIFFERS = (
+    "reports whose publication counters differ from their events; what only events tell is unknown"
+)
 _LOST_HEADERS = "run headers that were refused: what they say of counters and times does not count"
 _NAMELESS = "reports left out because they name no run"
 
@@ -75,6 +77,8 @@ class Tally:
     """Reports whose publication counters differ from their events."""
     lost_headers: int = 0
     """Run headers and ends that were refused."""
+    times: Times = field(default_factory=lambda: Times(GAP))
+    """The intervals of reports."""
 
     def header(self, record: Mapping[str, Any]) -> None:
         """Count a run header or an end."""
@@ -109,6 +113,7 @@ class Tally:
         self.differing += other.differing
         self.gauges += other.gauges
         self.lost_headers += other.lost_headers
+        self.times.add(other.times)
         for run, fields in other.headers.items():
             here = self.headers.setdefault(run, {})
             for name, values in fields.items():
@@ -121,13 +126,17 @@ class Tally:
     def plain(self) -> dict[str, Any]:
         """As JSON values, for `of`."""
         named = {n: dict(v) if isinstance(v, Counter) else v for n, v in vars(self).items()}
-        return {**named, "shapes": {str(shape): n for shape, n in self.shapes.items()}}
+        shapes = {str(shape): n for shape, n in self.shapes.items()}
+        return {**named, "shapes": shapes, "times": self.times.plain}
 
     @classmethod
     def of(cls, plain: Mapping[str, Any]) -> Self:
         """A tally from its `plain` values."""
         made = cls()
+        made.times = Times.of(plain.get("times", made.times.plain))
         for name, value in vars(made).items():
+            if name == "times":
+                continue
             known = plain.get(name, value)  # earlier versions counted less
             setattr(made, name, Counter(known) if isinstance(value, Counter) else known)
         made.shapes = Counter({int(shape): n for shape, n in made.shapes.items()})
@@ -226,8 +235,9 @@ def describe(
                 for n in _FIELDS
                 if n not in absent and tally.lacking(n)
             },
-            **({_DIFFERS: tally.differing} if tally.differing else {}),
+            **({DIFFERS: tally.differing} if tally.differing else {}),
             **({_LOST_HEADERS: tally.lost_headers} if tally.lost_headers else {}),
+            **tally.times.empty(1),
         },
         totals=tally.plain,
     )
@@ -312,12 +322,9 @@ def _clock(tally: Tally, header: Mapping[str, Any], asked_us: int | None) -> Clo
     assert tally.first is not None  # there is a report
     assert tally.last is not None
     last = max(tally.last, header.get("last_interval", 0))
-    if last - tally.first >= _MOST_INTERVALS:
-        raise InputError(
-            f"the reports reach from interval {tally.first} to {last}",
-            f"more than {_MOST_INTERVALS:,} intervals: one of them is probably wrong",
-        )
-    return Clock(1, stated_us or asked_us, tally.first, last)
+    clock = Clock(1, stated_us or asked_us, tally.first, last)
+    check_length(tally.times, replace(clock, tick_us=None), "the reports")
+    return clock
 
 
 def lacking(name: str) -> str:

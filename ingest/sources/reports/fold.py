@@ -21,6 +21,7 @@ from ingest.sources.folded import CARRIED, OBSERVED
 from ingest.sources.reports.decoding import report_decoder
 from ingest.sources.reports.facts import COUNTERS, STATE, Tally, shape_of
 from ingest.sources.reports.traffic import Counts, counters, differ, either, of_events
+from ingest.sources.times import NO_OUTLIERS, Outliers
 from model.columns import TRAFFIC_COLUMNS
 from runstore.manifest import LATE
 
@@ -64,10 +65,19 @@ something was reported.
 class ReportFold(KeyFold):
     """Makes TABLES of reports."""
 
-    def __init__(self, files: Sequence[str], gap_tolerance: int, *, totals: bool) -> None:
-        """Takes the names of the files; `totals` = counters run from the source's start."""
+    def __init__(
+        self,
+        files: Sequence[str],
+        gap_tolerance: int,
+        outliers: Outliers = NO_OUTLIERS,
+        *,
+        totals: bool,
+    ) -> None:
+        """Takes the names of the files, and the intervals that do not belong to the run; `totals` =
+        counters run from the source's start.
+        """
         super().__init__(TABLES, files)
-        self._gap_tolerance, self.totals = gap_tolerance, totals
+        self._gap_tolerance, self._outliers, self.totals = gap_tolerance, outliers, totals
 
     def start(self) -> None:
         """Reset the counts."""
@@ -82,6 +92,11 @@ class ReportFold(KeyFold):
         if row.kind == Kind.RECORD and self.final is not None and row.time <= self.final:
             self._tally.lost[LATE] += 1
             return
+        if row.kind == Kind.RECORD:
+            if why := self._outliers.why(row.time):
+                self.refuse(row, why, row.record)
+                return
+            self._tally.times.see(row.time, None, self._files[row.file], row.line)
         report, peer = self._decode(row.record), self._peer
         if row.time == peer.at:
             self._lose(report, row)

@@ -32,6 +32,7 @@ from ingest.sources.reports.parquet import (
     is_reports,
     splits_of,
 )
+from ingest.sources.times import NO_OUTLIERS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -97,9 +98,14 @@ class Reports(Source):
         return found
 
     def reader(
-        self, files: Sequence[InputFile], options: SourceOptions, tallies: Callable[[Read], Tallies]
+        self,
+        files: Sequence[InputFile],
+        options: SourceOptions,
+        tallies: Callable[[Read], Tallies],
+        counted: Counted | None = None,
     ) -> Read:
         """Reports without a run belong to the run of the input, if it names just one."""
+        del counted
         numbers = (n for n, file in enumerate(files) if file.encoding == ENCODING)
         read = ReportReader(frozenset(numbers), Chosen(options.only), options.max_line)
         if options.only is None:
@@ -115,12 +121,18 @@ class Reports(Source):
             totals = counters_are_totals(Tally.of(counted), options.only)
         else:
             totals = any(_first_header(file).get("counters") == "total" for file in files)
-        return ReportFold([file.path for file in files], options.gap_tolerance, totals=totals)
+        outliers = Tally.of(counted).times.outliers(1) if counted else NO_OUTLIERS
+        paths = [file.path for file in files]
+        return ReportFold(paths, options.gap_tolerance, outliers, totals=totals)
 
     def is_refuted(self, fold: Fold, counted: Counted, options: SourceOptions) -> bool:
-        """Whether a later header contradicts the assumption about counters."""
+        """Whether a later header contradicts the assumption about counters, or there are
+        outliers.
+        """
         assert isinstance(fold, ReportFold)
-        return fold.totals != counters_are_totals(Tally.of(counted), options.only)
+        tally = Tally.of(counted)
+        differ = fold.totals != counters_are_totals(tally, options.only)
+        return differ or bool(tally.times.outliers(1))
 
     def tallied(self, tallies: Tallies) -> Counted:
         """The sum of the tallies."""

@@ -56,11 +56,17 @@ _PUBLICATION = slice(4, 8)
 
 
 def either(counted: Counts, events: Counts) -> Counts:
-    """The counters, with missing ones derived from events."""
-    if counted[_PUBLICATION] == [None] * 4:
+    """The counters, with missing ones derived from events: where these are complete. A list whose
+    messages or bytes differ from those that are counted tells nothing of the other.
+    """
+    publication = counted[_PUBLICATION]
+    if publication == [None] * 4:
         return [*counted[:4], *events, *counted[8:]]
-    pairs = zip(counted[_PUBLICATION], events, strict=True)
-    return [*counted[:4], *(e if c is None else c for c, e in pairs), *counted[8:]]
+    pairs = tuple(zip(publication, events, strict=True))
+    agree = [None in pair or pair[0] == pair[1] for pair in pairs]
+    # Messages and bytes of one way are two apart.
+    known = [e if c is None and agree[n - 2] else c for n, (c, e) in enumerate(pairs)]
+    return [*counted[:4], *known, *counted[8:]]
 
 
 def differ(counted: Counts, events: Counts) -> bool:

@@ -21,6 +21,7 @@ from ingest.sources.reports.decoding import Chosen, record_row, tally_row
 from ingest.sources.reports.facts import Tally
 from ingest.sources.reports.fold import ReportFold
 from ingest.sources.reports.source import Reports
+from ingest.sources.times import NO_OUTLIERS
 from ingest.sources.vizpub.files import MERGED, content_of, recognised, split
 from ingest.sources.vizpub.nodes import (
     BYTES,
@@ -93,18 +94,23 @@ class Vizpub(Reports):
         return [Split(number, file.path) for number, file in enumerate(files)]
 
     def reader(
-        self, files: Sequence[InputFile], options: SourceOptions, tallies: Callable[[Read], Tallies]
+        self,
+        files: Sequence[InputFile],
+        options: SourceOptions,
+        tallies: Callable[[Read], Tallies],
+        counted: Counted | None = None,
     ) -> Read:
         """Every file names its protocol."""
-        del files, tallies
+        del files, tallies, counted
         return _NodeReader(Chosen(options.only))
 
     def fold(
         self, files: Sequence[InputFile], options: SourceOptions, counted: Counted | None
     ) -> ReportFold:
         """As reports whose counters run from the start."""
-        del counted
-        return ReportFold([file.path for file in files], options.gap_tolerance, totals=True)
+        outliers = Tally.of(counted).times.outliers(1) if counted else NO_OUTLIERS
+        paths = [file.path for file in files]
+        return ReportFold(paths, options.gap_tolerance, outliers, totals=True)
 
     def describe(
         self, counted: Counted, before: Counted | None, options: SourceOptions

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import random
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,16 +29,19 @@ from collector.folder import Folder
 from collector.intake import Intake, Limits
 from collector.place import Place
 from collector.progress import Progress
+from collector.reserving import reserve
 from collector.web import Web
-from ingest.pipeline import ingest_in
+from ingest.pipeline import IngestRequest, ingest_in, settling
 from ingest.reports.records import RunHeader
-from model.errors import StoreBroken
+from model.errors import RunCollected, StoreBroken, UseError
+from runstore.collected import RETIRED
 from runstore.manifest import LATE
 from runstore.store import StoredRun, open_run
-from runstore.writer import remove_run
+from runstore.writer import NOT_BEGUN, remove_run, writing
 from tests.integration.test_append import System, same_tables
 from tests.support.faults import stopping
-from tests.support.ingested import ingest
+from tests.support.ingested import ingest, ingested
+from tests.support.words import naming
 
 pytestmark = [
     pytest.mark.spark,
@@ -62,6 +66,7 @@ class Live:
     def __post_init__(self) -> None:
         self.place = Place(self.folder, "lab")
         self.place.make()
+        reserve(self.place)
         self.job = Job(str(self.folder), "lab")
         self.until = 0
         self.appending: Appending | None = None
@@ -93,6 +98,11 @@ class Live:
         assert self.appending
         self.appending.settle()
         await intake.log.aclose()
+
+    def settle(self) -> None:
+        """As `vizpub settle` does."""
+        with writing(self.folder, "lab") as writer:
+            ingest_in(self.spark, writer, settling(self.run))
 
     @property
     def run(self) -> StoredRun:
@@ -161,8 +171,8 @@ def test_collected_run_equals_one_ingest_of_its_reports(live: Callable[[int], Li
 
 
 @pytest.mark.long
-def test_run_that_was_removed_is_made_of_all_batches(live: Callable[[int], Live]) -> None:
-    """While its collector goes on."""
+def test_run_that_was_removed_is_made_again_of_all_batches(live: Callable[[int], Live]) -> None:
+    """By a collector that is told to; what one that was killed still appends makes no run."""
     seed = 5
     print("seed", seed)
     case = live(seed)
@@ -175,10 +185,50 @@ def test_run_that_was_removed_is_made_of_all_batches(live: Callable[[int], Live]
             case.until = intake.closed_at
             if number == 2:
                 remove_run(case.folder, "lab")
-            case.append()
+                for afresh in (False, True):
+                    with pytest.raises(UseError, match=naming("lab", NOT_BEGUN)):
+                        case.append(afresh=afresh)
+                assert case.place.is_retired
+                with pytest.raises(UseError, match=naming("lab", RETIRED)):
+                    reserve(case.place)
+                reserve(case.place, revive=True)
+            case.append(afresh=number == 2)
         await intake.log.aclose()
 
     asyncio.run(collect())
+    same_tables(case.run, case.whole(case.sent))
+
+
+def test_paused_collection_is_settled_and_takes_no_other_input(live: Callable[[int], Live]) -> None:
+    """What came late is in its run then, and the collector goes on with that."""
+    seed = 16
+    print("seed", seed)
+    case = live(seed)
+    told = reports_of(seed, 3)
+
+    async def collect() -> None:
+        intake, late = case.intake(), told[0].pop()
+        for number, records in enumerate(told):
+            await case.post(intake, [*records, *([late] if number == 1 else [])])
+            await intake._close(START + number)
+            case.until = intake.closed_at
+            if number < 2:
+                case.append()
+        await intake.log.aclose()
+
+    asyncio.run(collect())
+    path = case.folder / "foreign.ndjson"
+    path.write_text(json.dumps({"format": "vizpub.report/1", "peer": "x", "interval": 9}))
+    given = IngestRequest((str(path),), "lab", case.folder)
+    for request in (given, replace(given, replace=True), replace(given, append=True)):
+        with pytest.raises(RunCollected, match=naming("lab", "vizpub collect lab --stop")):
+            ingested(case.spark, request)
+    with case.place.held(), pytest.raises(RunCollected, match=naming("lab", os.getpid())):
+        case.settle()
+    assert case.run.manifest.notes[LATE] == 1
+    case.settle()
+    assert LATE not in case.run.manifest.notes
+    case.append(afresh=True)
     same_tables(case.run, case.whole(case.sent))
 
 

@@ -11,14 +11,18 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from typer.testing import CliRunner
 
+from cli.main import app
 from ingest.reports.client import Reporter
 from ingest.reports.records import RunHeader
-from runstore.store import open_run
-from tests.integration.collector.test_batches import START, reports_of
+from runstore.store import StoredRun, open_run
+from runstore.writer import remove_run
+from tests.integration.collector.test_batches import START, Record, reports_of
 from tests.integration.test_append import same_tables
 from tests.support.collected import PATIENCE_S, QUICK, ROOT, Collecting, last_of, running, until
 from tests.support.ingested import ingest
+from tests.support.words import tells
 
 pytestmark = [pytest.mark.long, pytest.mark.spark, pytest.mark.timeout(3000)]
 
@@ -54,16 +58,19 @@ def test_killed_collector_loses_and_doubles_nothing(
         refuses_a_second(case)
         assert case.end(signal.SIGTERM) == 0
         case.stop()
-    last = START + len(told) - 1
-    header = RunHeader(run="lab", interval_us=1_000_000)
-    records = [record for of in told for record in of]
-    ends = {"format": "vizpub.end/1", "last_interval": last}
-    whole = tmp_path / "whole.ndjson"
-    lines = [header.to_json(), *records, ends]
-    whole.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
     run = open_run(tmp_path, "lab")
     assert run.manifest.ended
-    same_tables(run, ingest(spark, tmp_path, "whole", whole).run)
+    same_tables(run, whole(spark, tmp_path, told))
+
+
+def whole(spark: SparkSession, folder: Path, told: list[list[Record]]) -> StoredRun:
+    """One ingest of the reports of all intervals, and of the end."""
+    header = RunHeader(run="lab", interval_us=1_000_000)
+    ends = {"format": "vizpub.end/1", "last_interval": START + len(told) - 1}
+    lines = [header.to_json(), *(record for of in told for record in of), ends]
+    path = folder / "whole.ndjson"
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    return ingest(spark, folder, "whole", path).run
 
 
 def refuses_a_second(case: Collecting) -> None:
@@ -89,3 +96,46 @@ def test_paused_collection_goes_on_and_is_stopped_while_it_runs(tmp_path: Path) 
         assert case.process
         assert case.process.wait(PATIENCE_S) == 0
         assert last_of(case.place) == START + 1
+
+
+@pytest.mark.long
+def test_name_is_the_collectors_until_the_run_has_ended(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Also before its first append, and where the collector is killed."""
+    told = reports_of(23, 2)
+    path = tmp_path / "foreign.ndjson"
+    path.write_text("".join(f"{json.dumps(record)}\n" for of in told for record in of))
+
+    def refused(*command: str) -> None:
+        done = CliRunner().invoke(app, ["--workspace", str(tmp_path), *command])
+        assert done.exit_code == 2
+        tells(done.stderr, "lab", "vizpub collect lab --stop")
+
+    ingest_it = ("ingest", str(path), "--run", "lab", "--no-load")
+    with running(Collecting(tmp_path)) as case:
+        case.answering()
+        refused(*ingest_it)
+        refused("runs", "remove", "lab", "--yes")
+        with Reporter(case.url, pace=QUICK) as reporter:
+            for record in told[0]:
+                reporter.line(json.dumps(record).encode())
+            assert reporter.flush(PATIENCE_S)
+            until(lambda: last_of(case.place) == START)
+            case.end(signal.SIGKILL)
+            refused(*ingest_it, "--replace")
+            case.start()
+            for record in told[1]:
+                reporter.line(json.dumps(record).encode())
+            assert reporter.flush(PATIENCE_S)
+        refused("settle", "lab", "--no-load")
+        case.stop()
+        assert case.process
+        assert case.process.wait(PATIENCE_S) == 0
+        expected = whole(spark, tmp_path, told)
+        same_tables(open_run(tmp_path, "lab"), expected)
+        remove_run(tmp_path, "lab")
+        second = subprocess.run(case.command("--stop"), cwd=ROOT, capture_output=True, check=False)
+        assert second.returncode == 2
+        subprocess.run(case.command("--stop", "--revive"), cwd=ROOT, check=True)
+        same_tables(open_run(tmp_path, "lab"), expected)

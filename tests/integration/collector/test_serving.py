@@ -25,6 +25,7 @@ def certified(folder: Path) -> Path:
     authority = trustme.CA()
     made = authority.issue_cert("127.0.0.1")
     made.private_key_pem.write_to_path(folder / "key.pem")
+    (folder / "key.pem").chmod(0o600)
     made.cert_chain_pems[0].write_to_path(folder / "cert.pem")
     trusted = folder / f"{len(list(folder.iterdir()))}.ca"
     authority.cert_pem.write_to_path(trusted)
@@ -48,7 +49,7 @@ def test_tokens_and_certificates_change_while_it_runs(tmp_path: Path) -> None:
             return Collector(case.url, token, str(trusted)).get()["header"]
 
         def listens() -> bool:
-            return bool(case.place.endpoint())
+            return case.place.listener() is not None
 
         until(listens)
         report = case.place.tokens / "report"

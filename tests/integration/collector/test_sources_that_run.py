@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from collector.batches import Appending, Job
 from collector.reading import Collector
+from collector.reserving import reserve
 from collector.tracing import Following, Tracing
 from ingest.pipeline import ingest_in
 from runstore.store import StoredRun, open_run
@@ -39,6 +40,7 @@ def collected(spark: SparkSession, folder: Path, report: Callable[[str], None]) 
         intake = served.web.intake
         last = intake.last_interval
         assert last is not None, "the end was marked"
+        reserve(served.web.intake.place)
         appending = Appending(partial(ingest_in, spark), Job(str(folder), "lab"))
         _wait(served, intake._close(last // 2))
         list(appending.to(intake.closed_at))

@@ -12,7 +12,7 @@ from typing import Any
 import neo4j
 import pytest
 
-from graphstore.ask.free_text import NO_PROFILE, free_text, streaming
+from graphstore.ask.free_text import NO_PROFILE, TOO_LARGE, free_text, streaming
 from graphstore.ask.judge import ALLOWED, LOAD_CSV, NO_PROCEDURE
 from graphstore.ask.queries import Limits
 from graphstore.server.address import Connection
@@ -356,6 +356,29 @@ def test_statement_beyond_the_memory_limit_is_stopped(graph: Graph) -> None:
     with pytest.raises(UseError, match=TOO_MUCH_MEMORY):
         ask(graph, text, Limits(timeout_s=110))
     assert ask(graph, "RETURN 1 AS x").rows == [[1]]
+
+
+LONG = "reduce(s = 'ab', i IN range(1, 16) | s + s)"
+
+
+@pytest.mark.parametrize("row", ["range(1, 20000 + 0 * i)", "s + i", "{a: {b: [s]}, i: i}"])
+def test_answer_beyond_the_limit_of_bytes_is_refused(graph: Graph, row: str) -> None:
+    text = f"UNWIND range(1, 100) AS i WITH {LONG} AS s, i RETURN {row} AS x"
+    refused = pytest.raises(UseError, match=TOO_LARGE)
+    with refused:
+        ask(graph, text, Limits(rows=1000, size=2**20))
+    with refused:
+        ask(graph, text, Limits(rows=1000, size=2**16))  # a single row is larger
+    assert len(ask(graph, text, Limits(rows=100, size=2**25)).rows) == 100
+    assert len(ask(graph, text, Limits(rows=1, size=2**20)).rows) == 1
+
+
+def test_limit_of_bytes_bounds_what_is_held_where_all_rows_are_taken(graph: Graph) -> None:
+    """What is held at once is bounded, not what goes on to a file."""
+    with streaming(
+        graph.driver, graph.database, "UNWIND range(1, 9000) AS x RETURN x", {}, Limits(size=2**16)
+    ) as found:
+        assert [x for (x,) in found.rows] == list(range(1, 9001))
 
 
 def test_default_limits_are_30_seconds_and_1000_rows(

@@ -16,6 +16,7 @@ import pytest
 
 from graphstore.ask.queries import ask
 from graphstore.load import remove
+from graphstore.load.growth import IN_OTHER_HANDS
 from graphstore.load.remove import remove_run
 from graphstore.load.transactions import load_run
 from graphstore.load.verify import verify_run
@@ -23,7 +24,7 @@ from graphstore.runs import run_names
 from graphstore.server.address import Connection
 from graphstore.server.server import LocalServer
 from graphstore.server.sessions import REPEAT
-from model.errors import Neo4jUnavailable, RunNotComplete, UnknownName
+from model.errors import Neo4jUnavailable, RunNotComplete, UnknownName, UseError
 from tests.integration.graph.conftest import Graph, random_history
 from tests.integration.graph.test_kill import impatient
 from tests.support.words import naming, unfinished, unknown
@@ -96,6 +97,28 @@ def test_progress_counts_removed_rows_in_small_batches(graph: Graph, loaded: Any
     assert max(steps) == 7
 
 
+@pytest.mark.parametrize("is_removed", [True, False])
+def test_removal_while_the_run_is_loaded_leaves_nothing(graph: Graph, *, is_removed: bool) -> None:
+    """As where a collector was killed, and its last load goes on for a moment."""
+    history, before = random_history(59, name="loading"), counted(graph)
+    begun = []
+
+    def remove_once(step: str, done: int, total: int, note: str = "") -> None:
+        if step == "load links" and not begun:
+            begun.append(step)
+            if is_removed:
+                remove_run(graph.driver, graph.database, "loading")
+            else:  # it goes on, and was begun
+                graph.ask("MATCH (r:Run {key: 'loading'}) SET r.state = 'removing'")
+
+    with pytest.raises(UseError, match=naming("'loading'", IN_OTHER_HANDS)):
+        load_run(graph.driver, graph.database, history.facts, history.tables, remove_once)
+    assert begun
+    if not is_removed:
+        remove_run(graph.driver, graph.database, "loading")
+    assert counted(graph) == before
+
+
 def test_relationships_of_unexpected_types_are_removed(graph: Graph, loaded: Any) -> None:
     """Whatever begins at a peer or message of the run, if nobody here has heard of its type."""
     loaded(random_history(55, name="more"))
@@ -148,6 +171,7 @@ def test_interrupted_removal_resumes_and_the_run_loads_again(
 REMOVE = """
 import sys
 from graphstore.load import remove
+from graphstore.load.growth import IN_OTHER_HANDS
 from graphstore.server.connection import connect, from_environment
 
 remove.ROWS_PER_BATCH = 7

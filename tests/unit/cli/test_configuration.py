@@ -14,6 +14,7 @@ from typer.testing import CliRunner, Result
 from cli.configuration import SERVICES
 from cli.main import app
 from tests.support.imports import codes_and_imports
+from tests.support.permissions import as_a_user
 from tests.support.words import tells, unknown
 
 Call = Callable[..., Result]
@@ -178,9 +179,10 @@ def test_login_of_the_file_is_not_sent_to_the_server_of_the_environment(
 def test_workspace_file_that_others_can_write_must_be_named(vizpub: Call, workspace: Path) -> None:
     file = workspace / "vizpub.toml"
     file.write_text("quiet = true\n")
-    file.chmod(0o666)
-    refused = vizpub("runs", "list")
-    assert (refused.exit_code, f"vizpub --config {file}" in refused.stderr) == (2, True)
+    for mode in (0o664, 0o646, 0o666):
+        file.chmod(mode)
+        refused = vizpub("runs", "list")
+        assert (refused.exit_code, f"vizpub --config {file}" in refused.stderr) == (2, True)
     assert vizpub("--config", str(file), "runs", "list").exit_code == 0
 
 
@@ -218,3 +220,53 @@ def test_table_of_a_system_is_not_read_by_other_commands(workspace: Path) -> Non
     (workspace / "vizpub.toml").write_text("[simulate.poldercast]\npeers = 7\n")
     words = ["--workspace", str(workspace), "metrics", "monday"]
     assert codes_and_imports([words], {}) == [(0, [])]
+
+
+@pytest.mark.parametrize(
+    "text", ["a = " + "[" * 100_000, "a = " + "{a = " * 10_000, "a = " + "9" * 10_000]
+)
+def test_file_that_no_parser_takes_is_an_error(vizpub: Call, workspace: Path, text: str) -> None:
+    file = workspace / "vizpub.toml"
+    file.write_text(text)
+    refused = vizpub("runs", "list")
+    assert refused.exit_code == 2
+    tells(refused.stderr, file, "TOML")
+
+
+@pytest.mark.parametrize("kind", ["pipe", "endless", "folder", "unreadable"])
+def test_workspace_file_that_is_no_file_is_an_error(
+    vizpub: Call, workspace: Path, kind: str
+) -> None:
+    file = workspace / "vizpub.toml"
+    match kind:
+        case "pipe":
+            os.mkfifo(file)
+        case "endless":
+            file.symlink_to("/dev/zero")
+        case "folder":
+            file.mkdir()
+        case "unreadable":
+            file.touch(0o000)
+    with as_a_user():
+        refused = vizpub("runs", "list")
+    assert refused.exit_code == 2
+    tells(refused.stderr, file)
+
+
+def test_file_that_is_named_is_read_up_to_a_bound(vizpub: Call) -> None:
+    refused = vizpub("--config", "/dev/zero", "runs", "list")
+    assert refused.exit_code == 2
+    tells(refused.stderr, "/dev/zero")
+    assert vizpub("--config", "/dev/null", "runs", "list").exit_code == 0
+
+
+def test_number_that_no_table_takes_is_an_error(vizpub: Call, workspace: Path) -> None:
+    refused = vizpub("metrics", "monday", "overlay", "--limit", str(10**24))
+    assert refused.exit_code == 2
+    tells(refused.stderr, "--limit")
+    (workspace / "vizpub.toml").write_text(f"[metrics]\nlimit = {10**24}\n")
+    refused = vizpub("metrics", "monday", "overlay")
+    assert refused.exit_code == 2
+    tells(refused.stderr, "--limit")
+    (workspace / "vizpub.toml").write_text(f"[metrics]\nlimit = {2**63 - 1}\n")
+    assert vizpub("metrics", "monday", "overlay").exit_code == 0

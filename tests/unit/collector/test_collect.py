@@ -31,15 +31,17 @@ from collector.collect import (
     Collection,
     Collector,
     Listening,
-    _door,
     collect,
 )
+from collector.door import listen_at
 from collector.intake import Limits
 from collector.maker import Maker
 from collector.place import Place
 from collector.reading import collector_of
+from collector.reserving import NOT_OURS
 from model.errors import RunLocked, UseError
 from runstore.manifest import Manifest, write_manifest
+from runstore.store import runs
 from tests.support.words import naming, tells
 
 ROOT = Path(__file__).parents[3]
@@ -91,6 +93,7 @@ def issued(folder: Path, authority: trustme.CA, *, key: bool = True) -> tuple[st
     made.cert_chain_pems[0].write_to_path(folder / "cert.pem")
     if key:
         made.private_key_pem.write_to_path(folder / "key.pem")
+        (folder / "key.pem").chmod(0o600)
     return "--certificate", str(folder / "cert.pem"), "--key", str(folder / "key.pem")
 
 
@@ -98,8 +101,7 @@ def test_run_of_another_source_is_not_collected(tmp_path: Path) -> None:
     folder = tmp_path / "runs/lab"
     folder.mkdir(parents=True)
     write_manifest(folder, Manifest("lab", "edges", (), {}))
-    why = refused(tmp_path, "--no-token", "--reserve", "1")
-    assert "run 'lab' is there already, and was made from 'edges'" in why
+    tells(refused(tmp_path, "--no-token", "--reserve", "1"), "run 'lab'", NOT_OURS)
 
 
 def test_certificate_that_cannot_be_used_is_refused(tmp_path: Path) -> None:
@@ -110,10 +112,22 @@ def test_certificate_that_cannot_be_used_is_refused(tmp_path: Path) -> None:
     assert "key.pem cannot be used: [X509: KEY_VALUES_MISMATCH]" in refused(tmp_path, *files)
 
 
+def test_key_that_others_can_read_is_refused(tmp_path: Path) -> None:
+    files = issued(tmp_path, trustme.CA())
+    for mode in (0o640, 0o644, 0o660):
+        (tmp_path / "key.pem").chmod(mode)
+        assert f"chmod 600 {tmp_path / 'key.pem'}" in refused(tmp_path, *files)
+    both = tmp_path / "both.pem"
+    both.write_text((tmp_path / "key.pem").read_text() + (tmp_path / "cert.pem").read_text())
+    both.chmod(0o644)
+    assert f"chmod 600 {both}" in refused(tmp_path, "--certificate", str(both), "--key", str(both))
+
+
 def test_reason_why_nothing_can_listen_is_told(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as door:
         port = str(door.getsockname()[1])
         assert "already in use" in refused(tmp_path, "--no-token", "--port", port)
+    assert runs(tmp_path) == []  # nothing was reported, so the name is free
     foreign = "--host", "192.0.2.1", *issued(tmp_path, trustme.CA())
     assert "Cannot assign requested address" in refused(tmp_path, *foreign)
 
@@ -121,7 +135,7 @@ def test_reason_why_nothing_can_listen_is_told(tmp_path: Path) -> None:
 def test_address_of_ipv6_for_all_takes_ipv4_too() -> None:
     if not socket.has_dualstack_ipv6():
         pytest.skip("no IPv6 here")
-    with _door("::", 0) as door:
+    with listen_at("::", 0) as door:
         for host in ("127.0.0.1", "::1"):
             socket.create_connection((host, door.getsockname()[1]), 20).close()
 
@@ -141,7 +155,7 @@ def test_port_stays_where_a_collector_goes_on(
 
     def port() -> int:
         collect(Collection(place, limits=Limits(reserve=1)), told.append)
-        return int(place.endpoint()["url"].split(":")[2].partition("/")[0])
+        return int(place.listener().url.split(":")[2].partition("/")[0])
 
     first = port()
     assert [port(), port()] == [first, first]
@@ -216,6 +230,14 @@ def test_run_is_ended_with_the_options_it_was_collected_with(tmp_path: Path) -> 
     assert Job(**end.job).gap_tolerance == 2
 
 
+def test_end_of_what_nobody_reported_to_leaves_the_name_free(tmp_path: Path) -> None:
+    place, said = Place(tmp_path, "lab"), list[str]()
+    for _ in range(2):
+        assert collect(Collection(place, limits=Limits(reserve=1), stop=True), said.append)
+        assert runs(tmp_path) == []
+    assert said == 2 * [NOTHING_REPORTED]
+
+
 def test_end_of_nothing_loads_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Settled(Maker):
         async def run(self) -> None:
@@ -252,17 +274,20 @@ def test_log_that_is_behind_the_run_is_refused(tmp_path: Path, gone: str) -> Non
     """What it gets would have positions that the run has already, and never be appended."""
     place = Place(tmp_path, "lab")
     place.make()
+    collection = place.identify()
     batch = place.batches / Batch(1, 1000, 4).name
     batch.touch()
     run = tmp_path / "runs" / "lab"
     run.mkdir(parents=True)
     listed = {"path": str(batch), "encoding": "", "size": 0, "sha256": "", "damage": None}
-    write_manifest(run, Manifest("lab", "reports", (listed,), {}, state="complete"))
+    made = Manifest("lab", "reports", (listed,), {}, state="complete", collection=collection)
+    write_manifest(run, made)
     if gone == "all":
         shutil.rmtree(place.folder)
         place.make()
     for stop in (False, True):
-        with pytest.raises(UseError, match=naming("'lab'", "0", "1,000")):
+        why = ("0", "1,000") if gone == "log" else (NOT_OURS,)
+        with pytest.raises(UseError, match=naming("'lab'", *why)):
             collect(Collection(place, limits=Limits(reserve=1), stop=stop), print)
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,13 +14,15 @@ import pytest
 
 from collector import damage, log
 from collector.closing import Rules
-from collector.collect import Collection, Collector
+from collector.collect import Collection, Collector, collect
 from collector.intake import Intake, Limits
 from collector.log import Log
 from collector.place import Place
 from collector.records import LogDamaged, proof
+from model.errors import StoreBroken
 from runstore import durable
 from tests.support.collecting import collector_in, header, serving
+from tests.support.words import naming
 
 
 @pytest.fixture(autouse=True)
@@ -272,3 +275,15 @@ def test_log_that_is_damaged_meanwhile_takes_nothing(tmp_path: Path) -> None:
         code, told, answer = served.post(b"{}")
         assert (code, "damaged" in told["error"]) == (503, True)
         assert answer.headers["retry-after"]
+
+
+@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo], ids=["folder", "pipe"])
+@pytest.mark.parametrize("name", ["00000000000000000000.log", "00000000000000999999.log.gz"])
+def test_segment_that_is_no_file_is_told(
+    tmp_path: Path, make: Callable[[Path], None], name: str
+) -> None:
+    place = Place(tmp_path, "lab")
+    place.make()
+    make(place.log / name)
+    with pytest.raises(StoreBroken, match=naming(place.log / name)):
+        collect(Collection(place, limits=Limits(reserve=1)), print)

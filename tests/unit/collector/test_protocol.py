@@ -127,6 +127,58 @@ def test_request_with_too_much_beside_its_body_ends_the_connection(
         assert served.ask("GET", "/healthz")[0] == 200
 
 
+def open_ones(served: Served, parts: list[bytes], count: int) -> int:
+    """How many connections stay open that have sent these parts of a request."""
+    with ExitStack() as stack:
+        raws = []
+        for _ in range(count):
+            raw = socket.create_connection(("127.0.0.1", served.port), 20)
+            raws.append(stack.enter_context(raw))
+            with suppress(ConnectionError):
+                for part in parts:
+                    raw.sendall(part)
+                    assert served.ask("GET", "/healthz")[0] == 200  # others are served meanwhile
+        stay = 0
+        for raw in raws:
+            raw.setblocking(False)
+            with suppress(ConnectionError):
+                try:
+                    stay += bool(raw.recv(1 << 16))
+                except BlockingIOError:
+                    stay += 1
+        return stay
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        [GET[:-2], (b"a: " + b"b" * 995 + b"\r\n") * 40],
+        [GET[:-2], b"a: b\r\n" * 150],
+        [GET[:-2] + b"a: " + b"b" * 40_000],
+    ],
+    ids=["headers", "small headers", "header"],
+)
+def test_heads_of_all_requests_share_their_room(
+    serve: Any, monkeypatch: pytest.MonkeyPatch, parts: list[bytes]
+) -> None:
+    """Each of these takes some 40 kB, and stays within all other bounds."""
+    monkeypatch.setattr(protocol, "HEADS", 2**19)
+    with serve() as served:
+        assert open_ones(served, parts, 8) == 8
+        assert open_ones(served, parts, 40) < 14
+        assert open_ones(served, parts, 8) == 8  # what is let go is free again
+
+
+def test_answered_requests_hold_nothing(serve: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(protocol, "HEADS", 2**17)
+    kept = GET[:-2] + (b"a: " + b"b" * 995 + b"\r\n") * 30 + b"\r\n"
+    with serve() as served, ExitStack() as stack:
+        for _ in range(30):
+            raw = socket.create_connection(("127.0.0.1", served.port), 20)
+            stack.enter_context(raw).sendall(kept)
+            assert raw.recv(1000).startswith(b"HTTP/1.1 200")
+
+
 def test_body_in_small_chunks_is_taken(serve: Any) -> None:
     body = b'{"format": "vizpub.report/1", "peer": "a", "interval": 0}' + b" " * 50_000
     chunks = b"".join(b"1\r\n%c\r\n" % byte for byte in body) + b"0\r\nconnection: x\r\n\r\n"

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import os
 import socket
 import ssl
+import subprocess
+import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -14,11 +18,17 @@ import trustme
 
 from collector import reading
 from collector.place import Place
-from collector.reading import GONE, PAUSED, Collector, Event, collector_of, followed
+from collector.reading import GONE, PAUSED, TOKEN, Collector, Event, collector_of, followed
 from ingest.reports.endpoint import IS_NO_COLLECTOR, NO_COLLECTOR, NO_URL, NOT_PRINTABLE
 from model.errors import ServiceError, UseError
+from model.process import birth
+from tests.support.bad_collectors import ENDLESS, WRONG, answering
 from tests.support.collecting import Served, collector_in, serving
 from tests.support.words import naming, tells
+
+NOBODY = 65534
+
+by_root = pytest.mark.skipif(os.geteuid() != 0, reason="to give files to others takes root")
 
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n"
 STATUS = b'event: status\ndata: {"state": "collecting"}\n\n'
@@ -119,9 +129,122 @@ def test_address_for_reports_names_the_run(tmp_path: Path) -> None:
 def test_token_file_that_is_gone_is_an_error(tmp_path: Path) -> None:
     place = Place(tmp_path, "lab")
     place.make()
-    place.tell(url="http://127.0.0.1:1/v1/runs/lab", tokens=True, certificate=None)
-    with place.held(), pytest.raises(UseError, match=naming("tokens/admin", "VIZPUB_TOKEN")):
-        collector_of(place)
+    no_token = pytest.raises(UseError, match=naming("tokens/admin", "VIZPUB_TOKEN"))
+    with socket.create_server(("127.0.0.1", 0)) as door:
+        place.tell(url_of(door), tokens=True, certificate=None)
+        with no_token:
+            collector_of(place)
+
+
+SECRET = "overheard by nobody"
+
+OVERHEAR = """
+import socket, sys
+door = socket.create_server(("127.0.0.1", 0))
+print(door.getsockname()[1], flush=True)
+while True:
+    end, _ = door.accept()
+    print(end.recv(1 << 16), flush=True)
+    end.sendall(b"HTTP/1.1 204 Heard\\r\\n\\r\\n")
+    end.close()
+"""
+
+
+def url_of(door: socket.socket) -> str:
+    return f"http://127.0.0.1:{door.getsockname()[1]}/v1/runs/lab"
+
+
+@contextmanager
+def overhearing(place: Place) -> Iterator[list[str]]:
+    """A process of somebody else, and `endpoint.json` names its port; what it was told."""
+    child = subprocess.Popen(
+        [sys.executable, "-c", OVERHEAR], stdout=subprocess.PIPE, encoding="utf-8"
+    )
+    assert child.stdout
+    told = {"url": f"http://127.0.0.1:{int(child.stdout.readline())}/v1/runs/lab", "tokens": True}
+    born = birth(os.getpid())
+    assert born
+    told |= {"pid": os.getpid(), "boot": born.boot, "ticks": born.ticks}
+    (place.folder / "endpoint.json").write_text(json.dumps(told))
+    (place.folder / "endpoint.json").chmod(0o600)
+    heard: list[str] = []
+    try:
+        yield heard
+    finally:
+        child.kill()
+        heard += child.communicate()[0].splitlines()
+
+
+def by_umask(place: Place) -> None:
+    place.folder.chmod(0o775)
+
+
+def world_writable(place: Place) -> None:
+    place.folder.chmod(0o777)
+
+
+def in_a_writable_folder(place: Place) -> None:
+    place.folder.parent.chmod(0o777)
+
+
+def made_beforehand(place: Place) -> None:
+    """In a sticky folder, as /tmp is."""
+    place.workspace.chmod(0o1777)
+    os.chown(place.folder, NOBODY, NOBODY)
+
+
+def file_by_umask(place: Place) -> None:
+    (place.folder / "endpoint.json").chmod(0o664)
+
+
+def file_of_another(place: Place) -> None:
+    os.chown(place.folder / "endpoint.json", NOBODY, NOBODY)
+
+
+def file_is_a_link(place: Place) -> None:
+    file = place.folder / "endpoint.json"
+    file.rename(place.folder / "elsewhere.json")
+    file.symlink_to("elsewhere.json")
+
+
+def port_of_another(place: Place) -> None:
+    """The file is sound, but the collector has ended, and somebody else has its port."""
+
+
+@pytest.mark.parametrize(
+    "attack",
+    [
+        by_umask,
+        world_writable,
+        in_a_writable_folder,
+        pytest.param(made_beforehand, marks=by_root),
+        file_by_umask,
+        pytest.param(file_of_another, marks=by_root),
+        file_is_a_link,
+        port_of_another,
+    ],
+)
+def test_token_is_sent_to_the_collector_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, attack: Callable[[Place], None]
+) -> None:
+    monkeypatch.setenv(TOKEN, SECRET)
+    place = Place(tmp_path / "workspace", "lab")
+    place.make()
+    with place.held(), overhearing(place) as heard:
+        attack(place)
+        with suppress(UseError):
+            collector_of(place).get()
+    assert heard == []
+
+
+def test_token_is_sent_to_the_collector(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(TOKEN, SECRET)
+    place = Place(tmp_path, "lab")
+    with serving(collector_in(tmp_path)) as served:
+        place.tell(served.url, tokens=True, certificate=None)
+        found = collector_of(place)
+        assert (found.url, found.token) == (served.url, SECRET)
+        assert found.get()["header"]["run"] == "lab"
 
 
 @pytest.mark.parametrize(
@@ -214,3 +337,29 @@ def test_collector_that_breaks_off_is_an_error(
         assert next(events) == ("status", {"state": "collecting"})
         with pytest.raises(ServiceError, match=why):
             next(events)
+
+
+ASKED: dict[str, Callable[[Collector], object]] = {
+    "get": Collector.get,
+    "tell": lambda collector: collector.tell("17", "leave", 60),
+    "events": lambda collector: list(collector.events()),
+}
+
+
+@pytest.mark.parametrize("ask", ASKED)
+@pytest.mark.parametrize("answer", ENDLESS)
+def test_answer_that_never_ends_is_read_up_to_a_bound(
+    monkeypatch: pytest.MonkeyPatch, answer: str, ask: str
+) -> None:
+    monkeypatch.setattr(reading, "_TIMEOUT_S", 1.0)
+    monkeypatch.setattr(reading, "_MOST", 1 << 16)
+    with answering(ENDLESS[answer]) as badly, pytest.raises((ServiceError, UseError)):
+        ASKED[ask](Collector(badly.url))
+    assert sum(badly.sent) < 1 << 24  # most of it waited in buffers of the system
+
+
+@pytest.mark.parametrize("ask", ASKED)
+@pytest.mark.parametrize("answer", WRONG)
+def test_answer_that_no_collector_gives_is_an_error(answer: str, ask: str) -> None:
+    with answering(WRONG[answer]) as badly, pytest.raises((ServiceError, UseError)):
+        ASKED[ask](Collector(badly.url))

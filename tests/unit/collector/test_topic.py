@@ -24,14 +24,60 @@ def test_properties_are_read_as_kcat_reads_them(tmp_path: Path) -> None:
     }
 
 
-def test_properties_with_a_secret_are_for_their_owner_only(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "name",
+    [
+        "sasl.password",
+        "ssl.key.pem",
+        "ssl.key.password",
+        "ssl.keystore.password",
+        "sasl.oauthbearer.client.secret",
+        "sasl.oauthbearer.client.credentials.client.secret",
+        "sasl.oauthbearer.assertion.private.key.pem",
+        "sasl.oauthbearer.assertion.private.key.passphrase",
+        "sasl.oauthbearer.config",
+    ],
+)
+def test_properties_with_a_secret_are_for_their_owner_only(tmp_path: Path, name: str) -> None:
     file = tmp_path / "client.properties"
-    file.write_text("sasl.password=x\n")
+    file.write_text(f"{name}=x\n")
     file.chmod(0o644)
     with pytest.raises(UseError, match="chmod 600"):
         read_config(file)
     file.chmod(0o600)
-    assert read_config(file) == {"sasl.password": "x"}
+    assert read_config(file) == {name: "x"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ssl.key.location",
+        "ssl.keystore.location",
+        "sasl.kerberos.keytab",
+        "sasl.oauthbearer.assertion.private.key.file",
+    ],
+)
+def test_file_with_a_secret_that_a_property_names_is_for_its_owner_only(
+    tmp_path: Path, name: str
+) -> None:
+    file, secret = tmp_path / "client.properties", tmp_path / "secret"
+    file.write_text(f"{name}={secret}\n")
+    secret.write_bytes(b"\xff")
+    secret.chmod(0o644)
+    with pytest.raises(UseError, match=naming(f"chmod 600 {secret}")):
+        read_config(file)
+    secret.chmod(0o600)
+    assert read_config(file) == {name: str(secret)}
+
+
+def test_properties_that_others_can_write_are_refused(tmp_path: Path) -> None:
+    """They say where tokens are fetched, and which command gets a ticket."""
+    file = tmp_path / "client.properties"
+    file.write_text("sasl.kerberos.kinit.cmd=true\n")
+    for mode in (0o620, 0o602):
+        file.chmod(mode)
+        with pytest.raises(UseError, match=naming(f"chmod go-w {file}")):
+            read_config(file)
 
 
 @pytest.mark.parametrize("text", ["a line", "= value"])

@@ -8,8 +8,12 @@ import pytest
 
 from experiments.definition import Content, Experiment
 from experiments.runs import Place, Planned, _Course, planned_runs
+from model.errors import RunCollected
+from runstore.collected import Collected
+from runstore.writer import writing
 from simulators.engine.folder import Folder
 from simulators.engine.simulation import simulate
+from tests.support.words import naming
 
 CONTENT = {
     "title": "T",
@@ -63,6 +67,19 @@ def test_reports_exist_from_simulation_until_they_are_let_go(
     assert one.result()
     one.forget()
     assert one.result() is None
+
+
+def test_run_whose_name_a_collection_has_is_refused_before_it_is_simulated(
+    experiment: Experiment, tmp_path: Path
+) -> None:
+    one: Planned = planned_runs(experiment, Place(tmp_path), 1, ("one, calm",))[0]
+    one.check()
+    of = Collected(one.place.workspace, one.name)
+    of.log.mkdir(parents=True)
+    with writing(of.workspace, of.run, collects=True) as writer:
+        writer.reserve(of.identify())
+    with pytest.raises(RunCollected, match=naming(one.name)):
+        one.check()
 
 
 def test_progress_says_which_run_of_how_many_and_when_all_end() -> None:

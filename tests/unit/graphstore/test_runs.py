@@ -39,3 +39,9 @@ def test_copy_in_neo4j_is_known_by_its_tables() -> None:
     assert is_of_other_tables(properties_of(FULL), replace(FULL, tables="4567"))
     assert is_of_other_tables(properties_of(replace(FULL, tables="")), FULL)
     assert not is_of_other_tables(properties_of(FULL), replace(FULL, tables=""))
+
+
+def test_copy_knows_nothing_of_tables_that_are_made_when_asked_for() -> None:
+    without = RunFacts("r", "reports", Clock(), known=("links", "presence"))
+    later = replace(without, known=("links", "metrics/percolation", "presence"))
+    assert properties_of(later) == properties_of(without)

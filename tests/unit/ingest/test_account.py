@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
+import time
 
+import psutil
 import pytest
 
 from ingest.account import END, START, Account, Part, SparkJob
@@ -36,12 +40,31 @@ def test_jobs_that_overlap_count_once(account: Account) -> None:
     assert account.in_jobs(0, 5) == 0
 
 
-def test_rows_add_up_to_the_whole(account: Account) -> None:
-    rows = list(account.rows())
-    assert [name for name, *_ in rows] == [part.name for part in PARTS]
-    assert sum(seconds for _, seconds, _, _ in rows) == account.seconds == 11
-    assert sum(inside for _, _, inside, _ in rows) == pytest.approx(account.in_jobs())
-    assert sum(tasks for *_, tasks in rows) == sum(job.tasks for job in JOBS)
+def test_lines_add_up_to_the_whole(account: Account) -> None:
+    lines = list(account.lines())
+    assert [part for part, *_ in lines] == PARTS
+    assert sum(part.end - part.begin for part in PARTS) == account.seconds == 11
+    assert sum(inside for _, inside, _ in lines) == pytest.approx(account.in_jobs())
+    assert sum(tasks for *_, tasks in lines) == sum(job.tasks for job in JOBS)
+
+
+def test_part_has_what_its_processes_used_and_the_rows_it_wrote() -> None:
+    account = Account()
+    with account.part("before"):
+        pass
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as java:
+        account.java = psutil.Process(java.pid)
+        began = time.process_time()
+        with account.part("stage", lambda: 7):
+            sum(range(10**6))
+        least = time.process_time() - began
+        java.communicate(b"\n")
+    before, stage = account.parts[1:]
+    assert (before.used, before.rows, stage.rows) == (None, None, 7)
+    assert stage.used
+    # The system counts in hundredths of a second.
+    assert least - 0.05 < stage.used.seconds
+    assert stage.used.resident > psutil.Process().memory_info().rss / 2
 
 
 def test_line_adds_up_to_the_whole(account: Account) -> None:

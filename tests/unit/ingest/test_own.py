@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
 
+import duckdb
 import pytest
 
 from analytics.own import Interval
+from graphstore.gexf.overlay import OverlayGraph, OverlayRows
+from graphstore.rows import SubscriptionRow
 from ingest import own as named
-from ingest.own import NOT_DECORATED, own_metrics
+from ingest.own import IS_TAKEN, NOT_DECORATED, own_metrics
+from model.clock import Clock
 from model.errors import InputError, UnknownName, UseError
-from model.own import LEVELS, TAKEN, OwnMetric, with_own
+from model.own import LEVELS, OwnMetric, is_taken, with_own
 from model.run import AFTERWARDS
 from model.tables import TABLES
 from tests.support.words import naming
@@ -43,6 +48,11 @@ def tripled(interval):
 
 @vizpub.metric(level="overlay", name="tripled")
 def again(interval):
+    return 1
+
+
+@vizpub.metric(level="peer", name="Tripled")
+def louder(interval):
     return 1
 
 
@@ -119,8 +129,8 @@ def test_worker_without_the_file_has_the_function(file: Path, tmp_path: Path) ->
         ("{}:FACTOR", UseError, f"own_of_test.py:FACTOR: {NOT_DECORATED}"),
         ("{}:far", UnknownName, ":far: 'galaxy'; .*message, "),
         ("{}:spoken", UseError, ":spoken: 'two words'"),
-        ("{}:degree", UseError, ":degree: .* 'degree' .*vizpub tables"),
-        ("{}:whole", UseError, ":whole: .* 'distinct_peers' .*vizpub tables"),
+        ("{}:degree", UseError, f":degree: .* 'degree' {re.escape(IS_TAKEN)}"),
+        ("{}:whole", UseError, f":whole: .* 'distinct_peers' {re.escape(IS_TAKEN)}"),
         ("{}:locked", UseError, ":locked: .*TypeError"),
         ("{}x:degree", InputError, "own_of_test.pyx .*[.]py"),
         ("no/such.py:degree", InputError, "no/such.py:degree: .* no/such.py"),
@@ -134,9 +144,35 @@ def test_wrong_name_is_an_error_that_names_it(
         own_metrics([name.format(file)])
 
 
-def test_two_metrics_of_one_name_are_an_error(file: Path) -> None:
-    with pytest.raises(UseError, match=naming("'tripled'", f"{file}:again")):
-        own_metrics([f"{file}:tripled", f"{file}:again"])
+@pytest.mark.parametrize("second", ["again", "louder"])
+def test_two_metrics_of_one_name_are_an_error(file: Path, second: str) -> None:
+    with pytest.raises(UseError, match=naming(f"{file}:{second}")):
+        own_metrics([f"{file}:tripled", f"{file}:{second}"])
+
+
+def stands_unquoted(word: str) -> bool:
+    """Whether DuckDB takes a word for a column everywhere."""
+    with duckdb.connect() as database:
+        database.execute(f'CREATE TABLE t ("{word}" DOUBLE)')
+        try:
+            database.execute(f"SELECT count({word}) AS n FROM t WHERE {word} > 1 GROUP BY {word}")
+            database.execute(f"SELECT t.{word} AS {word} FROM t ORDER BY {word}")
+        except duckdb.Error:
+            return False
+    return True
+
+
+def test_reserved_words_and_columns_of_graphs_are_taken_without_case() -> None:
+    words = duckdb.sql("SELECT keyword_name FROM duckdb_keywords()").fetchall()
+    reserved = [word for (word,) in words if not stands_unquoted(word)]
+    assert len(reserved) > 80
+    rows = OverlayRows([(0, "a")], [], [SubscriptionRow(0, 0, 0, 1)], [], layers=["Mesh", "far"])
+    graph = OverlayGraph(rows, Clock(last=1))
+    titles = [a.title for a in (*graph.node_attributes(()), *graph.edge_attributes())]
+    gephi = ["Id", "Label", "Interval", "Timeset", "Source", "Target", "Type", "Kind", "Weight"]
+    assert len(titles) > 8
+    assert [n for n in (*reserved, *titles, *gephi, "Topics", "LABEL") if not is_taken(n)] == []
+    assert not any(map(is_taken, ("core_number", "mean_age", "copies")))
 
 
 def test_file_that_fails_is_an_error_with_its_reason(tmp_path: Path) -> None:
@@ -145,6 +181,13 @@ def test_file_that_fails_is_an_error_with_its_reason(tmp_path: Path) -> None:
     why = r"broken_own.py:x: .*ModuleNotFoundError: .*nothing_of_that_name"
     with pytest.raises(InputError, match=why):
         own_metrics([f"{broken}:x"])
+
+
+def test_file_that_ends_the_program_is_an_error(tmp_path: Path) -> None:
+    ending = tmp_path / "ending_own.py"
+    ending.write_text("import sys\nsys.exit(0)")
+    with pytest.raises(InputError, match=naming(f"{ending}:x", "SystemExit")):
+        own_metrics([f"{ending}:x"])
 
 
 def test_entry_point_is_found_by_its_name(monkeypatch: pytest.MonkeyPatch, file: Path) -> None:
@@ -165,7 +208,7 @@ def test_columns_are_added_to_the_table_of_the_level() -> None:
         assert extended.names == [*table.names, *more]
         extends = table.name.startswith("metrics/") and table.name not in AFTERWARDS
         assert len(more) == extends, table.name
-        assert {*table.names} <= TAKEN or not more
+        assert all(map(is_taken, table.names))
 
 
 def test_public_interval_is_that_of_the_tasks() -> None:

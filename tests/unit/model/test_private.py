@@ -13,9 +13,12 @@ from model.private import (
     NOT_YOURS,
     OF_ANOTHER,
     check_private,
+    check_trusted,
     make_private,
     new_file,
+    open_secret,
     read_private,
+    read_secret,
     replace_text,
 )
 from tests.support.words import naming
@@ -113,3 +116,62 @@ def test_file_of_another_user_is_not_read(tmp_path: Path) -> None:
     os.chown(path, NOBODY, NOBODY)
     with pytest.raises(UseError, match=NOT_YOURS):
         read_private(path)
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o400, 0o640, 0o604, 0o660, 0o644, 0o666])
+def test_secret_that_a_user_names_is_his_alone(tmp_path: Path, mode: int) -> None:
+    """Links are followed, as those that certbot and Kubernetes make."""
+    path, link = tmp_path / "secret", tmp_path / "link"
+    path.write_text("secret")
+    path.chmod(mode)
+    link.symlink_to(path)
+    for name in (path, link):
+        if mode in (0o600, 0o400):
+            assert read_secret(name) == "secret"
+        else:
+            with pytest.raises(UseError, match=naming(f"chmod 600 {name}")):
+                read_secret(name)
+
+
+def test_secret_is_a_file_of_bounded_size(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe", 0o600)
+    for odd in (tmp_path / "pipe", tmp_path, Path("/dev/zero")):
+        with pytest.raises(UseError, match=naming(odd)):
+            open_secret(odd)
+    (tmp_path / "large").touch(0o600)
+    os.truncate(tmp_path / "large", 1 << 40)
+    with pytest.raises(UseError, match=naming(tmp_path / "large", "bytes")):
+        read_secret(tmp_path / "large")
+
+
+@by_root
+def test_secret_of_another_user_is_refused_but_not_that_of_root(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Root's group may read it: root put it there for those."""
+    path = tmp_path / "secret"
+    replace_text(path, "secret")
+    os.chown(path, NOBODY, NOBODY)
+    with pytest.raises(UseError, match=NOT_YOURS):
+        open_secret(path)
+    os.chown(path, 0, 0)
+    monkeypatch.setattr(os, "geteuid", lambda: NOBODY)  # the test itself may open all files
+    for mode in (0o640, 0o440):
+        path.chmod(mode)
+        assert read_secret(path) == "secret"
+    for mode in (0o644, 0o660):
+        path.chmod(mode)
+        with pytest.raises(UseError, match=naming(path)):
+            read_secret(path)
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o620, 0o602])
+def test_file_that_others_can_write_is_not_trusted(tmp_path: Path, mode: int) -> None:
+    path = tmp_path / "file"
+    path.touch()
+    path.chmod(mode)
+    if mode == 0o644:
+        check_trusted(path)
+    else:
+        with pytest.raises(UseError, match=naming(f"chmod go-w {path}")):
+            check_trusted(path)

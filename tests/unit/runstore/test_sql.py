@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 
 from model.errors import StoreBroken, UseError
+from model.process import bounded_memory
 from model.tables import TABLES
 from runstore.intact import OTHER_BYTES
 from runstore.run import Run
-from runstore.sql import LIST, tables
+from runstore.sql import LATE, LIST, QueryLimits, answer, tables
+from tests.support.words import naming
 
 
 @pytest.fixture
@@ -112,3 +114,43 @@ def test_flipped_bit_is_told(run: Run) -> None:
     file.write_bytes(content)
     with pytest.raises(StoreBroken, match=OTHER_BYTES):
         run.sql("SELECT count(*) FROM receptions")
+
+
+ENDLESS = "SELECT count(*) FROM range(1_000_000_000_000)"
+
+
+@pytest.mark.parametrize(
+    "statement", [ENDLESS, "FROM range(1_000_000_000_000)"], ids=["one row", "rows"]
+)
+def test_query_ends_when_its_time_is_up(run: Run, statement: str) -> None:
+    late = pytest.raises(UseError, match=LATE)
+    with late, answer(run.stored, statement, limits=QueryLimits(0.2)) as found:
+        for _ in found:
+            pass
+    assert run.sql("SELECT 1 AS one").to_pylist() == [{"one": 1}]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT list(i) FROM range(100_000_000) t(i)",
+        "SELECT list_sort(range(20_000_000, 0, -1))[1]",
+        "SELECT CASE WHEN i < 20_000 THEN [] ELSE range(20_000_000) END FROM range(20_001) t(i)",
+    ],
+)
+def test_query_that_needs_more_memory_than_it_may_take_is_refused(run: Run, statement: str) -> None:
+    size = 100 * 2**20
+    refused = pytest.raises(UseError, match=naming("100 MB"))
+    with (
+        refused,
+        bounded_memory(size),
+        answer(run.stored, statement, limits=QueryLimits(memory=size)) as found,
+    ):
+        for _ in found:
+            pass
+
+
+def test_reason_in_the_middle_of_an_answer_is_told(run: Run) -> None:
+    wrong = "SELECT CAST(CASE i WHEN 90_000 THEN 'x' ELSE '1' END AS int) FROM range(100_000) t(i)"
+    with pytest.raises(UseError, match="Could not convert string 'x'"):
+        run.sql(wrong)

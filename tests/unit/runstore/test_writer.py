@@ -24,10 +24,10 @@ from model.tables import LINKS
 from runstore import durable
 from runstore import writer as writer_module
 from runstore.leavings import LET_GO, sweep
+from runstore.locked import NO_DIRECTORY
 from runstore.manifest import FILE, Cut, Manifest, Since, read_manifest, write_manifest
 from runstore.store import StoredRun, open_run, runs
 from runstore.writer import (
-    NO_DIRECTORY,
     PENDING,
     RunWriter,
     first_to_merge,

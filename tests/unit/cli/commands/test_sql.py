@@ -5,7 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -73,3 +79,26 @@ def test_mistake_is_told_in_words(call: Call, words: tuple[str, ...], said: str)
     assert result.exit_code == (1 if words[0] == "half" else 2)
     assert said in result.stderr
     assert result.stdout == ""
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_query_that_is_ended_says_so(workspace: Path, tmp_path: Path, how: int) -> None:
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    endless = "SELECT count(*) FROM range(1_000_000_000_000)"
+    with subprocess.Popen(
+        [sys.executable, "-m", "cli", "--workspace", str(workspace), "sql", "monday", endless],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TMPDIR": str(scratch)},
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509
+    ) as child:
+        while not any(scratch.iterdir()):
+            time.sleep(0.05)
+        time.sleep(1)  # most likely DuckDB works by now
+        child.send_signal(how)
+        told = child.communicate(timeout=60)[1]
+    words = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
+    assert (child.returncode, told) == (128 + how, words[signal.Signals(how)] + "\n")
+    assert not any(scratch.iterdir())

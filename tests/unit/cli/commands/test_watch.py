@@ -82,6 +82,14 @@ def test_table_shows_the_rows_and_what_is_wrong() -> None:
         assert part in text
 
 
+def test_table_shows_no_escapes_of_a_collector() -> None:
+    rows = deque([{"interval": 5, "network_size": "\x1b[2J"}])
+    console = Console(width=200, record=True, file=None, quiet=False)
+    with console.capture() as shown:
+        console.print(_table({"state": "\x1b[2J", "error": ["\x1b]0;x\x07"]}, rows))
+    assert "\x1b" not in shown.get()
+
+
 @pytest.mark.parametrize(
     ("settled", "code", "why"),
     [(False, 3, PAUSED), (True, 0, "run 'lab' has ended")],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from itertools import chain
 
 import pytest
@@ -15,6 +16,7 @@ from graphstore.ask.size import (
     WORDS,
     check_length,
     check_size,
+    size_of,
 )
 from graphstore.ask.tokens import tokens
 from model.errors import UseError
@@ -66,3 +68,22 @@ def test_many_conditions_and_values_are_let_through() -> None:
           + " OR ".join(f"(p.id = {i} AND p.name <> 'x')" for i in range(20))
           + " RETURN p")  # fmt: skip
     check("MATCH (p:Peer) WHERE p.id IN [" + ", ".join(map(str, range(2000))) + "] RETURN p")
+
+
+def test_size_of_values_is_about_that_of_their_json() -> None:
+    values: list[object] = [
+        "word" * 1000,
+        [*range(10_000_000, 10_005_000)],
+        {"a": {"b": ["word" * 500] * 9}, "c": [1.25] * 999},
+        [[["word"] * 10] * 10] * 10,
+    ]
+    for value in values:
+        size = len(json.dumps(value, separators=(",", ":")))
+        assert size / 2 <= size_of(value, 1 << 30) <= 2 * size
+
+
+def test_size_beyond_the_bound_is_not_counted_to_the_end() -> None:
+    endless: list[object] = []
+    endless.append(endless)
+    assert size_of(endless, 1000) > 1000
+    assert size_of([0] * 10_000, 1000) > 1000

@@ -54,8 +54,12 @@ def test_environment_variables_make_the_connection(monkeypatch: pytest.MonkeyPat
 
 def test_password_is_read_from_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("from a file\n")
+    (tmp_path / "secret").chmod(0o600)
     _set(monkeypatch, URI="bolt://db", PASSWORD_FILE=str(tmp_path / "secret"))
     assert from_environment() == Connection("bolt://db", "neo4j", "from a file")
+    (tmp_path / "secret").chmod(0o644)
+    with pytest.raises(UseError, match=naming("NEO4J_PASSWORD_FILE", "chmod 600")):
+        from_environment()
     _set(monkeypatch, PASSWORD_FILE=str(tmp_path / "none"))
     with pytest.raises(UseError, match="NEO4J_PASSWORD_FILE"):
         from_environment()

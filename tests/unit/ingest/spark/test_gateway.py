@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from typing import Any
 
 import pytest
 from py4j.clientserver import ClientServerConnection
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
@@ -68,3 +69,27 @@ def test_interrupted_command_leaves_its_answer_to_no_other(
         assert ClientServerConnection.send_command is send
         assert spark.range(7).count() == 7
         assert held
+
+
+@pytest.mark.parametrize(
+    "error", [Py4JNetworkError("Answer from Java side is empty"), KeyboardInterrupt()]
+)
+def test_lost_connection_is_logged_by_nobody(
+    spark: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    error: BaseException,
+) -> None:
+    """py4j would print a traceback before the line that tells it."""
+
+    def lost(self: ClientServerConnection, command: str) -> Any:
+        raise error
+
+    mend(spark.sparkContext)
+    with monkeypatch.context() as broken:
+        broken.setattr(ClientServerConnection, "send_command", lost)
+        with pytest.raises((Py4JError, KeyboardInterrupt)):
+            spark.range(2)
+    logging.error("others are heard")
+    assert [record.message for record in caplog.records] == ["others are heard"]
+    assert spark.range(2).count() == 2

@@ -1,0 +1,232 @@
+"""The times of an input in parts between which nothing happens, and which parts are outliers.
+
+One wrong clock must not stretch a run over years of empty intervals, and sound data must not be
+lost for it. So of the parts that more than GAP empty intervals separate, two kinds are outliers:
+
+- those that one peer alone logs, where several peers agree on the part with most records. They are
+  less than a tenth of all records.
+- those without which the run has at most MOST_INTERVALS, the parts with most records first. They
+  are less than half of all records where one peer alone logs each, otherwise less than a tenth.
+
+One of three or more records is always few enough. If there are more of a kind, none of them is
+refused: the input is sparse, or has several beginnings. Empty stretches that stay are noted.
+
+Tasks find parts by themselves, and these are put together in any order.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice, pairwise
+from math import inf
+from typing import Any, NamedTuple, Self
+
+from model.clock import Clock, duration
+from model.errors import InputError
+
+GAP = 10_000
+MOST_INTERVALS = 10_000_000
+ALONE = f"its time is more than {GAP:,} intervals from those that other peers agree on"
+TOO_FAR = (
+    f"its time is so far from most others that the run would have over {MOST_INTERVALS:,} intervals"
+)
+
+_MOST_PARTS = 1000
+"""Of a task; where there are more, greater gaps separate them."""
+_LONGER_US = (10**6, 60 * 10**6, 3600 * 10**6, 24 * 3600 * 10**6)
+_SHOWN = 3
+"""Empty stretches that are noted one by one."""
+
+
+class Part(NamedTuple):
+    """Records with times that no gap separates."""
+
+    first: int
+    last: int
+    file: str
+    line: int
+    """Where the first of them stands."""
+    peer: str | None
+    """Whose clock gives the times; null = several have."""
+    records: int = 1
+
+
+class Times:
+    """The times of records, in parts. The unit is the source's."""
+
+    def __init__(self, gap: int, parts: Iterable[Sequence[Any]] = ()) -> None:
+        """Takes the longest time without a record inside a part."""
+        self._gap, self._parts = gap, [Part(*part) for part in parts]
+        self._begin: Part | None = None
+        """Where the part of the latest record begins."""
+        self._after = inf
+        self._peer: str | None = None
+        self._last = self._until = self._more = 0
+        """What `see` needs of that part; its last time, and its further records."""
+
+    def see(self, time: int, peer: str | None, file: str, line: int) -> None:
+        """Count a record."""
+        if self._after < time <= self._until and (self._peer is None or self._peer == peer):
+            self._more += 1
+            if time > self._last:
+                self._last, self._until = time, time + self._gap
+            return
+        self._parts = self._closed()
+        if len(self._parts) > 2 * _MOST_PARTS:
+            self._parts = self.parts
+        begin = Part(time, time, file, line, peer)
+        if self._parts and _touch(self._parts[-1], begin, self._gap):
+            begin = _one(self._parts.pop(), begin)
+        self._begin, self._more, self._after, self._peer = begin, 0, begin.first, begin.peer
+        self._last, self._until = begin.last, begin.last + self._gap
+
+    def _closed(self) -> list[Part]:
+        """All parts, with that of the latest record."""
+        if (begin := self._begin) is None:
+            return self._parts
+        now = begin._replace(last=self._last, records=begin.records + self._more)
+        self._begin, self._after = None, inf
+        self._parts.append(now)
+        return self._parts
+
+    @property
+    def parts(self) -> list[Part]:
+        """All parts, in order of time."""
+        parts = self._closed()
+        while len(found := _apart(parts, self._gap)) > _MOST_PARTS:
+            self._gap *= 2
+        return found
+
+    @classmethod
+    def together(cls, plains: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+        """The `plain` values of several ones as those of one."""
+        times = cls(0)
+        for plain in plains:
+            times.add(cls.of(plain))
+        return times.plain
+
+    def add(self, other: Times) -> None:
+        """Add the records of another one."""
+        self._gap = max(self._gap, other._gap)
+        self._parts = _apart([*self.parts, *other.parts], self._gap)
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """As JSON values, for `of`."""
+        return {"parts": [list(part) for part in self.parts], "gap": self._gap}
+
+    @classmethod
+    def of(cls, plain: Mapping[str, Any]) -> Self:
+        """The times from their `plain` values."""
+        return cls(**plain)
+
+    def outliers(self, interval: int) -> Outliers:
+        """The parts that do not belong to the run."""
+        parts = self.parts
+        if not parts:
+            return NO_OUTLIERS
+        main = max(parts, key=lambda part: (part.records, part.first))
+        alone = [part for part in parts if part.peer is not None and main.peer is None]
+        reasons = dict.fromkeys(alone if _are_few(alone, parts, 10) else (), ALONE)
+        far, (first, last) = list[Part](), main[:2]
+        for part in sorted(parts, key=lambda part: (-part.records, -part.first)):
+            if part not in reasons and part is not main:
+                span = min(first, part.first), max(last, part.last)
+                if span[1] // interval - span[0] // interval < MOST_INTERVALS:
+                    first, last = span
+                else:
+                    far.append(part)
+        of_several = [part for part in far if part.peer is None]
+        if _are_few(far, parts, 2) and _are_few(of_several, parts, 10):
+            reasons |= dict.fromkeys(far, TOO_FAR)
+        return Outliers(reasons, next(part.first for part in parts if part not in reasons))
+
+    def empty(self, interval: int) -> dict[str, int]:
+        """The longest stretches without a record, as notes: how many intervals are empty."""
+        gaps = [
+            (after.first // interval - before.last // interval - 1, after)
+            for before, after in pairwise(self.parts)
+        ]
+        longest = sorted(gaps, key=lambda gap: (-gap[0], gap[1].first))
+        notes = {
+            f"empty intervals before {part.file}, line {part.line}": length
+            for length, part in longest[:_SHOWN]
+        }
+        if rest := longest[_SHOWN:]:
+            notes[f"empty intervals in {len(rest)} other stretches"] = sum(n for n, _ in rest)
+        return notes
+
+
+class Outliers:
+    """Parts of the time that do not belong to a run, and why."""
+
+    def __init__(self, reasons: Mapping[Part, str], first: int | None = None) -> None:
+        """Takes disjoint parts, and the first time of all others."""
+        self.first = first
+        self._parts = sorted(reasons)
+        self._reasons, self._firsts = dict(reasons), [part.first for part in self._parts]
+
+    def __bool__(self) -> bool:
+        """Whether there is one."""
+        return bool(self._parts)
+
+    def why(self, time: int) -> str | None:
+        """Why a record of this time is refused; null if it is not."""
+        if not self._parts or (place := bisect_right(self._firsts, time)) == 0:
+            return None
+        part = self._parts[place - 1]
+        return self._reasons[part] if time <= part.last else None
+
+
+NO_OUTLIERS = Outliers({})
+
+
+def check_length(times: Times, clock: Clock, what: str, advice: str = "") -> None:
+    """Raises: InputError for a run of too many intervals, so that no part of the input is small
+    enough to be an outlier. `what` names its records.
+    """
+    if clock.intervals <= MOST_INTERVALS:
+        return
+    bounds = times.parts[0], times.parts[-1]
+    ends = " to ".join(f"{part.file}, line {part.line}" for part in bounds)
+    message = f"{what} reach over {clock.intervals:,} intervals, from {ends}"
+    span_us = clock.intervals * (clock.interval_us or 0)
+    lengths = (duration(us) for us in _LONGER_US if 0 < span_us // us < MOST_INTERVALS)
+    longer = (f"give longer intervals: --interval {length}" for length in islice(lengths, 1))
+    hint = "; ".join(filter(None, (advice, *longer)))
+    raise InputError(f"{message}; a run has at most {MOST_INTERVALS:,}", hint)
+
+
+def _are_few(some: Iterable[Part], parts: Iterable[Part], share: int) -> bool:
+    """Whether some parts have less than one in `share` of the records, or one of at least three."""
+    few, total = (sum(part.records for part in of) for of in (some, parts))
+    return share * few < total or (few == 1 and total > 2)
+
+
+def _apart(parts: Iterable[Part], gap: int) -> list[Part]:
+    """The parts in order of time, without those that no gap separates."""
+    found: list[Part] = []
+    for part in sorted(parts, key=lambda part: part[:4]):
+        if found and _touch(found[-1], part, gap):
+            found[-1] = _one(found[-1], part)
+        else:
+            found.append(part)
+    return found
+
+
+def _touch(a: Part, b: Part, gap: int) -> bool:
+    return b.first - a.last <= gap and a.first - b.last <= gap
+
+
+def _one(a: Part, b: Part) -> Part:
+    """Both as one part."""
+    begins = min(a, b, key=lambda part: part[:1] + part[2:4])
+    return Part(
+        begins.first,
+        max(a.last, b.last),
+        begins.file,
+        begins.line,
+        a.peer if a.peer == b.peer else None,
+        a.records + b.records,
+    )
