@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from model.private import make_private
 from runstore import durable
 from runstore.collected import Collected
 from runstore.manifest import Manifest, read_manifest
@@ -23,6 +24,7 @@ class Reserved:
 
     def __post_init__(self) -> None:
         self.of = Collected(self.workspace, "lab")
+        make_private(self.of.folder)
         for folder in (self.of.log, self.of.batches):
             durable.make_directory(folder)
         self.of.identify()
