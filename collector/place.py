@@ -71,6 +71,7 @@ class Place(Collected):
         with as_errors_of_ours(self.folder):
             durable.make_directory(self.folder.parent)
             make_private(self.folder)
+            durable.sync_directory(self.folder.parent)  # it may be new
             for folder in (self.log, self.batches):
                 durable.make_directory(folder)
 

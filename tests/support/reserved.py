@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from collector.place import Place
 from runstore import durable
 from runstore.collected import Collected
 from runstore.manifest import Manifest, read_manifest
@@ -23,8 +24,7 @@ class Reserved:
 
     def __post_init__(self) -> None:
         self.of = Collected(self.workspace, "lab")
-        for folder in (self.of.log, self.of.batches):
-            durable.make_directory(folder)
+        Place(self.workspace, "lab").make()
         self.of.identify()
         with self.writer(collects=True) as writer:
             writer.reserve(self.of.identity)
