@@ -38,6 +38,9 @@ pytestmark = [pytest.mark.spark, pytest.mark.neo4j]
 
 SHOWN = [(page, shown) for page in PAGES for shown in shown_in(page.read_text("utf-8"))]
 RUNS = (OF_RUNS, *SIMULATED)
+TIES = {"shortest-path", "k-shortest-paths"}
+"""Queries that choose among paths of one length; what the server has else decides which."""
+PEER = re.compile(r"\b12D3Koo\w+")
 
 
 def run_of(shown: Shown) -> str:
@@ -86,7 +89,10 @@ def load(workspace: Path, neo4j_server: Connection) -> Iterator[Callable[[str], 
 
 @pytest.mark.parametrize("shown", params(OF_RUNS))
 def test_answer_on_a_page_is_that_of_the_demo(load: Callable[[str], Call], shown: Shown) -> None:
-    assert shown.printed(load(OF_RUNS)) == shown.text
+    printed, text = shown.printed(load(OF_RUNS)), shown.text
+    if TIES.intersection(shown.words):
+        printed, text = (re.sub(PEER, "peer", told) for told in (printed, text))
+    assert printed == text
 
 
 @pytest.fixture(scope="module", params=SIMULATED)

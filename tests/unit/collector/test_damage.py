@@ -19,6 +19,7 @@ from collector.intake import Intake, Limits
 from collector.log import Log
 from collector.place import Place
 from collector.records import LogDamaged, proof
+from collector.reserving import reserve
 from model.errors import StoreBroken
 from runstore import durable
 from tests.support.collecting import collector_in, header, serving
@@ -284,6 +285,7 @@ def test_segment_that_is_no_file_is_told(
 ) -> None:
     place = Place(tmp_path, "lab")
     place.make()
+    reserve(place)
     make(place.log / name)
     with pytest.raises(StoreBroken, match=naming(place.log / name)):
         collect(Collection(place, limits=Limits(reserve=1)), print)
