@@ -342,7 +342,7 @@ def test_killed_process_leaves_the_committed_stages(killed: After) -> None:
 
 @pytest.mark.long
 def test_uncommitted_files_of_a_killed_process_stay_unnamed(killed: After) -> None:
-    assert any(name.startswith("links/") for name in killed.point.unnamed)
+    assert any(name.startswith("data/links/") for name in killed.point.unnamed)
     assert "links" not in killed.point.manifest.tables
 
 
