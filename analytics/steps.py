@@ -159,6 +159,7 @@ def compute(
 @contextmanager
 def _database() -> Iterator[duckdb.DuckDBPyConnection]:
     import duckdb
+    import pyarrow.dataset  # noqa: F401  # DuckDB takes datasets only where this was imported
 
     with (
         TemporaryDirectory(prefix="vizpub-step-") as scratch,

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
+import subprocess
+import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -50,3 +53,21 @@ def test_damaged_file_is_named(tmp_path: Path) -> None:
     assert found == {i: sum(range(100 * i, 100 * (i + 1))) for i in range(3, 10)}
     with pytest.raises(OSError, match=f"{OTHER_PAGE}.*{damaged}"):
         list(fold(sound, damaged)([batch]))
+
+
+def test_fold_works_in_a_process_that_has_read_nothing(tmp_path: Path) -> None:
+    """As in the first task of a worker, where an ingest goes on that was killed."""
+    path, fold = tmp_path / "part.parquet", tmp_path / "fold"
+    rows = [{"peer": 1, "interval": 3, "duplicates": 5}]
+    pq.write_table(pa.Table.from_pylist(rows, METRICS_PEERS.arrow), path, **PARQUET)
+    taken = {"metrics/peers": [Taken(dataset([path], METRICS_PEERS.arrow))]}
+    fold.write_bytes(pickle.dumps(StepFold((COUNTS,), taken, (METRICS_OVERLAY,), (WHOLE,))))
+    program = (
+        "import pickle, sys, pyarrow as pa\n"
+        "fold = pickle.load(open(sys.argv[1], 'rb'))\n"
+        "(batch,) = pa.table({'id': [0]}).to_batches()\n"
+        "print([rows['duplicates'].to_pylist() for _, rows in fold([batch])])"
+    )
+    command = [sys.executable, "-c", program, str(fold)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == "[[5]]\n"
