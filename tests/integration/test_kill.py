@@ -208,7 +208,7 @@ def main(workspace: str, run: str, stop: str, *paths: str) -> None:
         vars(writer)["write_manifest"] = stopper.write_manifest  # what a commit calls
     request = IngestRequest(paths, run, Path(workspace))
     outcome = ingest(request, stopper.progress if stopper else lambda *_: None)
-    print("already complete" if outcome.already_complete else "complete")
+    print(f"run '{run}' {ALREADY if outcome.already_complete else 'is complete'}")
 
 
 class Stopper:

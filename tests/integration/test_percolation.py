@@ -35,8 +35,8 @@ SIMULATED = (
 
 
 @pytest.fixture(scope="module")
-def workspace(tmp_path_factory: pytest.TempPathFactory, vizpub_here: Vizpub) -> Path:
-    """With the run `gossip`."""
+def ingested(tmp_path_factory: pytest.TempPathFactory, vizpub_here: Vizpub) -> StoredRun:
+    """The run `gossip`, without the table."""
     place = tmp_path_factory.mktemp("percolation")
     (place / "publications.csv").write_text(
         "".join(f"{at + 1.2 + 0.02 * n:.2f}s,0,{7 * n}\n" for at in range(4) for n in range(20))
@@ -44,6 +44,14 @@ def workspace(tmp_path_factory: pytest.TempPathFactory, vizpub_here: Vizpub) -> 
     line = SIMULATED.replace("each:10", f"script:{place}/publications.csv")
     done = vizpub_here("--workspace", str(place), *shlex.split(line))
     assert done.returncode == 0, done.stderr
+    return open_run(place, "gossip")
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory, ingested: StoredRun) -> Path:
+    """With a copy of the run, whose table each test makes anew."""
+    place = tmp_path_factory.mktemp("copy")
+    copied(ingested, place)
     return place
 
 
@@ -55,16 +63,17 @@ def rows(vizpub: Vizpub, workspace: Path, words: str) -> list[dict[str, str]]:
 
 @pytest.mark.neo4j
 def test_copy_of_the_run_still_follows_when_the_table_is_made(
-    workspace: Path, vizpub_here: Vizpub, neo4j_server: Connection
+    ingested: StoredRun, tmp_path: Path, vizpub_here: Vizpub, neo4j_server: Connection
 ) -> None:
-    before = Run.open(workspace, "gossip")
+    copied(ingested, tmp_path)
+    before = Run.open(tmp_path, "gossip")
     assert "metrics/percolation" not in (before.facts.known or ())
     database = neo4j_server.database
     with connect(neo4j_server) as driver:
         try:
             load_run(driver, database, before.facts, before.stored)
-            rows(vizpub_here, workspace, "metrics gossip percolation --gamma 0.3")
-            after = Run.open(workspace, "gossip")
+            rows(vizpub_here, tmp_path, "metrics gossip percolation --gamma 0.3")
+            after = Run.open(tmp_path, "gossip")
             assert "metrics/percolation" in (after.facts.known or ())
             assert verify_run(driver, database, after.facts, after.stored) == []
         finally:
