@@ -156,7 +156,7 @@ class MessageFold:
         arrivals = Arrivals(first, message, peer, previous, publisher, _ints(rows, "hop"))
         parent = parents_of(arrivals)
         asked = interest.of(topic, peer, published.tick[at]) & (peer != publisher)
-        asked &= ~silence.of(published.interval[at], peer)
+        silent = silence.of(published.interval[at], peer)
         return Receptions(
             at=at,
             peer=peer,
@@ -168,7 +168,8 @@ class MessageFold:
             hop=chain_hops(arrivals, parent),
             parent=parent,
             subscribed=self._interested(_told(rows["subscribed"]), interest, topic, peer, tick),
-            eligible=Known(asked, self._audience_known(published)[at]),
+            eligible=Known(asked & ~silent, self._audience_known(published)[at]),
+            passed_over=asked & silent,
         )
 
     def _audience_known(self, published: Publications) -> Flags:

@@ -56,6 +56,8 @@ class Receptions(NamedTuple):
     """Row of the first reception at the previous hop; -1 where there is none."""
     subscribed: Known
     eligible: Known
+    passed_over: Flags
+    """The peer subscribed at the publication, but its receptions are unknown."""
 
 
 def counted(published: Publications, places: Int64s) -> Known:
@@ -84,14 +86,15 @@ def eligible(published: Publications, interest: Interest, silence: Silence) -> I
 
 def hits(published: Publications, received: Receptions) -> dict[str, Known]:
     """Per message: delivered, delivered_in_interval, late_deliveries; the last is unknown
-    if it is unknown whether a peer that was not eligible subscribed at the arrival.
+    if it is unknown whether a peer that had not subscribed before did so at the arrival.
     """
     first = received.first
     at, asked = received.at[first], received.eligible.values[first]
     at_once = asked & (received.interval[first] == published.interval[at])
     subscribed, known = (part[first] for part in received.subscribed)
-    late = counted(published, at[~asked & subscribed & known]).values
-    unclear = counted(published, at[~asked & ~known]).values
+    after = ~asked & ~received.passed_over[first]
+    late = counted(published, at[after & subscribed & known]).values
+    unclear = counted(published, at[after & ~known]).values
     return {
         "delivered": counted(published, at[asked]),
         "delivered_in_interval": counted(published, at[at_once]),

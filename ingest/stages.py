@@ -295,11 +295,11 @@ def finish(job: Job) -> None:
 
 
 FINISH = "finish"
-READ = Stage("read", _read, Nothing, format=5)
+READ = Stage("read", _read, Nothing, format=6)
 NAMES = Stage("names", _names, Names)
 PERIODS = Stage("periods", _periods, Periods, format=2)
 EVENTS = Stage("events", _events, Events, format=3)
-MESSAGES = Stage("messages", _messages, OfMessages, format=3)
-METRICS = Stage("metrics", _metrics, metrics.OfIntervals, format=3)
+MESSAGES = Stage("messages", _messages, OfMessages, format=4)
+METRICS = Stage("metrics", _metrics, metrics.OfIntervals, format=4)
 STAGES = (READ, NAMES, PERIODS, EVENTS, MESSAGES, METRICS)
 STEPS = (*(stage.name for stage in STAGES), FINISH)

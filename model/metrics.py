@@ -302,7 +302,7 @@ METRICS_MESSAGES = Table(
         maybe(
             "late_deliveries",
             "int64",
-            "first receptions at peers that subscribed when it arrived but were not eligible",
+            "first receptions at peers that subscribed when it arrived, but not at publication",
         ),
         maybe("hops_mean", "double", "mean hop of first receptions", "hops"),
         maybe("hops_max", "int32", "largest hop of first receptions", "hops"),

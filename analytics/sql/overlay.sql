@@ -1,9 +1,9 @@
 -- The metrics of the overlay: a row for every interval.
 --
 -- Means are over the peers present at the interval's end, where presence is known. Sums are over all
--- peers, and null beyond 64 bits.
+-- peers, and null beyond 64 bits. Sums of arrivals are null where a reporter's are unknown.
 --
--- by interval: structure, hits, metrics/peers
+-- by interval: structure, hits, metrics/peers, unreported
 -- whole: dangling_links
 -- makes: metrics/overlay
 WITH intervals AS (
@@ -19,7 +19,9 @@ WITH intervals AS (
         CASE WHEN count(present) > 0 THEN count(*) FILTER (present AND unreported) END
             AS unknown_reports,
         try_cast(sum(receptions) AS BIGINT) AS receptions, count(receptions) AS with_receptions,
-        try_cast(sum(duplicates) AS BIGINT) AS duplicates, count(duplicates) AS with_duplicates
+        try_cast(sum(duplicates) AS BIGINT) AS duplicates, count(duplicates) AS with_duplicates,
+        count(*) FILTER (open AND receptions IS NULL) AS open_receptions,
+        count(*) FILTER (open AND duplicates IS NULL) AS open_duplicates
     FROM (
         SELECT
             *,
@@ -31,6 +33,7 @@ WITH intervals AS (
                 publication_bytes_sent, publication_bytes_received
             ) IS NULL AS unreported
         FROM metrics.peers
+        LEFT JOIN (SELECT interval, peer, receptions AS open FROM unreported) USING (interval, peer)
     )
     GROUP BY interval
 ), graph AS (
@@ -73,9 +76,11 @@ SELECT
         CASE WHEN known('publications') AND known('rejections')
             THEN coalesce(rejected_publications, 0) END AS rejected_publications,
         -- Beyond 64 bits, and where no peer knows it although receptions are known, they differ.
-        CASE WHEN with_receptions > 0 THEN receptions WHEN known('receptions') THEN 0 END
+        CASE WHEN open_receptions > 0 THEN NULL WHEN with_receptions > 0 THEN receptions
+            WHEN known('receptions') THEN 0 END
             AS receptions,
-        CASE WHEN with_duplicates > 0 THEN duplicates WHEN known('receptions') THEN 0 END
+        CASE WHEN open_duplicates > 0 THEN NULL WHEN with_duplicates > 0 THEN duplicates
+            WHEN known('receptions') THEN 0 END
             AS duplicates
     )
 FROM seen

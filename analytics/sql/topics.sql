@@ -1,6 +1,8 @@
 -- The metrics of topics that have subscribers at an interval's end, or events in it.
 --
--- by interval: structure, hits, receptions
+-- Sums of arrivals are null where a reporter's are unknown: they may have been of any topic.
+--
+-- by interval: structure, hits, receptions, unreported
 -- by message: publications
 -- makes: metrics/topics
 WITH graph AS (
@@ -19,10 +21,14 @@ WITH graph AS (
         count(*) FILTER (subscribed IS NULL) AS unclear
     FROM receptions JOIN publications USING (message)
     GROUP BY receptions.interval, topic
+), partly AS (
+    SELECT DISTINCT interval, true AS partly_listed FROM unreported WHERE receptions
 ), seen AS (
+    SELECT *, known('receptions') AND known('duplicates') AND partly_listed IS NULL AS all_listed
     FROM graph
     FULL JOIN of_topics USING (interval, topic)
     FULL JOIN arrivals USING (interval, topic)
+    LEFT JOIN partly USING (interval)
     WHERE topic IS NOT NULL
 )
 SELECT
@@ -35,7 +41,7 @@ SELECT
             THEN coalesce(components, 0) END AS components,
         CASE WHEN known('publications') THEN coalesce(publications, 0) END AS publications
     ),
-    CASE WHEN known('receptions') AND known('duplicates') THEN coalesce(repeated, 0) END AS duplicates,
-    CASE WHEN known('receptions') AND known('duplicates') AND coalesce(unclear, 0) = 0
+    CASE WHEN all_listed THEN coalesce(repeated, 0) END AS duplicates,
+    CASE WHEN all_listed AND coalesce(unclear, 0) = 0
         THEN coalesce(relayed, CASE WHEN known('subscriptions') THEN 0 END) END AS relay_receptions
 FROM seen

@@ -291,6 +291,7 @@ RUN = Object(
         "interval_us": Whole(least=1),
         "epoch": Time(),
         "counters": OneOf(("delta", "total")),
+        "lists": OneOf(("partial", "complete")),
         "unknown": Array(Key()),
     },
     required=("format",),

@@ -240,6 +240,8 @@ class RunHeader:
     """Wall time of the run's time 0, ISO 8601."""
     counters: str = "delta"
     """'delta', or 'total' for counters that never restart with an interval."""
+    lists: str | None = None
+    """'complete' where every arrival is listed, also where the counters count more."""
     unknown: tuple[str, ...] = ()
     """What this source does not report, as 'control.bytes'."""
 

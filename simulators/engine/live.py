@@ -51,6 +51,7 @@ class Live:
                 parameters=header.parameters,
                 seed=header.seed,
                 interval_us=header.interval_us,
+                lists=header.lists,
             )
         )
 

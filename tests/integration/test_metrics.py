@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 import pytest
 from pyspark.sql import SparkSession
 
+from analytics.steps import UNREPORTED
 from ingest.messages import MessageTables
 from model.clock import OPEN, Clock
 from model.columns import TRAFFIC_COLUMNS
@@ -185,11 +186,18 @@ def random_world(seed: int, clock: Clock) -> World:
         for peer in range(PEERS - 1)
         if rng.random() < 0.6 and states[(interval + 1) * k - 1].present
     ]
+    partly = np.random.default_rng(seed)
+    unreported = [
+        {"interval": row["interval"], "peer": row["peer"], "receptions": True}
+        for row in traffic
+        if partly.random() < 0.04
+    ]
     return World(
         clock,
         states,
         {
             **span_tables(states),
+            "unreported": unreported,
             "peers": [
                 {"peer": p, "name": str(p), "is_reporter": p not in SILENT} for p in range(PEERS)
             ],
@@ -274,6 +282,7 @@ def expected_peers(world: World, interval: int, graph: Any) -> list[Row]:
     arrived = world.rows("receptions", interval)
     of_graph = graph_of_peers(graph) if "presence" in world.tables else {}
     absent = {"present": False if "presence" in world.tables else None}
+    mute = SILENT | open_in(world, interval)
     found = []
     for peer in sorted({*of_graph, *traffic, *(row["peer"] for row in arrived)}):
         row = dict.fromkeys(METRICS_PEERS.names) | {"interval": interval, "peer": peer}
@@ -283,13 +292,18 @@ def expected_peers(world: World, interval: int, graph: Any) -> list[Row]:
         row["duplicates"] = counters.get("duplicates")
         if peer not in SILENT and "subscriptions" in world.tables:
             row["subscriptions"] = sum(who == peer for who, _ in state.taken)
-        if peer not in SILENT and "receptions" in world.tables:
+        if peer not in mute and "receptions" in world.tables:
             mine = [arrival for arrival in arrived if arrival["peer"] == peer]
             row["receptions"] = len(mine)
             if row["duplicates"] is None:
                 row["duplicates"] = sum(not arrival["first"] for arrival in mine)
         found.append(row)
     return found
+
+
+def open_in(world: World, interval: int) -> set[int]:
+    """The peers that leave open what they received."""
+    return {row["peer"] for row in world.rows("unreported", interval)}
 
 
 def hits(messages: list[Row]) -> Row:
@@ -339,6 +353,9 @@ def expected_topics(
             told = hits([message for message in published if message["topic"] == topic])
             row |= {name: told[name] for name in ("publications", "hit_ratio", "hit_ratio_mean")}
             here = [arrival for arrival in arrived if arrival["topic"] == topic]
+            if open_in(world, interval):
+                found.append(row)
+                continue
             row["duplicates"] = sum(not arrival["first"] for arrival in here)
             if "subscriptions" in world.tables:
                 wanted = [arrival["subscribed"] for arrival in here]
@@ -380,8 +397,10 @@ def expected_overlay(world: World, interval: int, graph: Any, messages: Mapping[
         row["unknown_reports"] = sum(silent)
     if "publications" in world.tables:
         row |= hits(of_interval(world, interval, messages))
-        row["receptions"] = len(world.rows("receptions", interval))
-        row["duplicates"] = sum(peer["duplicates"] or 0 for peer in peers)
+        mute = open_in(world, interval)
+        row["receptions"] = None if mute else len(world.rows("receptions", interval))
+        unclear = any(peer["peer"] in mute and peer["duplicates"] is None for peer in peers)
+        row["duplicates"] = None if unclear else sum(peer["duplicates"] or 0 for peer in peers)
     return row
 
 
@@ -427,7 +446,9 @@ class Measured:
 def measured(spark: SparkSession, world: World, layers: tuple[str, ...] | None = None) -> Measured:
     rng = Random(1)
     tables = {
-        name: pa.Table.from_pylist(rng.sample(rows, len(rows)), table(name).arrow)
+        name: pa.Table.from_pylist(
+            rng.sample(rows, len(rows)), UNREPORTED if name == "unreported" else table(name).arrow
+        )
         for name, rows in world.tables.items()
     }
     if "publications" in tables:
@@ -437,7 +458,7 @@ def measured(spark: SparkSession, world: World, layers: tuple[str, ...] | None =
             frames["rejections"],
             frames["receptions"],
             frames.get("subscriptions"),
-            None,
+            frames.get("unreported"),
         )
         tables["metrics/messages"] = message_tables(told)["metrics/messages"]
     found, apart = (

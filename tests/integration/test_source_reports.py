@@ -21,6 +21,7 @@ from ingest.sources.reports.facts import NO_REPORT as NOTHING_READ
 from model.clock import OPEN, Clock
 from model.columns import TRAFFIC_COLUMNS
 from model.errors import InputError, UnknownName, UseError
+from model.run import DUPLICATES
 from tests.support.staged import Staged, Taken, staged
 from tests.support.words import naming, unknown
 
@@ -420,8 +421,20 @@ PUBLICATION_COUNTERS = case(
         report("g", 0, received=EVENTS, publication={"received": {"bytes": 15}}),
         report("h", 0, received=EVENTS, publication={"received": {"bytes": 16}}),
         report("i", 0, received=EVENTS, sent=[], publication={"sent": {"messages": 3}}),
+        report("j", 0, received=EVENTS, publication={"received": {"messages": 3}}, duplicates=1),
+        report("k", 0, received=EVENTS, publication={"received": {"messages": 2}}, duplicates=2),
+        report("l", 0, received=EVENTS, duplicates=3),
+        report("m", 0, received=EVENTS, publication={"received": {"messages": 9}}, duplicates=1),
     ],
 )
+
+
+FIRSTS_ALONE = case(
+    "lists of first arrivals", [header(unknown=[DUPLICATES]), *CASES[PUBLICATION_COUNTERS][0]]
+)
+
+
+ROUTED = case("complete lists", [header(lists="complete"), *CASES[PUBLICATION_COUNTERS][0]])
 
 
 def test_publication_counters_win_over_events(book: Book) -> None:
@@ -438,8 +451,29 @@ def test_publication_counters_win_over_events(book: Book) -> None:
         "g": (None, 2, None, 15),
         "h": (None, None, None, 16),
         "i": (3, 2, None, 15),
+        "j": (None, 3, None, None),
+        "k": (None, 2, None, 15),
+        "l": (None, 2, None, 15),
+        "m": (None, 9, None, None),
     }
-    assert found.told.notes[DIFFERS] == 5
+    assert found.told.notes[DIFFERS] == 8
+
+
+def test_lists_that_lack_counted_arrivals_are_unreported(book: Book) -> None:
+    found = book.take(PUBLICATION_COUNTERS)
+    assert found.rows("unreported") == {(peer, 0, True, False) for peer in "cdefjlm"}
+
+
+def test_lists_of_first_arrivals_may_lack_counted_duplicates(book: Book) -> None:
+    found = book.take(FIRSTS_ALONE)
+    assert found.rows("unreported") == {(peer, 0, True, False) for peer in "dfm"}
+    assert found.told.notes[DIFFERS] == 7
+
+
+def test_lists_that_are_said_to_be_complete_are_taken_for_it(book: Book) -> None:
+    found = book.take(ROUTED)
+    assert found.rows("unreported") == {(peer, 0, True, False) for peer in "df"}
+    assert DIFFERS not in found.told.notes
 
 
 BAD = [

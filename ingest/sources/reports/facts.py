@@ -15,6 +15,7 @@ from ingest.sources.times import GAP, Times, check_length
 from model.clock import Clock
 from model.columns import TRAFFIC_COLUMNS
 from model.errors import InputError, UnknownName, UseError
+from model.run import DUPLICATES
 from model.wording import amount
 
 NO_REPORT = "no report could be read"
@@ -31,7 +32,7 @@ _FIELDS = (
 _MOST_VALUES = 5
 _OF_HEADERS = (RUN.fields.keys() | END.fields.keys()) - {"format", "run"}
 DIFFERS = (
-    "reports whose publication counters differ from their events; what only events tell is unknown"
+    "reports whose counters differ from the events they list; what only the list tells is unknown"
 )
 _LOST_HEADERS = "run headers that were refused: what they say of counters and times does not count"
 _NAMELESS = "reports left out because they name no run"
@@ -75,6 +76,8 @@ class Tally:
     """Reports in which a counter is not 0, where a source asks."""
     differing: int = 0
     """Reports whose publication counters differ from their events."""
+    repeating: int = 0
+    """Reports that count more duplicates than they list arrivals, and do not differ else."""
     lost_headers: int = 0
     """Run headers and ends that were refused."""
     times: Times = field(default_factory=lambda: Times(GAP))
@@ -111,6 +114,7 @@ class Tally:
                 mine.update(theirs)
         self.nameless += other.nameless
         self.differing += other.differing
+        self.repeating += other.repeating
         self.gauges += other.gauges
         self.lost_headers += other.lost_headers
         self.times.add(other.times)
@@ -218,6 +222,8 @@ def describe(
     absent = [name for name in _FIELDS if not tally.known(name)]
     # If all arrivals are reported, duplicates can be derived from them.
     unknown = [name for name in absent if name != "duplicates" or "received" in absent]
+    unknown = list(dict.fromkeys([*unknown, *header.get("unknown", ())]))
+    differing = partly_listed(tally, options.only, unknown)
     return Description(
         clock=_clock(tally, header, options.interval_us),
         protocol=header.get("protocol"),
@@ -225,7 +231,7 @@ def describe(
         seed=header.get("seed"),
         epoch=header.get("epoch"),
         ended="last_interval" in header,
-        unknown=tuple(dict.fromkeys([*unknown, *header.get("unknown", ())])),
+        unknown=tuple(unknown),
         notes={
             **{f"unknown field {name}": n for name, n in sorted(tally.unknown_fields.items())},
             **dict(sorted(tally.lost.items())),
@@ -235,7 +241,7 @@ def describe(
                 for n in _FIELDS
                 if n not in absent and tally.lacking(n)
             },
-            **({DIFFERS: tally.differing} if tally.differing else {}),
+            **({DIFFERS: differing} if differing else {}),
             **({_LOST_HEADERS: tally.lost_headers} if tally.lost_headers else {}),
             **tally.times.empty(1),
         },
@@ -245,8 +251,21 @@ def describe(
 
 def counters_are_totals(tally: Tally, only: str | None) -> bool:
     """Whether a header of the run says that counters run from the source's start."""
+    return _says(tally, only, "counters", "total")
+
+
+def partly_listed(tally: Tally, only: str | None, unknown: Collection[str]) -> int:
+    """The number of reports that list other events than they count. None does where a header says
+    that lists are complete; and only duplicates may lack where the run does not know these.
+    """
+    if _says(tally, only, "lists", "complete"):
+        return 0
+    return tally.differing + (0 if DUPLICATES in unknown else tally.repeating)
+
+
+def _says(tally: Tally, only: str | None, field: str, value: str) -> bool:
     mine = [fields for run, fields in tally.headers.items() if run in ("", only) or only is None]
-    return any("total" in fields.get("counters", ()) for fields in mine)
+    return any(value in fields.get(field, ()) for fields in mine)
 
 
 def _together(before: Tally, now: Tally) -> Tally:

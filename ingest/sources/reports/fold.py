@@ -20,7 +20,7 @@ from ingest.reports.records import OVERLAY, Report
 from ingest.sources.folded import CARRIED, OBSERVED
 from ingest.sources.reports.decoding import report_decoder
 from ingest.sources.reports.facts import COUNTERS, STATE, Tally, shape_of
-from ingest.sources.reports.traffic import Counts, counters, differ, either, of_events
+from ingest.sources.reports.traffic import Counts, counters, differ, either, of_events, unlisted
 from ingest.sources.times import NO_OUTLIERS, Outliers
 from model.columns import TRAFFIC_COLUMNS
 from runstore.manifest import LATE
@@ -53,7 +53,8 @@ TABLES: dict[str, pa.Schema] = {
 """The folded tables.
 
 peers          the first interval of each that reports
-unreported     periods in which a peer leaves open its `receptions` or `subscriptions`
+unreported     periods in which a peer leaves open its `receptions` or `subscriptions`, or lists
+               fewer ARRIVALS than it counts, or fewer of the REPEATED ones alone
 traffic        of the interval alone; publication traffic that is not counted is taken from events
 gauges         as reported
 records        of each peer what a later report goes on from, as a record of the contract
@@ -271,7 +272,11 @@ class _Peer:
         if report.sent is None and report.received is None:
             return counted
         events = of_events(report)
-        self._tally.differing += differ(counted, events)
+        is_different = differ(counted, events)
+        self._tally.differing += is_different
+        if report.received is not None and (what := unlisted(report, counted)):
+            self._leave_open(what, report.interval, report.interval + 1)
+            self._tally.repeating += not is_different
         return either(counted, events)
 
     def _added(self, counted: Counts) -> Counts:

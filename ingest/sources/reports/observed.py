@@ -10,7 +10,9 @@ from pyspark.sql import functions as F
 from ingest.periods import open_at
 from ingest.sources.base import Description, Observed, SourceOptions
 from ingest.sources.folded import names_of_reporters, no_rejections
-from ingest.sources.reports.facts import COUNTED, Tally
+from ingest.sources.reports.facts import COUNTED, Tally, partly_listed
+from ingest.sources.reports.traffic import ARRIVALS, REPEATED
+from model.run import DUPLICATES
 
 
 def observe(tables: Mapping[str, DataFrame], run: Description, options: SourceOptions) -> Observed:
@@ -43,18 +45,24 @@ def observe(tables: Mapping[str, DataFrame], run: Description, options: SourceOp
 def _unreported(periods: DataFrame, run: Description, options: SourceOptions) -> DataFrame | None:
     """peer, interval, receptions, subscriptions: true where a report lacks what others have.
 
-    A bridged missing report lacks receptions, and what the report before it lacks.
-    Null where all reports have the same fields.
+    A bridged missing report lacks receptions, and what the report before it lacks. A list that
+    lacks arrivals counts as left out.
+    Null where all reports have the same fields, and lists are complete.
     """
-    known = {"received": "receptions", "topics": "subscriptions"}
-    reported = {what: field for field, what in known.items() if field not in run.unknown}
+    fields = {"receptions": "received", "subscriptions": "topics"}
+    reported = {what: field for what, field in fields.items() if field not in run.unknown}
     counted = Tally.of(run.totals)
-    complete = not any(counted.lacking(field) for field in reported.values())
+    partly = partly_listed(counted, options.only, run.unknown)
+    complete = not partly and not any(counted.lacking(field) for field in reported.values())
     if complete and not (reported and options.gap_tolerance):
         return None
     each = F.explode(F.expr("transform(sequence(valid_from, valid_to - 1), at -> int(at))"))
+    if partly:
+        lack = [ARRIVALS] if DUPLICATES in run.unknown else [ARRIVALS, REPEATED]
+        what = F.when(F.col("what").isin(lack), "receptions").otherwise(F.col("what"))
+        periods = periods.withColumn("what", what)
     rows = periods.where(F.col("what").isin(*reported)).select(
         "peer", each.alias("interval"), "what"
     )
-    open_ = (F.bool_or(F.col("what") == what).alias(what) for what in known.values())
+    open_ = (F.bool_or(F.col("what") == what).alias(what) for what in fields)
     return rows.groupBy("peer", "interval").agg(*open_)

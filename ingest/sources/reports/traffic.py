@@ -53,6 +53,10 @@ def _sum(values: Sequence[int | None]) -> int | None:
 
 _PUBLICATION = slice(4, 8)
 """The counters that can also be derived from events."""
+_ARRIVED, _REPEATED = 5, 8
+"""The counters of received publications and of duplicates."""
+ARRIVALS, REPEATED = "arrivals", "repeated arrivals"
+"""What a list may lack that is counted."""
 
 
 def either(counted: Counts, events: Counts) -> Counts:
@@ -67,6 +71,17 @@ def either(counted: Counts, events: Counts) -> Counts:
     # Messages and bytes of one way are two apart.
     known = [e if c is None and agree[n - 2] else c for n, (c, e) in enumerate(pairs)]
     return [*counted[:4], *known, *counted[8:]]
+
+
+def unlisted(report: Any, counted: Counts) -> str | None:
+    """What the list of a report's arrivals lacks by its counters: ARRIVALS, or REPEATED ones alone,
+    as far as they tell; null where it lacks none.
+    """
+    listed, arrived, repeated = len(report.received), counted[_ARRIVED], counted[_REPEATED]
+    if arrived is None or arrived == listed:
+        return REPEATED if (repeated or 0) > listed else None
+    is_told = arrived > listed if repeated is None else arrived == listed + repeated
+    return REPEATED if is_told else ARRIVALS
 
 
 def differ(counted: Counts, events: Counts) -> bool:

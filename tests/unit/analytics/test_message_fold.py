@@ -185,14 +185,19 @@ def naive_missed(published: Row, world: World) -> set[int]:
     return naive_eligible(published, world) - firsts
 
 
-def naive_eligible(published: Row, world: World) -> set[int]:
+def naive_audience(published: Row, world: World) -> set[int]:
+    """Subscribers at the publication, also those that leave open what they received."""
     found = {
         peer
         for peer in range(PEERS)
         if naive_interest(world.subscriptions, peer, published["topic"], published["tick"])
     }
+    return found - {published["publisher"]}
+
+
+def naive_eligible(published: Row, world: World) -> set[int]:
     silent = {peer for peer, interval in world.unreported if interval == published["interval"]}
-    return found - silent - {published["publisher"]}
+    return naive_audience(published, world) - silent
 
 
 def naive_hits(published: Row, firsts: list[Row] | None, world: World) -> Row:
@@ -208,7 +213,8 @@ def naive_hits(published: Row, firsts: list[Row] | None, world: World) -> Row:
         for row in firsts
         if row["peer"] in eligible and row["interval"] == published["interval"]
     ]
-    late = [row["subscribed"] for row in firsts if row["peer"] not in eligible]
+    audience = naive_audience(published, world)
+    late = [row["subscribed"] for row in firsts if row["peer"] not in audience]
     ratio = len(reached) / len(eligible) if eligible else None
     return dict(
         zip(names, (len(eligible), len(reached), len(at_once), ratio, total(late)), strict=True)

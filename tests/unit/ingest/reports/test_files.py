@@ -142,6 +142,7 @@ headers = st.builds(
     interval_us=maybe(st.integers(1, 2**63 - 1)),
     epoch=maybe(st.datetimes().map(lambda time: time.isoformat() + "Z")),
     counters=st.sampled_from(["delta", "total"]),
+    lists=maybe(st.sampled_from(["partial", "complete"])),
     unknown=st.lists(keys, max_size=2).map(tuple),
 )
 records = reports | headers | st.builds(RunEnd, st.integers(0, LAST_INTERVAL), maybe(keys))
