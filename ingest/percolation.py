@@ -21,7 +21,7 @@ from analytics.own import Overlay, Spans
 from analytics.predicted import Event, Passed, Row, Situation
 from ingest.spark.tasks import spread
 from model.clock import OPEN
-from model.errors import UseError
+from model.errors import RunChanged, UseError
 from model.metrics import METRICS_PERCOLATION
 from model.progress import Progress, silent
 from model.run import DUPLICATES, PREVIOUS_HOPS
@@ -202,15 +202,15 @@ def _events(run: Run, block: _Block) -> dict[int, list[Event]]:
 
 
 def _store(workspace: Path, run: Run, rows: list[Row], asked: Asked) -> None:
-    """Add the table to run.json. Raises: UseError if the run was changed meanwhile."""
+    """Add the table to run.json. A change that was interrupted goes on afterwards as before.
+
+    Raises: RunChanged if the run was changed meanwhile.
+    """
     table = pa.Table.from_pylist(rows, METRICS_PERCOLATION.arrow)
     with writing(workspace, run.facts.name) as writer:
         now = writer.stored
-        if now is None or not now.complete or now.identity != run.facts.tables or writer.pending():
-            raise UseError(
-                f"run '{run.facts.name}' is being changed, or was changed while it was measured; "
-                "finish that ingest, then ask again"
-            )
+        if now is None or not now.complete or now.identity != run.facts.tables:
+            raise RunChanged(run.facts.name)
         directory = writer.fresh_directory(NAME)
         directory.mkdir(parents=True)
         pq.write_table(table, directory / "rows.parquet", **PARQUET)

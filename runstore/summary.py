@@ -8,6 +8,7 @@ from typing import Any
 
 from model.errors import UseError
 from model.wording import amount
+from runstore.changing import state
 from runstore.collected import Collected
 from runstore.manifest import LATE, LATE_MESSAGES
 from runstore.store import StoredRun
@@ -24,7 +25,7 @@ def facts_for_people(run: StoredRun) -> Iterator[tuple[str, Any]]:
     """The facts of a run, and what was left out of it: (fact, value)."""
     manifest = run.manifest
     yield "run", manifest.name
-    yield "state", manifest.state if manifest.complete else f"{manifest.state}, not complete"
+    yield "state", state(run)
     if manifest.collection:
         yield "collection", _of_collection(run)
     yield "source", manifest.source

@@ -7,7 +7,6 @@ cut either the old or the new run is complete; see runstore.durable.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import time
 from collections.abc import Iterator, Sequence
@@ -20,6 +19,7 @@ from model.errors import RunCollected, StoreBroken, UnknownName, UseError
 from model.files import as_errors_of_ours
 from model.tables import TABLES
 from runstore import durable, views
+from runstore.changing import PENDING, changed, pending
 from runstore.collected import Collected, check_owner
 from runstore.intact import described
 from runstore.leavings import LET_GO
@@ -32,7 +32,6 @@ from runstore.manifest import (
     StoredFile,
     TableEntry,
     manifest_in,
-    read_manifest,
     write_manifest,
 )
 from runstore.rewriting import joined, up_to
@@ -49,8 +48,6 @@ _LEAST_PART = 1 << 11
 """Parts of fewer rows count as of one size."""
 KEPT_SECONDS = 600
 """Readers of a run have so long to read what a commit lets go."""
-PENDING = "pending.json"
-"""The manifest of a run that will replace an existing one when it is complete."""
 
 
 @dataclass
@@ -101,7 +98,7 @@ class RunWriter:
         """
         self.check_owner(manifest.collection)
         self.beside = self.broken is not None or (self.stored is not None and self.stored.complete)
-        self.manifest = replace(manifest, replaces=self._digest() if self.beside else "")
+        self.manifest = replace(manifest, replaces=self._changed if self.beside else "")
         self.handed_out.clear()
         with as_errors_of_ours(self.directory):
             durable.make_directory(self.directory)
@@ -127,10 +124,7 @@ class RunWriter:
 
     def pending(self) -> Manifest | None:
         """The manifest of an interrupted replacement of the current run; null if there is none."""
-        with suppress(FileNotFoundError, StoreBroken):
-            found = read_manifest(self.directory, PENDING)
-            return found if found.replaces == self._digest() else None
-        return None
+        return pending(self.directory, self.stored)
 
     def restore(self) -> None:
         """Discard what was begun; an existing complete run stays."""
@@ -169,7 +163,8 @@ class RunWriter:
         self.handed_out.clear()
         self.manifest = manifest
         if manifest.complete:
-            durable.remove(self.directory / PENDING)
+            if self.beside:
+                durable.remove(self.directory / PENDING)
             self.stored, self.broken, self.beside = manifest, None, False
             self.sweep()
 
@@ -221,8 +216,8 @@ class RunWriter:
         """
         if self.broken is not None:
             return
-        pending = self.pending()
-        if pending is None:
+        change = self.pending()
+        if change is None:
             durable.remove(self.directory / PENDING)
         for half in self.directory.glob("*.json.new"):
             durable.unlink(half)
@@ -230,7 +225,7 @@ class RunWriter:
             views.show(self.directory, self.stored)
         named = {
             name
-            for manifest in (self.stored, self.manifest, pending)
+            for manifest in (self.stored, self.manifest, change)
             if manifest
             for name in (*manifest.directories, manifest.view)
         }
@@ -283,12 +278,9 @@ class RunWriter:
             if part.directory not in self.synced:
                 yield from (self.directory / part.directory / f.name for f in part.files or ())
 
-    def _digest(self) -> str:
-        """The digest of run.json; empty if there is none."""
-        with suppress(OSError):
-            text = (self.directory / FILE).read_bytes()
-            return hashlib.blake2b(text, digest_size=12).hexdigest()
-        return ""
+    @property
+    def _changed(self) -> str:
+        return changed(self.directory, self.stored)
 
     def _folders_of_tables(self) -> list[Path]:
         tops = (self.directory / DATA, self.directory)  # the latter in an earlier format

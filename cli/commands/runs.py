@@ -49,7 +49,8 @@ def list_runs(settings: Settings, output: Output) -> None:
     `state` is complete, ingesting (not finished: the same command resumes it), collecting (a
     collection has the name, and no interval yet), retired (what was collected for a run that was
     removed: its size and what to do follow the list), or broken (run.json cannot be read: the
-    reason and what to do follow the list).
+    reason and what to do follow the list). A change that goes on or was interrupted follows the
+    list, too: until it is done, the run is as it was.
 
     `neo4j` is complete, loading, removing, behind (without the last appends; a load adds them),
     outdated (the copy of an earlier run of that name) or absent; a dash means that no Neo4j is
@@ -63,6 +64,7 @@ def list_runs(settings: Settings, output: Output) -> None:
     ```
     """
     from cli.service import states_in_neo4j
+    from runstore.changing import unfinished
     from runstore.collected import retired
     from runstore.store import BrokenRun, runs
 
@@ -76,6 +78,9 @@ def list_runs(settings: Settings, output: Output) -> None:
     show(_with_seconds(rows) if output_format(output) == "table" else rows, output, settings)
     for run in broken:
         settings.say(f"run '{run.name}' is broken: {run.error}")
+    for stored in there:
+        if not isinstance(stored, BrokenRun) and (told := unfinished(stored)):
+            settings.say(f"run '{stored.name}': {told}")
     for of in collections:
         settings.say(_what_stays(of))
     if not found:
@@ -358,15 +363,20 @@ def _what_is_there(settings: Settings, run: str, *, with_log: bool) -> str:
 
 
 def show_summary(run: StoredRun, output: Output, settings: Settings) -> None:
-    """Print what a run is and what was left out; in JSON its whole run.json, and the last intervals
-    that appends do not change (`final`), nor their messages (`settled`).
+    """Print what a run is and what was left out; in JSON its whole run.json, a change that is not
+    done (`unfinished`), and the last intervals that appends do not change (`final`), nor their
+    messages (`settled`).
     """
+    from runstore.changing import unfinished
     from runstore.summary import facts_for_people
 
     if output_format(output) in ("json", "jsonl"):
         facts = run.facts if run.manifest.clock else None
         final, settled = (facts.final, facts.settled) if facts else (None, None)
-        told = {**asdict(run.manifest), "final": final, "settled": settled}
+        change = unfinished(run) or None
+        told = {
+            **asdict(run.manifest), "unfinished": change, "final": final, "settled": settled
+        }  # fmt: skip
         show(Rows.of_records([told]), output, settings)
     else:
         show(Rows(("fact", "value"), list(facts_for_people(run))), output, settings)

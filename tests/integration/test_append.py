@@ -10,10 +10,11 @@ import json
 import random
 import shutil
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise, product
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Any
 
 import pyarrow as pa
@@ -33,14 +34,16 @@ from ingest.starting import ENDED
 from model.errors import InputError, InputsDiffer, NeedsSettling, StoreBroken, UseError
 from model.run import Boundary
 from runstore import intact
+from runstore.changing import PENDING, unfinished
 from runstore.journal import FILE as LOG
 from runstore.manifest import FILE, read_manifest, write_manifest
 from runstore.store import StoredRun, open_run
 from runstore.summary import facts_for_people
-from runstore.writer import PENDING
 from tests.support.faults import LARGE, stopping
 from tests.support.ingested import Store, copied, ingest, ingested
 from tests.support.words import naming
+
+Vizpub = Callable[..., CompletedProcess[str]]
 
 pytestmark = [
     pytest.mark.spark,
@@ -598,3 +601,39 @@ def _noting(cut: Any, measured: list[tuple[int, int]]) -> Any:
         return cut(whole, *rest)
 
     return noting
+
+
+@pytest.mark.parametrize("stops", [STOPS, pytest.param(EVERY, marks=pytest.mark.long)])
+def test_run_whose_settling_was_stopped_is_told_alike_by_every_command(
+    lab: Lab, vizpub_here: Vizpub, stops: Sequence[tuple[str, bool]]
+) -> None:
+    """The prediction, which readers make, is made meanwhile, and the settling goes on behind it."""
+    lab.ingest("made", lab.write("all", small(range(3))))
+    before = lab.run("made")
+    tables = {name: contents(before, name) for name in before.manifest.tables}
+
+    def ask(*words: str) -> str:
+        found = vizpub_here("--workspace", str(lab.folder), *words)
+        assert found.returncode == 0, (words, found.stderr)
+        return found.stdout + found.stderr
+
+    for done, (stage, committed) in enumerate(stops, 1):
+        with stopping(stage, committed=committed):
+            ingested(lab.spark, settling(lab.run("made")))
+        told = unfinished(lab.run("made"))
+        assert told
+        asked = ("--gamma", f"{done / 99}", "--sigma", "0.5")
+        ask("metrics", "made", "percolation", *asked)
+        begun = read_manifest(before.directory, PENDING)
+        assert begun.stages == STEPS[: STEPS.index(stage) + committed]
+        assert told == unfinished(lab.run("made"))
+        assert told in ask("runs", "list")
+        shown = json.loads(ask("runs", "show", "made", "--format", "json"))
+        assert (shown[0]["state"], shown[0]["unfinished"]) == ("complete", told)
+        assert dict(facts_for_people(lab.run("made")))["state"] == f"complete; {told}"
+        ask("metrics", "made", "overlay")
+        ask("runs", "check", "made")
+    settled = ingested(lab.spark, settling(lab.run("made"))).run
+    assert unfinished(settled) == ""
+    assert {name: contents(settled, name) for name in settled.manifest.tables} == tables
+    assert dict(facts_for_people(settled))["state"] == "complete"

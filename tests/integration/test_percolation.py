@@ -16,9 +16,12 @@ from graphstore.load.transactions import load_run
 from graphstore.load.verify import verify_run
 from graphstore.server.address import Connection
 from graphstore.server.connection import connect
+from ingest.percolation import Asked, ensure
 from model.errors import UseError
+from runstore.changing import state
 from runstore.run import Run
 from runstore.store import StoredRun, open_run
+from tests.support.faults import stopping
 from tests.support.ingested import copied
 from tests.support.words import naming
 
@@ -106,6 +109,24 @@ def test_table_is_stored_and_the_run_stays_the_same(workspace: Path, vizpub_here
     assert "gamma 0.3" in stored.manifest.engines["metrics/percolation"]
     done = vizpub_here("--workspace", str(workspace), "runs", "check", "gossip")
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("committed", [False, True])
+def test_prediction_that_is_killed_leaves_the_run_complete(
+    workspace: Path, vizpub_here: Vizpub, committed: bool
+) -> None:
+    """At the commit, just before and after it."""
+    asked = Asked(gamma=0.25 + committed / 8)
+    before = open_run(workspace, "gossip").facts.tables
+    with stopping("finish", committed=committed):
+        ensure(workspace, Run.open(workspace, "gossip"), asked)
+    run = open_run(workspace, "gossip")
+    assert (state(run), run.facts.tables) == ("complete", before)
+    done = vizpub_here("--workspace", str(workspace), "runs", "check", "gossip")
+    assert done.returncode == 0, done.stderr
+    rows(vizpub_here, workspace, f"metrics gossip percolation --gamma {asked.gamma}")
+    stored = open_run(workspace, "gossip").read("metrics/percolation")
+    assert {*stored["gamma"].to_pylist()} == {asked.gamma}
 
 
 def test_blocks_in_tasks_make_the_same_rows(
