@@ -26,9 +26,11 @@ NO_SUCH_PATH = "no such path"
 FROM_THE_WEB = "input is not fetched from the web"
 EMPTY_PATH = "an empty path names no input"
 CHANGED = "changed while it was read"
+UNREADABLE = "cannot be read"
 
 EXAMPLE = "for example: vizpub ingest traces/ --run NAME"
 _SHOWN = 5
+_READABLE = "give files that this user can read"
 _NOT_UTF8 = "its name is not UTF-8: rename it"
 _PIPE = "a pipe"
 _OURS = "the workspace's own: name it to read it"
@@ -194,12 +196,21 @@ def _nothing(path: str) -> InputError:
 def _some(path: str, found: Found) -> Found:
     """The same object. Raises: InputError where it has no files."""
     if not found.files:
+        check_readable(found.skipped)
         reasons = [f"{name}: {why}" for name, why in found.skipped.items()]
         raise InputError(
             f"{shown(path)} {NO_FILES_IN}",
             "; ".join(reasons[:_SHOWN]) or f"give one with traces, {EXAMPLE}",
         )
     return found
+
+
+def check_readable(left_out: Mapping[str, str | None]) -> None:
+    """Check why files, by path, are left out. Raises: InputError where some cannot be read."""
+    lost = [f"{path}: {why}" for path, why in left_out.items() if why and UNREADABLE in why]
+    if lost:
+        more = f"; and {len(lost) - _SHOWN} more" if len(lost) > _SHOWN else ""
+        raise InputError("; ".join(lost[:_SHOWN]) + more, _READABLE)
 
 
 def _gathered(paths: Iterable[str]) -> Found:
@@ -277,7 +288,7 @@ def _why(path: str, error: OSError) -> str:
         return f"a link to {shown(os.readlink(path))}, which does not exist"
     if error.errno == ELOOP:
         return "a link to itself"
-    return f"cannot be read: {error.strerror}"
+    return f"{UNREADABLE}: {error.strerror}"
 
 
 def _is_utf8(path: str) -> bool:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from ingest.files import Found, InputFile, Stamp, check_unchanged
+from ingest.files import Found, InputFile, Stamp, check_readable, check_unchanged
 from ingest.recognition import LookedAt, look_at
 from ingest.reports.compressed import MAX_LINE
 from ingest.sources.base import Source, SourceOptions
@@ -59,9 +59,9 @@ def inventory(
     """Inspect every file that was found, in Spark tasks or, without a session, in threads of this
     process, which report `progress`. A line is looked at up to `max_line` bytes.
 
-    Raises: UnknownName for an unknown source; InputError for a named file or a whole input that no
-    source recognises, an input that several sources recognise, a trace in two encodings in one
-    folder, and a file that changes meanwhile.
+    Raises: UnknownName for an unknown source; InputError for a named file or a whole input that
+    cannot be read or no source recognises, an input that several sources recognise, a trace in two
+    encodings in one folder, and a file that changes meanwhile.
     """
     check_source(source_name, sources)
     stamps = dict(chain(*(found.files.items() for found in given.values())))
@@ -70,6 +70,7 @@ def inventory(
     else:
         looked_at = _look_in_tasks(spark, sorted(stamps), sources, max_line or MAX_LINE)
     named = {file for found in given.values() if found.named for file in found.files}
+    check_readable({row.path: row.unfit for row in looked_at if row.path in named})
     looked_at = _without_vague(looked_at, named, sources)
     source = _tell_source(looked_at, source_name, sources)
     chosen = next(one for one in sources if one.name == source)
@@ -180,6 +181,7 @@ def _tell_source(looked_at: Sequence[LookedAt], name: str, sources: Sequence[Sou
             return source.name
     names = ", ".join(source.name for source in sources)
     if not examples:
+        check_readable({row.path: row.unfit for row in looked_at})
         raise InputError(
             f"{NO_SOURCE} {_listed([_with_reason(row) for row in looked_at])}",
             f"known formats: {names}; docs/sources.md describes them",
@@ -247,6 +249,7 @@ def _check_taken(
         if path in named:
             raise InputError(f"{path}: {why}", "docs/sources.md describes the formats")
     if not files:
+        check_readable(dict(skipped))
         raise InputError(
             f"{NOTHING} {_listed(paths)}",
             "; ".join(f"{path}: {why}" for path, why in skipped[:_SHOWN]),

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from threading import Lock
 
-from ingest.files import located
+from ingest.files import UNREADABLE, located
 from ingest.reports.compressed import PACKED, Content, Readable, packing_of
 from ingest.sources.base import LOOK_AT, Source, or_none
 
@@ -57,7 +57,7 @@ def look_at(path: str, sources: Sequence[Source], limit: int) -> LookedAt:
                 unfit = _near_miss(path, bytes(head[:_HEAD]), sources)
             hashed.drain()
     except OSError as error:
-        why = f"cannot be read: {os.strerror(error.errno) if error.errno else error}"
+        why = f"{UNREADABLE}: {os.strerror(error.errno) if error.errno else error}"
         return LookedAt(path, 0, "", None, why, [])
     sha256 = hashed.digest.hexdigest()
     return LookedAt(path, hashed.size, sha256, content.damage, unfit, recognised)

@@ -63,7 +63,11 @@ class Nothing:
 
 def _read(job: Job) -> Nothing:
     """Input → the source's tables, the quarantine, and the description of the run."""
-    job.fold()
+    try:
+        job.fold()
+    except Exception:  # of any kind: a file that has gone meanwhile is the cause
+        _check_inputs(job)
+        raise
     before = job.base.totals if job.base else None
     description = job.source.describe(job.manifest.totals, before, job.options)
     _judge_refused(job)

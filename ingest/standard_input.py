@@ -8,6 +8,7 @@ from pathlib import Path
 from shutil import copyfileobj
 from typing import BinaryIO, TextIO
 
+from ingest.files import UNREADABLE
 from ingest.reports.compressed import PACKED
 from model.errors import FULL, DiskFull, InputError, UseError
 from model.locks import OF_STDIN, own_folder
@@ -51,10 +52,24 @@ def _as_errors_of_ours(scratch: Path) -> Iterator[None]:
         raise UseError(why) from error
 
 
+class _Given:
+    """What is piped in: an error in reading it is no error of the file that keeps it."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+
+    def read(self, size: int = -1, /) -> bytes:
+        """As of a binary stream. Raises: InputError."""
+        try:
+            return self._stream.read(size)
+        except OSError as error:
+            raise InputError(f"standard input {UNREADABLE}: {error.strerror}", _PIPED) from error
+
+
 def _copied(stream: BinaryIO, path: Path) -> Path:
     """The file, with the suffix that its content should have."""
     with path.open("wb") as file:
-        copyfileobj(stream, file)
+        copyfileobj(_Given(stream), file)
     with path.open("rb") as file:
         start = file.read(4)
     if not start:

@@ -19,6 +19,8 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from ingest.files import CHANGED
+from ingest.job import Job
 from ingest.measuring import Measuring
 from ingest.pipeline import IngestOutcome, IngestRequest, settling
 from ingest.sources.base import SourceOptions
@@ -31,7 +33,7 @@ from runstore.manifest import FILE
 from runstore.run import Run
 from runstore.store import StoredRun, open_run
 from tests.support.ingested import GEPHI, TINY, Row, Store, copied, ingested, truth
-from tests.support.words import tells, unknown
+from tests.support.words import naming, tells, unknown
 
 pytestmark = pytest.mark.spark
 
@@ -670,3 +672,22 @@ def test_link_of_a_peer_to_itself_is_none_in_all_outputs(
     assert run.metrics("overlay", ["links"]).to_pylist() == [{"interval": 0, "links": 3}]
     graph = run.overlay(0).to_networkx(multi=True)
     assert sorted(graph.edges()) == [("a", "b"), ("b", "a"), ("b", "c")]
+
+
+@pytest.mark.usefixtures("small_inputs")
+def test_file_that_goes_while_it_is_read_is_told(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was inspected, and is not there when Spark reads it."""
+    path = tmp_path / "edges.csv"
+    path.write_text("interval,src,dst\n0,a,b\n")
+    fold = Job.fold
+
+    def removed(job: Job) -> None:
+        path.unlink()
+        fold(job)
+
+    monkeypatch.setattr(Job, "fold", removed)
+    with pytest.raises(InputError, match=naming(f"{path} {CHANGED}")) as told:
+        ingested(spark, IngestRequest((str(path),), "gone", tmp_path / "ws"))
+    assert told.value.exit_code == 2

@@ -8,12 +8,13 @@ import json
 import os
 import tarfile
 import zipfile
+from errno import EACCES, EIO
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
-from ingest.files import CHANGED, NO_FILES_IN, NO_SUCH_PATH, find
+from ingest.files import CHANGED, NO_FILES_IN, NO_SUCH_PATH, UNREADABLE, find
 from ingest.inventory import NO_SOURCE, NOTHING, SEVERAL_SOURCES, check_options, inventory
 from ingest.sources.base import Source, SourceOptions
 from ingest.sources.deliveries import Deliveries
@@ -22,7 +23,7 @@ from ingest.sources.libp2p import Libp2p
 from ingest.sources.reports import Reports
 from model.errors import InputError, UnknownName, UseError
 from tests.support.permissions import as_a_user
-from tests.support.words import naming, unknown
+from tests.support.words import naming, tells, unknown
 
 pytestmark = pytest.mark.spark
 
@@ -272,7 +273,10 @@ def test_input_without_a_matching_source_is_refused_with_hint(  # type: ignore[n
     assert told.value.exit_code == 2
 
 
-def test_unreadable_file_is_told_with_the_reason(
+PERMISSION = f"{UNREADABLE}: {os.strerror(EACCES)}"
+
+
+def test_unreadable_file_is_left_out_with_the_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -280,10 +284,37 @@ def test_unreadable_file_is_told_with_the_reason(
     put("in/b.txt").chmod(0)
     with as_a_user():
         found = inventory(None, find(["in"]), SOURCES)  # type: ignore[arg-type]
-        with pytest.raises(InputError, match=r"b\.txt \(cannot be read: Permission denied\)"):
-            inventory(None, find(["in/b.txt"]), SOURCES)  # type: ignore[arg-type]
-    why = "cannot be read: Permission denied"
-    assert found.skipped == [(str(Path("in/b.txt").absolute()), why)]
+    assert found.skipped == [(str(Path("in/b.txt").absolute()), PERMISSION)]
+
+
+@pytest.mark.parametrize("path", ["in/b.txt", "in"])
+@pytest.mark.parametrize("source", ["auto", "red"])
+def test_input_that_cannot_be_read_is_no_input_of_another_format(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, source: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    put("in/b.txt").chmod(0)
+    with as_a_user(), pytest.raises(InputError) as told:
+        inventory(None, find([path]), SOURCES, source)  # type: ignore[arg-type]
+    tells(str(told.value), f"{tmp_path}/in/b.txt: {PERMISSION}")
+    assert NO_SOURCE not in str(told.value)
+    assert told.value.exit_code == 2
+
+
+def test_unreadable_file_is_told_before_files_of_no_source(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    put("in/a.txt", b"green\n")
+    put("in/b.txt").chmod(0)
+    with as_a_user(), pytest.raises(InputError, match=naming("in/b.txt", PERMISSION)):
+        inventory(None, find(["in"]), SOURCES)  # type: ignore[arg-type]
+
+
+def test_error_of_a_device_is_told_with_the_reason() -> None:
+    """Nothing is mapped at the beginning of a process' memory."""
+    with pytest.raises(InputError, match=f"/mem: {UNREADABLE}: {os.strerror(EIO)}"):
+        inventory(None, find(["/proc/self/mem"]), SOURCES)  # type: ignore[arg-type]
 
 
 class Growing(Words):

@@ -6,13 +6,13 @@ import gzip
 import io
 import os
 import pty
-from errno import ENOSPC
+from errno import EIO, ENOSPC
 from pathlib import Path
 
 import pytest
 
 from ingest import standard_input
-from ingest.files import find
+from ingest.files import UNREADABLE, find
 from ingest.inventory import inventory
 from ingest.sources import SOURCES
 from ingest.standard_input import EMPTY, NOTHING_PIPED, kept
@@ -68,6 +68,16 @@ def test_empty_stdin_and_terminals_are_refused(tmp_path: Path) -> None:
     ):
         pass
     os.close(ours)
+
+
+def test_stdin_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+    """Nothing is mapped at the beginning of a process' memory."""
+    with (
+        open("/proc/self/mem", encoding="utf-8") as stream,
+        pytest.raises(InputError, match=f"{UNREADABLE}: {os.strerror(EIO)}"),
+        kept(["-"], stream, tmp_path),
+    ):
+        pass
 
 
 def test_stdin_that_finds_no_room_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
