@@ -22,6 +22,7 @@ from ingest.job import Job, Stage
 from ingest.periods import clip, close_at, coalesce, outside
 from ingest.plan import end_of
 from ingest.sources.base import Observed
+from ingest.sources.times import ALONE, TOO_FAR
 from ingest.stage import kept_as, with_tables
 from model.errors import InputError
 from model.run import DUPLICATES
@@ -87,7 +88,9 @@ def _judge_refused(job: Job) -> None:
     if not (refused := job.refused.total()):
         return
     message = f"refused {refused:,} of {amount(job.seen, 'record')}: {reasons(job.refused)}"
-    if 2 * refused > job.seen and not job.keep_going:
+    # Of an append, all may be of a wrong clock.
+    odd = refused - sum(job.refused[why] for why in (ALONE, TOO_FAR))
+    if 2 * odd > job.seen and not job.keep_going:
         source = job.manifest.source
         raise InputError(
             message, f"check whether the source is '{source}'; --keep-going ingests the rest"

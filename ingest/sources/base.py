@@ -236,6 +236,13 @@ class Source(ABC):
         del fold, counted, options
         return False
 
+    def reverses(self, counted: Counted, before: Counted) -> str | None:
+        """How the counts of all input judge what the run has otherwise than those from before, as
+        text for users; null where they do not.
+        """
+        del counted, before
+        return None
+
     @abstractmethod
     def tallied(self, tallies: Tallies) -> Counted:
         """The counts of all tasks together."""

@@ -32,6 +32,8 @@ TOO_FAR = (
     f"its time is so far from most others that the run would have over {MOST_INTERVALS:,} intervals"
 )
 
+BELONGS = "belongs to the run by its time now, and did not before"
+BELONGS_NOT = "does not belong to the run by its time now, and did before"
 _MOST_PARTS = 1000
 """Of a task; where there are more, greater gaps separate them."""
 _LONGER_US = (10**6, 60 * 10**6, 3600 * 10**6, 24 * 3600 * 10**6)
@@ -165,7 +167,7 @@ class Outliers:
         """Takes disjoint parts, and the first time of all others."""
         self.first = first
         self._parts = sorted(reasons)
-        self._reasons, self._firsts = dict(reasons), [part.first for part in self._parts]
+        self.reasons, self._firsts = dict(reasons), [part.first for part in self._parts]
 
     def __bool__(self) -> bool:
         """Whether there is one."""
@@ -176,7 +178,7 @@ class Outliers:
         if not self._parts or (place := bisect_right(self._firsts, time)) == 0:
             return None
         part = self._parts[place - 1]
-        return self._reasons[part] if time <= part.last else None
+        return self.reasons[part] if time <= part.last else None
 
 
 NO_OUTLIERS = Outliers({})

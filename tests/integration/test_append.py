@@ -27,6 +27,7 @@ from ingest import metrics, stages
 from ingest.files import CHANGED
 from ingest.job import Job
 from ingest.pipeline import IngestOutcome, IngestRequest, settling
+from ingest.sources.times import BELONGS_NOT, TOO_FAR
 from ingest.spark import scale
 from ingest.spark.session import vizpub_errors
 from ingest.stages import STEPS
@@ -329,6 +330,41 @@ def test_append_of_input_that_does_not_follow_is_refused_without_settling(
         lab_with_runs.ingest("small", later, append=True, settle=False)
     assert "--no-settle" in str(refused.value)
     assert everything(lab_with_runs.run("small")) == before
+
+
+AWAY = 20_000_000
+"""An interval that no sound clock shows."""
+
+
+@pytest.mark.parametrize("alone", [False, True])
+def test_record_of_a_wrong_clock_is_refused_from_an_append_as_from_an_ingest(
+    lab: Lab, alone: bool
+) -> None:
+    first = lab.write("first", small(range(3)))
+    odd = [told("b", AWAY, neighbors=["a"], sent=[])]
+    second = lab.write("second", odd if alone else [*small([3]), *odd, *small([4])])
+    last = lab.write("last", small([5]))
+    lab.ingest("grown", first)
+    for part in (second, last):
+        lab.ingest("grown", part, append=True)
+    grown = lab.run("grown")
+    same_runs(grown, lab.take("whole-odd" if alone else "whole", first, second, last))
+    refused = grown.read("quarantine").to_pylist()
+    assert [(row["line"], row["reason"]) for row in refused] == [(1 if alone else 3, TOO_FAR)]
+    assert grown.manifest.generation == 2  # it was not made anew
+
+
+def test_append_that_shows_which_clock_was_wrong_makes_the_run_anew(lab: Lab) -> None:
+    """Most records are where there was one, so those that were taken are the odd ones."""
+    parts = [*small(range(3)), told("b", AWAY)], small(range(AWAY + 1, AWAY + 40))
+    paths = [lab.write(f"part{number}", part) for number, part in enumerate(parts)]
+    lab.ingest("grown", paths[0])
+    with pytest.raises(NeedsSettling, match=naming("part0", BELONGS_NOT)):
+        lab.ingest("grown", paths[1], append=True, settle=False)
+    lab.ingest("grown", paths[1], append=True)
+    found = lab.run("grown").read("quarantine").to_pylist()
+    assert sorted(json.loads(row["text"])["interval"] for row in found) == [0, 0, 1, 1, 2, 2]
+    same_tables(lab.run("grown"), lab.take("whole-anew", *paths))
 
 
 @pytest.mark.long

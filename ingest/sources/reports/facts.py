@@ -11,7 +11,7 @@ from typing import Any, Self
 from ingest.fold import count, every_refused
 from ingest.reports.fields import END, RUN
 from ingest.sources.base import Description, SourceOptions
-from ingest.sources.times import GAP, Times, check_length
+from ingest.sources.times import GAP, Outliers, Times, check_length
 from model.clock import Clock
 from model.columns import TRAFFIC_COLUMNS
 from model.errors import InputError, UnknownName, UseError
@@ -29,6 +29,7 @@ _FIELDS = (
 )
 """Optional fields of reports."""
 
+_TIMES = ("times", "outlying")
 _MOST_VALUES = 5
 _OF_HEADERS = (RUN.fields.keys() | END.fields.keys()) - {"format", "run"}
 DIFFERS = (
@@ -82,6 +83,8 @@ class Tally:
     """Run headers and ends that were refused."""
     times: Times = field(default_factory=lambda: Times(GAP))
     """The intervals of reports."""
+    outlying: Times = field(default_factory=lambda: Times(GAP))
+    """Those of reports that were refused because no others are near."""
 
     def header(self, record: Mapping[str, Any]) -> None:
         """Count a run header or an end."""
@@ -118,6 +121,7 @@ class Tally:
         self.gauges += other.gauges
         self.lost_headers += other.lost_headers
         self.times.add(other.times)
+        self.outlying.add(other.outlying)
         for run, fields in other.headers.items():
             here = self.headers.setdefault(run, {})
             for name, values in fields.items():
@@ -131,18 +135,19 @@ class Tally:
         """As JSON values, for `of`."""
         named = {n: dict(v) if isinstance(v, Counter) else v for n, v in vars(self).items()}
         shapes = {str(shape): n for shape, n in self.shapes.items()}
-        return {**named, "shapes": shapes, "times": self.times.plain}
+        times = {name: getattr(self, name).plain for name in _TIMES}
+        return {**named, "shapes": shapes, **times}
 
     @classmethod
     def of(cls, plain: Mapping[str, Any]) -> Self:
         """A tally from its `plain` values."""
         made = cls()
-        made.times = Times.of(plain.get("times", made.times.plain))
         for name, value in vars(made).items():
-            if name == "times":
-                continue
-            known = plain.get(name, value)  # earlier versions counted less
-            setattr(made, name, Counter(known) if isinstance(value, Counter) else known)
+            known = plain.get(name)  # earlier versions counted less
+            if known is not None:
+                is_counter = isinstance(value, Counter)
+                kind = Times.of if name in _TIMES else Counter if is_counter else None
+                setattr(made, name, kind(known) if kind else known)
         made.shapes = Counter({int(shape): n for shape, n in made.shapes.items()})
         return made
 
@@ -152,6 +157,13 @@ class Tally:
         shapes, self.shapes = self.shapes, Counter()
         for shape, number in shapes.items():
             self.shapes[shape & ~bits] += number
+
+    def outliers(self) -> Outliers:
+        """The intervals that do not belong to the run, of all reports that were ever counted."""
+        every = Times(GAP)
+        every.add(self.times)
+        every.add(self.outlying)
+        return every.outliers(1)
 
     def known(self, name: str) -> int:
         """How many reports have a field."""

@@ -78,7 +78,7 @@ class ReportFold(KeyFold):
         counters run from the source's start.
         """
         super().__init__(TABLES, files)
-        self._gap_tolerance, self._outliers, self.totals = gap_tolerance, outliers, totals
+        self._gap_tolerance, self.outliers, self.totals = gap_tolerance, outliers, totals
 
     def start(self) -> None:
         """Reset the counts."""
@@ -94,10 +94,12 @@ class ReportFold(KeyFold):
             self._tally.lost[LATE] += 1
             return
         if row.kind == Kind.RECORD:
-            if why := self._outliers.why(row.time):
+            why = self.outliers.why(row.time)
+            times = self._tally.outlying if why else self._tally.times
+            times.see(row.time, None, self._files[row.file], row.line)
+            if why:
                 self.refuse(row, why, row.record)
                 return
-            self._tally.times.see(row.time, None, self._files[row.file], row.line)
         report, peer = self._decode(row.record), self._peer
         if row.time == peer.at:
             self._lose(report, row)

@@ -32,7 +32,7 @@ from ingest.sources.reports.parquet import (
     is_reports,
     splits_of,
 )
-from ingest.sources.times import NO_OUTLIERS
+from ingest.sources.times import BELONGS, BELONGS_NOT, NO_OUTLIERS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -121,18 +121,28 @@ class Reports(Source):
             totals = counters_are_totals(Tally.of(counted), options.only)
         else:
             totals = any(_first_header(file).get("counters") == "total" for file in files)
-        outliers = Tally.of(counted).times.outliers(1) if counted else NO_OUTLIERS
+        outliers = Tally.of(counted).outliers() if counted else NO_OUTLIERS
         paths = [file.path for file in files]
         return ReportFold(paths, options.gap_tolerance, outliers, totals=totals)
 
     def is_refuted(self, fold: Fold, counted: Counted, options: SourceOptions) -> bool:
         """Whether a later header contradicts the assumption about counters, or there are
-        outliers.
+        other outliers.
         """
         assert isinstance(fold, ReportFold)
         tally = Tally.of(counted)
         differ = fold.totals != counters_are_totals(tally, options.only)
-        return differ or bool(tally.times.outliers(1))
+        return differ or fold.outliers.reasons != tally.outliers().reasons
+
+    def reverses(self, counted: Counted, before: Counted) -> str | None:
+        """Where reports of the run belong to it no longer, or refused ones do."""
+        now, then = Tally.of(counted).outliers(), Tally.of(before)
+        outlying, reasons = then.outlying.parts, then.outliers()
+        taken = next((part for part in then.times.parts if now.why(part.first)), None)
+        refused = (part for part in outlying if now.why(part.first) != reasons.why(part.first))
+        if (part := taken or next(refused, None)) is None:
+            return None
+        return f"{part.file}, line {part.line} {BELONGS_NOT if taken else BELONGS}"
 
     def tallied(self, tallies: Tallies) -> Counted:
         """The sum of the tallies."""

@@ -108,7 +108,7 @@ class Vizpub(Reports):
         self, files: Sequence[InputFile], options: SourceOptions, counted: Counted | None
     ) -> ReportFold:
         """As reports whose counters run from the start."""
-        outliers = Tally.of(counted).times.outliers(1) if counted else NO_OUTLIERS
+        outliers = Tally.of(counted).outliers() if counted else NO_OUTLIERS
         paths = [file.path for file in files]
         return ReportFold(paths, options.gap_tolerance, outliers, totals=True)
 
