@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 
 from analytics.frames import union
 from ingest import indexing, late
+from ingest.fold import Counted
 from ingest.late import NAMING
 from ingest.periods import close_at
 from ingest.plan import Ingest, Plan, end_of
@@ -65,6 +66,16 @@ class Growth(Plan):
     def is_idle(self) -> bool:
         """All of it came late, and does not end the run."""
         return self._job.clock.last == self._clock.last and not self._job.manifest.ended
+
+    def counts(self, counted: Counted) -> Counted:
+        """As Plan.counts."""
+        source, before = self._job.source, self._base.totals
+        if not before:  # an earlier version kept none
+            return counted
+        known = source.tallied([before, counted])
+        if why := source.reverses(known, before):
+            raise NeedsSettling(self._base.name, why)
+        return known
 
     def check(self, unknown: Sequence[str]) -> None:
         """Raises: NeedsSettling where the input reports what the run has no table or column for."""

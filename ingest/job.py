@@ -36,7 +36,6 @@ from ingest.sources.folded import CARRIED, rows_by_peer
 from ingest.spark.scale import SMALL_RUN
 from ingest.stage import Made, is_staged, names_of, tables_of, with_tables
 from model.clock import Clock
-from model.errors import NeedsSettling
 from runstore.inputs import shortened
 from runstore.manifest import Manifest, Part, Since, StoredFile, TableEntry
 from runstore.store import StoredTable
@@ -251,15 +250,10 @@ class Job:
         self.update(tables={**self.manifest.tables, **tables})
 
     def fold(self) -> None:
-        """Read and fold the input: writes the source's tables, and sets the manifest's `totals`.
-
-        Raises: NeedsSettling where the input shows that the run was judged wrongly.
-        """
+        """Read and fold the input: writes the source's tables, and sets the manifest's `totals`."""
         before = self.base.totals if self.base else None
         fold, counted = self._fold(before)
-        known = counted if before is None else self.source.tallied([before, counted])
-        if self.base and before and (why := self.source.reverses(known, before)):
-            raise NeedsSettling(self.base.name, why)
+        known = self.plan.counts(counted)
         if self.source.is_refuted(fold, known, self.options):
             _, counted = self._fold(known)
         self.update(totals=counted)

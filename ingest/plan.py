@@ -11,6 +11,7 @@ from typing import Protocol
 from pyspark.sql import DataFrame
 
 from ingest import indexing
+from ingest.fold import Counted
 from ingest.sources.base import Description, Observed, Source, SourceOptions
 from ingest.stage import Made
 from model.clock import Clock
@@ -83,6 +84,12 @@ class Plan:
     def is_idle(self) -> bool:
         """Whether the input changes no table."""
         return False
+
+    def counts(self, counted: Counted) -> Counted:
+        """The counts of all input, with that of the run that is appended to. Raises: NeedsSettling
+        where they show that what it has was judged wrongly.
+        """
+        return counted
 
     def check(self, unknown: Sequence[str]) -> None:
         """Raises: NeedsSettling where the input reports other things than the run."""

@@ -15,12 +15,14 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from filecmp import cmp
 from pathlib import Path
 from uuid import uuid4
 
 from model.errors import StoreBroken, UnknownName, UseError
 from runstore import durable
+from runstore.intact import Damage
 from runstore.manifest import Manifest
 from runstore.store import StoredRun
 
@@ -52,8 +54,8 @@ def make(run: Path, manifest: Manifest) -> str:
         for table, paths in files(run, manifest).items():
             folder = top / table
             folder.mkdir(parents=True)
-            for number, path in enumerate(paths):
-                durable.link(path, folder / f"{name}-{number}.parquet")
+            for path, other in zip(paths, _names(name, len(paths)), strict=True):
+                durable.link(path, folder / other)
     except FileNotFoundError as error:
         raise StoreBroken(str(error.filename), "the file is missing") from error
     except OSError as error:
@@ -83,6 +85,66 @@ def show(run: Path, manifest: Manifest) -> None:
         durable.sync_directory(run)
 
 
+def damages(run: Path, manifest: Manifest) -> Iterator[Damage]:
+    """What other programs find otherwise than run.json says, in the order of the paths."""
+    if not manifest.complete:
+        return
+    there = files(run, manifest) if manifest.view else {}
+    tops = sorted({name.split("/")[0] for name in there})
+    wanted = {VIEW: manifest.view, **{top: f"{VIEW}/{top}" for top in tops}} if tops else {}
+    for name, target in wanted.items():
+        if not _leads(run / name, target):
+            yield Damage(name, "", f"{_target(run / name)}, not to {target}")
+    for path in sorted(run.iterdir()):
+        if path.name not in wanted and is_own_link(path):
+            yield Damage(path.name, "", "leads to a table that the run does not have")
+    if manifest.view:
+        yield from _damages_of(run, manifest.view, there)
+
+
+def _damages_of(run: Path, view: str, there: Mapping[str, list[Path]]) -> Iterator[Damage]:
+    """Of a view, which names each file of the tables, and has nothing else."""
+    wanted = {
+        f"{view}/{table}/{name}": (table, path)
+        for table, paths in there.items()
+        for name, path in zip(_names(view, len(paths)), paths, strict=True)
+    }
+    inside = {
+        os.path.relpath(os.path.join(place, name), run)
+        for place, folders, names in os.walk(run / view)
+        for name in (*names, *folders)
+    }
+    inside -= {str(above) for table in there for above in Path(view, table).parents}
+    for name in sorted(wanted.keys() | inside - {f"{view}/{table}" for table in there}):
+        table, of = wanted.get(name, ("", None))
+        if of is None:
+            yield Damage(name, table, "belongs to no file of the run")
+        elif name not in inside:
+            yield Damage(name, table, f"is missing, and stands for {of.relative_to(run)}")
+        elif not _is_alike(run / name, of):
+            yield Damage(name, table, f"is another file than {of.relative_to(run)}")
+
+
+def _is_alike(path: Path, of: Path) -> bool:
+    """Whether a name stands for a file, or for a copy of it, as a copy of the run has."""
+    try:
+        return path.samefile(of) or cmp(path, of, shallow=False)
+    except OSError:
+        return False
+
+
+def _names(view: str, count: int) -> list[str]:
+    """Of the files in a folder of a view."""
+    name = view.removeprefix(f"{VIEWS}/")
+    return [f"{name}-{number}.parquet" for number in range(count)]
+
+
+def _target(path: Path) -> str:
+    if path.is_symlink():
+        return f"leads to {os.readlink(path)}"
+    return "is no link" if path.exists() else "is missing"
+
+
 def folder(run: StoredRun, table: str) -> Path:
     """The folder of a table in the view of the run, which stays for a while after another is shown.
 
@@ -95,7 +157,8 @@ def folder(run: StoredRun, table: str) -> Path:
     if not run.manifest.view or not found.is_dir():
         raise UseError(
             f"run '{run.name}' has no folders for other programs: its file system has no hard "
-            f"links, or they were removed; vizpub runs files {run.name} lists its files"
+            f"links, or they were removed; vizpub runs files {run.name} lists its files, and "
+            f"vizpub runs check {run.name} --mend makes them anew"
         )
     return found
 

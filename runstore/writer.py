@@ -168,6 +168,12 @@ class RunWriter:
             self.stored, self.broken, self.beside = manifest, None, False
             self.sweep()
 
+    def show_again(self) -> None:
+        """Make the folders for other programs anew. Raises: StoreBroken where a file is missing."""
+        assert self.stored
+        assert self.stored.complete
+        self.commit(self.stored)
+
     def entry(
         self, directory: Path, older: tuple[Part, ...] = (), schema: str | None = None
     ) -> TableEntry:

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cli.commands.browser import guide_folder
+from cli.commands.check_run import check_run
 from cli.completion import complete_tables
 from cli.options import Limit, Output, RunName, command
 from cli.settings import Settings
 from cli.terminal.output import Rows, output_format, show
 from cli.terminal.streams import confirm, message
-from model.errors import CheckFailed
 
 if TYPE_CHECKING:
     from runstore.collected import Collected
@@ -27,7 +27,6 @@ _COLUMNS = (
     "links", "publications", "receptions", "quarantined",
 )  # fmt: skip
 
-_DAMAGE = ("file", "table", "why")
 _FILES = ("table", "file", "rows", "bytes")
 
 
@@ -247,33 +246,6 @@ def list_files(
         for file in part.files or ()
     ]
     show(Rows(_FILES, [list(line) for line in found]), output, settings)
-
-
-def check_run(settings: Settings, run: RunName, output: Output) -> None:
-    """Read all files of a run and compare them with the sizes and checksums in run.json.
-
-    Damaged files are listed with the reason. Exit code 1 if there are any.
-
-    Examples:
-
-    ```
-    vizpub runs check monday
-    vizpub runs check monday --format json
-    ```
-    """
-    from runstore.intact import damages
-    from runstore.store import open_run
-
-    stored = open_run(settings.workspace, run, complete=False)
-    found = list(damages(stored.directory, stored.manifest))
-    damaged = [damage for damage in found if damage is not None]
-    show(Rows.of_records([asdict(damage) for damage in damaged], _DAMAGE), output, settings)
-    if damaged:
-        raise CheckFailed(
-            f"{len(damaged)} of {len(found)} files of run '{run}' are damaged",
-            ["ingest it again with --replace, or remove it: vizpub runs remove " + run],
-        )
-    settings.say(f"all {len(found)} files of run '{run}' are intact")
 
 
 def remove(

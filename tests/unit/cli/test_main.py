@@ -102,6 +102,23 @@ def test_runs_check_names_every_damaged_file_and_exits_with_1(
     assert vizpub("runs", "check", "tuesday").exit_code == 2
 
 
+def test_runs_check_looks_at_the_folders_for_other_programs_and_mends_them(
+    vizpub: Call, workspace: Path
+) -> None:
+    run = workspace / "runs/monday"
+    foreign = run / "links" / "mine.parquet"
+    foreign.write_bytes(b"mine")
+    checked = vizpub("runs", "check", "monday", "--format", "json")
+    assert checked.exit_code == 1
+    (row,) = json.loads(checked.stdout)
+    assert row["file"] == str(foreign.resolve().relative_to(run.resolve()))
+    tells(checked.stderr, "15", "'monday'", "vizpub runs check monday --mend")
+    assert vizpub("runs", "check", "monday", "--mend").exit_code == 0
+    whole = vizpub("runs", "check", "monday", "--format", "json")
+    assert data(whole) == []
+    tells(whole.stderr, "15", "'monday'")
+
+
 def test_runs_path_and_files_lead_to_the_rows_of_a_run(vizpub: Call, workspace: Path) -> None:
     run = open_run(workspace, "monday")
     for table in ("links", "metrics/overlay"):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +19,7 @@ from runstore import durable
 from runstore.leavings import sweep
 from runstore.manifest import FILE, Cut, Manifest
 from runstore.store import StoredRun, open_run
-from runstore.views import VIEW, VIEWS, folder
+from runstore.views import VIEW, VIEWS, damages, folder
 from runstore.writer import RunWriter, remove_run, writing
 from tests.support.foreign import NOTHING, PROGRAMS, digest, reading
 from tests.support.tables import EMPTY, add, everything, links, write
@@ -160,10 +162,87 @@ def test_file_system_without_hard_links_has_no_folders_for_others(
         make(writer, 0)
         grow(writer, 1)
     run = open_run(tmp_path, "monday")
+    assert list(damages(run.directory, run.manifest)) == []
     assert run.read("links").num_rows == run.rows("links")
     assert {path.name for path in run.directory.iterdir()} == {FILE, "data", "let-go"}
     with pytest.raises(UseError, match=naming("runs files monday")):
         folder(run, "links")
+
+
+def lose(run: Path, view: Path) -> str:
+    """The first file of the view."""
+    first = min(view.glob("links/*.parquet"))
+    first.unlink()
+    return f"{view.relative_to(run)}/links/{first.name}"
+
+
+def add_one(run: Path, view: Path) -> str:
+    pq.write_table(links(3, seed=9), view / "links/mine.parquet")
+    return f"{view.relative_to(run)}/links/mine.parquet"
+
+
+def add_a_folder(run: Path, view: Path) -> str:
+    (view / "links/deep").mkdir()
+    return f"{view.relative_to(run)}/links/deep"
+
+
+def exchange(run: Path, view: Path) -> str:
+    first, second, *_ = sorted(view.glob("links/*.parquet"))
+    second.unlink()
+    os.link(first, second)
+    return f"{view.relative_to(run)}/links/{second.name}"
+
+
+def lead_to_an_earlier(run: Path, view: Path) -> str:
+    (earlier,) = {*(run / VIEWS).iterdir()} - {view}
+    (run / VIEW).unlink()
+    (run / VIEW).symlink_to(f"{VIEWS}/{earlier.name}")
+    return VIEW
+
+
+def lose_a_link(run: Path, view: Path) -> str:
+    del view
+    (run / "links").unlink()
+    return "links"
+
+
+def lead_a_table_that_is_not_there(run: Path, view: Path) -> str:
+    del view
+    (run / "roles").symlink_to(f"{VIEW}/roles")
+    return "roles"
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        *(lose, add_one, add_a_folder, exchange),
+        *(lead_to_an_earlier, lose_a_link, lead_a_table_that_is_not_there),
+    ],
+)
+def test_folders_that_are_not_as_the_run_are_found_and_made_anew(
+    tmp_path: Path, harm: Callable[[Path, Path], str]
+) -> None:
+    with writing(tmp_path, "monday") as writer:
+        make(writer, 0)
+        make(writer, 1)
+    run = open_run(tmp_path, "monday")
+    assert list(damages(run.directory, run.manifest)) == []
+    name = harm(run.directory, run.directory / run.manifest.view)
+    assert [one.file for one in damages(run.directory, run.manifest)] == [name]
+    with writing(tmp_path, "monday") as writer:
+        writer.show_again()
+    now = open_run(tmp_path, "monday")
+    assert list(damages(now.directory, now.manifest)) == []
+    assert digest(seen(now)) == digest(run.read("links"))
+
+
+def test_copied_run_has_folders_as_it_is(run: StoredRun, tmp_path: Path) -> None:
+    """Each name has a file of its own there."""
+    copy = shutil.copytree(run.directory, tmp_path / "copy", symlinks=True)
+    assert list(damages(copy, run.manifest)) == []
+    with next((copy / run.manifest.view / "links").iterdir()).open("r+b") as file:
+        file.write(b"other")
+    assert len(list(damages(copy, run.manifest))) == 1
 
 
 def test_lost_file_ends_a_commit_in_words(run: StoredRun, tmp_path: Path) -> None:
