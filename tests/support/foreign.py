@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 import time
+import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -25,7 +26,11 @@ from model.tables import LINKS
 ROOT = Path(__file__).parents[2]
 NOTHING = "nothing"
 """What is told where no file was found."""
-_SAID = ("No such file", "No files found")
+_SAID = (
+    *("No such file", "No files found"),
+    # Spark has several names for it, and one more for a folder without files.
+    *("PATH_NOT_FOUND", "java.io.FileNotFoundException", "UNABLE_TO_INFER_SCHEMA"),
+)
 """The words by which the programs say so."""
 
 
@@ -58,19 +63,31 @@ def _polars(folder: str) -> pa.Table:
     return polars.read_parquet(folder).to_arrow()
 
 
+def _spark(folder: str) -> pa.Table:
+    from pyspark.sql import SparkSession
+
+    settings = {"spark.ui.enabled": "false", "spark.sql.session.timeZone": "UTC"}
+    session = SparkSession.builder.master("local[1]").config(map=settings).getOrCreate()
+    return session.read.parquet(folder).toArrow()
+
+
 PROGRAMS = [name for name in ("pandas", "duckdb", "polars") if find_spec(name)]
-"""Those that are installed."""
+"""Those that are installed, and start at once."""
+SPARK = "spark"
 
 
 def _reader(program: str) -> Callable[[str], pa.Table | None]:
-    return {"pandas": _pandas, "duckdb": _duckdb, "polars": _polars}[program]
+    readers = {"pandas": _pandas, "duckdb": _duckdb, "polars": _polars, SPARK: _spark}
+    return readers[program]
 
 
 def _read(read: Callable[[str], pa.Table | None], folder: str) -> str:
     try:
         rows = read(folder)
     except Exception as error:
-        if any(words in str(error) for words in _SAID):
+        # Of a file whose footer is not found, Spark tells that in the cause.
+        said = "".join(traceback.format_exception(error)) + str(getattr(error, "_cause", ""))
+        if any(words in said for words in _SAID):
             return NOTHING
         raise
     return NOTHING if rows is None else digest(rows)
