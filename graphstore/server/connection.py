@@ -9,9 +9,9 @@ from neo4j.exceptions import ConfigurationError, DriverError, Neo4jError
 
 from graphstore.server import sessions
 from graphstore.server.address import Connection, check_uri, from_environment
-from graphstore.server.driver_errors import check_agent, unavailable
+from graphstore.server.driver_errors import check_agent, no_neo4j, unavailable
 from graphstore.server.home import ServerHome
-from model.errors import Neo4jUnavailable
+from model.errors import Neo4jUnavailable, VizpubError
 
 _TIMEOUT_S = 10
 
@@ -81,9 +81,15 @@ def connect(connection: Connection, timeout_s: float = _TIMEOUT_S) -> Driver:
         ) as session:
             agent = session.run("RETURN 1").consume().server.agent
         check_agent(connection.uri, agent)
-    except (DriverError, Neo4jError, ValueError) as error:
+    except VizpubError:
+        driver.close()
+        raise
+    except (DriverError, Neo4jError) as error:
         driver.close()
         raise unavailable(connection, error) from error
+    except Exception as error:  # of any kind: what the driver makes of answers that are not Neo4j's
+        driver.close()
+        raise no_neo4j(connection) from error
     except BaseException:
         driver.close()
         raise

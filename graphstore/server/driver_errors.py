@@ -69,7 +69,7 @@ def unavailable(connection: Connection, error: Exception) -> Neo4jUnavailable:
     """The driver's error in words a user can act on."""
     uri = connection.uri
     if isinstance(error, UnsupportedServerProduct):
-        return Neo4jUnavailable(uri, f"{NO_NEO4J} answers there", _upgrade())
+        return no_neo4j(connection)
     if isinstance(error, (ServiceUnavailable, SessionExpired)):
         return _unreached(connection, error)
     if isinstance(error, (ConfigurationError, ValueError)):
@@ -82,6 +82,11 @@ def unavailable(connection: Connection, error: Exception) -> Neo4jUnavailable:
         return Neo4jUnavailable(uri, why, "check NEO4J_USERNAME and NEO4J_PASSWORD")
     message = error.message if isinstance(error, Neo4jError) else str(error)
     return Neo4jUnavailable(uri, message or code, "see the server's log")
+
+
+def no_neo4j(connection: Connection) -> Neo4jUnavailable:
+    """What to say of another server at the address."""
+    return Neo4jUnavailable(connection.uri, f"{NO_NEO4J} answers there", _upgrade())
 
 
 def _known(connection: Connection, code: str) -> Neo4jUnavailable | None:

@@ -1,0 +1,35 @@
+"""Whatever answers where Neo4j is looked for, a command says so in words of its own."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from cli.main import app
+from tests.support.other_servers import AT_ONCE, Talk, listening
+
+
+def wrong(workspace: Path, talk: Talk, command: str) -> str:
+    """What a command says that it should not; empty if it does not."""
+    with listening(talk) as port:
+        environment = {
+            "NEO4J_URI": f"bolt://127.0.0.1:{port}",
+            "NEO4J_USERNAME": "neo4j",
+            "NEO4J_PASSWORD": "secret",
+        }
+        words = ["--workspace", str(workspace), *shlex.split(command)]
+        done = CliRunner().invoke(app, words, env=environment)
+    said = done.output
+    is_bad = "unexpected" in said or "Traceback" in said or "Neo4j" not in said
+    return said if is_bad or not isinstance(done.exception, SystemExit | None) else ""
+
+
+@pytest.mark.parametrize("command", ["runs list", "load monday"])
+@pytest.mark.parametrize("name", AT_ONCE)
+def test_command_tells_what_answers_instead_of_neo4j(
+    workspace: Path, name: str, command: str
+) -> None:
+    assert wrong(workspace, AT_ONCE[name], command) == ""
