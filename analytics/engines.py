@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -46,27 +46,20 @@ class Choice:
     description: str
 
 
-def engine_for(asked: str, versions: Versions, clock: Clock) -> Choice:
+def engine_for(asked: str, peers: int, versions: Callable[[], Versions], clock: Clock) -> Choice:
     """The engine of that name. `auto` is kernels if the largest interval fits into a task, or if
     GraphFrames is not available, which the metadata then says; otherwise GraphFrames.
     """
     if asked != "auto":
         return Choice(asked, asked)
-    if _all_fit(versions, clock):
+    # Counts the largest interval only if that many peers could exceed a task.
+    if fits_task(peers, peers**2) or fits_task(*largest_interval(versions(), clock)):
         return Choice("kernels", "kernels")
     try:
-        load_graphframes(versions.presence.sparkSession)
+        load_graphframes(versions().presence.sparkSession)
     except (ArtifactsMissing, UseError):
         return Choice("kernels", "kernels, as GraphFrames is not available")
     return Choice("graphframes", "graphframes")
-
-
-def _all_fit(versions: Versions, clock: Clock) -> bool:
-    """Counts the largest interval only if that many peers could exceed a task."""
-    peers = versions.peers
-    return (peers > 0 and fits_task(peers, peers**2)) or fits_task(
-        *largest_interval(versions, clock)
-    )
 
 
 def measured_by(

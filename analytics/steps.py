@@ -1,6 +1,6 @@
 """Steps of the pipeline that are texts: tables in, a table out, computed by DuckDB inside a task.
 
-A text is one statement in `analytics/sql`, and says at its top what it is for:
+A text is one statement in the folder `sql` of a package, and says at its top what it is for:
 
     -- The metrics of peers that are present at an interval's end, or have events in it.
     -- Further lines of the purpose.
@@ -10,23 +10,25 @@ A text is one statement in `analytics/sql`, and says at its top what it is for:
     -- whole: peers
     -- makes: metrics/peers
 
-What SQL cannot say is a function from an Arrow table to an Arrow table.
+What SQL cannot say is a function from an Arrow table to an Arrow table, or a fold from rows in
+order to rows of several tables.
 
 What a step makes is a table of a run, or else a view for the steps after it. A column of the table
 that the text does not give is unknown. A text may ask what is known, `known('receptions')`, and for
-`getvariable(…)`: `first` and `last`, the intervals of the task; `ticks` of an interval; `layers`.
+`getvariable(…)`: `first` and `last`, the intervals of the task; `ticks` of an interval; `layers`;
+and the `variables` of the task. The table `metrics/peers` is `metrics.peers` in a text.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     import duckdb
 
 _HEADER = re.compile(r"-- (?P<key>by interval|by message|whole|makes): (?P<names>.+)")
+_TAKES = re.compile(r"\b(folded|whole|observed|before|staged)\.(\w+)")
 _BATCH_ROWS = 1 << 17
 MEMORY = "1GB"
 """What a task's DuckDB takes before it uses the disk."""
@@ -64,11 +67,17 @@ class Given:
     measures: Measures = field(default_factory=Measures)
     layers: tuple[str, ...] | None = None
     """Layers whose links count; null = all."""
+    messages: tuple[int, int] | None = None
+    """The first message of the task, and the one after the last; null = those of its intervals."""
+    variables: Mapping[str, int | str] = field(default_factory=dict)
+    """Further variables of texts."""
+    macros: str = ""
+    """Statements that declare what the texts use."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """A text with its header taken apart, or a function of the only table that it takes."""
+    """A text with its header taken apart; or a function, or a fold, of the only table it takes."""
 
     name: str
     text: str
@@ -77,17 +86,29 @@ class Step:
     by_message: tuple[str, ...] = ()
     whole: tuple[str, ...] = ()
     function: Callable[[pa.Table, Given], pa.Table] | None = None
+    fold: Fold | None = None
+    """Makes the tables of its own; `makes` is empty."""
 
     @property
-    def purpose(self) -> str:
-        """The first line of the text."""
-        return self.text.partition("\n")[0].removeprefix("-- ")
+    def takes(self) -> tuple[str, ...]:
+        """The names of its tables."""
+        return *self.by_interval, *self.by_message, *self.whole
+
+
+class Fold(Protocol):
+    """Turns rows in order into rows of tables."""
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """Yield (table, rows) pairs."""
+
+    def summary(self) -> str | None:
+        """The summary over all rows, after the last one; null = none."""
 
 
 @cache
-def step(name: str) -> Step:
+def step(name: str, package: str = __package__) -> Step:
     """The step of that name. Raises: FileNotFoundError."""
-    text = (files(__package__) / "sql" / f"{name}.sql").read_text("utf-8")
+    text = (files(package) / "sql" / f"{name}.sql").read_text("utf-8")
     given = {
         found["key"]: tuple(found["names"].split(", "))
         for line in text.splitlines()
@@ -97,6 +118,12 @@ def step(name: str) -> Step:
         given.get(key, ()) for key in ("by interval", "by message", "whole")
     )
     return Step(name, text, given["makes"][0], by_interval, by_message, whole)
+
+
+def view(makes: str, text: str) -> Step:
+    """A step without a header; its text names the tables that it takes as `schema.table`."""
+    taken = dict.fromkeys("/".join(found) for found in _TAKES.findall(text))
+    return Step(makes, text, makes, whole=tuple(taken))
 
 
 def _measure(versions: pa.Table, given: Given) -> pa.Table:
@@ -126,8 +153,17 @@ UNREPORTED = pa.schema(
 
 def inputs(steps: Sequence[Step]) -> set[str]:
     """The tables that the steps take, without those that they make."""
-    taken = {name for one in steps for name in (*one.by_interval, *one.by_message, *one.whole)}
-    return taken - {one.makes for one in steps}
+    return {name for one in steps for name in one.takes} - {one.makes for one in steps}
+
+
+def needed(steps: Sequence[Step], makes: Collection[str]) -> tuple[Step, ...]:
+    """Those of the steps that tables depend on, and folds; in their order."""
+    wanted, kept = {*makes}, list[Step]()
+    for one in reversed(steps):
+        if one.fold or one.makes in wanted:
+            kept.append(one)
+            wanted.update(one.takes)
+    return tuple(reversed(kept))
 
 
 def compute(
@@ -137,18 +173,21 @@ def compute(
     given: Given,
 ) -> Iterator[tuple[str, pa.RecordBatch]]:
     """Do the steps, one after the other. Yields (table, rows) for each table of `makes`, its rows
-    in the order of its key.
+    in the order of its key, and what folds make.
 
     `tables` has Arrow tables or datasets of the columns of each of the `inputs`; all rows together
     are the table.
     """
     meant = {table.name: table for table in makes}
     with _database() as database:
-        _declare(database, given)
+        _declare(database, given, {*tables, *(one.makes for one in steps)})
         _register(database, steps, tables, given)
         for one in steps:
             if one.function:
                 _do(database, one, given)
+                continue
+            if one.fold:
+                yield from one.fold(_ordered(database, one))
                 continue
             kind = "TABLE" if one.makes in meant else "VIEW"
             database.execute(f"CREATE {kind} {_named(one.makes)} AS {one.text}")
@@ -168,13 +207,17 @@ def _database() -> Iterator[duckdb.DuckDBPyConnection]:
         yield database
 
 
-def _declare(database: duckdb.DuckDBPyConnection, given: Given) -> None:
+def _declare(database: duckdb.DuckDBPyConnection, given: Given, tables: Collection[str]) -> None:
     names = ", ".join(f"'{name}'" for name in sorted(given.known))
     database.execute(f"CREATE MACRO known(name) AS list_contains([{names}]::VARCHAR[], name)")
-    for name, value in (("first", given.first), ("last", given.last), ("ticks", given.ticks)):
-        database.execute(f"SET VARIABLE {name} = {value}")
+    numbers = {"first": given.first, "last": given.last, "ticks": given.ticks}
+    for name, value in {**numbers, **given.variables}.items():
+        database.execute(f'SET VARIABLE "{name}" = ?', [value])
     database.execute("SET VARIABLE layers = ?::VARCHAR[]", [given.layers and [*given.layers]])
-    database.execute("CREATE SCHEMA metrics")
+    if given.macros:
+        database.execute(given.macros)
+    for schema in sorted({name.rpartition("/")[0] for name in tables} - {""}):
+        database.execute(f"CREATE SCHEMA {schema}")
 
 
 def _register(
@@ -183,8 +226,8 @@ def _register(
     tables: Mapping[str, Sequence[Any]],
     given: Given,
 ) -> None:
-    """Hand over the rows that the steps take. The messages are those published in the task's
-    intervals, or named by other rows of them.
+    """Hand over the rows that the steps take. The messages are those of the task; else those
+    published in its intervals, or named by other rows of them.
     """
     by_interval = {name for one in steps for name in one.by_interval} & tables.keys()
     by_message = {name for one in steps for name in one.by_message} & tables.keys()
@@ -192,15 +235,14 @@ def _register(
     for name in tables.keys() - by_message:
         _view(database, name, tables[name], here if name in by_interval else None)
     if by_message:
-        named = _messages(
-            database,
-            [
-                rows.filter(here)
-                for name in by_interval | by_message
-                for rows in tables[name]
-                if {"message", "interval"} <= {*rows.schema.names}
-            ],
-        )
+        naming = [
+            rows.filter(here)
+            for name in by_interval | by_message
+            for rows in tables[name]
+            if {"message", "interval"} <= {*rows.schema.names}
+        ]
+        first, after = given.messages or _messages(database, naming)
+        named = _between("message", first, after - 1)
         for name in by_message:
             _view(database, name, tables[name], named)
 
@@ -211,37 +253,41 @@ def _view(
     parts: Sequence[Any],
     where: pc.Expression | None,
 ) -> None:
-    places: list[str] = []
-    for rows in parts:
-        places.append(f'"{name}/{len(places)}"')
-        kept = rows if where is None else rows.filter(where)
-        database.register(places[-1].strip('"'), kept)
-    union = " UNION ALL BY NAME ".join(f"FROM {place}" for place in places)
+    places = [f"{name}/{number}" for number in range(len(parts))]
+    for place, rows in zip(places, parts, strict=True):
+        database.register(place, rows if where is None else rows.filter(where))
+    union = " UNION ALL BY NAME ".join(f'FROM "{place}"' for place in places)
     database.execute(f"CREATE VIEW {_named(name)} AS {union}")
 
 
-def _messages(database: duckdb.DuckDBPyConnection, naming: Sequence[Any]) -> pc.Expression:
-    """Those from the first to the last one that rows name."""
+def _messages(database: duckdb.DuckDBPyConnection, naming: Sequence[Any]) -> tuple[int, int]:
+    """The first one that rows name, and the one after the last."""
     _view(database, "naming", naming, None)
-    [(least, most)] = database.execute(
-        "SELECT coalesce(min(message), 0), coalesce(max(message), -1) FROM naming"
-    ).fetchall()
-    return _between("message", least, most)
+    least = "SELECT coalesce(min(message), 0), coalesce(max(message), -1) + 1 FROM naming"
+    [(first, after)] = database.execute(least).fetchall()
+    return first, after
+
+
+def _ordered(database: duckdb.DuckDBPyConnection, one: Step) -> Iterator[pa.RecordBatch]:
+    """The rows of the table that a step takes."""
+    (name,) = one.takes
+    return iter(database.sql(f"FROM {_named(name)}").to_arrow_reader(_BATCH_ROWS))
 
 
 def _do(database: duckdb.DuckDBPyConnection, one: Step, given: Given) -> None:
     """Do a step that is a function."""
     assert one.function
-    (name,) = one.whole
-    taken = database.view(name).to_arrow_reader(_BATCH_ROWS).read_all()
-    database.register(one.makes, one.function(taken, given))
+    (name,) = one.takes
+    taken = database.sql(f"FROM {_named(name)}").to_arrow_reader(_BATCH_ROWS).read_all()
+    database.register("/" + one.makes, one.function(taken, given))
+    database.execute(f'CREATE VIEW {_named(one.makes)} AS FROM "/{one.makes}"')
 
 
 def _rows(database: duckdb.DuckDBPyConnection, meant: Table) -> Iterator[pa.RecordBatch]:
     """The rows of a table that was made, with the columns that it is to have."""
-    made = database.table(_named(meant.name))
+    made = database.sql(f"FROM {_named(meant.name)}")
     columns = ", ".join(_column(column, column.name in made.columns) for column in meant)
-    ordered = made.project(columns).order(", ".join(meant.key))
+    ordered = made.project(columns).order(", ".join(f'"{name}" NULLS FIRST' for name in meant.key))
     for rows in ordered.to_arrow_reader(_BATCH_ROWS):
         yield rows.cast(meant.arrow)
 

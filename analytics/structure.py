@@ -91,8 +91,6 @@ class Versions:
     presence: DataFrame
     links: DataFrame
     subscriptions: DataFrame
-    peers: int = 0
-    """Number of peers; 0 = not counted."""
 
 
 def chosen_layers(links: DataFrame, layers: tuple[str, ...] | None) -> DataFrame:

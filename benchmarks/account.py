@@ -98,7 +98,6 @@ def measured(path: Path) -> dict[str, dict[str, float]]:
         "the first job": min(jobs)[1] - min(jobs)[0],
         "jobs, count": len(jobs),
         "calls to Java, count": len(made),
-        **{f"queries: {name}": seconds for name, seconds in account.phases.items()},
         **tasks,
     }
     return {"parts": parts, "kinds": kinds, "beside": beside}

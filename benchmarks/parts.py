@@ -120,12 +120,11 @@ def one_by_one(name: str, count: int) -> Part:
 
 
 def islands(bench: Bench) -> Json:
-    """Versions from rows, by dedicated engines and by Spark as ingest uses it."""
+    """Periods from rows, by dedicated engines: a measure for an ingest up to the periods."""
     out, rows = bench.folder("islands"), bench.inputs.rows
     told: Json = {}
     for name in ("polars", "duckdb"):
         told[name] = bench.other(f"by_{name}", out / f"{name}.parquet", rows, 3)
-    told["vizpub"] = bench.program("coalesced", out / "vizpub", rows, 2)
     ours = pq.read_table(bench.inputs.versions / "links.parquet")
     ends = pc.min_element_wise(ours["valid_to"], bench.size.intervals)
     ours = ours.set_column(3, "valid_to", ends)

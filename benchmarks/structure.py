@@ -22,7 +22,7 @@ from benchmarks.steps import Steps
 from benchmarks.variants import TIMES, VARIANTS
 from ingest.sink import Place, write
 from ingest.spark.session import spark_session
-from ingest.steps import StepFold, Taken, blocks
+from ingest.steps import Block, StepFold, Taken, blocks
 from model.clock import Clock
 from model.metrics import METRICS_OVERLAY, METRICS_PEERS, METRICS_TOPICS
 from model.tables import table
@@ -51,8 +51,8 @@ def _measure(
     makes = (METRICS_PEERS, METRICS_TOPICS, METRICS_OVERLAY)
     taken = {name: [Taken(rows)] for name, rows in tables.items()}
     rows = spark.range(0, len(parts), 1, len(parts))
-    fold = StepFold(chosen, taken, makes, parts)
-    write([(rows, fold)], {of.name: Place(out / of.name, of.arrow) for of in makes})
+    fold = StepFold(chosen, taken, makes, [Block(part) for part in parts])
+    write(rows, fold, {of.name: Place(out / of.name, of.arrow) for of in makes})
 
 
 def main() -> None:

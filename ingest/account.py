@@ -19,10 +19,7 @@ from ingest.spark.progress import jobs_since
 from model.wording import amount
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-_PHASES = ("analysis", "optimization", "planning")
-"""Names of the phases in Spark's query planning tracker."""
+    from pyspark.sql import SparkSession
 
 
 @dataclass(frozen=True)
@@ -73,8 +70,6 @@ class Account:
 
     parts: list[Part] = field(default_factory=list)
     jobs: list[SparkJob] = field(default_factory=list)
-    phases: dict[str, float] = field(default_factory=lambda: dict.fromkeys(_PHASES, 0.0))
-    """Seconds that queries spent in each phase, summed over threads."""
     called: float = field(default_factory=lambda: float(psutil.Process().create_time()))
     java: psutil.Process | None = None
     """Where it is known, parts have what they used."""
@@ -98,13 +93,6 @@ class Account:
 
     def _used(self) -> Used | None:
         return Used.by(self.java) if self.java else None
-
-    def planned(self, frame: DataFrame) -> None:
-        """Add the time Spark spent on planning the query of the frame."""
-        phases = frame._jdf.queryExecution().tracker().phases()
-        for name in _PHASES:
-            if phases.contains(name):
-                self.phases[name] += phases.apply(name).durationMs() / 1000
 
     @contextmanager
     def watched(self, spark: SparkSession, *, closely: bool = False) -> Iterator[None]:

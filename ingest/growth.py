@@ -6,28 +6,25 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+import pyarrow.compute as pc
 
-from analytics.frames import union
-from ingest import indexing, late
+from ingest import late
 from ingest.fold import Counted
 from ingest.late import NAMING
-from ingest.periods import close_at
 from ingest.plan import Ingest, Plan, end_of
-from ingest.sources.base import Observed
-from ingest.stage import Made, tables_of, with_tables
+from ingest.staged import NAMED_AGAIN, step
+from ingest.steps import Taken
 from model.clock import OPEN, Clock
 from model.errors import NeedsSettling
 from model.run import Boundary
 from model.tables import table
 from runstore.manifest import LATE_MESSAGES, MOST_BOUNDARIES, Change, Cut, Manifest, Part, Since
-from runstore.store import StoredRun
+from runstore.store import StoredRun, StoredTable
 
 _MADE_ANEW = ("peers", "topics")
 """Small tables that an append writes again in full."""
-_OF_MESSAGES = ("publications", "receptions", "rejections", "unreported")
-"""Observed tables of messages: an append evaluates them together with what came before."""
+_OF_MESSAGES = ("publications", "receptions", "unreported")
+"""Folded tables of messages: an append evaluates them together with what came before."""
 _MESSAGES = ("publications", "metrics/messages", "missed", "rejections")
 """Tables whose rows are needed with the messages that recent events name."""
 
@@ -86,44 +83,39 @@ class Growth(Plan):
                     self._base.name, f"the new input {what} {', '.join(sorted(names))}, unlike it"
                 )
 
-    def find_boundary(self, observed: Observed) -> Boundary | None:
+    def find_boundary(self) -> Boundary | None:
         """From the earliest message that is named by new input or was published in an unsettled
         interval; and the earliest interval of it and later messages.
         """
         since = self.since
         if "publications" not in self._base.tables:
             return Boundary(since, since, 0)
+        self._job.make_of_whole([step("named_again")], [NAMED_AGAIN])
+        self._job.flush()
         taken = self._base.tables["publications"].rows
-        published = self._before("publications", Since("message", self._first_open))
-        assert published is not None
         least = partial(late.least, self._stored)
         open_yet = least("message", Since("interval", since), "publications")
-        named = published.join(indexing.message_index(observed), "name").select("message")
-        first = _least(named, min(taken, open_yet))
+        first = min(self._named_again[0], taken, open_yet)
         interval = min(since, least("interval", Since("message", first), *NAMING))
         recent = least("message", Since("interval", interval), *NAMING)
         return Boundary(since, interval, first, min(first, recent))
 
+    @cached_property
+    def _named_again(self) -> tuple[int, int]:
+        """The first message that is named and not final, and how many are final."""
+        entry = self._job.manifest.tables[NAMED_AGAIN.name]
+        schema, first, late_ones = NAMED_AGAIN.arrow, OPEN, 0
+        stored = StoredTable(self._job.writer.directory, NAMED_AGAIN.name, entry.parts, schema)
+        for rows in stored.scan(["message"]):
+            is_open = pc.greater_equal(rows["message"], self._first_open)
+            open_ones = rows["message"].filter(is_open)
+            first = min([*open_ones.to_pylist(), first])
+            late_ones += len(rows) - len(open_ones)
+        return first, late_ones
+
     @property
     def _stored(self) -> StoredRun:
         return StoredRun(self._job.writer.directory, self._base)
-
-    def known(self, name: str, *columns: str) -> indexing.Known | None:
-        """Only messages from the boundary on are needed."""
-        since = Since("message", self.boundary.message) if name == "publications" else None
-        if (frame := self._before(name, since)) is None:
-            return None
-        return indexing.Known(frame.selectExpr(*columns), self._base.tables[name].rows)
-
-    @cached_property
-    def _late(self) -> list[str]:
-        """The final messages that the input names."""
-        if not self._first_open:
-            return []
-        published = self._before("publications")
-        assert published is not None
-        final = published.where(F.col("message") < self._first_open)
-        return late.named_again(self._job.observed, final)
 
     @cached_property
     def _first_open(self) -> int:
@@ -133,78 +125,48 @@ class Growth(Plan):
     def late_messages(self) -> int:
         """With those of earlier input."""
         before = self._base.notes.get(LATE_MESSAGES, 0)
-        return before + len(self._late)
+        return before + (self._named_again[1] if "publications" in self._base.tables else 0)
 
-    def unsettled(self, observed: Observed) -> Observed:
-        """Periods that end at `since` or later, and what names them."""
-        observed = late.left_out(observed, self._late) if self._late else observed
-        tables = indexing.observed_tables(observed)
-        found = {
-            name: frame.where(F.coalesce("valid_to", F.lit(OPEN)) >= self.since)
-            for name, frame in tables.items()
-            if "valid_to" in frame.columns
-        }
-        if (reported := self._before("peers")) is not None:
-            reporters = reported.where("is_reporter").select(
-                "name", "is_reporter", F.lit(None).alias("interval")
-            )
-            peers = union([observed.peers, reporters])
-            found["peers"] = peers.dropDuplicates(["name"])
-        return replace(observed, **found)
-
-    def of_messages(self, observed: Observed, messages: DataFrame | None) -> Observed:
-        """Rows from the boundary on, of this input and of earlier input."""
-        job = self._job
-        before = job.source.observe(self._carried(), job.described, job.options)
-        found = {}
-        for name in _OF_MESSAGES:
-            parts = [part for of in (before, observed) if (part := getattr(of, name)) is not None]
-            if parts:
-                rows = union(parts).where(F.col("interval") >= self.boundary.interval)
-                if messages is not None and "message" in rows.columns:
-                    named = messages.select(F.col("name").alias("message"))
-                    rows = rows.join(named, "message", "left_semi")
-                found[name] = rows
-        return replace(observed, **found)
-
-    def _carried(self) -> dict[str, DataFrame]:
-        """What earlier ingests kept of messages, from the boundary on; other tables are empty."""
-        folded, at = self._job.folded, self.boundary.interval
-        recent = {
-            name: Since("interval", at)
-            if "interval" in self._job.source.tables[name].names
-            else Since("valid_to", at + 1)
-            for name in self._base.carry.keys() & {*_OF_MESSAGES}
-        }
-        kept = {name: self._job.carried(name, since) for name, since in recent.items()}
+    @property
+    def variables(self) -> dict[str, int | str]:
+        """Periods that ended before `since` are settled. One that was open ends at the end of the
+        last observed interval, unless it goes on.
+        """
+        published = self._base.tables.get("publications")
         return {
-            name: frame if (frame := kept.get(name)) is not None else folded[name].limit(0)
-            for name in folded
+            "unsettled": self.since,
+            "end_before": end_of(self._clock),
+            "last_before": self._clock.last,
+            "boundary": self.boundary.interval,
+            "first_open": self._first_open,
+            "messages_before": published.rows if published else 0,
         }
 
-    def going_on(self, periods: DataFrame, *tables: str) -> DataFrame:
-        """A period that was open ends at the end of the last observed interval."""
-        end = end_of(self._clock)
-        parts = [
-            close_at(before, end)
-            for name in tables
-            if (before := self._before(name, Since("valid_to", self.since))) is not None
+    def before(self, name: str) -> list[Taken]:
+        """Names, messages from the boundary on, and periods that are not settled."""
+        if name == "publications":
+            numbered = self._job.manifest.boundary
+            since = Since("message", numbered.message) if numbered else None
+        else:
+            since = None if name in _MADE_ANEW else Since("valid_to", self.since)
+        names = ("links", "dangling_links") if name == "links" else (name,)
+        return [
+            Taken(*found)
+            for stored in names
+            if (entry := self._base.tables.get(stored))
+            for found in StoredTable(
+                self._job.writer.directory, stored, entry.parts, table(stored).arrow
+            ).datasets(since)
         ]
-        return union([periods, *parts])
 
-    def unheard(self, rows: DataFrame) -> DataFrame:
-        """After the last interval of the run."""
-        return rows.where(F.col("interval") > self._clock.last)
-
-    def with_older(self, made: Made, *names: str) -> Made:
-        """The rows of `stays`."""
-        found = tables_of(made)
-        for name in found.keys() & {*names}:
-            parts, needed = self.stays(name)
-            if parts:
-                rows = self._job.rows_of(name, parts, needed)
-                found[name] = union([rows, found[name]])
-        return with_tables(type(made), found)
+    def carried(self, name: str) -> list[Taken]:
+        """What earlier ingests kept of messages, from the boundary on."""
+        if name not in _OF_MESSAGES or (entry := self._base.carry.get(name)) is None:
+            return []
+        schema, at = self._job.source.tables[name], self.boundary.interval
+        recent = Since("interval", at) if "interval" in schema.names else Since("valid_to", at + 1)
+        stored = StoredTable(self._job.writer.directory, name, entry.parts, schema)
+        return [Taken(*found) for found in stored.datasets(recent)]
 
     def _needed(self, name: str) -> Since:
         """The rows of a table that the intervals from the boundary on need."""
@@ -252,15 +214,3 @@ class Growth(Plan):
         if "message" in columns:
             return Cut("message", self.boundary.message)
         return Cut("interval", self.boundary.interval) if name.startswith("metrics/") else None
-
-    def _before(self, name: str, since: Since | None = None) -> DataFrame | None:
-        """A table, or such rows of it, of the run that is appended to; null if it has none."""
-        if (entry := self._base.tables.get(name)) is None:
-            return None
-        return self._job.rows_of(name, entry.parts, since)
-
-
-def _least(rows: DataFrame, limit: int) -> int:
-    """The least value of the only column; not more than a limit."""
-    row = rows.agg(F.min(rows.columns[0])).first()
-    return limit if row is None or row[0] is None else min(int(row[0]), limit)

@@ -1,8 +1,7 @@
 """What the stages of an ingest share: reading, writing and committing tables.
 
-A large run is committed after each stage, and a stage reads the files of earlier ones. The tables
-of a small run are handed on in memory, and the run is committed once at the end: starting again
-costs less than storing staged tables.
+A stage reads the files of earlier ones. A large run is committed after each stage, and a small one
+once, at the end: starting again costs less.
 """
 
 from __future__ import annotations
@@ -12,30 +11,31 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import chain
-from typing import Any, Concatenate, Generic, ParamSpec
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
-from analytics.frames import conform
+from analytics import steps
+from analytics.steps import Given, Step
 from ingest import frames
 from ingest.account import Account
 from ingest.files import InputFile
-from ingest.fold import Counted, KeyFold
 from ingest.growth import Growth
 from ingest.measuring import Measuring
-from ingest.plan import Plan
-from ingest.sink import AsTheyAre, Fold, Place, store, write
+from ingest.plan import Plan, end_of
+from ingest.sink import Fold, Place, write
 from ingest.sources import source_named
 from ingest.sources.base import Description, Observed, Source, SourceOptions
-from ingest.sources.folded import CARRIED, rows_by_peer
-from ingest.spark.scale import SMALL_RUN
-from ingest.stage import Made, is_staged, names_of, tables_of, with_tables
-from model.clock import Clock
+from ingest.sources.folded import CARRIED, OBSERVED
+from ingest.staged import STAGED, is_staged, macros
+from ingest.steps import Block, Chain, Later, StepFold, Taken
+from model.clock import OPEN, Clock
+from model.columns import Table
 from runstore.inputs import shortened
 from runstore.manifest import Manifest, Part, Since, StoredFile, TableEntry
 from runstore.store import StoredTable
@@ -43,15 +43,16 @@ from runstore.writer import RunWriter
 
 _FOLDED = "staged/folded."
 
-P = ParamSpec("P")
-
-
-class Outgrown(Exception):
-    """A small input turned out to describe a large run. Never leaves the pipeline."""
-
-
 _Watch = Callable[[str], AbstractContextManager[object]]
 """A context manager around the stage of that name."""
+
+
+class _Held(NamedTuple):
+    """What `Job.flush` is to make."""
+
+    fold: StepFold
+    makes: Mapping[str, pa.Schema]
+    then: Callable[[Sequence[str]], None]
 
 
 @dataclass
@@ -73,8 +74,7 @@ class Job:
     """Continue even if most records are refused."""
     seen: int = field(init=False, default=0)
     """Records that this ingest has read."""
-    here: dict[str, pa.Table] = field(init=False, default_factory=dict)
-    """Tables that this ingest has made, if it has them in memory."""
+    _held: list[_Held] = field(init=False, default_factory=list)
     refused: Counter[str] = field(init=False, default_factory=Counter)
     """How many of them were refused, by reason."""
 
@@ -121,21 +121,12 @@ class Job:
         """The number of shuffle partitions."""
         return int(self.spark.conf.get("spark.sql.shuffle.partitions") or 1)
 
-    def do(self, stage: Stage[P, Made], *given: P.args, **more: P.kwargs) -> Made:
-        """Run the stage unless it is done, and return its tables.
-
-        Raises: errors of the stage; Outgrown.
-        """
-        if stage.name in self.manifest.stages:
-            names, tables = names_of(stage.makes), self.manifest.tables
-            handed = {name: self.stored(name) for name in names if name in tables}
-        else:
+    def do(self, stage: Stage) -> None:
+        """Run the stage unless it is done. Raises: errors of the stage."""
+        if stage.name not in self.manifest.stages:
             with self.watch(stage.name):
-                handed = self._hand_on(tables_of(stage.work(self, *given, **more)))
+                stage.work(self)
                 self._commit(stage.name)
-        if self._outgrown:
-            raise Outgrown
-        return with_tables(stage.makes, handed)
 
     def update(self, **changes: Any) -> None:
         """Change fields of the manifest; they are committed with the current stage."""
@@ -149,149 +140,164 @@ class Job:
             self.writer.manifest = done
         else:
             self.writer.commit(done)
-            self.spark.catalog.clearCache()  # frames that the stage persisted
 
-    def _hand_on(self, tables: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
-        """The tables of a stage as later stages read them: from their files, or in a small run from
-        memory.
+    def make_of_whole(self, chosen: Sequence[Step], makes: Sequence[Table]) -> None:
+        """Make tables of the whole input, by steps in one task."""
+        self.make(chosen, makes, [Block(self.given("all"), self.folded())])
+
+    def make(
+        self,
+        chosen: Sequence[Step],
+        makes: Sequence[Table],
+        blocks: Sequence[Block],
+        more: Sequence[Table] = (),
+        then: Callable[[Sequence[str]], None] = lambda _: None,
+    ) -> None:
+        """Let a task make the tables for each block, by those of the steps that they need. `more`
+        are tables that folds among the steps make; `then` gets the folds' summaries.
+
+        Of a small input, all that is made of one block is made by one task, in `flush`.
         """
-        there = {name for name, entry in self.manifest.tables.items() if entry.stage is None}
-        new = {name: frame for name, frame in tables.items() if name not in there}
-        if self.small:
-            kept = self._keep_here(new)
-        else:
-            self._name(self._write_all({n: self._shaped(n, frame) for n, frame in new.items()}))
-            kept = {name: self.stored(name) for name in new}
-        return {**tables, **kept}
+        is_held = self.small and len(blocks) == 1
+        if not is_held:
+            self.flush()
+        chosen = steps.needed(chosen, {of.name for of in makes})
+        own = {name for block in blocks for name in block.tables}
+        tables = {name: self._taken(name) for name in steps.inputs(chosen) - own}
+        fold = StepFold(chosen, tables, makes, blocks)
+        schemas = {of.name: of.arrow for of in (*makes, *more)}
+        if is_held:
+            self._held.append(_Held(fold, schemas, then))
+            return
+        rows = self.spark.range(0, len(blocks), 1, len(blocks))
+        then(self.write(rows, fold, schemas))
 
-    def _keep_here(self, tables: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
-        """Staged tables are written only if they are too large to be handed on in memory."""
-        made = {n: self._in_shape(n, rows) for n, rows in self._collected(tables).items()}
-        self.here |= made
-        little = {name for name, rows in made.items() if frames.is_little(rows)}
-        written = {n: rows for n, rows in made.items() if n not in little or not is_staged(n)}
-        places = self._places({name: rows.schema for name, rows in written.items()})
-        files = store(written, places)
-        self._name({name: self._entry(name, places[name], files[name]) for name in written})
-        return {
-            name: frames.from_memory(self.spark, rows, from_arrow_schema(rows.schema))
-            if name in little
-            else self.stored(name)
-            for name, rows in made.items()
+    def flush(self, *, last: bool = False) -> None:
+        """Let one task make what is held. After the last, no staged table is taken, or written."""
+        held, self._held = self._held, []
+        if not held:
+            return
+        made = chain.from_iterable(one.makes.items() for one in held)
+        schemas = {name: schema for name, schema in made if not (last and is_staged(name))}
+        folds = Chain([one.fold for one in held], frozenset(schemas))
+        (summary,) = self.write(self.spark.range(0, 1, 1, 1), folds, schemas)
+        for one, told in zip(held, json.loads(summary), strict=True):
+            one.then([] if told is None else [told])
+
+    @property
+    def tables(self) -> frozenset[str]:
+        """The names of the tables that this ingest has made, or that are held."""
+        return frozenset(chain.from_iterable(one.makes for one in self._held)) | {
+            *self.manifest.tables
         }
 
-    def once(self, **given: DataFrame) -> list[DataFrame]:
-        """The frames, computed once although they are read several times."""
-        made = self._collected(given) if self.small else {}
-        little = {name: rows for name, rows in made.items() if frames.is_little(rows)}
-        return [
-            frames.from_memory(self.spark, little[name], frame.schema)
-            if name in little
-            else frame.persist()
-            for name, frame in given.items()
-        ]
+    def given(self, part: str, messages: tuple[int, int] | None = None) -> Given:
+        """What the texts of the package ask for. `part` of the input is all, some, or rest."""
+        clock, end = self.clock, end_of(self.clock)
+        variables = {
+            **self.plan.variables,
+            "end": end,
+            "close_at": end if self.manifest.ended else OPEN,
+            "are_maximal": self.plan.are_maximal,
+            "part": part,
+        }
+        span = clock.first, clock.last, clock.ticks_per_interval
+        known = self.observed.known
+        return Given(*span, known, 0, 0, messages=messages, variables=variables, macros=macros())
 
-    def _collected(self, made: Mapping[str, DataFrame]) -> dict[str, pa.Table]:
-        if not made:
-            return {}
-        self.spark.sparkContext.setJobDescription(f"make {', '.join(made)}")
-        whole = frames.as_one([frame.coalesce(1) for frame in made.values()])
-        rows = whole.toArrow()
-        self.account.planned(whole)
-        return dict(zip(made, frames.apart(rows), strict=True))
+    def _taken(self, name: str) -> list[Taken]:
+        """The rows of a table that steps take, by the name that they give it."""
+        of, _, table = name.rpartition("/")
+        if of == "whole":
+            return self.stored(folded_as(table), self.source.tables[table])
+        if of == "before":
+            nothing = self.manifest.definition(table).arrow.empty_table()
+            return self.plan.before(table) or [Taken(nothing)]
+        if of == "observed":  # unknown
+            return [Taken(OBSERVED[table].empty_table())]
+        if of == "staged":
+            return self.stored(name, STAGED[name].arrow)
+        return self.needed(name)
 
-    def write_rows(
-        self, rows: DataFrame, fold: Fold, tables: Mapping[str, pa.Schema]
-    ) -> Sequence[str]:
-        """Let tasks fold the rows and write `tables` of a stage. Returns the folds' summaries."""
-        entries, summaries = self._write([(rows, fold)], tables)
-        self._name(entries)
-        return summaries
+    def stored(self, name: str, schema: pa.Schema) -> list[Taken]:
+        """What this ingest has written of a table; nothing where it is unknown."""
+        if any(name in one.makes for one in self._held):
+            return [Taken(Later(name, schema))]
+        entry = self.manifest.tables.get(name)
+        return self.taken(name, [entry.newest] if entry else [], schema)
 
-    def _write_all(self, tables: Mapping[str, DataFrame]) -> dict[str, TableEntry]:
-        schemas = {name: to_arrow_schema(frame.schema) for name, frame in tables.items()}
-        work = [(frame, AsTheyAre(name)) for name, frame in tables.items()]
-        return self._write(work, schemas)[0] if work else {}
+    def needed(self, name: str) -> list[Taken]:
+        """The rows of a table of the run that the intervals from the boundary on need."""
+        parts, since = self.plan.stays(name)
+        schema = self.manifest.definition(name).arrow
+        older = self.taken(name, parts, schema, since) if parts else []
+        return [*older, *self.stored(name, schema)]
 
-    def _write(
+    def taken(
+        self, name: str, parts: Sequence[Part], schema: pa.Schema, since: Since | None = None
+    ) -> list[Taken]:
+        """The rows of parts of a table, or such rows of them."""
+        stored = StoredTable(self.writer.directory, name, tuple(parts), schema)
+        return [Taken(*found) for found in stored.datasets(since)] or [Taken(schema.empty_table())]
+
+    def folded(self, file: str | None = None) -> dict[str, list[Taken]]:
+        """The folded tables, or the part of them in files of a name; and what appends kept."""
+        return {
+            f"folded/{name}": [
+                *self.taken(name, [self._of_file(name, file)], schema),
+                *([] if file else self.plan.carried(name)),
+            ]
+            for name, schema in self.source.tables.items()
+            if name != "quarantine"
+        }
+
+    @property
+    def parts(self) -> list[str]:
+        """The names of the files that the tasks of the fold wrote, the same in all tables."""
+        entries = (self.manifest.tables[folded_as(name)] for name in self.source.tables)
+        files = (file for entry in entries for file in entry.newest.files or () if file.rows)
+        return sorted({file.name for file in files})
+
+    def _of_file(self, name: str, file: str | None) -> Part:
+        whole = self.manifest.tables[folded_as(name)].newest
+        if file is None:
+            return whole
+        kept = tuple(one for one in whole.files or () if one.name == file)
+        return Part(whole.directory, sum(one.rows for one in kept), kept)
+
+    def write(
         self,
-        work: Sequence[tuple[DataFrame, Fold]],
+        rows: DataFrame,
+        fold: Fold,
         tables: Mapping[str, pa.Schema],
-        kept_as: Callable[[str], str] = str,
+        name_of: Callable[[str], str] = str,
         purpose: str = "",
-    ) -> tuple[dict[str, TableEntry], Sequence[str]]:
-        """Fold rows into tables, in one job. Returns the tables' entries by stored name, and the
-        summaries of the folds.
+    ) -> Sequence[str]:
+        """Let tasks fold the rows and write `tables`, in one job; `name_of` gives the names under
+        which they are stored. Returns the summaries of the folds.
         """
         self.spark.sparkContext.setJobDescription(purpose or f"write {', '.join(tables)}")
-        places = self._places(tables, kept_as)
-        written = write(work, places)
-        kept = {kept_as(name): name for name in places}
-        entries = {
-            name: self._entry(name, places[of], written.files[of]) for name, of in kept.items()
-        }
-        return entries, written.summaries
-
-    def _places(
-        self, tables: Mapping[str, pa.Schema], kept_as: Callable[[str], str] = str
-    ) -> dict[str, Place]:
-        """Fresh directories for the tables, by their names before `kept_as`."""
-        return {
-            name: Place(self.writer.fresh_directory(kept_as(name)), schema)
+        places = {
+            name: Place(self.writer.fresh_directory(name_of(name)), schema)
             for name, schema in tables.items()
         }
+        written = write(rows, fold, places)
+        entries = {
+            name_of(name): self._entry(name_of(name), place, written.files[name])
+            for name, place in places.items()
+        }
+        self.update(tables={**self.manifest.tables, **entries})
+        return written.summaries
 
     def _entry(self, name: str, place: Place, files: tuple[StoredFile, ...]) -> TableEntry:
         schema = from_arrow_schema(place.schema).json() if is_staged(name) else None
         older = self.writer.merged(name, self.plan.older(name))
         return self.writer.listed(place.directory, files, older, schema)
 
-    def _name(self, tables: Mapping[str, TableEntry]) -> None:
-        self.update(tables={**self.manifest.tables, **tables})
-
-    def fold(self) -> None:
-        """Read and fold the input: writes the source's tables, and sets the manifest's `totals`."""
-        before = self.base.totals if self.base else None
-        fold, counted = self._fold(before)
-        known = self.plan.counts(counted)
-        if self.source.is_refuted(fold, known, self.options):
-            _, counted = self._fold(known)
-        self.update(totals=counted)
-
-    def _fold(self, before: Counted | None) -> tuple[Fold, Counted]:
-        """Read and fold the input, given earlier counts. Returns the fold, and counts."""
-        source, files, options = self.source, self.files, self.options
-        reader = partial(source.reader, files, options, counted=before)
-        carried = self.carried(CARRIED)
-        rows = rows_by_peer(self.spark, source.splits(files), reader, carried, self.small)
-        fold = source.fold(files, options, before)
-        if self.base and self.base.clock and isinstance(fold, KeyFold):
-            fold.final = self.base.clock.last
-        why = "read and fold the input"
-        entries, each = self._write([(rows, fold)], source.tables, _folded_as, why)
-        self._name(entries)
-        summaries = [json.loads(one) for one in each]
-        damaged = dict(chain.from_iterable(one["damaged"].items() for one in summaries))
-        read = {file.path for file in self.files}
-        inputs = [
-            {**file, "damage": damaged.get(file["path"])} if file["path"] in read else file
-            for file in self.manifest.inputs
-        ]
-        self.update(inputs=tuple(inputs))
-        self.seen = sum(one["seen"] for one in summaries)
-        self.refused = sum((Counter(one["refused"]) for one in summaries), Counter[str]())
-        return fold, source.tallied([one["counted"] for one in summaries])
-
-    @cached_property
-    def folded(self) -> dict[str, DataFrame]:
-        """The tables that the source folded, by their names in the source."""
-        names = [name for name in self.manifest.tables if name.startswith(_FOLDED)]
-        return {name.removeprefix(_FOLDED): self.stored(name) for name in names}
-
-    @cached_property
+    @property
     def observed(self) -> Observed:
-        """What the source observed in the input; lazy."""
-        return self.source.observe(self.folded, self.described, self.options).without_loops()
+        """The observed tables of the source."""
+        return self.source.observe(self.described, self.options)
 
     def carried(self, name: str, since: Since | None = None) -> DataFrame | None:
         """A folded table, or such rows of it, of the run that is appended to; null if it has
@@ -306,12 +312,12 @@ class Job:
         return self.manifest.tables[name].rows
 
     @property
-    def _outgrown(self) -> bool:
-        if not self.small or self.manifest.clock is None:
-            return False
-        known = self.rows("peers") if "peers" in self.manifest.tables else 1
-        measured = self.clock.last + 1 - max(self.plan.since, self.clock.first)
-        return known * measured > SMALL_RUN
+    def most_peers(self) -> int:
+        """The number of peers; while they are not numbered yet, at most so many."""
+        if "peers" in self.manifest.tables:
+            return self.rows("peers")
+        before = self.base.tables["peers"].rows if self.base else 0
+        return before + self.rows(folded_as("names"))
 
     def settle(self) -> Manifest:
         """The manifest without staged tables."""
@@ -333,15 +339,11 @@ class Job:
 
     def _carry(self, name: str) -> TableEntry:
         """The entry of a folded table for later appends; tables of messages keep earlier parts."""
-        entry = self.manifest.tables[_folded_as(name)]
+        entry = self.manifest.tables[folded_as(name)]
         before = self.base.carry.get(name) if self.base and name != CARRIED else None
         parts = before.parts if before else ()
-        older = self.writer.merged(_folded_as(name), parts)
+        older = self.writer.merged(folded_as(name), parts)
         return replace(entry, rows=entry.rows + sum(part.rows for part in older), older=older)
-
-    def close(self) -> None:
-        """Free cached frames."""
-        self.spark.catalog.clearCache()
 
     def rows_of(
         self,
@@ -353,7 +355,11 @@ class Job:
         """The rows of the parts, or such rows of them; `schema` (JSON) where
         model.tables lacks the table. Opens only files that may have such rows.
         """
-        shape = self._schema(name, schema)
+        shape = (
+            StructType.fromJson(json.loads(schema))
+            if schema
+            else from_arrow_schema(self.manifest.definition(name).arrow)
+        )
         arrow = to_arrow_schema(shape)
         stored = StoredTable(self.writer.directory, name, tuple(parts), arrow)
         if not self.small:
@@ -362,39 +368,18 @@ class Job:
             return frames.from_memory(self.spark, rows, shape)
         return frames.from_files(self.spark, stored, shape, since).coalesce(1)
 
-    def _shaped(self, name: str, frame: DataFrame) -> DataFrame:
-        if is_staged(name):
-            return frame
-        meant = self.manifest.definition(name)
-        return conform(frame, meant).sortWithinPartitions(*meant.key)
 
-    def _in_shape(self, name: str, rows: pa.Table) -> pa.Table:
-        """As `_shaped`, of rows in memory."""
-        return rows if is_staged(name) else frames.conformed(rows, self.manifest.definition(name))
-
-    def _schema(self, name: str, schema: str | None) -> StructType:
-        if schema is None:
-            return from_arrow_schema(self.manifest.definition(name).arrow)
-        return StructType.fromJson(json.loads(schema))
-
-    def stored(self, name: str) -> DataFrame:
-        """What this ingest has written of a table."""
-        entry = self.manifest.tables[name]
-        return self.rows_of(name, [entry.newest], schema=entry.schema)
-
-
-def _folded_as(name: str) -> str:
+def folded_as(name: str) -> str:
     """The name under which the run stores a folded table."""
     return name if name == "quarantine" else _FOLDED + name
 
 
 @dataclass(frozen=True)
-class Stage(Generic[P, Made]):
-    """A function from tables to tables, committed completely or not at all."""
+class Stage:
+    """Makes tables, committed completely or not at all."""
 
     name: str
-    work: Callable[Concatenate[Job, P], Made]
-    makes: type[Made]
+    work: Callable[[Job], None]
     format: int = 1
     """Raise it when the stage writes something else, or when later stages and appends use it
     differently: tables of another format are made again, and never appended to."""

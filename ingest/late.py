@@ -6,20 +6,14 @@ is looked up among all names of messages, the only part of a run's history that 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
-from ingest.sources.base import Observed
 from model.clock import OPEN
 from runstore.manifest import Since
 from runstore.store import StoredRun
 
 NAMING = ("publications", "receptions", "rejections")
-"""Tables, observed and stored, with rows for messages and intervals."""
+"""Stored tables with rows for messages and intervals."""
 
 
 def least(run: StoredRun, column: str, since: Since, *tables: str) -> int:
@@ -43,22 +37,3 @@ def open_from(run: StoredRun) -> int | None:
         return None
     first = least(run, "interval", Since("message", first_open(run)), "publications")
     return None if first == OPEN else first
-
-
-def named_again(observed: Observed, final: DataFrame) -> list[str]:
-    """The names among those of the table publications, `final`, that were observed."""
-    named = observed.names.where(F.col("kind") == "message").select("name").distinct()
-    return [row.name for row in named.join(final.select("name"), "name").collect()]
-
-
-def left_out(observed: Observed, final: Sequence[str]) -> Observed:
-    """What was observed without what it tells of the messages of these names."""
-    told, of_message = observed.names, F.col("kind") == "message"
-    names = told.sparkSession.createDataFrame([(name,) for name in final], "name string")
-    of_messages = {
-        name: frame.join(names.toDF("message"), "message", "left_anti").select(*frame.columns)
-        for name in NAMING
-        if (frame := getattr(observed, name)) is not None
-    }
-    kept = told.where(of_message).join(names, "name", "left_anti").select(*told.columns)
-    return replace(observed, names=told.where(~of_message).unionAll(kept), **of_messages)

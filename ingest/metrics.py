@@ -13,31 +13,24 @@ from pyspark.sql import DataFrame
 
 from analytics import engines, steps, structure
 from analytics.steps import Given, Step
-from analytics.structure import Versions
+from analytics.structure import Versions, chosen_layers
 from ingest.job import Job
 from ingest.sink import AsTheyAre
-from ingest.stage import kept_as, names_of
-from ingest.steps import StepFold, Taken, blocks
+from ingest.steps import Block, Taken, blocks
 from model.run import DUPLICATES
-from runstore.manifest import Part, Since
+from model.tables import PRESENCE
+from runstore.manifest import Part
 from runstore.store import StoredTable
 
-
-@dataclass(frozen=True)
-class OfIntervals:
-    """The metrics of every interval."""
-
-    peers: DataFrame | None = kept_as("metrics/peers")
-    topics: DataFrame | None = kept_as("metrics/topics")
-    overlay: DataFrame | None = kept_as("metrics/overlay")
+_MAKES = ("metrics/overlay", "metrics/peers", "metrics/topics")
 
 
-def measure(job: Job, overlay: Versions | None) -> OfIntervals:
+def measure(job: Job) -> None:
     """Periods, traffic and messages → metrics/peers, metrics/topics and metrics/overlay; from the
-    boundary on, with what stays of earlier appends. `overlay` is null where presence is unknown.
+    boundary on, with what stays of earlier appends.
     """
     since = max(job.plan.since, job.clock.first)
-    chosen, tasks = _steps(job, overlay, since), 1 if job.small else job.parallelism
+    chosen = _steps(job, since)
     whole = Given(
         max(job.plan.boundary.interval, job.clock.first),
         job.clock.last,
@@ -48,26 +41,45 @@ def measure(job: Job, overlay: Versions | None) -> OfIntervals:
         job.measuring.measures,
         job.measuring.layers,
     )
-    parts = blocks(whole, job.rows("peers"), tasks)
-    makes = [job.manifest.definition(name) for name in sorted(names_of(OfIntervals))]
-    fold = StepFold(chosen, _inputs(job, chosen), makes, parts)
-    numbers = job.spark.range(0, len(parts), 1, len(parts))
-    job.write_rows(numbers, fold, {table.name: table.arrow for table in makes})
-    return OfIntervals()
+    parts = blocks(whole, job.most_peers, 1 if job.small else job.parallelism)
+    if len(parts) > 1 and job.small:  # perhaps only because the peers are not numbered yet
+        job.flush()
+        parts = blocks(whole, job.most_peers, 1)
+    makes = [job.manifest.definition(name) for name in _MAKES]
+    tables = _inputs(job, chosen)
+    job.make(chosen, makes, [Block(part, tables) for part in parts])
+    job.flush(last=True)
 
 
-def _steps(job: Job, overlay: Versions | None, since: int) -> tuple[Step, ...]:
+def _steps(job: Job, since: int) -> tuple[Step, ...]:
     """The steps with the engine's own ones; an engine of Spark's frames measures right away."""
-    if overlay is None:
+    if PRESENCE.name not in job.tables:  # unknown
         return (*steps.KERNELS, *steps.METRICS)
-    clock = replace(job.clock, first=since)
-    choice = engines.engine_for(job.measuring.engine, overlay, clock)
+    clock, asked = replace(job.clock, first=since), job.measuring.engine
+    versions = _Versions(job)
+    choice = engines.engine_for(asked, job.most_peers, versions, clock)
     job.update(engines={"structure": choice.description})
     if choice.engine == "kernels":
         return (*steps.KERNELS, *steps.METRICS)
-    rows = engines.by_graphframes(overlay, clock, job.measuring.measures)
-    job.write_rows(rows, AsTheyAre(_MEASURED), {_MEASURED: structure.STRUCTURE_SCHEMA})
+    rows = engines.by_graphframes(versions(), clock, job.measuring.measures)
+    job.write(rows, AsTheyAre(_MEASURED), {_MEASURED: structure.STRUCTURE_SCHEMA})
     return steps.METRICS
+
+
+@dataclass(frozen=True)
+class _Versions:
+    """The periods that the intervals from the boundary on need, as frames of Spark."""
+
+    job: Job
+
+    def __call__(self) -> Versions:
+        presence, links, subscriptions = map(self._frame, ("presence", "links", "subscriptions"))
+        return Versions(presence, chosen_layers(links, self.job.measuring.layers), subscriptions)
+
+    def _frame(self, name: str) -> DataFrame:
+        (older, since), entry = self.job.plan.stays(name), self.job.manifest.tables.get(name)
+        newest = self.job.rows_of(name, [entry.newest] if entry else [])
+        return newest.unionAll(self.job.rows_of(name, older, since)) if older else newest
 
 
 _MEASURED = "staged/measured"
@@ -76,7 +88,7 @@ _MEASURED = "staged/measured"
 def _known(job: Job) -> frozenset[str]:
     """What the steps may ask for."""
     facts = {"duplicates"} if job.is_known(DUPLICATES) else set()
-    return frozenset(job.manifest.tables.keys() | job.here | facts)
+    return job.tables | facts
 
 
 def _inputs(job: Job, chosen: Sequence[Step]) -> dict[str, list[Taken]]:
@@ -87,37 +99,20 @@ def _inputs(job: Job, chosen: Sequence[Step]) -> dict[str, list[Taken]]:
     return {
         name: _settled(job, name.replace("settled_", "metrics/"), settled[name])
         if name in settled
-        else _taken(job, f"staged/{name}", staged[name])
+        else job.stored(f"staged/{name}", staged[name])
         if name in staged
-        else _taken(job, name, job.manifest.definition(name).arrow)
+        else job.needed(name)
         for name in steps.inputs(chosen)
     }
-
-
-def _taken(job: Job, name: str, schema: pa.Schema) -> list[Taken]:
-    """The rows of a table that the intervals from the boundary on need; none if it is unknown."""
-    parts, since = job.plan.stays(name)
-    older = _stored(job, name, parts, schema, since)
-    if name in job.here:
-        return [Taken(job.here[name]), *older]
-    if entry := job.manifest.tables.get(name):
-        older += _stored(job, name, [entry.newest], schema)
-    return older or [Taken(schema.empty_table())]
 
 
 def _settled(job: Job, name: str, schema: pa.Schema) -> list[Taken]:
     """Columns of a metrics table in the settled intervals from the boundary on."""
     before = pc.field("interval") < job.plan.since
-    found = _stored(job, name, job.plan.settled(name), schema)
-    kept = [Taken(rows, before if where is None else where & before) for rows, where in found]
-    return kept or [Taken(schema.empty_table())]
-
-
-def _stored(
-    job: Job, name: str, parts: Sequence[Part], schema: pa.Schema, since: Since | None = None
-) -> list[Taken]:
-    stored = StoredTable(job.writer.directory, name, tuple(parts), schema)
-    return [Taken(*found) for found in stored.datasets(since)]
+    return [
+        Taken(rows, before if where is None else where & before)
+        for rows, where in job.taken(name, job.plan.settled(name), schema)
+    ]
 
 
 def measured_by(job: Job, engine: str) -> dict[str, str]:

@@ -1,10 +1,9 @@
 """From input to a complete run, by the stages of ingest.stages:
 
     read                input → the source's folded tables, quarantine, and the run's clock
-    names               names → peers, topics and the indices of messages
-    periods             presence, links, dangling_links, subscriptions, roles
-    events              traffic, gauges, publications, rejections
-    messages            receptions, metrics/messages
+    names               names → peers, topics and the indices of messages; presence
+    periods             links, dangling_links, subscriptions, roles, traffic, gauges, rejections
+    messages            publications, receptions, missed, metrics/messages
     metrics             all of these → metrics/peers, metrics/topics, metrics/overlay
     finish              the run is complete
 
@@ -37,7 +36,7 @@ from analytics.own import Own
 from ingest.account import END, START, Account
 from ingest.files import Found, find
 from ingest.inventory import STEP, Inventory, check_layers, check_options, check_source, inventory
-from ingest.job import Job, Outgrown
+from ingest.job import Job
 from ingest.measuring import Measuring
 from ingest.plan import end_of
 from ingest.sources import SOURCES, source_named, sources_for
@@ -292,12 +291,7 @@ def _make(
         vizpub_errors(request.workspace),
         account.watched(spark, closely=request.profile),
     ):
-        if not _made(Job(*asked, small, *reporting), request.workspace):
-            journal.note(
-                "the input has more than its size suggests: starting again as a large input"
-            )
-            writer.manifest = begun  # nothing was committed
-            _made(Job(*asked, False, *reporting), request.workspace)
+        _do(Job(*asked, small, *reporting), request.workspace)
     assert writer.manifest is not None
     run = StoredRun(writer.directory, writer.manifest)
     return IngestOutcome(run, already_complete=False, account=account)
@@ -331,22 +325,15 @@ def _log_entry(begun: Manifest) -> str:
     return "; ".join(facts)
 
 
-def _made(job: Job, workspace: Path) -> bool:
-    """Make the run; false if it is too large for the settings of a small run."""
+def _do(job: Job, workspace: Path) -> None:
     before = tune(job.spark, job.small)
     try:
         with vizpub_errors(workspace):  # what own metrics raise in tasks is a UseError, too
             make(job)
-    except Outgrown:
-        return False
     except UseError:
-        job.close()
         job.writer.restore()
         raise
-    else:
-        return True
     finally:
-        job.close()
         restore(job.spark, before)
 
 

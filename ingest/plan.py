@@ -8,13 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from pyspark.sql import DataFrame
-
-from ingest import indexing
+from analytics.steps import Step
 from ingest.fold import Counted
-from ingest.sources.base import Description, Observed, Source, SourceOptions
-from ingest.stage import Made
-from model.clock import Clock
+from ingest.sources.base import Source, SourceOptions
+from ingest.steps import Taken
+from model.clock import OPEN, Clock
+from model.columns import Table
 from model.run import Boundary
 from runstore.manifest import Manifest, Part, Since
 from runstore.writer import RunWriter
@@ -38,25 +37,11 @@ class Ingest(Protocol):
     def source(self) -> Source:
         """The source of the run."""
 
-    @property
-    def described(self) -> Description:
-        """The source's description of the run."""
+    def make_of_whole(self, steps: Sequence[Step], makes: Sequence[Table]) -> None:
+        """Make tables of the whole input, by steps in one task."""
 
-    @property
-    def folded(self) -> dict[str, DataFrame]:
-        """The tables that the source folded, by name."""
-
-    @property
-    def observed(self) -> Observed:
-        """What the source observed in the input."""
-
-    def carried(self, name: str, since: Since | None = None) -> DataFrame | None:
-        """A folded table, or such rows of it, of the run that is appended to; null if it has
-        none.
-        """
-
-    def rows_of(self, name: str, parts: Sequence[Part], since: Since | None = None) -> DataFrame:
-        """The rows of parts of a table, or such rows of them, up to their cuts."""
+    def flush(self) -> None:
+        """Make what is held."""
 
 
 class Plan:
@@ -94,46 +79,35 @@ class Plan:
     def check(self, unknown: Sequence[str]) -> None:
         """Raises: NeedsSettling where the input reports other things than the run."""
 
-    def find_boundary(self, observed: Observed) -> Boundary | None:
+    def find_boundary(self) -> Boundary | None:
         """Where new rows begin; null where all rows are new."""
-        del observed
         return None
 
     def late_messages(self) -> int:
         """How many messages the input names that no append changes any more."""
         return 0
 
-    def known(self, name: str, *columns: str) -> indexing.Known | None:
-        """The indices that a table of the run has already, as `columns`: name (and key), index."""
-        del name, columns
-        return None
+    @property
+    def variables(self) -> dict[str, int | str]:
+        """The variables of ingest.sql that an append sets."""
+        return {
+            "unsettled": -OPEN,
+            "end_before": OPEN,
+            "last_before": -OPEN,
+            "boundary": -OPEN,
+            "first_open": 0,
+            "messages_before": 0,
+        }
 
-    def unsettled(self, observed: Observed) -> Observed:
-        """Leave out periods that ended before, and add the peers that reported before."""
-        return observed
+    def before(self, name: str) -> list[Taken]:
+        """The rows of a table of the run that an append joins to new ones, or numbers after."""
+        del name
+        return []
 
-    def of_messages(self, observed: Observed, messages: DataFrame | None) -> Observed:
-        """Add all earlier observations of the messages that are evaluated now: those in the
-        index `messages`.
-        """
-        del messages
-        return observed
-
-    def going_on(self, periods: DataFrame, *tables: str) -> DataFrame:
-        """Add the periods of the tables that may still change, up to the last observation."""
-        del tables
-        return periods
-
-    def unheard(self, rows: DataFrame) -> DataFrame:
-        """The traffic or gauges of intervals that the run does not have yet."""
-        return rows
-
-    def with_older(self, made: Made, *names: str) -> Made:
-        """Add the rows that stay of these tables that a stage makes, as far as the intervals from
-        the boundary on need them.
-        """
-        del names
-        return made
+    def carried(self, name: str) -> list[Taken]:
+        """The rows of a folded table, from earlier ingests, of the messages that are evaluated."""
+        del name
+        return []
 
     def stays(self, name: str) -> tuple[tuple[Part, ...], Since | None]:
         """The parts of a table that stay beside what this ingest writes, and which of their rows

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from functools import partial, reduce
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 from uuid import uuid4
@@ -109,18 +109,13 @@ class _Sink:
         self._writers[name].write_table(rows, row_group_size=_GROUP_ROWS)
 
 
-def write(work: Sequence[tuple[DataFrame, Fold]], tables: Mapping[str, Place]) -> _Written:
+def write(rows: DataFrame, fold: Fold, tables: Mapping[str, Place]) -> _Written:
     """Fold the rows of each partition into files of the tables, in one Spark job."""
-    from pyspark.sql import DataFrame
-
     places = {name: str(place.directory.absolute()) for name, place in tables.items()}
-    parts = [
-        rows.mapInArrow(partial(_fold, fold=fold, directories=places), _WRITTEN)
-        for rows, fold in work
-    ]
+    folded = rows.mapInArrow(partial(_fold, fold=fold, directories=places), _WRITTEN)
     files: dict[str, list[StoredFile]] = {name: [] for name in tables}
     summaries = []
-    for row in reduce(DataFrame.unionAll, parts).collect():
+    for row in folded.collect():
         if row.table is None:
             summaries.append(row.summary)
         else:

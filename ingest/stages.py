@@ -1,46 +1,49 @@
 """The stages of an ingest, in the order in which `make` does them.
 
-Each takes the tables of earlier stages and returns its own; a table that is not known is null.
+Each makes tables of those of earlier stages, by the texts in `ingest/sql` and `analytics/sql`, in
+tasks of Spark. Names are numbered by one task. Periods and events are made by a task for each part
+of what was folded, as all of a peer is in one part; messages by ranges of their numbers; metrics by
+blocks of intervals. A table that is not known is not made.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import cast
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+import pyarrow.compute as pc
 
 from analytics import message_fold
 from analytics.message_fold import MessageFold
-from analytics.structure import Versions, chosen_layers
-from ingest import indexing, messages, metrics
+from analytics.steps import Step, view
+from ingest import metrics, staged
 from ingest.files import check_unchanged
 from ingest.fold import reasons
+from ingest.folding import fold
 from ingest.inventory import check_layers
 from ingest.job import Job, Stage
-from ingest.periods import clip, close_at, coalesce, outside
-from ingest.plan import end_of
-from ingest.sources.base import Observed
 from ingest.sources.times import ALONE, TOO_FAR
-from ingest.stage import kept_as, with_tables
+from ingest.staged import step
+from ingest.steps import Block
+from model.clock import OPEN
+from model.columns import Table
 from model.errors import InputError
 from model.run import DUPLICATES
+from model.tables import PEERS, PRESENCE, PUBLICATIONS, REJECTIONS, TOPICS, table
 from model.wording import amount
 from runstore.manifest import LATE_MESSAGES
 
-_OF_LINK = ("src", "dst", "layer", "topic")
-_OF_SUBSCRIPTION = ("peer", "topic")
-_OF_ROLE = ("peer", "role", "topic")
-
-Table = DataFrame | None
-"""Null = unknown."""
+_ROWS_AT_ONCE = 2_000_000
+"""Arrivals that a task is to sort."""
 
 
 def make(job: Job) -> None:
     """Do all stages of the run that are not done yet.
 
-    Raises: InputError, UseError and UnknownName for input or options that cannot be used; Outgrown.
+    Raises: InputError, UseError and UnknownName for input or options that cannot be used.
     """
     job.do(READ)
     if job.plan.is_idle or not job.small:  # a small input is looked at again in the end
@@ -48,24 +51,15 @@ def make(job: Job) -> None:
     if job.plan.is_idle:
         job.commit_unchanged()
         return
-    observed = observe(job)
-    names = job.do(NAMES, observed)
-    periods = job.do(PERIODS, observed, names)
-    events = job.do(EVENTS, observed, names)
-    job.do(MESSAGES, observed, names, periods, events)
-    job.do(METRICS, periods)
+    for stage in (NAMES, PERIODS, MESSAGES, METRICS):
+        job.do(stage)
     finish(job)
 
 
-@dataclass(frozen=True)
-class Nothing:
-    """The result of a stage that only changes run.json."""
-
-
-def _read(job: Job) -> Nothing:
+def _read(job: Job) -> None:
     """Input → the source's tables, the quarantine, and the description of the run."""
     try:
-        job.fold()
+        fold(job)
     except Exception:  # of any kind: a file that has gone meanwhile is the cause
         _check_inputs(job)
         raise
@@ -78,7 +72,6 @@ def _read(job: Job) -> Nothing:
     )
     if job.measuring.layers and job.base is None and job.source.layers(job.files) is None:
         check_layers(job.measuring.layers, _layers(job))
-    return Nothing()
 
 
 def _judge_refused(job: Job) -> None:
@@ -100,8 +93,9 @@ def _judge_refused(job: Job) -> None:
 
 def _layers(job: Job) -> set[str]:
     """The layers of the links that were read."""
-    links = job.observed.links
-    return {row.layer for row in links.select("layer").distinct().collect()} if links else set()
+    parts = [one.kept for one in job.folded().get("folded/links", ())]
+    batches = (rows for part in parts for rows in part.to_batches(columns=["layer"]))
+    return {layer for rows in batches for layer in pc.unique(rows["layer"]).to_pylist()}
 
 
 def _check_inputs(job: Job) -> None:
@@ -109,182 +103,119 @@ def _check_inputs(job: Job) -> None:
     check_unchanged({file.path: file.stamp for file in job.files if file.stamp})
 
 
-def observe(job: Job) -> Observed:
-    """The observed tables of the source; lazy."""
-    return job.plan.unsettled(job.observed)
+def _observing(job: Job) -> tuple[Step, ...]:
+    """The steps from folded tables to observed ones."""
+    observed = job.observed
+    texts = {name: cast(str, getattr(observed, name)) for name in sorted(observed.known)}
+    if job.base:
+        texts["names"] = _WITHOUT_FINAL.format(names=texts["names"])
+    return *observed.functions, *(view(f"observed/{name}", text) for name, text in texts.items())
 
 
-@dataclass(frozen=True)
-class Names:
-    """The index of each name."""
-
-    peers: DataFrame = kept_as("peers")
-    topics: DataFrame = kept_as("topics")
-    of_messages: Table = kept_as("staged/names.messages")
-    """name, index."""
-
-    @property
-    def indices(self) -> indexing.Indices:
-        """For ingest.indexing."""
-        peers, topics = (
-            frame.select("name", F.col(index).alias("index"))
-            for frame, index in ((self.peers, "peer"), (self.topics, "topic"))
-        )
-        return indexing.Indices(peers, topics, self.of_messages)
+_WITHOUT_FINAL = """
+    FROM ({names})
+    WHERE kind <> 'message' OR name NOT IN (
+        SELECT name FROM staged.named_again WHERE message < getvariable('first_open')
+    )
+"""
 
 
-def _names(job: Job, observed: Observed) -> Names:
-    """Names → the tables peers and topics, and the indices of messages."""
-    plan, clock = job.plan, job.clock
-    job.update(boundary=plan.find_boundary(observed))
-    if late := plan.late_messages():
+def _names(job: Job) -> None:
+    """Names → peers, topics and messages with their indices; and presence."""
+    job.update(boundary=job.plan.find_boundary())
+    if late := job.plan.late_messages():
         job.update(notes={**job.manifest.notes, LATE_MESSAGES: late})
-    known_peers = plan.known("peers", "name", "peer AS index")
-    peers = indexing.peer_index(observed, clock, known_peers)
-    topics = indexing.topic_index(observed, clock, plan.known("topics", "name", "topic AS index"))
-    of_messages = None
-    if observed.publications is not None:
-        known = plan.known("publications", "name", "message AS index")
-        of_messages = indexing.message_index(observed, known)
-    return Names(
-        peers.select(F.col("index").alias("peer"), "name", "is_reporter"),
-        topics.select(F.col("index").alias("topic"), "name"),
-        of_messages,
-    )
+    optional = {"publications": staged.MESSAGES, "presence": PRESENCE}
+    makes = [PEERS, TOPICS, *_of(job, optional)]
+    texts = (step(name) for name in ("peers", "topics", "messages", "presence"))
+    job.make_of_whole([*_observing(job), *texts], makes)
 
 
-@dataclass(frozen=True)
-class Periods:
-    """Validity periods, maximal and disjoint for each key."""
-
-    presence: Table = kept_as("presence")
-    links: Table = kept_as("links")
-    dangling_links: Table = kept_as("dangling_links")
-    subscriptions: Table = kept_as("subscriptions")
-    roles: Table = kept_as("roles")
-
-
-def _periods(job: Job, observed: Observed, names: Names) -> Periods:
-    """Observed periods → maximal periods, clipped to the presence of the peers."""
-    within = job.source.settled  # the presence of their reporter, also joined to earlier ones
-    presence = _maximal(job, names, observed.presence, ("peer",), "presence")
-    links = _maximal(job, names, observed.links, _OF_LINK, "links", "dangling_links")
-    taken = _maximal(job, names, observed.subscriptions, _OF_SUBSCRIPTION, "subscriptions")
-    roles = _maximal(job, names, observed.roles, _OF_ROLE, "roles")
-    if presence is None:
-        return Periods(None, links, links and links.limit(0), taken, roles)
-    kept = dangling = None
-    if links is None:
-        (presence,) = job.once(presence=presence)
-    else:  # for links and for dangling_links
-        presence, links = job.once(presence=presence, links=links)
-        kept, ends = links, ("dst",) if within else ("src", "dst")
-        for end in ends:
-            kept = clip(kept, presence, end)
-        dangling = outside(links, presence, *ends)
-    if not within:
-        taken, roles = (rows and clip(rows, presence, "peer") for rows in (taken, roles))
-    return Periods(presence, kept, dangling, taken, roles)
+def _periods(job: Job) -> None:
+    """Observed periods → maximal ones while their peers are present; and events, by index."""
+    optional = {name: table(name) for name in _BY_PEER}
+    optional |= {
+        "unreported": staged.UNREPORTED,
+        "publications": staged.CLAIMS,
+        "receptions": staged.ARRIVALS,
+    }
+    makes = [*_of(job, optional)]
+    if "links" in job.observed.known:
+        makes.append(table("dangling_links"))
+    if job.is_known("rejections") and "rejections" in job.observed.known:
+        makes.append(REJECTIONS)
+    stays = "FROM presence" if "presence" in job.observed.known else _EVERYBODY
+    taken = ("presence",) if "presence" in job.observed.known else ("peers",)
+    stay = Step("stays", stays, "stays", whole=taken)
+    texts = (step(name) for name in ("mine", *_TEXTS))
+    job.make([*_observing(job), stay, *texts], makes, _parts(job))
 
 
-def _maximal(
-    job: Job, names: Names, rows: Table, keys: tuple[str, ...], *tables: str
-) -> DataFrame | None:
-    """Observed periods by index, made maximal together with stored ones that may still change; if
-    the source marks its end, open periods end after the last interval.
+_BY_PEER = ("links", "subscriptions", "roles", "traffic", "gauges")
+_TEXTS = (
+    *("links", "clipped_links", "dangling_links", "subscriptions", "roles", "traffic", "gauges"),
+    *("unreported", "claims", "arrivals", "rejections"),
+)
+_EVERYBODY = "SELECT peer, -open_end() AS valid_from, open_end() AS valid_to FROM peers"
+"""Where presence is unknown, nothing is clipped."""
+
+
+def _of(job: Job, tables: dict[str, Table]) -> list[Table]:
+    """Those of the tables whose observed ones are known."""
+    return [of for name, of in tables.items() if name in job.observed.known]
+
+
+def _parts(job: Job) -> list[Block]:
+    """A block for each part of what was folded; of an append, the last one has what no part has."""
+    files = job.parts
+    if len(files) <= 1:
+        return [Block(job.given("all"), job.folded())]
+    blocks = [Block(job.given("some"), job.folded(file)) for file in files]
+    if job.base:
+        nothing = {name: [rows[0].nothing] for name, rows in job.folded().items()}
+        kept = {f"folded/{name}": job.plan.carried(name) for name in job.source.carried}
+        names = {"folded/names": job.folded()["folded/names"]}
+        rest = nothing | {name: rows for name, rows in kept.items() if rows} | names
+        blocks.append(Block(job.given("rest"), rest))
+    return blocks
+
+
+def _messages(job: Job) -> None:
+    """Publications; receptions with `first`, `subscribed`, `eligible` and `hop`; missed; and
+    metrics/messages.
     """
-    if rows is None:
-        return None
-    periods = indexing.with_indices(rows, names.indices)
-    if not job.plan.are_maximal:
-        periods = coalesce(job.plan.going_on(periods, *tables), keys)
-    return close_at(periods, end_of(job.clock)) if job.manifest.ended else periods
-
-
-@dataclass(frozen=True)
-class Events:
-    """What happened: traffic, gauges, and what is reported about messages except arrivals."""
-
-    traffic: Table = kept_as("traffic")
-    gauges: Table = kept_as("gauges")
-    publications: Table = kept_as("publications")
-    rejections: Table = kept_as("rejections")
-    unreported: Table = kept_as("staged/unreported")
-    """See ingest.sources.base.Observed."""
-
-
-def _events(job: Job, observed: Observed, names: Names) -> Events:
-    """Names → indices."""
-    heard = (rows and job.plan.unheard(rows) for rows in (observed.traffic, observed.gauges))
-    ever = job.plan.of_messages(observed, names.of_messages)
-    traffic, gauges, unreported = (
-        rows and indexing.with_indices(rows, names.indices) for rows in (*heard, ever.unreported)
-    )
-    if ever.publications is None:
-        return Events(traffic, gauges, unreported=unreported)
-    tables = indexing.observed_tables(ever)
-    published = messages.publications(tables, names.indices)
-    known = job.is_known("rejections")
-    refused = messages.rejections(tables, names.indices) if known else None
-    return Events(traffic, gauges, published, refused, unreported)
-
-
-@dataclass(frozen=True)
-class OfMessages:
-    """The dissemination of messages."""
-
-    receptions: Table = kept_as("receptions")
-    missed: Table = kept_as("missed")
-    metrics: Table = kept_as("metrics/messages")
-
-
-def _messages(
-    job: Job, observed: Observed, names: Names, periods: Periods, events: Events
-) -> OfMessages:
-    """Receptions with `first`, `subscribed`, `eligible` and `hop`; missed; and metrics/messages."""
-    if events.publications is None:
-        return OfMessages()
-    received = job.plan.of_messages(observed, names.of_messages).receptions
-    tables = messages.MessageTables(
-        events.publications,
-        events.rejections,
-        received and messages.arrivals(received, names.indices),
-        job.plan.with_older(periods, "subscriptions").subscriptions,
-        events.unreported,
-    )
-    rows = messages.rows_by_message(tables, 1 if job.small else job.parallelism)
-    fold = MessageFold(
-        received is not None,
-        tables.subscriptions is not None,
+    if staged.CLAIMS.name not in job.tables:
+        return
+    follow = MessageFold(
+        staged.ARRIVALS.name in job.tables,
+        "subscriptions" in job.tables,
         job.is_known(DUPLICATES),
         sampled_since=job.clock.first if job.clock.ticks_per_interval == 1 else None,
         own=job.measuring.measures.own,
-        rejections_known=events.rejections is not None,
+        rejections_known="rejections" in job.tables,
     )
-    schemas = {table.name: table.arrow for table in fold.tables}
-    each = job.write_rows(rows, fold, schemas)
+    followed = Step("messages", "", "", whole=("message_rows",), fold=follow)
+    chosen = [step("publications"), step("message_rows"), followed]
     before = job.base.arrival_capabilities if job.base else None
-    job.update(
-        arrival_capabilities=message_fold.together([before, *(json.loads(one) for one in each)])
-    )
-    return with_tables(OfMessages, {name: job.stored(name) for name in schemas})
+
+    def keep(summaries: Sequence[str]) -> None:
+        each = map(json.loads, summaries)
+        job.update(arrival_capabilities=message_fold.together([before, *each]))
+
+    job.make(chosen, [PUBLICATIONS], _ranges(job), follow.tables, keep)
 
 
-def _metrics(job: Job, periods: Periods) -> metrics.OfIntervals:
-    """Every interval's overlay, measured, with its traffic and messages."""
-    presence, links, subscriptions = periods.presence, periods.links, periods.subscriptions
-    if presence is None:
-        return metrics.measure(job, None)
-    nothing = presence.selectExpr(
-        "peer", "peer AS src", "peer AS dst", "peer AS topic", "valid_from", "valid_to"
-    )
-    overlay = Versions(
-        presence,
-        nothing.limit(0) if links is None else chosen_layers(links, job.measuring.layers),
-        nothing.limit(0) if subscriptions is None else subscriptions,
-        peers=job.rows("peers"),
-    )
-    return metrics.measure(job, overlay)
+def _ranges(job: Job) -> list[Block]:
+    """The messages that are evaluated, cut into ranges of about equal length."""
+    first = job.plan.boundary.message
+    if job.small:
+        return [Block(job.given("all", (first, OPEN)))]
+    count = job.rows(staged.MESSAGES.name)
+    arrivals = job.rows(staged.ARRIVALS.name) if staged.ARRIVALS.name in job.tables else 0
+    tasks = max(job.parallelism, -(-arrivals // _ROWS_AT_ONCE))
+    number = max(1, min(count, tasks))
+    ends = [first + count * at // number for at in range(number + 1)]
+    return [Block(job.given("all", span)) for span in itertools.pairwise(ends)]
 
 
 def finish(job: Job) -> None:
@@ -302,11 +233,10 @@ def finish(job: Job) -> None:
 
 
 FINISH = "finish"
-READ = Stage("read", _read, Nothing, format=6)
-NAMES = Stage("names", _names, Names)
-PERIODS = Stage("periods", _periods, Periods, format=2)
-EVENTS = Stage("events", _events, Events, format=3)
-MESSAGES = Stage("messages", _messages, OfMessages, format=4)
-METRICS = Stage("metrics", _metrics, metrics.OfIntervals, format=4)
-STAGES = (READ, NAMES, PERIODS, EVENTS, MESSAGES, METRICS)
+READ = Stage("read", _read, format=6)
+NAMES = Stage("names", _names, format=2)
+PERIODS = Stage("periods", _periods, format=3)
+MESSAGES = Stage("messages", _messages, format=5)
+METRICS = Stage("metrics", metrics.measure, format=4)
+STAGES = (READ, NAMES, PERIODS, MESSAGES, METRICS)
 STEPS = (*(stage.name for stage in STAGES), FINISH)

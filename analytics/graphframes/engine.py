@@ -11,7 +11,7 @@ Kernels are imported where they are called: they are compiled on import.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any
@@ -24,7 +24,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from analytics.frames import join_all
 from analytics.graphframes.graphs import (
     STORAGE,
     cached_frames,
@@ -105,7 +104,7 @@ def _peers(graph: GraphFrame, keep: Callable[[DataFrame], DataFrame]) -> DataFra
     directed = GraphFrame(graph.vertices.select("id"), graph.edges.select("src", "dst"))
     pairs = undirected(graph)
     keep(pairs.edges.persist(STORAGE))
-    measured = join_all(
+    measured = _join_all(
         [
             graph.vertices,
             _counts(directed.inDegrees, "in_degree"),
@@ -280,3 +279,12 @@ def _links_of(topics: npt.NDArray[Any], others: pa.Table) -> npt.NDArray[np.int6
     links = np.zeros(len(topics), np.int64)
     links[np.searchsorted(topics, rows["a"].to_numpy())] = rows["b"].to_numpy()
     return links
+
+
+def _join_all(frames: Sequence[DataFrame], keys: Sequence[str], how: str = "full") -> DataFrame:
+    """Join the frames by their common keys."""
+
+    def joined(left: DataFrame, right: DataFrame) -> DataFrame:
+        return left.join(right, list(keys), how)
+
+    return reduce(joined, frames)

@@ -310,7 +310,7 @@ _JOBS_SHOWN = 5
 
 
 def _account(account: Account) -> Iterator[str]:
-    """A line for each part of the ingest, then the plans of queries, then the longest jobs."""
+    """A line for each part of the ingest, then the longest jobs."""
     head = ("seconds", "in jobs", "processor s", "tasks", "rows", "memory MB")
     yield "{:18}{:>9}{:>9}{:>13}{:>7}{:>12}{:>11}".format("", *head)
     for part, in_jobs, tasks in account.lines():
@@ -322,8 +322,6 @@ def _account(account: Account) -> Iterator[str]:
             f"{part.name:18}{part.end - part.begin:9.2f}{in_jobs:9.2f}{processors:>13}"
             f"{tasks:7}{rows:>12}{memory:>11}"
         )
-    phases = ", ".join(f"{name} {seconds:.2f} s" for name, seconds in account.phases.items())
-    yield f"planning of queries, summed over threads: {phases}"
     for job in account.longest(_JOBS_SHOWN):
         seconds = job.end - job.begin
         yield f"job at {job.begin:.2f} s: {seconds:.2f} s, {amount(job.tasks, 'task')}, {job.name}"

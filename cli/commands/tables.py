@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from importlib.resources import files
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -15,6 +17,15 @@ if TYPE_CHECKING:
     from model.columns import Table
 
 _OF_GRAPH = ("graph", "if degenerate")
+_MAKES = re.compile(r"^-- makes: (\S+)$", re.MULTILINE)
+_MESSAGES = "analytics/message_fold.py"
+_BY_MODULES = {
+    "receptions": _MESSAGES,
+    "missed": _MESSAGES,
+    "metrics/messages": _MESSAGES,
+    "metrics/percolation": "analytics/percolation.py",
+    "quarantine": "ingest/fold.py",
+}
 
 
 def register(app: typer.Typer) -> None:
@@ -42,6 +53,8 @@ def tables(
 ) -> None:
     """Explain the tables of a run; with TABLE, its columns, units and definitions.
 
+    The list names the step of an ingest that makes each table: a text of SQL, or a module.
+
     For a metric this includes how it reads the direction of links, and its value on
     a graph that is empty or disconnected.
 
@@ -60,7 +73,16 @@ def tables(
 
     own = open_run(settings.workspace, run, complete=False).manifest.own if run else ()
     if name is None and not columns:
-        listed = [{"table": t.name, "key": ", ".join(t.key), "one row per": t.row} for t in TABLES]
+        steps = _steps()
+        listed = [
+            {
+                "table": t.name,
+                "key": ", ".join(t.key),
+                "one row per": t.row,
+                "made by": steps[t.name],
+            }
+            for t in TABLES
+        ]
     elif name is None:
         every = (with_own(table, own) for table in TABLES)
         listed = [{"table": t.name, **line} for t in every for line in _columns(t)]
@@ -69,6 +91,17 @@ def tables(
     if output_format(output) == "table":
         listed = list(map(_in_one, listed))
     show(Rows.of_records(listed), output, settings)
+
+
+def _steps() -> dict[str, str]:
+    """The text or the module that makes each table."""
+    texts = (
+        (f"{package}/sql/{text.name}", text.read_text("utf-8"))
+        for package in ("ingest", "analytics")
+        for text in (files(package) / "sql").iterdir()
+    )
+    made = {found[1]: name for name, text in texts if (found := _MAKES.search(text))}
+    return made | _BY_MODULES
 
 
 def _in_one(line: dict[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ A source turns foreign records into the *observed* tables below, in one job:
     reader(files)(split)       a split of a file → rows (ingest.reader)
     fold(files)(rows)          the rows of each peer in order of time → tables (ingest.sink)
     describe(counted)          counts → the run's clock, and what is unknown
-    observe(tables, run)       folded tables → observed tables; lazy
+    observe(run)               folded tables → observed tables, as texts of SQL
 
 Observed tables hold the source's own strings for peers, topics and messages, and periods
 that may touch or overlap; the pipeline assigns indices, and makes periods maximal and clipped.
@@ -18,7 +18,7 @@ from abc import ABC, abstractmethod
 from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -28,8 +28,8 @@ from model.clock import Clock
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame
 
+    from analytics.steps import Step
     from ingest.reader import Read, Split
     from ingest.sink import Fold
 
@@ -114,10 +114,10 @@ class Description:
 
 @dataclass(frozen=True)
 class Observed:
-    """The observed tables, with the source's own names. A table that is null is *unknown*.
+    """The observed tables, with the source's own names: each a text of SQL. A table that is null is
+    *unknown*.
 
-    peers          name, is_reporter, interval         (peers that report, and since when; others
-                                                        are added)
+    peers          name                     (peers that report; others are added; may be repeated)
     names          as ingest.fold.NAMES: every name in the tables that are known
     presence       peer, valid_from, valid_to
     links          src, dst, layer, topic?, valid_from, valid_to
@@ -132,28 +132,34 @@ class Observed:
     rejections     message, topic?, peer, previous_hop?, time_us?, interval, tick, reason?
     unreported     peer, interval, receptions, subscriptions     (true = its report leaves them out)
 
+    A text reads the folded tables: of a task `folded.links`, and of all tasks `whole.links`. What
+    is in the tables `peers`, `names` and `presence` may come from all tasks. A column that a text
+    leaves out is unknown. `functions` make what no text can, for the texts.
+
     Where publications are known there are rejections (an empty table where there were none, or
     where the run's description names them unknown).
     All names are strings; valid_from, valid_to, tick, time_us and arrival int64, interval and hop
     int32, value double, first and subscribed bool. `?` marks what may be null in a row.
     """
 
-    peers: DataFrame
-    names: DataFrame
-    presence: DataFrame | None = None
-    links: DataFrame | None = None
-    subscriptions: DataFrame | None = None
-    roles: DataFrame | None = None
-    traffic: DataFrame | None = None
-    gauges: DataFrame | None = None
-    publications: DataFrame | None = None
-    receptions: DataFrame | None = None
-    rejections: DataFrame | None = None
-    unreported: DataFrame | None = None
+    peers: str
+    names: str = "FROM folded.names"
+    presence: str | None = None
+    links: str | None = None
+    subscriptions: str | None = None
+    roles: str | None = None
+    traffic: str | None = None
+    gauges: str | None = None
+    publications: str | None = None
+    receptions: str | None = None
+    rejections: str | None = None
+    unreported: str | None = None
+    functions: tuple[Step, ...] = ()
 
-    def without_loops(self) -> Observed:
-        """Without links of a peer to itself: no peer is its own neighbour, in any output."""
-        return self if self.links is None else replace(self, links=self.links.where("src <> dst"))
+    @property
+    def known(self) -> frozenset[str]:
+        """The names of the tables that are known."""
+        return frozenset(name for name, text in vars(self).items() if isinstance(text, str))
 
 
 class Source(ABC):
@@ -257,7 +263,5 @@ class Source(ABC):
         """
 
     @abstractmethod
-    def observe(
-        self, tables: Mapping[str, DataFrame], run: Description, options: SourceOptions
-    ) -> Observed:
-        """The observed tables; lazy, runs no job."""
+    def observe(self, run: Description, options: SourceOptions) -> Observed:
+        """The observed tables."""

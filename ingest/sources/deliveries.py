@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from ingest.files import InputFile
 from ingest.fold import Counted, KeyFold
@@ -24,7 +22,7 @@ from ingest.sources.base import Description, Observed, SourceOptions
 from ingest.sources.column_rules import Fields, Rule, key, number_of, whole
 from ingest.sources.delimited import NO_ROWS, Placed, TableSource, Together, columns_of
 from ingest.sources.edges import WITHOUT_TIMES, Edges, times_of
-from ingest.sources.folded import OBSERVED, no_rejections
+from ingest.sources.folded import NO_REJECTIONS, OBSERVED
 from ingest.sources.times import GAP, NO_OUTLIERS, Outliers, Times, check_length
 from model.clock import OPEN, Clock
 from model.errors import InputError
@@ -39,6 +37,7 @@ _TABLES = {
     name: OBSERVED[name] for name in ("publications", "receptions", "links", "names", "quarantine")
 }
 _OF_LINKS = ("presence", "links")
+_ALL_ALONG = "0 AS valid_from, open_end() AS valid_to"
 _UNKNOWN = ("topics", "roles", "traffic", "rejections")
 _AHEAD = -1
 """The time of publications in the fold: before all arrivals."""
@@ -130,31 +129,21 @@ class Deliveries(TableSource):
         unknown = _UNKNOWN if counted["linked"] else (*_OF_LINKS, *_UNKNOWN)
         return Description(clock, unknown=unknown, notes=notes, totals=counted)
 
-    def observe(
-        self, tables: Mapping[str, DataFrame], run: Description, options: SourceOptions
-    ) -> Observed:
+    def observe(self, run: Description, options: SourceOptions) -> Observed:
         """Every peer that published or received a message, or has a link, counts as a reporter."""
         del options
-        published, received = tables["publications"], tables["receptions"]
-        peers = published.select("publisher").unionAll(received.select("peer")).toDF("name")
-        links = tables["links"] if run.totals["linked"] else None
-        presence = None
-        if links is not None:
-            ends = links.select(F.explode(F.array("src", "dst")))
-            peers = peers.unionAll(ends).distinct()
-            presence = peers.select(
-                F.col("name").alias("peer"),
-                F.lit(0).cast("bigint").alias("valid_from"),
-                F.lit(OPEN).alias("valid_to"),
-            )
+        linked = run.totals["linked"]
+        ends = "('publications', 'publisher'), ('receptions', 'peer')"
+        if linked:
+            ends += ", ('links', 'src'), ('links', 'dst')"
+        there = f'FROM folded.names WHERE ("table", "column") IN ({ends})'
         return Observed(
-            peers=peers.distinct().withColumn("is_reporter", F.lit(True)),
-            names=tables["names"],
-            presence=presence,
-            links=links,
-            publications=published,
-            receptions=received,
-            rejections=no_rejections(published.sparkSession),
+            peers=f"SELECT name {there}",
+            presence=f"SELECT DISTINCT name AS peer, {_ALL_ALONG} {there}" if linked else None,
+            links="FROM folded.links" if linked else None,
+            publications="FROM folded.publications",
+            receptions="FROM folded.receptions",
+            rejections=NO_REJECTIONS,
         )
 
 

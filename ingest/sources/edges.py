@@ -15,12 +15,9 @@ from dataclasses import replace
 from functools import partial
 
 import msgspec
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from ingest.files import InputFile
 from ingest.fold import Counted, KeyFold
-from ingest.periods import open_at
 from ingest.reader import Row, Split
 from ingest.reports.fields import INT32, LAST_INTERVAL
 from ingest.reports.records import OVERLAY
@@ -242,29 +239,28 @@ class Edges(TableSource):
             totals=counted,
         )
 
-    def observe(
-        self, tables: Mapping[str, DataFrame], run: Description, options: SourceOptions
-    ) -> Observed:
+    def observe(self, run: Description, options: SourceOptions) -> Observed:
         """Every peer in the list counts as a reporter.
 
         If links have periods, a peer is present in the whole run; if they are listed by interval,
         it is present from the first to the last interval in which it has a link.
         """
         del options
-        links, listed = tables["links"], run.totals["listed"]
-        if listed:
-            links = open_at(links, run.clock.last + 1)
-        since = F.lit(run.clock.first).cast("bigint")
-        here = F.min("valid_from") if listed else since
-        gone = F.max("valid_to") if listed else F.lit(OPEN)
-        ends = F.explode(F.array("src", "dst"))
-        presence = links.select(ends.alias("peer"), "valid_from", "valid_to").groupBy("peer")
-        stays = presence.agg(here.alias("valid_from"), gone.alias("valid_to"))
+        listed, since = run.totals["listed"], run.clock.first
+        stays = (
+            "open_at_end(max(valid_to)) AS valid_to, min(valid_from) AS valid_from"
+            if listed
+            else f"{since} AS valid_from, open_end() AS valid_to"
+        )
+        to = "open_at_end(valid_to)" if listed else "valid_to"
         return Observed(
-            peers=stays.select(F.col("peer").alias("name"), F.lit(True).alias("is_reporter")),
-            names=tables["names"] if listed else tables["names"].withColumn("valid_from", since),
-            presence=stays,
-            links=links,
+            peers="SELECT name FROM folded.names WHERE kind = 'peer'",
+            names="FROM folded.names"
+            if listed
+            else f"SELECT * REPLACE ({since} AS valid_from) FROM folded.names",
+            presence=f"SELECT name AS peer, {stays} FROM folded.names WHERE kind = 'peer' "
+            "GROUP BY name",
+            links=f"SELECT * REPLACE ({to} AS valid_to) FROM folded.links",
         )
 
 

@@ -52,21 +52,20 @@ OBSERVED: Mapping[str, pa.Schema] = {
 """Schemas of folded tables (see ingest.sources.base.Observed) and of the quarantine."""
 
 
-def names_of_reporters(names: DataFrame, peers: DataFrame) -> DataFrame:
-    """The names without those that only occur as `dst` of links; `peers` has the column name."""
-    reporters = peers.select("name")
-    is_far_end = "table = 'links' AND column = 'dst'"
-    ends = names.where(is_far_end).join(reporters, "name", "left_semi").select(*names.columns)
-    return names.where(f"NOT ({is_far_end})").unionAll(ends)
-
-
-def no_rejections(spark: SparkSession) -> DataFrame:
-    """An empty observed table, for sources whose format has none."""
-    from pyspark.sql.pandas.types import from_arrow_schema
-
-    shape = OBSERVED["rejections"]
-    # From a list Spark would make an RDD, whose size it takes for unlimited.
-    return spark.createDataFrame(shape.empty_table(), from_arrow_schema(shape))
+NAMES_OF_REPORTERS = """
+    FROM folded.names
+    WHERE NOT ("table" = 'links' AND "column" = 'dst')
+        OR name IN (SELECT {reporter} FROM whole.peers)
+"""
+"""The names without those that only occur as `dst` of links."""
+NO_REJECTIONS = """
+    SELECT
+        NULL::VARCHAR AS message, NULL::VARCHAR AS topic, NULL::VARCHAR AS peer,
+        NULL::VARCHAR AS previous_hop, NULL::BIGINT AS time_us, NULL::INTEGER AS interval,
+        NULL::BIGINT AS tick, NULL::VARCHAR AS reason
+    WHERE false
+"""
+"""An empty observed table, for sources whose format has none."""
 
 
 def rows_by_peer(

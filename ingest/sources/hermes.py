@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -23,9 +23,6 @@ from ingest.sources.libp2p.events import CONTROL_CHARACTER, Event, Refused, Type
 from ingest.sources.libp2p.facts import INTERVAL_US, Judge, Tally
 from ingest.sources.libp2p.source import Libp2p
 from ingest.sources.row_groups import group_splits, opened, read_group, schema_of
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 _NS = 1_000_000
 """Nanoseconds in the unit of a timestamp."""
@@ -114,11 +111,9 @@ class Hermes(Libp2p):
         """As Libp2p.tallied; files of one peer are about the same time."""
         return {**super().tallied(tallies), "copies": None}
 
-    def observe(
-        self, tables: Mapping[str, DataFrame], run: Description, options: SourceOptions
-    ) -> Observed:
+    def observe(self, run: Description, options: SourceOptions) -> Observed:
         """As Libp2p.observe, without traffic."""
-        return replace(super().observe(tables, run, options), traffic=None)
+        return replace(super().observe(run, options), traffic=None)
 
 
 def _is_text(kind: pa.DataType) -> bool:

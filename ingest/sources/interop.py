@@ -6,9 +6,8 @@ They report what traces of go-libp2p-pubsub report, and are folded alike; what t
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -28,9 +27,6 @@ from ingest.sources.libp2p.facts import INTERVAL_US, Judge, Tally
 from ingest.sources.libp2p.fold import MESH
 from ingest.sources.libp2p.interop import Log, is_line
 from ingest.sources.libp2p.source import Libp2p
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 _PARTIAL = "logs of received messages alone: what they sent, and their links, are missing"
 _UNCOUNTED = frozenset({"dropped", "rpcs_sent", "rpcs_received"})
@@ -80,19 +76,14 @@ class Interop(Libp2p):
             return replace(found, unknown=("links", "topics", "traffic", *self.unknown))
         return replace(found, notes={**found.notes, _PARTIAL: partial} if partial else found.notes)
 
-    def observe(
-        self, tables: Mapping[str, DataFrame], run: Description, options: SourceOptions
-    ) -> Observed:
+    def observe(self, run: Description, options: SourceOptions) -> Observed:
         """As Libp2p.observe; it is not known what was dropped, nor which entries were one RPC."""
-        found = super().observe(tables, run, options)
+        found = super().observe(run, options)
         assert found.traffic is not None
         if _are_partial(run.totals):
             return replace(found, links=None, subscriptions=None, traffic=None)
-        columns = (
-            f"CAST(NULL AS BIGINT) AS {name}" if name in _UNCOUNTED else name
-            for name in found.traffic.columns
-        )
-        return replace(found, traffic=found.traffic.selectExpr(*columns))
+        uncounted = ", ".join(_UNCOUNTED)
+        return replace(found, traffic=f"SELECT * EXCLUDE ({uncounted}) FROM ({found.traffic})")
 
 
 def _are_partial(counted: Counted) -> bool:

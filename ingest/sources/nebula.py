@@ -6,12 +6,10 @@ A line of `…_neighbors.ndjson` is what one peer's routing table holds:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import msgspec
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from ingest.files import InputFile
 from ingest.fold import Counted, KeyFold
@@ -100,23 +98,14 @@ class Nebula(Source):
         notes = {_PARTIAL: counted["partial"]} if counted["partial"] else {}
         return Description(Clock(1, None, 0, 0), unknown=_UNKNOWN, notes=notes)
 
-    def observe(
-        self, tables: Mapping[str, DataFrame], run: Description, options: SourceOptions
-    ) -> Observed:
+    def observe(self, run: Description, options: SourceOptions) -> Observed:
         """Peers that told their neighbours are reporters; all peers are there."""
         del run, options
-        told, links = tables["presence"].select("peer"), tables["links"]
         return Observed(
-            peers=told.select(F.col("peer").alias("name"), F.lit(True).alias("is_reporter")),
-            names=tables["names"],
-            presence=told.unionAll(links.select("dst"))
-            .distinct()
-            .select(
-                "peer",
-                F.lit(0).cast("bigint").alias("valid_from"),
-                F.lit(OPEN).alias("valid_to"),
-            ),
-            links=links,
+            peers="SELECT peer AS name FROM whole.presence",
+            presence="SELECT DISTINCT name AS peer, 0 AS valid_from, open_end() AS valid_to "
+            "FROM folded.names",
+            links="FROM folded.links",
         )
 
 

@@ -1,8 +1,7 @@
 """The size of an input, and Spark's settings for it.
 
-A small input is processed by one task at a time with simple plans: what makes a large input fast
-(compiled plans, adaptive execution, broadcasts, shuffles) costs a small one more than all of its
-work.
+A small input is read and folded by one task with a simple plan: what makes a large input fast
+(compiled plans, adaptive execution, shuffles) costs a small one more than all of its work.
 """
 
 from __future__ import annotations
@@ -15,8 +14,7 @@ if TYPE_CHECKING:
 SMALL_INPUT = 8 * 2**20
 """Bytes of packed lines below which an input is small."""
 SMALL_RUN = 500_000
-"""Peers × intervals up to which its run is small: one line may cover ten million intervals, and a
-small run has each of its tables in memory once."""
+"""Rows that an append may read of its run and still be small."""
 QUICK_START = 64 * 2**20
 """Bytes of packed lines below which Java's start costs more than its full compiler saves."""
 

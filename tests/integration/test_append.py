@@ -564,10 +564,10 @@ def test_late_input_that_grows_while_it_is_read_is_refused(
     late = lab.write("grows-late", [told("c", 0)])
     before = everything(lab.run("small"))
 
-    def grow_and_read(job: Job) -> stages.Nothing:
+    def grow_and_read(job: Job) -> None:
         with late.open("a") as file:
             file.write(json.dumps(told("d", 0)) + "\n")
-        return read.work(job)
+        read.work(job)
 
     monkeypatch.setattr(stages, "READ", replace(read, work=grow_and_read))
     with pytest.raises(InputError, match=naming("grows-late.ndjson", CHANGED)):

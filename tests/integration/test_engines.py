@@ -18,6 +18,7 @@ from model.errors import ArtifactsMissing
 
 pytestmark = pytest.mark.spark
 
+PEERS, LINKS = 40, 90
 CLOCK = Clock(ticks_per_interval=10, first=2, last=8)
 
 
@@ -33,7 +34,7 @@ def _spans(rng: Random, count: int) -> list[tuple[int, int, int, int]]:
 @pytest.fixture(scope="module")
 def spans() -> dict[str, list[tuple[int, int, int, int]]]:
     rng = Random(4)
-    return {"presence": _spans(rng, 40), "links": _spans(rng, 90)}
+    return {"presence": _spans(rng, PEERS), "links": _spans(rng, LINKS)}
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +43,7 @@ def versions(spark: SparkSession, spans: dict[str, list[tuple[int, int, int, int
     frames = {name: spark.createDataFrame(rows, columns) for name, rows in spans.items()}
     presence = frames["presence"].withColumnRenamed("src", "peer").drop("dst")
     subscriptions = presence.selectExpr("peer", "peer AS topic", "valid_from", "valid_to").limit(0)
-    return Versions(presence, frames["links"], subscriptions, peers=40)
+    return Versions(presence, frames["links"], subscriptions)
 
 
 def test_largest_interval_equals_a_plain_count(
@@ -68,11 +69,11 @@ def test_kernels_are_chosen_for_what_fits_a_task(
 ) -> None:
     assert fits_task(1_000_000, 10_000_000)
     assert not fits_task(1_000_000, 100_000_000)
-    assert engine_for("auto", versions, CLOCK).engine == "kernels"
+    assert engine_for("auto", PEERS, lambda: versions, CLOCK).engine == "kernels"
     monkeypatch.setattr(
         structure, "TASK_BYTES", 40 * 1_500 + 90 * 150
     )  # the largest, not all pairs
-    assert engine_for("auto", versions, CLOCK).description == "kernels"
+    assert engine_for("auto", PEERS, lambda: versions, CLOCK).description == "kernels"
 
 
 def test_engine_option_is_followed_whatever_the_size(
@@ -80,7 +81,7 @@ def test_engine_option_is_followed_whatever_the_size(
 ) -> None:
     monkeypatch.setattr(structure, "TASK_BYTES", 0)
     for name in ("kernels", "graphframes"):
-        assert engine_for(name, versions, CLOCK) == Choice(name, name)
+        assert engine_for(name, PEERS, lambda: versions, CLOCK) == Choice(name, name)
 
 
 def test_graphframes_is_chosen_for_what_outgrows_a_task(
@@ -88,7 +89,7 @@ def test_graphframes_is_chosen_for_what_outgrows_a_task(
 ) -> None:
     monkeypatch.setattr(structure, "TASK_BYTES", 1_000)
     monkeypatch.setattr("analytics.engines.load_graphframes", lambda spark: None)
-    assert engine_for("auto", versions, CLOCK).engine == "graphframes"
+    assert engine_for("auto", PEERS, lambda: versions, CLOCK).engine == "graphframes"
 
 
 def test_kernels_replace_missing_graphframes_and_say_so(
@@ -100,7 +101,7 @@ def test_kernels_replace_missing_graphframes_and_say_so(
     monkeypatch.setattr(structure, "TASK_BYTES", 1_000)
     monkeypatch.setattr("analytics.graphframes.graphs._is_loaded", lambda spark: False)
     monkeypatch.setattr("analytics.graphframes.graphs.graphframes_jars", nothing_to_be_had)
-    choice = engine_for("auto", versions, CLOCK)
+    choice = engine_for("auto", PEERS, lambda: versions, CLOCK)
     assert (choice.engine, choice.description) == (
         "kernels",
         "kernels, as GraphFrames is not available",

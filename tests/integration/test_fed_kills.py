@@ -42,7 +42,7 @@ pytestmark = [
 
 ROOT = Path(__file__).parents[2]
 RUN, WINDOW = "fed", 4
-INGEST = ("read", "names", "periods", "events", "messages", "metrics", "finish")
+INGEST = ("read", "names", "periods", "messages", "metrics", "finish")
 GROWTH = ("grow nodes", "grow links", "grow messages", "grow what ended", "grow facts")
 STEPS = {"python": INGEST + GROWTH, "java": INGEST, "neo4j": ("finish", *GROWTH)}
 """In which a process may be killed that the step needs, or is about to need."""

@@ -98,7 +98,6 @@ def versions(spark: SparkSession) -> Versions:
         presence.unionAll(opened),
         _frame(spark, iter(links * 2), "src", "dst"),  # as of two layers
         _frame(spark, iter(taken), "peer", "topic"),
-        peers=PEERS,
     )
 
 

@@ -70,7 +70,7 @@ OTHERS = (
     FILL,
     Stop("finish", "committed", "kill"),
 )
-STAGES = ("read", "names", "periods", "events", "messages", "metrics", "finish")
+STAGES = ("read", "names", "periods", "messages", "metrics", "finish")
 
 
 # What is stopped in the process of the tests.

@@ -2,146 +2,170 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+from typing import Any
+
 import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
-from analytics.message_fold import ROWS, SILENCE, SUBSCRIPTION, MessageFold
-from ingest.indexing import Indices, message_index, peer_index, topic_index
-from ingest.messages import (
-    MessageTables,
-    arrivals,
-    publications,
-    rejections,
-    rows_by_message,
-)
+from analytics.message_fold import MessageFold
+from analytics.steps import Step
+from ingest.sources.folded import OBSERVED
+from ingest.staged import CLAIMS, step
 from model.clock import OPEN, Clock
-from model.columns import Table
-from model.tables import SUBSCRIPTIONS
-from tests.support.arrivals import Row
-from tests.support.observed import observed_of
+from model.tables import PUBLICATIONS
+from tests.support.texts import given, made, made_tables, names_of, rows_of
 
-pytestmark = pytest.mark.spark
-
-
-def frame(spark: SparkSession, meant: Table, rows: list[Row]) -> DataFrame:
-    return spark.createDataFrame(pa.Table.from_pylist(rows, meant.arrow)).repartition(3)
+Row = dict[str, Any]
+CLOCK = Clock(10, 1, 0, 9)
+NAMES = {"told": 0, "twice": 1, "mute": 2, "heard": 3, "refused": 4}
+NUMBERED = [step(name) for name in ("peers", "topics", "messages")]
+EVENTS = [step(name) for name in ("claims", "arrivals", "rejections")]
 
 
-@pytest.mark.usefixtures("small_inputs")
-class TestTables:
-    """publications and receptions, from what was observed under the source's own names."""
+def rows(name: str, columns: str, *values: tuple[Any, ...]) -> pa.Table:
+    """Rows of an observed table; columns that are not named are null."""
+    records = [dict(zip(columns.split(), row, strict=True)) for row in values]
+    return pa.Table.from_pylist(records, OBSERVED[name])
 
-    @pytest.fixture
-    def observed(self, spark: SparkSession) -> dict[str, DataFrame]:
-        claim = "message string, topic string, publisher string, interval int, tick long"
-        arrival = f"{claim}, peer string, previous_hop string, time_us long, arrival long"
-        return {
-            "peers": spark.createDataFrame(
-                [("a", True), ("b", True)], "name string, is_reporter boolean"
-            ),
-            "publications": spark.createDataFrame(
-                [
-                    ("told", "news", "a", 0, 5, 5),
-                    ("twice", "news", "a", 0, 9, 9),
-                    ("twice", "news", "b", 0, 7, 7),
-                ],
-                f"{claim}, time_us long",
-            ),
-            "receptions": spark.createDataFrame(
-                [
-                    ("told", "news", "a", 1, 10, "b", "a", 10, 0, None, None),
-                    ("told", "news", "a", 0, 6, "b", "c", 6, 1, None, None),
-                    ("told", "news", "a", 0, 6, "c", "b", 6, 2, None, None),
-                    ("told", "news", "a", 1, 12, "a", "c", 12, 6, None, None),
-                    ("heard", None, None, 3, 30, "b", "c", 30, 3, True, None),
-                    ("heard", "news", "c", 2, 20, "a", "c", 20, 4, True, 4),
-                    ("mute", None, None, 1, 11, "b", None, None, 5, True, None),
-                ],
-                f"{arrival}, first boolean, hop int",
-            ),
-            "rejections": spark.createDataFrame(
-                [("refused", "news", 4, 40, "b", "a", 40, "bad")],
-                "message string, topic string, interval int, tick long, peer string,"
-                "previous_hop string, time_us long, reason string",
-            ),
-        }
 
-    @pytest.fixture
-    def indices(self, observed: dict[str, DataFrame]) -> Indices:
-        clock, seen = Clock(10, 1, 0, 9), observed_of(**observed)
-        return Indices(peer_index(seen, clock), topic_index(seen, clock), message_index(seen))
+@pytest.fixture
+def observed() -> dict[str, pa.Table]:
+    claim = "message topic publisher interval tick"
+    arrival = f"{claim} peer previous_hop time_us arrival first hop"
+    return {
+        "publications": rows(
+            "publications",
+            f"{claim} time_us",
+            ("told", "news", "a", 0, 5, 5),
+            ("twice", "news", "a", 0, 9, 9),
+            ("twice", "news", "b", 0, 7, 7),
+        ),
+        "receptions": rows(
+            "receptions",
+            arrival,
+            ("told", "news", "a", 1, 10, "b", "a", 10, 0, None, None),
+            ("told", "news", "a", 0, 6, "b", "c", 6, 1, None, None),
+            ("told", "news", "a", 0, 6, "c", "b", 6, 2, None, None),
+            ("told", "news", "a", 1, 12, "a", "c", 12, 6, None, None),
+            ("heard", None, None, 3, 30, "b", "c", 30, 3, True, None),
+            ("heard", "news", "c", 2, 20, "a", "c", 20, 4, True, 4),
+            ("mute", None, None, 1, 11, "b", None, None, 5, True, None),
+        ),
+        "rejections": rows(
+            "rejections",
+            "message topic interval tick peer previous_hop time_us reason",
+            ("refused", "news", 4, 40, "b", "a", 40, "bad"),
+        ),
+    }
 
-    def test_unreported_publication_is_derived_from_its_arrivals(
-        self, observed: dict[str, DataFrame], indices: Indices
-    ) -> None:
-        found = publications(observed, indices).orderBy("message").toArrow().to_pylist()
-        a, b, c, news = 0, 1, 2, 0
-        names = ("name", "topic", "publisher", "interval", "tick", "time_us", "publication_known")
-        assert [tuple(row[name] for name in names) for row in found] == [
-            ("told", news, a, 0, 5, 5, True),
-            ("twice", news, b, 0, 7, 7, True),
-            ("mute", None, None, 1, 11, None, False),
-            ("heard", news, c, 2, 20, None, False),
-            ("refused", news, None, 4, 40, None, False),
+
+@pytest.fixture
+def tables(observed: dict[str, pa.Table]) -> dict[str, pa.Table]:
+    """What is made by name and by peer."""
+    of, names = given(CLOCK, {"peers", *observed}), names_of(observed)
+    found = {f"observed/{name}": rows for name, rows in observed.items()}
+    found |= {"observed/names": names, "observed/peers": pa.table({"name": ["a", "b"]})}
+    for name in ("peers", "topics", "staged/messages"):
+        found[name] = made(name, NUMBERED, found, of)
+    for name in ("staged/claims", "staged/arrivals", "rejections"):
+        found[name] = made(name, EVENTS, found, of)
+    return found
+
+
+def test_names_are_numbered_by_their_first_interval(tables: dict[str, pa.Table]) -> None:
+    peers = sorted(tuple(row.values()) for row in tables["peers"].to_pylist())
+    assert peers == [(0, "a", True), (1, "b", True), (2, "c", False)]
+    messages = {row["name"]: row["message"] for row in tables["staged/messages"].to_pylist()}
+    assert messages == NAMES
+
+
+def test_unreported_publication_is_derived_from_its_arrivals(tables: dict[str, pa.Table]) -> None:
+    of = given(CLOCK, messages=(0, 5))
+    found = made("publications", [step("publications")], tables, of).sort_by("message")
+    a, b, c, news = 0, 1, 2, 0
+    names = ("name", "topic", "publisher", "interval", "tick", "time_us", "publication_known")
+    assert [tuple(row[name] for name in names) for row in found.to_pylist()] == [
+        ("told", news, a, 0, 5, 5, True),
+        ("twice", news, b, 0, 7, 7, True),
+        ("mute", None, None, 1, 11, None, False),
+        ("heard", news, c, 2, 20, None, False),
+        ("refused", news, None, 4, 40, None, False),
+    ]
+    assert found["message"].to_pylist() == [0, 1, 2, 3, 4]
+
+
+def test_first_of_claims_counts_whatever_their_order(tables: dict[str, pa.Table]) -> None:
+    """Claims of a tick: with a time first, then by the names of publisher and topic."""
+    claims = [
+        (0, True, "x", "b", None, 0, 3),
+        (0, True, "x", "a", 9, 0, 3),
+        (0, True, "x", "a", 8, 0, 3),
+        (1, True, "y", "b", None, 0, 3),
+        (1, True, None, "b", None, 0, 3),
+        (1, True, "x", None, None, 0, 4),
+    ]
+    named = {"peers": {"a": 0, "b": 1}, "topics": {"x": 0, "y": 1}}
+    given_tables = {
+        "staged/messages": pa.table({"message": [0, 1], "name": ["m", "n"]}),
+        **{
+            name: pa.table({name[:-1]: [*of.values()], "name": [*of]}) for name, of in named.items()
+        },
+    }
+    for order in (claims, claims[::-1]):
+        rows = [dict(zip(CLAIMS_OF, row, strict=True)) for row in order]
+        given_tables["staged/claims"] = pa.Table.from_pylist(rows, CLAIMS.arrow)
+        found = made(
+            "publications", [step("publications")], given_tables, given(messages=(0, 2))
+        ).sort_by("message")
+        names = ("topic", "publisher", "time_us", "tick")
+        assert [tuple(row[name] for name in names) for row in found.to_pylist()] == [
+            (0, 0, 8, 3),
+            (None, 1, None, 3),
         ]
-        assert [row["message"] for row in found] == [0, 1, 2, 3, 4]
 
-    @pytest.mark.parametrize("parts", [1, 3])
-    def test_rows_by_message_make_the_tables_of_messages(
-        self,
-        spark: SparkSession,
-        observed: dict[str, DataFrame],
-        indices: Indices,
-        parts: int,
-    ) -> None:
-        """c left open what it received in interval 0, of `told` and `twice`."""
-        taken = [
-            {"peer": 1, "topic": 0, "valid_from": 6, "valid_to": 10},
-            {"peer": 2, "topic": 0, "valid_from": 5, "valid_to": 9},
-            {"peer": 0, "topic": 0, "valid_from": 0, "valid_to": OPEN},
-        ]
-        told = MessageTables(
-            publications(observed, indices),
-            rejections(observed, indices),
-            arrivals(observed["receptions"], indices),
-            frame(spark, SUBSCRIPTIONS, taken),
-            spark.createDataFrame(
-                [(2, 0, True), (1, 0, False)], "peer int, interval int, receptions boolean"
-            ),
-        )
-        rows = rows_by_message(told, parts)
-        assert rows.columns == ROWS.names
-        placed = rows.withColumn("part", F.spark_partition_id()).toArrow()
-        found: dict[str, list[Row]] = {"receptions": [], "missed": [], "metrics/messages": []}
-        for part in range(parts):
-            here = placed.filter(pc.equal(placed["part"], part)).drop_columns("part")
-            kinds = [kind for kind in here["kind"].to_pylist() if kind in (SUBSCRIPTION, SILENCE)]
-            assert sorted(kinds) == [SUBSCRIPTION] * 3 + [SILENCE]
-            for name, made in MessageFold(True, True)(here.cast(ROWS).to_batches(2)):
-                found[name] += made.to_pylist()
-        a, b, c = 0, 1, 2
-        named = {"told": 0, "twice": 1, "mute": 2, "heard": 3, "refused": 4}
-        names = ("message", "peer", "previous_hop", "tick", "first", "hop", "subscribed")
-        rows_found = sorted(tuple(row[name] for name in names) for row in found["receptions"])
-        assert rows_found == [
-            (named["told"], a, c, 12, False, None, True),  # back at its publisher
-            (named["told"], b, a, 10, False, 1, False),
-            (named["told"], b, c, 6, True, None, True),  # b and c name each other: a circle
-            (named["told"], c, b, 6, True, None, True),
-            (named["mute"], b, None, 11, True, None, None),
-            (named["heard"], a, c, 20, True, 4, True),
-            (named["heard"], b, c, 30, True, 1, False),
-        ]
-        names = ("message", "eligible", "delivered", "late_deliveries", "rejections")
-        measured = sorted(tuple(row[name] for name in names) for row in found["metrics/messages"])
-        assert measured == [
-            (named["told"], 0, 0, 2, 0),
-            (named["twice"], 1, 0, 0, 0),
-            (named["mute"], None, None, None, 0),
-            (named["heard"], None, None, None, 0),
-            (named["refused"], None, None, None, 1),
-        ]
-        assert found["missed"] == [{"message": named["twice"], "peer": a}]
+
+CLAIMS_OF = ("message", "is_report", "topic", "publisher", "time_us", "interval", "tick")
+
+
+@pytest.mark.parametrize("ends", [(0, 5), (0, 1, 3, 5)], ids=["at once", "by ranges"])
+def test_ranges_of_messages_make_the_tables_of_messages(
+    tables: dict[str, pa.Table], ends: tuple[int, ...]
+) -> None:
+    """c left open what it received in interval 0, of `told` and `twice`."""
+    silent = {"peer": [2, 1], "interval": [0, 0], "receptions": [True, False]}
+    tables |= {
+        "subscriptions": rows_of("subscriptions", (1, 0, 6, 10), (2, 0, 5, 9), (0, 0, 0, OPEN)),
+        "staged/unreported": pa.table(silent),
+    }
+    fold = MessageFold(True, True, at_once=2)
+    follow = Step("messages", "", "", whole=("message_rows",), fold=fold)
+    chosen = [step("publications"), step("message_rows"), follow]
+    found: dict[str, list[Row]] = {"receptions": [], "missed": [], "metrics/messages": []}
+    for span in pairwise(ends):
+        of = given(CLOCK, messages=span)
+        for name, part in made_tables(chosen, tables, [PUBLICATIONS], of).items():
+            found.setdefault(name, []).extend(part.to_pylist())
+    assert [row["message"] for row in found["publications"]] == [*range(5)]
+    a, b, c = 0, 1, 2
+    names = ("message", "peer", "previous_hop", "tick", "first", "hop", "subscribed")
+    rows_found = sorted(tuple(row[name] for name in names) for row in found["receptions"])
+    assert rows_found == [
+        (NAMES["told"], a, c, 12, False, None, True),  # back at its publisher
+        (NAMES["told"], b, a, 10, False, 1, False),
+        (NAMES["told"], b, c, 6, True, None, True),  # b and c name each other: a circle
+        (NAMES["told"], c, b, 6, True, None, True),
+        (NAMES["mute"], b, None, 11, True, None, None),
+        (NAMES["heard"], a, c, 20, True, 4, True),
+        (NAMES["heard"], b, c, 30, True, 1, False),
+    ]
+    names = ("message", "eligible", "delivered", "late_deliveries", "rejections")
+    measured = sorted(tuple(row[name] for name in names) for row in found["metrics/messages"])
+    assert measured == [
+        (NAMES["told"], 0, 0, 2, 0),
+        (NAMES["twice"], 1, 0, 0, 0),
+        (NAMES["mute"], None, None, None, 0),
+        (NAMES["heard"], None, None, None, 0),
+        (NAMES["refused"], None, None, None, 1),
+    ]
+    assert found["missed"] == [{"message": NAMES["twice"], "peer": a}]

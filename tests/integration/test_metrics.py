@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from math import isclose
 from random import Random
@@ -20,19 +19,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from pyspark.sql import SparkSession
 
 from analytics.steps import UNREPORTED
-from ingest.messages import MessageTables
 from model.clock import OPEN, Clock
 from model.columns import TRAFFIC_COLUMNS
 from model.metrics import METRICS_MESSAGES, METRICS_OVERLAY, METRICS_PEERS, METRICS_TOPICS
 from model.tables import RECEPTIONS, table
 from tests.support.messages import message_tables
 from tests.support.metrics import MADE, metrics_of
-from tests.support.small import as_of_small
-
-pytestmark = pytest.mark.spark
 
 Row = dict[str, Any]
 Link = tuple[int, int, str, int | None]
@@ -443,7 +437,7 @@ class Measured:
     messages: dict[int, Row]
 
 
-def measured(spark: SparkSession, world: World, layers: tuple[str, ...] | None = None) -> Measured:
+def measured(world: World, layers: tuple[str, ...] | None = None) -> Measured:
     rng = Random(1)
     tables = {
         name: pa.Table.from_pylist(
@@ -452,15 +446,7 @@ def measured(spark: SparkSession, world: World, layers: tuple[str, ...] | None =
         for name, rows in world.tables.items()
     }
     if "publications" in tables:
-        frames = {name: spark.createDataFrame(rows) for name, rows in tables.items()}
-        told = MessageTables(
-            frames["publications"],
-            frames["rejections"],
-            frames["receptions"],
-            frames.get("subscriptions"),
-            frames.get("unreported"),
-        )
-        tables["metrics/messages"] = message_tables(told)["metrics/messages"]
+        tables["metrics/messages"] = message_tables(tables)["metrics/messages"]
     found, apart = (
         metrics_of(world.clock, tables, "duplicates", tasks=tasks, layers=layers)
         for tasks in (1, 7)
@@ -542,14 +528,12 @@ def test_random_runs_hold_the_shapes_under_test(reported: World, traced: World) 
     assert {len(graph_of(reported.at_the_end_of(i))) for i in reported.intervals} >= {0, 1, 2, 3}
 
 
-@pytest.mark.parametrize(("which", "small"), [("reported", False), ("traced", True)])
+@pytest.mark.parametrize("which", ["reported", "traced"])
 def test_metrics_of_each_interval_equal_networkx(
-    spark: SparkSession, which: str, small: bool, request: pytest.FixtureRequest
+    which: str, request: pytest.FixtureRequest
 ) -> None:
-    """With plans for a large run, and with those for a small one."""
     world: World = request.getfixturevalue(which)
-    with as_of_small(spark) if small else nullcontext():
-        found = measured(spark, world)
+    found = measured(world)
     check_world(found, world)
     for rows, meant in (
         (found.peers, METRICS_PEERS),
@@ -560,11 +544,10 @@ def test_metrics_of_each_interval_equal_networkx(
             assert len({row[name] for row in rows}) > 1, name
 
 
-@pytest.mark.usefixtures("small_inputs")
-def test_peer_metrics_of_chosen_layers_equal_networkx(spark: SparkSession, reported: World) -> None:
+def test_peer_metrics_of_chosen_layers_equal_networkx(reported: World) -> None:
     structure = only(reported, "presence", "links", "subscriptions")
     world = World(structure.clock, structure.states, {**structure.tables, "dangling_links": []})
-    found = measured(spark, world, ("mesh",))
+    found = measured(world, ("mesh",))
     graphs = {i: graph_of(world.at_the_end_of(i), ("mesh",)) for i in world.intervals}
     check(
         found.peers,
@@ -573,20 +556,18 @@ def test_peer_metrics_of_chosen_layers_equal_networkx(spark: SparkSession, repor
     )
 
 
-@pytest.mark.usefixtures("small_inputs")
-def test_metrics_from_structure_alone_equal_networkx(spark: SparkSession, reported: World) -> None:
+def test_metrics_from_structure_alone_equal_networkx(reported: World) -> None:
     world = only(reported, *STRUCTURE_ONLY)
-    found = measured(spark, world)
+    found = measured(world)
     check_world(found, world)
     assert found.topics == []
 
 
-@pytest.mark.usefixtures("small_inputs")
-def test_metrics_from_messages_alone_equal_plain_sums(spark: SparkSession, traced: World) -> None:
+def test_metrics_from_messages_alone_equal_plain_sums(traced: World) -> None:
     world = only(traced, "publications", "receptions", "rejections")
     blind = [{**row, "subscribed": None} for row in world.tables["receptions"]]
     world = replace(world, tables={**world.tables, "receptions": blind})
-    found = measured(spark, world)
+    found = measured(world)
     check_world(found, world)
     assert {row["network_size"] for row in found.overlay} == {None}
 

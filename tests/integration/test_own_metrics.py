@@ -21,7 +21,7 @@ from typing import Any
 import networkx as nx
 import pytest
 
-from analytics import frames, intervals, message_fold, steps, structure
+from analytics import intervals, message_fold, steps, structure
 from analytics.comparison.metrics import WHOLE
 from cli.commands.ingest import ALREADY
 from graphstore.gexf import overlay
@@ -213,7 +213,7 @@ def make(name, level):
 )
 def test_own_metric_has_any_name_that_is_not_taken(lab: Lab, turn: int) -> None:
     whole = {metric.name for metric in WHOLE}
-    words = used_in(steps, structure, frames, intervals, message_fold, growth, overlay)
+    words = used_in(steps, structure, intervals, message_fold, growth, overlay)
     names = [word for word in words if not is_taken(word) and word not in whole]
     level = {name: (*LEVELS,)[(turn + n) % len(LEVELS)] for n, name in enumerate(names)}
     file = lab.folder / f"all_names_{turn}.py"

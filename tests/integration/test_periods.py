@@ -1,24 +1,24 @@
 """Versions against naive references, tick by tick.
 
-Every random history is a key of its own in one table, so that one Spark job judges hundreds.
+Every random history is a key of its own in one table.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from pyspark.sql import DataFrame, SparkSession
 
-from ingest.periods import clip, close_at, coalesce, open_at, outside, without
+from analytics.steps import view
+from ingest.staged import step
 from model.clock import OPEN
-
-pytestmark = pytest.mark.spark
+from tests.support.texts import given, made
 
 HISTORIES = 400
 LAST = 40
@@ -54,22 +54,22 @@ def random_spans(rng: np.random.Generator) -> list[Span]:
     return spans + spans[: int(rng.integers(0, 3))]
 
 
-def frame(spark: SparkSession, names: Sequence[str], rows: Iterable[tuple[Any, ...]]) -> DataFrame:
-    types = {"topic": pa.int32(), "peer": pa.int32(), "src": pa.int32(), "dst": pa.int32()}
-    types |= {"opens": pa.bool_(), "layer": pa.string()}
-    schema = pa.schema([(name, types.get(name, pa.int64())) for name in names])
+TYPES = {"layer": pa.string(), "valid_from": pa.int64(), "valid_to": pa.int64()}
+
+
+def rows_of(names: Sequence[str], rows: Iterable[tuple[Any, ...]]) -> pa.Table:
+    """In no order, as any task would find them."""
+    schema = pa.schema([(name, TYPES.get(name, pa.int32())) for name in names])
     records = [dict(zip(names, row, strict=True)) for row in rows]
-    # In several partitions and in no order, as any stage would find them.
-    made = spark.createDataFrame(pa.Table.from_pylist(records, schema))
-    return made.repartition(3, *([names[0]] if records else []))
+    order = np.random.default_rng(23).permutation(len(records))
+    return pa.Table.from_pylist([records[at] for at in order], schema)
 
 
-def collected(spans: DataFrame, keys: Sequence[str]) -> Spans:
-    """key → its spans in order; the columns are the keys and the two ends."""
-    assert spans.columns == [*keys, "valid_from", "valid_to"]
+def spans_of(rows: pa.Table, *keys: str) -> Spans:
+    """key → its spans in order."""
     found: Spans = defaultdict(list)
-    for row in spans.collect():
-        found[tuple(row[key] for key in keys)].append((row.valid_from, row.valid_to))
+    for row in rows.to_pylist():
+        found[tuple(row[key] for key in keys)].append((row["valid_from"], row["valid_to"]))
     return {key: sorted(value) for key, value in found.items()}
 
 
@@ -100,23 +100,29 @@ def key_of(i: int) -> tuple[int, int | None]:
     return i, None if i % 3 == 0 else i % 3
 
 
-def test_coalesced_spans_equal_the_maximal_runs_of_their_ticks(
-    spark: SparkSession, rng: np.random.Generator
-) -> None:
+def maximal(rows: pa.Table, *keys: str, **variables: int) -> Spans:
+    """The maximal periods of rows."""
+    key = ", ".join(f"'{name}': {name}" for name in keys)
+    joined = view("keyed", f"SELECT {{{key}}} AS key, valid_from, valid_to FROM observed.rows")
+    found = view("found", "SELECT key.*, valid_from, valid_to FROM maximal('keyed')")
+    chosen = [joined, replace(found, whole=("keyed",))]
+    return spans_of(made("found", chosen, {"observed/rows": rows}, given(**variables)), *keys)
+
+
+def test_coalesced_spans_equal_the_maximal_runs_of_their_ticks(rng: np.random.Generator) -> None:
     histories = [random_spans(rng) for _ in range(HISTORIES)]
-    spans = frame(spark, ["peer", "topic", "valid_from", "valid_to"], keyed(histories))
-    found = collected(coalesce(spans, ["peer", "topic"]), ["peer", "topic"])
+    rows = rows_of(["peer", "topic", "valid_from", "valid_to"], keyed(histories))
+    found = maximal(rows, "peer", "topic")
     assert found == {key_of(i): runs_of(ticks(h)) for i, h in enumerate(histories) if h}
     check_maximal(found)
 
 
-def test_maximal_versions_are_unchanged_by_coalesce(
-    spark: SparkSession, rng: np.random.Generator
-) -> None:
+def test_maximal_versions_are_unchanged_by_coalesce(rng: np.random.Generator) -> None:
     histories = [runs_of(ticks(random_spans(rng))) for _ in range(50)]
-    spans = frame(spark, ["peer", "topic", "valid_from", "valid_to"], keyed(histories))
-    found = collected(coalesce(spans, ["peer", "topic"]), ["peer", "topic"])
-    assert found == {key_of(i): h for i, h in enumerate(histories) if h}
+    rows = rows_of(["peer", "topic", "valid_from", "valid_to"], keyed(histories))
+    expected = {key_of(i): h for i, h in enumerate(histories) if h}
+    assert maximal(rows, "peer", "topic") == expected
+    assert maximal(rows, "peer", "topic", are_maximal=True) == expected
 
 
 PEERS = 12
@@ -148,18 +154,26 @@ def unkeyed(spans: Spans) -> list[tuple[Any, ...]]:
     return [(*key, *span) for key, of_one in spans.items() for span in of_one]
 
 
-@pytest.fixture(scope="module")
-def presence(spark: SparkSession, stays: dict[int, list[Span]]) -> DataFrame:
-    return frame(
-        spark, ["peer", "valid_from", "valid_to"], unkeyed({(p,): s for p, s in stays.items()})
-    )
+PERIOD = ["valid_from", "valid_to"]
+Clipped = Callable[..., dict[str, Spans]]
 
 
 @pytest.fixture(scope="module")
-def clipped(spark: SparkSession, presence: DataFrame, links: Spans) -> tuple[DataFrame, DataFrame]:
-    """(the links, their parts in which both ends are present)."""
-    spans = frame(spark, [*LINK, "valid_from", "valid_to"], unkeyed(links)).cache()
-    return spans, clip(clip(spans, presence, "src"), presence, "dst").cache()
+def clipped(stays: dict[int, list[Span]]) -> Clipped:
+    """Periods → what the texts make of them."""
+    presence = rows_of(["peer", *PERIOD], unkeyed({(p,): s for p, s in stays.items()}))
+    key = "{'src': src, 'dst': dst, 'layer': layer, 'topic': topic}"
+    joined = view("joined_links", f"SELECT {key} AS key, valid_from, valid_to FROM observed.rows")
+
+    def clip(links: Spans) -> dict[str, Spans]:
+        tables = {"observed/rows": rows_of([*LINK, *PERIOD], unkeyed(links)), "stays": presence}
+        chosen = [joined, step("clipped_links"), step("dangling_links")]
+        return {
+            name: spans_of(made(name, chosen, tables, given()), *LINK)
+            for name in ("links", "dangling_links")
+        }
+
+    return clip
 
 
 def alive_of(link: tuple[Any, ...], links: Spans, stays: dict[int, list[Span]]) -> set[int]:
@@ -168,18 +182,18 @@ def alive_of(link: tuple[Any, ...], links: Spans, stays: dict[int, list[Span]]) 
 
 
 def test_links_are_clipped_to_the_presence_of_both_ends(
-    clipped: tuple[DataFrame, DataFrame], links: Spans, stays: dict[int, list[Span]]
+    clipped: Clipped, links: Spans, stays: dict[int, list[Span]]
 ) -> None:
-    found = collected(clipped[1], LINK)
+    found = clipped(links)["links"]
     expected = {link: runs_of(alive_of(link, links, stays)) for link in links}
     assert found == {link: spans for link, spans in expected.items() if spans}
     check_maximal(found)
 
 
-def test_spans_without_the_clipped_parts_are_the_rest(
-    clipped: tuple[DataFrame, DataFrame], links: Spans, stays: dict[int, list[Span]]
+def test_dangling_links_are_the_rest(
+    clipped: Clipped, links: Spans, stays: dict[int, list[Span]]
 ) -> None:
-    found = collected(without(*clipped, LINK), LINK)
+    found = clipped(links)["dangling_links"]
     for link in links:
         kept = alive_of(link, links, stays)
         rest = ticks(found.get(link, ()))
@@ -192,52 +206,44 @@ def test_spans_without_the_clipped_parts_are_the_rest(
     assert all(found[link] == links[link] for link in nowhere)
 
 
-def test_spans_without_themselves_are_empty(clipped: tuple[DataFrame, DataFrame]) -> None:
-    assert without(clipped[0], clipped[0], LINK).count() == 0
-
-
-def test_spans_without_an_empty_table_stay_whole(
-    clipped: tuple[DataFrame, DataFrame], links: Spans
-) -> None:
-    assert collected(without(clipped[0], clipped[0].limit(0), LINK), LINK) == links
-
-
-def test_links_outside_presence_equal_the_parts_clipped_off(
-    clipped: tuple[DataFrame, DataFrame], presence: DataFrame
-) -> None:
-    found = collected(outside(clipped[0], presence, "src", "dst"), LINK)
-    assert found == collected(without(*clipped, LINK), LINK)
-    assert found
+def test_links_within_presence_leave_nothing(clipped: Clipped, links: Spans) -> None:
+    within = clipped(links)["links"]
+    assert clipped(within) == {"links": within, "dangling_links": {}}
 
 
 def test_subscriptions_are_clipped_to_the_presence_of_their_peer(
-    spark: SparkSession, rng: np.random.Generator, presence: DataFrame, stays: Any
+    rng: np.random.Generator, stays: dict[int, list[Span]]
 ) -> None:
     every = [(peer, topic) for peer in range(PEERS) for topic in range(8)]
     taken = {key: runs_of(ticks(random_spans(rng))) for key in every}
-    rows = frame(spark, ["peer", "topic", "valid_from", "valid_to"], unkeyed(taken))
-    found = collected(clip(rows, presence, "peer"), ["peer", "topic"])
+    named = {(f"p{peer}", f"t{topic}"): spans for (peer, topic), spans in taken.items()}
+    observed = [(*key, *span) for key, spans in named.items() for span in spans]
+    columns = zip(*observed, strict=True)
+    names = ("peer", "topic", *PERIOD)
+    tables = {
+        "observed/subscriptions": pa.table(dict(zip(names, map(list, columns), strict=True))),
+        "peers": pa.table({"peer": [*range(PEERS)], "name": [f"p{n}" for n in range(PEERS)]}),
+        "topics": pa.table({"topic": [*range(8)], "name": [f"t{n}" for n in range(8)]}),
+        "stays": rows_of(["peer", *PERIOD], unkeyed({(p,): s for p, s in stays.items()})),
+    }
+    chosen = [step("mine"), step("subscriptions")]
+    found = spans_of(made("subscriptions", chosen, tables, given()), "peer", "topic")
     alive = {key: ticks(taken[key]) & ticks(stays.get(key[0], ())) for key in taken}
     assert found == {key: runs_of(here) for key, here in alive.items() if here}
 
 
-def test_open_spans_close_at_the_end_of_the_run(spark: SparkSession) -> None:
-    spans = frame(
-        spark, ["peer", "valid_from", "valid_to"], [(0, 3, OPEN), (1, 3, 7), (2, 9, 10), (3, 0, 10)]
-    )
-    assert collected(close_at(spans, 10), ["peer"]) == {
-        (0,): [(3, 10)],
-        (1,): [(3, 7)],
-        (2,): [(9, 10)],
-        (3,): [(0, 10)],
-    }
+def test_open_spans_close_at_the_end_of_the_run() -> None:
+    rows = rows_of(["peer", *PERIOD], [(0, 3, OPEN), (1, 3, 7), (2, 9, 10), (3, 0, 10)])
+    expected = {(0,): [(3, 10)], (1,): [(3, 7)], (2,): [(9, 10)], (3,): [(0, 10)]}
+    for are_maximal in (True, False):
+        assert maximal(rows, "peer", close_at=10, are_maximal=are_maximal) == expected
 
 
-def test_spans_that_reach_the_end_of_the_run_are_open(spark: SparkSession) -> None:
-    spans = frame(
-        spark, ["peer", "valid_from", "valid_to"], [(0, 3, 10), (1, 3, 9), (2, 3, 11), (3, 3, OPEN)]
-    )
-    assert collected(open_at(spans, 10), ["peer"]) == {
+def test_spans_that_reach_the_end_of_the_run_are_open() -> None:
+    rows = rows_of(["peer", *PERIOD], [(0, 3, 10), (1, 3, 9), (2, 3, 11), (3, 3, OPEN)])
+    text = "SELECT * REPLACE (open_at_end(valid_to) AS valid_to) FROM observed.rows"
+    found = made("found", [view("found", text)], {"observed/rows": rows}, given(end=10))
+    assert spans_of(found, "peer") == {
         (0,): [(3, OPEN)],
         (1,): [(3, 9)],
         (2,): [(3, 11)],

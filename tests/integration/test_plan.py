@@ -3,39 +3,40 @@
 from __future__ import annotations
 
 import atexit
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
-from types import MappingProxyType
 from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
+from analytics.steps import Step
+from ingest.fold import NAMES as NAMES_SCHEMA
 from ingest.growth import Growth
 from ingest.job import Job
 from ingest.plan import Plan
-from ingest.sources.base import Description, Observed, SourceOptions
+from ingest.sources.base import SourceOptions
 from ingest.sources.edges import Edges
+from ingest.sources.folded import OBSERVED
 from ingest.sources.libp2p import Libp2p
 from ingest.sources.reports import Reports
-from ingest.stages import Periods
+from ingest.staged import step
+from ingest.steps import Taken
 from model.clock import OPEN, Clock
+from model.columns import Table
 from model.errors import UseError
 from model.run import Boundary
 from model.tables import table as table_of
-from runstore.manifest import MOST_BOUNDARIES, Change, Manifest, Part, Since, TableEntry
+from runstore.manifest import MOST_BOUNDARIES, Change, Manifest, Part, TableEntry
 from runstore.writer import RunWriter
-from tests.support.observed import observed_of
-
-pytestmark = pytest.mark.spark
+from tests.support.texts import given, made, made_tables
 
 INTERVALS, TICKS, SINCE = 12, 10, 8
 SETTLED, CLOCK = Boundary(SINCE, SINCE, 0), Clock(TICKS, 1, 0, INTERVALS - 1)
@@ -43,20 +44,14 @@ BEFORE = Clock(TICKS, 1, 0, SINCE - 1)
 NAMES = ("publications", "receptions", "rejections")
 Row = dict[str, Any]
 Rows = dict[str, list[Row]]
-TYPES = {name: pa.string() for name in ("message", "name", "peer")}
 
 
-def frame(spark: SparkSession, rows: Sequence[Row], *columns: str, **types: Any) -> DataFrame:
-    kinds = TYPES | types
-    schema = pa.schema([(name, kinds.get(name, pa.int64())) for name in columns])
-    return spark.createDataFrame(pa.Table.from_pylist(list(rows), schema))
-
-
-def shaped(rows: pa.Table, name: str) -> pa.Table:
+def shaped(rows: Sequence[Row], schema: pa.Schema) -> pa.Table:
     """The columns of a stored table; those that the rows lack are null."""
-    schema, nothing = table_of(name).arrow, pa.nulls(len(rows))
-    found = [rows[of.name] if of.name in rows.column_names else nothing for of in schema]
-    return pa.table([c.cast(of.type) for c, of in zip(found, schema, strict=True)], schema.names)
+    nullable = pa.schema([of.with_nullable(True) for of in schema])
+    return pa.Table.from_pylist(
+        [{of.name: row.get(of.name) for of in schema} for row in rows], nullable
+    )
 
 
 class Uncut:
@@ -73,28 +68,34 @@ class Uncut:
 class Appending:
     """What of a job is looked at: the run before, and what this ingest has made so far."""
 
-    older: dict[str, DataFrame] = field(default_factory=dict)
-    """Tables of the run before, and what it carries, by name."""
+    older: Rows = field(default_factory=dict)
+    """Tables of the run before, by name."""
     rows: dict[str, int] = field(default_factory=dict)
     """Of tables of the run before."""
     boundary: Boundary | None = SETTLED
     clock: Clock = CLOCK
     options: SourceOptions = field(default_factory=SourceOptions)
-    source: Any = None
-    described: Any = None
+    source: Any = field(default_factory=Reports)
     ended: bool = False
-    fresh: dict[str, DataFrame] = field(default_factory=dict)
-    """What is folded now, and was not before."""
+    kept: Rows = field(default_factory=dict)
+    """What earlier ingests kept of folded tables."""
+    named: tuple[str, ...] = ()
+    """The messages that new input names."""
+    made: dict[str, TableEntry] = field(default_factory=dict)
 
     @property
     def manifest(self) -> Manifest:
         made = Manifest("run", "reports", (), {}, clock=self.clock, boundary=self.boundary)
-        return replace(made, ended=self.ended)
+        return replace(made, ended=self.ended, tables=self.made)
 
     @property
     def base(self) -> Manifest:
-        tables = {name: TableEntry(name, self.rows.get(name, 1)) for name in self.older}
-        return Manifest("run", "reports", (), {}, clock=BEFORE, tables=tables, carry=tables)
+        tables = {
+            name: TableEntry(name, self.rows.get(name, len(rows)))
+            for name, rows in self.older.items()
+        }
+        carry = {name: TableEntry(f"carry/{name}", len(rows)) for name, rows in self.kept.items()}
+        return Manifest("run", "reports", (), {}, clock=BEFORE, tables=tables, carry=carry)
 
     @property
     def plan(self) -> Plan:
@@ -102,35 +103,47 @@ class Appending:
 
     @cached_property
     def writer(self) -> Uncut:
-        """Has the tables of messages of the run before as files."""
+        """Has the tables of the run before as files."""
         directory = Path(mkdtemp())
         atexit.register(rmtree, directory, ignore_errors=True)
-        for name, rows in self.older.items():
-            if name in NAMES:
-                (directory / name).mkdir(parents=True)
-                pq.write_table(shaped(rows.toArrow(), name), directory / name / "part.parquet")
+        tables = [(name, rows, table_of(name).arrow) for name, rows in self.older.items()]
+        folded = self.source.tables
+        tables += [(f"carry/{name}", rows, folded[name]) for name, rows in self.kept.items()]
+        for name, rows, schema in tables:
+            put(directory / name, shaped(rows, schema))
         return Uncut(directory)
 
-    def rows_of(self, name: str, parts: Sequence[Part], since: Since | None = None) -> DataFrame:
-        assert all(part.directory == name for part in parts)
-        rows = self.older[name]
-        return rows.where(F.col(since.column) >= since.least) if since else rows
+    def make_of_whole(self, chosen: Sequence[Step], makes: Sequence[Table]) -> None:
+        names = [{"table": "receptions", "kind": "message", "name": name} for name in self.named]
+        taken = [one.kept for one in self.plan.before("publications")]
+        tables = {
+            "folded/names": pa.Table.from_pylist(names, NAMES_SCHEMA),
+            "before/publications": taken[0].to_table(),
+        }
+        for name, rows in made_tables(chosen, tables, makes, given()).items():
+            put(self.writer.directory / name, rows)
+            self.made[name] = TableEntry(name, len(rows))
+        for table in makes:
+            if table.name not in self.made:
+                put(self.writer.directory / table.name, table.arrow.empty_table())
+                self.made[table.name] = TableEntry(table.name, 0)
 
-    def carried(self, name: str, since: Since | None = None) -> DataFrame | None:
-        return self.rows_of(name, [], since) if name in self.older else None
+    def flush(self) -> None:
+        """Nothing is held."""
 
-    @property
-    def folded(self) -> dict[str, DataFrame]:
-        return self.older | self.fresh
+
+def put(folder: Path, rows: pa.Table) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    pq.write_table(rows, folder / "part.parquet")
 
 
 ANEW = Plan(cast(Job, Appending()))
 """Of a run that is made from all of its input."""
 
 
-def told(rows: DataFrame | None, *columns: str) -> list[tuple[Any, ...]]:
-    assert rows is not None
-    return sorted(tuple(row) for row in rows.select(*columns or rows.columns).collect())
+def told(taken: Sequence[Taken], column: str) -> list[Any]:
+    """A column of the rows that are taken."""
+    return sorted(value for one in taken for value in one.kept.to_table()[column].to_pylist())
 
 
 class TestTelling:
@@ -151,13 +164,9 @@ class TestTelling:
             self.unlike(before, now)
 
 
-@pytest.fixture(scope="module")
-def spans(spark: SparkSession) -> DataFrame:
-    rows = [
-        {"peer": str(valid_to), "valid_from": 0, "valid_to": valid_to}
-        for valid_to in (1, 7, 8, 9, 79, 80, 81, OPEN)
-    ]
-    return frame(spark, rows, "peer", "valid_from", "valid_to")
+ENDS = (1, 7, 8, 9, 79, 80, 81, OPEN)
+SPANS = [{"peer": n, "valid_from": 0, "valid_to": end} for n, end in enumerate(ENDS)]
+PEERS = pa.table({"peer": [*range(8)], "name": [*"abcdefgh"]})
 
 
 class TestSpans:
@@ -189,42 +198,45 @@ class TestSpans:
         assert not Plan(cast(Job, Appending(source=Libp2p()))).are_maximal
         assert not joined.plan.are_maximal
 
-    def test_spans_that_were_over_before_are_settled(
-        self, spark: SparkSession, spans: DataFrame
-    ) -> None:
-        seen = observed_of(frame(spark, [{"name": "a"}], "name"), presence=spans)
-        found = Appending().plan.unsettled(seen)
-        assert told(found.presence, "valid_to") == [(8,), (9,), (79,), (80,), (81,), (OPEN,)]
-        assert (found.peers, found.links) == (seen.peers, None)
-        assert ANEW.unsettled(seen) is seen
+    def test_spans_that_were_over_before_are_settled(self) -> None:
+        observed = pa.table(
+            {"peer": [*"abcdefgh"], "valid_from": [0] * 8, "valid_to": pa.array(ENDS, pa.int64())}
+        )
+        tables = {"observed/presence": observed, "peers": PEERS}
+        for plan, ends in ((Appending().plan, ENDS[2:]), (ANEW, ENDS)):
+            found = made("presence", [step("presence")], tables, given(**plan.variables))
+            assert sorted(found["valid_to"].to_pylist()) == [*ends]
 
-    def test_peers_that_reported_before_still_do(self, spark: SparkSession) -> None:
-        rows = [{"name": "a", "is_reporter": True}, {"name": "b", "is_reporter": False}]
-        before = frame(spark, rows, "name", "is_reporter", is_reporter=pa.bool_())
-        now = [{"name": "c", "is_reporter": True, "interval": 9}]
-        peers = frame(spark, now, "name", "is_reporter", "interval", is_reporter=pa.bool_())
-        found = Appending({"peers": before}).plan.unsettled(observed_of(peers))
-        assert told(found.peers) == [("a", True, None), ("c", True, 9)]
-
-    def test_periods_that_go_on_end_where_the_run_was_observed(self, spans: DataFrame) -> None:
+    def test_periods_that_go_on_end_where_the_run_was_observed(self) -> None:
         """The run had 8 intervals of 10 ticks: nothing of it was observed after tick 80."""
-        found = Appending({"links": spans}).plan.going_on(spans.limit(0), "links", "roles")
-        assert told(found, "valid_to") == [(8,), (9,), (79,), (80,), (80,), (80,)]
-        assert ANEW.going_on(spans, "links") is spans
+        plan = Appending({"presence": SPANS}).plan
+        (taken,) = plan.before("presence")
+        tables = {"before/presence": taken.kept.to_table(), "peers": PEERS}
+        found = made("presence", [step("presence")], tables, given(**plan.variables))
+        assert sorted(found["valid_to"].to_pylist()) == [8, 9, 79, 80, 80, 80]
+        assert ANEW.before("presence") == []
+
+    def test_links_that_dangled_may_go_on(self) -> None:
+        links = [{"src": n, "dst": 9, "layer": "l", **span} for n, span in enumerate(SPANS)]
+        plan = Appending({"links": links[:4], "dangling_links": links[4:]}).plan
+        assert told(plan.before("links"), "valid_to") == [*ENDS[2:]]
+        assert plan.before("roles") == []
 
     @pytest.mark.parametrize(
         ("interval", "ends"), [(7, [79, 80, 81, OPEN]), (8, [81, OPEN]), (0, [1, 7, 8, 9, 79, 80])]
     )
     def test_older_periods_are_those_that_hold_from_the_boundary_on(
-        self, spans: DataFrame, interval: int, ends: list[int]
+        self, interval: int, ends: list[int]
     ) -> None:
-        made = Periods(presence=spans.where("valid_to = 9"))
-        before = spans if interval else spans.where("valid_to <= 80")
+        before = SPANS if interval else SPANS[:6]
         plan = Appending({"presence": before}, boundary=Boundary(0, interval, 0)).plan
-        found = plan.with_older(made, "presence", "links")
-        assert told(found.presence, "valid_to") == sorted([(9,), *((end,) for end in ends)])
-        assert (found.links, ANEW.with_older(made, "presence")) == (None, made)
-        assert plan.with_older(made, "links") == made
+        parts, since = plan.stays("presence")
+        assert [part.directory for part in parts] == ["presence"]
+        assert since is not None
+        rows = pa.Table.from_pylist(before)
+        kept = rows.filter(pc.greater_equal(rows[since.column], since.least))
+        assert kept["valid_to"].to_pylist() == ends
+        assert plan.stays("links") == ((), None)
 
 
 class TestGenerations:
@@ -271,38 +283,40 @@ class TestOlderRows:
         assert (appending.plan.older("links"), ANEW.older("links")) == ((), ())
 
     def older(self, directory: Path, name: str) -> list[int]:
-        there = {name: cast(DataFrame, None)}
-        job = Appending(there, {name: INTERVALS}, Boundary(6, 5, 4))
+        job = Appending({name: []}, {name: INTERVALS}, Boundary(6, 5, 4))
         vars(job)["writer"] = RunWriter(directory, None)
         return [part.rows for part in job.plan.older(name)]
 
 
-class TestKnownNames:
-    def test_names_keep_their_indices_and_the_next_is_told(self, spark: SparkSession) -> None:
-        peers = frame(spark, [{"name": "a", "index": 0}], "name", "index")
-        known = Appending({"peers": peers}, {"peers": 7}).plan.known("peers", "name", "index")
-        assert known is not None
-        assert (told(known.names), known.names.columns, known.taken) == (
-            [("a", 0)], ["name", "index"], 7,
-        )  # fmt: skip
+class TestNamesBefore:
+    def test_names_keep_their_indices_and_reporters_stay(self) -> None:
+        before = [
+            {"peer": 0, "name": "z", "is_reporter": True},
+            {"peer": 1, "name": "y", "is_reporter": False},
+        ]
+        (taken,) = Appending({"peers": before}).plan.before("peers")
+        names = [{"table": "peers", "kind": "peer", "name": name, "interval": 9} for name in "azy"]
+        tables = {
+            "before/peers": taken.kept.to_table(),
+            "observed/names": pa.Table.from_pylist(names, NAMES_SCHEMA),
+            "observed/peers": pa.table({"name": ["a"]}),
+        }
+        found = made("peers", [step("peers")], tables, given(known=["peers"]))
+        rows = sorted(tuple(row.values()) for row in found.to_pylist())
+        assert rows == [(0, "z", True), (1, "y", False), (2, "a", True)]
 
-    def test_messages_before_the_boundary_are_not_asked_for(self, spark: SparkSession) -> None:
+    def test_messages_before_the_boundary_are_not_asked_for(self) -> None:
         rows = [{"name": f"m{m}", "message": m} for m in range(3)]
-        published = frame(spark, rows, "name", "message", message=pa.int64())
-        appending = Appending(
-            {"publications": published}, {"publications": 3}, Boundary(SINCE, SINCE, 1)
-        )
-        known = appending.plan.known("publications", "name", "message AS index")
-        assert known is not None
-        assert (told(known.names), known.taken) == ([("m1", 1), ("m2", 2)], 3)
+        plan = Appending({"publications": rows}, boundary=Boundary(SINCE, SINCE, 1)).plan
+        assert told(plan.before("publications"), "name") == ["m1", "m2"]
+        assert plan.variables["messages_before"] == 3
 
     def test_names_are_unknown_without_a_run_or_table(self) -> None:
-        assert ANEW.known("peers", "name") is None
-        assert Appending().plan.known("peers", "name") is None
+        assert ANEW.before("peers") == Appending().plan.before("peers") == []
 
 
-def random_messages(rng: np.random.Generator) -> tuple[Rows, Rows]:
-    """(tables of the run before, by index; what new input tells of, by name)."""
+def random_messages(rng: np.random.Generator) -> tuple[Rows, list[str]]:
+    """(tables of the run before; the messages that new input names)."""
     count = int(rng.integers(0, 12))
     at = sorted(int(i) for i in rng.integers(0, INTERVALS, count))
     published = [{"message": m, "name": f"m{m}", "interval": i} for m, i in enumerate(at)]
@@ -313,15 +327,10 @@ def random_messages(rng: np.random.Generator) -> tuple[Rows, Rows]:
             before[name] += [
                 {"message": row["message"], "interval": row["interval"] + step} for step in later
             ]
-    named = [f"m{m}" for m in range(count + 3) if rng.random() < 0.12]
-    now: Rows = {name: [] for name in NAMES}
-    for name in named:
-        now[str(rng.choice(NAMES))].append({"message": name, "tick": 100})
-    return before, now
+    return before, [f"m{m}" for m in range(count + 3) if rng.random() < 0.12]
 
 
-def naive_boundary(before: Rows, now: Rows) -> Boundary:
-    named = {row["message"] for rows in now.values() for row in rows}
+def naive_boundary(before: Rows, named: Sequence[str]) -> Boundary:
     published = before["publications"]
     first = min(
         [
@@ -335,23 +344,13 @@ def naive_boundary(before: Rows, now: Rows) -> Boundary:
     return Boundary(SINCE, interval, first, min([*recent, first]))
 
 
-def of_messages(spark: SparkSession, before: Rows, now: Rows) -> tuple[Appending, Observed]:
-    older = {
-        name: frame(spark, rows, "message", "name", "interval", message=pa.int64())
-        for name, rows in before.items()
-    }
-    counts = {name: len(rows) for name, rows in before.items()}
-    found = {name: frame(spark, rows, "message", "tick") for name, rows in now.items()}
-    return Appending(older, counts), observed_of(frame(spark, [], "name"), **found)
-
-
 class TestBoundary:
-    @pytest.mark.parametrize("seed", range(6))
-    def test_boundary_equals_that_of_plain_python(self, spark: SparkSession, seed: int) -> None:
+    @pytest.mark.parametrize("seed", range(12))
+    def test_boundary_equals_that_of_plain_python(self, seed: int) -> None:
         print(f"seed {seed}")
-        before, now = random_messages(np.random.default_rng(seed))
-        appending, observed = of_messages(spark, before, now)
-        assert appending.plan.find_boundary(observed) == naive_boundary(before, now)
+        before, named = random_messages(np.random.default_rng(seed))
+        appending = Appending(before, boundary=None, named=tuple(named))
+        assert appending.plan.find_boundary() == naive_boundary(before, named)
 
     @pytest.mark.parametrize(
         ("published_in", "named", "expected"),
@@ -364,70 +363,58 @@ class TestBoundary:
         ],
     )
     def test_boundary_is_the_earliest_named_or_unsettled_message(
-        self, spark: SparkSession, published_in: list[int], named: list[str], expected: Boundary
+        self, published_in: list[int], named: list[str], expected: Boundary
     ) -> None:
         rows = [{"message": m, "name": f"m{m}", "interval": i} for m, i in enumerate(published_in)]
         before: Rows = {"publications": rows, "receptions": [], "rejections": []}
-        now: Rows = {"publications": [{"message": name, "tick": 100} for name in named]}
-        appending, observed = of_messages(spark, before, now)
-        assert naive_boundary(before, now) == expected
-        assert appending.plan.find_boundary(observed) == expected
+        appending = Appending(before, boundary=None, named=tuple(named))
+        assert naive_boundary(before, named) == expected
+        assert appending.plan.find_boundary() == expected
 
-    def test_boundary_without_messages_is_where_settling_ends(self, spark: SparkSession) -> None:
-        appending, observed = of_messages(spark, *random_messages(np.random.default_rng(1)))
-        settled = Boundary(SINCE, SINCE, 0)
-        assert ANEW.find_boundary(observed) is None
-        assert replace(appending, older={}).plan.find_boundary(observed) == settled
+    def test_boundary_without_messages_is_where_settling_ends(self) -> None:
+        assert ANEW.find_boundary() is None
+        assert Appending(boundary=None).plan.find_boundary() == Boundary(SINCE, SINCE, 0)
 
 
 class TestFromBoundary:
     BOUNDARY = Boundary(SINCE, 5, 1)
 
-    def at(self, spark: SparkSession, kind: str, *intervals: int) -> DataFrame:
-        rows = [{"message": f"{kind}{i}", "interval": i} for i in intervals]
-        return frame(spark, rows, "message", "interval")
+    def test_messages_of_earlier_ingests_come_from_the_boundary_on(self) -> None:
+        kept: Rows = {
+            "publications": [{"message": f"old{i}", "interval": i} for i in (4, 5, 6)],
+            "unreported": [
+                {"peer": peer, "what": "receptions", "valid_from": 1, "valid_to": end}
+                for peer, end in (("a", 5), ("b", 6))
+            ],
+            "records": [{"peer": "a", "interval": 9}],
+        }
+        plan = Appending(kept=kept, boundary=self.BOUNDARY).plan
+        assert told(plan.carried("publications"), "message") == ["old5", "old6"]
+        assert told(plan.carried("unreported"), "peer") == ["b"]
+        for name in ("receptions", "links", "records"):
+            assert plan.carried(name) == []
+        assert ANEW.carried("publications") == []
 
-    def test_observed_messages_come_from_both_since_the_boundary(self, spark: SparkSession) -> None:
-        unreported = frame(spark, [{"peer": "a", "interval": 7}], "peer", "interval")
-        older = {"publications": self.at(spark, "old", 4, 5, 6), "unreported": unreported}
-        appending = Appending(older, boundary=self.BOUNDARY, source=AsFolded())
-        seen = observed_of(
-            frame(spark, [], "name"),
-            publications=self.at(spark, "new", 4, 5, 9),
-            receptions=self.at(spark, "new", 5, 11),
-        )
-        found = appending.plan.of_messages(seen, None)
-        assert found.rejections is None
-        both = [("new5",), ("new9",), ("old5",), ("old6",)]
-        assert told(found.publications, "message") == both
-        assert told(found.receptions, "message") == [("new11",), ("new5",)]
-        # Where messages were given indices, those alone are looked at.
-        index = frame(spark, [{"name": "old6"}, {"name": "new5"}], "name")
-        found = appending.plan.of_messages(seen, index)
-        assert told(found.publications, "message") == [("new5",), ("old6",)]
-        assert told(found.receptions, "message") == [("new5",)]
-        assert told(found.unreported) == [("a", 7)]
-        assert ANEW.of_messages(seen, index) is seen
+    def test_observed_messages_are_those_numbered_from_the_boundary_on(self) -> None:
+        rows = [("numbered", 4), ("numbered", 5), ("final", 6)]
+        observed = [{"message": name, "interval": i, "tick": i} for name, i in rows]
+        tables = {
+            "observed/publications": pa.Table.from_pylist(observed, OBSERVED["publications"]),
+            "staged/messages": pa.table({"message": [7], "name": ["numbered"]}),
+        }
+        found = made("staged/claims", [step("claims")], tables, given(boundary=5))
+        assert [(row["message"], row["interval"]) for row in found.to_pylist()] == [(7, 5)]
 
-    def test_table_that_was_not_carried_is_empty(self, spark: SparkSession) -> None:
-        """What is folded of it now is observed now, and would else be there twice."""
-        older = {"publications": self.at(spark, "old", 6)}
-        fresh = {"rejections": self.at(spark, "new", 6, 7)}
-        appending = Appending(older, fresh=fresh, boundary=self.BOUNDARY, source=AsFolded())
-        found = appending.plan.of_messages(observed_of(frame(spark, [], "name"), **fresh), None)
-        assert told(found.rejections, "message") == [("new6",), ("new7",)]
-        assert told(found.publications, "message") == [("old6",)]
+    def test_traffic_is_taken_of_intervals_that_are_new(self) -> None:
+        rows = pa.table({"peer": ["a", "a"], "interval": [SINCE - 1, SINCE]})
+        tables = {"observed/traffic": rows, "peers": PEERS}
+        for plan, intervals in ((Appending().plan, [SINCE]), (ANEW, [SINCE - 1, SINCE])):
+            found = made("traffic", [step("traffic")], tables, given(**plan.variables))
+            assert sorted(found["interval"].to_pylist()) == intervals
 
-    def test_traffic_is_taken_of_intervals_that_are_new(self, spark: SparkSession) -> None:
-        rows = self.at(spark, "m", SINCE - 1, SINCE)
-        assert told(Appending().plan.unheard(rows), "interval") == [(SINCE,)]
-        assert ANEW.unheard(rows) is rows
-
-    def test_metrics_are_read_where_intervals_from_the_boundary_on_are_settled(
-        self, spark: SparkSession
-    ) -> None:
+    def test_metrics_are_read_where_intervals_from_the_boundary_on_are_settled(self) -> None:
         name = "metrics/peers"
-        appending = Appending({name: self.at(spark, "m", SINCE)}, boundary=self.BOUNDARY)
+        appending = Appending({name: [{"interval": SINCE, "peer": 0}]}, boundary=self.BOUNDARY)
         assert [part.directory for part in appending.plan.settled(name)] == [name]
         for interval in (SINCE, SINCE + 1):
             late = replace(appending, boundary=Boundary(SINCE, interval, 1))
@@ -435,14 +422,22 @@ class TestFromBoundary:
         assert appending.plan.settled("metrics/topics") == ANEW.settled(name) == ()
 
 
-class AsFolded(Reports):
-    """What it folded is what it observed."""
+class TestParts:
+    """The peers of a part of the input, and those of no part, are all peers, each once."""
 
-    tables = MappingProxyType(
-        {**Reports.tables, "unreported": pa.schema({"peer": pa.string(), "interval": pa.int64()})}
-    )
+    def test_peer_is_of_one_part_or_of_the_rest(self) -> None:
+        of_parts = (["a", "b"], ["c"], [])
+        parts = [
+            [{"kind": "peer", "column": "src", "name": name} for name in names]
+            + [{"kind": "peer", "column": "dst", "name": "h"}]
+            for names in of_parts
+        ]
+        every = [row for rows in parts for row in rows]
+        found = [self.mine(rows, "some") for rows in parts] + [self.mine(every, "rest")]
+        assert found == [[0, 1], [2], [], [3, 4, 5, 6, 7]]
+        assert self.mine(every, "all") == [*range(8)]
 
-    def observe(
-        self, tables: Mapping[str, DataFrame], run: Description, options: SourceOptions
-    ) -> Observed:
-        return observed_of(tables["publications"].limit(0).select("message"), **tables)
+    def mine(self, names: Sequence[Row], part: str) -> list[int]:
+        tables = {"folded/names": pa.Table.from_pylist(list(names), NAMES_SCHEMA), "peers": PEERS}
+        found = made("mine", [step("mine")], tables, given(part=part))
+        return sorted(found["peer"].to_pylist())

@@ -11,19 +11,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
 from ingest.files import InputFile, find
 from ingest.inventory import inventory
 from ingest.sources import SOURCES
-from ingest.sources.base import Observed, SourceOptions
+from ingest.sources.base import SourceOptions
 from ingest.sources.deliveries import NO_DELIVERY, Deliveries
 from model.clock import OPEN, Clock
 from model.errors import InputError
 from tests.support.staged import Staged, Taken, staged
 from tests.support.words import naming
-
-pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("small_inputs")]
 
 SOURCE = Deliveries()
 HEADER = ("msg", "node", "prev_node", "t_us")
@@ -37,20 +34,18 @@ def stage(*paths: Path) -> Staged:
     return staged(SOURCE, files, SourceOptions())
 
 
-def take(spark: SparkSession, path: Path, interval_us: int | None = None) -> Taken:
+def take(path: Path, interval_us: int | None = None) -> Taken:
     options = SourceOptions(interval_us)
     found = staged(SOURCE, [InputFile(str(path), ENCODING, 0, "")], options)
-    return Taken(SOURCE, spark, found, options)
+    return Taken(SOURCE, found, options)
 
 
-def depths(seen: Observed) -> dict[str, list[int]]:
+def depths(found: Taken) -> dict[str, list[int]]:
     """How deep every first arrival lies in the tree of its message."""
-    assert seen.receptions is not None
-    assert seen.publications is not None
     parents: dict[str, dict[str, str]] = defaultdict(dict)
-    for row in seen.receptions.orderBy("tick", "arrival").collect():
-        parents[row.message].setdefault(row.peer, row.previous_hop)
-    publisher = {row.message: row.publisher for row in seen.publications.collect()}
+    for row in found.records("receptions", "tick", "arrival"):
+        parents[row["message"]].setdefault(row["peer"], row["previous_hop"])
+    publisher = {row["message"]: row["publisher"] for row in found.records("publications")}
 
     def depth(message: str, peer: str) -> int:
         return 0 if peer == publisher[message] else 1 + depth(message, parents[message][peer])
@@ -69,7 +64,6 @@ def depths(seen: Observed) -> dict[str, list[int]]:
     ],
 )
 def test_deliveries_of_a_real_network_equal_published_values(
-    spark: SparkSession,
     outside_data: Callable[[str], Path],
     name: str,
     peers: int,
@@ -78,13 +72,13 @@ def test_deliveries_of_a_real_network_equal_published_values(
     most: int,
     mean_of_most: float | None,
 ) -> None:
-    found = take(spark, outside_data(name))
+    found = take(outside_data(name))
     told, seen = found.told, found.seen
     assert not found.staged.quarantine
     assert told.clock.tick_us == 1
     assert told.clock.interval_us == 1_000_000
-    assert seen.peers.count() == peers
-    trees = depths(seen)
+    assert len(found.rows("peers")) == peers
+    trees = depths(found)
     assert len(trees) == messages
     assert {len(tree) for tree in trees.values()} == {peers - 1}
     every = [depth for tree in trees.values() for depth in tree]
@@ -97,25 +91,23 @@ def test_deliveries_of_a_real_network_equal_published_values(
         assert getattr(seen, table) is None
 
 
-def test_deliveries_joined_with_links_have_both(
-    spark: SparkSession, outside_data: Callable[[str], Path]
-) -> None:
+def test_deliveries_joined_with_links_have_both(outside_data: Callable[[str], Path]) -> None:
     names = ("deliveries", "dialled_edges")
     paths = [str(outside_data(f"gossipsub_whiteblock_ba20_{name}.csv.gz")) for name in names]
     told = inventory(None, find(paths), SOURCES)
     assert told.source == "deliveries"
     options = SourceOptions()
-    found = Taken(SOURCE, spark, staged(SOURCE, told.files, options), options)
+    found = Taken(SOURCE, staged(SOURCE, told.files, options), options)
     with gzip.open(paths[1], "rt") as stream:
         dialled = {tuple(row) for row in list(csv.reader(stream))[1:]}
     peers = {str(number) for number in range(20)}
     assert found.rows("links") == {(*pair, "overlay", None, 0, OPEN) for pair in dialled}
-    assert found.rows("peers") == {(peer, True) for peer in peers}
+    assert found.rows("peers") == {(peer,) for peer in peers}
     assert found.rows("presence") == {(peer, 0, OPEN) for peer in peers}
     pairs = {frozenset(pair) for pair in dialled}
     used = {frozenset(pair) for pair in found.rows("receptions", "peer", "previous_hop")}
     assert (len(used & pairs), len(pairs)) == (48, 51)
-    alone = take(spark, Path(paths[0]))
+    alone = take(Path(paths[0]))
     for table in ("publications", "receptions"):
         assert found.staged.tables[table].equals(alone.staged.tables[table])
     assert found.told.clock == alone.told.clock
@@ -124,13 +116,13 @@ def test_deliveries_joined_with_links_have_both(
     assert SOURCE.layers(told.files[:1]) == frozenset()
 
 
-def test_links_named_like_messages_are_kept_apart(spark: SparkSession, tmp_path: Path) -> None:
+def test_links_named_like_messages_are_kept_apart(tmp_path: Path) -> None:
     deliveries, links = tmp_path / "deliveries.csv", tmp_path / "links.txt"
     deliveries.write_text("msg,node,prev_node,t_us\n1,1,1,0\n1,2,1,5\n3,2,2,5\n")
     links.write_text("1 2\n1 4\n5 1\n")
     told = inventory(None, find([str(deliveries), str(links)]), SOURCES)
     options = SourceOptions()
-    found = Taken(SOURCE, spark, staged(SOURCE, told.files, options), options)
+    found = Taken(SOURCE, staged(SOURCE, told.files, options), options)
     assert {row[:2] for row in found.rows("links")} == {("1", "2"), ("1", "4"), ("5", "1")}
     assert found.rows("publications", "message", "publisher") == {("1", "1"), ("3", "2")}
     assert found.rows("receptions", "message", "peer", "previous_hop") == {("1", "2", "1")}
@@ -147,9 +139,7 @@ def test_links_with_times_are_not_joined(tmp_path: Path) -> None:
         SOURCE.splits(told.files)
 
 
-def test_deliveries_become_publications_receptions_and_quarantine(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_deliveries_become_publications_receptions_and_quarantine(tmp_path: Path) -> None:
     path = tmp_path / "deliveries.csv"
     path.write_text(
         "msg,node,prev_node,t_us\n"
@@ -162,27 +152,20 @@ def test_deliveries_become_publications_receptions_and_quarantine(
         "n,c,b\n"
         "n,c,b,9999999999999999999\n"
     )
-    taken = take(spark, path, interval_us=1000)
-    told, seen = taken.told, taken.seen
+    taken = take(path, interval_us=1000)
+    told = taken.told
     assert told.clock == Clock(1000, 1, 0, 1)
     assert told.epoch is None
-    assert seen.publications is not None
-    assert [
-        (row.message, row.publisher, row.interval, row.tick) for row in seen.publications.collect()
-    ] == [("m", "a", 0, 0)]
-    assert seen.receptions is not None
-    found = seen.receptions.orderBy("tick", "arrival").collect()
-    assert [
-        (row.message, row.peer, row.previous_hop, row.time_us, row.interval, row.tick)
-        for row in found
-    ] == [
+    columns = ("message", "publisher", "interval", "tick")
+    assert taken.rows("publications", *columns) == {("m", "a", 0, 0)}
+    found = taken.records("receptions", "tick", "arrival")
+    columns = ("message", "peer", "previous_hop", "time_us", "interval", "tick")
+    assert [tuple(row[name] for name in columns) for row in found] == [
         ("m", "b", "a", 400, 0, 400),
         ("m", "b", "c", 400, 0, 400),
         ("n", "c", "b", 1500, 1, 1500),
     ]
-    assert {(row.topic, row.publisher, row["first"], row.hop) for row in found} == {
-        (None, None, None, None)
-    }
+    assert taken.rows("receptions", "topic", "publisher", "first", "hop") == {(None,) * 4}
     assert [(line, reason) for _, line, reason, _ in taken.staged.quarantine] == [
         (6, "'t_us' is negative"),
         (7, "no 'prev_node'"),
@@ -191,9 +174,7 @@ def test_deliveries_become_publications_receptions_and_quarantine(
     ]
 
 
-def test_conflicting_publication_is_refused_and_repeated_row_counted(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_conflicting_publication_is_refused_and_repeated_row_counted(tmp_path: Path) -> None:
     rows = [
         "m,b,a,400",
         "m,a,a,0",  # 3
@@ -208,8 +189,8 @@ def test_conflicting_publication_is_refused_and_repeated_row_counted(
     ]
     path = tmp_path / "deliveries.csv"
     path.write_text("\n".join(["msg,node,prev_node,t_us", *rows]))
-    taken = take(spark, path)
-    told, seen = taken.told, taken.seen
+    taken = take(path)
+    told = taken.told
     assert [refused[1:] for refused in taken.staged.quarantine] == [
         (4, CONFLICT, "m,c,c,0"),
         (5, CONFLICT, "m,a,a,9000000"),
@@ -217,13 +198,11 @@ def test_conflicting_publication_is_refused_and_repeated_row_counted(
     ]
     assert told.notes == {"repeated_records": 3}
     assert told.clock.last == 0
-    assert seen.publications is not None
-    published = {(row.message, row.publisher, row.tick) for row in seen.publications.collect()}
+    published = taken.rows("publications", "message", "publisher", "tick")
     assert published == {("m", "a", 0), ("n", "lonely", 1)}
-    assert seen.receptions is not None
-    arrived = [(row.peer, row.tick) for row in seen.receptions.orderBy("arrival").collect()]
+    arrived = [(row["peer"], row["tick"]) for row in taken.records("receptions", "arrival")]
     assert arrived == [("b", 400), ("b", 500)]
-    assert {row.name for row in seen.peers.collect()} == {"a", "b", "lonely"}
+    assert taken.rows("peers", "name") == {("a",), ("b",), ("lonely",)}
 
 
 def random_rows(rng: random.Random) -> list[tuple[str, str, str, str]]:
@@ -271,16 +250,16 @@ def test_rows_that_repeat_or_conflict_are_told_by_their_place(tmp_path: Path) ->
     assert in_time == sorted(told, key=lambda row: (row["message"], row["time_us"]))
 
 
-def test_unusable_deliveries_file_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+def test_unusable_deliveries_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "deliveries.csv"
     path.write_text("msg,node,prev_node,t_us\nm,a,a,x\n")
     with pytest.raises(InputError, match=NO_DELIVERY):
-        take(spark, path)
+        take(path)
     path.write_text("msg,node,prev_node,t_us\nm,a,a,1000000000000000\n")
     with pytest.raises(
         InputError, match=naming("1,000,000,001", f"{path}, line 2", "--interval 1h")
     ):
-        take(spark, path)
+        take(path)
 
 
 def test_deliveries_file_is_recognised_by_its_header() -> None:

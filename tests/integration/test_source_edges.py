@@ -46,8 +46,8 @@ def stage(*files: InputFile) -> Staged:
     return staged(SOURCE, files, SourceOptions())
 
 
-def take(spark: SparkSession, *files: InputFile) -> Taken:
-    return Taken(SOURCE, spark, stage(*files), SourceOptions())
+def take(*files: InputFile) -> Taken:
+    return Taken(SOURCE, stage(*files), SourceOptions())
 
 
 def links(found: Staged | Taken) -> set[tuple[Any, ...]]:
@@ -62,11 +62,9 @@ def refused(found: Staged) -> list[tuple[Any, ...]]:
     return sorted(told[1:] for told in found.quarantine)
 
 
-def test_spans_of_the_reference_history_equal_the_file(
-    spark: SparkSession, gephi_small: Path
-) -> None:
+def test_spans_of_the_reference_history_equal_the_file(gephi_small: Path) -> None:
     path = gephi_small / "versions.csv.gz"
-    found = take(spark, found_file(path))
+    found = take(found_file(path))
     told, seen = found.told, found.seen
     with gzip.open(path, "rt") as stream:
         expected = {
@@ -77,18 +75,18 @@ def test_spans_of_the_reference_history_equal_the_file(
     assert told.clock == Clock(1, None, 0, 49)
     assert told.ended
     assert found.rows("presence") == {(str(peer), 0, OPEN) for peer in range(200)}
-    assert found.rows("peers", "name", "is_reporter") == {(str(peer), True) for peer in range(200)}
+    assert found.rows("peers", "name") == {(str(peer),) for peer in range(200)}
     assert not found.staged.quarantine
     for table in ("subscriptions", "roles", "traffic", "publications", "receptions"):
         assert getattr(seen, table) is None
 
 
-def test_links_by_interval_become_links_and_presence(spark: SparkSession, tmp_path: Path) -> None:
+def test_links_by_interval_become_links_and_presence(tmp_path: Path) -> None:
     path = tmp_path / "edges.csv"
     path.write_text(
         'interval,src,dst,layer,topic\r\n3,a,b,,\r\n5,a,b,mesh,t\r\n5,"c, d",a,,\n4,e,a,,'
     )
-    found = take(spark, found_file(path))
+    found = take(found_file(path))
     assert links(found) == {
         ("a", "b", "overlay", None, 3, 4),
         ("a", "b", "mesh", "t", 5, OPEN),
@@ -96,15 +94,13 @@ def test_links_by_interval_become_links_and_presence(spark: SparkSession, tmp_pa
         ("e", "a", "overlay", None, 4, 5),
     }
     stays = {("a", 3, OPEN), ("b", 3, OPEN), ("c, d", 5, OPEN), ("e", 4, 5)}
-    assert found.rows("presence") == stays
+    assert found.rows("presence", "peer", "valid_from", "valid_to") == stays
     assert found.told.clock == Clock(1, None, 3, 5)
     assert not found.told.ended
     assert not found.staged.quarantine
 
 
-def test_parquet_spans_become_links_presence_and_quarantine(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_parquet_spans_become_links_presence_and_quarantine(tmp_path: Path) -> None:
     table = {
         "src": ["a", "b", None],
         "dst": [1, 2, 3],
@@ -113,7 +109,7 @@ def test_parquet_spans_become_links_presence_and_quarantine(
     }
     # Spark itself would hide this name, and take it for a pattern.
     pq.write_table(pa.table(table), tmp_path / "_e[1].parquet")
-    found = take(spark, found_file(tmp_path / "_e[1].parquet"))
+    found = take(found_file(tmp_path / "_e[1].parquet"))
     assert links(found) == {
         ("a", "1", "overlay", None, 0, 3),
         ("b", "2", "overlay", None, 2, OPEN),
@@ -193,7 +189,7 @@ def test_equal_files_in_folders_of_other_columns_are_no_copies(tmp_path: Path) -
     assert not found.skipped
 
 
-def test_parquet_columns_of_many_types_are_read(spark: SparkSession, tmp_path: Path) -> None:
+def test_parquet_columns_of_many_types_are_read(tmp_path: Path) -> None:
     tables = [
         {"interval": [0, 1], "src": [1, 2], "dst": [2, 1]},
         {"interval": ["2"], "src": pa.array(["a"]).dictionary_encode(), "dst": ["b"]},
@@ -203,7 +199,7 @@ def test_parquet_columns_of_many_types_are_read(spark: SparkSession, tmp_path: P
     for number, table in enumerate(tables):
         pq.write_table(pa.table(table), tmp_path / f"{number}.parquet", row_group_size=1)
     files = [found_file(tmp_path / f"{number}.parquet") for number in range(len(tables))]
-    found = take(spark, *files)
+    found = take(*files)
     assert {row[:2] + row[4:] for row in links(found)} == {
         ("1", "2", 0, 1),
         ("2", "1", 1, 2),
@@ -386,13 +382,11 @@ def test_published_graph_without_times_is_read_in_full(
     )
 
 
-def test_links_without_times_exist_in_the_only_interval(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_links_without_times_exist_in_the_only_interval(tmp_path: Path) -> None:
     path, table = tmp_path / "links.txt", tmp_path / "links.csv"
     path.write_text("# a comment\n\n1\t2\n  2 3  \r\n2 3\n% another\n3 x\n")
     table.write_text('src,dst,layer\n3,4,mesh\n"3","5",\n')
-    found = take(spark, found_file(path), found_file(table))
+    found = take(found_file(path), found_file(table))
     assert links(found) == {
         ("1", "2", "overlay", None, 0, OPEN),
         ("2", "3", "overlay", None, 0, OPEN),
@@ -426,7 +420,7 @@ KONECT = "% asym weighted\n% 3 3 3\n1 2 -1 5\n2 3 1 6\n3 1 2.5 9\n"
 SNAP = "# Undirected graph: each unordered pair is saved once\n# FromNodeId\tToNodeId\n1\t2\n3\t2\n"
 
 
-def test_weights_and_signs_are_no_times(spark: SparkSession, tmp_path: Path) -> None:
+def test_weights_and_signs_are_no_times(tmp_path: Path) -> None:
     path, signs = tmp_path / "out.chat", tmp_path / "soc-sign.txt"
     path.write_text(KONECT)
     found = stage(found_file(path))
@@ -456,14 +450,12 @@ def test_file_that_says_it_is_no_list_of_links_is_refused(tmp_path: Path) -> Non
         SOURCE.splits([found_file(path)])
 
 
-def test_plain_columns_with_times_mean_what_tables_mean(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_plain_columns_with_times_mean_what_tables_mean(tmp_path: Path) -> None:
     rows = [("p1", "p2", 3), ("p1", "p2", 4), ("p2", "p3", 7)]
     listed, table = tmp_path / "listed.txt", tmp_path / "listed.csv"
     listed.write_text("\n".join(f"{src} {dst} {at}" for src, dst, at in rows))
     table.write_text("interval,src,dst\n" + "\n".join(f"{at},{s},{d}" for s, d, at in rows))
-    assert links(take(spark, found_file(listed))) == links(take(spark, found_file(table)))
+    assert links(take(found_file(listed))) == links(take(found_file(table)))
     periods = tmp_path / "periods.txt"
     periods.write_text("p1 p2 3 5\np2 p3 7 8\np3 p1 9 9\np3 p1 2.5 9\np3 p1\n")
     found = stage(found_file(periods))
@@ -478,15 +470,13 @@ def test_plain_columns_with_times_mean_what_tables_mean(
     ]
 
 
-def test_seconds_of_plain_columns_are_divided_into_intervals(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_seconds_of_plain_columns_are_divided_into_intervals(tmp_path: Path) -> None:
     listed, periods = tmp_path / "listed.txt", tmp_path / "periods.txt"
     listed.write_text("1 2 7200\n1 2 10799\n1 2 10800\n1 3 18000\n")
     periods.write_text("1 2 7200 7201\n1 2 9000 10801\n1 3 18000 21600\n")
     for path in (listed, periods):
         options = SourceOptions(3_600_000_000)
-        found = Taken(SOURCE, spark, staged(SOURCE, [found_file(path)], options), options)
+        found = Taken(SOURCE, staged(SOURCE, [found_file(path)], options), options)
         assert {link[:2] + link[4:] for link in links(found.staged)} == {
             ("1", "2", 2, 4),
             ("1", "3", 5, 6),
@@ -496,21 +486,21 @@ def test_seconds_of_plain_columns_are_divided_into_intervals(
         staged(SOURCE, [found_file(listed)], SourceOptions(1_500_000))
 
 
-def test_unusable_edge_list_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+def test_unusable_edge_list_is_refused(tmp_path: Path) -> None:
     by_interval, spans = tmp_path / "a.csv", tmp_path / "b.csv"
     by_interval.write_text("interval,src,dst\n")
     spans.write_text("src,dst,valid_from,valid_to\na,b,0,2147483647\n")
     with pytest.raises(InputError, match=naming("by interval", "by period")):
-        take(spark, found_file(by_interval), found_file(spans))
+        take(found_file(by_interval), found_file(spans))
     plain = tmp_path / "c.txt"
     plain.write_text("1 2\n2 3\n")
     with pytest.raises(InputError, match=naming("(valid_from, valid_to)", "without")):
-        take(spark, found_file(plain), found_file(spans))
+        take(found_file(plain), found_file(spans))
     with pytest.raises(InputError, match=naming(NO_LINK, NO_ROWS)):
-        take(spark, found_file(by_interval))
+        take(found_file(by_interval))
     place = f"{spans}, line 2"
     with pytest.raises(InputError, match=naming("2,147,483,647", place, "--interval 1h")):
-        take(spark, found_file(spans))
+        take(found_file(spans))
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from base58 import b58encode
-from pyspark.sql import SparkSession
 
 from ingest.files import find
 from ingest.inventory import inventory
@@ -21,8 +20,6 @@ from ingest.sources import SOURCES
 from ingest.sources.base import SourceOptions
 from ingest.sources.hermes import Hermes
 from tests.support.staged import Taken, staged
-
-pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("small_inputs")]
 
 SOURCE = Hermes()
 MS = 1_000_000
@@ -84,7 +81,6 @@ def events(libp2p_small: Path) -> list[dict[str, Any]]:
 @pytest.fixture(scope="module", params=[{}, TAGGED], ids=["untagged", "tagged"])
 def taken(
     request: pytest.FixtureRequest,
-    spark: SparkSession,
     events: list[dict[str, Any]],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Taken:
@@ -104,7 +100,7 @@ def taken(
     assert len(found.files) == len(rows)
     assert [Path(path).name for path, _ in found.skipped] == ["ihave_1.parquet"]
     options = SourceOptions()
-    return Taken(SOURCE, spark, staged(SOURCE, found.files, options), options)
+    return Taken(SOURCE, staged(SOURCE, found.files, options), options)
 
 
 def test_events_of_hermes_mean_what_the_trace_means(
@@ -128,9 +124,9 @@ def test_events_of_hermes_mean_what_the_trace_means(
             if what in event:
                 told = event[what]
                 begun.add((peer, written(told["peerID"]), layer, told.get("topic")))
-    assert taken.seen.receptions is not None
     columns = ("message", "topic", "peer", "previous_hop", "first")
-    assert Counter(map(tuple, taken.seen.receptions.select(*columns).collect())) == arrivals
+    received = taken.records("receptions")
+    assert Counter(tuple(row[name] for name in columns) for row in received) == arrivals
     assert taken.rows("publications", "message", "publisher") == published
     assert taken.rows("links", "src", "dst", "layer", "topic") == begun
     assert taken.rows("subscriptions", "peer", "topic") == {
@@ -151,7 +147,6 @@ def test_times_of_hermes_are_milliseconds(taken: Taken, events: list[dict[str, A
     assert taken.told.epoch is not None
     assert taken.told.epoch.startswith("2000-01-01T00:00:")
     assert taken.told.clock.last == max(times) // 1000 - begin
-    assert taken.seen.receptions is not None
     arrived = {
         (event["timestamp"] // MS - begin * 1000) * 1000
         for event in events

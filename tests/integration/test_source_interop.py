@@ -9,15 +9,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow.compute as pc
 import pytest
-from pyspark.sql import SparkSession
 
 from ingest.files import InputFile
 from ingest.sources.base import SourceOptions
 from ingest.sources.interop import Interop
 from tests.support.staged import Taken, staged
-
-pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("small_inputs")]
 
 SOURCE = Interop()
 FIRST = '{"time":"2000-01-01T00:00:01Z","level":"INFO","msg":"PeerID","id":"%s","node_id":0}\n'
@@ -27,10 +25,10 @@ SENT = (
 )
 
 
-def take(spark: SparkSession, *paths: Path) -> Taken:
+def take(*paths: Path) -> Taken:
     files = [InputFile(str(path), "log", path.stat().st_size, "") for path in paths]
     options = SourceOptions()
-    return Taken(SOURCE, spark, staged(SOURCE, files, options), options)
+    return Taken(SOURCE, staged(SOURCE, files, options), options)
 
 
 @pytest.fixture(scope="module")
@@ -45,8 +43,8 @@ def truth(folder: Path) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def taken(spark: SparkSession, folder: Path) -> Taken:
-    return take(spark, *sorted(folder.glob("hosts/*/*.gz")))
+def taken(folder: Path) -> Taken:
+    return take(*sorted(folder.glob("hosts/*/*.gz")))
 
 
 @pytest.fixture(scope="module")
@@ -58,10 +56,10 @@ def test_first_arrivals_and_their_senders_equal_the_truth(
     taken: Taken, truth: dict[str, Any], names: dict[int, str]
 ) -> None:
     assert not taken.staged.quarantine
-    assert taken.seen.receptions is not None
     found = {
-        (row.message, row.peer, row.previous_hop)
-        for row in taken.seen.receptions.where("first").collect()
+        (row["message"], row["peer"], row["previous_hop"])
+        for row in taken.records("receptions")
+        if row["first"]
     }
     assert found == {
         (str(int(m["id_hex"], 16)), names[d["node"]], names[d["from"]])
@@ -73,9 +71,8 @@ def test_first_arrivals_and_their_senders_equal_the_truth(
 def test_duplicates_of_each_peer_equal_the_truth(
     taken: Taken, truth: dict[str, Any], names: dict[int, str]
 ) -> None:
-    assert taken.seen.receptions is not None
-    again = taken.seen.receptions.where("NOT first").collect()
-    assert Counter((row.message, row.peer) for row in again) == Counter(
+    again = [row for row in taken.records("receptions") if not row["first"]]
+    assert Counter((row["message"], row["peer"]) for row in again) == Counter(
         {
             (str(int(m["id_hex"], 16)), names[int(node)]): count
             for m in truth["messages"]
@@ -87,8 +84,7 @@ def test_duplicates_of_each_peer_equal_the_truth(
 def test_publishers_and_subscribers_equal_the_truth(
     taken: Taken, truth: dict[str, Any], names: dict[int, str]
 ) -> None:
-    assert taken.seen.publications is not None
-    published = {(row.message, row.publisher) for row in taken.seen.publications.collect()}
+    published = {(row["message"], row["publisher"]) for row in taken.records("publications")}
     assert published == {
         (str(int(m["id_hex"], 16)), names[m["publisher"]]) for m in truth["messages"]
     }
@@ -99,19 +95,17 @@ def test_publishers_and_subscribers_equal_the_truth(
 
 def test_traffic_equals_the_published_counts(taken: Taken) -> None:
     """As interop_small/README.md has them, without the 254 subscriptions that are not sent."""
-    assert taken.seen.traffic is not None
-    (sums,) = taken.seen.traffic.selectExpr(
-        "sum(publication_messages_sent)",
-        "sum(publication_messages_received)",
-        "sum(control_messages_sent)",
-        "sum(control_messages_received)",
-        "count(dropped)",
-    ).collect()
+    traffic = taken.table("traffic")
+    names = ("publication_messages", "control_messages")
+    sums = [
+        pc.sum(traffic[f"{name}_{way}"]).as_py() for name in names for way in ("sent", "received")
+    ]
     control = 1863 + 932 + 105 + 24 + 4
-    assert tuple(sums) == (2095, 2095, control, control + 254, 0)
+    assert sums == [2095, 2095, control, control + 254]
+    assert traffic["dropped"].null_count == len(traffic)
 
 
-def test_peers_of_small_logs_are_told_apart(spark: SparkSession, tmp_path: Path) -> None:
+def test_peers_of_small_logs_are_told_apart(tmp_path: Path) -> None:
     one, other = tmp_path / "one.log", tmp_path / "other.log"
     one.write_text(FIRST % "a" + SENT % (2, 5, "Sent Message", "to", "b"))
     other.write_text(
@@ -120,7 +114,7 @@ def test_peers_of_small_logs_are_told_apart(spark: SparkSession, tmp_path: Path)
         + SENT % (3, 1, "Received Message", "from", "a")
         + "not a line\n"
     )
-    found = take(spark, one, other)
+    found = take(one, other)
     assert [(file, line) for file, line, *_ in found.staged.quarantine] == [("other.log", 4)]
     assert found.rows("publications", "message", "publisher", "time_us") == {("1", "a", 1_500_000)}
     assert found.rows("receptions", "peer", "previous_hop", "time_us", "first") == {

@@ -8,7 +8,6 @@ from random import Random
 
 import networkx as nx
 import pytest
-from pyspark.sql import SparkSession
 
 from ingest.files import InputFile, find
 from ingest.inventory import inventory
@@ -20,8 +19,6 @@ from model.errors import InputError
 from tests.support.fuzz import bent, mixture
 from tests.support.staged import Staged, Taken, staged
 from tests.support.words import naming
-
-pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("small_inputs")]
 
 SOURCE = Nebula()
 NONE, SOME = "0" * 16, "0" * 15 + "1"
@@ -37,7 +34,7 @@ def stage(path: Path) -> Staged:
     return staged(SOURCE, files, SourceOptions(max_line=20_000))
 
 
-def test_crawl_becomes_links_and_peers(spark: SparkSession, tmp_path: Path) -> None:
+def test_crawl_becomes_links_and_peers(tmp_path: Path) -> None:
     graph = nx.gnp_random_graph(60, 0.1, seed=4, directed=True)
     told = [peer for peer in graph if peer % 5]  # the others did not answer
     text = [
@@ -50,10 +47,10 @@ def test_crawl_becomes_links_and_peers(spark: SparkSession, tmp_path: Path) -> N
     assert found.source == "nebula"
     assert [Path(path).name for path, _ in found.skipped] == ["x_crawl.json", "x_visits.ndjson"]
     options = SourceOptions()
-    taken = Taken(SOURCE, spark, staged(SOURCE, found.files, options), options)
+    taken = Taken(SOURCE, staged(SOURCE, found.files, options), options)
     expected = {(f"p{p}", f"p{q}", "overlay", None, 0, OPEN) for p in told for q in graph[p]}
     assert taken.rows("links") == expected
-    assert taken.rows("peers") == {(f"p{peer}", True) for peer in told}
+    assert taken.rows("peers") == {(f"p{peer}",) for peer in told}
     seen = {f"p{peer}" for peer in told} | {link[1] for link in expected}
     assert taken.rows("presence") == {(peer, 0, OPEN) for peer in seen}
     assert taken.rows("names", "name") == {(peer,) for peer in seen}

@@ -13,7 +13,6 @@ from typing import Any
 
 import networkx as nx
 import pytest
-from pyspark.sql import SparkSession
 
 from ingest.files import NO_FILES_IN, find
 from ingest.inventory import inventory
@@ -31,8 +30,6 @@ from tests.support.ingested import Store
 from tests.support.staged import Staged, Taken, staged
 from tests.support.words import naming, tells
 
-pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("small_inputs")]
-
 DEMO = Path(__file__).parents[1] / "data/vizpub"
 BIG = "170141183460469231731687303715884105727"
 OURS = ("control_messages_sent", "control_messages_received", "control_bytes_sent", "duplicates")
@@ -47,8 +44,8 @@ def stage(*paths: Path, **options: Any) -> Staged:
     return staged(Vizpub(), found.files, SourceOptions(**options))
 
 
-def take(spark: SparkSession, *paths: Path, **options: Any) -> Taken:
-    return Taken(Vizpub(), spark, stage(*paths, **options), SourceOptions(**options))
+def take(*paths: Path, **options: Any) -> Taken:
+    return Taken(Vizpub(), stage(*paths, **options), SourceOptions(**options))
 
 
 def describe(found: Staged, **options: Any) -> Description:
@@ -483,9 +480,9 @@ class TestTwoHosts:
     """One checkpoint is in two files, below reports/unprocessed; a host's seventh is missing."""
 
     def test_files_of_two_hosts_make_one_interval(
-        self, spark: SparkSession, two_hosts: Path, outside_data: Outside
+        self, two_hosts: Path, outside_data: Outside
     ) -> None:
-        seen = take(spark, two_hosts)
+        seen = take(two_hosts)
         expected = reports(folder(outside_data, "pubsub"))
         expected[7] = {peer: n for peer, n in expected[7].items() if int(peer) % 2 == 0}
         assert at_each(
@@ -504,10 +501,10 @@ class TestTwoHosts:
         )
 
     def test_missing_report_is_bridged_by_gap_tolerance(
-        self, spark: SparkSession, two_hosts: Path, outside_data: Outside
+        self, two_hosts: Path, outside_data: Outside
     ) -> None:
         """Peers are there that are before and after; traffic and what arrived stay unknown."""
-        seen = take(spark, two_hosts, gap_tolerance=1)
+        seen = take(two_hosts, gap_tolerance=1)
         whole = reports(folder(outside_data, "pubsub"))
         odd = {peer for peer in whole[6].keys() & whole[8].keys() if int(peer) % 2}
         present = at_each(seen.rows("presence", "peer", "valid_from", "valid_to"), seen.told.clock)
@@ -668,9 +665,7 @@ class TestBadInput:
         notes = describe(found).notes
         assert notes["repeated_records"] == notes["conflicting_records"] == 1
 
-    def test_input_of_two_protocols_needs_only_option(
-        self, spark: SparkSession, desk: Desk, tmp_path: Path
-    ) -> None:
+    def test_input_of_two_protocols_needs_only_option(self, desk: Desk, tmp_path: Path) -> None:
         desk.write(0, node("1"))
         desk.write(0, node("1"), node("2"), protocolName="protocol.q")
         both = stage(desk.path)
@@ -680,11 +675,11 @@ class TestBadInput:
         tells(str(refused.value), listing, "--input-run protocol.p")
         with pytest.raises(UnknownName, match=naming("'protocol.r'", "protocol.p", "protocol.q")):
             describe(both, only="protocol.r")
-        seen = take(spark, desk.path, only="protocol.q")
+        seen = take(desk.path, only="protocol.q")
         assert seen.told.protocol == "protocol.q"
         assert seen.rows("peers", "name") == {("1",), ("2",)}
 
-    def test_folder_without_files_is_refused(self, spark: SparkSession, desk: Desk) -> None:
+    def test_folder_without_files_is_refused(self, desk: Desk) -> None:
         desk.write(0).unlink()
         with pytest.raises(InputError, match=naming(desk.path, NO_FILES_IN)):
             inventory(None, find([str(desk.path)]), SOURCES)
@@ -694,9 +689,7 @@ class TestBadInput:
         with pytest.raises(InputError, match=naming(NO_REPORT, "nodes")):
             describe(stage(desk.path))
 
-    def test_merged_files_are_refused(
-        self, spark: SparkSession, desk: Desk, tmp_path: Path
-    ) -> None:
+    def test_merged_files_are_refused(self, desk: Desk, tmp_path: Path) -> None:
         """Of several hosts: without interval or host, and with peers that are long gone."""
         written = desk.write(0, node("1"))
         merged = written.with_name("00000001protocol.p.json")
@@ -710,12 +703,10 @@ class TestBadInput:
 
 
 class TestCounters:
-    def test_zero_counter_is_measured_once_it_changes(
-        self, spark: SparkSession, desk: Desk, tmp_path: Path
-    ) -> None:
+    def test_zero_counter_is_measured_once_it_changes(self, desk: Desk, tmp_path: Path) -> None:
         desk.write(0, node("1"), node("2"))
         desk.write(1, node("1", controlMsgsSent=5), node("2"))
-        seen = take(spark, desk.path)
+        seen = take(desk.path)
         columns = ("control_messages_sent", "control_messages_received", "duplicates")
         assert seen.rows("traffic", "peer", "interval", *columns) == {
             *(("1", 0, 0, None, None), ("2", 0, 0, None, None)),
@@ -723,9 +714,9 @@ class TestCounters:
         }
         assert "control.bytes" in seen.told.unknown
 
-    def test_total_that_drops_counts_as_a_restart(self, spark: SparkSession, desk: Desk) -> None:
+    def test_total_that_drops_counts_as_a_restart(self, desk: Desk) -> None:
         write_restarted(desk)
-        seen = take(spark, desk.path)
+        seen = take(desk.path)
         found = seen.rows("traffic", "interval", "control_bytes_sent")
         assert found == {(0, 5), (1, 2), (3, 3), (4, 1)}
 

@@ -18,24 +18,12 @@ class Target:
     """The number of changes to try; where there are more, they are drawn with a fixed seed."""
 
 
-MOVED_IN_VAIN = "a span that a stay covers to its end leaves nothing, though it is looked at"
 MASKED = "what is not known is left out wherever it is used"
 CUT = "it is looked at further, and cut to as many in the end"
 
 TARGETS = {
     target.module: target
     for target in (
-        Target(
-            "ingest.periods",
-            ("tests/integration/test_periods.py",),
-            {
-                "outside: 0 → 1": "of a span that is whole, or there twice, nothing more is left",
-                "outside: stay['from'] <= rest['valid_from'] → "
-                "stay['from'] < rest['valid_from']": MOVED_IN_VAIN,
-                "outside: rest['valid_to'] <= stay['to'] → "
-                "rest['valid_to'] < stay['to']": MOVED_IN_VAIN,
-            },
-        ),
         Target(
             "graphstore.load.verify",
             (

@@ -1,22 +1,42 @@
-"""The tables of messages, made in one process by the fold that an ingest uses."""
+"""The tables of messages, made by the steps that an ingest uses."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pyarrow as pa
 
-from analytics.message_fold import ROWS, MessageFold
-from ingest.messages import MessageTables, rows_by_message
+from analytics.message_fold import MessageFold
+from analytics.steps import Step
+from ingest.staged import ARRIVALS, UNREPORTED, step
+from tests.support.texts import given, made_tables
+
+ROWS = step("message_rows")
 
 
-def message_tables(told: MessageTables) -> dict[str, pa.Table]:
-    """The tables by name; all arrivals are reported, not only the first ones."""
+def message_tables(tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
+    """Receptions, missed and metrics/messages of publications, receptions, subscriptions,
+    rejections and unreported; what `tables` lacks is not known. All arrivals are reported, not only
+    the first ones.
+    """
+    staged = {
+        of.name: _shaped(tables[name], of.arrow)
+        for name, of in (("receptions", ARRIVALS), ("unreported", UNREPORTED))
+        if name in tables
+    }
     fold = MessageFold(
-        told.receptions is not None,
-        told.subscriptions is not None,
-        rejections_known=told.rejections is not None,
+        "receptions" in tables,
+        "subscriptions" in tables,
+        rejections_known="rejections" in tables,
     )
-    found: dict[str, list[pa.RecordBatch]] = {table.name: [] for table in fold.tables}
-    for name, rows in fold(rows_by_message(told, 1).toArrow().cast(ROWS).to_batches()):
-        found[name].append(rows)
-    schemas = {table.name: table.arrow for table in fold.tables}
-    return {name: pa.Table.from_batches(rows, schemas[name]) for name, rows in found.items()}
+    follow = Step("messages", "", "", whole=("message_rows",), fold=fold)
+    found = made_tables([ROWS, follow], {**tables, **staged}, (), given(messages=(0, 1 << 40)))
+    return {table.name: found.get(table.name, table.arrow.empty_table()) for table in fold.tables}
+
+
+def _shaped(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The columns of the schema; those that the rows lack are null."""
+    nothing = pa.nulls(len(rows))
+    columns = [rows[of.name] if of.name in rows.column_names else nothing for of in schema]
+    nullable = pa.schema([of.with_nullable(True) for of in schema])
+    return pa.table(columns, schema.names).cast(nullable)

@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
 
 from ingest.files import InputFile
 from ingest.fold import Counted
 from ingest.reader import Kind, Read, Row, Split, as_batches
 from ingest.sink import Fold
 from ingest.sources.base import Description, Observed, Source, SourceOptions, Tallies
+from model.tables import TRAFFIC
+from tests.support.texts import given, made, observed_by
 
 
 @dataclass(frozen=True)
@@ -86,15 +87,32 @@ def _folded(source: Source, fold: Fold, rows: Sequence[Row]) -> dict[str, pa.Tab
 class Taken:
     """What a source observed in some files."""
 
-    def __init__(
-        self, source: Source, spark: SparkSession, found: Staged, options: SourceOptions
-    ) -> None:
+    def __init__(self, source: Source, found: Staged, options: SourceOptions) -> None:
         self.staged = found
         self.told: Description = source.describe(found.counted, None, options)
-        frames = {name: spark.createDataFrame(table) for name, table in found.tables.items()}
-        self.seen: Observed = source.observe(frames, self.told, options)
+        self.seen: Observed = source.observe(self.told, options)
+
+    def table(self, name: str) -> pa.Table:
+        """An observed table; a column of traffic that a text leaves out is null."""
+        folded = {
+            f"{of}/{table}": rows
+            for of in ("folded", "whole")
+            for table, rows in self.staged.tables.items()
+        }
+        asked = given(self.told.clock, self.seen.known)
+        rows = made(f"observed/{name}", observed_by(self.seen), folded, asked)
+        for column in TRAFFIC.names if name == "traffic" else ():
+            if column not in rows.column_names:
+                rows = rows.append_column(column, pa.nulls(len(rows), pa.int64()))
+        return rows
+
+    def records(self, table: str, *order: str) -> list[dict[str, Any]]:
+        """The rows of an observed table, in an order."""
+        rows: list[dict[str, Any]] = self.table(table).to_pylist()
+        return sorted(rows, key=lambda row: [row[name] for name in order])
 
     def rows(self, table: str, *columns: str) -> set[tuple[Any, ...]]:
         """The rows of an observed table."""
-        frame = getattr(self.seen, table)
-        return {tuple(row) for row in frame.select(*(columns or frame.columns)).collect()}
+        rows = self.table(table)
+        kept = rows.select(columns or rows.column_names)
+        return {tuple(row.values()) for row in kept.to_pylist()}

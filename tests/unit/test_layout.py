@@ -24,6 +24,7 @@ SPARK = ("analytics", "ingest")
 NO_SPARK = ("analytics.comparison", "analytics.figures", "ingest.reports")
 OF_MANY = (
     "cli/test_docs.py",
+    "cli/test_other_servers.py",
     "cli/test_terminal.py",
     "cli/test_unexpected.py",
     "cypher/test_page.py",

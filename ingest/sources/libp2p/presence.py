@@ -7,42 +7,36 @@ failed. A peer without a file is present while a present peer holds a stream to 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from model.clock import OPEN
 
-STAYS = "peer string, valid_from bigint, valid_to bigint, last bigint"
-"""The presence of each reporter, and the time of its last own event."""
 
-
-def stays(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """All peers that a fold made (`fold.TABLES`) → STAYS.
+def stays(reporters: pa.Table) -> pa.Table:
+    """All peers that a fold made (`fold.TABLES`) → the presence of each reporter, and the time of
+    its `last` own event: peer, valid_from, valid_to, last.
 
     A peer stays from its first own event to the first closing of a stream to it by another peer
     at or after its last own event, provided no stream to it stays open from a peer that is
     itself still present; else its stay is open.
     """
-    peers = [batch for batch in batches if batch.num_rows]
-    if not peers:
-        return
-    reporters = pa.Table.from_batches(peers)
     is_silent = reporters["end"].is_valid()
     silent = reporters.filter(is_silent)
     holders = zip(silent["peer"].to_pylist(), silent["holders"].to_pylist(), strict=True)
     is_held = pc.is_in(reporters["peer"], pa.array(sorted(held(dict(holders))), pa.string()))
     end = pc.max_element_wise(reporters["end"], pc.add(reporters["valid_from"], 1))
     valid_to = pc.if_else(pc.and_not(is_silent, is_held), end, pa.scalar(OPEN, pa.int64()))
-    yield from pa.table(
+    return pa.table(
         {
             "peer": reporters["peer"],
             "valid_from": reporters["valid_from"],
             "valid_to": valid_to,
             "last": reporters["last"],
         }
-    ).to_batches()
+    )
 
 
 def held(silent: Mapping[str, Sequence[str]]) -> set[str]:

@@ -6,10 +6,9 @@ Streams opened and closed are links of layer `streams`, GRAFT and PRUNE links of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from ingest.files import InputFile
 from ingest.fold import Counted
@@ -29,9 +28,6 @@ from ingest.sources.libp2p.facts import INTERVAL_US, Judge, Tally, describe, epo
 from ingest.sources.libp2p.fold import MESH, STREAMS, TABLES, EventFold
 from ingest.sources.libp2p.observed import observe
 from ingest.sources.libp2p.reader import EventReader
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 _BINARY = "protobuf"
 
@@ -129,8 +125,6 @@ class Libp2p(Source):
         found = describe(Tally.of(counted), options.interval_us or INTERVAL_US)
         return found if self.unknown is None else replace(found, unknown=self.unknown)
 
-    def observe(
-        self, tables: Mapping[str, DataFrame], run: Description, options: SourceOptions
-    ) -> Observed:
+    def observe(self, run: Description, options: SourceOptions) -> Observed:
         """Traffic has a row for each interval in which a reporter was present."""
-        return observe(tables, run, options)
+        return observe(run, options)

@@ -2,47 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import replace
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
-
-from ingest.periods import open_at
 from ingest.sources.base import Description, Observed, SourceOptions
-from ingest.sources.folded import names_of_reporters, no_rejections
+from ingest.sources.folded import NAMES_OF_REPORTERS, NO_REJECTIONS
 from ingest.sources.reports.facts import COUNTED, Tally, partly_listed
 from ingest.sources.reports.traffic import ARRIVALS, REPEATED
 from model.run import DUPLICATES
 
 
-def observe(tables: Mapping[str, DataFrame], run: Description, options: SourceOptions) -> Observed:
+def observe(run: Description, options: SourceOptions) -> Observed:
     """See Reports.observe."""
-    unknown, end = set(run.unknown), run.clock.last + 1
+    unknown = set(run.unknown)
     arrivals = {"sent", "received"} - unknown
-    peers = tables["peers"].select("name", F.lit(True).alias("is_reporter"), "interval")
-    names = tables["names"]
-    links = None if "neighbors" in unknown else open_at(tables["links"], end)
-    if links is not None and options.reporters_only:
-        reporters = peers.select(F.col("name").alias("dst"))
-        links = links.join(reporters, "dst", "left_semi").select(*links.columns)
-        names = names_of_reporters(names, peers)
-    return Observed(
-        peers=peers,
-        names=names,
-        presence=open_at(tables["presence"], end),
-        links=links,
-        subscriptions=None if "topics" in unknown else open_at(tables["subscriptions"], end),
-        roles=None if "roles" in unknown else open_at(tables["roles"], end),
-        traffic=tables["traffic"] if COUNTED.keys() - unknown else None,
-        gauges=tables["gauges"] if Tally.of(run.totals).gauges else None,
-        publications=tables["publications"] if arrivals else None,
-        receptions=tables["receptions"] if "received" in arrivals else None,
-        rejections=no_rejections(tables["peers"].sparkSession) if arrivals else None,
-        unreported=_unreported(tables["unreported"], run, options),
+    observed = Observed(
+        peers="SELECT name FROM whole.peers",
+        presence=_periods("presence"),
+        links=None if "neighbors" in unknown else _periods("links"),
+        subscriptions=None if "topics" in unknown else _periods("subscriptions"),
+        roles=None if "roles" in unknown else _periods("roles"),
+        traffic="FROM folded.traffic" if COUNTED.keys() - unknown else None,
+        gauges="FROM folded.gauges" if Tally.of(run.totals).gauges else None,
+        publications="FROM folded.publications" if arrivals else None,
+        receptions="FROM folded.receptions" if "received" in arrivals else None,
+        rejections=NO_REJECTIONS if arrivals else None,
+        unreported=_unreported(run, options),
     )
+    if options.reporters_only and observed.links:
+        to_reporters = " WHERE dst IN (SELECT name FROM whole.peers)"
+        names = NAMES_OF_REPORTERS.format(reporter="name")
+        return replace(observed, links=observed.links + to_reporters, names=names)
+    return observed
 
 
-def _unreported(periods: DataFrame, run: Description, options: SourceOptions) -> DataFrame | None:
+def _periods(table: str) -> str:
+    return f"SELECT * REPLACE (open_at_end(valid_to) AS valid_to) FROM folded.{table}"
+
+
+def _unreported(run: Description, options: SourceOptions) -> str | None:
     """peer, interval, receptions, subscriptions: true where a report lacks what others have.
 
     A bridged missing report lacks receptions, and what the report before it lacks. A list that
@@ -56,13 +53,19 @@ def _unreported(periods: DataFrame, run: Description, options: SourceOptions) ->
     complete = not partly and not any(counted.lacking(field) for field in reported.values())
     if complete and not (reported and options.gap_tolerance):
         return None
-    each = F.explode(F.expr("transform(sequence(valid_from, valid_to - 1), at -> int(at))"))
-    if partly:
-        lack = [ARRIVALS] if DUPLICATES in run.unknown else [ARRIVALS, REPEATED]
-        what = F.when(F.col("what").isin(lack), "receptions").otherwise(F.col("what"))
-        periods = periods.withColumn("what", what)
-    rows = periods.where(F.col("what").isin(*reported)).select(
-        "peer", each.alias("interval"), "what"
-    )
-    open_ = (F.bool_or(F.col("what") == what).alias(what) for what in fields)
-    return rows.groupBy("peer", "interval").agg(*open_)
+    lacking = [ARRIVALS] if DUPLICATES in run.unknown else [ARRIVALS, REPEATED]
+    as_receptions = f"list_contains({lacking}, what)" if partly else "false"
+    return f"""
+        SELECT
+            peer, interval,
+            bool_or(what = 'receptions') AS receptions,
+            bool_or(what = 'subscriptions') AS subscriptions
+        FROM (
+            SELECT
+                peer, CASE WHEN {as_receptions} THEN 'receptions' ELSE what END AS what,
+                unnest(range(valid_from, valid_to))::INTEGER AS interval
+            FROM folded.unreported
+        )
+        WHERE list_contains({[*reported]}, what)
+        GROUP BY peer, interval
+    """

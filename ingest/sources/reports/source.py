@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ingest.files import InputFile
 from ingest.fold import Counted
@@ -33,9 +33,6 @@ from ingest.sources.reports.parquet import (
     splits_of,
 )
 from ingest.sources.times import BELONGS, BELONGS_NOT, NO_OUTLIERS
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 
 @dataclass(frozen=True)
@@ -165,8 +162,6 @@ class Reports(Source):
         """
         return describe(Tally.of(counted), Tally.of(before) if before else None, options)
 
-    def observe(
-        self, tables: Mapping[str, DataFrame], run: Description, options: SourceOptions
-    ) -> Observed:
+    def observe(self, run: Description, options: SourceOptions) -> Observed:
         """Tables without any report are unknown."""
-        return observe(tables, run, options)
+        return observe(run, options)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -32,9 +31,6 @@ from ingest.sources.vizpub.nodes import (
     unknown_fields,
 )
 from model.errors import InputError
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 _WORDS = facts.Words("protocol", "files", "files without nodes")
 _NO_BYTES = tuple(f"publication_bytes_{way}" for way in ("sent", "received"))
@@ -123,26 +119,23 @@ class Vizpub(Reports):
         notes = {note: n for note, n in description.notes.items() if note != facts.lacking(BYTES)}
         return replace(description, notes=notes)
 
-    def observe(
-        self, tables: Mapping[str, DataFrame], run: Description, options: SourceOptions
-    ) -> Observed:
+    def observe(self, run: Description, options: SourceOptions) -> Observed:
         """As reports, but for the traffic of publications."""
-        seen = super().observe(tables, run, options)
+        seen = super().observe(run, options)
         moved = Tally.of(run.totals).moved
         return replace(seen, traffic=seen.traffic and _traffic(seen.traffic, moved))
 
 
-def _traffic(counted: DataFrame, moved: Mapping[str, int]) -> DataFrame:
+def _traffic(counted: str, moved: Mapping[str, int]) -> str:
     """Received messages are the listed ones and their later copies, which are only counted.
     A counter that is 0 in every report was never set, as VizPub's Java cannot omit one.
     """
-    from pyspark.sql import functions as F
-
-    nothing = F.lit(None).cast("bigint")
-    known = counted.withColumns({name: nothing for name in COUNTERS if not moved.get(name)})
-    copies = F.try_add("publication_messages_received", "duplicates")  # unknown beyond 64 bits
-    unknown = dict.fromkeys(_NO_BYTES, nothing)
-    return known.withColumns({"publication_messages_received": copies, **unknown})
+    never_set = "".join(f", NULL::BIGINT AS {name}" for name in COUNTERS if not moved.get(name))
+    known = f"SELECT * REPLACE (peer AS peer{never_set}) FROM ({counted})"
+    unknown = "".join(f", NULL::BIGINT AS {name}" for name in _NO_BYTES)
+    # Unknown beyond 64 bits.
+    copies = "try_cast(publication_messages_received::HUGEINT + duplicates AS BIGINT)"
+    return f"SELECT * REPLACE ({copies} AS publication_messages_received{unknown}) FROM ({known})"
 
 
 def _refuse_merged(files: Sequence[InputFile]) -> None:

@@ -11,15 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pyarrow as pa
 import pytest
-from pyspark.sql import DataFrame, SparkSession
 
 from ingest.files import InputFile
 from ingest.reports.compressed import Content
 from ingest.sources.base import Description, Observed, SourceOptions
 from ingest.sources.libp2p import Libp2p
 from ingest.sources.libp2p.events import Counts, Event
-from tests.support.small import as_of_small
 from tests.support.staged import Staged, Taken, staged
 
 DATA = Path(__file__).parents[2] / "data" / "libp2p_small"
@@ -87,8 +86,8 @@ class Trace:
         )
 
 
-def rows(table: DataFrame) -> Rows:
-    found: Rows = table.toArrow().to_pylist()
+def rows(table: pa.Table) -> Rows:
+    found: Rows = table.to_pylist()
     return found
 
 
@@ -106,7 +105,7 @@ Ingest = Callable[..., Trace]
 
 
 @pytest.fixture(scope="session")
-def ingest(spark: SparkSession) -> Ingest:
+def ingest() -> Ingest:
     """Files → Trace with these tables."""
 
     @cache
@@ -121,9 +120,8 @@ def ingest(spark: SparkSession) -> Ingest:
     ) -> Trace:
         options = options or SourceOptions()
         files, found = folded(tuple(paths), replace(options, reporters_only=False))
-        with as_of_small(spark):
-            taken = Taken(Libp2p(), spark, found, options)
-            observed = {name: rows(getattr(taken.seen, name)) for name in tables}
+        taken = Taken(Libp2p(), found, options)
+        observed = {name: rows(taken.table(name)) for name in tables}
         return Trace(files, found, taken.told, taken.seen, **observed)
 
     return run

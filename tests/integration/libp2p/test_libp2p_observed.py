@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
 from ingest.sources.base import SourceOptions
 from ingest.sources.libp2p import Libp2p
@@ -14,14 +13,12 @@ from model.clock import OPEN
 from tests.support.events import at, name_of, trace
 from tests.support.staged import Taken, staged
 
-pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("small_inputs")]
-
 LATE = 10**15
 """The events are after the run's epoch, and that long after that of Unix."""
 
 
 @pytest.fixture
-def taken(spark: SparkSession, tmp_path: Path) -> Taken:
+def taken(tmp_path: Path) -> Taken:
     """a, which is there until 50, has streams to x; and b, later. b is named by a before it
     tells anything.
     """
@@ -37,7 +34,7 @@ def taken(spark: SparkSession, tmp_path: Path) -> Taken:
     ]
     options = SourceOptions(interval_us=10)
     found = staged(Libp2p(), trace(tmp_path, events), options)
-    return Taken(Libp2p(), spark, found, options)
+    return Taken(Libp2p(), found, options)
 
 
 def test_peer_named_by_others_is_present_during_streams(taken: Taken) -> None:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import pickle
+import random
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from analytics import steps
 from analytics.steps import Given, Step
-from ingest.steps import StepFold, Taken, blocks
+from ingest.steps import Block, StepFold, Taken, blocks
 from model.metrics import METRICS_OVERLAY, METRICS_PEERS
+from model.tables import LINKS
 from runstore.intact import OTHER_PAGE, PARQUET, dataset
 
 WHOLE = Given(3, 12, 1, frozenset({"metrics/peers"}), 3, 3)
@@ -45,7 +49,7 @@ def test_damaged_file_is_named(tmp_path: Path) -> None:
 
     def fold(*paths: Path) -> StepFold:
         taken = {"metrics/peers": [Taken(dataset([path], METRICS_PEERS.arrow)) for path in paths]}
-        return StepFold((COUNTS,), taken, (METRICS_OVERLAY,), (WHOLE,))
+        return StepFold((COUNTS,), taken, (METRICS_OVERLAY,), (Block(WHOLE),))
 
     [(name, counts)] = fold(sound)([batch])
     assert name == "metrics/overlay"
@@ -61,7 +65,7 @@ def test_fold_works_in_a_process_that_has_read_nothing(tmp_path: Path) -> None:
     rows = [{"peer": 1, "interval": 3, "duplicates": 5}]
     pq.write_table(pa.Table.from_pylist(rows, METRICS_PEERS.arrow), path, **PARQUET)
     taken = {"metrics/peers": [Taken(dataset([path], METRICS_PEERS.arrow))]}
-    fold.write_bytes(pickle.dumps(StepFold((COUNTS,), taken, (METRICS_OVERLAY,), (WHOLE,))))
+    fold.write_bytes(pickle.dumps(StepFold((COUNTS,), taken, (METRICS_OVERLAY,), (Block(WHOLE),))))
     program = (
         "import pickle, sys, pyarrow as pa\n"
         "fold = pickle.load(open(sys.argv[1], 'rb'))\n"
@@ -71,3 +75,41 @@ def test_fold_works_in_a_process_that_has_read_nothing(tmp_path: Path) -> None:
     command = [sys.executable, "-c", program, str(fold)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout == "[[5]]\n"
+
+
+LINK = ("src", "dst", "layer", "topic", "valid_from", "valid_to")
+
+
+def shaped(rows: list[tuple[object, ...]]) -> pa.Table:
+    """Rows that a text makes, in the shape of the table links."""
+    columns = zip(*rows, strict=True)
+    given = pa.table(dict(zip(LINK, map(list, columns), strict=True)))
+    shuffle = Step("links", "SELECT * EXCLUDE (more) FROM given", "links", whole=("given",))
+    given = given.append_column("more", pa.nulls(len(given)))
+    made = steps.compute([shuffle], {"given": [given]}, [LINKS], WHOLE)
+    return pa.Table.from_batches([rows for _, rows in made], LINKS.arrow)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_rows_have_the_types_and_the_order_of_their_table(seed: int) -> None:
+    rng = random.Random(seed)
+    kinds = [*product(range(3), range(3), ["B", "a", "é", ""])]
+    rows = [
+        (*kind, rng.choice([None, 0, 1]) if seed else None, n, n + 1)
+        for n, kind in enumerate(rng.choices(kinds, k=40))
+    ]
+    found = shaped(rng.sample(rows, 40))
+    assert found.schema == LINKS.arrow
+    in_order = sorted(rows, key=lambda row: [(of is not None, of) for of in row])
+    assert [tuple(row.values()) for row in found.to_pylist()] == in_order, f"seed {seed}"
+
+
+def test_null_where_a_value_must_be_known_is_an_error() -> None:
+    with pytest.raises(ValueError, match="null"):
+        shaped([(0, 1, None, None, 0, 1)])
+
+
+def test_column_that_a_text_does_not_give_is_unknown() -> None:
+    text = "SELECT 0 AS src, 1 AS dst, 'overlay' AS layer, 0 AS valid_from, 1 AS valid_to"
+    made = steps.compute([Step("links", text, "links")], {}, [LINKS], WHOLE)
+    assert [rows["topic"].to_pylist() for _, rows in made] == [[None]]

@@ -39,8 +39,7 @@ def rows(found: Staged, table: str, *columns: str) -> list[tuple[Any, ...]]:
 
 
 def stays_of(found: Staged) -> dict[str, Span]:
-    batches = stays(found.tables["peers"].to_batches())
-    each = [row for batch in batches for row in batch.to_pylist()]
+    each = stays(found.tables["peers"]).to_pylist()
     return {name_of(row["peer"]): (row["valid_from"], row["valid_to"]) for row in each}
 
 
