@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+import time
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from py4j.clientserver import JavaClient
 from py4j.java_gateway import JavaClass, JavaMember, JVMView
+from py4j.protocol import Py4JNetworkError
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -20,6 +22,10 @@ _CLASSES = (
     "org.apache.spark.sql.classic.SparkSession",
     "org.apache.spark.sql.functions",
 )
+
+
+_PAUSES = (0.05, 0.2, 1.0)
+"""Seconds between attempts to connect."""
 
 
 def mend(context: SparkContext) -> None:
@@ -68,11 +74,20 @@ def _remember(jvm: JVMView) -> None:
 def _close_interrupted(client: JavaClient) -> None:
     """Close a thread's connection when a signal interrupts a command.
 
-    Otherwise the next command, maybe of the clearing up, would read the answer of this one.
+    Otherwise the next command, maybe of the clearing up, would read the answer of this one. While
+    Java notices that a connection is closed, it may close the next one, too, before it answers.
     """
     if "send_command" in vars(client):
         return  # a process has one gateway, and may have several sessions
-    send = client.send_command
+    send, connect = client.send_command, client._create_new_connection
+
+    def connect_again() -> Any:
+        for pause in _PAUSES:
+            try:
+                return connect()
+            except Py4JNetworkError:
+                time.sleep(pause)
+        return connect()
 
     def send_or_close(*command: Any, **how: Any) -> Any:
         try:
@@ -83,6 +98,7 @@ def _close_interrupted(client: JavaClient) -> None:
             raise
 
     vars(client)["send_command"] = send_or_close
+    vars(client)["_create_new_connection"] = connect_again
 
 
 def _end_quietly(context: SparkContext) -> None:

@@ -91,10 +91,11 @@ def test_lost_connection_is_logged_by_nobody(
         raise error
 
     mend(spark.sparkContext)
-    with monkeypatch.context() as broken:
-        broken.setattr(ClientServerConnection, "send_command", lost)
-        with pytest.raises((Py4JError, KeyboardInterrupt)):
-            spark.range(2)
+    for _ in range(20):  # Java may close the next connection, too
+        with monkeypatch.context() as broken:
+            broken.setattr(ClientServerConnection, "send_command", lost)
+            with pytest.raises((Py4JError, KeyboardInterrupt)):
+                spark.range(2)
+        assert spark.range(2).count() == 2
     logging.error("others are heard")
     assert [record.message for record in caplog.records] == ["others are heard"]
-    assert spark.range(2).count() == 2
