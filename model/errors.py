@@ -109,7 +109,7 @@ class NothingCollected(RunNotComplete):
     def __str__(self) -> str:
         return (
             f"run '{self.run}' is {self.state}, and has no interval yet: vizpub watch {self.run} "
-            "shows how far it is; where its collector does not run, it goes on with: "
+            "shows its progress; if its collector does not run, resume it with: "
             f"{self.resume}"
         )
 
@@ -159,7 +159,7 @@ class InputsDiffer(UseError):
 
     def __str__(self) -> str:
         return (
-            f"run '{self.run}' exists and was made from something else "
+            f"run '{self.run}' exists already, with other input or options "
             f"({'; '.join(self.differences)}); give {self.give}"
         )
 
@@ -174,7 +174,7 @@ class NeedsSettling(UseError):
     def __str__(self) -> str:
         return (
             f"run '{self.run}' cannot be appended to as it is: {self.why}; without --no-settle it "
-            "is made anew from all of its files and the new ones"
+            "is rebuilt from all of its files and the new ones"
         )
 
 
@@ -311,7 +311,7 @@ class RunCollected(UseError):
                 f"vizpub collect {self.run} --stop"
             )
         return (
-            f"run '{self.run}' is of a collection that is paused, and takes nothing else; give "
+            f"run '{self.run}' belongs to a paused collection, and accepts no other input; give "
             f"another name, or first end the run: vizpub collect {self.run} --stop"
         )
 

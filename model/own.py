@@ -41,8 +41,8 @@ _RESERVED = """
     update using variadic verbose when where window with xor yield
 """
 """Words that cannot stand unquoted in queries of DuckDB, Spark or Cypher."""
-_BEGINNINGS = ("layer_", "reports_", "unreported_")
-"""Of names that plans and exports make."""
+_BEGINNINGS = ("_", "layer_", "reports_", "unreported_")
+"""Of names that steps (`_`) and exports make."""
 _TAKEN = frozenset(
     {name for table in TABLES for name in (*table.names, *table.name.split("/"))}
     | {f"{name}_name" for name in ("peer", "topic", "message", "publisher")}

@@ -12,12 +12,12 @@ WITH published AS (
     WHERE interval BETWEEN getvariable('first') AND getvariable('last')
 )
 SELECT
-    interval, topic, grouping(topic) = 1 AS over_topics,
+    interval, topic, grouping(topic) = 1 AS _over_topics,
     count(*) AS publications,
-    nullif(sum(eligible) FILTER (counted), 0) AS counted_eligible,
-    sum(delivered) FILTER (counted) / counted_eligible AS hit_ratio,
+    nullif(sum(eligible) FILTER (counted), 0) AS _counted_eligible,
+    sum(delivered) FILTER (counted) / _counted_eligible AS hit_ratio,
     sum(share ORDER BY share) FILTER (counted) / count(share) FILTER (counted) AS hit_ratio_mean,
     count(*) FILTER (NOT counted) AS rejected_publications,
-    sum(delivered_in_interval) FILTER (counted) / counted_eligible AS hit_ratio_in_interval
+    sum(delivered_in_interval) FILTER (counted) / _counted_eligible AS hit_ratio_in_interval
 FROM published
 GROUP BY GROUPING SETS ((interval, topic), (interval))

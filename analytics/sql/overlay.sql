@@ -11,29 +11,29 @@ WITH intervals AS (
 ), traffic AS (
     SELECT
         interval,
-        avg(control_messages_sent) FILTER (here) AS control_messages_sent_mean,
-        avg(control_messages_received) FILTER (here) AS control_messages_received_mean,
+        avg(control_messages_sent) FILTER (_here) AS control_messages_sent_mean,
+        avg(control_messages_received) FILTER (_here) AS control_messages_received_mean,
         -- Sums of whole numbers are exact in any order; sums of kilobytes would not be.
-        avg(control_bytes_sent) FILTER (here) / 1000 AS control_kilobytes_sent_mean,
-        avg(control_bytes_received) FILTER (here) / 1000 AS control_kilobytes_received_mean,
-        CASE WHEN count(present) > 0 THEN count(*) FILTER (present AND unreported) END
+        avg(control_bytes_sent) FILTER (_here) / 1000 AS control_kilobytes_sent_mean,
+        avg(control_bytes_received) FILTER (_here) / 1000 AS control_kilobytes_received_mean,
+        CASE WHEN count(present) > 0 THEN count(*) FILTER (present AND _unreported) END
             AS unknown_reports,
-        try_cast(sum(receptions) AS BIGINT) AS receptions, count(receptions) AS with_receptions,
-        try_cast(sum(duplicates) AS BIGINT) AS duplicates, count(duplicates) AS with_duplicates,
-        count(*) FILTER (open AND receptions IS NULL) AS open_receptions,
-        count(*) FILTER (open AND duplicates IS NULL) AS open_duplicates
+        try_cast(sum(receptions) AS BIGINT) AS receptions, count(receptions) AS _with_receptions,
+        try_cast(sum(duplicates) AS BIGINT) AS duplicates, count(duplicates) AS _with_duplicates,
+        count(*) FILTER (_open AND receptions IS NULL) AS _open_receptions,
+        count(*) FILTER (_open AND duplicates IS NULL) AS _open_duplicates
     FROM (
         SELECT
             *,
-            coalesce(present, true) AS here,
+            coalesce(present, true) AS _here,
             coalesce(
                 control_messages_sent, control_messages_received,
                 control_bytes_sent, control_bytes_received,
                 publication_messages_sent, publication_messages_received,
                 publication_bytes_sent, publication_bytes_received
-            ) IS NULL AS unreported
+            ) IS NULL AS _unreported
         FROM metrics.peers
-        LEFT JOIN (SELECT interval, peer, receptions AS open FROM unreported) USING (interval, peer)
+        LEFT JOIN (SELECT interval, peer, receptions AS _open FROM unreported) USING (interval, peer)
     )
     GROUP BY interval
 ), graph AS (
@@ -53,13 +53,13 @@ WITH intervals AS (
     )
     GROUP BY interval
 ), of_interval AS (
-    FROM hits WHERE over_topics
+    FROM hits WHERE _over_topics
 ), seen AS (
     FROM intervals
     LEFT JOIN traffic USING (interval)
     LEFT JOIN graph USING (interval)
     LEFT JOIN dangling USING (interval)
-    LEFT JOIN (SELECT * EXCLUDE (topic, over_topics) FROM of_interval) USING (interval)
+    LEFT JOIN (SELECT * EXCLUDE (topic, _over_topics) FROM of_interval) USING (interval)
 )
 SELECT
     * REPLACE (
@@ -76,10 +76,10 @@ SELECT
         CASE WHEN known('publications') AND known('rejections')
             THEN coalesce(rejected_publications, 0) END AS rejected_publications,
         -- Beyond 64 bits, and where no peer knows it although receptions are known, they differ.
-        CASE WHEN open_receptions > 0 THEN NULL WHEN with_receptions > 0 THEN receptions
+        CASE WHEN _open_receptions > 0 THEN NULL WHEN _with_receptions > 0 THEN receptions
             WHEN known('receptions') THEN 0 END
             AS receptions,
-        CASE WHEN open_duplicates > 0 THEN NULL WHEN with_duplicates > 0 THEN duplicates
+        CASE WHEN _open_duplicates > 0 THEN NULL WHEN _with_duplicates > 0 THEN duplicates
             WHEN known('receptions') THEN 0 END
             AS duplicates
     )

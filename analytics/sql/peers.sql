@@ -7,7 +7,7 @@
 -- whole: peers
 -- makes: metrics/peers
 WITH arrivals AS (
-    SELECT interval, peer, count(*) AS arrivals, count(*) FILTER (NOT first) AS repeated
+    SELECT interval, peer, count(*) AS _arrivals, count(*) FILTER (NOT first) AS _repeated
     FROM receptions GROUP BY interval, peer
 ), graph AS (
     SELECT
@@ -16,14 +16,14 @@ WITH arrivals AS (
             THEN COLUMNS(* EXCLUDE (interval, peer, subscriptions, topics, overlay)) END AS '\0'
     FROM structure
 ), silent AS (
-    SELECT interval, peer, subscriptions AS no_subscriptions, receptions AS no_receptions
+    SELECT interval, peer, subscriptions AS _no_subscriptions, receptions AS _no_receptions
     FROM unreported
 ), seen AS (
     SELECT
         *,
-        is_reporter AND known('subscriptions') AND no_subscriptions IS NOT TRUE AS tells_subscriptions,
-        is_reporter AND known('receptions') AND no_receptions IS NOT TRUE AS tells_receptions,
-        CASE WHEN tells_receptions THEN coalesce(arrivals, 0) END AS received
+        is_reporter AND known('subscriptions') AND _no_subscriptions IS NOT TRUE AS _tells_subscriptions,
+        is_reporter AND known('receptions') AND _no_receptions IS NOT TRUE AS _tells_receptions,
+        CASE WHEN _tells_receptions THEN coalesce(_arrivals, 0) END AS _received
     FROM traffic
     FULL JOIN arrivals USING (interval, peer)
     FULL JOIN graph USING (interval, peer)
@@ -33,10 +33,10 @@ WITH arrivals AS (
 SELECT
     * EXCLUDE (present, subscriptions, duplicates),
     CASE WHEN known('presence') THEN present IS NOT NULL END AS present,
-    CASE WHEN tells_subscriptions THEN coalesce(subscriptions, 0) END AS subscriptions,
+    CASE WHEN _tells_subscriptions THEN coalesce(subscriptions, 0) END AS subscriptions,
     -- Where only first arrivals are listed, duplicates are counted at most.
-    CASE WHEN known('duplicates') THEN received
-        ELSE try_cast(received::HUGEINT + duplicates AS BIGINT) END AS receptions,
-    CASE WHEN known('duplicates') AND tells_receptions
-        THEN coalesce(duplicates, repeated, 0) ELSE duplicates END AS duplicates
+    CASE WHEN known('duplicates') THEN _received
+        ELSE try_cast(_received::HUGEINT + duplicates AS BIGINT) END AS receptions,
+    CASE WHEN known('duplicates') AND _tells_receptions
+        THEN coalesce(duplicates, _repeated, 0) ELSE duplicates END AS duplicates
 FROM seen

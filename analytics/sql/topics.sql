@@ -12,19 +12,19 @@ WITH graph AS (
             THEN COLUMNS(* EXCLUDE (interval, topic, subscribers)) END AS '\0'
     FROM (SELECT unnest(topics, max_depth := 2) FROM structure WHERE known('subscriptions'))
 ), of_topics AS (
-    FROM hits WHERE NOT over_topics
+    FROM hits WHERE NOT _over_topics
 ), arrivals AS (
     SELECT
         receptions.interval, topic,
-        count(*) FILTER (NOT first) AS repeated,
-        count(*) FILTER (NOT subscribed) AS relayed,
-        count(*) FILTER (subscribed IS NULL) AS unclear
+        count(*) FILTER (NOT first) AS _repeated,
+        count(*) FILTER (NOT subscribed) AS _relayed,
+        count(*) FILTER (subscribed IS NULL) AS _unclear
     FROM receptions JOIN publications USING (message)
     GROUP BY receptions.interval, topic
 ), partly AS (
-    SELECT DISTINCT interval, true AS partly_listed FROM unreported WHERE receptions
+    SELECT DISTINCT interval, true AS _partly_listed FROM unreported WHERE receptions
 ), seen AS (
-    SELECT *, known('receptions') AND known('duplicates') AND partly_listed IS NULL AS all_listed
+    SELECT *, known('receptions') AND known('duplicates') AND _partly_listed IS NULL AS _all_listed
     FROM graph
     FULL JOIN of_topics USING (interval, topic)
     FULL JOIN arrivals USING (interval, topic)
@@ -41,7 +41,7 @@ SELECT
             THEN coalesce(components, 0) END AS components,
         CASE WHEN known('publications') THEN coalesce(publications, 0) END AS publications
     ),
-    CASE WHEN all_listed THEN coalesce(repeated, 0) END AS duplicates,
-    CASE WHEN all_listed AND coalesce(unclear, 0) = 0
-        THEN coalesce(relayed, CASE WHEN known('subscriptions') THEN 0 END) END AS relay_receptions
+    CASE WHEN _all_listed THEN coalesce(_repeated, 0) END AS duplicates,
+    CASE WHEN _all_listed AND coalesce(_unclear, 0) = 0
+        THEN coalesce(_relayed, CASE WHEN known('subscriptions') THEN 0 END) END AS relay_receptions
 FROM seen

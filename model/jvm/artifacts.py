@@ -161,7 +161,7 @@ def _fetch(artifact: Artifact, staging: Path, count: _ByteCount) -> None:
     found = _sha256(path)
     if artifact.sha256 not in ("", found):
         raise ArtifactsMissing(
-            artifact.at, f"what was fetched has sha256 {found}, the lock says {artifact.sha256}"
+            artifact.at, f"the download has sha256 {found}; jvm.lock says {artifact.sha256}"
         )
     path.replace(_folder() / artifact.file_name)
 

@@ -19,7 +19,9 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from ingest import stages
 from ingest.files import CHANGED
+from ingest.folding import fold
 from ingest.job import Job
 from ingest.measuring import Measuring
 from ingest.pipeline import IngestOutcome, IngestRequest, settling
@@ -681,13 +683,12 @@ def test_file_that_goes_while_it_is_read_is_told(
     """It was inspected, and is not there when Spark reads it."""
     path = tmp_path / "edges.csv"
     path.write_text("interval,src,dst\n0,a,b\n")
-    fold = Job.fold
 
     def removed(job: Job) -> None:
         path.unlink()
         fold(job)
 
-    monkeypatch.setattr(Job, "fold", removed)
+    monkeypatch.setattr(stages, "fold", removed)
     with pytest.raises(InputError, match=naming(f"{path} {CHANGED}")) as told:
         ingested(spark, IngestRequest((str(path),), "gone", tmp_path / "ws"))
     assert told.value.exit_code == 2
