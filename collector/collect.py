@@ -44,10 +44,10 @@ from ingest.reports.records import RunHeader
 from model.errors import StoreBroken, UseError
 from model.private import open_secret
 
-NOTHING_REPORTED = "nothing was reported, so no run is made"
+NOTHING_REPORTED = "nothing was reported, so there is no run"
 
-PAUSING = "pausing; the append that runs ends first"
-AS_BEFORE = "tokens or certificates stay as they were"
+PAUSING = "pausing after the running append"
+AS_BEFORE = "tokens and certificates remain unchanged"
 
 TICK_S = 0.05
 """Between two looks at what can be closed."""
@@ -184,7 +184,7 @@ class Collector:
         if position > end:
             raise UseError(
                 f"the log of run '{place.run}' in {place.log} ends at {end:,}, and the run has all "
-                f"up to {position:,}: put back what is missing, or collect another run"
+                f"up to {position:,}: restore the missing part of the log, or collect another run"
             )
 
     async def run(self) -> None:
@@ -338,7 +338,7 @@ class Collector:
         if by := self._intake.clock.jump():
             self._say(
                 f"this machine's clock was set {'forward' if by > 0 else 'back'} by {abs(by):,.0f} "
-                "s: intervals go on as before, until the collector is started again"
+                "s: intervals continue as before, until the collector is restarted"
             )
 
 

@@ -128,7 +128,7 @@ def check(directory: Path) -> Examined:
     found = examine(directory)
     if found.damages:
         more = f", and in {len(found.damages) - 1:,} more places" if found.damages[1:] else ""
-        why = f"what was acknowledged cannot be read: {found.damages[0]}{more}"
+        why = f"acknowledged reports cannot be read: {found.damages[0]}{more}"
         raise LogDamaged(str(directory), why, ADVICE)
     known = segments(directory)
     if known and found.end == known[-1][0]:  # the next segment has the same name

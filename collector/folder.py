@@ -24,7 +24,7 @@ from collector.web import Web
 from ingest.reports.compressed import LongLine, lines
 from model.errors import InputError
 
-CUT = "it was cut, and is read anew"
+CUT = "it was truncated, and is read again from its beginning"
 
 _LOOK_S = 0.5
 _CHUNK = 256 * 2**10

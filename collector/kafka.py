@@ -27,7 +27,7 @@ from collector.taken import Taken
 from collector.topic import Arrived, Topic, TopicFailed, TopicReader
 from collector.web import Web
 
-MADE_ANEW = "was made anew, and is read from its beginning"
+MADE_ANEW = "was created again, and is read from its beginning"
 
 _LOOK_S = 5.0
 """Between two looks at the topic's partitions."""
@@ -229,7 +229,7 @@ class Kafka:
         if lost:
             self.say(f"{named} lacks {lost:,} messages from offset {at:,} on: they were removed")
         if at > high:
-            self.say(f"{named} ends before offset {at:,}: it was cut, and is read anew")
+            self.say(f"{named} ends before offset {at:,}: it was cut, and is read again")
         begin = at if low <= at <= high else low
         part = self.partitions.setdefault(number, Partition(number, begin, high))
         part.fetched, part.end, part.lost = begin, high, part.lost + lost

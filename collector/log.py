@@ -248,7 +248,7 @@ def seal(path: Path) -> None:
     durable.sync_file(fresh)
     if not damage.is_same(fresh, content):
         fresh.unlink()
-        raise OSError(f"{fresh.name} does not give back what was written")
+        raise OSError(f"{fresh.name} does not contain what was written to it")
     durable.rename(fresh, path.with_name(f"{path.name}.gz"))
     durable.sync_directory(path.parent)
     path.unlink()

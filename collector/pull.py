@@ -189,7 +189,7 @@ class Pull:
         except UseError as error:
             named, trouble = self.targets, str(error)
         if trouble and trouble != self._trouble:
-            self.say(f"the targets stay as they are: {trouble}")
+            self.say(f"the targets remain unchanged: {trouble}")
         self._trouble = trouble
         for url in [url for url in self.targets if url not in named]:
             del self.targets[url]
@@ -335,7 +335,7 @@ async def _head(reader: asyncio.StreamReader) -> tuple[int, http.client.HTTPMess
             raise ValueError
         return int(status), http.client.parse_headers(BytesIO(rest))
     except (ValueError, asyncio.LimitOverrunError, http.client.HTTPException):
-        raise _Failed("its answer is no HTTP") from None
+        raise _Failed("its answer is not HTTP") from None
 
 
 async def _body(reader: asyncio.StreamReader, headers: http.client.HTTPMessage, most: int) -> bytes:

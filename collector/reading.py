@@ -203,7 +203,7 @@ def collector_of(place: Place, url: str | None = None, kind: str = ADMIN) -> Col
 
 
 def _no_collector(to: Collector) -> ServiceError:
-    return ServiceError(f"what answers at {to.url} {IS_NO_COLLECTOR}")
+    return ServiceError(f"{to.url} {IS_NO_COLLECTOR}")
 
 
 @contextmanager
@@ -240,7 +240,7 @@ def _line(to: Collector, answer: BoundedAnswer) -> str:
     try:
         line = answer.readline().decode()
     except TimeoutError:
-        silent = f"the collector at {to.url} has told nothing whole for {_TIMEOUT_S:g} s"
+        silent = f"the collector at {to.url} has sent no complete line for {_TIMEOUT_S:g} s"
         raise ServiceError(silent) from None
     except (OSError, http.client.HTTPException) as error:
         raise ServiceError(f"the collector at {to.url} {GONE}: {cause_of(error)}") from error

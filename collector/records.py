@@ -41,8 +41,8 @@ _POSITION = struct.Struct(">Q")
 _GZIP_HEAD, _GZIP_TAIL = 10, struct.Struct("<II")
 PLAIN, SEALED = ".log", ".log.gz"
 _GAPS = "gaps.json"
-ADVICE = "put back what is missing; or go on behind it, without what was in it: --past-damage"
-_MOVE = "what the collector wrote is elsewhere, or to be put back: move this away"
+ADVICE = "restore the missing file or bytes, or continue without them: --past-damage"
+_MOVE = "the collector did not write this: move it away, and restore the segment if it is missing"
 _BEGINNING = re.compile(rb"(?=[\x00-\x07].{7}[RHCESFTMP])", re.DOTALL)
 """What a record may begin with. No line of a report has such a byte, and a record has less than
 128 MB, so a search of the next record looks at few places."""
@@ -125,7 +125,7 @@ def segments(directory: Path) -> list[tuple[int, Path]]:
     for path in there:
         with suppress(FileNotFoundError):  # it was sealed, or dropped, since it was listed
             if not stat.S_ISREG(path.stat().st_mode):
-                raise LogDamaged(str(path), "it has the name of a segment and is no file", _MOVE)
+                raise LogDamaged(str(path), "it has the name of a segment but is not a file", _MOVE)
     return sorted({int(path.name.split(".")[0]): path for path in there}.items())
 
 

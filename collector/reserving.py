@@ -44,7 +44,7 @@ def reserve(place: Place, *, revive: bool = False) -> None:
 
 
 def _revive(place: Place) -> str:
-    return f"to make the run of what was collected, and go on: vizpub collect {place.run} --revive"
+    return f"to rebuild the run from the collection and resume: vizpub collect {place.run} --revive"
 
 
 def release(place: Place) -> None:

@@ -21,7 +21,7 @@ from ingest.sources.libp2p import json_events, protobuf
 from ingest.sources.libp2p.events import Event, Refused, judged
 from model.errors import InputError, cause_of
 
-CUT = "was cut: it is read anew"
+CUT = "was truncated: it is read again from its beginning"
 
 NO_TRACE = "no trace of go-libp2p-pubsub"
 

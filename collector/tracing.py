@@ -192,7 +192,7 @@ class Tracing:
         told.problem = self._reporter.last_problem if counts.refused else None
         if (coming := self._reports.coming if self._reports else 0) and not self._how.follow:
             what = amount(coming, "event")
-            self._say(f"{what} of the future: in no report; set the clocks of these peers")
+            self._say(f"{what} in the future, in no report: set the clocks of these peers")
         for why in self._traces.rest():
             self._say(why)
         return told

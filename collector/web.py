@@ -143,7 +143,7 @@ class Web:
         if self.progress.draining:
             return _later(503, "the collector is pausing: send it again")
         if self.progress.damaged:
-            return _later(503, "the collector's log is damaged: send it again when that is mended")
+            return _later(503, "the collector's log is damaged: repair it, then send it again")
         if intake.place.free() < intake.limits.reserve:
             return _later(503, "the collector's disk is full: send it again")
         if intake.limits.disk is not None and self.progress.disk >= intake.limits.disk:

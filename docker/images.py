@@ -188,7 +188,7 @@ def find_engine() -> None:
     try:
         asked = subprocess.run(["docker", "version"], capture_output=True, text=True, check=False)
     except FileNotFoundError:
-        sys.exit("there is no docker command here: install Docker to build the images")
+        sys.exit("the docker command is not installed: install Docker to build the images")
     if asked.returncode:
         sys.exit(f"{asked.stderr.strip()}\nstart a Docker engine to build the images")
 

@@ -80,7 +80,8 @@ class Growth(Plan):
         for names, what in ((before - now, "reports"), (now - before, "lacks")):
             if names:
                 raise NeedsSettling(
-                    self._base.name, f"the new input {what} {', '.join(sorted(names))}, unlike it"
+                    self._base.name,
+                    f"the new input {what} {', '.join(sorted(names))}, unlike the run",
                 )
 
     def find_boundary(self) -> Boundary | None:

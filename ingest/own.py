@@ -79,7 +79,7 @@ def _function(text: str) -> Callable[..., Any]:
         entry: Callable[..., Any] = _imported(text, known[text].load)
         return entry
     if not file.endswith(".py"):
-        raise InputError(f"own metric {text}: {file or 'nothing'} is no file .py", _HOW)
+        raise InputError(f"own metric {text}: {file or 'nothing'} is not a .py file", _HOW)
     if not Path(file).is_file():
         raise InputError(f"own metric {text}: there is no file {file}")
     module = _imported(text, lambda: module_of_file(Path(file)))

@@ -121,13 +121,11 @@ def _check(run: Run, asked: Asked) -> None:
     needed = ("subscriptions", "publications", "receptions")
     if asked.sigma is None and not all(map(run.facts.knows, needed)):
         raise UseError(
-            f"run '{run.facts.name}' does not tell who subscribes and publishes; give --sigma"
+            f"run '{run.facts.name}' does not report who subscribes and publishes; give --sigma"
         )
     shows_gamma = all(map(run.facts.knows, (*needed, DUPLICATES, PREVIOUS_HOPS)))
     if asked.gamma is None and not shows_gamma:
-        raise UseError(
-            f"run '{run.facts.name}' does not tell who sent which copy, so not gamma; give --gamma"
-        )
+        raise UseError(f"run '{run.facts.name}' does not report who sent which copy; give --gamma")
 
 
 def _blocks(whole: _Block, run: Run) -> list[_Block]:

@@ -186,9 +186,8 @@ def made_anew(request: IngestRequest) -> IngestRequest:
     paths = [file["path"] for file in all_inputs(run.directory, run.manifest)]
     if gone := [path for path in paths if "://" not in path and not os.path.exists(path)]:
         raise UseError(
-            f"run '{run.name}' cannot be made anew: {len(gone)} of {amount(len(paths), 'file')} "
-            f"that it was made from {was_or_were(len(gone))} removed, the first is {gone[0]}; "
-            + PUT_BACK
+            f"run '{run.name}' cannot be rebuilt: {len(gone)} of {amount(len(paths), 'input')} "
+            f"{was_or_were(len(gone))} removed, the first is {gone[0]}; " + PUT_BACK
         )
     return replace(
         request,

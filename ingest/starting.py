@@ -31,7 +31,7 @@ ENDED = "its source marks its end"
 _SHOWN = 5
 _INSTEAD = "another --run NAME, or --replace to replace it"
 """What to give where an append was asked for."""
-PUT_BACK = "put them back as they were, or ingest all files that there are with --replace"
+PUT_BACK = "restore them, or ingest all existing files with --replace"
 """What to do where a run lacks some of its files."""
 _NAMES = {
     "interval_us": "--interval",
@@ -171,7 +171,7 @@ def _check_whole(writer: RunWriter, old: Manifest, fresh: Manifest) -> None:
     """Raises: UseError where the input lacks files that the run was made from."""
     if lost := _contents(writer, old) - _contents(writer, fresh):
         raise UseError(
-            f"run '{old.name}' cannot be made anew: files that it was made from have changed or "
+            f"run '{old.name}' cannot be rebuilt: some of its input files have changed or "
             f"are gone: {_few(sorted(name for name, _ in lost))}; {PUT_BACK}"
         )
 

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from model.errors import UseError
 from model.metrics import COUNTS
 
-PER_INTERVAL_ONLY = "only what is counted per interval can be added"
+PER_INTERVAL_ONLY = "only counts per interval can be added"
 
 _OF = ("peer", "peer_name", "topic", "topic_name")
 """What a row of totals is of."""

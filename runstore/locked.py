@@ -37,7 +37,7 @@ def _check_own(directory: Path) -> None:
     if directory.is_symlink() or (directory.exists() and not directory.is_dir()):
         raise UseError(
             f"{directory} {NO_DIRECTORY}, and a run needs a directory of its own: move "
-            "the directory here, or remove what is here"
+            "the directory here, or remove the link or file"
         )
     for path in map(Path, _links(str(directory))):
         if not (path.parent == directory and is_own_link(path)):

@@ -31,7 +31,7 @@ from model.tables import table
 from runstore import durable
 
 NO_INPUT_YET = "its ingest stopped before the input was read"
-NOT_IN_ITS_DIRECTORY = "it names what is not in its directory"
+NOT_IN_ITS_DIRECTORY = "it names files outside its directory"
 
 FORMAT = "vizpub.store/5"
 """The number changes when readers need to handle run.json or the files differently."""
@@ -322,7 +322,7 @@ def read_manifest(directory: Path, file: str = FILE) -> Manifest:
     path = directory / file
     try:
         if path.exists() and not path.is_file():  # a pipe would hang, a device give text for ever
-            raise StoreBroken(str(path), "it is no file")
+            raise StoreBroken(str(path), "it is not a file")
         raw = json.loads(path.read_text(encoding="utf-8"))
         found = raw.pop("format")
         if found != FORMAT:
@@ -332,7 +332,7 @@ def read_manifest(directory: Path, file: str = FILE) -> Manifest:
                 "ingest the run again, with --replace",
             )
         if raw.pop("crc") != _crc(raw):
-            raise StoreBroken(str(path), "other text than what was written")
+            raise StoreBroken(str(path), "its checksum does not match its text")
         if surprises := raw.keys() - {of.name for of in fields(Manifest)}:
             raise ValueError(f"unknown: {', '.join(sorted(surprises))}")
         return _checked(msgspec.convert(raw, Manifest))

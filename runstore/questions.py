@@ -18,7 +18,7 @@ from runstore.sql import answer
 
 ABSENT = "is not present at"
 
-PUBLICATION_UNKNOWN = "nobody reported the publication"
+PUBLICATION_UNKNOWN = "the publication was not reported"
 
 _VALID = "valid_from <= $at AND valid_to > $at"
 _OF_LAYERS = "($layers IS NULL OR list_contains($layers, layer))"

@@ -65,8 +65,8 @@ def _of_collection(run: StoredRun) -> str:
         return "is gone"
     with suppress(UseError):
         if collector := of.collector():
-            return f"goes on, by {collector}"
-    return f"is paused; vizpub collect {run.name} goes on"
+            return f"running ({collector})"
+    return f"is paused; resume it with: vizpub collect {run.name}"
 
 
 def _messages(run: StoredRun) -> Iterator[tuple[str, Any]]:

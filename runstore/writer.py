@@ -394,5 +394,5 @@ def no_run(workspace: Path, name: str) -> UnknownName:
     """What is raised where there is no such run to remove; it says if something else is."""
     see = "vizpub runs list"
     if Collected(workspace, name).is_retired:
-        see = f"vizpub runs remove {name} --with-log, which deletes what was collected for it"
+        see = f"vizpub runs remove {name} --with-log, which deletes its collection"
     return UnknownName("run", name, run_names(workspace), see)

@@ -213,7 +213,7 @@ class _Search:
         float,
         typer.Option(
             min=0.0001,
-            help="Overloaded is what leaves over more copies than this per time of a transmission "
+            help="Overloaded means that it leaves more copies than this per time of a transmission "
             "(GDFR in that unit; the paper says: a small threshold).",
         ),
     ] = 0.005

@@ -40,7 +40,7 @@ class Waiting:
     ] = "1s"
     lateness: Annotated[
         str,
-        typer.Option(metavar="DURATION", help="How long to wait after most of the peers reported."),
+        typer.Option(metavar="DURATION", help="How long to wait after most peers have reported."),
     ] = "5s"
     ahead: Annotated[
         int,
@@ -83,7 +83,7 @@ class Taking:
             metavar="DIR",
             file_okay=False,
             exists=True,
-            help="Also take files of reports and traces of gossipsub in this folder, as they grow.",
+            help="Also read the growing files of reports and gossipsub traces in this folder.",
         ),
     ] = None
     pull: Annotated[
@@ -152,13 +152,13 @@ class Taking:
     past_damage: Annotated[
         bool,
         typer.Option(
-            "--past-damage", help="Go on behind damage of the log, without what was in it."
+            "--past-damage", help="Continue after damage of the log, without the damaged part."
         ),
     ] = False
     revive: Annotated[
         bool,
         typer.Option(
-            "--revive", help="Make a run that was removed again, of all that was collected for it."
+            "--revive", help="Rebuild a removed run from everything that was collected for it."
         ),
     ] = False
     no_load: Annotated[bool, typer.Option("--no-load", help="Do not load the run into Neo4j.")] = (
@@ -173,15 +173,15 @@ def collect(
     taking: Taking,
     stop: Annotated[bool, typer.Option("--stop", help="End the run.")] = False,
 ) -> None:
-    """Take reports of running peers, and make a run of them while they come.
+    """Collect reports from running peers into a run.
 
-    Peers post reports to the address that is shown. What is acknowledged is on disk. An interval is
-    closed when all peers have reported it, or after a while; then it is added to the run, and to
-    its copy in Neo4j. Ctrl-C pauses: the same command goes on. With --stop, all that was reported
-    is closed and added, and the run has ended.
+    Peers post reports to the address that is printed. An acknowledged report is on disk. An
+    interval closes when all peers have reported it, or after a while; then it is added to the run
+    and to its copy in Neo4j. Ctrl-C pauses: the same command resumes. With --stop, all reported
+    intervals are closed and added, and the run ends.
 
-    The name is the collection's from the beginning: until the run has ended, other commands only
-    read it, or settle it while the collection is paused.
+    The collector owns the name from the beginning: until the run has ended, other commands can
+    only read the run, or settle it while the collection is paused.
 
     Examples:
 
@@ -210,14 +210,14 @@ def collect(
     if run_collector(what, settings.say):
         settings.say(f"run '{run}' has ended")
     else:
-        settings.say(f"paused; the same command goes on, and --stop ends run '{run}'")
+        settings.say(f"paused; the same command resumes, and --stop ends run '{run}'")
 
 
 def _stopped(place: Place, say: Callable[[str], None]) -> bool:
     """Ask a collector that runs to end the run, and wait; false if none runs."""
     if not place.is_held():
         return False
-    say(f"the collector of run '{place.run}' appends what is left, and ends it")
+    say(f"the collector of run '{place.run}' appends the remaining intervals and ends the run")
     place.stop.touch()
     while place.is_held():
         time.sleep(_LOOK_S)

@@ -140,7 +140,7 @@ class Handling(Filling):
     no_settle: Annotated[
         bool,
         typer.Option(
-            "--no-settle", help="With --append: end with an error if the run must be made anew."
+            "--no-settle", help="With --append: end with an error if the run must be rebuilt."
         ),
     ] = False
     strict: Annotated[
@@ -225,11 +225,11 @@ def settle(
     handling: Settling,
     output: Output,
 ) -> None:
-    """Make a run anew from all of its files, with what came late.
+    """Rebuild a run from all of its files, with late reports.
 
-    An append leaves out reports of intervals that are final, and what is told of messages that are
-    final; it counts both. This command ingests all files of the run again, with the run's own
-    options, beside the old run, which it replaces in one step. Name its own metrics again.
+    An append leaves out and counts reports of final intervals, and anything about final messages.
+    This command ingests all files of the run again, with the run's own options, beside the old run,
+    which it then replaces in one step. Give the run's own metrics again (--metric).
 
     Example:
 
@@ -339,4 +339,4 @@ def _check_nothing_refused(run: StoredRun) -> None:
     from runstore.summary import damaged
 
     if details := [*filter(None, [_refused(run)]), *damaged(run)]:
-        raise CheckFailed("--strict was given, and some input was refused or damaged", details)
+        raise CheckFailed("some input was refused or damaged (--strict)", details)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from runstore.store import StoredRun
 
 EARLIER_COPY = "is the copy of an earlier run of that name"
-COPY_GROWN = "has grown by what was appended"
+COPY_GROWN = "now has the appended intervals"
 
 
 def register(app: typer.Typer) -> None:
@@ -47,7 +47,7 @@ def load(
     With --partitioned, links and subscriptions are also stored by time partition, which keeps
     queries of a long history fast and nearly doubles the relationships.
 
-    The copy of a run that was appended to grows by what has changed, and answers meanwhile.
+    The copy of a run that was appended to grows by the difference, and answers queries meanwhile.
     With --follow, for programs, a load that fails does not end the command; the messages say
     how each went (vizpub --log-format json).
 
@@ -108,9 +108,9 @@ Full = Annotated[
 def verify(settings: Settings, run: RunName, output: Output, full: Full = False) -> None:
     """Compare a run's copy in Neo4j with its tables; exit code 1 if they differ.
 
-    The copy keeps checksums of the tables, which are compared with all that it has. They are of
-    the generation that the copy holds, whatever was appended since. With --full, the tables are
-    read again, and other letters in a name that is as long as the right one are found, too.
+    The copy keeps checksums of the tables, of the generation that it holds, and is compared with
+    these. With --full, it is compared with the tables themselves, which also finds
+    other letters in a name of the right length.
 
     Examples:
 
@@ -168,7 +168,7 @@ def _is_half(copy: LoadedRun, now: LoadedRun) -> bool:
 def _behind(run: str, held: RunFacts, now: RunFacts) -> str:
     return (
         f"the copy of run '{run}' in Neo4j is of generation {held.generation}, and the "
-        f"run is of {now.generation}; let it grow with: vizpub load {run}"
+        f"run is of {now.generation}; update it with: vizpub load {run}"
     )
 
 

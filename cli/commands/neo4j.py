@@ -121,7 +121,7 @@ def restore(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     container: Container = None,
 ) -> None:
-    """Replace the database by a dump; the server is stopped while this runs.
+    """Replace the database with a dump; the server is stopped while this runs.
 
     The runs that are now in the database are removed from it; those in the workspace stay.
 

@@ -153,7 +153,7 @@ def plot(
     settings.say(f"wrote {file}")
     for name in metrics or ():
         if name in data.column_names and data[name].null_count == len(data) > 0:
-            settings.say(f"{name} is unknown in all that is drawn; see vizpub runs show {run}")
+            settings.say(f"{name} is unknown in the whole figure; see vizpub runs show {run}")
     rows = Rows.of_arrow(data.column_names, data.to_batches())
     show(rows, Output("csv", file.with_suffix(".csv")), settings)
 

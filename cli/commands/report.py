@@ -30,7 +30,7 @@ class How:
         typer.Option("--to", metavar="URL", help="The run's URL, as `vizpub collect` shows it."),
     ]
     follow: Annotated[
-        bool, typer.Option("--follow", help="Go on while the traces grow, until Ctrl-C.")
+        bool, typer.Option("--follow", help="Continue while the traces grow, until Ctrl-C.")
     ] = False
     replay: Annotated[
         bool,
@@ -113,12 +113,12 @@ def report(
     settings.say(f"reported {told.intervals:,} intervals, {told.sent:,} reports")
     for number, what in (
         (told.late, "events came after the report of their interval, and are in a later one"),
-        (told.unread, "records are no valid events"),
+        (told.unread, "records are not valid events"),
     ):
         if number:
             settings.say(f"{number:,} {what}")
     if told.refused or told.dropped:
         raise UseError(
-            f"the collector did not take all: {told.refused:,} refused, {told.dropped:,} dropped "
+            f"the collector did not accept all: {told.refused:,} refused, {told.dropped:,} dropped "
             f"({told.problem})"
         )

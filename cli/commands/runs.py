@@ -253,14 +253,15 @@ def remove(
     run: RunName,
     with_log: Annotated[
         bool,
-        typer.Option("--with-log", help="Also delete what was collected for it, for good."),
+        typer.Option("--with-log", help="Also delete its collection (log and batches), for good."),
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
     """Remove a run from the workspace and from Neo4j.
 
-    Before it asks, it says what is there. What was collected for the run stays, unless --with-log
-    is given: it may be the only copy of the measurements. Nothing is removed while it is collected.
+    Before it asks, it says what exists. The collection of the run stays, unless you give
+    --with-log: it may be the only copy of the measurements. Nothing is removed while a collector
+    runs.
 
     Examples:
 
@@ -301,8 +302,8 @@ def _what_stays(of: Collected) -> str:
 
     found = size(bytes_below(of.folder))
     return (
-        f"what was collected for run '{of.run}' stays in {of.folder}, {found}; to make the "
-        f"run again: vizpub collect {of.run} --revive; to delete it: "
+        f"the collection of run '{of.run}' stays in {of.folder}, {found}; to rebuild the "
+        f"run: vizpub collect {of.run} --revive; to delete the collection: "
         f"vizpub runs remove {of.run} --with-log"
     )
 
@@ -329,8 +330,8 @@ def _what_is_there(settings: Settings, run: str, *, with_log: bool) -> str:
     else:
         words = "no copy in Neo4j" if copy == "absent" else f"a copy in Neo4j ({copy})"
     if is_collected:
-        what = "is deleted, too" if with_log else "stays"
-        words += f"; what was collected for it {what}: {of.folder}, {size(bytes_below(of.folder))}"
+        what = "is deleted too" if with_log else "stays"
+        words += f"; its collection {what}: {of.folder}, {size(bytes_below(of.folder))}"
     return f"run '{run}': {files}; {words}"
 
 

@@ -47,7 +47,7 @@ def sql(
         typer.Argument(metavar="SELECT…|FILE.sql|-", help="A query, a file with one, or stdin."),
     ] = None,
 ) -> None:
-    """Ask the tables of a run in SQL (DuckDB's); without a query, list the tables.
+    """Query the tables of a run in DuckDB's SQL; without a query, list the tables.
 
     A table has the name that `vizpub tables` gives, with a dot for the slash: `metrics.peers`.
     Beside each number of a peer, topic or message stands its name: `peer`, `peer_name`. It

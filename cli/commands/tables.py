@@ -46,7 +46,7 @@ def tables(
         str | None,
         typer.Option(
             metavar="RUN",
-            help="As this run has them, with its own metrics.",
+            help="The tables of this run, with its own metrics.",
             autocompletion=complete_runs,
         ),
     ] = None,

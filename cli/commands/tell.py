@@ -47,7 +47,7 @@ def tell(
     ],
     waiting: Waiting,
 ) -> None:
-    """Make a peer leave the overlay of a run that is collected, or join it again.
+    """Make a peer leave the overlay of a collected run, or join it again.
 
     The peer's reporter fetches the command, obeys and answers; peers of a simulation that reports
     to the collector do. The collector must allow it: `vizpub collect RUN --allow-commands`.
@@ -67,7 +67,7 @@ def tell(
     seconds = parse_duration_us(waiting.expires) / 1_000_000
     found = collector_of(Place(settings.workspace, run), waiting.url)
     given = found.tell(peer, action, seconds)
-    settings.say(f"command {given['id']} is queued: peer '{peer}' shall {action}")
+    settings.say(f"command {given['id']} is queued: peer '{peer}' is to {action}")
     end = time.monotonic() + seconds + _EXPIRED_S
     while given["state"] == "queued" and not waiting.no_wait:
         if time.monotonic() > end:
@@ -84,7 +84,7 @@ def _report(settings: Settings, given: dict[str, Any]) -> None:
     """Raises: CheckFailed where the peer did not obey."""
     peer, why = given["peer"], given["reason"]
     if given["state"] == "expired":
-        raise CheckFailed(f"command {given['id']} {EXPIRED}: nobody answered for peer '{peer}'")
+        raise CheckFailed(f"command {given['id']} {EXPIRED}: peer '{peer}' did not answer")
     if given["state"] == "refused":
         raise CheckFailed(f"peer '{peer}' does not {given['action']}: {why or 'no reason given'}")
     settings.say(f"peer '{peer}' has obeyed: {given['action']}")

@@ -48,10 +48,10 @@ def watch(
         int | None, typer.Option(metavar="N", min=1, help="End after N intervals.")
     ] = None,
 ) -> None:
-    """Show a run that is collected: the last intervals, how far it is, what was refused.
+    """Show a run while it is collected: the last intervals, its progress, refused reports.
 
-    A collector of this workspace is found without --url. One elsewhere needs it, and the token to
-    read in VIZPUB_TOKEN. If the collector goes away, the command waits for it, until Ctrl-C or the
+    A collector of this workspace needs no --url. One elsewhere does, with the token `read` in
+    VIZPUB_TOKEN. If the collector disappears, the command waits for it until Ctrl-C or the
     end of the run; with --rows, that is an error (exit code 3).
 
     Examples:

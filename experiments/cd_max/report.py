@@ -34,7 +34,7 @@ _NOTES = (
     "CD-MAX-Ref at 30 and 35 subscriptions in Tables 9 and 10. The reason stands in the row.",
     "Table 9 prints GM, CD-ODA-II and 2D-ODA doubled; they are compared at half.",
     "Tolerances: averages ± 3 % (CD-MAX-Ref ± 4 %), maxima ± 8 % (± 20 % in Table 8).",
-    "The rule of 2D-ODA was not found; ours is a reading (simulators/README.md), and misses "
+    "We did not find the rule of 2D-ODA; ours is a reading (simulators/README.md), and misses "
     "some of its values. CD-ODA and CD-ODA-I are in none of the tables; they are in values.csv.",
     "Lower bounds: edges need at least the pairs of most common topics whose overlaps sum to "
     "Σ(d_t − 1); a star overlay has a node of degree max d_t − 1 at least.",

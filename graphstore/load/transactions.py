@@ -140,7 +140,7 @@ def _partitions(
         raise UseError(
             f"the copy of run '{facts.name}' in Neo4j has time partitions of {found.intervals} "
             f"intervals (0 = none), not of {intervals}; "
-            f"make it anew with: vizpub rebuild {facts.name} "
+            f"recreate it with: vizpub rebuild {facts.name} "
             f"--{'partitioned' if intervals else 'no-partitioned'}"
         )
     return found

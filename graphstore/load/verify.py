@@ -53,7 +53,7 @@ class Difference:
 def remedy(run: str, differences: Sequence[Difference]) -> str:
     """What to do about them."""
     if all(difference.table == _SCHEMA for difference in differences):
-        return f"load what is missing with: vizpub load {run}"
+        return f"create the missing parts with: vizpub load {run}"
     return f"recreate it with: vizpub rebuild {run}"
 
 

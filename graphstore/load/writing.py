@@ -26,6 +26,6 @@ def write_rows(
     if found != len(rows):
         missing = len(rows) - found
         raise CheckFailed(
-            f"{step.table}: {missing} of {len(rows)} rows refer to what does not exist",
+            f"{step.table}: {missing} of {len(rows)} rows refer to nodes that do not exist",
             [f"in batch {batch}"],
         )

@@ -210,7 +210,7 @@ def _docker(of: str, *words: str) -> str:
     try:
         return Command(["docker", *words], of, what="docker").run()
     except FileNotFoundError:
-        raise UseError(f"{of} cannot be reached: there is no docker command here") from None
+        raise UseError(f"{of} cannot be reached: the docker command is not installed") from None
 
 
 def _copy(folder: Path, container: str, path: str) -> None:

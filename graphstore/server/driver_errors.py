@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 NO_NEO4J = "no Neo4j that vizpub can talk to"
 
-NO_HOST = "there is no host of that name"
+NO_HOST = "no host has that name"
 WEB_SERVER = "a web server answers there"
 AT_ONCE = "it closes the connection at once"
 NO_TLS = "it does not answer in TLS"

@@ -116,7 +116,7 @@ class LocalServer:
         if not os.path.lexists(self._home.path):
             return
         if not self._home.state_file.exists():
-            raise UseError(f"{self._home.path} {NO_HOME}; left as it is")
+            raise UseError(f"{self._home.path} {NO_HOME}; it was not changed")
         with self._locked():
             self._stop()
             shutil.rmtree(self._home.path)

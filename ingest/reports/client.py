@@ -304,7 +304,7 @@ class Reporter:
                 lines.append(one.line())
             except (TypeError, ValueError, RecursionError) as error:
                 self.counts.refused += 1
-                self.last_problem = f"a report is no JSON: {error}"
+                self.last_problem = f"a report is not JSON: {error}"
             # A thread keeps the interpreter for 5 ms where nothing makes it wait.
             if number % _TURN == 0:
                 time.sleep(_TURN_S)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 NO_URL = "is not the URL of a run"
 NOT_PRINTABLE = "is not printable ASCII"
-IS_NO_COLLECTOR = "is no collector"
+IS_NO_COLLECTOR = "is not a vizpub collector"
 
 NO_COLLECTOR = "no collector answers"
 
@@ -91,7 +91,7 @@ class Endpoint:
 
     def no_collector(self) -> NoCollector:
         """What to raise where something else answers."""
-        return NoCollector(f"what answers at {self.url} {IS_NO_COLLECTOR}")
+        return NoCollector(f"{self.url} {IS_NO_COLLECTOR}")
 
     @contextmanager
     def answer(

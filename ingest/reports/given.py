@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Any
 
-NO_COMMANDS = "these are no commands"
+NO_COMMANDS = "these are not commands"
 
 
 @dataclass

@@ -340,13 +340,13 @@ class TableSource(Source):
         names = [name.lower() for name in found.first]
         folders = self._in_folders(path)
         if folders and {"src", "dst"} <= {*names}:
-            return f"its columns are '{found.text}', and its folders have {', '.join(folders)}, too"
+            return f"its columns are '{found.text}', and its folders repeat {', '.join(folders)}"
         almost = [header for header in self.headers if {*header} <= {*names}]
         if not almost:
             return None
         wanted = max(almost, key=len)
         told = ",".join(name if name in wanted else LEFT_OUT for name in names)
-        expected = f"its header is '{found.text}', expected is '{','.join(wanted)}'"
+        expected = f"its header is '{found.text}'; expected '{','.join(wanted)}'"
         return f"{expected}; {SAY}: {COLUMNS} {told}"
 
     def splits(self, files: Sequence[InputFile]) -> list[Split]:

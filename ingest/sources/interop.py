@@ -28,7 +28,7 @@ from ingest.sources.libp2p.fold import MESH
 from ingest.sources.libp2p.interop import Log, is_line
 from ingest.sources.libp2p.source import Libp2p
 
-_PARTIAL = "logs of received messages alone: what they sent, and their links, are missing"
+_PARTIAL = "logs of received messages only, without sent messages and links"
 _UNCOUNTED = frozenset({"dropped", "rpcs_sent", "rpcs_received"})
 
 
@@ -39,7 +39,7 @@ class Interop(Libp2p):
     unknown = (
         "traffic in bytes (the logs have no sizes)",
         "connections between peers (the logs have only the mesh)",
-        "rejected messages, and sends given up because a queue was full",
+        "rejected messages, and sends dropped because a queue was full",
         "RPCs (a line is one entry of an RPC)",
     )
 

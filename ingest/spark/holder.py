@@ -143,7 +143,7 @@ class _Holder:
                 return False
             self._drop()
         except Exception as error:
-            print(f"what a command left could not be dropped: {error}", file=sys.stderr)
+            print(f"the data of the last command could not be dropped: {error}", file=sys.stderr)
             return False
         return True
 

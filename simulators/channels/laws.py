@@ -109,7 +109,7 @@ class FilePages:
             except ValueError:
                 value = -1.0
             if not 0 <= value <= 1:
-                raise not_understood(self.file, number, f"'{row[1]}' is no probability")
+                raise not_understood(self.file, number, f"'{row[1]}' is not a probability")
             if row[0] in found:
                 raise not_understood(self.file, number, f"page '{row[0]}' is given twice")
             found[row[0]] = value
@@ -211,7 +211,7 @@ class FileProfile:
         found, numbers = np.zeros((clients, database.pages), dtype=bool), database.numbers
         for number, (client, page) in rows(self.file, ("client", "page")):
             if not client.isdecimal() or int(client) >= clients:
-                why = f"'{client}' is no client: there are 0 to {clients - 1}"
+                why = f"'{client}' is not a client: clients are 0 to {clients - 1}"
                 raise not_understood(self.file, number, why)
             found[int(client), page_of(self.file, number, page, numbers)] = True
         return found

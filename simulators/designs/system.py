@@ -44,7 +44,7 @@ class DesignParameters:
     upkeep: Annotated[
         Literal["rebuild", "incremental"],
         Meta(
-            description="After a change, construct the overlay anew (rebuild), or repair it where "
+            description="After a change, construct a new overlay (rebuild), or repair it where "
             "peers and subscriptions came and went (incremental)."
         ),
     ] = "rebuild"
@@ -116,7 +116,7 @@ class Constructed(System):
     def _known_delays(self) -> np.ndarray:
         """Between any two peers, in µs. Raises: UseError."""
         if self._repairs or not self._design.is_star:
-            raise UseError("--near is for stars that are constructed anew: not gm, nor --upkeep")
+            raise UseError("--near works for newly constructed stars only, not with gm or --upkeep")
         peers = range(self._net.size)
         found = [[self._net.delay(one, other) for other in peers] for one in peers]
         if any(None in row for row in found):

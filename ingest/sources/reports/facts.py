@@ -35,7 +35,7 @@ _OF_HEADERS = (RUN.fields.keys() | END.fields.keys()) - {"format", "run"}
 DIFFERS = (
     "reports whose counters differ from the events they list; what only the list tells is unknown"
 )
-_LOST_HEADERS = "run headers that were refused: what they say of counters and times does not count"
+_LOST_HEADERS = "refused run headers, whose counters and times are ignored"
 _NAMELESS = "reports left out because they name no run"
 
 

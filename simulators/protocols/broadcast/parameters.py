@@ -46,7 +46,7 @@ class Plumtree:
     """Along a tree that forms itself; other links announce publications, to repair it."""
 
     timeout: Annotated[
-        Duration, Meta(description="How long a peer waits for what was announced to it.")
+        Duration, Meta(description="How long a peer waits for an announced publication.")
     ] = "1s"
     again: Annotated[
         Duration, Meta(description="How long it waits for each further announcer it asks.")

@@ -37,7 +37,9 @@ class GossipParameters:
         Positive | None,
         Meta(description="Links that an event travels; none: twice the estimated diameter."),
     ] = None
-    memory: Annotated[Duration, Meta(description="How long a peer knows what it handled.")] = "60s"
+    memory: Annotated[
+        Duration, Meta(description="How long a peer remembers the events that it handled.")
+    ] = "60s"
     repair: Annotated[
         Duration | None,
         Meta(description="How often a peer seeks a link for one it lost; none: links stay."),

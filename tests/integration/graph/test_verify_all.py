@@ -319,7 +319,7 @@ def test_missing_index_or_constraint_is_seen_and_a_load_makes_it(
     assert {str(told[0].found) for told in found.values()} == {"missing"}
     graph.ask("DROP INDEX hop_message")
     missing = verify_run(graph.driver, graph.database, history.facts, history.tables)
-    assert remedy(RUN, missing) == f"load what is missing with: vizpub load {RUN}"
+    assert remedy(RUN, missing) == f"create the missing parts with: vizpub load {RUN}"
     load_run(graph.driver, graph.database, history.facts, history.tables)
     assert verify_run(graph.driver, graph.database, history.facts, history.tables) == []
 

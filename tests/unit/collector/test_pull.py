@@ -246,8 +246,8 @@ def answering(answer: bytes) -> Iterator[Callable[[], Awaitable[str]]]:
     [
         (b"HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:1/\r\n\r\n", "answers 302"),
         (b"HTTP/1.1 401 Unauthorized\r\n\r\n", "answers 401"),
-        (b"SSH-2.0-OpenSSH\r\n\r\n", "no HTTP"),
-        (b"HTTP/1.1 200 OK\r\nx: " + b"y" * 200_000 + b"\r\n\r\n", "no HTTP"),
+        (b"SSH-2.0-OpenSSH\r\n\r\n", "not HTTP"),
+        (b"HTTP/1.1 200 OK\r\nx: " + b"y" * 200_000 + b"\r\n\r\n", "not HTTP"),
         (OK + b"content-length: 900\r\n\r\n" + LINE, "too early"),
         (OK + b"content-length: " + b"9" * 5000 + b"\r\n\r\n" + LINE, "digits"),
         (OK + b"transfer-encoding: chunked\r\n\r\n0\r\n\r\n", "chunks"),

@@ -106,7 +106,7 @@ def test_report_that_is_no_json_is_refused_and_the_others_are_sent(tmp_path: Pat
             reporter.report(report("a", len(wrong)))
             assert reporter.flush(20)
             assert reporter.counts.refused == len(wrong)
-            assert "no JSON" in str(reporter.last_problem)
+            assert "not JSON" in str(reporter.last_problem)
         assert told(served) == [("a", len(wrong))]
 
 

@@ -46,10 +46,10 @@ LOG = "".join(f"node1-1  | {LINES['interop'].decode()}\n" for _ in range(3))
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("src,dst,weight\na,b,3\n", "its header is 'src,dst,weight', expected is 'src,dst'"),
-        ("src;dst\na;b\n", "its header is 'src;dst', expected is 'src,dst'"),
-        ("src,dst,interval\na,b,0\n", "is 'src,dst,interval', expected is 'interval,src,dst'"),
-        ("node,msg,prev_node,t_us\n0,1,1,0\n", "expected is 'msg,node,prev_node,t_us'"),
+        ("src,dst,weight\na,b,3\n", "its header is 'src,dst,weight'; expected 'src,dst'"),
+        ("src;dst\na;b\n", "its header is 'src;dst'; expected 'src,dst'"),
+        ("src,dst,interval\na,b,0\n", "is 'src,dst,interval'; expected 'interval,src,dst'"),
+        ("node,msg,prev_node,t_us\n0,1,1,0\n", "expected 'msg,node,prev_node,t_us'"),
         (LOG, "'node1-1  | ' stands before the object of JSON in its lines: remove it"),
     ],
 )
