@@ -478,7 +478,7 @@ class TestPermissions:
             left = write(writer, "links", links(9, seed=2))
         left.chmod(0o500)
         # From Python 3.13 on, the error has the path of what is left, before only its name.
-        place = f"{run.directory}(/links/{left.name})?"
+        place = f"{run.directory}(/data/links/{left.name})?"
         with (
             as_a_user(),
             pytest.raises(UseError, match=f"{place}: Permission denied"),
