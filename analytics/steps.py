@@ -140,15 +140,6 @@ KERNELS = (
 """The structure of intervals, by the engine `kernels`; others make the table `measured`."""
 METRICS = tuple(map(step, ("structure", "hits", "peers", "topics", "overlay")))
 """The metrics of peers, topics and the overlay, from `measured` and others."""
-UNREPORTED = pa.schema(
-    {
-        "interval": pa.int32(),
-        "peer": pa.int32(),
-        "receptions": pa.bool_(),
-        "subscriptions": pa.bool_(),
-    }
-)
-"""What a peer's reports leave out: true = not reported."""
 
 
 def inputs(steps: Sequence[Step]) -> set[str]:

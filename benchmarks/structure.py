@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from analytics import steps
 from analytics.options import Measures
-from analytics.steps import UNREPORTED, Given
+from analytics.steps import Given
 from analytics.structure import (
     settled_schemas,
 )
@@ -22,6 +22,7 @@ from benchmarks.steps import Steps
 from benchmarks.variants import TIMES, VARIANTS
 from ingest.sink import Place, write
 from ingest.spark.session import spark_session
+from ingest.staged import UNREPORTED
 from ingest.steps import Block, StepFold, Taken, blocks
 from model.clock import Clock
 from model.metrics import METRICS_OVERLAY, METRICS_PEERS, METRICS_TOPICS
@@ -38,7 +39,7 @@ def _measure(
     peers = periods["presence"].count_rows()
     numbers = pa.array(range(peers), pa.int32())
     tables = periods | {"peers": pa.table({"peer": numbers, "is_reporter": pa.repeat(True, peers)})}
-    others = {"unreported": UNREPORTED, **settled_schemas()}
+    others = {"unreported": UNREPORTED.arrow, **settled_schemas()}
     chosen = (*steps.KERNELS, *steps.METRICS)
     for name in steps.inputs(chosen) - tables.keys():
         schema = others[name] if name in others else table(name).arrow

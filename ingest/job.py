@@ -294,9 +294,9 @@ class Job:
         older = self.writer.merged(name, self.plan.older(name))
         return self.writer.listed(place.directory, files, older, schema)
 
-    @property
+    @cached_property
     def observed(self) -> Observed:
-        """The observed tables of the source."""
+        """The observed tables of the source, once the input is read."""
         return self.source.observe(self.described, self.options)
 
     def carried(self, name: str, since: Since | None = None) -> DataFrame | None:

@@ -16,6 +16,7 @@ from analytics.steps import Given, Step
 from analytics.structure import Versions, chosen_layers
 from ingest.job import Job
 from ingest.sink import AsTheyAre
+from ingest.staged import UNREPORTED
 from ingest.steps import Block, Taken, blocks
 from model.run import DUPLICATES
 from model.tables import PRESENCE
@@ -94,7 +95,7 @@ def _known(job: Job) -> frozenset[str]:
 def _inputs(job: Job, chosen: Sequence[Step]) -> dict[str, list[Taken]]:
     """The tables that steps take."""
     own = job.manifest.own
-    staged = {"unreported": steps.UNREPORTED, "measured": structure.structure_schema(own)}
+    staged = {"unreported": UNREPORTED.arrow, "measured": structure.structure_schema(own)}
     settled = structure.settled_schemas(own)
     return {
         name: _settled(job, name.replace("settled_", "metrics/"), settled[name])

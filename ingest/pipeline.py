@@ -91,9 +91,9 @@ class IngestRequest:
     keep_going: bool = False
     """Continue even if most records are refused."""
     master: str | None = None
+    """Spark master; null = the environment's, or this machine."""
     profile: bool = False
     """Account for processors and memory, too."""
-    """Spark master; null = the environment's, or this machine."""
 
     def __post_init__(self) -> None:
         """Raises: UseError for options that exclude each other, and an invalid run name."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from importlib.resources import files
 
 from analytics import steps
@@ -65,6 +66,7 @@ def step(name: str) -> Step:
     return steps.step(name, __package__)
 
 
+@cache
 def macros() -> str:
     """What the texts use."""
     return (files(__package__) / "sql/macros.sql").read_text("utf-8")

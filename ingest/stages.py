@@ -170,7 +170,8 @@ def _parts(job: Job) -> list[Block]:
     files = job.parts
     if len(files) <= 1:
         return [Block(job.given("all"), job.folded())]
-    blocks = [Block(job.given("some"), job.folded(file)) for file in files]
+    some = job.given("some")
+    blocks = [Block(some, job.folded(file)) for file in files]
     if job.base:
         nothing = {name: [rows[0].nothing] for name, rows in job.folded().items()}
         kept = {f"folded/{name}": job.plan.carried(name) for name in job.source.carried}

@@ -229,7 +229,6 @@ class Edges(TableSource):
             raise InputError(NO_LINK, NO_ROWS)
         clock, times = Clock(1, options.interval_us, first, last), Times.of(counted["times"])
         in_seconds = replace(clock, tick_us=options.interval_us or _SECOND_US)
-        in_seconds = replace(clock, tick_us=options.interval_us or _SECOND_US)
         check_length(times, in_seconds, "the links", WHOLE_SECONDS)
         return Description(
             clock=clock,

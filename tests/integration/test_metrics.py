@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from analytics.steps import UNREPORTED
+from ingest.staged import UNREPORTED
 from model.clock import OPEN, Clock
 from model.columns import TRAFFIC_COLUMNS
 from model.metrics import METRICS_MESSAGES, METRICS_OVERLAY, METRICS_PEERS, METRICS_TOPICS
@@ -441,7 +441,7 @@ def measured(world: World, layers: tuple[str, ...] | None = None) -> Measured:
     rng = Random(1)
     tables = {
         name: pa.Table.from_pylist(
-            rng.sample(rows, len(rows)), UNREPORTED if name == "unreported" else table(name).arrow
+            rng.sample(rows, len(rows)), (UNREPORTED if name == "unreported" else table(name)).arrow
         )
         for name, rows in world.tables.items()
     }

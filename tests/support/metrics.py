@@ -9,8 +9,9 @@ import pyarrow as pa
 
 from analytics import steps
 from analytics.options import Measures
-from analytics.steps import UNREPORTED, Given
+from analytics.steps import Given
 from analytics.structure import STRUCTURE_SCHEMA, settled_schemas
+from ingest.staged import UNREPORTED
 from ingest.steps import blocks
 from model.clock import Clock
 from model.tables import table
@@ -36,7 +37,7 @@ def metrics_of(
         clock.first if since is None else since, clock.first, layers=layers,
     )  # fmt: skip
     chosen = [one for one in (*steps.KERNELS, *steps.METRICS) if one.makes not in tables]
-    staged = {"measured": STRUCTURE_SCHEMA, "unreported": UNREPORTED, **settled_schemas()}
+    staged = {"measured": STRUCTURE_SCHEMA, "unreported": UNREPORTED.arrow, **settled_schemas()}
     taken = {}
     for name in steps.inputs(chosen):
         schema = staged[name] if name in staged else table(name).arrow
