@@ -22,7 +22,8 @@ def check_run(
     run: RunName,
     output: Output,
     mend: Annotated[
-        bool, typer.Option("--mend", help="Make the folders for other programs anew, if wrong.")
+        bool,
+        typer.Option("--mend", help="Rebuild the folders for other programs if they are wrong."),
     ] = False,
 ) -> None:
     """Read all files of a run and compare them with the sizes and checksums in run.json.
