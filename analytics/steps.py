@@ -45,7 +45,7 @@ _TAKES = re.compile(r"\b(folded|whole|observed|before|staged)\.(\w+)")
 _BATCH_ROWS = 1 << 17
 MEMORY = "1GB"
 """What a task's DuckDB takes before it uses the disk."""
-_SETTINGS: dict[str, Any] = {"threads": 1, "async_threads": 0, "memory_limit": MEMORY}
+SETTINGS: dict[str, Any] = {"threads": 1, "async_threads": 0, "memory_limit": MEMORY}
 _TYPES = {"int32": "INTEGER", "int64": "BIGINT", "double": "DOUBLE", "string": "VARCHAR"}
 
 
@@ -170,7 +170,7 @@ def compute(
     are the table.
     """
     meant = {table.name: table for table in makes}
-    with _database() as database:
+    with open_database() as database:
         _declare(database, given, {*tables, *(one.makes for one in steps)})
         _register(database, steps, tables, given)
         for one in steps:
@@ -187,13 +187,14 @@ def compute(
 
 
 @contextmanager
-def _database() -> Iterator[duckdb.DuckDBPyConnection]:
+def open_database() -> Iterator[duckdb.DuckDBPyConnection]:
+    """Open a database of a task: one thread, bounded memory, a folder of its own to spill."""
     import duckdb
     import pyarrow.dataset  # noqa: F401  # DuckDB takes datasets only where this was imported
 
     with (
         TemporaryDirectory(prefix="vizpub-step-") as scratch,
-        duckdb.connect(config=_SETTINGS | {"temp_directory": scratch}) as database,
+        duckdb.connect(config=SETTINGS | {"temp_directory": scratch}) as database,
     ):
         yield database
 

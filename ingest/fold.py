@@ -1,4 +1,4 @@
-"""The base class of folds: processes rows key by key and builds tables."""
+"""The base classes of folds, which take rows and build tables: of all, and of those by key."""
 
 from __future__ import annotations
 
@@ -63,20 +63,11 @@ class Tables:
 
     def full(self) -> Iterator[tuple[str, pa.RecordBatch]]:
         """Take the rows of tables with full buffers."""
-        return self._named(self._taken(_FULL))
+        return with_names(self._taken(_FULL))
 
     def rest(self) -> Iterator[tuple[str, pa.RecordBatch]]:
         """Take all rows."""
-        return self._named(self._taken(1))
-
-    @staticmethod
-    def _named(
-        taken: Iterable[tuple[str, pa.RecordBatch]],
-    ) -> Iterator[tuple[str, pa.RecordBatch]]:
-        for name, rows in taken:
-            yield name, rows
-            if name in _NAMING:
-                yield from (("names", names) for names in names_in(name, rows))
+        return with_names(self._taken(1))
 
     def _taken(self, least: int) -> Iterator[tuple[str, pa.RecordBatch]]:
         for name, rows in self.rows.items():
@@ -86,6 +77,16 @@ class Tables:
                 arrays = [pa.array(c, kind) for c, kind in zip(columns, schema.types, strict=True)]
                 rows.clear()
                 yield name, pa.record_batch(arrays, schema=schema)
+
+
+def with_names(
+    tables: Iterable[tuple[str, pa.RecordBatch]],
+) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """The same rows of tables, with those of NAMES."""
+    for name, rows in tables:
+        yield name, rows
+        if name in _NAMING:
+            yield from (("names", names) for names in names_in(name, rows))
 
 
 def names_in(table: str, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
@@ -106,7 +107,7 @@ def names_in(table: str, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
             yield from pa.table(arrays, NAMES.names).cast(NAMES).to_batches()
 
 
-class KeyFold(ABC):
+class RowFold(ABC):
     """A fold (ingest.sink.Fold) of rows (ingest.reader) that arrive by key, usually the peer, and
     in order of time.
     """
@@ -126,6 +127,58 @@ class KeyFold(ABC):
         """Called before the first row."""
 
     @abstractmethod
+    def fold(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """Take all rows. Yields rows of tables, beside those that are added to `rows`."""
+
+    @abstractmethod
+    def counted(self) -> Counted:
+        """The counts over all rows."""
+
+    def add(self, tally: bytes) -> None:
+        """Called with the counts of a reader, as JSON; readers of some sources count nothing."""
+        del tally
+
+    def note(self, row: Row) -> None:
+        """Take a row that is no record: a refusal, a damage, or counts."""
+        if row.kind == Kind.REFUSED:
+            self.seen(1)
+            self.refuse(row, row.reason or "", row.record)
+        elif row.kind == Kind.DAMAGED:
+            self._damaged[self._files[row.file]] = row.reason
+        else:
+            self.add(row.record)
+
+    def seen(self, records: int) -> None:
+        """Count records."""
+        self._seen += records
+
+    def refuse(self, row: Row, reason: str, text: bytes) -> None:
+        """Put a record, which need not be UTF-8, into the quarantine."""
+        count(self._refused, reason)
+        kept = text.decode("utf-8", "replace")[:TEXT_LIMIT]
+        self.rows["quarantine"].append((self._files[row.file], row.line, reason, kept))
+
+    def summary(self) -> str:
+        """JSON with `counted`, `damaged` (reason by file), `seen` (number of records) and `refused`
+        (number by reason).
+        """
+        judged = {"seen": self._seen, "refused": self._refused}
+        return json.dumps({"counted": self.counted(), "damaged": self._damaged, **judged})
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """Yield (table name, rows) pairs."""
+        self._tables = Tables(self._schemas)
+        self.rows, self._damaged = self._tables.rows, dict[str, str | None]()
+        self._seen, self._refused = 0, Counter[str]()
+        self.start()
+        yield from self.fold(batches)
+        yield from self._tables.rest()
+
+
+class KeyFold(RowFold):
+    """A fold that takes records key by key."""
+
+    @abstractmethod
     def begin(self, key: str) -> None:
         """Called before the first row of a key."""
 
@@ -137,57 +190,24 @@ class KeyFold(ABC):
     def end(self) -> None:
         """Called after the last row of a key."""
 
-    def add(self, tally: bytes) -> None:
-        """Called with the counts of a reader, as JSON; readers of some sources count nothing."""
-        del tally
-
-    @abstractmethod
-    def counted(self) -> Counted:
-        """The counts over all rows."""
-
-    def summary(self) -> str:
-        """JSON with `counted`, `damaged` (reason by file), `seen` (number of records) and `refused`
-        (number by reason).
-        """
-        judged = {"seen": self._seen, "refused": self._refused}
-        return json.dumps({"counted": self.counted(), "damaged": self._damaged, **judged})
-
-    def seen(self, records: int) -> None:
-        """Count records that do not arrive as rows."""
-        self._seen += records
-
-    def refuse(self, row: Row, reason: str, text: bytes) -> None:
-        """Put a record, which need not be UTF-8, into the quarantine."""
-        count(self._refused, reason)
-        kept = text.decode("utf-8", "replace")[:TEXT_LIMIT]
-        self.rows["quarantine"].append((self._files[row.file], row.line, reason, kept))
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Yield (table name, rows) pairs."""
-        tables, key = Tables(self._schemas), None
-        self.rows, self._damaged = tables.rows, dict[str, str | None]()
-        self._seen, self._refused = 0, Counter[str]()
-        self.start()
+    def fold(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """See RowFold."""
+        key = None
         for batch in batches:
             for row in map(Row._make, rows_of(batch)):
-                self._seen += row.kind in (Kind.REFUSED, Kind.RECORD)
-                if row.kind >= Kind.BEFORE:
-                    if row.peer != key:
-                        if key is not None:
-                            self.end()
-                        key = row.peer
-                        self.begin(key or "")
-                    self.take(row)
-                elif row.kind == Kind.REFUSED:
-                    self.refuse(row, row.reason or "", row.record)
-                elif row.kind == Kind.DAMAGED:
-                    self._damaged[self._files[row.file]] = row.reason
-                else:
-                    self.add(row.record)
-            yield from tables.full()
+                if row.kind < Kind.BEFORE:
+                    self.note(row)
+                    continue
+                self.seen(row.kind == Kind.RECORD)
+                if row.peer != key:
+                    if key is not None:
+                        self.end()
+                    key = row.peer
+                    self.begin(key or "")
+                self.take(row)
+            yield from self._tables.full()
         if key is not None:
             self.end()
-        yield from tables.rest()
 
 
 def count(counter: Counter[str], name: str) -> None:

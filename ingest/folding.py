@@ -7,7 +7,7 @@ from collections import Counter
 from functools import partial
 from itertools import chain
 
-from ingest.fold import Counted, KeyFold
+from ingest.fold import Counted, RowFold
 from ingest.job import Job, folded_as
 from ingest.sink import Fold
 from ingest.sources.folded import CARRIED, rows_by_peer
@@ -29,7 +29,7 @@ def _fold(job: Job, before: Counted | None) -> tuple[Fold, Counted]:
     reader = partial(source.reader, files, options, counted=before)
     rows = rows_by_peer(job.spark, source.splits(files), reader, job.carried(CARRIED), job.small)
     made = source.fold(files, options, before)
-    if job.base and job.base.clock and isinstance(made, KeyFold):
+    if job.base and job.base.clock and isinstance(made, RowFold):
         made.final = job.base.clock.last
     each = job.write(rows, made, source.tables, folded_as, "read and fold the input")
     summaries = [json.loads(one) for one in each]

@@ -12,7 +12,7 @@ from enum import IntEnum
 from functools import partial
 from itertools import chain
 from math import inf
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import pyarrow as pa
 from pyarrow import fs
@@ -86,7 +86,9 @@ class Split(NamedTuple):
     """Number of the first line that begins in it; 0 = not counted yet."""
 
 
-Read = Callable[[Split], Iterator[Row]]
+Rows: TypeAlias = "Row | pa.RecordBatch"
+"""A row, or many with the columns RECORDS."""
+Read = Callable[[Split], Iterator[Rows]]
 """Turns a split into rows."""
 
 
@@ -176,11 +178,14 @@ def _given(batches: Iterable[pa.RecordBatch]) -> Iterator[Split]:
             yield Split(*row)
 
 
-def as_batches(rows: Iterable[Row]) -> Iterator[pa.RecordBatch]:
+def as_batches(rows: Iterable[Rows]) -> Iterator[pa.RecordBatch]:
     """Rows in batches of bounded size, with the columns RECORDS."""
     held: list[Row] = []
     size = 0
     for row in rows:
+        if isinstance(row, pa.RecordBatch):
+            yield row
+            continue
         held.append(row)
         size += len(row.record)
         if len(held) == _BATCH_ROWS or size >= _BATCH_BYTES:
@@ -190,16 +195,20 @@ def as_batches(rows: Iterable[Row]) -> Iterator[pa.RecordBatch]:
         yield _batch(held)
 
 
-_TYPES = (
-    *(pa.int8(), pa.string(), pa.int64(), pa.int64(), pa.int32(), pa.int64()),
-    *(pa.string(), pa.binary()),
+ROWS = pa.schema(
+    [
+        *(("kind", pa.int8()), ("peer", pa.string()), ("time", pa.int64()), ("rank", pa.int64())),
+        *(("file", pa.int32()), ("line", pa.int64()), ("reason", pa.string())),
+        ("record", pa.binary()),
+    ]
 )
+"""The columns RECORDS."""
 
 
 def _batch(rows: Sequence[Row]) -> pa.RecordBatch:
     columns = zip(*rows, strict=True)
-    arrays = [pa.array(column, kind) for column, kind in zip(columns, _TYPES, strict=True)]
-    return pa.record_batch(arrays, names=list(Row._fields))
+    arrays = [pa.array(column, kind) for column, kind in zip(columns, ROWS.types, strict=True)]
+    return pa.record_batch(arrays, schema=ROWS)
 
 
 class Line(NamedTuple):

@@ -245,10 +245,8 @@ def _path(at: str, name: str) -> str:
 
 _TRAFFIC = Object({"messages": Whole(), "bytes": Whole()})
 _COUNTERS = Object({"sent": _TRAFFIC, "received": _TRAFFIC})
+_MESSAGE: dict[str, Kind] = {"message": Key(), "topic": Key(), "publisher": Key()}
 _COPY: dict[str, Kind] = {
-    "message": Key(),
-    "topic": Key(),
-    "publisher": Key(),
     "hops": Whole(INT32),
     "time_us": Whole(),
     "bytes": Whole(),
@@ -273,9 +271,11 @@ REPORT = Object(
         "rpcs_sent": Whole(),
         "rpcs_received": Whole(),
         "gauges": Numbers(),
-        "sent": Array(Object({**_COPY, "to": Array(Key())}, required=("message",))),
+        "sent": Array(Object({**_MESSAGE, "to": Array(Key()), **_COPY}, required=("message",))),
         "received": Array(
-            Object({**_COPY, "from": Key(), "subscribed": Flag()}, required=("message",))
+            Object(
+                {**_MESSAGE, "from": Key(), **_COPY, "subscribed": Flag()}, required=("message",)
+            )
         ),
         "left": Flag(),
     },

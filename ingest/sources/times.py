@@ -22,6 +22,9 @@ from itertools import islice, pairwise
 from math import inf
 from typing import Any, NamedTuple, Self
 
+import numpy as np
+
+from model.arrays import Int32s, Int64s
 from model.clock import Clock, duration
 from model.errors import InputError
 
@@ -82,6 +85,19 @@ class Times:
             begin = _one(self._parts.pop(), begin)
         self._begin, self._more, self._after, self._peer = begin, 0, begin.first, begin.peer
         self._last, self._until = begin.last, begin.last + self._gap
+
+    def see_all(self, times: Int64s, numbers: Int32s, lines: Int64s, files: Sequence[str]) -> None:
+        """Count records of several peers, with the numbers of their files and their lines."""
+        order = np.argsort(times)
+        cuts = np.flatnonzero(np.diff(times[order]) > self._gap) + 1
+        for part in np.split(order, cuts) if len(order) else ():
+            first, last = int(times[part[0]]), int(times[part[-1]])
+            file, line = min(
+                (files[numbers[at]], int(lines[at])) for at in part[times[part] == first]
+            )
+            self._parts = [*self._closed(), Part(first, last, file, line, None, len(part))]
+        if len(self._parts) > 2 * _MOST_PARTS:
+            self._parts = self.parts
 
     def _closed(self) -> list[Part]:
         """All parts, with that of the latest record."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from ingest.files import InputFile
-from ingest.fold import Counted
+from ingest.fold import Counted, rows_of
 from ingest.reader import Kind, Read, Row, Split, as_batches
 from ingest.sink import Fold
 from ingest.sources.base import Description, Observed, Source, SourceOptions, Tallies
@@ -48,12 +48,12 @@ def staged(source: Source, files: Sequence[InputFile], options: SourceOptions) -
     splits = [_numbered(split) for split in source.splits(files)]
 
     def tallies(read: Read) -> Tallies:
-        each = (row for split in splits for row in read(split) if row.kind == Kind.TALLY)
+        each = (row for row in _rows(splits, read) if row.kind == Kind.TALLY)
         return [json.loads(row.record) for row in each]
 
     def made(before: Counted | None) -> tuple[list[Row], Fold, dict[str, pa.Table], Counted]:
         read = source.reader(files, options, tallies, before)
-        rows = sorted((row for split in splits for row in read(split)), key=_order)
+        rows = sorted(_rows(splits, read), key=_order)
         fold = source.fold(files, options, before)
         tables = _folded(source, fold, rows)
         return rows, fold, tables, source.tallied([fold.counted()])
@@ -71,6 +71,12 @@ def _numbered(split: Split) -> Split:
         return split
     before = Path(split.path).read_bytes()[: split.start]
     return split._replace(line=before.count(b"\n") + 1)
+
+
+def _rows(splits: Sequence[Split], read: Read) -> Iterator[Row]:
+    for split in splits:
+        for batch in as_batches(read(split)):
+            yield from map(Row._make, rows_of(batch))
 
 
 def _order(row: Row) -> tuple[Any, ...]:

@@ -1,26 +1,33 @@
-"""Lines of reports → rows: a fast decoder, and the contract's own parser where it fails.
+"""Lines of reports → rows, by three judges of one grammar, each slower than the one before.
 
-`msgspec` decodes valid, plainly spelled lines by types made from the grammar. Any other line goes
-to `ingest.reports.files`, which accepts it or gives the reason for refusing it.
+Nearly all lines are told by a regular expression (ingest.sources.reports.plain). `msgspec` decodes
+others by types made from the grammar. The rest goes to `ingest.reports.files`, which accepts it or
+gives the reason for refusing it.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, Literal
 
 import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from ingest.reader import Kind, Row, Split, lines, refused
+from ingest.reader import ROWS, Kind, Line, Row, Rows, Split, lines, refused
 from ingest.reports.fields import REPORT, Array, Flag, Key, KeyOr, Numbers, Object, OneOf, Whole
 from ingest.reports.fields import Kind as Grammar
 from ingest.reports.files import parse, strict_json, unknown_fields
 from ingest.reports.records import Report, RunHeader
 from ingest.sources.reports.facts import Tally
+from ingest.sources.reports.plain import tell
+from model.arrays import Integers
 
+_MOST_LINES, _MOST_BYTES = 1 << 13, 8 * 2**20
 _encode = msgspec.json.Encoder().encode
 
 
@@ -103,12 +110,12 @@ class Chosen:
     nameless: bool = True
     """Whether reports without a run are read."""
 
-    def takes(self, run: str | None, tally: Tally) -> bool:
-        """Count a report; whether it is read."""
+    def takes(self, run: str | None, tally: Tally, reports: int = 1) -> bool:
+        """Count reports of a run; whether they are read."""
         if run is None:
-            tally.nameless += 1
+            tally.nameless += reports
             return self.nameless
-        tally.runs[run] += 1
+        tally.runs[run] += reports
         return self.only is None or run == self.only
 
 
@@ -119,20 +126,61 @@ class LineReader:
     chosen: Chosen = Chosen()
     max_line: int | None = None
 
-    def __call__(self, split: Split) -> Iterator[Row]:
+    def __call__(self, split: Split) -> Iterator[Rows]:
         """The rows of a split."""
         tally, run = Tally(), header_of_lines(split.path).get("run")
-        for line in lines(split, self.max_line):
-            text = line.text
-            if line.fault:
-                yield refused(split, line.number, line.fault, text)
-            elif report := plain_report(text):
-                if self.chosen.takes(report.run or run, tally):
-                    of_peer = report.peer, report.interval, report.seq
-                    yield record_row(*of_peer, split.file, line.number, text)
-            elif text and not text.isspace():
-                yield from self._judged(text, split, line.number, run, tally)
+        for some in _together(lines(split, self.max_line)):
+            texts = pa.array((b"" if line.fault else line.text for line in some), pa.string())
+            is_plain, facts = tell(texts)
+            if is_plain.any():
+                numbers = np.array([line.number for line in some])[is_plain]
+                records = texts.filter(pa.array(is_plain))
+                yield from self._records(facts, records, split.file, numbers, run, tally)
+            for place in np.flatnonzero(~is_plain).tolist():
+                yield from self._row(some[place], split, run, tally)
         yield tally_row(tally)
+
+    def _records(
+        self,
+        facts: pa.Table,
+        records: pa.StringArray,
+        file: int,
+        numbers: Integers,
+        run: str | None,
+        tally: Tally,
+    ) -> list[pa.RecordBatch]:
+        """The rows of plain reports."""
+        named = facts["run"].fill_null(run) if run else facts["run"]
+        runs = [
+            of["values"]
+            for of in named.value_counts().to_pylist()
+            if self.chosen.takes(of["values"], tally, of["counts"])
+        ]
+        columns = {
+            "kind": pa.repeat(pa.scalar(int(Kind.RECORD), pa.int8()), len(facts)),
+            "peer": facts["peer"],
+            "time": facts["interval"],
+            "rank": pc.subtract(-1, facts["seq"]).fill_null(0),
+            "file": pa.repeat(pa.scalar(file, pa.int32()), len(facts)),
+            "line": numbers,
+            "reason": pa.nulls(len(facts), pa.string()),
+            "record": records.cast(pa.binary()),
+        }
+        taken = pa.table(columns, ROWS).filter(pc.is_in(named, pa.array(runs, pa.string())))
+        batches: list[pa.RecordBatch] = taken.combine_chunks().to_batches()
+        return batches
+
+    def _row(self, line: Line, split: Split, run: str | None, tally: Tally) -> Iterator[Row]:
+        """The row of any line."""
+        text = line.text
+        if line.fault:
+            yield refused(split, line.number, line.fault, text)
+        elif report := plain_report(text):
+            if self.chosen.takes(report.run or run, tally):
+                of_peer = report.peer, report.interval, report.seq
+                yield record_row(*of_peer, split.file, line.number, text)
+        elif text and not text.isspace():
+            yield from self._judged(text, split, line.number, run, tally)
 
     def _judged(
         self, text: bytes, split: Split, number: int, run: str | None, tally: Tally
@@ -162,6 +210,19 @@ def record_row(peer: str, interval: int, seq: int | None, file: int, line: int, 
 def tally_row(tally: Tally) -> Row:
     """The row with the counts of a split."""
     return Row(Kind.TALLY, record=json.dumps(tally.plain).encode())
+
+
+def _together(each: Iterable[Line]) -> Iterator[list[Line]]:
+    """The lines, some thousand at a time."""
+    held, size = list[Line](), 0
+    for line in each:
+        held.append(line)
+        size += len(line.text)
+        if len(held) == _MOST_LINES or size >= _MOST_BYTES:
+            yield held
+            held, size = [], 0
+    if held:
+        yield held
 
 
 def header_of_lines(path: str) -> dict[str, Any]:

@@ -1,29 +1,36 @@
-"""The reports of a peer in order of time → all folded tables, in one pass.
+"""The reports of a peer in order of time → all folded tables, by the texts in `sql`.
 
-The fold holds the current neighbours, topics and roles of one peer. A state that lasts a thousand
-intervals is one row. Periods that reach the last report of a peer end after it here; `observed`,
-which knows the whole run, decides whether they stay open.
+Reports come peer by peer, and are folded some thousand at a time, all of a peer at once. The texts
+compare each with the one before; what lists hold is followed by `held`. A state that lasts a
+thousand intervals is one row. Periods that reach the last report of a peer end after it here;
+`observed`, which knows the whole run, decides whether they stay open.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
 
 import msgspec
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from ingest.fold import Counted, KeyFold, Rows
+from analytics import steps
+from ingest.fold import Counted, RowFold, rows_of, with_names
 from ingest.reader import Kind, Row
-from ingest.reports.records import OVERLAY, Report
+from ingest.reports.records import OVERLAY
 from ingest.sources.folded import CARRIED, OBSERVED
-from ingest.sources.reports.decoding import report_decoder
-from ingest.sources.reports.facts import COUNTERS, STATE, Tally, shape_of
-from ingest.sources.reports.traffic import Counts, counters, differ, either, of_events, unlisted
+from ingest.sources.reports.facts import COUNTERS, Tally
+from ingest.sources.reports.held import periods
 from ingest.sources.times import NO_OUTLIERS, Outliers
-from model.columns import TRAFFIC_COLUMNS
+from model.arrays import Bools, Int64s
 from runstore.manifest import LATE
+
+if TYPE_CHECKING:
+    import duckdb
 
 TABLES: dict[str, pa.Schema] = {
     "peers": pa.schema([("name", pa.string()), ("interval", pa.int32())]),
@@ -62,8 +69,26 @@ and those of ingest.sources.base.Observed, where `valid_to` is the interval afte
 something was reported.
 """
 
+_MOST_ROWS, _MOST_BYTES = 1 << 16, 32 * 2**20
+"""Of reports that are folded at a time; more where one peer has more."""
 
-class ReportFold(KeyFold):
+
+def _link(entry: Any) -> tuple[str | None, ...]:
+    """dst, layer and topic of a neighbour."""
+    if isinstance(entry, str):
+        return entry, OVERLAY, None
+    return entry["peer"], entry.get("layer") or OVERLAY, entry.get("topic")
+
+
+_HELD: Mapping[str, tuple[str, Callable[[Any], tuple[str | None, ...]]]] = {
+    "neighbors": ("links", _link),
+    "topics": ("subscriptions", lambda topic: (topic,)),
+    "roles": ("roles", lambda entry: (entry["role"], entry.get("topic"))),
+}
+"""The lists that are a peer's state: the table of what they hold, and the columns of an entry."""
+
+
+class ReportFold(RowFold):
     """Makes TABLES of reports."""
 
     def __init__(
@@ -82,38 +107,23 @@ class ReportFold(KeyFold):
 
     def start(self) -> None:
         """Reset the counts."""
-        self._tally, self._decode = Tally(), report_decoder().decode
+        self._tally = Tally()
 
-    def begin(self, key: str) -> None:
-        """Start a peer."""
-        self._peer = _Peer(key, self.rows, self._tally, self._gap_tolerance, self.totals)
-
-    def take(self, row: Row) -> None:
-        """The next report, or the state at the end of the run that is appended to."""
-        if row.kind == Kind.RECORD and self.final is not None and row.time <= self.final:
-            self._tally.lost[LATE] += 1
-            return
-        if row.kind == Kind.RECORD:
-            why = self.outliers.why(row.time)
-            times = self._tally.outlying if why else self._tally.times
-            times.see(row.time, None, self._files[row.file], row.line)
-            if why:
-                self.refuse(row, why, row.record)
-                return
-        report, peer = self._decode(row.record), self._peer
-        if row.time == peer.at:
-            self._lose(report, row)
-            return
-        peer.take(report, row.rank)
-        if row.kind == Kind.RECORD:
-            peer.add_events(report)
-        else:
-            peer.resume(report)
-
-    def end(self) -> None:
-        """Write the open state of the peer, unless all that it reported came late."""
-        if self._peer.at >= 0:
-            self._peer.leave()
+    def fold(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """See RowFold."""
+        texts = _between(self.totals)
+        with steps.open_database() as database:
+            database.execute(f"SET VARIABLE gap_tolerance = {self._gap_tolerance}")
+            database.execute(f"SET VARIABLE totals = {self.totals}")
+            database.execute((files(__package__) / "sql/macros.sql").read_text("utf-8"))
+            for rows in self._of_whole_peers(batches):
+                if len(chosen := self._choose(rows)):
+                    database.register("rows", chosen)
+                    for name, text in texts.items():
+                        database.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {text}")
+                    self._count(database)
+                    yield from with_names(_make(database))
+                yield from self._tables.full()
 
     def add(self, tally: bytes) -> None:
         """Add the counts of a reader."""
@@ -128,240 +138,157 @@ class ReportFold(KeyFold):
         self._tally.refuse(reason)
         super().refuse(row, reason, text)
 
-    def _lose(self, report: Any, row: Row) -> None:
-        """Count a further report of the same peer and interval."""
-        self._tally.extend(report.interval, report.interval)
-        if row.rank != self._peer.rank:
-            self._tally.lost["superseded_records"] += 1
-        elif _said(report) == _said(self._peer.last):
-            self._tally.lost["repeated_records"] += 1
-        else:
-            self._tally.lost["conflicting_records"] += 1
-            self.refuse(row, "conflicting report", row.record)
+    def _of_whole_peers(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+        """The records, some peers at a time."""
+        held, size = list[pa.RecordBatch](), 0
+        for batch in batches:
+            is_record = pc.greater_equal(batch["kind"], int(Kind.BEFORE))
+            for row in rows_of(batch.filter(pc.invert(is_record))):
+                self.note(Row(*row))
+            held.append(batch.filter(is_record))
+            size += held[-1].nbytes
+            if sum(map(len, held)) >= _MOST_ROWS or size >= _MOST_BYTES:
+                rows = pa.Table.from_batches(held)
+                last = pc.index(rows["peer"], rows["peer"][-1]).as_py()
+                yield rows.slice(0, last)
+                rest = rows.slice(last)
+                held, size = rest.to_batches(), rest.nbytes
+        if held:
+            yield pa.Table.from_batches(held)
 
-
-class _Peer:
-    """The state of the current peer."""
-
-    def __init__(
-        self, name: str, rows: Rows, tally: Tally, gap_tolerance: int, totals: bool
-    ) -> None:
-        self.name, self._rows, self._tally = name, rows, tally
-        self._gap_tolerance, self._totals = gap_tolerance, totals
-        self.at, self.rank = -1, 0
-        """Of the last report."""
-        self.last: Any = None
-        self._first: int | None = None
-        self._left = True
-        self._since: int | None = None
-        """When this stay began."""
-        self._states = [_State(name, field, rows) for field in STATE]
-        self._topics = self._states[1]
-        self._unreported: dict[str, tuple[int, int]] = {}
-        """The current period in which something is not reported."""
-        self._counted: Counts = [None] * len(COUNTERS)
-        """The counters as last reported, if they are totals."""
-        self._reported_since: int | None = None
-        """The interval of the first report of this input."""
-
-    def resume(self, report: Any) -> None:
-        """Continue from the state at the end of the run that is appended to."""
-        self._counted = counters(report)
-
-    def take(self, report: Any, rank: int) -> None:
-        """Update the state by the next report."""
-        at, left, over = report.interval, report.left is True, self.at + 1
-        bridges = not self._left and at - over <= self._gap_tolerance
-        joined = bridges and not left
-        if at > over and bridges:
-            self._leave_open("receptions", over, at)
-            if self._topics.reported is None:
-                self._leave_open("subscriptions", over, at)
-        if left or not bridges:
-            self._turn(at, bridges=bridges, left=left)
-        for state in self._states:
-            now = None if left else getattr(report, state.field)
-            if not joined or (now is not None and now != state.reported):
-                state.turn(now, joined, at, over)
-        self.at, self.rank, self.last, self._left = at, rank, report, left
-        if self._first is None:
-            self._first = at
-
-    def _turn(self, at: int, *, bridges: bool, left: bool) -> None:
-        """A stay begins at a report without a predecessor, and ends after one without a
-        successor. A report that the peer left shows that it was present before.
+    def _choose(self, rows: pa.Table) -> pa.Table:
+        """The reports that count, with the columns that texts take; the rest is counted, or put
+        into the quarantine: what is late, what does not belong to the run, and further reports of
+        the same peer and interval.
         """
-        self._be_absent(at if bridges else self.at + 1)
-        self._since = None if left else at
+        time, is_new = rows["time"].to_numpy(), rows["kind"].to_numpy() == Kind.RECORD
+        self.seen(int(is_new.sum()))
+        if self.final is not None:
+            late = is_new & (time <= self.final)
+            self._tally.lost.update({LATE: int(late.sum())} if late.any() else {})
+            rows, time, is_new = _only(~late, rows, time, is_new)
+        outlying = is_new & self._outlying(time)
+        for row in map(Row._make, rows_of(rows.filter(outlying))):
+            self.refuse(row, self.outliers.why(row.time) or "", row.record)
+        for times, of in (
+            (self._tally.outlying, outlying),
+            (self._tally.times, is_new & ~outlying),
+        ):
+            numbers, lines = (rows[name].to_numpy()[of] for name in ("file", "line"))
+            times.see_all(time[of], numbers, lines, self._files)
+        rows, time, is_new = _only(~outlying, rows, time, is_new)
+        further = _further(rows["peer"].combine_chunks(), time)
+        self._lose(rows, further)
+        rows, time, is_new = _only(~further, rows, time, is_new)
+        columns = {
+            "row": np.arange(len(rows)),
+            "peer": rows["peer"],
+            "interval": time,
+            "is_new": is_new,
+            "record": rows["record"].cast(pa.string()),
+        }
+        return pa.table(columns)
 
-    def _be_absent(self, end: int) -> None:
-        if self._since is not None:
-            self._rows["presence"].append((self.name, self._since, end))
-            self._since = None
+    def _outlying(self, time: Int64s) -> Bools:
+        """Which times do not belong to the run."""
+        if not self.outliers:
+            return np.zeros(len(time), bool)
+        each, places = np.unique(time, return_inverse=True)
+        return np.array([bool(self.outliers.why(one)) for one in each.tolist()], bool)[places]
 
-    def leave(self) -> None:
-        """End all periods after the last report."""
-        carried = self._carried()
-        if self._reported_since is not None:
-            self._tally.extend(self._reported_since, self.at)
-        self._be_absent(self.at + 1)
-        for state in self._states:
-            state.turn(None, False, self.at, self.at + 1)
-        for what in tuple(self._unreported):
-            self._close_unreported(what)
-        self._rows["peers"].append((self.name, self._first))
-        self._rows[CARRIED].append((self.name, self.at, carried))
+    def _lose(self, rows: pa.Table, further: Bools) -> None:
+        """Count further reports of a peer and interval, beside the first of them."""
+        first = np.maximum.accumulate(np.where(further, 0, np.arange(len(rows))))
+        both = rows.take(first[further]), rows.filter(further)
+        for kept, lost in zip(*(map(Row._make, rows_of(of)) for of in both), strict=True):
+            self._tally.extend(lost.time, lost.time)
+            if lost.rank != kept.rank:
+                self._tally.lost["superseded_records"] += 1
+            elif lost.record == kept.record or _content(lost.record) == _content(kept.record):
+                self._tally.lost["repeated_records"] += 1
+            else:
+                self._tally.lost["conflicting_records"] += 1
+                self.refuse(lost, "conflicting report", lost.record)
 
-    def _leave_open(self, what: str, start: int, end: int) -> None:
-        """Record that `what` is not reported for these intervals."""
-        first, last = self._unreported.get(what, (start, start))
-        if last != start:
-            self._close_unreported(what)
-            first = start
-        self._unreported[what] = (first, end)
-
-    def _close_unreported(self, what: str) -> None:
-        if what in self._unreported:
-            self._rows["unreported"].append((self.name, what, *self._unreported.pop(what)))
-
-    def add_events(self, report: Any) -> None:
-        """Add the events and the traffic of a report, and count its fields."""
-        at, sent, received = report.interval, report.sent, report.received
-        traffic = self._traffic(report)
-        if self._reported_since is None:
-            self._reported_since = at
-        self._rows["traffic"].append((self.name, at, *traffic))
-        self._tally.shapes[shape_of(report, traffic)] += 1
-        if report.gauges:
-            self._tally.gauges += 1
-            add = self._rows["gauges"].append
-            for name, value in report.gauges.items():
-                add((self.name, at, name, value))
-        if sent:
-            self._publish(sent, at)
-        if received:
-            self._receive(received, at)
-        elif received is None:
-            self._leave_open("receptions", at, at + 1)
-        if self._topics.reported is None and not self._left:
-            self._leave_open("subscriptions", at, at + 1)
-
-    def _publish(self, sent: Sequence[Any], at: int) -> None:
-        """Add the messages that the peer published itself."""
-        for copy in sent:
-            if copy.hops == 0 or (copy.hops is None and copy.publisher == self.name):
-                publisher = copy.publisher or self.name
-                self._rows["publications"].append(
-                    (copy.message, copy.topic, publisher, at, copy.time_us, at)
-                )
-
-    def _receive(self, received: Sequence[Any], at: int) -> None:
-        """Add all arrivals, in the order of the report."""
-        add = self._rows["receptions"].append
-        for arrival, copy in enumerate(received):
-            add(
-                (
-                    *(copy.message, copy.topic, copy.publisher, self.name, getattr(copy, "from")),
-                    *(copy.time_us, at, at, arrival, None, copy.hops, copy.subscribed),
-                )
-            )
-
-    def _traffic(self, report: Any) -> Counts:
-        """The values of COUNTERS of a report, with missing ones derived from its events."""
-        counted = counters(report)
-        if self._totals:
-            counted = self._added(counted)
-        if report.sent is None and report.received is None:
-            return counted
-        events = of_events(report)
-        is_different = differ(counted, events)
-        self._tally.differing += is_different
-        if report.received is not None and (what := unlisted(report, counted)):
-            self._leave_open(what, report.interval, report.interval + 1)
-            self._tally.repeating += not is_different
-        return either(counted, events)
-
-    def _added(self, counted: Counts) -> Counts:
-        """The increase of counters that are totals; one that dropped was restarted."""
-        added = list(counted)
-        for number, (value, before) in enumerate(zip(counted, self._counted, strict=True)):
-            if value is not None:
-                if before is not None and value >= before:
-                    added[number] = value - before
-                self._counted[number] = value
-        return added
-
-    def _carried(self) -> bytes:
-        """The record from which a later report continues: the state as last reported in this stay,
-        and the counters as last reported.
-        """
-        record = {"format": Report.format, "peer": self.name, "interval": self.at}
-        lists = {state.field: state.reported for state in self._states}
-        counted: dict[str, dict[str, dict[str, int | None]]] = {}
-        for name, value in zip(TRAFFIC_COLUMNS, self._counted, strict=False):
-            kind, what, way = name.split("_")
-            counted.setdefault(kind, {}).setdefault(way, {})[what] = value
-        later = slice(len(TRAFFIC_COLUMNS), None)
-        more = {"left": self._left, **dict(zip(COUNTERS[later], self._counted[later], strict=True))}
-        known = {name: value for name, value in lists.items() if value is not None}
-        return msgspec.json.encode({**record, **known, **counted, **more})
+    def _count(self, database: duckdb.DuckDBPyConnection) -> None:
+        for shape, reports, first, last, *counts in database.sql("FROM tallies").fetchall():
+            self._tally.shapes[shape] += reports
+            self._tally.extend(first, last)
+            with_gauges, differing, repeating = counts
+            self._tally.gauges += with_gauges
+            self._tally.differing += differing
+            self._tally.repeating += repeating
 
 
-class _State:
-    """One of the lists that make up a peer's state."""
-
-    def __init__(self, peer: str, field: str, rows: Rows) -> None:
-        self.field, self.reported = field, None
-        """As last reported in this stay; null = not yet."""
-        self._add = rows[_TABLE_OF[field]].append
-        self._peer, self._parts = peer, _PARTS[field]
-        self._held: dict[Any, int] = {}
-        """Current items, and the interval in which each began."""
-
-    def turn(self, reported: Any, joined: bool, at: int, over: int) -> None:
-        """Set the state from a report at `at`. Items that are gone end after the last report
-        (`over`); if the stay does not continue (not `joined`), all items start again.
-        """
-        held = self._held
-        now = dict.fromkeys(_items(reported)) if reported else {}
-        for item in [item for item in held if item not in now] if joined else list(held):
-            self._add((self._peer, *self._parts(item), held.pop(item), over))
-        for item in [item for item in now if item not in held]:
-            held[item] = at
-        self.reported = reported
+def _make(database: duckdb.DuckDBPyConnection) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """The rows of the tables that are made of the reports at hand."""
+    stays = _arrow(database, "FROM stays ORDER BY row")
+    for field, (table, meaning) in _HELD.items():
+        lists = _arrow(database, f"SELECT {field}::VARCHAR[] AS {field} FROM reports ORDER BY row")
+        reported = lists[field].combine_chunks(), stays[f"has_{field}"].combine_chunks()
+        held = periods(*reported, meaning, stays, TABLES[table])
+        yield from ((table, rows) for rows in held.to_batches() if len(rows))
+    for table, text in _FINAL.items():
+        columns = ", ".join(f'"{name}"' for name in TABLES[table].names)
+        made = _arrow(database, f"SELECT {columns} FROM ({text})").cast(TABLES[table])
+        yield from ((table, rows) for rows in made.to_batches() if len(rows))
 
 
-def _items(entries: list[Any]) -> list[Any]:
-    """Topics, neighbours or roles as hashable values: a name, or a tuple."""
-    if type(entries[0]) is str and set(map(type, entries)) == {str}:
-        return entries
-    return [entry if isinstance(entry, str) else _item(entry) for entry in entries]
+def _text(name: str) -> str:
+    return steps.step(name, __package__).text
 
 
-def _item(entry: Any) -> Any:
-    if hasattr(entry, "role"):
-        return entry.role, entry.topic
-    layer = entry.layer or OVERLAY
-    is_plain = layer == OVERLAY and entry.topic is None
-    return entry.peer if is_plain else (entry.peer, layer, entry.topic)
-
-
-def _link(item: Any) -> Any:
-    """dst, layer and topic."""
-    return (item, OVERLAY, None) if isinstance(item, str) else item
-
-
-_TABLE_OF = {"neighbors": "links", "topics": "subscriptions", "roles": "roles"}
-_PARTS: dict[str, Callable[[Any], Any]] = {
-    "neighbors": _link,
-    "topics": lambda topic: (topic,),
-    "roles": lambda role: role,
+_FINAL = {
+    "traffic": "FROM measured",
+    **{
+        name: _text(name)
+        for name in (
+            *("peers", "presence", "gauges", "unreported", "publications", "receptions"),
+            CARRIED,
+        )
+    },
 }
+"""The texts that make folded tables, by table."""
 
 
-def _said(report: Any) -> tuple[Any, ...]:
-    """The content of a report, for comparison."""
-    state = [getattr(report, field) for field in STATE]
-    items = [entries and _items(entries) for entries in state]
-    events = report.sent, report.received
-    return (report.seq, report.left is True, items, counters(report), report.gauges, *events)
+def _between(totals: bool) -> dict[str, str]:
+    """The texts that make what others take, in order, by what they make."""
+    names = ("reports", "stays", "counters", "copies_sent", "copies_received", "listed")
+    counted = {"counted": _text("increases") if totals else "FROM counters"}
+    last = {name: _text(name) for name in ("measured", "tallies")}
+    return {name: _text(name) for name in names} | counted | last
+
+
+def _further(peers: pa.StringArray, time: Int64s) -> Bools:
+    """Which rows have the peer and the time of the row before."""
+    same = np.zeros(len(time), bool)
+    same[1:] = (time[1:] == time[:-1]) & pc.equal(peers[1:], peers[:-1]).to_numpy(False)
+    return same
+
+
+def _only(chosen: Bools, rows: pa.Table, *columns: Any) -> tuple[Any, ...]:
+    if chosen.all():
+        return rows, *columns
+    return rows.filter(pa.array(chosen)), *(column[chosen] for column in columns)
+
+
+def _arrow(database: duckdb.DuckDBPyConnection, text: str) -> pa.Table:
+    return database.sql(text).to_arrow_table()
+
+
+def _content(record: bytes) -> dict[str, Any]:
+    """What a report says, however it is spelled."""
+    report = _pruned(msgspec.json.decode(record))
+    for field in _HELD.keys() & report.keys():
+        report[field] = [*map(_HELD[field][1], report[field])]
+    return {"left": False, **report, "run": None}
+
+
+def _pruned(value: Any) -> Any:
+    """A JSON value without what is null or empty in its objects."""
+    if isinstance(value, list):
+        return [*map(_pruned, value)]
+    if not isinstance(value, dict):
+        return value
+    inner = {name: _pruned(one) for name, one in value.items()}
+    return {name: one for name, one in inner.items() if one is not None and one != {}}

@@ -9,7 +9,7 @@ from typing import Any
 
 from ingest.files import InputFile
 from ingest.fold import Counted
-from ingest.reader import Read, Row, Split, line_splits
+from ingest.reader import Read, Rows, Split, line_splits
 from ingest.sink import Fold
 from ingest.sources.base import (
     Description,
@@ -44,7 +44,7 @@ class ReportReader:
     chosen: Chosen
     max_line: int | None
 
-    def __call__(self, split: Split) -> Iterator[Row]:
+    def __call__(self, split: Split) -> Iterator[Rows]:
         """The rows of a split."""
         if split.file in self.in_parquet:
             return GroupReader(self.chosen)(split)

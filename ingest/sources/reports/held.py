@@ -1,0 +1,93 @@
+"""What lists of reports hold, and for how long: lists of entries in order → periods of each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from model.arrays import Bools, Int32s, Int64s
+from model.compiled import compiled
+
+
+def periods(
+    lists: pa.ListArray,
+    is_reported: pa.BooleanArray,
+    meaning: Callable[[Any], tuple[str | None, ...]],
+    stays: pa.Table,
+    schema: pa.Schema,
+) -> pa.Table:
+    """The periods in which entries were in the lists of peers: peer, columns of the entry,
+    valid_from and valid_to, named by the schema.
+
+    `lists` has the entries of each report as JSON, which count where they are reported; `meaning`
+    gives the columns of an entry. `stays` has `peer`, `interval` and `joined` of the reports.
+    """
+    encoded = lists.values.dictionary_encode()
+    places: dict[tuple[str | None, ...], int] = {}
+    meant = [
+        places.setdefault(meaning(msgspec.json.decode(text)), len(places))
+        for text in encoded.dictionary.to_pylist()
+    ]
+    if not places:
+        return schema.empty_table()
+    first, entry, end = _hold(
+        np.array(lists.offsets.to_numpy()),
+        np.asarray(meant, np.int32)[encoded.indices.to_numpy()],
+        np.array(is_reported.to_numpy(zero_copy_only=False)),
+        np.array(stays["joined"].to_numpy()),
+        np.array(stays["interval"].to_numpy()),
+        len(places),
+    )
+    begun, of = pa.array(first), pa.array(entry)
+    columns = [
+        stays["peer"].take(begun),
+        *(pa.array(column, pa.string()).take(of) for column in zip(*places, strict=True)),
+        stays["interval"].take(begun),
+        end,
+    ]
+    return pa.table(columns, schema=schema)
+
+
+@compiled("(int32[::1], int32[::1], boolean[::1], boolean[::1], int64[::1], int64)")
+def _hold(
+    offsets: Int32s, entries: Int32s, is_reported: Bools, joined: Bools, at: Int64s, most: int
+) -> tuple[Int32s, Int32s, Int64s]:
+    """The periods, each as the row with which it begins, its entry and its end.
+
+    An entry is held from the list that names it on: until the report before the next list that
+    does not, or before the next report that is not joined to the one before. O(entries).
+    """
+    began, listed = np.full(most, -1, np.int32), np.full(most, -1, np.int32)
+    held, count = np.empty(most, np.int32), 0
+    first, entry = np.empty(entries.size, np.int32), np.empty(entries.size, np.int32)
+    end, made = np.empty(entries.size, np.int64), 0
+    for row in range(at.size + 1):
+        ends = row == at.size or not joined[row]
+        if not ends and not is_reported[row]:
+            continue
+        if row < at.size and is_reported[row]:
+            for place in range(offsets[row], offsets[row + 1]):
+                listed[entries[place]] = row
+        kept = 0
+        for place in range(count):
+            one = held[place]
+            if not ends and listed[one] == row:
+                held[kept] = one
+                kept += 1
+            else:
+                first[made], entry[made], end[made] = began[one], one, at[row - 1] + 1
+                began[one] = -1
+                made += 1
+        count = kept
+        if row < at.size and is_reported[row]:
+            for place in range(offsets[row], offsets[row + 1]):
+                one = entries[place]
+                if began[one] < 0:
+                    began[one] = row
+                    held[count] = one
+                    count += 1
+    return first[:made], entry[:made], end[:made]

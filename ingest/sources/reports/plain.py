@@ -1,0 +1,128 @@
+"""Plainly spelled reports, told by one regular expression made from the grammar, many at once.
+
+Nearly all lines of programs are: without escapes, nulls and unknown fields. What is told here is
+what the contract takes; any other line goes to the decoders of ingest.sources.reports.decoding.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from analytics.steps import SETTINGS
+from ingest.reports.fields import REPORT, Array, Flag, KeyOr, Numbers, Object, OneOf, Whole
+from ingest.reports.fields import Kind as Grammar
+from model.arrays import Bools, Integers
+
+if TYPE_CHECKING:
+    import duckdb
+
+FEW = 256
+"""Lines that are faster read one by one."""
+
+_NAME = r'"[^"\\\x00-\x1f\x7f-\x{9f}]+"'
+_NUMBER = r"-?(?:0|[1-9][0-9]{0,99})(?:\.[0-9]{1,99})?(?:[eE][-+]?[0-9]{1,2})?"
+"""A number that a double holds."""
+_SPACE = r"[ \t\r]*"
+_MOST_GAUGES = next(of.most for of in REPORT.fields.values() if isinstance(of, Numbers))
+_FACTS = """
+    SELECT
+        unnest(json_transform(text, '{
+            "format": "VARCHAR", "run": "VARCHAR",
+            "peer": "VARCHAR", "interval": "BIGINT", "seq": "BIGINT"
+        }')),
+        json_keys(text) AS keys,
+        CASE WHEN contains(text, '"gauges"') THEN json_keys(text, '$.gauges') END AS gauges
+    FROM texts
+"""
+
+
+def tell(texts: pa.StringArray) -> tuple[Bools, pa.Table]:
+    """Which of the texts are plainly spelled reports; and `run`, `peer`, `interval` and `seq` of
+    these.
+    """
+    if len(texts) < FEW:
+        return np.zeros(len(texts), bool), pa.table({})
+    is_plain = pc.match_substring_regex(texts, _whole_pattern())
+    database = _database()
+    database.register("texts", pa.table({"text": texts.filter(is_plain)}))
+    facts = database.sql(_FACTS).to_arrow_table()
+    has_all = [facts[name].is_valid() for name in REPORT.required]
+    once = [_are_once(facts["keys"], len(REPORT.fields)), _are_once(facts["gauges"], _MOST_GAUGES)]
+    is_sound = np.logical_and.reduce([np.asarray(of) for of in (*has_all, *once)])
+    told = np.array(is_plain.to_numpy(zero_copy_only=False))
+    told[told] = is_sound
+    return told, facts.filter(pa.array(is_sound))
+
+
+def _are_once(names: pa.ChunkedArray, most: int) -> Bools:
+    """Whether no name of a list is there twice, and there are not too many; if it is not null."""
+    joined = pc.binary_join(names.combine_chunks(), ",").dictionary_encode()
+    lists = [text.split(",") for text in joined.dictionary.to_pylist()]
+    sound = [len(set(one)) == len(one) <= most for one in lists]
+    is_sound: Bools = np.array([*sound, True])
+    places: Integers = joined.indices.fill_null(len(lists)).to_numpy()
+    return is_sound[places]
+
+
+@cache
+def _database() -> duckdb.DuckDBPyConnection:
+    """The database of this process; it makes no tables."""
+    import duckdb
+
+    return duckdb.connect(config=SETTINGS)
+
+
+@cache
+def _whole_pattern() -> str:
+    """Of reports with their fields in any order; some may be missing or there twice."""
+    fields = "|".join(_field(name, kind) for name, kind in REPORT.fields.items())
+    return rf"^{_SPACE}\{{{_several(f'(?:{fields})')}\}}{_SPACE}$"
+
+
+def _pattern(kind: Grammar) -> str:
+    """Of values, with at most a space behind a colon or comma, and with the fields of an object in
+    the order of the contract. Names of numbers may be there twice, or be too many.
+    """
+    match kind:
+        case Array(item):
+            found = rf"\[(?:{_several(_pattern(item))})?\]"
+        case KeyOr(more):
+            found = f"(?:{_NAME}|{_pattern(more)})"
+        case Object(fields, required):
+            found = _in_order([_field(name, of) for name, of in fields.items()], bool(required))
+        case Whole(most):
+            found = rf"(?:0|[1-9][0-9]{{0,{len(str(most)) - 2}}})"
+        case Flag():
+            found = "(?:true|false)"
+        case Numbers(pattern):
+            number = f'"{pattern.strip("^$")}": ?{_NUMBER}'
+            found = rf"\{{(?:{_several(number)})?\}}"
+        case OneOf(words):
+            found = f'"(?:{"|".join(map(re.escape, words))})"'
+        case _:
+            found = _NAME
+    return found
+
+
+def _field(name: str, kind: Grammar) -> str:
+    return f'"{name}": ?{_pattern(kind)}'
+
+
+def _several(item: str) -> str:
+    return f"{item}(?:, ?{item})*"
+
+
+def _in_order(fields: Sequence[str], begins: bool) -> str:
+    """An object of some of the fields; the first of them `begins`, or may be missing, too."""
+    starts = [
+        field + "".join(f"(?:, ?{later})?" for later in fields[place + 1 :])
+        for place, field in enumerate(fields)
+    ]
+    return rf"\{{{starts[0]}\}}" if begins else rf"\{{(?:{'|'.join(starts)})?\}}"

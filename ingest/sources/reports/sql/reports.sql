@@ -1,0 +1,33 @@
+-- Reports as columns, in order: of a peer, by time. Entries of state lists stay JSON, as a name may look like one.
+--
+-- whole: rows
+-- makes: reports
+SELECT
+    row, peer, interval, is_new,
+    unnest(json_transform(record, '{
+        "left": "BOOLEAN",
+        "neighbors": ["JSON"],
+        "topics": ["JSON"],
+        "roles": ["JSON"],
+        "control": {
+            "sent": {"messages": "BIGINT", "bytes": "BIGINT"},
+            "received": {"messages": "BIGINT", "bytes": "BIGINT"}
+        },
+        "publication": {
+            "sent": {"messages": "BIGINT", "bytes": "BIGINT"},
+            "received": {"messages": "BIGINT", "bytes": "BIGINT"}
+        },
+        "duplicates": "BIGINT",
+        "rpcs_sent": "BIGINT",
+        "rpcs_received": "BIGINT",
+        "gauges": "MAP(VARCHAR, DOUBLE)",
+        "sent": [{
+            "message": "VARCHAR", "topic": "VARCHAR", "publisher": "VARCHAR", "to": ["VARCHAR"],
+            "hops": "INTEGER", "time_us": "BIGINT", "bytes": "BIGINT"
+        }],
+        "received": [{
+            "message": "VARCHAR", "topic": "VARCHAR", "publisher": "VARCHAR", "from": "VARCHAR",
+            "hops": "INTEGER", "time_us": "BIGINT", "bytes": "BIGINT", "subscribed": "BOOLEAN"
+        }]
+    }'))
+FROM rows
