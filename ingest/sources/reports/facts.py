@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
@@ -190,27 +190,6 @@ COUNTED = {
     "rpcs": {"rpcs_sent", "rpcs_received"},
 }
 """The optional fields that are counters, and their columns in COUNTERS."""
-
-
-def shape_of(report: Any, traffic: Sequence[int | None]) -> int:
-    """The optional fields of a report, and whether its peer left, as bits; `traffic` has its
-    values of COUNTERS.
-    """
-    c = traffic
-    return (
-        (report.neighbors is not None)
-        | (report.topics is not None) << 1
-        | (report.roles is not None) << 2
-        | (report.sent is not None) << 3
-        | (report.received is not None) << 4
-        | (c[0] is not None or c[1] is not None) << 5
-        | (c[2] is not None or c[3] is not None) << 6
-        | (c[4] is not None or c[5] is not None) << 7
-        | (c[6] is not None or c[7] is not None) << 8
-        | (c[8] is not None) << 9
-        | (c[9] is not None or c[10] is not None) << 10
-        | (report.left is True) << 11
-    )
 
 
 @dataclass(frozen=True)

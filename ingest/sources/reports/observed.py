@@ -7,8 +7,10 @@ from dataclasses import replace
 from ingest.sources.base import Description, Observed, SourceOptions
 from ingest.sources.folded import NAMES_OF_REPORTERS, NO_REJECTIONS
 from ingest.sources.reports.facts import COUNTED, Tally, partly_listed
-from ingest.sources.reports.traffic import ARRIVALS, REPEATED
 from model.run import DUPLICATES
+
+ARRIVALS, REPEATED = "arrivals", "repeated arrivals"
+"""What a list may lack that is counted (measured.sql)."""
 
 
 def observe(run: Description, options: SourceOptions) -> Observed:

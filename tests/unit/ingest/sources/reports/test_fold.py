@@ -1,0 +1,186 @@
+"""Reports folded by texts of SQL, against a fold in plain Python (tests.support.plain_fold)."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from random import Random
+from typing import Any
+
+import msgspec
+import pytest
+
+from ingest.fold import RowFold
+from ingest.reader import Kind, Row, as_batches
+from ingest.reports.files import problems
+from ingest.sources.reports import fold as folding
+from ingest.sources.reports.facts import Tally
+from ingest.sources.reports.fold import ReportFold
+from tests.support.plain_fold import PlainFold
+
+FILES = ("a", "b")
+INT64 = 2**63 - 1
+NAMES = ("p", "q", "r", '{"peer":"p"}', 'a"b', "ü\\", "overlay", "null", "7")
+"""Some look like what other things are written as."""
+
+COUNTS = ("control", "publication", "duplicates", "rpcs_sent", "rpcs_received")
+
+Record = dict[str, Any]
+
+
+class Folded:
+    """What a fold makes of rows."""
+
+    def __init__(self, fold: RowFold, rows: list[Row], at_once: int) -> None:
+        made: dict[str, list[Any]] = {}
+        batches = (
+            b
+            for start in range(0, len(rows), at_once)
+            for b in as_batches(rows[start : start + at_once])
+        )
+        for name, batch in fold(batches):
+            made.setdefault(name, []).extend(batch.to_pylist())
+        self.names = _together(made.pop("names", []))
+        for row in made.get("records", []):
+            row["record"] = json.dumps(_pruned(json.loads(row["record"])), sort_keys=True)
+        self.tables = {name: Counter(map(repr, rows)) for name, rows in made.items() if rows}
+        self.summary = json.loads(fold.summary())
+
+
+def _together(names: list[Record]) -> dict[tuple[str, ...], tuple[Any, ...]]:
+    found: dict[tuple[str, ...], list[Record]] = {}
+    for row in names:
+        found.setdefault((row["table"], row["kind"], row["column"], row["name"]), []).append(row)
+    ends = {"interval": min, "valid_from": min, "tick": min, "valid_to": max}
+    return {
+        key: tuple(
+            end((r[c] for r in rows if r[c] is not None), default=None) for c, end in ends.items()
+        )
+        for key, rows in found.items()
+    }
+
+
+def _pruned(value: Any) -> Any:
+    if isinstance(value, dict):
+        inner = {name: _pruned(one) for name, one in value.items()}
+        return {name: one for name, one in inner.items() if one is not None and one != {}}
+    return [*map(_pruned, value)] if isinstance(value, list) else value
+
+
+def some(rng: Random, value: Any) -> Any:
+    """The value, or nothing."""
+    return value if rng.random() < 0.6 else None
+
+
+def neighbour(rng: Random) -> Any:
+    if rng.random() < 0.4:
+        return rng.choice(NAMES)
+    entry = {"peer": rng.choice(NAMES), "layer": some(rng, rng.choice(["overlay", "mesh"]))}
+    return {**entry, "topic": some(rng, rng.choice("st"))}
+
+
+def counters(rng: Random) -> Record:
+    def way() -> Record | None:
+        most = rng.choice([2, 2, 2, INT64])
+        return some(rng, {name: some(rng, rng.randint(0, most)) for name in ("messages", "bytes")})
+
+    return {"sent": way(), "received": way()}
+
+
+def copies(rng: Random, more: str) -> list[Record]:
+    def one() -> Record:
+        return {
+            "message": rng.choice("mno"),
+            "topic": some(rng, "t"),
+            "publisher": some(rng, rng.choice(NAMES)),
+            "hops": some(rng, rng.choice([0, 0, 3])),
+            "time_us": some(rng, rng.randint(0, INT64)),
+            "bytes": rng.choice([0, 5, 5, INT64]) if rng.random() < 0.9 else None,
+            **({"to": some(rng, rng.sample(NAMES, 2))} if more == "to" else {}),
+            **({"from": some(rng, "q"), "subscribed": some(rng, True)} if more == "from" else {}),
+        }
+
+    return [one() for _ in range(rng.choice([0, 0, 1, 3]))]
+
+
+def report(rng: Random, peer: str, interval: int, seq: int | None) -> Record:
+    sent = some(rng, copies(rng, "to"))
+    received = some(rng, copies(rng, "from"))
+    record = {
+        "format": "vizpub.report/1",
+        "run": some(rng, "x"),
+        "peer": peer,
+        "interval": interval,
+        "seq": seq,
+        "neighbors": some(rng, [neighbour(rng) for _ in range(rng.randrange(5))]),
+        "topics": some(rng, rng.choices("stu", k=rng.randrange(3))),
+        "roles": some(rng, rng.choice([[], [{"role": "r"}], [{"role": "r", "topic": "t"}]])),
+        "control": some(rng, counters(rng)),
+        "publication": rng.choice([None, None, counters(rng), listed(sent, received)]),
+        "duplicates": some(rng, rng.randrange(4)),
+        "rpcs_sent": some(rng, rng.randrange(9)),
+        "rpcs_received": some(rng, rng.randrange(9)),
+        "gauges": some(rng, {"a": rng.random(), "b.c": rng.randrange(9)}),
+        "sent": sent,
+        "received": received,
+        "left": rng.choice([None, None, None, False, True]),
+    }
+    return {name: value for name, value in record.items() if value is not None}
+
+
+def listed(sent: list[Record] | None, received: list[Record] | None) -> Record:
+    """Counters that agree with the number of arrivals, or nearly so."""
+    return {"received": {"messages": len(received or [])}, "sent": {"messages": len(sent or [])}}
+
+
+def rows(rng: Random, peers: int, before: bool, totals: bool) -> Iterator[Row]:
+    yield Row(Kind.TALLY, record=json.dumps(Tally(nameless=3).plain).encode())
+    yield Row(Kind.REFUSED, file=1, line=9, reason="no 'peer'", record=b"{\xff}")
+    yield Row(Kind.DAMAGED, file=1, reason="cut")
+    for peer in sorted([*NAMES, *(f"p{n}" for n in range(peers))][:peers]):
+        yield from sorted(_of_peer(rng, peer, before, totals), key=lambda row: row[2:6])
+
+
+def _of_peer(rng: Random, peer: str, before: bool, totals: bool) -> Iterator[Row]:
+    if before and rng.random() < 0.7:
+        at = rng.randrange(4)
+        record = report(rng, peer, at, None)
+        kept = ("neighbors", "topics", "roles", "left", *(COUNTS if totals else ()))
+        record = {name: record.get(name) for name in ("format", "peer", "interval", *kept)}
+        yield Row(Kind.BEFORE, peer, at, 0, 0, 0, None, _text(record))
+    for line, at in enumerate(
+        sorted(rng.choices(range(rng.choice([6, 20, 40_000])), k=rng.randrange(9))), 1
+    ):
+        first = report(rng, peer, at, rng.choice([None, 1, 2]))
+        for copy in range(rng.choice([1, 1, 1, 2, 3])):
+            other = report(rng, peer, at, rng.choice([None, 1, 2]))
+            record = first if copy == 0 or rng.random() < 0.5 else other
+            rank = -1 - record["seq"] if "seq" in record else 0
+            yield Row(Kind.RECORD, peer, at, rank, copy % 2, line, None, _text(record))
+
+
+def _text(record: Record) -> bytes:
+    return msgspec.json.encode({name: value for name, value in record.items() if value is not None})
+
+
+SEEDS = [*range(12), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(12, 400))]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_texts_fold_as_plain_python_does(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = Random(seed)
+    totals, gap, before = rng.random() < 0.4, rng.choice([0, 0, 1, 3]), rng.random() < 0.5
+    given = [*rows(rng, rng.choice([1, 4, 30]), before, totals)]
+    records = [json.loads(row.record) for row in given if row.kind >= Kind.BEFORE]
+    assert not any(map(problems, records))
+    counts = Folded(PlainFold(FILES, gap, totals=totals), given, 50).summary["counted"]
+    plain, by_texts = (
+        of(FILES, gap, Tally.of(counts).outliers(), totals=totals) for of in (PlainFold, ReportFold)
+    )
+    plain.final = by_texts.final = 3 if before else None
+    monkeypatch.setattr(folding, "_MOST_ROWS", rng.choice([1, 7, 1 << 16]))
+    expected, found = Folded(plain, given, 50), Folded(by_texts, given, rng.choice([1, 9, 50]))
+    assert found.tables == expected.tables
+    assert found.names == expected.names
+    assert found.summary == expected.summary
