@@ -121,7 +121,9 @@ def report(rng: Random, peer: str, interval: int, seq: int | None) -> Record:
         "duplicates": some(rng, rng.randrange(4)),
         "rpcs_sent": some(rng, rng.randrange(9)),
         "rpcs_received": some(rng, rng.randrange(9)),
-        "gauges": some(rng, {"a": rng.random(), "b.c": rng.randrange(9)}),
+        "gauges": some(
+            rng, {"a": rng.random(), "b.c": rng.choice([0, -1, 2**53 + 1, 10**30, 1e-9, 1e300])}
+        ),
         "sent": sent,
         "received": received,
         "left": rng.choice([None, None, None, False, True]),
