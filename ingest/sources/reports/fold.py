@@ -142,10 +142,10 @@ class ReportFold(RowFold):
         """The records, some peers at a time."""
         held, size = list[pa.RecordBatch](), 0
         for batch in batches:
-            is_record = pc.greater_equal(batch["kind"], int(Kind.BEFORE))
-            for row in rows_of(batch.filter(pc.invert(is_record))):
+            is_record = batch["kind"].to_numpy() >= Kind.BEFORE
+            for row in rows_of(batch.filter(pa.array(~is_record))):
                 self.note(Row(*row))
-            held.append(batch.filter(is_record))
+            held += _only(is_record, batch)
             size += held[-1].nbytes
             if sum(map(len, held)) >= _MOST_ROWS or size >= _MOST_BYTES:
                 rows = pa.Table.from_batches(held)

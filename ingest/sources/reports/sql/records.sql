@@ -3,20 +3,28 @@
 --
 -- whole: reports, stays, counters
 -- makes: records
-WITH latest AS (
+WITH last_stays AS (
+    SELECT peer, max(stay) AS stay, max(row) AS last_row FROM stays GROUP BY peer
+),
+latest AS (
     SELECT
-        peer, max(interval) AS interval, any_value(has_left) FILTER (row = last_row) AS has_left,
+        peer, max(interval) AS interval, bool_or(has_left) FILTER (row = last_row) AS has_left,
         max(row) FILTER (has_neighbors) AS neighbors_at,
         max(row) FILTER (has_topics) AS topics_at,
         max(row) FILTER (has_roles) AS roles_at
-    FROM (SELECT *, max(row) OVER of_peer AS last_row, max(stay) OVER of_peer AS last_stay FROM stays
-        WINDOW of_peer AS (PARTITION BY peer))
-    WHERE stay = last_stay
+    FROM stays
+    JOIN last_stays USING (peer, stay)
     GROUP BY peer
 ),
+lists AS (
+    SELECT row, neighbors, topics, roles
+    FROM reports
+    WHERE row IN (SELECT unnest([neighbors_at, topics_at, roles_at]) FROM latest)
+),
 counted AS (
-    SELECT peer, arg_max(COLUMNS(* EXCLUDE (row, peer, interval, is_new)), row) FILTER (getvariable('totals'))
+    SELECT peer, arg_max(COLUMNS(* EXCLUDE (row, peer, interval, is_new)), row)
     FROM counters
+    WHERE getvariable('totals')
     GROUP BY peer
 )
 SELECT
@@ -42,7 +50,7 @@ SELECT
         'left': has_left
     })) AS record
 FROM latest l
-JOIN counted c USING (peer)
-LEFT JOIN reports n ON n.row = neighbors_at
-LEFT JOIN reports t ON t.row = topics_at
-LEFT JOIN reports o ON o.row = roles_at
+LEFT JOIN counted c USING (peer)
+LEFT JOIN lists n ON n.row = neighbors_at
+LEFT JOIN lists t ON t.row = topics_at
+LEFT JOIN lists o ON o.row = roles_at
