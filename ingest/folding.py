@@ -9,6 +9,7 @@ from itertools import chain
 
 from ingest.fold import Counted, RowFold
 from ingest.job import Job, folded_as
+from ingest.packs import InOrder
 from ingest.sink import Fold
 from ingest.sources.folded import CARRIED, rows_by_peer
 
@@ -31,7 +32,7 @@ def _fold(job: Job, before: Counted | None) -> tuple[Fold, Counted]:
     made = source.fold(files, options, before)
     if job.base and job.base.clock and isinstance(made, RowFold):
         made.final = job.base.clock.last
-    each = job.write(rows, made, source.tables, folded_as, "read and fold the input")
+    each = job.write(rows, InOrder(made), source.tables, folded_as, "read and fold the input")
     summaries = [json.loads(one) for one in each]
     damaged = dict(chain.from_iterable(one["damaged"].items() for one in summaries))
     read = {file.path for file in files}

@@ -104,16 +104,25 @@ def refused(split: Split, line: int, reason: str, text: bytes = b"") -> Row:
     return Row(Kind.REFUSED, file=split.file, line=line, reason=reason, record=kept)
 
 
-def in_tasks(spark: SparkSession, splits: Sequence[Split], read: Read, small: bool) -> DataFrame:
-    """The rows of all splits, with the columns RECORDS, unordered and lazy."""
-    return _spread(spark, numbered(spark, splits), small).mapInArrow(
-        partial(_batches, read=read), RECORDS
-    )
+Turn = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+"""What a task makes of batches."""
 
 
-def _batches(batches: Iterable[pa.RecordBatch], read: Read) -> Iterator[pa.RecordBatch]:
-    for split in _given(batches):
-        yield from as_batches(read(split))
+def in_tasks(
+    spark: SparkSession,
+    splits: Sequence[Split],
+    read: Read,
+    small: bool,
+    turn: Turn = iter,
+    columns: str = RECORDS,
+) -> DataFrame:
+    """What `turn` makes of the rows of all splits (RECORDS), unordered and lazy."""
+    work = partial(_batches, read=read, turn=turn)
+    return _spread(spark, numbered(spark, splits), small).mapInArrow(work, columns)
+
+
+def _batches(batches: Iterable[pa.RecordBatch], read: Read, turn: Turn) -> Iterator[pa.RecordBatch]:
+    return turn(rows for split in _given(batches) for rows in as_batches(read(split)))
 
 
 def _spread(spark: SparkSession, splits: Sequence[Split], small: bool) -> DataFrame:

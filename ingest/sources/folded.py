@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from ingest.fold import NAMES
+from ingest.packs import PACKS, pack
 from ingest.reader import RECORDS, Kind, Read, Split, in_tasks
 from ingest.sources.base import Tallies
 from model.tables import QUARANTINE
@@ -75,9 +77,9 @@ def rows_by_peer(
     carried: DataFrame | None,
     small: bool,
 ) -> DataFrame:
-    """All rows of the input and of `carried` (columns as CARRIED), for the fold: each peer in one
-    partition, in order of time. `reader` gets a function as Source.reader does. Lazy, unless the
-    source has to count first.
+    """All rows of the input and of `carried` (columns as CARRIED), for the fold, as packs: each
+    peer in one partition. `reader` gets a function as Source.reader does. Lazy, unless the source
+    has to count first.
     """
     from pyspark.sql import functions as F
 
@@ -85,17 +87,15 @@ def rows_by_peer(
         rows = in_tasks(spark, splits, read, small).where(F.col("kind") == int(Kind.TALLY))
         return [json.loads(row.record) for row in rows.select("record").collect()]
 
-    rows = in_tasks(spark, splits, reader(tallies), small)
+    most = max(spark.sparkContext.defaultParallelism, min(len(splits), 1000))
+    packing = partial(pack, parts=1 if small else most)
+    packs = in_tasks(spark, splits, reader(tallies), small, packing, PACKS)
     if carried is not None:
         constants = {"kind": int(Kind.BEFORE), "rank": 0, "file": 0, "line": 0, "reason": None}
         before = carried.withColumns(
             {"time": F.col("interval"), **{name: F.lit(value) for name, value in constants.items()}}
         )
         types = (column.split() for column in RECORDS.split(", "))
-        rows = rows.unionAll(before.select(*(F.col(n).cast(t).alias(n) for n, t in types)))
-    if small:
-        gathered = rows.coalesce(1)
-    else:
-        tasks = max(spark.sparkContext.defaultParallelism, min(len(splits), 1000))
-        gathered = rows.repartition(tasks, "peer")
-    return gathered.sortWithinPartitions("peer", "time", "rank", "file", "line")
+        states = before.select(*(F.col(n).cast(t).alias(n) for n, t in types))
+        packs = packs.unionAll(states.mapInArrow(packing, PACKS))
+    return packs.coalesce(1) if small else packs.repartitionById(most, F.col("part"))
