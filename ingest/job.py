@@ -17,8 +17,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
-from pyspark.sql.types import StructType
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from analytics import steps
 from analytics.steps import Given, Step
@@ -299,13 +298,11 @@ class Job:
         """The observed tables of the source, once the input is read."""
         return self.source.observe(self.described, self.options)
 
-    def carried(self, name: str, since: Since | None = None) -> DataFrame | None:
-        """A folded table, or such rows of it, of the run that is appended to; null if it has
-        none.
-        """
-        if self.base is None or (entry := self.base.carry.get(name)) is None:
-            return None
-        return self.rows_of(name, entry.parts, since, entry.schema)
+    @property
+    def states(self) -> list[Taken]:
+        """The last state of each peer of the run that is appended to."""
+        entry = self.base.carry.get(CARRIED) if self.base else None
+        return self.taken(CARRIED, entry.parts, self.source.tables[CARRIED]) if entry else []
 
     def rows(self, name: str) -> int:
         """The number of rows of a table, including parts that stay."""
@@ -345,28 +342,11 @@ class Job:
         older = self.writer.merged(folded_as(name), parts)
         return replace(entry, rows=entry.rows + sum(part.rows for part in older), older=older)
 
-    def rows_of(
-        self,
-        name: str,
-        parts: Sequence[Part],
-        since: Since | None = None,
-        schema: str | None = None,
-    ) -> DataFrame:
-        """The rows of the parts, or such rows of them; `schema` (JSON) where
-        model.tables lacks the table. Opens only files that may have such rows.
-        """
-        shape = (
-            StructType.fromJson(json.loads(schema))
-            if schema
-            else from_arrow_schema(self.manifest.definition(name).arrow)
-        )
-        arrow = to_arrow_schema(shape)
-        stored = StoredTable(self.writer.directory, name, tuple(parts), arrow)
-        if not self.small:
-            return frames.from_files(self.spark, stored, shape, since)
-        if (rows := frames.if_little(stored.scan(since=since), arrow)) is not None:
-            return frames.from_memory(self.spark, rows, shape)
-        return frames.from_files(self.spark, stored, shape, since).coalesce(1)
+    def rows_of(self, name: str, parts: Sequence[Part], since: Since | None = None) -> DataFrame:
+        """The rows of the parts, or such rows of them. Opens only files that may have such rows."""
+        schema = self.manifest.definition(name).arrow
+        stored = StoredTable(self.writer.directory, name, tuple(parts), schema)
+        return frames.from_files(self.spark, stored, since)
 
 
 def folded_as(name: str) -> str:

@@ -1,4 +1,5 @@
-"""Rows (ingest.reader) on their way from the tasks that read to those that fold, in packs.
+"""Rows (ingest.reader) on their way from the tasks that read to those that fold, in packs; and in
+order for the fold.
 
 For Spark, a pack of many rows is one row. To move two million reports by themselves, and to let
 Spark sort them, took 8 s of processor time more than packs take, of 87 s for their whole ingest.
@@ -14,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from analytics.steps import open_database
-from ingest.reader import ROWS
+from ingest.reader import ROWS, Turn
 from ingest.sink import Fold
 
 PACKS = "part int, rows binary"
@@ -56,16 +57,16 @@ def unpack(packs: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 class InOrder(NamedTuple):
-    """A fold that takes packs, and gives their rows to another one by key, time, rank, file and
-    line.
-    """
+    """A fold that gives rows to another one by key, time, rank, file and line."""
 
     fold: Fold
+    rows: Turn = unpack
+    """Makes them of what a task takes."""
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.RecordBatch]]:
         """The rows of tables."""
         with open_database() as database:
-            database.register("rows", pa.RecordBatchReader.from_batches(ROWS, unpack(batches)))
+            database.register("rows", pa.RecordBatchReader.from_batches(ROWS, self.rows(batches)))
             ordered = database.sql("FROM rows ORDER BY peer, time, rank, file, line")
             yield from self.fold(ordered.to_arrow_reader(_AT_ONCE))
 

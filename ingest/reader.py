@@ -122,7 +122,12 @@ def in_tasks(
 
 
 def _batches(batches: Iterable[pa.RecordBatch], read: Read, turn: Turn) -> Iterator[pa.RecordBatch]:
-    return turn(rows for split in _given(batches) for rows in as_batches(read(split)))
+    return turn(rows_of_splits(_given(batches), read))
+
+
+def rows_of_splits(splits: Iterable[Split], read: Read) -> Iterator[pa.RecordBatch]:
+    """The rows of splits, with the columns RECORDS."""
+    return (rows for split in splits for rows in as_batches(read(split)))
 
 
 def _spread(spark: SparkSession, splits: Sequence[Split], small: bool) -> DataFrame:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -82,13 +83,9 @@ class StepFold:
             for number in batch.column(0).to_pylist():
                 given, own = self.blocks[number]
                 both = {**self.tables, **own}
-                try:
+                with naming_broken_files(chain.from_iterable(both.values())):
                     tables = {name: [one.kept for one in both[name]] for name in taken}
                     yield from steps.compute(self.steps, tables, self.makes, given)
-                except Exception as error:  # any: what cannot be read is the cause
-                    if path := _broken_file(both):
-                        raise OSError(f"{OTHER_PAGE}, reading file {path}") from error
-                    raise
 
     @property
     def takes_later(self) -> set[str]:
@@ -135,10 +132,16 @@ class Chain:
         return json.dumps([fold.summary() for fold in self.folds])
 
 
-def _broken_file(tables: Mapping[str, Sequence[Taken]]) -> str | None:
-    taken = (one.rows for parts in tables.values() for one in parts)
-    files = (path for rows in taken for path in getattr(rows, "files", ()))
-    return next((path for path in files if is_broken(Path(path))), None)
+@contextmanager
+def naming_broken_files(taken: Iterable[Taken]) -> Iterator[None]:
+    """Where a file of these rows that cannot be read is the cause of an error, name it."""
+    try:
+        yield
+    except Exception as error:  # any: what cannot be read is the cause
+        files = (path for one in taken for path in getattr(one.rows, "files", ()))
+        if path := next((path for path in files if is_broken(Path(path))), None):
+            raise OSError(f"{OTHER_PAGE}, reading file {path}") from error
+        raise
 
 
 def blocks(whole: Given, peers: int, tasks: int) -> list[Given]:

@@ -1,22 +1,13 @@
-"""Shared by all sources: the schemas of folded tables, and the rows that folds take."""
+"""Shared by all sources: the schemas of folded tables."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 import pyarrow as pa
 
 from ingest.fold import NAMES
-from ingest.packs import PACKS, pack
-from ingest.reader import RECORDS, Kind, Read, Split, in_tasks
-from ingest.sources.base import Tallies
 from model.tables import QUARANTINE
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 CARRIED = "records"
 """The table of the last state of each peer, for appends: peer, interval, record."""
@@ -68,34 +59,3 @@ NO_REJECTIONS = """
     WHERE false
 """
 """An empty observed table, for sources whose format has none."""
-
-
-def rows_by_peer(
-    spark: SparkSession,
-    splits: Sequence[Split],
-    reader: Callable[[Callable[[Read], Tallies]], Read],
-    carried: DataFrame | None,
-    small: bool,
-) -> DataFrame:
-    """All rows of the input and of `carried` (columns as CARRIED), for the fold, as packs: each
-    peer in one partition. `reader` gets a function as Source.reader does. Lazy, unless the source
-    has to count first.
-    """
-    from pyspark.sql import functions as F
-
-    def tallies(read: Read) -> Tallies:
-        rows = in_tasks(spark, splits, read, small).where(F.col("kind") == int(Kind.TALLY))
-        return [json.loads(row.record) for row in rows.select("record").collect()]
-
-    most = max(spark.sparkContext.defaultParallelism, min(len(splits), 1000))
-    packing = partial(pack, parts=1 if small else most)
-    packs = in_tasks(spark, splits, reader(tallies), small, packing, PACKS)
-    if carried is not None:
-        constants = {"kind": int(Kind.BEFORE), "rank": 0, "file": 0, "line": 0, "reason": None}
-        before = carried.withColumns(
-            {"time": F.col("interval"), **{name: F.lit(value) for name, value in constants.items()}}
-        )
-        types = (column.split() for column in RECORDS.split(", "))
-        states = before.select(*(F.col(n).cast(t).alias(n) for n, t in types))
-        packs = packs.unionAll(states.mapInArrow(packing, PACKS))
-    return packs.coalesce(1) if small else packs.repartitionById(most, F.col("part"))

@@ -610,25 +610,27 @@ def test_append_measures_and_writes_only_new_intervals(
         assert sum(part.rows for part in older) == len(of.filter(settled)), name
 
 
+@pytest.mark.parametrize(("of", "name"), [("tables", "presence"), ("carry", "records")])
 def test_flipped_page_of_a_large_file_ends_an_append_and_changes_nothing(
-    lab_with_runs: Lab, monkeypatch: pytest.MonkeyPatch
+    lab_with_runs: Lab, monkeypatch: pytest.MonkeyPatch, of: str, name: str
 ) -> None:
     """Of large files only the end is looked at before; it is found in reading."""
     monkeypatch.setattr(intact, "SMALL_FILE", 0)
     lab = lab_with_runs
-    run = copied(lab.run("small"), lab.folder, "flipped")
-    (file,), entry = run.files("presence"), run.manifest.tables["presence"]
+    run = copied(lab.run("small"), lab.folder, f"flipped-{name}")
+    entry = getattr(run.manifest, of)[name]
+    (file,) = (run.directory / entry.directory).iterdir()
     told = intact.described(file)
-    tables = {**run.manifest.tables, "presence": replace(entry, files=(told,))}
-    write_manifest(run.directory, replace(run.manifest, tables=tables))
+    entries = {**getattr(run.manifest, of), name: replace(entry, files=(told,))}
+    write_manifest(run.directory, replace(run.manifest, **{of: entries}))
     assert told.pages_end
     whole, last = file.read_bytes(), told.pages_end - 1
     file.write_bytes(whole[:last] + bytes([whole[last] ^ 64]) + whole[last + 1 :])
-    later = lab.write("after", small([3]))
+    later = lab.write(f"after-{name}", small([3]))
     with pytest.raises(StoreBroken, match=file.name), vizpub_errors(lab.folder):
-        lab.ingest("flipped", lab.folder / "small.ndjson", later, append=True)
+        lab.ingest(run.name, lab.folder / "small.ndjson", later, append=True)
     file.write_bytes(whole)
-    same_tables(lab.run("flipped"), lab.run("small"))
+    same_tables(lab.run(run.name), lab.run("small"))
 
 
 def _noting(cut: Any, measured: list[tuple[int, int]]) -> Any:

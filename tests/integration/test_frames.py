@@ -1,55 +1,38 @@
-"""Frames from memory."""
+"""Stored tables as frames of Spark equal what pyarrow reads of their files."""
 
 from __future__ import annotations
 
-from typing import Any
+from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql import SparkSession
 
 from ingest import frames
+from runstore.manifest import Part, Since
+from runstore.store import StoredTable
 
 pytestmark = pytest.mark.spark
 
-SCHEMA = pa.schema([("name", pa.string()), ("index", pa.int64())])
+ROWS = pa.table({"name": ["a", None, "ü"], "index": pa.array([1, 5, 9], pa.int64())})
 
 
-def test_rows_after_an_empty_batch_are_kept(spark: SparkSession) -> None:
-    schema = SCHEMA
-    some = pa.Table.from_pylist([{"name": "a", "index": 1}], schema)
-    rows = pa.Table.from_batches([*some.to_batches(), none_of(schema), *some.to_batches()])
-    assert len(rows) == 2
-    assert frames.from_memory(spark, rows, from_arrow_schema(schema)).count() == 2
+def stored(folder: Path, *parts: str) -> StoredTable:
+    for part in parts:
+        (folder / part).mkdir(parents=True)
+        pq.write_table(ROWS, folder / part / "rows.parquet")
+    return StoredTable(folder, "table", tuple(Part(part, 3) for part in parts), ROWS.schema)
 
 
-def none_of(schema: pa.Schema) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pylist([], schema)
+def test_frame_has_the_rows_of_all_parts(spark: SparkSession, tmp_path: Path) -> None:
+    table = stored(tmp_path / "data[1]*{a}", "one", "two ?")
+    rows = frames.from_files(spark, table, Since("index", 5)).orderBy("index").collect()
+    assert [tuple(row) for row in rows] == [(None, 5), (None, 5), ("ü", 9), ("ü", 9)]
+    assert frames.from_files(spark, table).count() == 6
 
 
-def test_empty_frame_is_known_to_be_empty_before_a_job(spark: SparkSession) -> None:
-    schema = SCHEMA
-    empty = frames.from_memory(spark, schema.empty_table(), from_arrow_schema(schema))
-    joined = spark.range(10).selectExpr("id AS index").join(empty, "index")
-    assert "LocalTableScan <empty>" in plan_of(joined)
-
-
-def plan_of(frame: DataFrame) -> str:
-    plan: str = frame._jdf.queryExecution().executedPlan().toString()
-    return plan
-
-
-def test_rows_are_read_only_up_to_the_limit() -> None:
-    schema = SCHEMA
-    batch = pa.RecordBatch.from_pylist([{"name": "x" * 1000, "index": 1}] * 1000, schema)
-    read = []
-
-    def batches() -> Any:
-        for number in range(100):
-            read.append(number)
-            yield batch
-
-    assert frames.if_little(batches(), schema) is None
-    assert batch.nbytes * (len(read) - 1) <= frames.MOST < batch.nbytes * len(read)
-    assert frames.if_little([batch], schema) == pa.Table.from_batches([batch])
+def test_frame_of_no_part_is_empty(spark: SparkSession, tmp_path: Path) -> None:
+    frame = frames.from_files(spark, stored(tmp_path))
+    assert frame.columns == ["name", "index"]
+    assert frame.count() == 0

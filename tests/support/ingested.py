@@ -155,7 +155,8 @@ def _digest(inputs: Iterable[Path], options: SourceOptions) -> str:
 def _code() -> str:
     """Digest of the code that makes runs, and versions of its dependencies."""
     found = hashlib.blake2b()
-    for path in sorted(path for name in _MAKERS for path in (ROOT / name).rglob("*.py")):
+    sources = (path for name in _MAKERS for path in (ROOT / name).rglob("*"))
+    for path in sorted(path for path in sources if path.suffix in (".py", ".sql")):
         found.update(str(path.relative_to(ROOT)).encode())
         found.update(path.read_bytes())
     return f"{found.hexdigest()} {sys.version_info[:2]} {[*map(version, _ENGINES)]}"
