@@ -117,8 +117,9 @@ class Job:
 
     @property
     def parallelism(self) -> int:
-        """The number of shuffle partitions."""
-        return int(self.spark.conf.get("spark.sql.shuffle.partitions") or 1)
+        """How many tasks there are to be at once."""
+        partitions = self.spark.conf.get("spark.sql.shuffle.partitions")
+        return 1 if self.small else int(partitions or 1)
 
     def do(self, stage: Stage) -> None:
         """Run the stage unless it is done. Raises: errors of the stage."""

@@ -1,7 +1,7 @@
 """The size of an input, and Spark's settings for it.
 
-A small input is read and folded by one task with a simple plan: what makes a large input fast
-(compiled plans, adaptive execution, shuffles) costs a small one more than all of its work.
+A small input is read and folded by one task. What makes a large input fast (compiled plans,
+adaptive execution, shuffles) costs a small one more than all of its work.
 """
 
 from __future__ import annotations
@@ -18,42 +18,12 @@ SMALL_RUN = 500_000
 QUICK_START = 64 * 2**20
 """Bytes of packed lines below which Java's start costs more than its full compiler saves."""
 
-# They speed up large inputs only, or what no stage asks; the optimizer runs each many times a plan.
-_NO_RULES = (
-    "BooleanSimplification",
-    "ConstantPropagation",
-    "EliminateMapObjects",
-    "EliminateOuterJoin",
-    "FoldablePropagation",
-    "GenerateOptimization",
-    "NullPropagation",
-    "OptimizeIn",
-    "OptimizeUpdateFields",
-    "PruneFilters",
-    "PushDownLeftSemiAntiJoin",
-    "PushFoldableIntoBranches",
-    "ReplaceNullWithFalseInPredicate",
-    "SimplifyBinaryComparison",
-    "SimplifyConditionals",
-    "UnwrapCastInBinaryComparison",
-)
-
 _OF_SMALL = {
     "spark.sql.adaptive.enabled": "false",
-    "spark.sql.autoBroadcastJoinThreshold": "-1",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.constraintPropagation.enabled": "false",
-    "spark.sql.lightweightPlanChangeValidation": "false",
-    # Spark's size estimates grow with every join.
-    "spark.sql.maxSinglePartitionBytes": f"{2**63 - 1}b",
-    "spark.sql.optimizer.disableHints": "true",  # to broadcast: each is a job of its own
-    "spark.sql.optimizer.excludedRules": ",".join(
-        f"org.apache.spark.sql.catalyst.optimizer.{rule}" for rule in _NO_RULES
-    ),
-    "spark.sql.shuffle.partitions": "1",
-    "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
 }
+"""To compile the plans of a small input, or to look at its sizes, takes longer than they run."""
 
 
 def is_small(size: int) -> bool:
