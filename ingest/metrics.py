@@ -42,7 +42,7 @@ def measure(job: Job) -> None:
         job.measuring.measures,
         job.measuring.layers,
     )
-    parts = blocks(whole, job.most_peers, 1 if job.small else job.parallelism)
+    parts = blocks(whole, job.most_peers, job.parallelism)
     if len(parts) > 1 and job.small:  # perhaps only because the peers are not numbered yet
         job.flush()
         parts = blocks(whole, job.most_peers, 1)
