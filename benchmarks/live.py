@@ -44,7 +44,7 @@ def collected(workspace: Path, asked: argparse.Namespace) -> Iterator[tuple[int,
         told.append("--no-load")
     process = subprocess.Popen([*vizpub, "collect", "lab", *told])
     try:
-        yield process.pid, _answering(Place(workspace, "lab"))
+        yield process.pid, answering(Place(workspace, "lab"))
     finally:
         process.terminate()
         process.wait()
@@ -52,7 +52,7 @@ def collected(workspace: Path, asked: argparse.Namespace) -> Iterator[tuple[int,
             subprocess.run([*vizpub, "neo4j", "stop"], check=False)
 
 
-def _answering(place: Place) -> Collector:
+def answering(place: Place) -> Collector:
     """Waits until it listens."""
     end = time.monotonic() + _START_S
     while time.monotonic() < end:
