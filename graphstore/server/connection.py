@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from neo4j import READ_ACCESS, Driver, GraphDatabase
 from neo4j.exceptions import ConfigurationError, DriverError, Neo4jError
@@ -14,6 +15,11 @@ from graphstore.server.home import ServerHome
 from model.errors import Neo4jUnavailable, VizpubError
 
 _TIMEOUT_S = 10
+
+SILENT_S = 120.0
+"""How long an answer may take of a server that does not tell it, as Neo4j does. Neo4j also says now
+and then that it still works on a request; then this time begins again.
+"""
 
 
 def from_home(home: Path) -> Connection | None:
@@ -75,6 +81,7 @@ def connect(connection: Connection, timeout_s: float = _TIMEOUT_S) -> Driver:
         )
     except (ConfigurationError, ValueError) as error:
         raise unavailable(connection, error) from error
+    _bound_silence(driver)
     try:
         with driver.session(
             database=connection.database, default_access_mode=READ_ACCESS
@@ -95,3 +102,19 @@ def connect(connection: Connection, timeout_s: float = _TIMEOUT_S) -> Driver:
         raise
     sessions.remember(driver, connection.uri)
     return driver
+
+
+def _bound_silence(driver: Driver) -> None:
+    """Wait for no answer longer than the server, or else SILENT_S, allows.
+
+    The driver has an option for the first words only, so what opens its connections is wrapped.
+    """
+    opened = driver._pool.opener
+
+    def bounded(*given: Any) -> Any:
+        end = (connection := opened(*given)).socket
+        if end.get_read_timeout() is None:
+            end.set_read_timeout(SILENT_S)
+        return connection
+
+    driver._pool.opener = bounded

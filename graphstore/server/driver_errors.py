@@ -28,6 +28,8 @@ WEB_SERVER = "a web server answers there"
 AT_ONCE = "it closes the connection at once"
 NO_TLS = "it does not answer in TLS"
 
+RESTART = "restart it if it hangs (the local one with: vizpub neo4j stop)"
+
 STOPPED = "its database could not write and has stopped"
 
 _OLDEST = (5, 26)
@@ -116,17 +118,23 @@ def _unreached(connection: Connection, error: Exception) -> Neo4jUnavailable:
         return Neo4jUnavailable(uri, f"its certificate is refused: {said.rstrip('.')}", hint)
     if isinstance(cause, socket.gaierror):
         return Neo4jUnavailable(uri, NO_HOST, "check NEO4J_URI")
-    if isinstance(cause, (ConnectionRefusedError, TimeoutError)):
+    if isinstance(cause, ConnectionRefusedError):
         return Neo4jUnavailable(uri, NO_ANSWER)
+    if hangs(error):
+        return Neo4jUnavailable(uri, NO_ANSWER, f"check NEO4J_URI, or {RESTART}")
     if "looks like HTTP" in str(cause):
         why = WEB_SERVER
         return Neo4jUnavailable(uri, why, "give the port for queries, usually 7687")
+    why, hint = AT_ONCE, "if it needs TLS, write bolt+s:// in place of bolt://"
     if "+s" in uri:
         why = NO_TLS
         hint = "enable TLS there, or write bolt:// in place of bolt+s://, which does not encrypt"
-        return Neo4jUnavailable(uri, why, hint)
-    why = AT_ONCE
-    return Neo4jUnavailable(uri, why, "if it needs TLS, write bolt+s:// in place of bolt://")
+    return Neo4jUnavailable(uri, why, hint)
+
+
+def hangs(error: BaseException) -> bool:
+    """Whether the driver gave up waiting."""
+    return isinstance(_first_cause(error), TimeoutError)
 
 
 def _first_cause(error: BaseException) -> BaseException:

@@ -19,10 +19,11 @@ from neo4j.exceptions import (
     SessionExpired,
 )
 
-from graphstore.server.driver_errors import has_stopped
+from graphstore.server.driver_errors import RESTART, hangs, has_stopped
 from model.errors import Neo4jAnswer, Neo4jUnavailable, UseError
 
 LOST = "the connection was lost"
+SILENT = "it does not answer any more"
 
 REPEAT = "run the same command again"
 UNSTORABLE = "Neo4j cannot store such a value"
@@ -112,6 +113,8 @@ def _errors(uri: str, again: str) -> Iterator[None]:
     try:
         yield
     except (ServiceUnavailable, SessionExpired, IncompleteCommit) as error:
+        if hangs(error):
+            raise Neo4jUnavailable(uri, SILENT, f"{RESTART}, then {REPEAT}") from error
         raise Neo4jUnavailable(uri, LOST, again) from error
     except Neo4jError as error:
         code = error.code or ""

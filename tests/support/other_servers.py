@@ -113,6 +113,29 @@ AT_ONCE: dict[str, Talk] = {
 """They answer, or close the connection, at once."""
 
 
+def _hang(*answers: bytes) -> Talk:
+    """A handshake, then an answer to each of what comes next, and none to what follows."""
+
+    def talk(connection: socket.socket) -> None:
+        for answer in answers:
+            if connection.recv(_MOST):
+                connection.sendall(answer)
+        while connection.recv(_MOST):
+            pass
+
+    return talk
+
+
+_VERSION = b"\x00\x00\x04\x05"
+MUTE: dict[str, Talk] = {"says nothing": _hang(), "only has a version": _hang(_VERSION)}
+HUNG: dict[str, Talk] = {
+    "only greets": _hang(_VERSION, NEO4J),
+    "answers once": _hang(_VERSION, NEO4J, ROW + OK),
+    "answers half": _hang(_VERSION, NEO4J, ROW + OK, ROW[:9]),
+}
+"""They greet as Neo4j does, and are silent sooner or later; the mute ones before that."""
+
+
 @contextmanager
 def listening(talk: Talk) -> Iterator[int]:
     """A server that talks so, for the length of the block; yields its port."""

@@ -9,7 +9,19 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.main import app
-from tests.support.other_servers import AT_ONCE, Talk, listening
+from graphstore.server import connection
+from tests.support.other_servers import AT_ONCE, HUNG, MUTE, Talk, listening
+
+READ = [
+    "query runs",
+    "cypher 'MATCH (n) RETURN n'",
+    "query monday overlay at=1",
+    "verify monday",
+    "runs list",
+    "export gexf elsewhere",
+]
+WRITE = ["load monday", "runs remove monday --yes"]
+"""The driver tries these again for half a minute."""
 
 
 def wrong(workspace: Path, talk: Talk, command: str) -> str:
@@ -33,3 +45,23 @@ def test_command_tells_what_answers_instead_of_neo4j(
     workspace: Path, name: str, command: str
 ) -> None:
     assert wrong(workspace, AT_ONCE[name], command) == ""
+
+
+@pytest.mark.parametrize(
+    "command", [*READ, *(pytest.param(words, marks=pytest.mark.long) for words in WRITE)]
+)
+@pytest.mark.parametrize("name", HUNG)
+def test_command_gives_up_a_server_that_hangs(
+    workspace: Path, name: str, command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "SILENT_S", 0.2)
+    assert wrong(workspace, HUNG[name], command) == ""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("command", READ + WRITE)
+@pytest.mark.parametrize("name", MUTE)
+def test_command_gives_up_a_server_that_says_nothing(
+    workspace: Path, name: str, command: str
+) -> None:
+    assert wrong(workspace, MUTE[name], command) == ""
