@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -85,14 +86,15 @@ class Soaked:
         return [*self.vizpub, "collect", "lab", *told, *options]
 
     def processes(self) -> Iterator[tuple[str, psutil.Process]]:
-        """Each by its kind."""
-        intake = psutil.Process(self.process.pid)
+        """Each by its kind. Neo4j is a child of the load that started it."""
+        intake, neo4j = psutil.Process(self.process.pid), self.neo4j.status().pid
         yield "intake", intake
         for child in intake.children(recursive=True):
             with suppress(psutil.NoSuchProcess):
-                yield _kind(child), child
-        if pid := self.neo4j.status().pid:
-            yield "Neo4j", psutil.Process(pid)
+                if child.pid != neo4j:
+                    yield _kind(child), child
+        if neo4j:
+            yield "Neo4j", psutil.Process(neo4j)
 
     def kill(self, kind: str) -> None:
         """Kill one of that kind, and start again what nobody else does."""
@@ -130,10 +132,11 @@ def _kind(process: psutil.Process) -> str:
 def _size(folder: Path) -> int:
     """Of its files, each once under all its names, which may go meanwhile."""
     sizes = {}
-    for path in folder.rglob("*"):
-        with suppress(OSError):
-            found = path.lstat()
-            sizes[found.st_ino] = found.st_blocks * 512
+    for place, _, names in os.walk(folder):
+        for name in names:
+            with suppress(OSError):
+                found = Path(place, name).lstat()
+                sizes[found.st_ino] = found.st_blocks * 512
     return sum(sizes.values())
 
 
@@ -158,8 +161,8 @@ class Peers:
     told: IO[str]
     last: int = 0
 
-    def report(self, seconds: float) -> None:
-        """For so long; then wait until all is there."""
+    def report(self, over: threading.Event) -> None:
+        """Until it is over; then wait until all is there."""
         system, made = System(self.count, _LINKS), 0
         waiting: list[deque[str]] = [deque() for _ in range(self.count)]
         begun = time.monotonic()
@@ -169,7 +172,8 @@ class Peers:
                 stack.enter_context(Reporter(self.url, pace=pace)) for _ in range(self.count)
             ]
             reported = [0] * self.count
-            while (now := time.monotonic() - begun) < seconds:
+            while not over.wait(0.05):
+                now = time.monotonic() - begun
                 for peer, reporter in enumerate(reporters):
                     shown = _CLOCKS[peer](now) if peer < len(_CLOCKS) else now
                     for interval in range(reported[peer], int(shown)):
@@ -181,7 +185,6 @@ class Peers:
                         self.told.write(line + "\n")
                         reporter.line(line.encode())
                         reported[peer] = interval + 1
-                time.sleep(0.05)
             self.last = max(reported) - 1
             for reporter in reporters:
                 counts = reporter.counts
@@ -200,15 +203,15 @@ def slow_reader(port: int, path: str, requests: int, over: threading.Event) -> N
 
 
 @contextmanager
-def slow_readers(port: int) -> Iterator[None]:
-    """Some, for the length of the block."""
+def slow_readers(port: int) -> Iterator[threading.Event]:
+    """Some, for the length of the block, which yields what ends with it."""
     over = threading.Event()
     asked = [("/v1/runs/lab/events", 1)] * 4 + [("/metrics", 16)] * 2
     threads = [threading.Thread(target=slow_reader, args=(port, *one, over)) for one in asked]
     for thread in threads:
         thread.start()
     try:
-        yield
+        yield over
     finally:
         over.set()
         for thread in threads:
@@ -264,10 +267,11 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="vizpub-soak-") as folder, soaked(Path(folder)) as case:
         collector, told = answering(case.place), Path(folder, "told")
         header = RunHeader.from_json(collector.get()["header"])
-        with told.open("w") as out, slow_readers(case.port), ThreadPoolExecutor(1) as others:
+        with told.open("w") as out, ThreadPoolExecutor(1) as others:
             peers = Peers(collector.url, asked.peers, out)
-            reported = others.submit(peers.report, seconds)
-            watch(case, collector, seconds, asked.kills)
+            with slow_readers(case.port) as over:
+                reported = others.submit(peers.report, over)
+                watch(case, collector, seconds, asked.kills)
             reported.result()
         counts = collector.get()["progress"]
         subprocess.run(case.collect("--stop"), check=True)
