@@ -354,6 +354,22 @@ def test_record_of_a_wrong_clock_is_refused_from_an_append_as_from_an_ingest(
     assert grown.manifest.generation == 2  # it was not made anew
 
 
+def test_record_of_the_far_past_comes_late_and_a_settled_run_refuses_it(lab: Lab) -> None:
+    first = lab.write("first", small(range(AWAY, AWAY + 3)))
+    odd = told("b", 5, neighbors=["a"], sent=[])
+    second = lab.write("second", [*small([AWAY + 3]), odd, *small([AWAY + 4])])
+    on_time = lab.write("on-time", small(range(AWAY + 3, AWAY + 5)))
+    for part in (first, second):
+        lab.ingest("grown", part, append=True)
+    grown = lab.run("grown")
+    assert grown.manifest.notes["late_records"] == 1
+    same_tables(grown, lab.take("whole-on-time", first, on_time))
+    settled = ingested(lab.spark, settling(grown)).run
+    same_tables(settled, lab.take("whole-late", first, second))
+    refused = settled.read("quarantine").to_pylist()
+    assert [(row["line"], row["reason"]) for row in refused] == [(3, TOO_FAR)]
+
+
 def test_append_that_shows_which_clock_was_wrong_makes_the_run_anew(lab: Lab) -> None:
     """Most records are where there was one, so those that were taken are the odd ones."""
     parts = [*small(range(3)), told("b", AWAY)], small(range(AWAY + 1, AWAY + 40))
