@@ -81,13 +81,15 @@ class Loading:
             await process.stdin.drain()
         last = ""
         while line := await process.stderr.readline():
-            last = line.decode("utf-8", "replace").strip() or last
-            with suppress(ValueError):  # what a library prints is no message
+            try:
                 told = json.loads(line)
-                if isinstance(told, dict) and "loaded" in told:
-                    return None
-                if isinstance(told, dict) and told.get("level") == "error":
-                    return str(told["message"])
+            except ValueError:  # what a library prints is no message
+                last = line.decode("utf-8", "replace").strip() or last
+                continue
+            if isinstance(told, dict) and "loaded" in told:
+                return None
+            if isinstance(told, dict) and told.get("level") == "error":
+                return str(told["message"])
         self._process = None
         return last or f"exit code {await process.wait()}"
 

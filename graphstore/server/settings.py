@@ -76,9 +76,9 @@ def settings(profile: Profile) -> dict[str, str]:
         "server.memory.pagecache.size": profile.page_cache,
         "dbms.usage_report.enabled": "false",
         "db.transaction.timeout": "120s",
-        # While it works on a request it says so every 15 s. Who hears nothing for twice as long
+        # While it works on a request it says so every 30 s. Who hears nothing for twice as long
         # takes it for hung; by default that would be two minutes.
-        "server.bolt.connection_keep_alive": "15s",
+        "server.bolt.connection_keep_alive": "30s",
         "db.memory.transaction.max": "512m",
         "db.lock.acquisition.timeout": "30s",
         # The run store is the system of record: of the transaction logs only what recovery

@@ -62,3 +62,29 @@ def test_process_that_loads_stays_and_is_started_again(
 
     asyncio.run(work())
     tells(said[0], unknown("run", "lab"))
+
+
+TELLING = """
+import json, sys
+sys.stdin.readline()
+print(json.dumps({"level": "info", "message": "grow messages"}), file=sys.stderr)
+sys.exit(7)
+"""
+
+
+def test_progress_of_a_load_that_ends_is_not_why(tmp_path: Path) -> None:
+    place = Place(tmp_path, "lab")
+    place.make()
+
+    async def work() -> None:
+        intake = Intake(place, header(), Rules(), Limits())
+        progress = Progress(intake)
+        loads = Loading([sys.executable, "-c", TELLING], progress, lambda _: None)
+        task = asyncio.create_task(loads.run())
+        loads.wake()
+        await until(lambda: progress.load_error == "exit code 7")
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        await intake.log.aclose()
+
+    asyncio.run(work())
