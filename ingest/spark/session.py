@@ -35,7 +35,10 @@ if TYPE_CHECKING:
 
 _NO_SPACE = tuple(map(os.strerror, FULL))
 _STOPPED = "methods on a stopped SparkContext"
-_WORKER_GONE = "Python worker exited unexpectedly"
+_WORKER_GONE = re.compile(
+    "Python worker exited unexpectedly|reading the port number from .* stdout"
+)
+"""A worker, or the process that it would have been forked from."""
 _CUT_OFF = re.compile(r"An error occurred while calling [\w.]+")
 """The whole message of py4j where a reply is cut off; a complete reply continues after it."""
 JAVA_GONE = (
@@ -186,7 +189,7 @@ def _ended(error: BaseException) -> BaseException | None:
 
 def why_failed(text: str) -> str:
     """The line of an error message that has the cause: in Java, or at the end of a traceback."""
-    if _WORKER_GONE in text:
+    if _WORKER_GONE.search(text):
         return "a Python worker has ended, for example because memory ran out"
     if _STOPPED in text:
         return "its master does not answer, or has stopped the application"

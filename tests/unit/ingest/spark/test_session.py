@@ -12,6 +12,7 @@ from pyspark.errors import PySparkException
 from ingest.spark.session import JAVA_GONE, _defaults, vizpub_errors, why_failed
 from model.errors import DiskFull, SparkFailed
 from tests.support.faults import java_gone
+from tests.support.words import tells
 
 UNANSWERED = """An error occurred while calling None.org.apache.spark.sql.classic.SparkSession.
 : java.lang.IllegalStateException: Cannot call methods on a stopped SparkContext.
@@ -83,6 +84,19 @@ def test_task_that_failed_in_java_tells_its_message_and_no_line_of_the_stack() -
 @pytest.mark.parametrize("text", [OF_PYTHON, OF_JAVA.format(cause=f"Caused by: {OF_PYTHON}")])
 def test_task_that_failed_in_python_tells_the_end_of_the_traceback(text: str) -> None:
     assert why_failed(text) == "ValueError: no"
+
+
+OF_WORKERS = [
+    "Python worker exited unexpectedly (crashed)",
+    "EOFException occurred while reading the port number from ingest.spark.worker_daemon's stdout "
+    "and terminated with code: 137.",
+]
+
+
+@pytest.mark.parametrize("text", OF_WORKERS)
+def test_worker_that_is_killed_is_told_as_its_end(text: str) -> None:
+    told = why_failed(f"org.apache.spark.SparkException: {text}.\n\tat org.apache.spark.Some(Some)")
+    tells(told, "Python worker has ended")
 
 
 def test_call_of_java_that_is_gone_is_told_as_its_end() -> None:
