@@ -31,7 +31,8 @@ import os, signal, sys
 def spring(event, args):
     if event == "open" and "/staged/" in str(args[0]) and "pyspark.worker" in sys.modules:
         try:
-            os.close(os.open(os.environ["SPRUNG"], os.O_CREAT | os.O_EXCL))
+            path = os.environ["SPRUNG"].format(pid=os.getpid())
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL))
         except FileExistsError:
             return
         os.kill(os.getpid(), signal.SIGKILL)
