@@ -20,9 +20,9 @@ ROOT_COMMAND: Any = typer.main.get_command(app)
 LEAVES = {name: c for name, c in commands() if not hasattr(c, "commands")}
 COMMANDS = (
     "collect report watch ingest settle load verify rebuild tables metrics summary sql query "
-    "cypher path topic "
-    "topics dissemination missed plot compare doctor demo runs.list runs.show runs.check runs.path "
-    "runs.files "
+    "cypher path topic topics "
+    "dissemination missed explore plot compare doctor demo runs.list runs.show runs.check "
+    "runs.path runs.files "
     "runs.remove export.gexf export.csv export.check neo4j.start neo4j.stop neo4j.status "
     "neo4j.browser neo4j.dump neo4j.restore neo4j.remove simulate.models "
     "simulate.broadcast-cyclon simulate.broadcast-static simulate.broadcast-or-tree "

@@ -1,0 +1,131 @@
+"""What the page asks of a run, and the bytes of the answers."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from explorer import columns, facts, one_peer
+from explorer.history import Chosen, History
+from explorer.packing import pack
+from explorer.places import places
+from model.errors import OutOfRange, UseError
+from runstore import questions
+
+JSON, ARRAYS = "application/json", "application/octet-stream"
+Answer = tuple[str, bytes]
+"""A media type, and the content."""
+
+
+def described(history: History) -> Answer:
+    """The facts of the run."""
+    return _json(facts.described(history))
+
+
+def overlay(history: History, chosen: Chosen) -> Answer:
+    """`times` (ticks), and the periods of peers and pairs, in ranks among them."""
+    peers, pairs = history.peers(chosen), history.pairs(chosen) if _linked(history) else None
+    arrays: dict[str, npt.NDArray[Any]] = {
+        "times": history.times.astype(np.float64),
+        "peer": peers.peer,
+        "peer_begin": peers.begin,
+        "peer_end": peers.end,
+    }
+    if pairs is not None:
+        arrays |= {
+            "src": pairs.src,
+            "dst": pairs.dst,
+            "pair_begin": pairs.begin,
+            "pair_end": pairs.end,
+        }
+    return ARRAYS, pack({}, arrays)
+
+
+def _linked(history: History) -> bool:
+    return history.run.stored.has("links")
+
+
+def positions(history: History, layout: str) -> Answer:
+    """`places`: x and y of each peer."""
+    return ARRAYS, pack({}, {"places": places(history, layout).astype(np.float32).ravel()})
+
+
+def block(history: History, name: str, number: int) -> Answer:
+    """`values` of a column of peers, interval by interval, and the ends of each interval.
+
+    Raises: UnknownName.
+    """
+    found = columns.block(history.run, name, number)
+    arrays: dict[str, npt.NDArray[Any]] = {
+        "low": found.low,
+        "high": found.high,
+        "values": found.values.ravel(),
+    }
+    return ARRAYS, pack({"first": found.first}, arrays)
+
+
+def extent(history: History, name: str) -> Answer:
+    """`low` and `high` of a column of peers in the whole run. Raises: UnknownName."""
+    low, high = columns.extent(history.run, name)
+    return _json({"low": low, "high": high})
+
+
+def curve(history: History, name: str) -> Answer:
+    """`values` of a column of the overlay, interval by interval. Raises: UnknownName."""
+    return ARRAYS, pack({}, {"values": columns.curve(history.run, name)})
+
+
+def peer(history: History, number: int, tick: int) -> Answer:
+    """What is known of a peer. Raises: OutOfRange."""
+    return _json(one_peer.described(history.run, _peer(history, number), _tick(history, tick)))
+
+
+def peer_curve(history: History, number: int, name: str) -> Answer:
+    """`values` of a column of one peer, interval by interval. Raises: OutOfRange, UnknownName."""
+    values = columns.of_one(history.run, name, _peer(history, number))
+    return ARRAYS, pack({}, {"values": values})
+
+
+def path(history: History, ends: tuple[int, int], tick: int, chosen: Chosen) -> Answer:
+    """`peers` of a shortest path along the links, by number; null where there is none, and `why` if
+    that is because an end is not present.
+
+    Raises: OutOfRange.
+    """
+    run, names = history.run, history.run.peers
+    source, target = (names[_peer(history, number)] for number in ends)
+    at = one_peer.spoken(run.clock, _tick(history, tick))
+    layers = chosen.layers or run.facts.layers
+    words = ["vizpub", "path", run.facts.name, source, target, "--at", at]
+    command = one_peer.typed([*words, *(["--layers", ",".join(layers)] if layers else [])])
+    try:
+        found = questions.paths(run, (source, target), at, layers)
+    except UseError as error:  # a peer is not present, which is an answer
+        return _json({"peers": None, "why": str(error), "command": command})
+    number = {name: place for place, name in enumerate(names)}
+    peers = [number[name] for name in found[0][1]] if found else None
+    return _json({"peers": peers, "why": None, "command": command})
+
+
+def _peer(history: History, number: int) -> int:
+    if not 0 <= number < history.size:
+        raise OutOfRange("peer", str(number), f"0 to {history.size - 1}")
+    return number
+
+
+def _tick(history: History, tick: int) -> int:
+    return history.run.clock.check_tick(tick)
+
+
+def _json(told: Any) -> Answer:
+    return JSON, json.dumps(told, ensure_ascii=False, allow_nan=False).encode()
+
+
+def whole(text: str, what: str) -> int:
+    """A whole number that a page sent. Raises: UseError."""
+    if not text.isascii() or not text.isdecimal() or len(text) > 18:
+        raise UseError(f"{what} '{text[:40]}' is no whole number")
+    return int(text)

@@ -1,0 +1,152 @@
+"""Metrics as columns of numbers: of peers in blocks of intervals, of the overlay as curves.
+
+NaN is unknown, or of a peer that has no row in an interval.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from model.arrays import Floats
+from model.errors import UnknownName
+from runstore.gauges import checked_gauges
+from runstore.named import NamedRun
+
+GAUGE = "gauge:"
+"""Begins the name of a column of a gauge."""
+_PEERS, _OVERLAY = "metrics/peers", "metrics/overlay"
+_KEYS = ("peer", "interval", "present")
+_BLOCK = 2**20
+"""Values of a block at most."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """A column in some intervals: `values` has a row for each, and a place for each peer in it."""
+
+    first: int
+    values: npt.NDArray[np.float32]
+    low: Floats
+    """The least value of each interval; NaN where all are unknown."""
+    high: Floats
+
+
+def of_peers(run: NamedRun) -> list[dict[str, str]]:
+    """The columns of peers that the run has: name, meaning, unit."""
+    found = list(_described(run, _PEERS, _KEYS))
+    if run.stored.has("gauges"):
+        own = (GAUGE + name for name in checked_gauges(run.stored, ()))
+        found += [{"name": name, "meaning": "reported by the peers", "unit": ""} for name in own]
+    return found
+
+
+def of_overlay(run: NamedRun) -> list[dict[str, str]]:
+    """The columns of the whole overlay that the run has: name, meaning, unit."""
+    return list(_described(run, _OVERLAY, ("interval",)))
+
+
+def _described(run: NamedRun, table: str, left_out: tuple[str, ...]) -> Iterator[dict[str, str]]:
+    if not run.stored.has(table):
+        return
+    for column in run.stored.definition(table):
+        if column.name not in left_out and column.type != "string":
+            yield {"name": column.name, "meaning": column.meaning, "unit": column.unit}
+
+
+def per_block(run: NamedRun) -> int:
+    """Intervals of a block."""
+    return max(_BLOCK // max(run.stored.rows("peers"), 1), 1)
+
+
+def block(run: NamedRun, name: str, number: int) -> Block:
+    """The values of a column of peers in a block of intervals, which are numbered from 0.
+
+    Raises: UnknownName.
+    """
+    length = per_block(run)
+    first = run.clock.first + number * length
+    intervals = max(min(length, run.clock.last + 1 - first), 0)
+    within = (pc.field("interval") >= first) & (pc.field("interval") < first + intervals)
+    rows = _rows(run, name, within)
+    exact = np.full((intervals, run.stored.rows("peers")), np.nan)
+    exact[_ints(rows["interval"]) - first, _ints(rows["peer"])] = numbers(rows["value"])
+    low, high = _ends(exact)
+    return Block(first, exact.astype(np.float32), low, high)
+
+
+def _ends(values: Floats) -> tuple[Floats, Floats]:
+    known = ~np.isnan(values)
+    low = np.where(known, values, np.inf).min(axis=1, initial=np.inf)
+    high = np.where(known, values, -np.inf).max(axis=1, initial=-np.inf)
+    some = known.any(axis=1)
+    return np.where(some, low, np.nan), np.where(some, high, np.nan)
+
+
+def extent(run: NamedRun, name: str) -> tuple[float | None, float | None]:
+    """The least and the largest value of a column of peers in the run; null where all are unknown.
+
+    Raises: UnknownName.
+    """
+    values = numbers(_rows(run, name, None)["value"])
+    values = values[~np.isnan(values)]
+    return (float(values.min()), float(values.max())) if values.size else (None, None)
+
+
+def of_one(run: NamedRun, name: str, peer: int) -> Floats:
+    """A column of one peer: a value for each interval of the run. Raises: UnknownName."""
+    rows = _rows(run, name, pc.field("peer") == peer)
+    found = np.full(run.clock.intervals, np.nan)
+    found[_ints(rows["interval"]) - run.clock.first] = numbers(rows["value"])
+    return found
+
+
+def curve(run: NamedRun, name: str) -> Floats:
+    """A column of the overlay: a value for each interval of the run. Raises: UnknownName."""
+    _check(run, _OVERLAY, name)
+    rows = run.stored.read(_OVERLAY, ["interval", name])
+    found = np.full(run.clock.intervals, np.nan)
+    found[_ints(rows["interval"]) - run.clock.first] = numbers(rows[name])
+    return found
+
+
+def _rows(run: NamedRun, name: str, where: pc.Expression | None) -> pa.Table:
+    """peer, interval, value."""
+    if name.startswith(GAUGE):
+        gauge = name.removeprefix(GAUGE)
+        checked_gauges(run.stored, [gauge])
+        of_it = pc.field("gauge") == gauge
+        where = of_it if where is None else of_it & where
+        return _read(run, "gauges", "value", where)
+    _check(run, _PEERS, name)
+    return _read(run, _PEERS, name, where)
+
+
+def _read(run: NamedRun, table: str, column: str, where: pc.Expression | None) -> pa.Table:
+    columns = ["peer", "interval", column]
+    schema = pa.schema([run.stored.definition(table).arrow.field(name) for name in columns])
+    batches = run.stored.scan(table, columns, where)
+    return pa.Table.from_batches(batches, schema).rename_columns(["peer", "interval", "value"])
+
+
+def _check(run: NamedRun, table: str, name: str) -> None:
+    known = run.stored.definition(table).names if run.stored.has(table) else []
+    if name not in known:
+        raise UnknownName(f"{table} column", name, known, f"vizpub tables {table}")
+
+
+def numbers(column: pa.ChunkedArray) -> Floats:
+    """Values as doubles; null is NaN, true is 1."""
+    found: Floats = pc.fill_null(column.cast(pa.float64()), float("nan")).to_numpy()
+    return found
+
+
+def _ints(column: pa.ChunkedArray) -> npt.NDArray[Any]:
+    found: npt.NDArray[Any] = column.to_numpy()
+    return found

@@ -1,0 +1,100 @@
+"""What the page says of the runs of a workspace, and of one run, before anything is drawn."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from explorer import columns
+from explorer.history import History
+from model.arrays import Floats
+from model.errors import VizpubError
+from runstore.named import NamedRun
+from runstore.store import BrokenRun, StoredRun, runs
+from runstore.totals import pooled
+
+_POINTS = 80
+"""Of a curve in the list of the runs."""
+
+
+def listed(workspace: Path) -> list[dict[str, Any]]:
+    """A row for each run: its name, state and figures; null where a figure is unknown."""
+    return [_row(run) for run in runs(workspace)]
+
+
+def _row(run: StoredRun | BrokenRun) -> dict[str, Any]:
+    if isinstance(run, BrokenRun):
+        return {"run": run.name, "state": "broken", "why": str(run.error)}
+    told: dict[str, Any] = {
+        "run": run.name,
+        "state": run.manifest.state,
+        "source": run.manifest.source,
+        "protocol": run.manifest.protocol,
+        "live": bool(run.manifest.collection) and not run.manifest.ended,
+    }
+    if not run.manifest.complete:
+        return told
+    try:
+        return told | _figures(NamedRun(run))
+    except VizpubError as error:
+        return told | {"state": "broken", "why": str(error)}
+
+
+def _figures(run: NamedRun) -> dict[str, Any]:
+    stored, clock, messages = run.stored, run.clock, pooled(run.stored)
+    return {
+        "peers": stored.rows("peers"),
+        "topics": stored.rows("topics") if run.facts.knows("topics") else None,
+        "intervals": clock.intervals,
+        "interval_us": clock.interval_us,
+        "messages": stored.rows("publications") if run.facts.knows("publications") else None,
+        "hit_ratio": messages.hit_ratio if messages else None,
+        "curve": _curve(run),
+    }
+
+
+def _curve(run: NamedRun) -> dict[str, Any] | None:
+    """The number of peers through time, in few points; null where presence is unknown."""
+    if not run.stored.has("metrics/overlay"):
+        return None
+    values = columns.curve(run, "network_size")
+    if np.isnan(values).all():
+        return None
+    places = np.linspace(0, values.size - 1, min(values.size, _POINTS)).round().astype(int)
+    return {"of": "network_size", "values": jsonable(values[places])}
+
+
+def described(history: History) -> dict[str, Any]:
+    """What a page must know of a run before it asks for its arrays."""
+    run, facts, clock = history.run, history.run.facts, history.run.clock
+    return {
+        "run": facts.name,
+        "identity": facts.tables,
+        "source": facts.source,
+        "protocol": facts.protocol,
+        "clock": {
+            "first": clock.first,
+            "last": clock.last,
+            "ticks": clock.ticks_per_interval,
+            "tick_us": clock.tick_us,
+        },
+        "epoch": facts.epoch,
+        "peers": run.peers,
+        "topics": run.topics if run.stored.has("topics") else [],
+        "layers": history.layers,
+        "counted": list(facts.layers or history.layers),
+        "knows": {
+            name: facts.knows(name)
+            for name in ("presence", "links", "subscriptions", "publications", "receptions")
+        },
+        "unknown": list(facts.unknown),
+        "columns": {"peers": columns.of_peers(run), "overlay": columns.of_overlay(run)},
+        "block": columns.per_block(run),
+    }
+
+
+def jsonable(values: Floats) -> list[float | None]:
+    """Numbers of JSON, which has no NaN."""
+    return [None if np.isnan(value) else float(value) for value in values]

@@ -1,0 +1,179 @@
+"""A run's overlay through time as arrays: peers, subscribers, and pairs with a link."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from explorer.periods import (
+    MOST_RANKS,
+    Periods,
+    common,
+    distinct,
+    joined,
+    ranks,
+    shared,
+    united,
+)
+from model.arrays import Int32s, Int64s, Integers
+from model.errors import UseError
+from runstore.named import NamedRun
+
+_PERIOD = ["valid_from", "valid_to"]
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Validity periods of distinct links from peer to peer; a row for each."""
+
+    src: Int32s
+    dst: Int32s
+    begin: Int32s
+    end: Int32s
+
+
+@dataclass(frozen=True)
+class Peers:
+    """Validity periods of peers; a row for each."""
+
+    peer: Int32s
+    begin: Int32s
+    end: Int32s
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The part of an overlay to show: null layers = those that the metrics count."""
+
+    layers: tuple[str, ...] | None = None
+    topics: tuple[int, ...] = ()
+    """No topics = the whole overlay."""
+    every: bool = False
+    """With several topics: subscribers of all of them, not of any."""
+
+
+class History:
+    """The arrays of one run; each table is read once."""
+
+    def __init__(self, run: NamedRun) -> None:
+        self.run = run
+
+    @cached_property
+    def size(self) -> int:
+        """Number of peers of the run."""
+        return self.run.stored.rows("peers")
+
+    @cached_property
+    def times(self) -> Int64s:
+        """The ticks at which something begins or ends. Raises: UseError where there are too many.
+
+        A rank is a place among them.
+        """
+        tables = (self._presence, self._links, self._subscriptions)
+        found = distinct(*(_ints(rows, name) for rows in tables for name in _PERIOD))
+        if found.size >= MOST_RANKS:
+            raise UseError(
+                f"run '{self.run.facts.name}' changes at {found.size:,} times; the page shows "
+                f"{MOST_RANKS - 1:,} at most"
+            )
+        return found
+
+    def peers(self, chosen: Chosen) -> Peers:
+        """Presence of peers; with topics, their subscriptions. Raises: UnknownName, UseError."""
+        found = self._subscribed(chosen) if chosen.topics else self._present
+        return Peers(found.key.astype(np.int32), found.begin, found.end)
+
+    def pairs(self, chosen: Chosen) -> Pairs:
+        """The union over the layers of the links from peer to peer; with topics, while both ends
+        subscribe to one of them (or all). A link of a peer to itself is none.
+
+        Raises: as `peers`.
+        """
+        found = self._of_layers(self._checked(chosen.layers))
+        if chosen.topics:
+            found = self._among_subscribers(found, chosen)
+        return Pairs(
+            (found.key // self.size).astype(np.int32),
+            (found.key % self.size).astype(np.int32),
+            found.begin,
+            found.end,
+        )
+
+    @cached_property
+    def layers(self) -> dict[str, int]:
+        """The layers of the links, and their numbers of periods; those of the metrics first."""
+        counted = self._links["layer"].value_counts().to_pylist() if self._links.num_rows else []
+        first = self.run.facts.layers or ()
+        found = {row["values"]: row["counts"] for row in counted}
+        return {name: found[name] for name in sorted(found, key=lambda n: (n not in first, n))}
+
+    def _checked(self, layers: Sequence[str] | None) -> frozenset[str] | None:
+        chosen = self.run.facts.layers if layers is None else self.run.checked_layers(layers)
+        return None if chosen is None else frozenset(chosen)
+
+    def _of_layers(self, layers: frozenset[str] | None) -> Periods:
+        rows = self._links
+        if layers is not None:
+            rows = rows.filter(pc.is_in(rows["layer"], pa.array(sorted(layers), pa.string())))
+        src, dst = _ints(rows, "src"), _ints(rows, "dst")
+        apart = src != dst
+        begin, end = (ranks(self.times, _ints(rows, name)[apart]) for name in _PERIOD)
+        return joined(src[apart] * self.size + dst[apart], begin, end)
+
+    def _among_subscribers(self, found: Periods, chosen: Chosen) -> Periods:
+        if chosen.every:
+            return self._within(found, self._subscribed(chosen))
+        of_each = (self._within(found, self._subscribers(topic)) for topic in chosen.topics)
+        return united(list(of_each))
+
+    def _within(self, pairs: Periods, subscribed: Periods) -> Periods:
+        """The parts in which both ends subscribe."""
+        _, pairs = common(pairs, subscribed, pairs.key // self.size)
+        _, pairs = common(pairs, subscribed, pairs.key % self.size)
+        return pairs
+
+    def _subscribed(self, chosen: Chosen) -> Periods:
+        of_each = [self._subscribers(topic) for topic in chosen.topics]
+        return shared(of_each) if chosen.every else united(of_each)
+
+    def _subscribers(self, topic: int) -> Periods:
+        self.run.facts.check_known("subscriptions")
+        rows = self._subscriptions.filter(pc.field("topic") == topic)
+        return self._joined(rows)
+
+    @cached_property
+    def _present(self) -> Periods:
+        self.run.facts.check_known("presence")
+        return self._joined(self._presence)
+
+    def _joined(self, rows: pa.Table) -> Periods:
+        begin, end = (ranks(self.times, _ints(rows, name)) for name in _PERIOD)
+        return joined(_ints(rows, "peer"), begin, end)
+
+    @cached_property
+    def _presence(self) -> pa.Table:
+        return self._read("presence", ["peer", *_PERIOD])
+
+    @cached_property
+    def _links(self) -> pa.Table:
+        return self._read("links", ["src", "dst", "layer", *_PERIOD])
+
+    @cached_property
+    def _subscriptions(self) -> pa.Table:
+        return self._read("subscriptions", ["peer", "topic", *_PERIOD])
+
+    def _read(self, name: str, columns: list[str]) -> pa.Table:
+        """As `StoredRun.read`, without the order, which nobody needs here."""
+        meant = self.run.stored.definition(name).arrow
+        schema = pa.schema([meant.field(column) for column in columns])
+        return pa.Table.from_batches(self.run.stored.scan(name, columns), schema)
+
+
+def _ints(rows: pa.Table, column: str) -> Integers:
+    found: Int64s = rows[column].to_numpy().astype(np.int64)
+    return found

@@ -1,0 +1,110 @@
+"""What is known of one peer at a time, and what gives the same elsewhere."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow.compute as pc
+
+from explorer import columns
+from model.clock import OPEN, Clock
+from runstore.named import NamedRun
+from runstore.snapshots import alive
+
+_VALID = "valid_from <= {1} AND valid_to > {1}"
+_SQL = (
+    f"SELECT dst_name AS neighbour FROM links WHERE src_name = {{0}} AND {_VALID} "
+    f"UNION SELECT src_name FROM links WHERE dst_name = {{0}} AND {_VALID} ORDER BY ALL"
+)
+_CYPHER = """MATCH (:Peer {{run: {0}, name: {1}}})-[link:LINK]-(other:Peer)
+WHERE link.valid_from <= {2} AND link.valid_to > {2}
+RETURN DISTINCT other.name AS neighbour ORDER BY neighbour"""
+
+
+def spoken(clock: Clock, tick: int) -> str:
+    """A tick as `--at` takes it."""
+    interval = clock.interval_of(tick)
+    if tick == clock.sampling_tick(interval) or clock.tick_us is None:
+        return str(interval)
+    return f"{tick * clock.tick_us}us"
+
+
+def described(run: NamedRun, peer: int, tick: int) -> dict[str, Any]:
+    """Its values in the interval of the tick, and its periods, topics and roles."""
+    interval = run.clock.interval_of(tick)
+    return {
+        "name": run.peers[peer],
+        "interval": interval,
+        "values": _values(run, peer, interval),
+        "present": _periods(run, "presence", peer),
+        "topics": _names(run, "subscriptions", peer, tick, "topic"),
+        "roles": _roles(run, peer, tick),
+        "commands": _commands(run, peer, tick),
+    }
+
+
+def _values(run: NamedRun, peer: int, interval: int) -> dict[str, float | int | bool | None]:
+    of_it = (pc.field("peer") == peer) & (pc.field("interval") == interval)
+    wanted = [column["name"] for column in columns.of_peers(run)]
+    plain = [name for name in wanted if not name.startswith(columns.GAUGE)]
+    found: dict[str, float | int | bool | None] = {}
+    if plain:
+        rows = run.stored.read("metrics/peers", plain, of_it).to_pylist()
+        found |= rows[0] if rows else dict.fromkeys(plain)
+    if run.stored.has("gauges"):
+        told = run.stored.read("gauges", ["gauge", "value"], of_it).to_pylist()
+        found |= {columns.GAUGE + row["gauge"]: row["value"] for row in told}
+    return found
+
+
+def _periods(run: NamedRun, table: str, peer: int) -> list[tuple[int, int | None]]:
+    """Begin and end in ticks; null = open."""
+    rows = run.stored.read(table, ["valid_from", "valid_to"], pc.field("peer") == peer).to_pylist()
+    periods = sorted((row["valid_from"], row["valid_to"]) for row in rows)
+    return [(begin, None if end == OPEN else end) for begin, end in periods]
+
+
+def _names(run: NamedRun, table: str, peer: int, tick: int, column: str) -> list[str]:
+    if not run.stored.has(table):
+        return []
+    rows = run.stored.read(table, [column], (pc.field("peer") == peer) & alive(tick))
+    return sorted({run.topics[place] for place in rows[column].to_pylist()})
+
+
+def _roles(run: NamedRun, peer: int, tick: int) -> list[dict[str, str | None]]:
+    if not run.stored.has("roles"):
+        return []
+    rows = run.stored.read("roles", ["role", "topic"], (pc.field("peer") == peer) & alive(tick))
+    names = run.topics
+    return [
+        {"role": row["role"], "topic": None if row["topic"] is None else names[row["topic"]]}
+        for row in rows.to_pylist()
+    ]
+
+
+def _commands(run: NamedRun, peer: int, tick: int) -> dict[str, str]:
+    """What to type, and to ask Neo4j, for the same."""
+    run_name, name = run.facts.name, run.peers[peer]
+    interval = str(run.clock.interval_of(tick))
+    values = ["metrics", run_name, "peers", "--peer", name, "--from", interval, "--to", interval]
+    return {
+        "values": typed(["vizpub", *values]),
+        "neighbours": typed(["vizpub", "sql", run_name, _SQL.format(_sql_text(name), tick)]),
+        "cypher": _CYPHER.format(_cypher_text(run_name), _cypher_text(name), tick),
+    }
+
+
+def typed(words: Sequence[str]) -> str:
+    """A command as a shell takes it."""
+    return shlex.join(words)
+
+
+def _sql_text(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _cypher_text(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)

@@ -1,0 +1,40 @@
+"""The runs that a page looks at, kept open between its questions."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from pathlib import Path
+from threading import Lock
+
+from explorer.history import History
+from model.errors import RunChanged
+from runstore.named import NamedRun
+from runstore.store import open_run
+
+_MOST = 2
+"""Runs whose arrays are in memory at once."""
+
+
+class OpenRuns:
+    """The histories of the runs of a workspace, a few at a time."""
+
+    def __init__(self, workspace: Path) -> None:
+        self.workspace = workspace
+        self._kept: OrderedDict[tuple[str, str], History] = OrderedDict()
+        self._lock = Lock()
+
+    def history(self, name: str, identity: str | None = None) -> History:
+        """The history of a run as it is now; with an identity, as it was when the page asked first.
+
+        Raises: UnknownName, StoreBroken, RunNotComplete; RunChanged where it is another by now.
+        """
+        stored = open_run(self.workspace, name)
+        key = (name, stored.facts.tables)
+        if identity is not None and identity != stored.facts.tables:
+            raise RunChanged(name)
+        with self._lock:
+            found = self._kept.pop(key, None) or History(NamedRun(stored))
+            self._kept[key] = found
+            while len(self._kept) > _MOST:
+                self._kept.popitem(last=False)
+        return found

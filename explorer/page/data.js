@@ -1,0 +1,163 @@
+/** What the server answers: facts as JSON, tables as typed arrays without an object per row. */
+
+const TYPES = {
+  float32: Float32Array, float64: Float64Array, int32: Int32Array,
+  uint32: Uint32Array, uint16: Uint16Array, uint8: Uint8Array,
+};
+
+/** An answer that is an error, in the words of the server. */
+export class Refused extends Error {
+  constructor(message, kind) {
+    super(message);
+    this.kind = kind;
+  }
+}
+
+async function fetched(path, signal) {
+  let answer;
+  try {
+    answer = await fetch(path, { signal });
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Refused("The server does not answer. Is vizpub explore still running?", "Gone");
+  }
+  if (answer.ok) return answer;
+  const told = await answer.json().catch(() => ({}));
+  throw new Refused(told.error ?? `The server answered ${answer.status}.`, told.kind);
+}
+
+const json = async (path, signal) => (await fetched(path, signal)).json();
+
+/** Meta and arrays of a packed answer (explorer/packing.py); the arrays share its memory. */
+export function unpack(buffer) {
+  const length = new DataView(buffer).getUint32(0, true);
+  const header = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, length)));
+  const arrays = Object.fromEntries(
+    header.arrays.map(({ name, type, offset, length: size }) => [
+      name, new TYPES[type](buffer, offset, size),
+    ]),
+  );
+  return { meta: header.meta, ...arrays };
+}
+
+const arrays = async (path, signal) =>
+  unpack(await (await fetched(path, signal)).arrayBuffer());
+
+/** All runs of the workspace. */
+export const runs = () => json("api/runs");
+
+/** One run; every question but the first is of the run as it was then. */
+export class Run {
+  static async open(name) {
+    const root = `api/runs/${encodeURIComponent(name)}`;
+    return new Run(root, await json(root));
+  }
+
+  constructor(root, facts) {
+    this.facts = facts;
+    this.clock = facts.clock;
+    this._root = root;
+    this._columns = new Map();
+    this._curves = new Map();
+  }
+
+  _path(what, query = {}) {
+    const asked = new URLSearchParams({ of: this.facts.identity });
+    for (const [key, value] of Object.entries(query)) {
+      for (const one of [value].flat()) asked.append(key, one);
+    }
+    return `${this._root}/${what}?${asked}`;
+  }
+
+  /** Periods of peers and pairs, of some layers and topics. */
+  overlay({ layers, topics, how }, signal) {
+    const query = { topic: topics, how, ...(layers ? { layer: layers } : {}) };
+    return arrays(this._path("overlay", query), signal);
+  }
+
+  places(layout, signal) {
+    return arrays(this._path(`places/${layout}`), signal).then((found) => found.places);
+  }
+
+  /** A column of peers. */
+  column(name) {
+    if (!this._columns.has(name)) this._columns.set(name, new Column(this, name));
+    return this._columns.get(name);
+  }
+
+  /** A column of the overlay, interval by interval. */
+  curve(name) {
+    if (!this._curves.has(name)) {
+      const found = arrays(this._path("curve", { name })).then((answer) => answer.values);
+      found.catch(() => this._curves.delete(name));
+      this._curves.set(name, found);
+    }
+    return this._curves.get(name);
+  }
+
+  peer(peer, tick, signal) {
+    return json(this._path("peer", { peer, tick }), signal);
+  }
+
+  peerCurve(peer, name, signal) {
+    return arrays(this._path("peer/curve", { peer, name }), signal).then((found) => found.values);
+  }
+
+  path(from, to, tick, layers, signal) {
+    const query = { from, to, tick, ...(layers ? { layer: layers } : {}) };
+    return json(this._path("path", query), signal);
+  }
+}
+
+const KEPT_BLOCKS = 6;
+
+/** A metric of peers, fetched in blocks of intervals. */
+class Column {
+  constructor(run, name) {
+    this.run = run;
+    this.name = name;
+    this._blocks = new Map();
+    this._extent = null;
+  }
+
+  /** The least and the largest value in the run. */
+  extent() {
+    this._extent ??= json(this.run._path("extent", { name: this.name }));
+    return this._extent;
+  }
+
+  _block(number) {
+    if (!this._blocks.has(number)) {
+      const held = { found: null };
+      held.promise = arrays(this.run._path("column", { name: this.name, block: number })).then(
+        (found) => (held.found = found),
+      );
+      held.promise.catch(() => this._blocks.delete(number));
+      this._blocks.set(number, held);
+      for (const old of [...this._blocks.keys()].slice(0, -KEPT_BLOCKS)) this._blocks.delete(old);
+    }
+    return this._blocks.get(number);
+  }
+
+  /**
+   * Values of all peers in an interval, and their ends; null while they are on their way. `later`
+   * is called when they have come. The next block is asked for too.
+   */
+  at(interval, later) {
+    const { first, last } = this.run.clock;
+    const size = this.run.facts.block;
+    const number = Math.floor((interval - first) / size);
+    if (first + (number + 1) * size <= last) this._block(number + 1);
+    const held = this._block(number);
+    if (!held.found) {
+      held.promise.then(later, () => {});
+      return null;
+    }
+    const { values, low, high } = held.found;
+    const row = interval - first - number * size;
+    const peers = values.length / low.length;
+    return {
+      values: values.subarray(row * peers, (row + 1) * peers), low: low[row], high: high[row],
+    };
+  }
+}

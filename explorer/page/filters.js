@@ -1,0 +1,131 @@
+/** The left side: what is shown, and how it looks. */
+
+import { gradient, theme } from "./colours.js";
+import { checkbox, choice, fill, h, labelled, select } from "./dom.js";
+import { number, title } from "./numbers.js";
+
+const MOST_TOPICS = 60;
+
+export class Filters {
+  constructor(run, state, changed) {
+    this._run = run;
+    this._changed = changed;
+    this._legend = h("div", { class: "legend" });
+    this._counts = h("dl", { class: "values" });
+    this.element = h("aside", { class: "side left", "aria-label": "What is shown" });
+    this.show(state);
+  }
+
+  /** Show the state in the controls. */
+  show(state) {
+    this._state = state;
+    fill(
+      this.element,
+      h("section", {}, h("h2", {}, "At this time"), this._counts),
+      h("section", {}, h("h2", {}, "Look"), this._look(), this._legend),
+      this._run.facts.knows.subscriptions && this._run.facts.topics.length ? this._topics() : null,
+      Object.keys(this._run.facts.layers).length ? this._layers() : null,
+    );
+  }
+
+  _change(changes) {
+    this._state = { ...this._state, ...changes };
+    this._changed(changes);
+  }
+
+  _look() {
+    const columns = this._run.facts.columns.peers.map(({ name, unit }) => [
+      name, unit ? `${title(name)} (${unit})` : title(name),
+    ]);
+    const none = [["", "the same for all"], ...columns];
+    const { colour, size, scale, layout } = this._state;
+    return [
+      labelled("Layout", select(
+        [["force", "by links (force)"], ["circle", "circle"]], layout,
+        (value) => this._change({ layout: value }))),
+      labelled("Colour", select(none, colour, (value) => this._change({ colour: value }))),
+      labelled("Size", select(none, size, (value) => this._change({ size: value }))),
+      choice("Scale", [["run", "whole run"], ["interval", "each interval"]], scale,
+        (value) => this._change({ scale: value })),
+    ];
+  }
+
+  _topics() {
+    const { topics: names } = this._run.facts;
+    const list = h("div", { class: "list" });
+    const chosen = () => this._state.topics;
+    const how = h("div", {});
+    const showHow = () => fill(how, chosen().length < 2 ? null : choice(
+      "Peers that subscribe to", [["any", "any of them"], ["all", "all of them"]],
+      this._state.how, (value) => this._change({ how: value })));
+    const toggled = (topic, on) => {
+      this._change({ topics: on ? [...chosen(), topic] : chosen().filter((of) => of !== topic) });
+      showHow();
+    };
+    const showList = (text) => {
+      const wanted = text.toLowerCase();
+      const found = names.map((name, topic) => topic).filter(
+        (topic) => chosen().includes(topic) || names[topic].toLowerCase().includes(wanted));
+      found.sort((a, b) => chosen().includes(b) - chosen().includes(a) || a - b);
+      const more = found.length - MOST_TOPICS;
+      fill(list,
+        found.slice(0, MOST_TOPICS).map((topic) =>
+          checkbox(names[topic], chosen().includes(topic), (on) => toggled(topic, on))),
+        more > 0 ? h("p", { class: "quiet" }, `and ${number(more)} more: type a part of the name`) : null,
+        found.length ? null : h("p", { class: "quiet" }, "No such topic"));
+    };
+    const filter = names.length > 8 && h("input", {
+      type: "search", "aria-label": "Find a topic", placeholder: "Find a topic",
+      oninput: (event) => showList(event.target.value),
+    });
+    showList("");
+    showHow();
+    return h(
+      "section", {}, h("h2", {}, "Topics"),
+      h("p", { class: "quiet" }, "Their subscribers, and the links between them. None = all peers."),
+      filter, list, how,
+    );
+  }
+
+  _layers() {
+    const { layers, counted } = this._run.facts;
+    const names = Object.keys(layers);
+    const chosen = () => this._state.layers ?? counted;
+    const boxes = names.map((name) => checkbox(name, chosen().includes(name), (on) => {
+      const next = names.filter((of) => (of === name ? on : chosen().includes(of)));
+      const plain = next.length === counted.length && counted.every((of) => next.includes(of));
+      this._change({ layers: plain ? null : next });
+    }));
+    return h("section", {}, h("h2", {}, "Layers of links"), h("div", { class: "list" }, boxes));
+  }
+
+  /** Show what a colour and a size mean: each null, or a name and the ends of its scale. */
+  showLegend(colour, size) {
+    const { ramp, unknown } = theme();
+    const scale = ({ name, low, high }, drawing) => {
+      const known = low !== null && !Number.isNaN(low);
+      const about = this._run.facts.columns.peers.find((column) => column.name === name);
+      return h(
+        "figure", { "data-of": name, title: about?.meaning ?? "" },
+        h("figcaption", {}, title(name)), drawing,
+        known ? h("div", { class: "ends" },
+          h("span", { "data-low": low }, number(low)), h("span", { "data-high": high }, number(high)))
+          : h("div", { class: "quiet" }, "unknown"),
+      );
+    };
+    fill(
+      this._legend,
+      colour && scale(colour, h("div", { class: "ramp", style: `background:${gradient(ramp)}` })),
+      size && scale(size, h("div", { class: "sizes" }, [6, 9, 12, 15, 18].map((px) =>
+        h("i", { style: `width:${px}px;height:${px}px` })))),
+      colour && h("div", { class: "key" },
+        h("i", { style: `background:rgb(${unknown.join(" ")})` }), "unknown"),
+    );
+  }
+
+  /** Show [word, value, title] rows of this time. */
+  showCounts(rows) {
+    fill(this._counts, rows.map(([word, value, meaning]) =>
+      h("div", { title: meaning }, h("dt", {}, word), h("dd", {}, value))));
+  }
+}

@@ -1,0 +1,25 @@
+/** Numbers as text. */
+
+const WHOLE = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
+
+/** A value as people read it: four digits that count; a dash = unknown. */
+export function number(value) {
+  if (value == null || Number.isNaN(value)) return "–";
+  if (value === true) return "yes";
+  if (value === false) return "no";
+  if (Number.isInteger(value)) return WHOLE.format(value);
+  const size = Math.abs(value);
+  if (size >= 10000) return WHOLE.format(value);
+  return size < 0.001 ? value.toExponential(2) : String(Number(value.toPrecision(4)));
+}
+
+/** 1, "peer" → "1 peer"; 2, "peer" → "2 peers". */
+export const amount = (count, noun) => `${WHOLE.format(count)} ${noun}${count === 1 ? "" : "s"}`;
+
+/** A name of a metric for people: 'in_degree' → 'in degree'. */
+export const title = (name) => name.replace(/^gauge:/, "").replaceAll("_", " ");
+
+/** A long name by its ends. */
+export const short = (name, most = 24) =>
+  [...name].length <= most ? name
+    : `${[...name].slice(0, most / 2 - 1).join("")}…${[...name].slice(-most / 2 + 1).join("")}`;

@@ -1,0 +1,378 @@
+/** The screen Overlay: holds the state of what is shown, and brings its parts together. */
+
+import { write } from "./address.js";
+import { Clock } from "./clock.js";
+import { Run } from "./data.js";
+import { fill, h, icon } from "./dom.js";
+import { Filters } from "./filters.js";
+import { number, title } from "./numbers.js";
+import { hops, Overlay } from "./overlaydata.js";
+import { missing, Picture } from "./picture.js";
+import { peerTable } from "./peertable.js";
+import { search } from "./search.js";
+import { Selection } from "./selection.js";
+import { intervalOf, lastTick, within } from "./time.js";
+
+const CURVES = ["network_size", "links", "degree_mean", "hit_ratio"];
+const SHOWN = 3;
+const PATIENCE = 200; // milliseconds between questions about the same thing
+
+/** Open a run and show it in an element. */
+export async function showOverlay(page, name, state) {
+  document.title = `${name} – vizpub`;
+  fill(page, h("main", { class: "waiting" }, h("p", {}, `Opening ${name} …`)));
+  return new OverlayScreen(page, name, await Run.open(name), state);
+}
+
+class OverlayScreen {
+  constructor(page, name, run, state) {
+    this.name = name;
+    this.run = run;
+    this.state = this._whole(state);
+    this.ready = new Promise((resolve) => (this._isReady = resolve));
+    this._keys = (event) => this._key(event);
+    this._build(page);
+    document.addEventListener("keydown", this._keys);
+    this._load();
+  }
+
+  close() {
+    this.clock.pause();
+    document.removeEventListener("keydown", this._keys);
+    this.picture?.destroy();
+  }
+
+  /** A state in which nothing is left open, and nothing is that the run does not have. */
+  _whole(state) {
+    const { clock, facts } = { clock: this.run.clock, facts: this.run.facts };
+    const has = (name) => facts.columns.peers.some((column) => column.name === name);
+    const peer = (number) => (number !== null && number < facts.peers.length ? number : null);
+    return {
+      ...state,
+      t: within(clock, state.t ?? lastTick(clock)),
+      colour: has(state.colour) ? state.colour : "",
+      size: has(state.size) ? state.size : "",
+      sel: peer(state.sel),
+      to: peer(state.to),
+      topics: state.topics.filter((topic) => topic < facts.topics.length),
+      layers: state.layers?.filter((layer) => layer in facts.layers) ?? null,
+    };
+  }
+
+  _build(page) {
+    const { run, state } = this;
+    this._status = h("p", { class: "status", role: "status" });
+    this._label = h("div", { class: "label", hidden: true });
+    this._pinned = h("div", { class: "label pinned", hidden: true });
+    this._canvas = h("div", { class: "canvas" });
+    this._table = h("div", { class: "table scroll", tabindex: "0", role: "region", "aria-label": "Peers" });
+    this.clock = new Clock(run, {
+      moved: (t) => this.update({ t }, { push: false }),
+      paused: () => this._told(),
+      curves: (curves) => this.update({ curves }),
+      change: (tick, forward) => this.overlay?.change(tick, forward) ?? null,
+    });
+    this.filters = new Filters(run, state, (changes) => this.update(changes));
+    this.selection = new Selection(run, (changes) => this.update(changes));
+    const tool = (label, text, pressed) =>
+      h("button", { type: "button", class: "round", "aria-label": label, title: label, onclick: pressed }, text);
+    this._views = h("button", { type: "button", class: "small", onclick: () =>
+      this.update({ view: this.state.view === "table" ? "picture" : "table" }) });
+    this._search = search(run.facts.peers, "Find a peer", (sel) => this.update({ sel }), "Find a peer  /");
+    fill(
+      page,
+      h("main", { class: "overlay" },
+        h("div", { class: "bar" },
+          h("h1", { title: this.name }, this.name),
+          h("span", { class: "quiet" }, run.facts.protocol ?? run.facts.source),
+          h("span", { class: "grow" }), this._search, this._views),
+        this.filters.element,
+        h("div", { class: "stage" },
+          this._canvas, this._label, this._pinned, this._table, this._status,
+          h("div", { class: "tools" },
+            tool("Zoom in", "+", () => this.picture?.zoom(0.5)),
+            tool("Zoom out", "−", () => this.picture?.zoom(-0.5)),
+            tool("Fit the picture", icon("fit"), () => this.picture?.fit()))),
+        this.selection.element,
+        this.clock.element),
+    );
+    this._missing = missing();
+    if (!this._missing) {
+      this.picture = new Picture(this._canvas, {
+        clicked: (sel) => this.update({ sel, ...(sel === null ? { to: null, ego: 0 } : {}) }),
+        hovered: (peer, x, y) => this._hover(peer, x, y),
+        moved: () => this._pin(),
+        failed: (error) => this._say(error.message),
+      });
+    }
+    page.querySelector(".stage").classList.toggle("without", Boolean(this._missing));
+    this.clock.show(this.state.t);
+    this._showCurves();
+    this._showView();
+  }
+
+  /** Change what is shown. A choice can be taken back by the browser's Back; a time cannot. */
+  update(changes, { push = true } = {}) {
+    const before = this.state;
+    this.state = this._whole({ ...before, ...changes });
+    const address = write(this.name, this.state);
+    if (address !== location.hash) {
+      if (push) history.pushState(null, "", address);
+      else this._replace(address);
+    }
+    this._follow(before);
+  }
+
+  /** Browsers refuse too many changes of the address; the last one counts. */
+  _replace(address) {
+    this._address = address;
+    this._replacing ??= setTimeout(() => {
+      this._replacing = null;
+      history.replaceState(null, "", this._address);
+    }, 150);
+  }
+
+  /** Show another state of the same run, as Back and Forward do. */
+  show(state) {
+    const before = this.state;
+    this.state = this._whole(state);
+    this.filters.show(this.state);
+    this._legends = "";
+    this._follow(before);
+  }
+
+  _follow(before) {
+    const { state } = this;
+    const changed = (...keys) => keys.some((key) => String(before[key]) !== String(state[key]));
+    if (before.t !== state.t) this.clock.show(state.t);
+    if (changed("curves")) this._showCurves();
+    if (changed("view")) this._showView();
+    if (changed("layers", "topics", "how")) this._load();
+    else if (changed("layout")) this._load();
+    else this._step();
+  }
+
+  _showCurves() {
+    const known = this.run.facts.columns.overlay.map(({ name }) => name);
+    const wanted = this.state.curves ?? CURVES.filter((name) => known.includes(name)).slice(0, SHOWN);
+    this.clock.showCurves(wanted.filter((name) => known.includes(name)))
+      .catch((error) => this._say(error.message));
+  }
+
+  _showView() {
+    const table = this.state.view === "table" || Boolean(this._missing);
+    this._canvas.parentElement.classList.toggle("as-table", table);
+    this._views.textContent = table ? "Picture" : "Table";
+    this._views.hidden = Boolean(this._missing);
+  }
+
+  /** Fetch the periods and places of what is chosen, and show them. */
+  async _load() {
+    this._loading?.abort();
+    const { signal } = (this._loading = new AbortController());
+    const { state, run } = this;
+    this._busy("Loading …");
+    try {
+      const overlay = new Overlay(await run.overlay(state, signal), run.facts.peers.length);
+      this.overlay = overlay;
+      const slow = state.layout === "force" && overlay.knowsLinks;
+      if (slow && !this._places) await this._place("circle", signal);
+      if (slow) this._busy("Placing the peers by their links …");
+      await this._place(slow ? "force" : "circle", signal);
+      this._busy("");
+    } catch (error) {
+      if (error.name !== "AbortError") this._say(error.message);
+    }
+    if (!signal.aborted) this._isReady();
+  }
+
+  async _place(layout, signal) {
+    this._places = await this.run.places(layout, signal);
+    this.picture?.setOverlay(this.overlay, this._places);
+    this._looked = null;
+    this._step();
+  }
+
+  _busy(text) {
+    this._status.textContent = text || this._missing;
+    this._status.classList.toggle("empty", !this._status.textContent);
+  }
+
+  _say(text) {
+    this.clock.pause();
+    this._status.textContent = text;
+    this._status.classList.remove("empty");
+  }
+
+  /** Show the state at its time. */
+  _step() {
+    if (!this.overlay || !this._places) return;
+    const { state, overlay } = this;
+    const rank = overlay.rank(state.t);
+    const interval = intervalOf(this.run.clock, state.t);
+    this._counts(rank);
+    this._mark(rank);
+    this._look(interval, rank);
+    this.picture?.draw(rank);
+    this._pin();
+    this._rank = rank;
+    if (state.sel !== null && !this.clock.playing) this._told();
+  }
+
+  _counts(rank) {
+    const { overlay } = this;
+    const peers = overlay.peers.count(rank), pairs = overlay.pairs.count(rank);
+    this.counts = { peers, pairs: overlay.knowsLinks ? pairs : null };
+    this.filters.showCounts([
+      ["Peers shown", number(peers), "peers that are present, or subscribe to the chosen topics"],
+      ["Links shown", overlay.knowsLinks ? number(pairs) : "–", "pairs (from, to) with a link in the chosen layers"],
+    ]);
+  }
+
+  /** Rows and peers that stand out: neighbours of what is selected, and the path. */
+  _mark(rank) {
+    const { sel, ego, to } = this.state;
+    this._member = null;
+    if (sel === null) {
+      this.selection.showNothing();
+      this._path = null;
+      this.picture?.setMarks({ rows: [], path: null, peer: null });
+      return;
+    }
+    const { overlay } = this;
+    this.selection.show(sel, this.state);
+    let rows;
+    if (ego) {
+      const far = hops(overlay.adjacency(rank), sel, ego);
+      this._member = far.map((hop) => (hop <= ego ? 1 : 0));
+      rows = overlay.rowsOf(rank, (a, b) => far[a] <= ego && far[b] <= ego);
+    } else {
+      rows = overlay.rowsOf(rank, (a, b) => a === sel || b === sel);
+    }
+    const present = overlay.present(rank)[sel] === 1;
+    this.selection.showNeighbours(overlay.neighbours(sel, rank), present);
+    if (to === null) this._path = null;
+    this.picture?.setMarks({ rows, path: this._path, peer: present ? sel : null });
+  }
+
+  /** Colours and sizes of an interval. */
+  _look(interval, rank) {
+    const { state } = this;
+    const later = () => this._step();
+    const [colour, size] = [state.colour, state.size].map((name) => this._scaled(name, interval, later));
+    const key = [interval, state.colour, state.size, state.scale, Boolean(colour), Boolean(size),
+      colour?.low, size?.low, document.documentElement.dataset.theme].join();
+    if (key !== this._looked || this._member || this._faded) {
+      this._looked = key;
+      this._faded = this._member !== null;
+      this.picture?.setLook(colour, size, this._member);
+    }
+    const legend = JSON.stringify([colour, size].map((of) => of && [of.name, of.low, of.high]))
+      + document.documentElement.dataset.theme;
+    if (legend !== this._legends) {
+      this._legends = legend;
+      this.filters.showLegend(colour, size);
+    }
+    if (this._table.offsetParent !== null) this._showTable(rank, [colour, size]);
+  }
+
+  /** The values of a metric and the ends of its scale; null while they are on their way. */
+  _scaled(name, interval, later) {
+    if (!name) return null;
+    const column = this.run.column(name);
+    const found = column.at(interval, later);
+    if (!found) return null;
+    if (this.state.scale === "interval") return { name, ...found };
+    if (!column.ends) {
+      column.extent().then((ends) => { column.ends = ends; later(); }, (error) => this._say(error.message));
+      return null;
+    }
+    return { name, values: found.values, ...column.ends };
+  }
+
+  _showTable(rank, columns) {
+    const now = performance.now();
+    if (this.clock.playing && now - (this._tabled ?? 0) < PATIENCE) return;
+    this._tabled = now;
+    const present = this.overlay.present(rank);
+    const peers = [];
+    present.forEach((there, peer) => there && (!this._member || this._member[peer]) && peers.push(peer));
+    peerTable(this._table, this.run.facts.peers, peers, columns.filter(Boolean), this.state.sel,
+      (sel) => this.update({ sel }));
+  }
+
+  /** Ask the server about what is selected, at most so often. */
+  _told() {
+    if (this.state.sel === null) return;
+    clearTimeout(this._asking);
+    this._asking = setTimeout(() => this._ask(), this._asked ? PATIENCE : 0);
+    this._asked = true;
+  }
+
+  async _ask() {
+    const { sel, to, t, layers } = this.state;
+    this._asks?.abort();
+    const { signal } = (this._asks = new AbortController());
+    try {
+      const known = this.run.peer(sel, t, signal);
+      const path = to === null ? null
+        : this.run.path(sel, to, t, layers, signal).catch((error) => ({ peers: null, why: error.message }));
+      this.selection.showFacts(await known);
+      if (path) {
+        const found = await path;
+        if (signal.aborted) return;
+        this._path = found.peers;
+        this.selection.showPath(found);
+        this._mark(this._rank);
+        this.picture?.draw(this._rank);
+      }
+    } catch (error) {
+      if (error.name !== "AbortError") this._say(error.message);
+    }
+  }
+
+  _hover(peer, x, y) {
+    this._label.hidden = peer === null || peer === this.state.sel;
+    if (peer === null) return;
+    const { colour } = this.state;
+    const found = colour && this.run.column(colour).at(intervalOf(this.run.clock, this.state.t), () => {});
+    const value = found ? `${title(colour)} ${number(found.values[peer])}` : "";
+    fill(this._label, h("strong", {}, this.run.facts.peers[peer]), value && h("span", {}, value));
+    at(this._label, x, y);
+  }
+
+  /** The name of what is selected stays beside it. */
+  _pin() {
+    const { sel } = this.state;
+    const place = sel === null ? null : this.picture?.pixel(sel);
+    this._pinned.hidden = !place || !this.overlay?.present(this.overlay.rank(this.state.t))[sel];
+    if (this._pinned.hidden) return;
+    this._pinned.textContent = this.run.facts.peers[sel];
+    at(this._pinned, ...place);
+  }
+
+  _key(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const typing = event.target.closest?.("input:not([type=range]), select, textarea, summary");
+    if (typing || (event.key === " " && event.target.closest?.("button, label, a"))) return;
+    const does = {
+      " ": () => this.clock.toggle(),
+      ArrowLeft: () => (event.shiftKey ? this.clock.toChange(false) : this.clock.step(-1)),
+      ArrowRight: () => (event.shiftKey ? this.clock.toChange(true) : this.clock.step(1)),
+      Home: () => this.clock.toStart(),
+      End: () => this.clock.toEnd(),
+      "+": () => this.picture?.zoom(0.5),
+      "-": () => this.picture?.zoom(-0.5),
+      f: () => this.picture?.fit(),
+      "/": () => this._search.querySelector("input").focus(),
+      Escape: () => this.update({ sel: null, to: null, ego: 0 }),
+    }[event.key];
+    if (!does) return;
+    event.preventDefault();
+    does();
+  }
+}
+
+function at(label, x, y) {
+  label.style.transform = `translate(${Math.round(x + 12)}px, ${Math.round(y - 12)}px)`;
+}

@@ -1,0 +1,166 @@
+/** The right side: the peer that is selected, or the overlay as a whole. */
+
+import { curve, ends } from "./curves.js";
+import { choice, fill, h, labelled, select } from "./dom.js";
+import { amount, number, short, title } from "./numbers.js";
+import { search } from "./search.js";
+import { intervalOf } from "./time.js";
+
+const MOST_NEIGHBOURS = 100;
+
+export class Selection {
+  constructor(run, changed) {
+    this._run = run;
+    this._changed = changed;
+    this.element = h("aside", { class: "side right", "aria-label": "Selected peer" });
+    this._metric = null;
+  }
+
+  /** Nothing is selected. */
+  showNothing() {
+    this._peer = null;
+    fill(
+      this.element,
+      h("section", {}, h("h2", {}, "No peer is selected"),
+        h("p", { class: "quiet" }, "Click a peer in the picture, or find one by its name above."),
+        h("h3", {}, "Keys"),
+        h("dl", { class: "keys" }, KEYS.map(([key, does]) =>
+          h("div", {}, h("dt", {}, h("kbd", {}, key)), h("dd", {}, does))))),
+    );
+  }
+
+  /** A peer is selected; what the server knows comes later, by `showFacts`. */
+  show(peer, state) {
+    if (this._peer === peer && this._ego === state.ego && this._to === state.to) return;
+    const same = this._peer === peer;
+    this._peer = peer;
+    this._ego = state.ego;
+    this._to = state.to;
+    const { peers: names, columns } = this._run.facts;
+    this._metric = columns.peers.some(({ name }) => name === this._metric) ? this._metric
+      : columns.peers.some(({ name }) => name === state.colour) ? state.colour : columns.peers[0]?.name;
+    if (!same) {
+      this._facts = h("div", {});
+      this._neighbours = h("div", { class: "names" });
+      this._around = h("h3", {}, "Neighbours");
+      this._path = h("div", { class: "path", "aria-live": "polite" });
+      this._curve = h("div", { class: "history" });
+      this._commands = h("div", {});
+      this._values = h("section", {});
+    }
+    fill(
+      this.element,
+      h("section", {},
+        h("div", { class: "title" },
+          h("h2", { class: "peer", title: names[peer] }, names[peer]),
+          h("button", { type: "button", class: "round", "aria-label": "Select no peer",
+            title: "Select no peer (Esc)", onclick: () => this._changed({ sel: null, to: null, ego: 0 }) }, "×")),
+        this._facts),
+      h("section", {},
+        choice("Show peers within", [[0, "all"], [1, "1 hop"], [2, "2"], [3, "3"]], state.ego,
+          (ego) => this._changed({ ego })),
+        this._around, this._neighbours),
+      h("section", {}, h("h3", {}, "Shortest path"),
+        search(names, "Shortest path to a peer", (to) => this._changed({ to }), "To peer …"),
+        state.to === null ? null : h("button", { type: "button", class: "small",
+          onclick: () => this._changed({ to: null }) }, "Clear the path"),
+        this._path),
+      columns.peers.length ? h("section", {}, h("h3", {}, "Over time"),
+        labelled("Metric", select(columns.peers.map(({ name }) => [name, title(name)]), this._metric,
+          (name) => { this._metric = name; this.showHistory(); })),
+        this._curve) : null,
+      this._values,
+      h("section", {}, this._commands),
+    );
+    if (!same) this.showHistory();
+    if (state.to === null) fill(this._path);
+  }
+
+  /** The curve of the metric that is chosen. */
+  async showHistory() {
+    const peer = this._peer, name = this._metric;
+    if (!name) return;
+    const values = await this._run.peerCurve(peer, name);
+    if (peer !== this._peer || name !== this._metric) return;
+    const found = ends(values);
+    fill(this._curve,
+      h("div", { class: "track" }, curve(values), h("div", { class: "cursor" })),
+      h("p", { class: "quiet" }, found ? `${number(found.low)} to ${number(found.high)}` : "unknown"));
+  }
+
+  /** What the server knows of the peer at this time. */
+  showFacts({ present, topics, roles, values, interval, commands }) {
+    const clock = this._run.clock;
+    const many = (names) => (names.length > 12 ? [...names.slice(0, 12), `and ${names.length - 12} more`] : names);
+    const known = Object.entries(values);
+    fill(this._facts,
+      h("dl", { class: "facts" },
+        fact("Present in intervals", [many(present.map((of) => period(clock, of))).join(", ")]),
+        this._run.facts.knows.subscriptions && tags(`Topics (${topics.length})`, many(topics)),
+        roles.length > 0 && tags("Roles", many(roles.map(({ role, topic }) => (topic === null ? role : `${role} of ${topic}`))))),
+    );
+    fill(this._values, h("h3", {}, `Values in interval ${number(interval)}`),
+      h("dl", { class: "values" }, known.map(([name, value]) =>
+        h("div", { title: name }, h("dt", {}, title(name)), h("dd", {}, number(value))))));
+    const command = (word, text) => [h("h4", {}, word),
+      h("div", { class: "command" }, h("pre", { tabindex: "0", "aria-label": word }, text),
+        h("button", { type: "button", class: "small", onclick: (event) => copied(event.target, text) }, "Copy"))];
+    fill(this._commands, h("details", {}, h("summary", {}, "The same by command and Cypher"),
+      command("Values", commands.values), command("Neighbours", commands.neighbours),
+      command("Neighbours, in Cypher", commands.cypher)));
+  }
+
+  /** Its neighbours now: number → { out, in }. */
+  showNeighbours(found, present) {
+    const names = this._run.facts.peers;
+    this._around.textContent = present ? `Neighbours (${number(found.size)})` : "Not shown at this time";
+    const arrow = ({ out, in: back }) => (out && back ? "↔" : out ? "→" : "←");
+    const all = [...found].sort(([a], [b]) => a - b);
+    const more = all.length - MOST_NEIGHBOURS;
+    fill(this._neighbours,
+      all.slice(0, MOST_NEIGHBOURS).map(([peer, ways]) => h("button", {
+        type: "button", title: names[peer], onclick: () => this._changed({ sel: peer, to: null }),
+      }, h("span", { "aria-hidden": "true" }, arrow(ways)), " ", short(names[peer]))),
+      more > 0 ? h("p", { class: "quiet" }, `and ${number(more)} more`) : null);
+  }
+
+  /** A path: peers by number, null where there is none; or why it is not known. */
+  showPath({ peers, command, why }) {
+    const names = this._run.facts.peers;
+    if (why || !peers) {
+      return fill(this._path, h("p", { class: "quiet" }, why ?? "There is no path at this time."));
+    }
+    return fill(this._path,
+      h("p", {}, amount(peers.length - 1, "hop")),
+      h("ol", {}, peers.map((peer) => h("li", {}, h("button", { type: "button", title: names[peer],
+        onclick: () => this._changed({ sel: peer, to: null }) }, short(names[peer]))))),
+      h("div", { class: "command" }, h("pre", { tabindex: "0", "aria-label": "The same by command" }, command)));
+  }
+}
+
+const KEYS = [
+  ["Space", "play or pause"], ["← →", "one interval back or forward"],
+  ["Shift ← →", "the change before or after"], ["Home End", "begin and end"],
+  ["+ −", "zoom"], ["F", "fit the picture"], ["/", "find a peer"], ["Esc", "select no peer"],
+];
+
+/** The intervals that a period touches, as '16–34' or 'from 77'. */
+function period(clock, [begin, end]) {
+  const first = intervalOf(clock, begin);
+  if (end === null) return `from ${number(first)}`;
+  const last = intervalOf(clock, end - 1);
+  return first === last ? number(first) : `${number(first)}–${number(last)}`;
+}
+
+const tags = (word, names) =>
+  h("div", {}, h("dt", {}, word), h("dd", { class: "tags" },
+    names.length ? names.map((name) => h("span", { title: name }, name)) : "–"));
+
+const fact = (word, lines) =>
+  h("div", {}, h("dt", {}, word), (lines.length ? lines : ["–"]).map((line) => h("dd", {}, line)));
+
+async function copied(button, text) {
+  await navigator.clipboard.writeText(text);
+  button.textContent = "Copied";
+  setTimeout(() => (button.textContent = "Copy"), 1500);
+}

@@ -1,0 +1,107 @@
+"""Validity periods of many things at once, and what they have in common.
+
+A page asks at each step which of them hold. It compares *ranks*, not ticks: the place of a begin or
+an end among all of a run. A graphics card has numbers of 24 bits, and an hour in microseconds does
+not fit into them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from model.arrays import Int32s, Int64s, Integers
+from model.clock import OPEN
+
+MOST_RANKS = 2**24
+"""Above it a graphics card takes two ranks for one."""
+
+
+@dataclass(frozen=True)
+class Periods:
+    """Periods `[begin, end)` in ranks, of the things with these keys; ordered by key and begin.
+
+    Those of one key neither overlap nor touch.
+    """
+
+    key: Int64s
+    begin: Int32s
+    end: Int32s
+
+    def __len__(self) -> int:
+        return self.key.size
+
+
+def distinct(*ticks: Integers) -> Int64s:
+    """All begins and ends of a run, ascending, without the open end: a tick's place is its rank."""
+    found = np.unique(np.concatenate([np.empty(0, np.int64), *ticks]))
+    closed: Int64s = found[found != OPEN]
+    return closed
+
+
+def ranks(times: Int64s, ticks: Integers) -> Int32s:
+    """The ranks of begins or ends; an open end has the rank after the last."""
+    return np.searchsorted(times, ticks).astype(np.int32)
+
+
+def rank_at(times: Int64s, tick: int) -> int:
+    """What begins and ends are compared with at a tick: `begin <= rank < end`; -1 before all."""
+    return int(np.searchsorted(times, tick, side="right")) - 1
+
+
+def joined(key: Integers, begin: Integers, end: Integers) -> Periods:
+    """The periods of each key, overlapping and touching ones as one. They may come in any order."""
+    order = np.lexsort((begin, key))
+    key, begin, end = (column[order].astype(np.int64) for column in (key, begin, end))
+    if not key.size:
+        return Periods(np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.int32))
+    # One running maximum serves all keys if those of a later key are larger than all before.
+    width = int(end.max()) + 1
+    group = np.cumsum(np.concatenate([[0], key[1:] != key[:-1]])) * width
+    reached = np.maximum.accumulate(group + end)
+    first = np.concatenate([[True], group[1:] + begin[1:] > reached[:-1]])
+    start = np.flatnonzero(first)
+    last = np.concatenate([start[1:], [key.size]]) - 1
+    return Periods(
+        key[start].astype(np.int64),
+        begin[start].astype(np.int32),
+        (reached[last] - group[last]).astype(np.int32),
+    )
+
+
+def common(one: Periods, of_peer: Periods, peer: Integers) -> tuple[Int64s, Periods]:
+    """The parts of periods in which those of a peer hold too.
+
+    `peer` is the peer of each period of `one`, `of_peer` has peers as keys. Also gives the place
+    in `one` of each part, ascending.
+    """
+    first = np.searchsorted(of_peer.key, peer, side="left")
+    count = np.searchsorted(of_peer.key, peer, side="right") - first
+    place = np.repeat(np.arange(len(one)), count)
+    within = np.arange(place.size) - np.repeat(np.cumsum(count) - count, count)
+    other = np.repeat(first, count) + within
+    begin = np.maximum(one.begin[place], of_peer.begin[other])
+    end = np.minimum(one.end[place], of_peer.end[other])
+    real = begin < end
+    return place[real], Periods(one.key[place[real]], begin[real], end[real])
+
+
+def united(parts: Sequence[Periods]) -> Periods:
+    """Where any of them holds."""
+    if not parts:
+        return Periods(np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.int32))
+    return joined(
+        np.concatenate([part.key for part in parts]),
+        np.concatenate([part.begin for part in parts]),
+        np.concatenate([part.end for part in parts]),
+    )
+
+
+def shared(parts: Sequence[Periods]) -> Periods:
+    """Where all of them hold."""
+    found = parts[0]
+    for part in parts[1:]:
+        _, found = common(found, part, found.key)
+    return found

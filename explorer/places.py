@@ -1,0 +1,101 @@
+"""Positions of a run's peers, kept in the user's cache from one look at the run to the next."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from contextlib import suppress
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+
+import numpy as np
+
+from analytics import layouts
+from explorer.history import Chosen, History
+from explorer.periods import joined
+from model.arrays import Floats, Int32s
+from model.clock import Clock
+from model.errors import UnknownName
+from model.jvm.artifacts import cache_path
+
+_KEPT = 64
+"""Layouts in the cache at most; those that were not used for longest go first."""
+
+
+def places(history: History, layout: str) -> Floats:
+    """Where the peers of the run are, within the unit circle; shape (peers, 2).
+
+    Raises: UnknownName for another layout; by force, UseError where links are unknown.
+    """
+    if layout not in layouts.NAMES:
+        raise UnknownName("layout", layout, layouts.NAMES)
+    if layout == "circle":
+        return layouts.circle(history.size)
+    file = _file(history, layout)
+    kept = _read(file, history.size)
+    return kept if kept is not None else _keep(file, _by_force(history))
+
+
+def _by_force(history: History) -> Floats:
+    from analytics.layouts.force import by_force
+
+    history.run.facts.check_known("links")
+    src, dst, weight = weighted(history)
+    return by_force(history.size, src, dst, weight)
+
+
+def weighted(history: History) -> tuple[Int32s, Int32s, Floats]:
+    """The pairs of peers with a link at any time, in either direction: `src` < `dst`, and the share
+    of the run's time in which there is one.
+    """
+    pairs, size = history.pairs(Chosen()), max(history.size, 1)
+    low, high = np.minimum(pairs.src, pairs.dst), np.maximum(pairs.src, pairs.dst)
+    either = joined(low.astype(np.int64) * size + high, pairs.begin, pairs.end)
+    first, last = _span(history.run.clock)
+    ticks = np.append(np.clip(history.times, first, last), last)
+    lasting: Floats = (ticks[either.end] - ticks[either.begin]) / (last - first)
+    key, of = np.unique(either.key, return_inverse=True)
+    share: Floats = np.bincount(of, lasting, key.size).astype(np.float64)
+    some = share > 0
+    key = key[some]
+    return (key // size).astype(np.int32), (key % size).astype(np.int32), share[some]
+
+
+def _span(clock: Clock) -> tuple[int, int]:
+    """The first tick of the run, and the one after its last."""
+    return clock.first * clock.ticks_per_interval, clock.sampling_tick(clock.last) + 1
+
+
+def _file(history: History, layout: str) -> Path:
+    of = f"{history.run.facts.tables}\n{layout}\n{layouts.VERSION}"
+    return cache_path() / "layouts" / f"{hashlib.sha256(of.encode()).hexdigest()[:32]}.npy"
+
+
+def _read(file: Path, count: int) -> Floats | None:
+    """What is kept; null where nothing is, or something else."""
+    try:
+        found: Floats = np.load(file, allow_pickle=False)
+    except (OSError, ValueError, EOFError):
+        return None
+    if found.shape != (count, 2) or found.dtype != np.float64:
+        return None
+    with suppress(OSError):
+        os.utime(file)
+    return found
+
+
+def _keep(file: Path, found: Floats) -> Floats:
+    """Write it, if that can be done."""
+    with suppress(OSError):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with NamedTemporaryFile(dir=file.parent, suffix=".new", delete=False) as new:
+            np.save(new, found, allow_pickle=False)
+        Path(new.name).replace(file)
+        _bound(file.parent)
+    return found
+
+
+def _bound(folder: Path) -> None:
+    kept = sorted(folder.glob("*.npy"), key=lambda path: path.stat().st_mtime, reverse=True)
+    for path in kept[_KEPT:]:
+        path.unlink(missing_ok=True)

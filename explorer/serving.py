@@ -1,0 +1,61 @@
+"""Serves the page until it is interrupted."""
+
+from __future__ import annotations
+
+import secrets
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+import uvicorn
+
+from explorer.web import app
+from ingest.reports.endpoint import is_loopback
+from model.errors import UseError
+
+
+@dataclass(frozen=True)
+class Listening:
+    """Where the page is served."""
+
+    host: str = "127.0.0.1"
+    port: int = 0
+    """0 = any that is free."""
+
+
+def serve(workspace: Path, run: str | None, at: Listening, ready: Callable[[str], None]) -> None:
+    """Serve the page until SIGINT or SIGTERM; `ready` gets the address to open, once it answers.
+
+    Raises: UseError where nothing can listen there.
+    """
+    token = None if is_loopback(at.host) else secrets.token_urlsafe(24)
+    with listen(at) as listening:
+        config = uvicorn.Config(
+            app(workspace, token),
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=1,
+        )
+        ready(address(at.host, listening.getsockname()[1], run, token))
+        uvicorn.Server(config).run(sockets=[listening])
+
+
+def address(host: str, port: int, run: str | None, token: str | None) -> str:
+    """What to open in a browser."""
+    name = f"[{host}]" if ":" in host else host
+    asked = f"?token={token}" if token else ""
+    return f"http://{name}:{port}/{asked}" + (f"#/run/{quote(run)}/overlay" if run else "")
+
+
+def listen(at: Listening) -> socket.socket:
+    """A socket that listens. Raises: UseError."""
+    family = socket.AF_INET6 if ":" in at.host else socket.AF_INET
+    try:
+        return socket.create_server((at.host, at.port), family=family)
+    except OSError as error:
+        raise UseError(f"cannot listen at {at.host}:{at.port}: {error.strerror}") from error

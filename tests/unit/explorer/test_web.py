@@ -1,0 +1,197 @@
+"""The page's interface, asked as a browser asks it."""
+
+from __future__ import annotations
+
+import hashlib
+import tomllib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from explorer.web import COOKIE, HEADERS, PAGE
+from tests.support.explored import Explorer, Told, exploring
+from tests.unit.conftest import METRICS, ROWS, SECOND
+
+Ask = Callable[..., Told]
+
+
+@pytest.fixture(scope="module")
+def explorer(made_once: Path) -> Iterator[Explorer]:
+    with exploring(made_once) as server:
+        yield server
+
+
+@pytest.fixture
+def ask(explorer: Explorer) -> Ask:
+    """A question about the run `monday` that is answered."""
+
+    def ask(what: str, **query: Any) -> Told:
+        told = explorer.ask(f"/api/runs/monday/{what}", query=query)
+        assert told.status == 200, told.text
+        return told
+
+    return ask
+
+
+def at(tables: dict[str, np.ndarray], tick: int) -> tuple[set[int], set[tuple[int, int]]]:
+    """Peers and pairs that a page shows."""
+    rank = np.searchsorted(tables["times"], tick, side="right") - 1
+    shown = [
+        (tables[f"{of}_begin"] <= rank) & (rank < tables[f"{of}_end"]) for of in ("peer", "pair")
+    ]
+    pairs = zip(tables["src"][shown[1]].tolist(), tables["dst"][shown[1]].tolist(), strict=True)
+    return set(tables["peer"][shown[0]].tolist()), set(pairs)
+
+
+def holding(name: str, tick: int) -> list[tuple[Any, ...]]:
+    return [row for row in ROWS[name] if row[-2] <= tick < row[-1]]
+
+
+MOMENTS = (0, SECOND // 2 - 1, SECOND // 2, 2 * SECOND - 1, 2 * SECOND, 3 * SECOND, 4 * SECOND - 1)
+
+
+@pytest.mark.parametrize("tick", MOMENTS)
+@pytest.mark.parametrize("layers", [(), ("mesh",), ("mesh", "overlay")])
+def test_overlay_equals_the_rows_that_hold(ask: Ask, tick: int, layers: tuple[str, ...]) -> None:
+    peers, pairs = at(ask("overlay", layer=list(layers)).arrays(), tick)
+    assert peers == {row[0] for row in holding("presence", tick)}
+    assert pairs == {row[:2] for row in holding("links", tick) if not layers or row[2] in layers}
+
+
+@pytest.mark.parametrize("tick", MOMENTS)
+@pytest.mark.parametrize(("topics", "how"), [((0,), "any"), ((0, 1), "any"), ((0, 1), "all")])
+def test_part_of_topics_is_between_subscribers(
+    ask: Ask, tick: int, topics: tuple[int, ...], how: str
+) -> None:
+    peers, pairs = at(ask("overlay", topic=list(topics), how=how).arrays(), tick)
+    of = [{p for p, t, *_ in holding("subscriptions", tick) if t == topic} for topic in topics]
+    links = {row[:2] for row in holding("links", tick)}
+    among = [{pair for pair in links if of_topic.issuperset(pair)} for of_topic in of]
+    assert peers == (set.union(*of) if how == "any" else set.intersection(*of))
+    assert pairs == (set.union(*among) if how == "any" else set.intersection(*among))
+
+
+def test_column_has_the_values_of_each_interval(ask: Ask) -> None:
+    found = ask("column", name="degree", block=0).arrays()
+    values = found["values"].reshape(4, 4)
+    for row in METRICS["metrics/peers"]:
+        assert values[row["interval"], row["peer"]] == row["degree"]
+    assert np.isnan(values).sum() == values.size - len(METRICS["metrics/peers"])
+    assert found["low"].tolist() == [2, 2, 1, 0]
+    assert found["high"].tolist() == [2, 2, 2, 1]
+    extent = ask("extent", name="degree").json()
+    assert extent == {"low": 0, "high": 2}
+
+
+def test_gauges_are_columns_too(ask: Ask) -> None:
+    values = ask("column", name="gauge:hops", block=0).arrays()["values"].reshape(4, 4)
+    known = {(0, 0): 4.0, (0, 1): 8.0, (2, 1): 1.0}
+    assert {place: values[place] for place in zip(*np.nonzero(~np.isnan(values)), strict=True)} == (
+        known
+    )
+
+
+def test_curve_has_a_value_for_each_interval(ask: Ask) -> None:
+    assert ask("curve", name="links").arrays()["values"].tolist() == [4, 4, 2, 1]
+    diameter = ask("curve", name="diameter").arrays()["values"]
+    assert np.isnan(diameter).tolist() == [False, False, False, True]
+
+
+def test_curve_of_a_peer_has_its_values(ask: Ask) -> None:
+    values = ask("peer/curve", peer=1, name="degree").arrays()["values"]
+    assert values.tolist() == [2, 2, 2, 1]
+
+
+def test_path_is_that_of_the_command(ask: Ask) -> None:
+    query = {"from": 0, "to": 2, "tick": SECOND}
+    told = ask("path", **query).json()
+    assert told["peers"] == [0, 3, 2]
+    assert "vizpub path monday alice carol --at 1000000us" in told["command"]
+    late = ask("path", **{**query, "tick": 3 * SECOND}).json()
+    assert late["peers"] is None
+    absent = {"from": 0, "to": 3, "tick": 3 * SECOND}
+    assert "dave" in ask("path", **absent).json()["why"]
+
+
+def test_facts_of_a_peer_are_those_of_the_tables(ask: Ask) -> None:
+    told = ask("peer", peer=3, tick=SECOND).json()
+    assert told["name"] == "dave"
+    assert told["present"] == [[0, 2 * SECOND]]
+    assert told["topics"] == ["sport/日本"]
+    assert told["values"]["degree"] == 2
+
+
+def test_runs_are_listed_with_their_figures(explorer: Explorer) -> None:
+    found = {row["run"]: row for row in explorer.ask("/api/runs").json()["runs"]}
+    assert found["monday"]["peers"] == 4
+    assert found["monday"]["hit_ratio"] == 0.5
+    assert found["monday"]["curve"]["values"] == [4, 4, 3, 3]
+    assert found["half"]["state"] == "ingesting"
+
+
+@pytest.mark.parametrize(
+    ("path", "code"),
+    [
+        ("nosuch", 404),
+        ("..%2f..%2fetc", 404),
+        ("monday/column?name=nosuch&block=0", 404),
+        ("monday/column?name=degree&block=-1", 400),
+        ("monday/column?name=degree", 400),
+        ("monday/peer?peer=99&tick=0", 400),
+        ("monday/peer?peer=0&tick=99000000", 400),
+        ("monday/overlay?layer=nosuch", 404),
+        ("monday/overlay?topic=99999999999999999999", 400),
+        ("monday/places/nosuch", 404),
+        ("half", 500),
+        ("monday?of=another", 409),
+    ],
+)
+def test_wrong_question_gets_an_error_in_words(explorer: Explorer, path: str, code: int) -> None:
+    answer = explorer.ask(f"/api/runs/{path}")
+    assert answer.status == code
+    assert answer.json()["error"]
+
+
+def test_answers_have_the_headers_of_safety(explorer: Explorer) -> None:
+    for path in ("/", "/main.js", "/api/runs", "/nosuch"):
+        headers = explorer.ask(path).headers
+        assert {name: headers[name] for name in HEADERS} == HEADERS
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", ""])
+def test_foreign_host_gets_nothing(explorer: Explorer, host: str) -> None:
+    answer = explorer.ask("/api/runs", Host=host)
+    assert answer.status == 400
+    assert "monday" not in answer.text
+
+
+def test_server_only_reads(explorer: Explorer) -> None:
+    assert explorer.ask("/api/runs", "POST").status == 405
+    assert explorer.ask("/api/runs/monday", "DELETE").status == 405
+
+
+def test_token_opens_once_and_a_cookie_from_then_on(made_once: Path) -> None:
+    with exploring(made_once, "secret") as lan:
+        assert lan.ask("/api/runs").status == 401
+        assert lan.ask("/?token=wrong").status == 401
+        assert lan.ask("/api/runs", Cookie=f"{COOKIE}=wrong").status == 401
+        opened = lan.ask("/?token=secret")
+        assert opened.status == 303
+        assert "secret" not in opened.headers["location"]
+        kept = opened.headers["set-cookie"]
+        assert "HttpOnly" in kept
+        assert lan.ask("/api/runs", Cookie=kept.partition(";")[0]).status == 200
+
+
+def test_vendored_files_are_those_of_the_packages() -> None:
+    folder = PAGE / "vendor"
+    listed = tomllib.loads((folder / "vendored.toml").read_text("utf-8"))
+    for name, facts in listed.items():
+        assert hashlib.sha256((folder / name).read_bytes()).hexdigest() == facts["sha256"]
+        assert (folder / facts["license-file"]).read_text("utf-8").strip()
+        assert name in (PAGE / "index.html").read_text("utf-8")
+    licences = {facts["license-file"] for facts in listed.values()}
+    assert {path.name for path in folder.iterdir()} == {*listed, *licences, "vendored.toml"}
