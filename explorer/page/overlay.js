@@ -29,7 +29,6 @@ class OverlayScreen {
     this.name = name;
     this.run = run;
     this.state = this._whole(state);
-    this.ready = new Promise((resolve) => (this._isReady = resolve));
     this._keys = (event) => this._key(event);
     this._build(page);
     document.addEventListener("keydown", this._keys);
@@ -169,6 +168,8 @@ class OverlayScreen {
   /** Fetch the periods and places of what is chosen, and show them. */
   async _load() {
     this._loading?.abort();
+    let done;
+    this.ready = new Promise((resolve) => (done = resolve));
     const { signal } = (this._loading = new AbortController());
     const { state, run } = this;
     this._busy("Loading …");
@@ -183,7 +184,7 @@ class OverlayScreen {
     } catch (error) {
       if (error.name !== "AbortError") this._say(error.message);
     }
-    if (!signal.aborted) this._isReady();
+    done();
   }
 
   async _place(layout, signal) {

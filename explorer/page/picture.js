@@ -27,7 +27,7 @@ export class Picture {
     const { Deck, OrthographicView, DataFilterExtension } = globalThis.deck;
     this._filter = new DataFilterExtension({ filterSize: 2 });
     this._counting = new DataFilterExtension({ filterSize: 2, countItems: true });
-    this._counted = {};
+    this._counted = () => {};
     this._moved = moved;
     this._parent = parent;
     this._deck = new Deck({
@@ -181,7 +181,7 @@ export class Picture {
     const filtered = {
       filterRange: [[-1, this._rank], [this._rank + 1, this._end + 1]],
       extensions: [filter],
-      onFilteredItemsChange: ({ id, count }) => this._counted[id]?.(count),
+      onFilteredItemsChange: (event) => this._counted(event),
     };
     const many = Math.min(Math.max(8 / Math.sqrt(1 + this._pairs.length / 20), 0.08), 0.5);
     const line = (id, data, colour, width) => new LineLayer({
@@ -212,16 +212,25 @@ export class Picture {
 
   /** How many peers and pairs the card draws, as the card counts them. */
   async count() {
-    const each = ["peers", "pairs"].map(
-      (id) => new Promise((resolve) => (this._counted[id] = resolve)),
-    );
-    const layers = this._layers(this._counting).map((layer) =>
-      layer.id === "peers" || layer.id === "pairs" ? layer : null);
-    this._deck.setProps({ layers });
-    const [peers, pairs] = await Promise.all(each);
-    this._counted = {};
+    const counted = {};
+    // Layers of another name: the card begins to count only for a new one.
+    const layers = this._layers(this._filter);
+    for (const layer of this._layers(this._counting)) {
+      if (layer.id !== "peers" && layer.id !== "pairs") continue;
+      if (!layer.props.data.length) counted[layer.id] = 0;
+      else layers.push(layer.clone({ id: `${layer.id} counted`, pickable: false }));
+    }
+    const wanted = ["peers", "pairs"];
+    await new Promise((resolve) => {
+      this._counted = ({ id, count }) => {
+        counted[id.split(" ")[0]] = count;
+        if (wanted.every((of) => of in counted)) resolve();
+      };
+      this._deck.setProps({ layers });
+      if (wanted.every((of) => of in counted)) resolve();
+    });
     this.draw(this._rank);
-    return { peers, pairs };
+    return counted;
   }
 }
 

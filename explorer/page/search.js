@@ -7,7 +7,7 @@ const MOST = 8;
 
 /** `found(peer)` is called with the number of the peer that is chosen. */
 export function search(names, label, found, placeholder = "Name of a peer") {
-  const list = h("ul", { role: "listbox", id: id("found"), "aria-label": label, hidden: true });
+  const list = h("ul", { role: "listbox", id: id("found"), "aria-label": "Peers found", hidden: true });
   const told = h("div", { class: "told quiet", role: "status" });
   const input = h("input", {
     type: "search", role: "combobox", "aria-expanded": "false", "aria-controls": list.id,

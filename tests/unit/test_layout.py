@@ -212,6 +212,9 @@ class TestImports:
     def test_command_line_loads_no_heavy_packages(self) -> None:
         assert self.loaded_by(*self.modules_of("cli")) & {*HEAVY, "neo4j", "pyarrow"} == set()
 
+    def test_explorer_loads_no_heavy_packages(self) -> None:
+        assert self.loaded_by(*self.modules_of("explorer")) & {*HEAVY, "neo4j"} == set()
+
     def test_figures_load_no_pyspark_numba_or_networkx(self) -> None:
         loaded = self.loaded_by("analytics.figures")
         assert loaded & {"pyspark", "numba", "networkx"} == set()

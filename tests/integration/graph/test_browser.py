@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -12,7 +11,7 @@ from pathlib import Path
 
 import networkx as nx
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Locator, Page, expect
 from typer.testing import CliRunner, Result
 
 from cli.main import app
@@ -22,6 +21,7 @@ from graphstore.server.address import Connection
 from model.clock import OPEN, Clock
 from model.run import RunFacts
 from tests.integration.graph.conftest import Graph, History, Row
+from tests.support.chromium import chromium
 from tests.support.words import tells, unknown
 
 pytestmark = pytest.mark.neo4j
@@ -29,14 +29,6 @@ pytestmark = pytest.mark.neo4j
 RUN = "evening"
 AT = 4
 """The interval of the message that came to most peers: what the guide looks at."""
-CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-SWITCHES = (
-    "--no-sandbox",
-    "--disable-background-networking",
-    "--disable-sync",
-    # No name but this machine's is found: what Browser needs, the server serves.
-    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost",
-)
 PATIENCE_MS = 30_000
 PUBLISHER, RENDEZVOUS, PEER = "rgb(232, 149, 106)", "rgb(0, 158, 115)", "rgb(191, 197, 204)"
 TOPIC, MESSAGE = "rgb(240, 228, 66)", "rgb(0, 114, 178)"
@@ -161,18 +153,15 @@ def told(run: History, vizpub: Vizpub) -> Told:
 
 
 @pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    found = next(filter(None, map(shutil.which, CHROMIUM)), None)
-    if found is None:
-        pytest.skip(f"no Chromium: none of {', '.join(CHROMIUM)} is installed")
-    with sync_playwright() as playwright:
-        yield playwright.chromium.launch(executable_path=found, args=SWITCHES)
+def browser_program() -> Iterator[Browser]:
+    with chromium() as start:
+        yield start()
 
 
 @pytest.fixture(scope="module")
-def guide(chromium: Browser, told: Told) -> Iterator[Page]:
+def guide(browser_program: Browser, told: Told) -> Iterator[Page]:
     """The guide; its links are followed as a click on them would."""
-    with chromium.new_context(viewport={"width": 1100, "height": 620}) as context:
+    with browser_program.new_context(viewport={"width": 1100, "height": 620}) as context:
         page = context.new_page()
         page.goto(told.guide)
         yield page

@@ -1,0 +1,66 @@
+"""Every screen of the explorer under axe-core: nothing that keeps people out."""
+
+from __future__ import annotations
+
+import hashlib
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.integration.explorer.conftest import Looking
+from tests.support.played import Played
+
+pytestmark = pytest.mark.browser
+
+FOLDER = Path(__file__).parents[2] / "data/axe"
+SERIOUS = ("serious", "critical")
+
+
+def axe() -> str:
+    """The tool, if it is what was published."""
+    ((name, facts),) = tomllib.loads((FOLDER / "vendored.toml").read_text("utf-8")).items()
+    content = (FOLDER / name).read_bytes()
+    assert hashlib.sha256(content).hexdigest() == facts["sha256"]
+    return content.decode()
+
+
+def found(looking: Looking) -> list[str]:
+    """Rules that are broken, and where."""
+    # The policy of the page lets no code in; the debugger evaluates it.
+    looking.page.evaluate(f"() => {{ {axe()} }}")
+    told = looking.page.evaluate("() => axe.run()")
+    return [
+        f"{rule['id']}: {node['target']} {node['failureSummary']}"
+        for rule in told["violations"]
+        if rule["impact"] in SERIOUS
+        for node in rule["nodes"]
+    ]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1440, 390])
+@pytest.mark.parametrize(
+    "query", ["t=20", "t=20&sel=3&to=7&size=betweenness&topic=0&topic=1", "t=20&view=table&colour="]
+)
+def test_overlay_is_open_to_all(
+    look: Callable[..., Looking], plays: dict[str, Played], scheme: str, width: int, query: str
+) -> None:
+    looking = look(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    page = looking.open("intervals", query)
+    if "sel" in query:
+        expect(page.get_by_label("Selected peer").locator(".values")).to_be_visible()
+    page.locator(".chooser summary").click()
+    assert found(looking) == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_list_of_runs_is_open_to_all(
+    look: Callable[..., Looking], plays: dict[str, Played], scheme: str
+) -> None:
+    looking = look(color_scheme=scheme)
+    looking.page.goto(looking.address)
+    expect(looking.page.locator("tbody tr")).to_have_count(len(plays))
+    assert found(looking) == []
