@@ -138,4 +138,5 @@ Query in Neo4j Browser: vizpub neo4j browser   (shows the address and the passwo
 Or on the command line: vizpub query           (lists the queries)
                         vizpub cypher 'MATCH (p:Peer:Hub) RETURN p.run, p.name'
 Your own traces:        vizpub ingest FOLDER --run NAME
-Stop the local Neo4j:   vizpub neo4j stop""")
+Stop the local Neo4j:   vizpub neo4j stop
+See the overlay play:   vizpub explore {_RUN}""")

@@ -92,7 +92,7 @@ export class Clock {
     this._slider.setAttribute("aria-valuetext", spoken(this._clock, tick));
     const interval = h("strong", {}, `interval ${number(intervalOf(this._clock, tick))}`);
     fill(this._now, interval, h("span", {}, since(this._clock, tick)));
-    this.element.style.setProperty("--at", this._share(tick));
+    document.documentElement.style.setProperty("--at", this._share(tick));
     const place = intervalOf(this._clock, tick) - this._clock.first;
     for (const { values, shown } of this._curves) shown.textContent = number(values[place]);
   }

@@ -23,6 +23,9 @@ async function fetched(path, signal) {
   }
   if (answer.ok) return answer;
   const told = await answer.json().catch(() => ({}));
+  if (told.kind === "RunChanged") {
+    throw new Refused("This run was appended to or replaced: load the page again.", told.kind);
+  }
   throw new Refused(told.error ?? `The server answered ${answer.status}.`, told.kind);
 }
 

@@ -5,7 +5,7 @@ import { Clock } from "./clock.js";
 import { Run } from "./data.js";
 import { fill, h, icon } from "./dom.js";
 import { Filters } from "./filters.js";
-import { number, title } from "./numbers.js";
+import { number, short, title } from "./numbers.js";
 import { hops, Overlay } from "./overlaydata.js";
 import { missing, Picture } from "./picture.js";
 import { peerTable } from "./peertable.js";
@@ -237,6 +237,7 @@ class OverlayScreen {
     if (sel === null) {
       this.selection.showNothing();
       this._path = null;
+      this._question = "";
       this.picture?.setMarks({ rows: [], path: null, peer: null });
       return;
     }
@@ -304,7 +305,10 @@ class OverlayScreen {
 
   /** Ask the server about what is selected, at most so often. */
   _told() {
-    if (this.state.sel === null) return;
+    const { sel, to, t, layers } = this.state;
+    const question = JSON.stringify([sel, to, t, layers]);
+    if (sel === null || question === this._question) return;
+    this._question = question;
     clearTimeout(this._asking);
     this._asking = setTimeout(() => this._ask(), this._asked ? PATIENCE : 0);
     this._asked = true;
@@ -328,7 +332,9 @@ class OverlayScreen {
         this.picture?.draw(this._rank);
       }
     } catch (error) {
-      if (error.name !== "AbortError") this._say(error.message);
+      if (error.name === "AbortError") return;
+      this._question = "";
+      this._say(error.message);
     }
   }
 
@@ -348,7 +354,7 @@ class OverlayScreen {
     const place = sel === null ? null : this.picture?.pixel(sel);
     this._pinned.hidden = !place || !this.overlay?.present(this.overlay.rank(this.state.t))[sel];
     if (this._pinned.hidden) return;
-    this._pinned.textContent = this.run.facts.peers[sel];
+    this._pinned.textContent = short(this.run.facts.peers[sel], 26);
     at(this._pinned, ...place);
   }
 
@@ -375,5 +381,7 @@ class OverlayScreen {
 }
 
 function at(label, x, y) {
-  label.style.transform = `translate(${Math.round(x + 12)}px, ${Math.round(y - 12)}px)`;
+  const left = x + 20 + label.offsetWidth > label.parentElement.clientWidth;
+  const from = left ? x - 20 - label.offsetWidth : x + 20;
+  label.style.transform = `translate(${Math.round(from)}px, ${Math.round(y - 30)}px)`;
 }

@@ -10,6 +10,8 @@ import { share, table, theme } from "./colours.js";
 const SPREAD = 1000; // places are within the unit circle; the card's view is about pixels
 const LARGEST = 4;
 
+let isSlow = false; // the processor draws in place of a graphics card
+
 /** Why there is no picture; empty where there is one. */
 export function missing() {
   if (!globalThis.deck) return "The file that draws the picture could not be loaded.";
@@ -17,6 +19,9 @@ export function missing() {
   if (!context) {
     return "This browser has no WebGL 2, which the picture needs. Curves, tables and searches work.";
   }
+  const about = context.getExtension("WEBGL_debug_renderer_info");
+  const renderer = about ? context.getParameter(about.UNMASKED_RENDERER_WEBGL) : "";
+  isSlow = /swiftshader|llvmpipe|software/i.test(renderer);
   context.getExtension("WEBGL_lose_context")?.loseContext();
   return "";
 }
@@ -36,6 +41,8 @@ export class Picture {
       viewState: this._fitted(),
       onViewStateChange: ({ viewState }) => this._view(viewState),
       layers: [],
+      useDevicePixels: !isSlow,
+      deviceProps: { type: "webgl", webgl: { antialias: !isSlow } },
       pickingRadius: 6,
       getCursor: ({ isDragging, isHovering }) =>
         isDragging ? "grabbing" : isHovering ? "pointer" : "grab",
@@ -59,8 +66,9 @@ export class Picture {
 
   _fitted() {
     const { clientWidth, clientHeight } = this._parent;
-    const across = Math.max(Math.min(clientWidth, clientHeight) - 56, 40);
-    const zoom = Math.log2(across / (2 * SPREAD));
+    const [width, height] = this._extent ?? [2, 2];
+    const room = (pixels, extent) => Math.max(pixels - 72, 40) / (Math.max(extent, 0.1) * SPREAD);
+    const zoom = Math.log2(Math.min(room(clientWidth, width), room(clientHeight, height)));
     return { target: [0, 0, 0], zoom, minZoom: zoom - 2, maxZoom: zoom + 8 };
   }
 
@@ -115,6 +123,9 @@ export class Picture {
         getFilterValue: { value: interleaved(pairs), size: 2 },
       },
     };
+    this._extent = [0, 1].map((axis) => 2 * places.reduce(
+      (most, value, i) => (i % 2 === axis ? Math.max(most, Math.abs(value)) : most), 0));
+    if (this._fits) this.fit();
     this._end = overlay.times.length;
     this._radius = Math.min(Math.max(150 / Math.sqrt(overlay.size), 2.2), 8);
   }
@@ -161,6 +172,7 @@ export class Picture {
 
   /** What stands out: `rows` of pairs, peers of a `path`, and the `peer` that is selected. */
   setMarks({ rows, path, peer }) {
+    this._isChosen = peer !== null;
     this._marks = {
       pairs: rows.map((row) => [this._overlay.src[row], this._overlay.dst[row]]),
       path: path ? path.slice(1).map((to, i) => [path[i], to]) : [],
@@ -191,7 +203,7 @@ export class Picture {
     return [
       new LineLayer({
         id: "pairs", data: this._pairs, getColor: link, getWidth: 1, ...filtered,
-        opacity: this._fade ? many / 4 : many, updateTriggers: { getColor: link },
+        opacity: this._fade ? many / 4 : this._isChosen ? many / 2 : many, updateTriggers: { getColor: link },
       }),
       line("near", this._marks.pairs, [...link, 190], 1.2),
       line("path", this._marks.path, path, 4),
