@@ -127,6 +127,7 @@ export class Picture {
       (most, value, i) => (i % 2 === axis ? Math.max(most, Math.abs(value)) : most), 0));
     if (this._fits) this.fit();
     this._end = overlay.times.length;
+    this._opacity = Math.min(Math.max(6 / Math.sqrt(1 + mostAtOnce(pairs, this._end)), 0.05), 0.6);
     this._radius = Math.min(Math.max(150 / Math.sqrt(overlay.size), 2.2), 8);
   }
 
@@ -195,7 +196,7 @@ export class Picture {
       extensions: [filter],
       onFilteredItemsChange: (event) => this._counted(event),
     };
-    const many = Math.min(Math.max(8 / Math.sqrt(1 + this._pairs.length / 20), 0.08), 0.5);
+    const faded = this._opacity / (this._fade ? 4 : this._isChosen ? 2 : 1);
     const line = (id, data, colour, width) => new LineLayer({
       id, data, getColor: colour, getWidth: width, updateTriggers: { getColor: colour },
       getSourcePosition: ([from]) => this._place(from), getTargetPosition: ([, to]) => this._place(to),
@@ -203,9 +204,9 @@ export class Picture {
     return [
       new LineLayer({
         id: "pairs", data: this._pairs, getColor: link, getWidth: 1, ...filtered,
-        opacity: this._fade ? many / 4 : this._isChosen ? many / 2 : many, updateTriggers: { getColor: link },
+        opacity: faded ** 2.2, updateTriggers: { getColor: link }, // deck.gl takes the root of it
       }),
-      line("near", this._marks.pairs, [...link, 190], 1.2),
+      line("near", this._marks.pairs, this._fade ? [...link, 150] : [...chosen, 200], 1.3),
       line("path", this._marks.path, path, 4),
       new ScatterplotLayer({
         id: "peers", data: this._peers, ...filtered, pickable: true, radiusUnits: "pixels",
@@ -247,6 +248,12 @@ export class Picture {
 }
 
 const byte = (part) => Math.round(Math.min(Math.max(part, 0), 1) * 255);
+
+/** About the largest number of rows that hold at once. */
+function mostAtOnce(periods, end) {
+  const at = (share) => periods.count(Math.round(share * Math.max(end - 1, 0)));
+  return Math.max(...Array.from({ length: 17 }, (_, i) => at(i / 16)));
+}
 
 /** Begins and ends, one after the other. */
 function interleaved({ begin, end }) {
