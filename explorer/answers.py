@@ -78,9 +78,10 @@ def curve(history: History, name: str) -> Answer:
     return ARRAYS, pack({}, {"values": columns.curve(history.run, name)})
 
 
-def peer(history: History, number: int, tick: int) -> Answer:
-    """What is known of a peer. Raises: OutOfRange."""
-    return _json(one_peer.described(history.run, _peer(history, number), _tick(history, tick)))
+def peer(history: History, number: int, tick: int, chosen: Chosen) -> Answer:
+    """What is known of a peer. Raises: OutOfRange, UnknownName for a layer."""
+    of_it = _peer(history, number), _tick(history, tick)
+    return _json(one_peer.described(history.run, *of_it, history.run.checked_layers(chosen.layers)))
 
 
 def peer_curve(history: History, number: int, name: str) -> Answer:

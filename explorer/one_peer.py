@@ -14,13 +14,13 @@ from model.clock import OPEN, Clock
 from runstore.named import NamedRun
 from runstore.snapshots import alive
 
-_VALID = "valid_from <= {1} AND valid_to > {1}"
+_VALID = "valid_from <= {1} AND valid_to > {1}{2}"
 _SQL = (
     f"SELECT dst_name AS neighbour FROM links WHERE src_name = {{0}} AND {_VALID} "
     f"UNION SELECT src_name FROM links WHERE dst_name = {{0}} AND {_VALID} ORDER BY ALL"
 )
 _CYPHER = """MATCH (:Peer {{run: {0}, name: {1}}})-[link:LINK]-(other:Peer)
-WHERE link.valid_from <= {2} AND link.valid_to > {2}
+WHERE link.valid_from <= {2} AND link.valid_to > {2}{3}
 RETURN DISTINCT other.name AS neighbour ORDER BY neighbour"""
 
 
@@ -32,8 +32,12 @@ def spoken(clock: Clock, tick: int) -> str:
     return f"{tick * clock.tick_us}us"
 
 
-def described(run: NamedRun, peer: int, tick: int) -> dict[str, Any]:
-    """Its values in the interval of the tick, and its periods, topics and roles."""
+def described(
+    run: NamedRun, peer: int, tick: int, layers: Sequence[str] | None = None
+) -> dict[str, Any]:
+    """Its values in the interval of the tick, its periods, topics and roles, and commands for the
+    same; those for neighbours are of the layers (null = of those that the metrics count).
+    """
     interval = run.clock.interval_of(tick)
     return {
         "name": run.peers[peer],
@@ -42,7 +46,7 @@ def described(run: NamedRun, peer: int, tick: int) -> dict[str, Any]:
         "present": _periods(run, "presence", peer),
         "topics": _names(run, "subscriptions", peer, tick, "topic"),
         "roles": _roles(run, peer, tick),
-        "commands": _commands(run, peer, tick),
+        "commands": _commands(run, peer, tick, layers or run.facts.layers or ()),
     }
 
 
@@ -85,15 +89,19 @@ def _roles(run: NamedRun, peer: int, tick: int) -> list[dict[str, str | None]]:
     ]
 
 
-def _commands(run: NamedRun, peer: int, tick: int) -> dict[str, str]:
+def _commands(run: NamedRun, peer: int, tick: int, layers: Sequence[str]) -> dict[str, str]:
     """What to type, and to ask Neo4j, for the same."""
     run_name, name = run.facts.name, run.peers[peer]
     interval = str(run.clock.interval_of(tick))
     values = ["metrics", run_name, "peers", "--peer", name, "--from", interval, "--to", interval]
+    in_sql = f" AND layer IN ({', '.join(map(_sql_text, layers))})" if layers else ""
+    listed = ", ".join(map(_cypher_text, layers))
+    in_cypher = f" AND link.layer IN [{listed}]" if layers else ""
+    statement = _SQL.format(_sql_text(name), tick, in_sql)
     return {
         "values": typed(["vizpub", *values]),
-        "neighbours": typed(["vizpub", "sql", run_name, _SQL.format(_sql_text(name), tick)]),
-        "cypher": _CYPHER.format(_cypher_text(run_name), _cypher_text(name), tick),
+        "neighbours": typed(["vizpub", "sql", run_name, statement]),
+        "cypher": _CYPHER.format(_cypher_text(run_name), _cypher_text(name), tick, in_cypher),
     }
 
 

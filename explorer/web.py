@@ -68,7 +68,7 @@ class _Web:
             f"{of_run}/extent": lambda history, of: answers.extent(history, _text(of, "name")),
             f"{of_run}/curve": lambda history, of: answers.curve(history, _text(of, "name")),
             f"{of_run}/peer": lambda history, of: answers.peer(
-                history, _whole(of, "peer"), _whole(of, "tick")
+                history, _whole(of, "peer"), _whole(of, "tick"), _chosen(of)
             ),
             f"{of_run}/peer/curve": lambda history, of: answers.peer_curve(
                 history, _whole(of, "peer"), _text(of, "name")

@@ -98,8 +98,8 @@ export class Run {
     return this._curves.get(name);
   }
 
-  peer(peer, tick, signal) {
-    return json(this._path("peer", { peer, tick }), signal);
+  peer(peer, tick, layers, signal) {
+    return json(this._path("peer", { peer, tick, ...(layers ? { layer: layers } : {}) }), signal);
   }
 
   peerCurve(peer, name, signal) {

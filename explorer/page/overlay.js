@@ -252,7 +252,7 @@ class OverlayScreen {
       rows = overlay.rowsOf(rank, (a, b) => a === sel || b === sel);
     }
     const present = overlay.present(rank)[sel] === 1;
-    this.selection.showNeighbours(overlay.neighbours(sel, rank), present);
+    this.selection.showNeighbours(overlay.neighbours(sel, rank), present, this.state.topics.length);
     if (to === null) this._path = null;
     this.picture?.setMarks({ rows, path: this._path, peer: present ? sel : null });
   }
@@ -319,7 +319,7 @@ class OverlayScreen {
     this._asks?.abort();
     const { signal } = (this._asks = new AbortController());
     try {
-      const known = this.run.peer(sel, t, signal);
+      const known = this.run.peer(sel, t, layers, signal);
       const path = to === null ? null
         : this.run.path(sel, to, t, layers, signal).catch((error) => ({ peers: null, why: error.message }));
       this.selection.showFacts(await known);

@@ -106,14 +106,16 @@ export class Selection {
       h("div", { class: "command" }, h("pre", { tabindex: "0", "aria-label": word }, text),
         h("button", { type: "button", class: "small", onclick: (event) => copied(event.target, text) }, "Copy"))];
     fill(this._commands, h("details", {}, h("summary", {}, "The same by command and Cypher"),
-      command("Values", commands.values), command("Neighbours", commands.neighbours),
-      command("Neighbours, in Cypher", commands.cypher)));
+      command("Values", commands.values), command("Neighbours, in all topics", commands.neighbours),
+      command("The same in Cypher", commands.cypher)));
   }
 
   /** Its neighbours now: number → { out, in }. */
-  showNeighbours(found, present) {
+  showNeighbours(found, present, topics) {
     const names = this._run.facts.peers;
-    this._around.textContent = present ? `Neighbours (${number(found.size)})` : "Not shown at this time";
+    this._around.textContent = present
+      ? `Neighbours${topics ? " in the chosen topics" : ""} (${number(found.size)})`
+      : "Not shown at this time";
     const arrow = ({ out, in: back }) => (out && back ? "↔" : out ? "→" : "←");
     const all = [...found].sort(([a], [b]) => a - b);
     const more = all.length - MOST_NEIGHBOURS;
