@@ -41,7 +41,7 @@ def plays(stage: Path) -> dict[str, Played]:
     return {run.name: run for run in made}
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def explorer(stage: Path, plays: dict[str, Played]) -> Iterator[Explorer]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("VIZPUB_CACHE", str(stage / "cache"))
