@@ -12,16 +12,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from analytics.kernels.adjacency import Peers, Rows, outgoing, reverse, union
-from analytics.kernels.betweenness import betweenness
-from analytics.kernels.clustering import clustering
-from analytics.kernels.components import strong_components, weak_components
-from analytics.kernels.pagerank import pagerank
-from analytics.kernels.path_lengths import path_lengths
-from analytics.kernels.periods import clipped_periods
-from analytics.kernels.topics import TOPIC_COLUMNS, topic_measures
-from analytics.options import Measures
-from model.arrays import Int32s, Integers
+from vizpub.analytics.kernels.adjacency import Peers, Rows, outgoing, reverse, union
+from vizpub.analytics.kernels.betweenness import betweenness
+from vizpub.analytics.kernels.clustering import clustering
+from vizpub.analytics.kernels.components import strong_components, weak_components
+from vizpub.analytics.kernels.pagerank import pagerank
+from vizpub.analytics.kernels.path_lengths import path_lengths
+from vizpub.analytics.kernels.periods import clipped_periods
+from vizpub.analytics.kernels.topics import TOPIC_COLUMNS, topic_measures
+from vizpub.analytics.options import Measures
+from vizpub.model.arrays import Int32s, Integers
 
 Columns = dict[str, npt.NDArray[Any]]
 _Types = dict[str, type[np.generic]]
@@ -104,7 +104,7 @@ class Snapshot(NamedTuple):
     outgoing: Rows
     incoming: Rows
     either_way: Rows
-    """See `analytics.kernels`."""
+    """See `vizpub.analytics.kernels`."""
     topic: Int32s
     subscriber: Peers
     """Subscriptions of present peers, ordered by topic, then by peer."""

@@ -13,17 +13,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
-from analytics.graphframes.graphs import load_graphframes
-from analytics.options import LEAST_SOURCES, LEAST_TARGETS, TARGETS_A_WORD, Measures
-from analytics.structure import Versions, fits_task, largest_interval
-from model.clock import Clock
-from model.errors import ArtifactsMissing, UseError
-from model.wording import amount
+from vizpub.analytics.graphframes.graphs import load_graphframes
+from vizpub.analytics.options import LEAST_SOURCES, LEAST_TARGETS, TARGETS_A_WORD, Measures
+from vizpub.analytics.structure import Versions, fits_task, largest_interval
+from vizpub.model.clock import Clock
+from vizpub.model.errors import ArtifactsMissing, UseError
+from vizpub.model.wording import amount
 
 
 def by_graphframes(versions: Versions, clock: Clock, measures: Measures) -> DataFrame:
     """Rows of `STRUCTURE_SCHEMA` for each interval, lazily. Raises: UseError for own metrics."""
-    from analytics.graphframes import engine  # imports compiled kernels
+    from vizpub.analytics.graphframes import engine  # imports compiled kernels
 
     if names := [own.metric.name for own in measures.own if own.metric.level != "message"]:
         raise UseError(

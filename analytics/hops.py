@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from model.arrays import Int64s
+from vizpub.model.arrays import Int64s
 
 Flags = npt.NDArray[np.bool_]
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from analytics.hops import LARGEST, Flags, first_and_second, pairs
-from model.arrays import Int64s
+from vizpub.analytics.hops import LARGEST, Flags, first_and_second, pairs
+from vizpub.model.arrays import Int64s
 
 
 class Interest:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from model.clock import OPEN, Clock
+from vizpub.model.clock import OPEN, Clock
 
 
 def sampled(spans: DataFrame, clock: Clock) -> DataFrame:

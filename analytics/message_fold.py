@@ -1,8 +1,8 @@
 """The dissemination of each message, in one pass: arrivals, hops, interest, deliveries, delays.
 
 Rows of several kinds in, rows of the tables `receptions`, `missed` and `metrics/messages` out
-(model.tables); all by dense indices. Memory holds the subscriptions, and some messages with all
-their arrivals.
+(vizpub.model.tables); all by dense indices. Memory holds the subscriptions, and some messages with
+all their arrivals.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analytics.hops import UNKNOWN, Arrivals, Flags, chain_hops, earliest, parents_of
-from analytics.interest import Interest, Silence
-from analytics.message_measures import (
+from vizpub.analytics.hops import UNKNOWN, Arrivals, Flags, chain_hops, earliest, parents_of
+from vizpub.analytics.interest import Interest, Silence
+from vizpub.analytics.message_measures import (
     Known,
     Publications,
     Receptions,
@@ -31,13 +31,13 @@ from analytics.message_measures import (
     ratio,
     violations,
 )
-from analytics.own import Message, Own
-from model.arrays import Int64s
-from model.columns import Table
-from model.metrics import METRICS_MESSAGES
-from model.own import with_own
-from model.run import AUDIENCE, CAPABILITIES, HOPS, PREVIOUS_HOPS, PUBLICATION_TIMES, TIMES
-from model.tables import MISSED, RECEPTIONS
+from vizpub.analytics.own import Message, Own
+from vizpub.model.arrays import Int64s
+from vizpub.model.columns import Table
+from vizpub.model.metrics import METRICS_MESSAGES
+from vizpub.model.own import with_own
+from vizpub.model.run import AUDIENCE, CAPABILITIES, HOPS, PREVIOUS_HOPS, PUBLICATION_TIMES, TIMES
+from vizpub.model.tables import MISSED, RECEPTIONS
 
 SUBSCRIPTION, SILENCE, PUBLICATION, ARRIVAL, REJECTION = range(5)
 ROWS = pa.schema(
@@ -73,12 +73,12 @@ _TOLD_BY = {
     "time_us": TIMES,
     "eligible": AUDIENCE,
 }
-"""The column of `receptions` that each of model.run.CAPABILITIES depends on."""
+"""The column of `receptions` that each of vizpub.model.run.CAPABILITIES depends on."""
 
 
 @dataclass(frozen=True)
 class MessageFold:
-    """The fold (ingest.sink.Fold). Takes `ROWS` by message, those without one first."""
+    """The fold (vizpub.ingest.sink.Fold). Takes `ROWS` by message, those without one first."""
 
     receptions_known: bool
     subscriptions_known: bool
@@ -138,7 +138,8 @@ class MessageFold:
         return with_own(METRICS_MESSAGES, (own.metric for own in self.own))
 
     def summary(self) -> str:
-        """The model.run.CAPABILITIES that some arrival has, as JSON; null without arrivals."""
+        """The vizpub.model.run.CAPABILITIES that some arrival has, as JSON; null without
+        arrivals."""
         return json.dumps(sorted(self._told & {*CAPABILITIES}) if self._told else None)
 
     def _judged(

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from analytics.hops import Flags, first_and_second, pairs
-from analytics.interest import Interest, Silence
-from model.arrays import Floats, Int64s
+from vizpub.analytics.hops import Flags, first_and_second, pairs
+from vizpub.analytics.interest import Interest, Silence
+from vizpub.model.arrays import Floats, Int64s
 
 _SHARES = {"delay_us_p50": 0.5, "delay_us_p95": 0.95, "delay_us_p99": 0.99}
 _AT_ONCE = 1 << 20

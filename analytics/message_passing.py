@@ -3,7 +3,7 @@
 After B. Karrer, M. Newman and L. Zdeborová, Percolation on sparse networks, 2014, for directed
 links and two ways to pass an event on: always to a subscriber, with probability gamma to another
 peer. Exact on trees; on other overlays as good as their short cycles are few.
-`analytics.percolation` has the same for random networks of which only the degrees are known.
+`vizpub.analytics.percolation` has the same for random networks of which only the degrees are known.
 
 Each link i → j has a number that does not consider the opposite link j → i, so that nothing comes
 back to where it was sent from. All numbers are found by iteration over all links, O(links) a round.
@@ -19,8 +19,8 @@ from functools import cached_property
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, eigs
 
-from analytics.percolation import passing
-from model.arrays import Floats, Int64s
+from vizpub.analytics.percolation import passing
+from vizpub.model.arrays import Floats, Int64s
 
 _ROUNDS = 20_000
 _CLOSE = 1e-10

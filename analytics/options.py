@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from analytics.own import Own
+    from vizpub.analytics.own import Own
 
 ENGINES = ("auto", "kernels", "graphframes")
 """Engines; auto is kernels if the largest interval fits into a task."""

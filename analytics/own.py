@@ -24,9 +24,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from model.errors import OwnMetricFailed
-from model.own import OwnMetric
-from model.wording import amount
+from vizpub.model.errors import OwnMetricFailed
+from vizpub.model.own import OwnMetric
+from vizpub.model.wording import amount
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _Floats = npt.NDArray[np.float64]

@@ -24,7 +24,7 @@ from scipy.integrate import quad
 from scipy.special import gamma as factorial
 from scipy.special import zeta
 
-from model.arrays import Floats
+from vizpub.model.arrays import Floats
 
 NO_LINK = "no peer has a link"
 

@@ -1,8 +1,9 @@
 """How far gossip should spread on an overlay, beside how far it spread: rows of
 metrics/percolation.
 
-The prediction is by message passing on the links of the interval (`analytics.message_passing`):
-subscribers get an event from every neighbour that has it, other peers with probability gamma.
+The prediction is by message passing on the links of the interval
+(`vizpub.analytics.message_passing`): subscribers get an event from every neighbour that has it,
+other peers with probability gamma.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse.linalg import ArpackError
 
-from analytics.message_passing import Overlay, Prediction, predict, threshold
-from analytics.own import Interval
-from model.arrays import Int64s
+from vizpub.analytics.message_passing import Overlay, Prediction, predict, threshold
+from vizpub.analytics.own import Interval
+from vizpub.model.arrays import Int64s
 
 Flags = npt.NDArray[np.bool_]
 Row = dict[str, int | float | None]

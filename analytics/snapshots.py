@@ -42,7 +42,7 @@ _LARGEST = ("in_degree", "out_degree", "degree", "betweenness")
 def of_peers(measured: Mapping[str, _Array]) -> _Columns:
     """The graph's columns of metrics/peers.
 
-    `measured` has the columns of `analytics.blocks.PEER_TYPES`, by interval.
+    `measured` has the columns of `vizpub.analytics.blocks.PEER_TYPES`, by interval.
     """
     _, place, sizes = _intervals(measured["interval"])
     n = sizes[place].astype(np.float64)
@@ -62,7 +62,7 @@ def of_peers(measured: Mapping[str, _Array]) -> _Columns:
 def of_topics(measured: Mapping[str, _Array]) -> _Columns:
     """The graph's columns of metrics/topics.
 
-    `measured` has the columns of `analytics.blocks.TOPIC_TYPES`, by interval.
+    `measured` has the columns of `vizpub.analytics.blocks.TOPIC_TYPES`, by interval.
     """
     own = ("interval", "topic", "subscribers", "topic_links", "components", "topic_diameter")
     return {

@@ -33,9 +33,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analytics.options import Measures
-from analytics.structure import measure_versions
-from model.columns import Column, Table
+from vizpub.analytics.options import Measures
+from vizpub.analytics.structure import measure_versions
+from vizpub.model.columns import Column, Table
 
 if TYPE_CHECKING:
     import duckdb

@@ -2,8 +2,8 @@
 
 An engine makes of the versions of a run a row per peer and interval. The row of an interval's first
 peer also holds the rows of its topics and of the interval as a whole. `kernels` is a step of
-analytics.steps: one task rebuilds the overlay of every interval of a block, and measures it with
-compiled kernels. So the number of Spark jobs does not depend on the number of intervals, and a
+vizpub.analytics.steps: one task rebuilds the overlay of every interval of a block, and measures it
+with compiled kernels. So the number of Spark jobs does not depend on the number of intervals, and a
 version is read once per block, not once per interval.
 """
 
@@ -19,20 +19,20 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from analytics.intervals import sampled
-from analytics.options import Measures
-from model.clock import Clock
-from model.columns import Table
-from model.jvm.artifacts import cache_path
-from model.metrics import METRICS_OVERLAY, METRICS_PEERS, METRICS_TOPICS
-from model.own import OwnMetric, with_own
+from vizpub.analytics.intervals import sampled
+from vizpub.analytics.options import Measures
+from vizpub.model.clock import Clock
+from vizpub.model.columns import Table
+from vizpub.model.jvm.artifacts import cache_path
+from vizpub.model.metrics import METRICS_OVERLAY, METRICS_PEERS, METRICS_TOPICS
+from vizpub.model.own import OwnMetric, with_own
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from analytics.blocks import BlockMetrics
-    from analytics.own import Columns, Overlay
+    from vizpub.analytics.blocks import BlockMetrics
+    from vizpub.analytics.own import Columns, Overlay
 
 _PRESENCE, _LINK, _SUBSCRIPTION = 0, 1, 2
 NESTED = ("topics", "overlay")
@@ -86,7 +86,7 @@ def settled_schemas(own: Iterable[OwnMetric] = ()) -> dict[str, pa.Schema]:
 
 @dataclass(frozen=True)
 class Versions:
-    """Input of an engine: validity periods in ticks. Columns as in model.tables."""
+    """Input of an engine: validity periods in ticks. Columns as in vizpub.model.tables."""
 
     presence: DataFrame
     links: DataFrame
@@ -140,7 +140,7 @@ def measure_versions(rows: pa.Table, window: range, measures: Measures, begins: 
     if not len(rows) or not window:
         return structure_schema(own.metric for own in measures.own).empty_table()
     cache_kernels()
-    from analytics.blocks import Links, Presence, Subscriptions, measure_block
+    from vizpub.analytics.blocks import Links, Presence, Subscriptions, measure_block
 
     peer, _, start, stop = _spans(rows, _PRESENCE)
     measured = measure_block(
@@ -153,7 +153,7 @@ def measure_versions(rows: pa.Table, window: range, measures: Measures, begins: 
     )
     if not measures.own:
         return structure_rows(measured)
-    from analytics.own import measured_by_own
+    from vizpub.analytics.own import measured_by_own
 
     own = measured_by_own(measures.own, _overlay(rows), window, begins)
     return structure_rows(measured, structure_schema(one.metric for one in measures.own), own)
@@ -161,7 +161,7 @@ def measure_versions(rows: pa.Table, window: range, measures: Measures, begins: 
 
 def _overlay(rows: pa.Table) -> Overlay:
     """The rows as own metrics see them."""
-    from analytics.own import Overlay, Spans
+    from vizpub.analytics.own import Overlay, Spans
 
     def of(kind: int, **names: str) -> Spans:
         chosen = rows.filter(pc.equal(rows["kind"], kind))
@@ -187,7 +187,7 @@ def structure_rows(
     own: Mapping[str, Columns] | None = None,
 ) -> pa.Table:
     """Rows of `structure_schema` from the metrics of a block, and the own ones by level."""
-    from analytics.snapshots import of_intervals, of_peers, of_topics, topic_diameter_mean
+    from vizpub.analytics.snapshots import of_intervals, of_peers, of_topics, topic_diameter_mean
 
     peers, topics = of_peers(measured.peers), of_topics(measured.topics)
     if not peers["interval"].size:

@@ -14,7 +14,7 @@ from benchmarks.loading import loading
 from benchmarks.page import write_page
 from benchmarks.parts import Bench, Part, ingested, islands, kernels, one_by_one, spark
 from benchmarks.sizes import SIZES
-from model.errors import VizpubError
+from vizpub.model.errors import VizpubError
 
 USUAL: dict[str, Part] = {
     "kernels": kernels,

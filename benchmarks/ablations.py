@@ -21,13 +21,11 @@ from shutil import rmtree
 from tempfile import TemporaryDirectory, mkdtemp
 
 from benchmarks.watched import ROOT
-from ingest.spark.session import LOCATORS
-from ingest.spark.shipping import pack
+from vizpub.ingest.spark.session import LOCATORS
+from vizpub.ingest.spark.shipping import pack
 
-_COMMAND = "from cli.__main__ import main; main()"
-_HIDE_NOTHING = (
-    "import cli.imports, contextlib; cli.imports.without_pandas = contextlib.nullcontext"
-)
+_COMMAND = "from vizpub.cli.__main__ import main; main()"
+_HIDE_NOTHING = "import vizpub.cli.imports, contextlib; vizpub.cli.imports.without_pandas = contextlib.nullcontext"
 _COLLECT_ALWAYS = "import gc; gc.disable = gc.freeze = lambda: None"
 
 
@@ -38,7 +36,7 @@ def kept_code(with_it: bool) -> float:
         for session in (Path(folder, "first"), Path(folder, "second")):
             session.mkdir()
             taken = _processor_s(
-                "import sys; sys.path.insert(0, sys.argv[1]); import analytics.blocks",
+                "import sys; sys.path.insert(0, sys.argv[1]); import vizpub.analytics.blocks",
                 str(pack(session)),
                 NUMBA_CACHE_LOCATOR_CLASSES=",".join(LOCATORS if with_it else LOCATORS[1:]),
                 HOME=folder,

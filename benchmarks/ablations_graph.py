@@ -12,10 +12,10 @@ from collections.abc import Callable
 
 from benchmarks.history import DATABASE
 from benchmarks.parts import WORK
-from graphstore.load.bulk import find_empty
-from graphstore.server.connection import connect
-from graphstore.server.offline import last_transaction
-from graphstore.server.server import LocalServer
+from vizpub.graphstore.load.bulk import find_empty
+from vizpub.graphstore.server.connection import connect
+from vizpub.graphstore.server.offline import last_transaction
+from vizpub.graphstore.server.server import LocalServer
 
 REPEATS = 9
 
@@ -24,8 +24,8 @@ def imports() -> dict[str, float]:
     """Seconds to start a process that can ask a query: with what the command line hides from
     Neo4j's driver (cli/imports.py), and without.
     """
-    asking = "import graphstore.ask.queries"
-    lean = f"from cli.imports import lean_imports\nwith lean_imports():\n    {asking}"
+    asking = "import vizpub.graphstore.ask.queries"
+    lean = f"from vizpub.cli.imports import lean_imports\nwith lean_imports():\n    {asking}"
     return {"hidden": _best(lambda: _python(lean)), "not hidden": _best(lambda: _python(asking))}
 
 

@@ -79,7 +79,7 @@ def in_process(path: Path) -> dict[str, dict[str, float]]:
 
 def measured(path: Path) -> dict[str, dict[str, float]]:
     """Seconds by part, by kind, and what runs beside them."""
-    from ingest.pipeline import IngestRequest, ingest
+    from vizpub.ingest.pipeline import IngestRequest, ingest
 
     with calls() as made, in_tasks() as tasks, TemporaryDirectory() as folder:
         outcome = ingest(IngestRequest((str(path),), "account", Path(folder)))

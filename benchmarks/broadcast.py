@@ -15,12 +15,12 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from multiprocessing import get_context
 
-from simulators.engine.clock import Simulation
-from simulators.engine.network import Publication
-from simulators.protocols.broadcast.cyclon import BroadcastCyclon, BroadcastCyclonParameters
-from simulators.protocols.broadcast.system import BroadcastSystem
-from simulators.protocols.hyparview.parameters import HyParViewParameters
-from simulators.protocols.hyparview.system import HyParView
+from vizpub.simulators.engine.clock import Simulation
+from vizpub.simulators.engine.network import Publication
+from vizpub.simulators.protocols.broadcast.cyclon import BroadcastCyclon, BroadcastCyclonParameters
+from vizpub.simulators.protocols.broadcast.system import BroadcastSystem
+from vizpub.simulators.protocols.hyparview.parameters import HyParViewParameters
+from vizpub.simulators.protocols.hyparview.system import HyParView
 
 LATENCY_US = 1_000
 GAP_US = 5 * LATENCY_US

@@ -18,10 +18,10 @@ from pathlib import Path
 
 import numpy as np
 
-from simulators.channels.layout import Layout, Updates
-from simulators.channels.liftoff import analysed
-from simulators.channels.parameters import MAPPINGS, ChannelParameters
-from simulators.channels.running import Measured, run
+from vizpub.simulators.channels.layout import Layout, Updates
+from vizpub.simulators.channels.liftoff import analysed
+from vizpub.simulators.channels.parameters import MAPPINGS, ChannelParameters
+from vizpub.simulators.channels.running import Measured, run
 
 HERE = Path(__file__).parent
 CLIENTS = 1_000

@@ -15,12 +15,12 @@ from functools import partial
 from multiprocessing import get_context
 from random import Random
 
-from simulators.engine.clock import Simulation
-from simulators.protocols.chord.lookups import Found
-from simulators.protocols.chord.overlay import Overlay
-from simulators.protocols.chord.parameters import ChordParameters, How
-from simulators.protocols.chord.placing import place
-from simulators.protocols.routing import Upcalls
+from vizpub.simulators.engine.clock import Simulation
+from vizpub.simulators.protocols.chord.lookups import Found
+from vizpub.simulators.protocols.chord.overlay import Overlay
+from vizpub.simulators.protocols.chord.parameters import ChordParameters, How
+from vizpub.simulators.protocols.chord.placing import place
+from vizpub.simulators.protocols.routing import Upcalls
 
 LATENCY_US = 10_000
 STILL = "1000h"

@@ -15,7 +15,7 @@ from benchmarks.dissemination import FANOUT, INTERVAL_US, messages, subscription
 from benchmarks.overlay import Step, history
 from benchmarks.reports import CONTROL_BYTES, FILE_INTERVALS, HEADER, MESSAGE_BYTES
 from benchmarks.sizes import Size
-from model.arrays import Int64s
+from vizpub.model.arrays import Int64s
 
 
 class Trees(NamedTuple):

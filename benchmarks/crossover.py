@@ -2,7 +2,7 @@
 minutes.
 
 Reports of growing size, each ingested in its own process as a small input and as a large one
-(ingest.spark.scale), in turns. `SMALL_INPUT` should be the size at which the seconds cross.
+(vizpub.ingest.spark.scale), in turns. `SMALL_INPUT` should be the size at which the seconds cross.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from benchmarks.smoke import Run, measured
 INTERVALS = (25, 100, 200, 400)
 """Intervals of 200 peers with 10 links each."""
 BOUNDS = {"small": 2**40, "large": -1}
-_INGEST = "import ingest.spark.scale as s; s.SMALL_INPUT = {}; from cli.main import app; app()"
+_INGEST = "import vizpub.ingest.spark.scale as s; s.SMALL_INPUT = {}; from vizpub.cli.main import app; app()"
 
 
 def main() -> None:

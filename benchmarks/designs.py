@@ -22,13 +22,13 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from analytics.figures.canvas import PALETTE, panels, save, styled
 from benchmarks.smoke import measured
 from benchmarks.watched import Json
-from simulators.designs.algorithms import Design, construct
-from simulators.designs.flat import Flat
-from simulators.designs.kernels import centres_of, edges_of, refine
-from simulators.designs.stars import Interests
+from vizpub.analytics.figures.canvas import PALETTE, panels, save, styled
+from vizpub.simulators.designs.algorithms import Design, construct
+from vizpub.simulators.designs.flat import Flat
+from vizpub.simulators.designs.kernels import centres_of, edges_of, refine
+from vizpub.simulators.designs.stars import Interests
 
 HERE = Path(__file__).parent
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
@@ -80,7 +80,7 @@ def commands(nodes: int) -> Json:
         ways = {"construct": ["construct", "cd-max-ref", *size], "ingest": ingest}
         told: Json = {"nodes": nodes}
         for way, words in ways.items():
-            run = measured(["-m", "cli", "--workspace", f"{folder}/workspace", *words])
+            run = measured(["-m", "vizpub.cli", "--workspace", f"{folder}/workspace", *words])
             told[way] = {
                 "seconds": round(run.seconds, 1), "cpu": round(run.processor, 1),
                 "peak_mb": round(run.megabytes),

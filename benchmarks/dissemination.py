@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks.sizes import Size
-from model.arrays import Int64s
+from vizpub.model.arrays import Int64s
 
 INTERVAL_US = 1_000_000
 FANOUT = 4

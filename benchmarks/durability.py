@@ -28,13 +28,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.watched import ROOT
-from ingest import job
-from ingest.pipeline import IngestRequest, ingest_in
-from ingest.spark.session import spark_session
-from model.tables import TABLES
-from runstore import durable, intact, writer
-from runstore.manifest import Manifest
-from runstore.writer import RunWriter, writing
+from vizpub.ingest import job
+from vizpub.ingest.pipeline import IngestRequest, ingest_in
+from vizpub.ingest.spark.session import spark_session
+from vizpub.model.tables import TABLES
+from vizpub.runstore import durable, intact, writer
+from vizpub.runstore.manifest import Manifest
+from vizpub.runstore.writer import RunWriter, writing
 
 FILES = 39
 """As many files as a small run has."""

@@ -30,12 +30,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from model.clock import OPEN, Clock
-from model.sizes import format_size
-from model.tables import table
-from runstore.intact import stored_schema
-from runstore.manifest import Manifest
-from runstore.writer import RunWriter, writing
+from vizpub.model.clock import OPEN, Clock
+from vizpub.model.sizes import format_size
+from vizpub.model.tables import table
+from vizpub.runstore.intact import stored_schema
+from vizpub.runstore.manifest import Manifest
+from vizpub.runstore.writer import RunWriter, writing
 
 INTERVALS = 100
 _STEPS = 40
@@ -95,7 +95,7 @@ def _written(writer: RunWriter, name: str, given: dict[str, Any]) -> Any:
 @contextmanager
 def served(workspace: Path, run: str) -> Iterator[str]:
     """The address that `vizpub explore` prints, while it serves."""
-    command = [sys.executable, "-m", "cli", "--workspace", str(workspace), "explore", run]
+    command = [sys.executable, "-m", "vizpub.cli", "--workspace", str(workspace), "explore", run]
     with subprocess.Popen([*command, "--no-open"], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         yield process.stdout.readline().strip()

@@ -27,16 +27,16 @@ from pyspark.sql import SparkSession
 
 from benchmarks.results import FOLDER, load, machine
 from benchmarks.watched import Json
-from collector import child
-from graphstore.load.remove import remove_run
-from graphstore.load.transactions import load_run
-from graphstore.server.connection import connect
-from graphstore.server.server import LocalServer
-from ingest.pipeline import IngestRequest, ingest_in
-from ingest.spark.session import spark_session
-from runstore.manifest import FILE
-from runstore.store import StoredRun
-from runstore.writer import writing
+from vizpub.collector import child
+from vizpub.graphstore.load.remove import remove_run
+from vizpub.graphstore.load.transactions import load_run
+from vizpub.graphstore.server.connection import connect
+from vizpub.graphstore.server.server import LocalServer
+from vizpub.ingest.pipeline import IngestRequest, ingest_in
+from vizpub.ingest.spark.session import spark_session
+from vizpub.runstore.manifest import FILE
+from vizpub.runstore.store import StoredRun
+from vizpub.runstore.writer import writing
 
 _REPLACED = 0.05
 """Share of the links that an interval replaces."""

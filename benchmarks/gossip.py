@@ -17,10 +17,16 @@ from random import Random
 import networkx as nx
 import numpy as np
 
-from analytics.message_passing import Overlay, predict, threshold
-from model.arrays import Int64s
-from simulators.protocols.broadcast.topologies import Poisson, joined
-from simulators.protocols.gossip.events import Adjacency, Bools, Spreading, adjacency, disseminate
+from vizpub.analytics.message_passing import Overlay, predict, threshold
+from vizpub.model.arrays import Int64s
+from vizpub.simulators.protocols.broadcast.topologies import Poisson, joined
+from vizpub.simulators.protocols.gossip.events import (
+    Adjacency,
+    Bools,
+    Spreading,
+    adjacency,
+    disseminate,
+)
 
 GAMMA, SIGMA, MEAN = 0.6, 0.1, 5.0
 SAMPLES = 20

@@ -15,12 +15,12 @@ from neo4j import Driver
 from benchmarks.histories import LongRun
 from benchmarks.parts import WORK
 from benchmarks.sizes import Size
-from graphstore.load.reading import rows_since
-from graphstore.load.transactions import load_run
-from graphstore.server.connection import connect
-from graphstore.server.server import LocalServer
-from model.clock import OPEN
-from model.run import Boundary, RunFacts
+from vizpub.graphstore.load.reading import rows_since
+from vizpub.graphstore.load.transactions import load_run
+from vizpub.graphstore.server.connection import connect
+from vizpub.graphstore.server.server import LocalServer
+from vizpub.model.clock import OPEN
+from vizpub.model.run import Boundary, RunFacts
 
 HOME = WORK / "growing"
 SIZE = Size("growing", peers=1_000, intervals=0, links=20, topics=20)

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
-from analytics.figures.canvas import PALETTE, panels, save, styled
 from benchmarks.parts import Bench
 from benchmarks.sizes import Size
 from benchmarks.watched import Json
+from vizpub.analytics.figures.canvas import PALETTE, panels, save, styled
 
 AXES = ("intervals", "peers")
 FACTORS = (0.25, 0.5, 1, 2)

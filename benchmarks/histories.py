@@ -9,16 +9,16 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from analytics.hops import first_and_second, pairs
-from analytics.interest import Interest
 from benchmarks.dissemination import INTERVAL_US, messages
 from benchmarks.overlay import history
 from benchmarks.sizes import Size
-from graphstore.load.reading import rows_since
-from model.arrays import Int64s
-from model.clock import OPEN, Clock
-from model.run import Boundary, RunFacts
-from model.tables import table
+from vizpub.analytics.hops import first_and_second, pairs
+from vizpub.analytics.interest import Interest
+from vizpub.graphstore.load.reading import rows_since
+from vizpub.model.arrays import Int64s
+from vizpub.model.clock import OPEN, Clock
+from vizpub.model.run import Boundary, RunFacts
+from vizpub.model.tables import table
 
 LENGTHS = (200, 1_000, 5_000)
 """Intervals of the runs."""

@@ -12,21 +12,21 @@ from typing import Any
 import psutil
 from neo4j import Driver, Query
 
-import cypher
 from benchmarks.histories import LAYER, LENGTHS, LongRun
 from benchmarks.parts import WORK, Bench
 from benchmarks.watched import Json
-from graphstore.ask import queries
-from graphstore.ask.periods import times_of
-from graphstore.load.partitions import NONE, PARTITION_INTERVALS, partitions_of
-from graphstore.load.transactions import load_run
-from graphstore.runs import LoadedRun, open_run
-from graphstore.server import sessions
-from graphstore.server.connection import connect
-from graphstore.server.server import LocalServer
-from graphstore.server.settings import JARS
-from model.errors import CheckFailed, UseError
-from model.jvm.artifacts import jar_set
+from vizpub import cypher
+from vizpub.graphstore.ask import queries
+from vizpub.graphstore.ask.periods import times_of
+from vizpub.graphstore.load.partitions import NONE, PARTITION_INTERVALS, partitions_of
+from vizpub.graphstore.load.transactions import load_run
+from vizpub.graphstore.runs import LoadedRun, open_run
+from vizpub.graphstore.server import sessions
+from vizpub.graphstore.server.connection import connect
+from vizpub.graphstore.server.server import LocalServer
+from vizpub.graphstore.server.settings import JARS
+from vizpub.model.errors import CheckFailed, UseError
+from vizpub.model.jvm.artifacts import jar_set
 
 COMPARED = 1_000
 """In a run of so many intervals it is measured what time partitions cost."""

@@ -13,8 +13,8 @@ from typing import Any
 
 from benchmarks.steps import Steps
 from benchmarks.variants import VARIANTS
-from ingest.measuring import Measuring
-from ingest.pipeline import IngestRequest, ingest
+from vizpub.ingest.measuring import Measuring
+from vizpub.ingest.pipeline import IngestRequest, ingest
 
 RUN = "benchmark"
 

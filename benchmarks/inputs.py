@@ -16,7 +16,7 @@ from benchmarks.dissemination import subscriptions
 from benchmarks.overlay import ROWS, history, rows
 from benchmarks.reports import FILE_INTERVALS, write_reports
 from benchmarks.sizes import Size
-from model.clock import OPEN
+from vizpub.model.clock import OPEN
 
 FORMAT = 1
 """Raised when the made inputs change."""
@@ -62,7 +62,8 @@ class Inputs:
 
 
 def write_versions(size: Size, folder: Path) -> None:
-    """The tables of versions, sorted, as model.tables has them (links without layer, topic)."""
+    """The tables of versions, sorted, as vizpub.model.tables has them (links without layer,
+    topic)."""
     links = pa.concat_tables(step.ended for step in history(size))
     pq.write_table(
         links.sort_by([("src", "ascending"), ("dst", "ascending"), ("valid_from", "ascending")]),

@@ -28,16 +28,16 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from collector.closing import Rules
-from collector.intake import Intake, Limits
-from collector.kafka import Kafka
-from collector.log import Log, report
-from collector.place import Place
-from collector.progress import Progress
-from collector.protocol import PatientProtocol
-from collector.topic import Topic
-from collector.web import Web
-from ingest.reports.records import RunHeader
+from vizpub.collector.closing import Rules
+from vizpub.collector.intake import Intake, Limits
+from vizpub.collector.kafka import Kafka
+from vizpub.collector.log import Log, report
+from vizpub.collector.place import Place
+from vizpub.collector.progress import Progress
+from vizpub.collector.protocol import PatientProtocol
+from vizpub.collector.topic import Topic
+from vizpub.collector.web import Web
+from vizpub.ingest.reports.records import RunHeader
 
 if TYPE_CHECKING:
     from tests.support.broker import Broker

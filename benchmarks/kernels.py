@@ -13,11 +13,11 @@ from pathlib import Path
 
 import numpy as np
 
-from analytics.blocks import Links, measure_block
-from analytics.options import Measures
 from benchmarks.reference import Versions, read_versions
 from benchmarks.steps import Steps
 from benchmarks.variants import TIMES, VARIANTS
+from vizpub.analytics.blocks import Links, measure_block
+from vizpub.analytics.options import Measures
 
 _LARGEST_BLOCK = 50
 

@@ -59,7 +59,7 @@ def ingested(reports: Path) -> Run:
     """A whole `vizpub ingest` to all metrics but betweenness."""
     with TemporaryDirectory(prefix="vizpub-larger-") as folder:
         more = ["--run", "larger", "--no-load", "--no-betweenness"]
-        return measured(["-m", "cli", "--workspace", folder, "ingest", str(reports), *more])
+        return measured(["-m", "vizpub.cli", "--workspace", folder, "ingest", str(reports), *more])
 
 
 def beside(program: str, folder: Path) -> float:

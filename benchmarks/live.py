@@ -25,10 +25,10 @@ from tempfile import TemporaryDirectory
 import psutil
 
 from benchmarks.fed import System
-from collector.place import Place
-from collector.reading import Collector, collector_of
-from ingest.reports.client import Pace, Reporter
-from model.errors import ServiceError, UseError
+from vizpub.collector.place import Place
+from vizpub.collector.reading import Collector, collector_of
+from vizpub.ingest.reports.client import Pace, Reporter
+from vizpub.model.errors import ServiceError, UseError
 
 _START_S = 120.0
 _WARM = 3
@@ -38,7 +38,7 @@ _WARM = 3
 @contextmanager
 def collected(workspace: Path, asked: argparse.Namespace) -> Iterator[tuple[int, Collector]]:
     """A collector: its process number, and what it answers."""
-    vizpub = [sys.executable, "-m", "cli", "--workspace", str(workspace)]
+    vizpub = [sys.executable, "-m", "vizpub.cli", "--workspace", str(workspace)]
     told = ["--no-token", "--interval", f"{asked.interval}s", "--lateness", "2s"]
     if not asked.neo4j:
         told.append("--no-load")

@@ -12,11 +12,11 @@ from typing import Any
 
 from benchmarks.ingested import RUN
 from benchmarks.steps import Steps
-from graphstore.load.bulk import Target, load
-from graphstore.server.connection import connect
-from graphstore.server.server import LocalServer
-from model.errors import CheckFailed
-from runstore.store import StoredRun, open_run
+from vizpub.graphstore.load.bulk import Target, load
+from vizpub.graphstore.server.connection import connect
+from vizpub.graphstore.server.server import LocalServer
+from vizpub.model.errors import CheckFailed
+from vizpub.runstore.store import StoredRun, open_run
 
 WAYS = {"bolt": False, "bulk": True}
 """Transactions, or an import."""

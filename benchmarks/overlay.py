@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.sizes import Size
-from model.arrays import Int32s, Int64s
-from model.clock import OPEN
+from vizpub.model.arrays import Int32s, Int64s
+from vizpub.model.clock import OPEN
 
 _STREAM = 0
 """The overlay's stream among the random streams of the seed."""

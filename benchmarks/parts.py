@@ -25,7 +25,7 @@ from benchmarks.reference import (
 )
 from benchmarks.sizes import Size
 from benchmarks.watched import ROOT, Json, Program, measure
-from model.errors import UseError
+from vizpub.model.errors import UseError
 
 WORK = ROOT / ".bench"
 OTHERS = WORK / "env" / "bin" / "python"
@@ -149,7 +149,7 @@ def ingested(name: str, betweenness: str, *, columns: bool = False) -> Part:
 
 def check_run(bench: Bench, workspace: Path) -> None:
     """The run holds the versions, metrics and messages of the reports."""
-    from runstore.run import Run
+    from vizpub.runstore.run import Run
 
     run = Run.open(workspace, "benchmark")
     inside = pq.read_table(bench.inputs.versions / "links.parquet")

@@ -16,10 +16,10 @@ from functools import partial
 from multiprocessing import get_context
 from random import Random
 
-from simulators.engine.clock import Simulation
-from simulators.engine.network import System
-from simulators.protocols.poldercast.cyclon import Cyclon, CyclonParameters
-from simulators.protocols.poldercast.system import PolderCast, PolderCastParameters
+from vizpub.simulators.engine.clock import Simulation
+from vizpub.simulators.engine.network import System
+from vizpub.simulators.protocols.poldercast.cyclon import Cyclon, CyclonParameters
+from vizpub.simulators.protocols.poldercast.system import PolderCast, PolderCastParameters
 
 TOPICS = 200
 LATENCY_US = 5_000

@@ -12,10 +12,10 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from analytics.blocks import Links, Presence, Subscriptions, measure_block
-from analytics.structure import structure_rows
 from benchmarks.sizes import Size
-from model.errors import CheckFailed
+from vizpub.analytics.blocks import Links, Presence, Subscriptions, measure_block
+from vizpub.analytics.structure import structure_rows
+from vizpub.model.errors import CheckFailed
 
 _CLOSE = 1e-9
 _SHOWN = 10
@@ -65,7 +65,7 @@ def reference(versions: Versions, intervals: Sequence[int]) -> Measured:
 
 
 def parts_of(structure: pa.Table) -> Measured:
-    """The tables that rows of `analytics.structure` hold."""
+    """The tables that rows of `vizpub.analytics.structure` hold."""
     inner = (
         pa.Table.from_batches(map(pa.RecordBatch.from_struct_array, lists.chunks))
         for lists in (pc.list_flatten(structure[name]) for name in ("topics", "overlay"))

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from benchmarks.intake import PEERS, Load
 from benchmarks.live import collected
-from runstore.store import open_run
+from vizpub.runstore.store import open_run
 
 
 async def loaded(load: Load, asked: argparse.Namespace) -> None:

@@ -1,7 +1,8 @@
 """The reports of all peers: neighbours, topics, traffic and messages.
 
-NDJSON by the contract of ingest.reports.files, several intervals to a file. Lines are put together
-as text, because there are millions of them; a test reads them back with the contract's reader.
+NDJSON by the contract of vizpub.ingest.reports.files, several intervals to a file. Lines are put
+together as text, because there are millions of them; a test reads them back with the contract's
+reader.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from benchmarks.dissemination import (
 )
 from benchmarks.overlay import Step, history
 from benchmarks.sizes import Size
-from ingest.reports.files import ReportWriter, RunHeader
+from vizpub.ingest.reports.files import ReportWriter, RunHeader
 
 FILE_INTERVALS = 25
 CONTROL_BYTES, MESSAGE_BYTES = 100, 512

@@ -18,11 +18,11 @@ from multiprocessing import get_context
 from random import Random
 from typing import NamedTuple
 
-from simulators.engine.clock import Simulation
-from simulators.protocols.scribe.on_chord import ScribeChord
-from simulators.protocols.scribe.parameters import ScribeChordParameters, ScribeParameters
-from simulators.protocols.scribe.system import Multicast, Scribe
-from simulators.world.subscriptions import Zipf
+from vizpub.simulators.engine.clock import Simulation
+from vizpub.simulators.protocols.scribe.on_chord import ScribeChord
+from vizpub.simulators.protocols.scribe.parameters import ScribeChordParameters, ScribeParameters
+from vizpub.simulators.protocols.scribe.system import Multicast, Scribe
+from vizpub.simulators.world.subscriptions import Zipf
 
 TOPICS = 200
 LATENCY_US = 10_000

@@ -21,12 +21,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from analytics.options import Measures
 from benchmarks.steps import Steps
 from benchmarks.watched import Program, measure
-from ingest.measuring import Measuring
-from ingest.pipeline import IngestRequest, ingest
-from runstore.store import open_run
+from vizpub.analytics.options import Measures
+from vizpub.ingest.measuring import Measuring
+from vizpub.ingest.pipeline import IngestRequest, ingest
+from vizpub.runstore.store import open_run
 
 RUN = "skew"
 EXPONENT = 0.8

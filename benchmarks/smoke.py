@@ -109,7 +109,7 @@ def ingested(inputs: Path) -> Run:
     """A whole `vizpub ingest --no-load`."""
     with TemporaryDirectory(prefix="vizpub-smoke-") as folder:
         words = ["--workspace", folder, "ingest", str(inputs), "--run", "smoke", "--no-load"]
-        return measured(["-m", "cli", *words])
+        return measured(["-m", "vizpub.cli", *words])
 
 
 def measured(words: list[str]) -> Run:

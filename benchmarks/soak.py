@@ -33,13 +33,13 @@ import psutil
 
 from benchmarks.fed import System
 from benchmarks.live import answering
-from collector.place import Place
-from collector.reading import Collector
-from graphstore.server.server import LocalServer
-from ingest.reports.client import Pace, Reporter
-from ingest.reports.records import RunEnd, RunHeader
-from model.errors import CheckFailed, ServiceError
-from runstore.store import open_run
+from vizpub.collector.place import Place
+from vizpub.collector.reading import Collector
+from vizpub.graphstore.server.server import LocalServer
+from vizpub.ingest.reports.client import Pace, Reporter
+from vizpub.ingest.reports.records import RunEnd, RunHeader
+from vizpub.model.errors import CheckFailed, ServiceError
+from vizpub.runstore.store import open_run
 
 _LINKS = 10
 _LATENESS_S = 5
@@ -71,7 +71,7 @@ class Soaked:
     def __post_init__(self) -> None:
         with socket.create_server(("127.0.0.1", 0)) as door:
             self.port: int = door.getsockname()[1]
-        self.vizpub = [sys.executable, "-m", "cli", "--workspace", str(self.workspace)]
+        self.vizpub = [sys.executable, "-m", "vizpub.cli", "--workspace", str(self.workspace)]
         self.neo4j = LocalServer(self.workspace / "neo4j")
         self.place = Place(self.workspace, "lab")
         self.process = self.start()

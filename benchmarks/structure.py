@@ -12,22 +12,22 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from analytics import steps
-from analytics.options import Measures
-from analytics.steps import Given
-from analytics.structure import (
-    settled_schemas,
-)
 from benchmarks.steps import Steps
 from benchmarks.variants import TIMES, VARIANTS
-from ingest.sink import Place, write
-from ingest.spark.session import spark_session
-from ingest.staged import UNREPORTED
-from ingest.steps import Block, StepFold, Taken, blocks
-from model.clock import Clock
-from model.metrics import METRICS_OVERLAY, METRICS_PEERS, METRICS_TOPICS
-from model.tables import table
-from runstore.intact import dataset
+from vizpub.analytics import steps
+from vizpub.analytics.options import Measures
+from vizpub.analytics.steps import Given
+from vizpub.analytics.structure import (
+    settled_schemas,
+)
+from vizpub.ingest.sink import Place, write
+from vizpub.ingest.spark.session import spark_session
+from vizpub.ingest.staged import UNREPORTED
+from vizpub.ingest.steps import Block, StepFold, Taken, blocks
+from vizpub.model.clock import Clock
+from vizpub.model.metrics import METRICS_OVERLAY, METRICS_PEERS, METRICS_TOPICS
+from vizpub.model.tables import table
+from vizpub.runstore.intact import dataset
 
 
 def _measure(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from analytics.options import Measures
+from vizpub.analytics.options import Measures
 
 _ALWAYS_EXACT = float("inf")
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import psutil
 
-from model.errors import CheckFailed
+from vizpub.model.errors import CheckFailed
 
 ROOT = Path(__file__).parents[1]
 _EVERY = 0.1

@@ -1,5 +1,5 @@
 """The command line. A command parses its arguments, calls one function of a package and prints.
 
 In: arguments and environment variables. Out: data on stdout, messages on stderr, an exit code.
-`cli.main.app` is the application; `cli.__main__.main` runs it.
+`vizpub.cli.main.app` is the application; `vizpub.cli.__main__.main` runs it.
 """

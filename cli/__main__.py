@@ -1,4 +1,4 @@
-"""The entry point of the program: for `vizpub`, `python -m cli` and `spark-submit`."""
+"""The entry point of the program: for `vizpub`, `python -m vizpub.cli` and `spark-submit`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def main() -> None:
     (`python -m benchmarks.ablations no_collection`).
     """
     gc.disable()
-    from cli.main import app
+    from vizpub.cli.main import app
 
     gc.freeze()
     gc.enable()

@@ -13,11 +13,11 @@ from importlib.metadata import PackageNotFoundError, entry_points, version
 from pathlib import Path
 from typing import Literal
 
-from model.errors import UseError, VizpubError
-from model.files import bytes_below
-from model.jvm.artifacts import cache_path, jar_set, missing
-from model.jvm.class_data import find_archive
-from model.jvm.java import Java, find_java
+from vizpub.model.errors import UseError, VizpubError
+from vizpub.model.files import bytes_below
+from vizpub.model.jvm.artifacts import cache_path, jar_set, missing
+from vizpub.model.jvm.class_data import find_archive
+from vizpub.model.jvm.java import Java, find_java
 
 _PACKAGES = ("pyspark", "pyarrow", "pandas", "numba", "neo4j", "matplotlib", "jgo", "filelock")
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -113,7 +113,7 @@ def _java(java: Java | VizpubError) -> Check:
 def _neo4j(workspace: Path) -> Check:
     if os.environ.get("NEO4J_URI"):
         return _given_neo4j()
-    from graphstore.server.server import LocalServer
+    from vizpub.graphstore.server.server import LocalServer
 
     absent = missing("neo4j")
     if absent:
@@ -129,8 +129,8 @@ def _neo4j(workspace: Path) -> Check:
 
 
 def _given_neo4j() -> Check:
-    from graphstore.server.address import from_environment
-    from graphstore.server.connection import connect
+    from vizpub.graphstore.server.address import from_environment
+    from vizpub.graphstore.server.connection import connect
 
     try:
         if connection := from_environment():

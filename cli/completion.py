@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from analytics.options import ENGINES
-from model.errors import VizpubError
+from vizpub.analytics.options import ENGINES
+from vizpub.model.errors import VizpubError
 
 if TYPE_CHECKING:
-    from cypher import Parameter
-    from model.own import OwnMetric
+    from vizpub.cypher import Parameter
+    from vizpub.model.own import OwnMetric
 
 FORMATS = ("table", "json", "jsonl", "csv", "md")
 """Output formats of rows."""
@@ -63,7 +63,7 @@ complete_engines = _offering(lambda _: ENGINES)
 @_offering
 def complete_runs(ctx: typer.Context) -> Iterable[str]:
     """Names of the runs of the workspace."""
-    from runstore.store import run_names
+    from vizpub.runstore.store import run_names
 
     return run_names(_workspace(ctx))
 
@@ -72,7 +72,7 @@ def _offering_names(table: str) -> _Completer:
     """Names of the run already typed, long ones by beginnings that commands take for them."""
 
     def complete(ctx: typer.Context, incomplete: str) -> list[str]:
-        from model.naming import beginnings
+        from vizpub.model.naming import beginnings
 
         try:
             names = sorted(_column(ctx, table, "name"))
@@ -100,7 +100,7 @@ def complete_layers(ctx: typer.Context) -> Iterable[str]:
 
 
 def _column(ctx: typer.Context, table: str, column: str) -> Iterator[str]:
-    from runstore.store import open_run
+    from vizpub.runstore.store import open_run
 
     run = open_run(_workspace(ctx), _typed(ctx, "run", 0))
     for batch in run.scan(table, [column]):
@@ -110,7 +110,7 @@ def _column(ctx: typer.Context, table: str, column: str) -> Iterator[str]:
 @_offering
 def complete_tables(ctx: typer.Context) -> Iterable[str]:
     """Names of the tables."""
-    from model.tables import TABLES
+    from vizpub.model.tables import TABLES
 
     return [table.name for table in TABLES]
 
@@ -118,7 +118,7 @@ def complete_tables(ctx: typer.Context) -> Iterable[str]:
 @_offering
 def complete_metrics(ctx: typer.Context) -> Iterable[str]:
     """Names of the metrics tables."""
-    from model.metrics import METRICS
+    from vizpub.model.metrics import METRICS
 
     return [*(table.name.removeprefix("metrics/") for table in METRICS), "gauges"]
 
@@ -126,9 +126,9 @@ def complete_metrics(ctx: typer.Context) -> Iterable[str]:
 @_offering
 def complete_columns(ctx: typer.Context) -> Iterable[str]:
     """Columns of the metrics table already typed, with those of the run already typed."""
-    from model.own import with_own
-    from model.tables import table
-    from runstore.store import open_run
+    from vizpub.model.own import with_own
+    from vizpub.model.tables import table
+    from vizpub.runstore.store import open_run
 
     own: Iterable[OwnMetric] = ()
     with suppress(VizpubError):
@@ -139,7 +139,7 @@ def complete_columns(ctx: typer.Context) -> Iterable[str]:
 @_offering
 def complete_queries(ctx: typer.Context) -> Iterable[str]:
     """Names of the shipped queries."""
-    import cypher
+    from vizpub import cypher
 
     return cypher.names("queries")
 
@@ -163,7 +163,7 @@ def complete_values(ctx: typer.Context, incomplete: str) -> list[str]:
 
 def _asked(ctx: typer.Context) -> list[Parameter]:
     """What the query already typed asks of the user, in the order of its header."""
-    import cypher
+    from vizpub import cypher
 
     asked = cypher.statement("queries", _typed(ctx, "name", 1)).parameters
     return [p for p in asked if p.type not in ("run", "levels", "ranges")]
@@ -172,6 +172,6 @@ def _asked(ctx: typer.Context) -> list[Parameter]:
 @_offering
 def complete_plotted(ctx: typer.Context) -> Iterable[str]:
     """Columns of the metrics tables."""
-    from model.metrics import METRICS
+    from vizpub.model.metrics import METRICS
 
     return sorted({name for table in METRICS for name in table.names if name not in table.key})

@@ -18,8 +18,8 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from model.errors import InputError, UnknownName, UseError, VizpubError
-from model.files import toml_of
+from vizpub.model.errors import InputError, UnknownName, UseError, VizpubError
+from vizpub.model.files import toml_of
 
 FILE = "vizpub.toml"
 """Name of the file in a workspace."""
@@ -197,7 +197,7 @@ def _taken(parameter: Any, value: Any, where: str) -> Any:
 
 def _check_trusted(path: Path) -> None:
     """Raises: UseError for a file of others, which could send a password somewhere else."""
-    from model.private import check_trusted
+    from vizpub.model.private import check_trusted
 
     try:
         check_trusted(path)
@@ -323,7 +323,7 @@ class _Reading:
         self.into.values[full], self.into.origins[full] = value, str(self.file)
 
     def _check_uri(self, uri: str) -> None:
-        from graphstore.server.address import check_uri
+        from vizpub.graphstore.server.address import check_uri
 
         try:
             check_uri(uri)
@@ -331,7 +331,7 @@ class _Reading:
             raise InputError(f"{self.file}: neo4j.uri: {error}") from None
 
     def _check_private(self, path: Path) -> None:
-        from model.private import open_secret
+        from vizpub.model.private import open_secret
 
         try:
             open_secret(path).close()

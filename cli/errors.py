@@ -18,8 +18,8 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from cli.terminal.streams import STYLE, is_closed, message, prepare, standard_output
-from model.errors import VizpubError
+from vizpub.cli.terminal.streams import STYLE, is_closed, message, prepare, standard_output
+from vizpub.model.errors import VizpubError
 
 NO_MEMORY = "no memory is left for this: ask for less at once"
 _INTERRUPTED = 130

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from cli.commands import (
+from vizpub.cli.commands import (
     channels,
     collect,
     compare,
@@ -39,14 +39,14 @@ from cli.commands import (
     tell,
     watch,
 )
-from cli.configuration import configuration, configure
-from cli.errors import CommandGroup
-from cli.imports import SPARK_COMMANDS, lean_imports
-from cli.options import command
-from cli.settings import Settings
-from cli.terminal.streams import STYLE
-from model.errors import VizpubError
-from runstore.leavings import sweep
+from vizpub.cli.configuration import configuration, configure
+from vizpub.cli.errors import CommandGroup
+from vizpub.cli.imports import SPARK_COMMANDS, lean_imports
+from vizpub.cli.options import command
+from vizpub.cli.settings import Settings
+from vizpub.cli.terminal.streams import STYLE
+from vizpub.model.errors import VizpubError
+from vizpub.runstore.leavings import sweep
 
 
 class _Program(CommandGroup):
@@ -102,7 +102,7 @@ class _Say(logging.Handler):
 
 def _show_log(settings: Settings) -> None:
     """Print log records of the ingest on stderr: warnings, with --verbose also information."""
-    logger = logging.getLogger("ingest")
+    logger = logging.getLogger("vizpub.ingest")
     logger.handlers = [_Say(settings)]
     logger.setLevel(logging.INFO if settings.debug or settings.verbose else logging.WARNING)
     logger.propagate = False

@@ -12,10 +12,10 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 
 import typer
 
-from cli.completion import FORMATS, complete_formats, complete_layers, complete_runs
-from cli.settings import Settings
-from model.clock import Clock
-from model.errors import UseError
+from vizpub.cli.completion import FORMATS, complete_formats, complete_layers, complete_runs
+from vizpub.cli.settings import Settings
+from vizpub.model.clock import Clock
+from vizpub.model.errors import UseError
 
 RunName = Annotated[str, typer.Argument(metavar="RUN", autocompletion=complete_runs)]
 Layers = Annotated[
@@ -178,7 +178,7 @@ def _metavar(kind: Any, notes: list[Any]) -> str | None:
 
 
 def _number_or_none(text: Any) -> int | None:
-    """As the specs of the world have it (simulators.engine.specs). Raises: BadParameter."""
+    """As the specs of the world have it (vizpub.simulators.engine.specs). Raises: BadParameter."""
     if text == "none":
         return None
     try:

@@ -1,6 +1,6 @@
 """The page docs/cli.md, generated from the help of the commands.
 
-`python -m cli.reference` writes it; a test compares it with the commands.
+`python -m vizpub.cli.reference` writes it; a test compares it with the commands.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import Any
 
 import typer
 
-from cli.main import app
-from experiments.formatting import markdown
+from vizpub.cli.main import app
+from vizpub.experiments.formatting import markdown
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "cli.md"
 
@@ -31,7 +31,7 @@ unknown, in JSON `null`, in CSV an empty field; 0 is a measured zero.
 A file or the environment can set the default of any option ([configuration](configuration.md)).
 `vizpub --install-completion` lets Tab complete the names of runs, topics, peers, queries and
 settings.
-This page is made from the commands' own help (`python -m cli.reference`).
+This page is made from the commands' own help (`python -m vizpub.cli.reference`).
 """
 
 

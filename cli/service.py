@@ -13,33 +13,33 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.settings import Settings
-from model.errors import Neo4jUnavailable, ServiceError, UnknownName, UseError
+from vizpub.cli.settings import Settings
+from vizpub.model.errors import Neo4jUnavailable, ServiceError, UnknownName, UseError
 
 if TYPE_CHECKING:
-    from graphstore.load.bulk import Target
-    from graphstore.load.verify import Difference
-    from graphstore.load.verify_kept import Found
-    from graphstore.runs import LoadedRun
-    from graphstore.server.address import Connection
-    from graphstore.server.offline import Place
-    from graphstore.server.server import LocalServer
-    from runstore.named import NamedRun
-    from runstore.store import StoredRun
+    from vizpub.graphstore.load.bulk import Target
+    from vizpub.graphstore.load.verify import Difference
+    from vizpub.graphstore.load.verify_kept import Found
+    from vizpub.graphstore.runs import LoadedRun
+    from vizpub.graphstore.server.address import Connection
+    from vizpub.graphstore.server.offline import Place
+    from vizpub.graphstore.server.server import LocalServer
+    from vizpub.runstore.named import NamedRun
+    from vizpub.runstore.store import StoredRun
 
 STATES_UNKNOWN = "the states in Neo4j are unknown"
 
 
 def local_server(settings: Settings) -> LocalServer:
     """The server of the workspace, running or not."""
-    from graphstore.server.server import LocalServer
+    from vizpub.graphstore.server.server import LocalServer
 
     return LocalServer(settings.workspace / "neo4j")
 
 
 def has_neo4j(settings: Settings) -> bool:
     """Whether a Neo4j is named, or was ever started for the workspace."""
-    from graphstore.server.address import from_environment
+    from vizpub.graphstore.server.address import from_environment
 
     return from_environment() is not None or local_server(settings).status().state != "absent"
 
@@ -61,8 +61,8 @@ def _to_read(settings: Settings) -> Connection:
 
     Raises: Neo4jUnavailable if there is none, UseError.
     """
-    from graphstore.server.address import from_environment
-    from graphstore.server.connection import find_connection
+    from vizpub.graphstore.server.address import from_environment
+    from vizpub.graphstore.server.connection import find_connection
 
     if from_environment() is None and local_server(settings).status().state == "stopped":
         return start_local(settings)
@@ -78,13 +78,13 @@ class Neo4j:
 
     def open_run(self, name: str) -> LoadedRun:
         """A loaded run. Raises: UnknownName, RunNotComplete, Neo4jUnavailable, Neo4jAnswer."""
-        from graphstore.runs import open_run
+        from vizpub.graphstore.runs import open_run
 
         return open_run(self.driver, self.database, name)
 
     def verify(self, run: StoredRun) -> list[Difference]:
         """What differs between Neo4j and the store. Raises: Neo4jUnavailable, Neo4jAnswer."""
-        from graphstore.load.verify import verify_run
+        from vizpub.graphstore.load.verify import verify_run
 
         return verify_run(self.driver, self.database, run.facts, run)
 
@@ -92,13 +92,13 @@ class Neo4j:
         """What differs between Neo4j and the checksums that it keeps of the store; null where it
         keeps none. Raises: Neo4jUnavailable, Neo4jAnswer.
         """
-        from graphstore.load.verify_kept import verify_kept
+        from vizpub.graphstore.load.verify_kept import verify_kept
 
         return verify_kept(self.driver, self.database, run.facts, run)
 
     def has_other(self, run: StoredRun) -> bool:
         """Whether it has a run of that name made from other tables, which no load lets grow."""
-        from graphstore.runs import is_of_other_tables, run_properties
+        from vizpub.graphstore.runs import is_of_other_tables, run_properties
 
         there = run_properties(self.driver, self.database, run.name)
         return (
@@ -110,7 +110,7 @@ class Neo4j:
 
     def remove(self, run: str, settings: Settings) -> bool:
         """Remove a run in any state. False if there is none of that name."""
-        from graphstore.load.remove import remove_run
+        from vizpub.graphstore.load.remove import remove_run
 
         with settings.progress() as progress:
             try:
@@ -123,7 +123,7 @@ class Neo4j:
 @contextmanager
 def connected(connection: Connection) -> Iterator[Neo4j]:
     """Connect to the server for the block. Raises: Neo4jUnavailable."""
-    from graphstore.server.connection import connect
+    from vizpub.graphstore.server.connection import connect
 
     with connect(connection) as driver:
         yield Neo4j(driver, connection.database)
@@ -151,8 +151,8 @@ def asking(settings: Settings, run: str | None = None) -> Iterator[Neo4j]:
 
 def run_of_workspace(settings: Settings, run: str) -> NamedRun | None:
     """The run of the workspace; null if only a Neo4j that is there can have it."""
-    from runstore.named import NamedRun
-    from runstore.store import open_run
+    from vizpub.runstore.named import NamedRun
+    from vizpub.runstore.store import open_run
 
     try:
         return NamedRun(open_run(settings.workspace, run))
@@ -163,7 +163,7 @@ def run_of_workspace(settings: Settings, run: str) -> NamedRun | None:
 
 
 def _stored(settings: Settings, run: str) -> bool:
-    from runstore.store import run_names
+    from vizpub.runstore.store import run_names
 
     return run in run_names(settings.workspace)
 
@@ -175,9 +175,9 @@ def states_in_neo4j(settings: Settings, runs: Sequence[StoredRun]) -> dict[str, 
     """
     if not runs or not _any_home(settings):
         return {}
-    from graphstore.runs import run_states
-    from graphstore.server.address import from_environment
-    from graphstore.server.connection import connect, find_connection
+    from vizpub.graphstore.runs import run_states
+    from vizpub.graphstore.server.address import from_environment
+    from vizpub.graphstore.server.connection import connect, find_connection
 
     try:
         if not from_environment() and local_server(settings).status().state != "running":
@@ -197,7 +197,7 @@ def _any_home(settings: Settings) -> bool:
 
 
 def _state(run: StoredRun, state: str, tables: str | None) -> str:
-    from graphstore.runs import is_of_other_tables
+    from vizpub.graphstore.runs import is_of_other_tables
 
     if state != "complete" or not run.manifest.complete:
         return state
@@ -210,8 +210,8 @@ def copy_in_neo4j(settings: Settings, run: str) -> str | None:
     """The state of the copy of a run; null = not known, 'absent' = there is none. No server is
     started.
     """
-    from graphstore.runs import run_states
-    from graphstore.server.connection import find_connection
+    from vizpub.graphstore.runs import run_states
+    from vizpub.graphstore.server.connection import find_connection
 
     if not _any_neo4j(settings):
         return "absent"
@@ -256,7 +256,7 @@ def remove_stale(settings: Settings, run: StoredRun) -> None:
 
 
 def _any_neo4j(settings: Settings) -> bool:
-    from graphstore.server.address import from_environment
+    from vizpub.graphstore.server.address import from_environment
 
     return bool(from_environment()) or local_server(settings).status().state != "absent"
 
@@ -301,7 +301,7 @@ def _stoppable(settings: Settings, container: str | None) -> Place | None:
 
     Raises: UseError for a container without NEO4J_URI.
     """
-    from graphstore.server.address import from_environment
+    from vizpub.graphstore.server.address import from_environment
 
     given = from_environment()
     # Some commands that load a run do not have the option.
@@ -313,7 +313,7 @@ def _stoppable(settings: Settings, container: str | None) -> Place | None:
             f"container {container} is given, but NEO4J_URI is not set; set it (and "
             "NEO4J_PASSWORD), or leave out the container"
         )
-    from graphstore.server.container import Container
+    from vizpub.graphstore.server.container import Container
 
     return Container(container, given)
 
@@ -335,8 +335,8 @@ def target(settings: Settings, filling: Filling) -> Target:
 
     Raises: UseError, Neo4jUnavailable, JavaMissing, ArtifactsMissing.
     """
-    from graphstore.load.bulk import Target
-    from graphstore.load.partitions import PARTITION_INTERVALS
+    from vizpub.graphstore.load.bulk import Target
+    from vizpub.graphstore.load.partitions import PARTITION_INTERVALS
 
     place = _stoppable(settings, filling.container)
     intervals = None if filling.partitioned is None else filling.partitioned * PARTITION_INTERVALS
@@ -344,7 +344,7 @@ def target(settings: Settings, filling: Filling) -> Target:
 
 
 def _started(settings: Settings, place: Place | None) -> Connection:
-    from graphstore.server.address import from_environment
+    from vizpub.graphstore.server.address import from_environment
 
     if not (given := from_environment()):
         return start_local(settings)

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cli.terminal.streams import message
-from model.progress import Progress, silent
-from runstore.leavings import SCRATCH
+from vizpub.cli.terminal.streams import message
+from vizpub.model.progress import Progress, silent
+from vizpub.runstore.leavings import SCRATCH
 
 
 @dataclass(frozen=True)

@@ -17,12 +17,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from collector import log
-from ingest.reports.files import ReportWriter
-from ingest.reports.records import RunHeader
-from runstore import durable
-from runstore.inputs import all_inputs
-from runstore.manifest import read_manifest
+from vizpub.collector import log
+from vizpub.ingest.reports.files import ReportWriter
+from vizpub.ingest.reports.records import RunHeader
+from vizpub.runstore import durable
+from vizpub.runstore.inputs import all_inputs
+from vizpub.runstore.manifest import read_manifest
 
 _NAME = re.compile(r"(\d{8})\.(\d{20})\.(\d+)\.ndjson\.gz")
 _COMPRESSION = 3

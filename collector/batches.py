@@ -1,10 +1,10 @@
-"""The process that makes the run: `python -m collector.batches`.
+"""The process that makes the run: `python -m vizpub.collector.batches`.
 
 It gets its `Job` and then how far the log is closed, as lines of JSON on standard input, appends
 what is closed, and tells what it did in lines of JSON on another pipe, and every few seconds that
 its Java answers. It has one Spark session. It
-keeps no state of its own: the run's manifest says what is done (`collector.batch`), so it may be
-killed at any point, and the next one goes on. It ends with its standard input.
+keeps no state of its own: the run's manifest says what is done (`vizpub.collector.batch`), so it
+may be killed at any point, and the next one goes on. It ends with its standard input.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from queue import Empty, SimpleQueue
 from threading import Lock, Thread
 from typing import Any, TextIO
 
-from analytics.options import Measures
-from collector.batch import NONE, Batch, Builder, batches_in, consumed
-from collector.child import trim
-from collector.place import Place
-from collector.records import LogDamaged, gaps_in
-from collector.reserving import release
-from ingest.measuring import Measuring
-from ingest.pipeline import IngestOutcome, IngestRequest, ingest_in, settling
-from ingest.sources.base import SourceOptions
-from ingest.spark.session import spark_session, vizpub_errors
-from model.errors import RunLocked, StoreBroken, VizpubError
-from model.locks import Held, holding
-from runstore.leavings import SCRATCH
-from runstore.manifest import LATE, LATE_MESSAGES, Since
-from runstore.store import StoredRun, open_run
-from runstore.writer import RunWriter, writing
+from vizpub.analytics.options import Measures
+from vizpub.collector.batch import NONE, Batch, Builder, batches_in, consumed
+from vizpub.collector.child import trim
+from vizpub.collector.place import Place
+from vizpub.collector.records import LogDamaged, gaps_in
+from vizpub.collector.reserving import release
+from vizpub.ingest.measuring import Measuring
+from vizpub.ingest.pipeline import IngestOutcome, IngestRequest, ingest_in, settling
+from vizpub.ingest.sources.base import SourceOptions
+from vizpub.ingest.spark.session import spark_session, vizpub_errors
+from vizpub.model.errors import RunLocked, StoreBroken, VizpubError
+from vizpub.model.locks import Held, holding
+from vizpub.runstore.leavings import SCRATCH
+from vizpub.runstore.manifest import LATE, LATE_MESSAGES, Since
+from vizpub.runstore.store import StoredRun, open_run
+from vizpub.runstore.writer import RunWriter, writing
 
 Ingest = Callable[[RunWriter, IngestRequest], IngestOutcome]
 """`ingest_in` of a session."""

@@ -11,7 +11,7 @@ from itertools import islice
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 
-from ingest.reports.compressed import GZIP, ZSTD, Content, lines
+from vizpub.ingest.reports.compressed import GZIP, ZSTD, Content, lines
 
 _SMALL = 1 << 16
 """Bytes that are decompressed in the event loop: a thread costs more."""

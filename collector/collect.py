@@ -1,6 +1,7 @@
 """`vizpub collect`: the intake in this process, and the process that makes the run beside it.
 
-Nothing that fails there stops the intake (`collector.maker`), nor does Neo4j (`collector.loading`).
+Nothing that fails there stops the intake (`vizpub.collector.maker`), nor does Neo4j
+(`vizpub.collector.loading`).
 """
 
 from __future__ import annotations
@@ -19,30 +20,30 @@ from typing import Any
 
 import uvicorn
 
-from collector import handles
-from collector.batch import batches_in, consumed
-from collector.closing import Rules
-from collector.damage import go_past
-from collector.door import door_of, listen_at, most_connections
-from collector.folder import Folder
-from collector.intake import Intake, Limits
-from collector.kafka import Kafka
-from collector.loading import Loading
-from collector.log import LogFailed
-from collector.maker import Maker
-from collector.notify import notify
-from collector.place import Place
-from collector.progress import Progress
-from collector.protocol import PatientProtocol
-from collector.pull import Pull, Sources
-from collector.reserving import release, reserve
-from collector.tokens import Tokens
-from collector.topic import Topic
-from collector.watched import WatchedTraces
-from collector.web import Web
-from ingest.reports.records import RunHeader
-from model.errors import StoreBroken, UseError
-from model.private import open_secret
+from vizpub.collector import handles
+from vizpub.collector.batch import batches_in, consumed
+from vizpub.collector.closing import Rules
+from vizpub.collector.damage import go_past
+from vizpub.collector.door import door_of, listen_at, most_connections
+from vizpub.collector.folder import Folder
+from vizpub.collector.intake import Intake, Limits
+from vizpub.collector.kafka import Kafka
+from vizpub.collector.loading import Loading
+from vizpub.collector.log import LogFailed
+from vizpub.collector.maker import Maker
+from vizpub.collector.notify import notify
+from vizpub.collector.place import Place
+from vizpub.collector.progress import Progress
+from vizpub.collector.protocol import PatientProtocol
+from vizpub.collector.pull import Pull, Sources
+from vizpub.collector.reserving import release, reserve
+from vizpub.collector.tokens import Tokens
+from vizpub.collector.topic import Topic
+from vizpub.collector.watched import WatchedTraces
+from vizpub.collector.web import Web
+from vizpub.ingest.reports.records import RunHeader
+from vizpub.model.errors import StoreBroken, UseError
+from vizpub.model.private import open_secret
 
 NOTHING_REPORTED = "nothing was reported, so there is no run"
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from model.errors import InputError
+from vizpub.model.errors import InputError
 
 WAITING = "commands are waiting already"
 

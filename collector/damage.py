@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 
-from collector import records
-from collector.records import (
+from vizpub.collector import records
+from vizpub.collector.records import (
     ADVICE,
     PLAIN,
     PROOF,
@@ -30,7 +30,7 @@ from collector.records import (
     segments,
     whole,
 )
-from runstore import durable
+from vizpub.runstore import durable
 
 _HOLE = bytes(128)
 """Zeros that no record has. A block that a power cut left out has more."""

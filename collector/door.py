@@ -8,7 +8,7 @@ import socket
 from contextlib import suppress
 from typing import Any
 
-from model.errors import UseError
+from vizpub.model.errors import UseError
 
 _OTHERS = 256
 """Files that the log, the run and other ends need."""

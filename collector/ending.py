@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from collector.closing import Closing
-from model.errors import InputError
+from vizpub.collector.closing import Closing
+from vizpub.model.errors import InputError
 
 
 @dataclass

@@ -4,7 +4,7 @@ How far each file is read is in the log, together with what was read: nothing is
 that is read faster than others waits, where HTTP would refuse a report as too far ahead. So the
 files of many peers, each with its whole history, enter side by side.
 
-Traces of gossipsub are left to `collector.watched`.
+Traces of gossipsub are left to `vizpub.collector.watched`.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from collector.intake import Intake
-from collector.log import LogFailed
-from collector.packed import MOST_LINE, PackedLines, PlainRest, Rest, is_packed
-from collector.web import Web
-from ingest.reports.compressed import LongLine, lines
-from model.errors import InputError
+from vizpub.collector.intake import Intake
+from vizpub.collector.log import LogFailed
+from vizpub.collector.packed import MOST_LINE, PackedLines, PlainRest, Rest, is_packed
+from vizpub.collector.web import Web
+from vizpub.ingest.reports.compressed import LongLine, lines
+from vizpub.model.errors import InputError
 
 CUT = "it was truncated, and is read again from its beginning"
 

@@ -1,8 +1,8 @@
 """What is admitted: lines of the report contract become records of the log.
 
 The intake knows the header of the run, judges every line, and decides when intervals close
-(`collector.closing`); all of this is in the log, so it goes on after a kill. It knows nothing of
-HTTP: every end (`collector.web`, `collector.folders` …) gives it lines.
+(`vizpub.collector.closing`); all of this is in the log, so it goes on after a kill. It knows
+nothing of HTTP: every end (`vizpub.collector.web`, `collector.folders` …) gives it lines.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from collector import log
-from collector.batch import batches_in
-from collector.clock import Clock
-from collector.closing import Closing, Rules
-from collector.commands import Command, Commands
-from collector.ending import Ending
-from collector.header import merged
-from collector.log import Log
-from collector.marks import Marks
-from collector.message import Message, interval_of
-from collector.place import Place
-from collector.taken import Taken
-from ingest.reports.compressed import LongLine
-from ingest.reports.files import parse
-from ingest.reports.records import RunHeader
-from model.errors import InputError
+from vizpub.collector import log
+from vizpub.collector.batch import batches_in
+from vizpub.collector.clock import Clock
+from vizpub.collector.closing import Closing, Rules
+from vizpub.collector.commands import Command, Commands
+from vizpub.collector.ending import Ending
+from vizpub.collector.header import merged
+from vizpub.collector.log import Log
+from vizpub.collector.marks import Marks
+from vizpub.collector.message import Message, interval_of
+from vizpub.collector.place import Place
+from vizpub.collector.taken import Taken
+from vizpub.ingest.reports.compressed import LongLine
+from vizpub.ingest.reports.files import parse
+from vizpub.ingest.reports.records import RunHeader
+from vizpub.model.errors import InputError
 
 _TURN = 256
 """Lines after which others get their turn."""

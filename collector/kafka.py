@@ -4,9 +4,10 @@ The log has each message with its offset, in one record. So offsets are nowhere 
 committed at the broker, and after a kill the topic is read where the log ends. While the collector
 takes nothing, nothing is read.
 
-Partitions go side by side, as files do (`collector.folder`): one that is too far ahead waits. But
-many peers share a partition, and a single wrong clock must not stop it. So it waits only until the
-others are read as far as they were when it stopped. Then the intake judges what is next in it.
+Partitions go side by side, as files do (`vizpub.collector.folder`): one that is too far ahead
+waits. But many peers share a partition, and a single wrong clock must not stop it. So it waits only
+until the others are read as far as they were when it stopped. Then the intake judges what is next
+in it.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ from dataclasses import dataclass, field
 from itertools import islice, takewhile
 from typing import Any, ParamSpec, TypeVar
 
-from collector.intake import Intake
-from collector.log import LogFailed
-from collector.message import Message, source_of
-from collector.taken import Taken
-from collector.topic import Arrived, Topic, TopicFailed, TopicReader
-from collector.web import Web
+from vizpub.collector.intake import Intake
+from vizpub.collector.log import LogFailed
+from vizpub.collector.message import Message, source_of
+from vizpub.collector.taken import Taken
+from vizpub.collector.topic import Arrived, Topic, TopicFailed, TopicReader
+from vizpub.collector.web import Web
 
 MADE_ANEW = "was created again, and is read from its beginning"
 

@@ -12,8 +12,8 @@ from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from collector import child
-from collector.progress import Progress
+from vizpub.collector import child
+from vizpub.collector.progress import Progress
 
 _FIRST_PAUSE_S, _MOST_PAUSE_S = 1.0, 15.0
 """Before a load that failed is tried again."""

@@ -1,11 +1,11 @@
 """The log of a collection: what was admitted, in the order in which it was.
 
-Its records and segments are those of `collector.records`. Only what is synced is acknowledged. All
-that waits is written and synced together, so a record waits for at most one sync of others and its
-own. Behind what is synced a proof of that is written, which needs no sync: where it is missing
-after a power cut, less is proven, and nothing is lost. After a failed sync nothing is known about
-the file: it is cut to what was synced before, and never written again; what follows goes to a new
-one.
+Its records and segments are those of `vizpub.collector.records`. Only what is synced is
+acknowledged. All that waits is written and synced together, so a record waits for at most one sync
+of others and its own. Behind what is synced a proof of that is written, which needs no sync: where
+it is missing after a power cut, less is proven, and nothing is lost. After a failed sync nothing is
+known about the file: it is cut to what was synced before, and never written again; what follows
+goes to a new one.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 
-from collector import damage
-from collector.records import (
+from vizpub.collector import damage
+from vizpub.collector.records import (
     CLOSE,
     COMMAND,
     END,
@@ -39,7 +39,7 @@ from collector.records import (
     report,
     segments,
 )
-from runstore import durable
+from vizpub.runstore import durable
 
 __all__ = [
     "CLOSE",

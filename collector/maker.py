@@ -1,4 +1,4 @@
-"""The process that makes the run (`collector.batches`), kept alive beside the intake.
+"""The process that makes the run (`vizpub.collector.batches`), kept alive beside the intake.
 
 A process that ends is started again, later each time. One whose Java does not answer any more is
 ended first.
@@ -16,9 +16,9 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from collector import child
-from collector.intake import Intake
-from collector.progress import Progress
+from vizpub.collector import child
+from vizpub.collector.intake import Intake
+from vizpub.collector.progress import Progress
 
 SILENT = "Java did not answer"
 
@@ -84,7 +84,7 @@ class Maker:
         """Run the process once. Returns why it ended."""
         self._why = None
         answers, pipe = os.pipe()
-        arguments = (sys.executable, "-m", "collector.batches", str(pipe))
+        arguments = (sys.executable, "-m", "vizpub.collector.batches", str(pipe))
         # Ctrl-C is for this process alone, which lets the other one end its append.
         try:
             process = self._process = await asyncio.create_subprocess_exec(

@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Mapping
 from typing import Any
 
-from model.errors import InputError
+from vizpub.model.errors import InputError
 
 
 class Marks:

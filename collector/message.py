@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from ingest.reports.compressed import lines
-from ingest.reports.files import parse
+from vizpub.ingest.reports.compressed import lines
+from vizpub.ingest.reports.files import parse
 
 _MOST_LINE = 2**20
 """Bytes of a line."""

@@ -14,7 +14,7 @@ from io import SEEK_END
 from pathlib import Path
 from typing import BinaryIO
 
-from ingest.reports.compressed import Content, LongLine, Readable, lines
+from vizpub.ingest.reports.compressed import Content, LongLine, Readable, lines
 
 MOST_LINE = 2**20
 _PART = 1 << 16

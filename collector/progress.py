@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
-from collector.intake import Intake
+from vizpub.collector.intake import Intake
 
 _KEPT = 512
 """Rows that are kept for readers who come back."""

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-from collector.intake import Intake
-from collector.progress import Progress
+from vizpub.collector.intake import Intake
+from vizpub.collector.progress import Progress
 
 _OVERLAY = {
     "network_size": "vizpub_overlay_peers",

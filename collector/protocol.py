@@ -1,7 +1,8 @@
 """HTTP with bounds; uvicorn has a deadline between two requests only, and bounds bodies alone.
 
-A body that the application reads has an earlier deadline there, and an answer (`collector.bodies`).
-This one is for bodies that nobody reads: of requests that are refused, or need none.
+A body that the application reads has an earlier deadline there, and an answer
+(`vizpub.collector.bodies`). This one is for bodies that nobody reads: of requests that are refused,
+or need none.
 """
 
 from __future__ import annotations

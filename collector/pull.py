@@ -26,16 +26,16 @@ from urllib.parse import quote, urlsplit
 import msgspec
 from starlette.exceptions import HTTPException
 
-from collector import handles
-from collector.bodies import lines_of
-from collector.intake import Intake
-from collector.log import LogFailed
-from collector.web import Web
-from ingest.reports.endpoint import bearer, is_address
-from ingest.reports.pulled import COMMANDS, CURSOR, MORE, REPORT
-from model.errors import InputError, UseError, cause_of
-from model.files import text_of
-from model.private import open_secret
+from vizpub.collector import handles
+from vizpub.collector.bodies import lines_of
+from vizpub.collector.intake import Intake
+from vizpub.collector.log import LogFailed
+from vizpub.collector.web import Web
+from vizpub.ingest.reports.endpoint import bearer, is_address
+from vizpub.ingest.reports.pulled import COMMANDS, CURSOR, MORE, REPORT
+from vizpub.model.errors import InputError, UseError, cause_of
+from vizpub.model.files import text_of
+from vizpub.model.private import open_secret
 
 NO_REPORTER = "is not the URL of a reporter"
 

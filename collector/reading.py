@@ -17,9 +17,9 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from collector.place import Place
-from collector.tokens import ADMIN
-from ingest.reports.endpoint import (
+from vizpub.collector.place import Place
+from vizpub.collector.tokens import ADMIN
+from vizpub.ingest.reports.endpoint import (
     IS_NO_COLLECTOR,
     NO_URL,
     BoundedAnswer,
@@ -28,9 +28,9 @@ from ingest.reports.endpoint import (
     Refusal,
     is_address,
 )
-from model.errors import ServiceError, UseError, cause_of
-from model.private import read_private
-from runstore.collected import RETIRED
+from vizpub.model.errors import ServiceError, UseError, cause_of
+from vizpub.model.private import read_private
+from vizpub.runstore.collected import RETIRED
 
 GONE = "is gone"
 PAUSED = "has paused"

@@ -6,7 +6,7 @@ first byte in the whole log. A segment begins with the state at that point (`STA
 before is not needed to go on. A segment that is done is sealed: compressed, never written again.
 
 `PROOF` says that all before it is synced. It is written once the sync is done, so what lies before
-one was perhaps acknowledged, and cannot be what a power cut left (`collector.damage`).
+one was perhaps acknowledged, and cannot be what a power cut left (`vizpub.collector.damage`).
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
 
-from model.errors import StoreBroken
-from runstore import durable
+from vizpub.model.errors import StoreBroken
+from vizpub.runstore import durable
 
 REPORT, HEADER, CLOSE, END, STATE, READ, COMMAND = b"R", b"H", b"C", b"E", b"S", b"F", b"T"
 MESSAGE, PROOF = b"M", b"P"

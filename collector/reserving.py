@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from collector.place import Place
-from model.errors import StoreBroken, UseError
-from model.files import as_errors_of_ours
-from runstore.collected import RETIRED
-from runstore.manifest import read_manifest
-from runstore.store import directory_of
-from runstore.writer import writing
+from vizpub.collector.place import Place
+from vizpub.model.errors import StoreBroken, UseError
+from vizpub.model.files import as_errors_of_ours
+from vizpub.runstore.collected import RETIRED
+from vizpub.runstore.manifest import read_manifest
+from vizpub.runstore.store import directory_of
+from vizpub.runstore.writer import writing
 
 NOT_OURS = "is there already, and this collection did not begin it"
 

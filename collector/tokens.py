@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from hmac import compare_digest
 from pathlib import Path
 
-from model.private import check_private, make_private, read_private, replace_text
+from vizpub.model.private import check_private, make_private, read_private, replace_text
 
 REPORT, READ, ADMIN = "report", "read", "admin"
 KINDS = (REPORT, READ, ADMIN)

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from collector.message import Message
-from model.errors import UseError, cause_of
-from model.files import text_of
-from model.private import check_trusted, open_secret
+from vizpub.collector.message import Message
+from vizpub.model.errors import UseError, cause_of
+from vizpub.model.files import text_of
+from vizpub.model.private import check_trusted, open_secret
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, KafkaError, TopicPartition

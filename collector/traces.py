@@ -15,11 +15,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
-from collector import handles
-from ingest.reports.compressed import GZIP, MAX_LINE, ZSTD, up_to_the_error
-from ingest.sources.libp2p import json_events, protobuf
-from ingest.sources.libp2p.events import Event, Refused, judged
-from model.errors import InputError, cause_of
+from vizpub.collector import handles
+from vizpub.ingest.reports.compressed import GZIP, MAX_LINE, ZSTD, up_to_the_error
+from vizpub.ingest.sources.libp2p import json_events, protobuf
+from vizpub.ingest.sources.libp2p.events import Event, Refused, judged
+from vizpub.model.errors import InputError, cause_of
 
 CUT = "was truncated: it is read again from its beginning"
 

@@ -10,13 +10,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from collector.reading import Collector
-from collector.traces import Traces
-from ingest.reports.client import Reporter
-from ingest.reports.records import RunEnd, RunHeader
-from ingest.sources.libp2p.reporting import TraceReports
-from model.errors import InputError, UseError
-from model.wording import amount
+from vizpub.collector.reading import Collector
+from vizpub.collector.traces import Traces
+from vizpub.ingest.reports.client import Reporter
+from vizpub.ingest.reports.records import RunEnd, RunHeader
+from vizpub.ingest.sources.libp2p.reporting import TraceReports
+from vizpub.model.errors import InputError, UseError
+from vizpub.model.wording import amount
 
 CLOSED_ALREADY = "intervals of the run are closed already"
 NO_EVENT = "no event of the trace could be read"

@@ -17,11 +17,11 @@ from functools import partial
 from pathlib import Path
 from threading import Thread
 
-from collector import child
-from collector.place import Place
-from collector.reading import collector_of
-from collector.tokens import REPORT
-from model.errors import VizpubError
+from vizpub.collector import child
+from vizpub.collector.place import Place
+from vizpub.collector.reading import collector_of
+from vizpub.collector.tokens import REPORT
+from vizpub.model.errors import VizpubError
 
 _PAUSE_S = 15.0
 """Before a process that has ended is started again."""
@@ -54,7 +54,7 @@ class WatchedTraces:
         words = [self._place.workspace.absolute(), self._place.run, self._folder.absolute()]
         try:
             process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "collector.watched", *map(str, words)),
+                *(sys.executable, "-m", "vizpub.collector.watched", *map(str, words)),
                 env=child.environment(),
                 stdin=PIPE,
                 stdout=PIPE,
@@ -79,7 +79,10 @@ class WatchedTraces:
 
 def main(workspace: str, run: str, folder: str) -> int:
     """Report until standard input ends. Returns the exit code."""
-    from collector.tracing import Following, Tracing  # with Spark, which the intake never imports
+    from vizpub.collector.tracing import (  # with Spark, which the intake never imports
+        Following,
+        Tracing,
+    )
 
     Thread(target=_end_with_input, daemon=True).start()
     how, say = Following(follow=True), partial(print, flush=True)

@@ -19,16 +19,16 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from collector.bodies import BodyLimits, is_packed, lines_in, read_body
-from collector.commands import Command
-from collector.intake import Intake
-from collector.log import LogFailed
-from collector.progress import Progress
-from collector.prometheus import page
-from collector.room import NoRoom, Room
-from collector.tokens import ADMIN, READ, REPORT, Tokens
-from ingest.reports.endpoint import names_this_machine
-from model.errors import InputError
+from vizpub.collector.bodies import BodyLimits, is_packed, lines_in, read_body
+from vizpub.collector.commands import Command
+from vizpub.collector.intake import Intake
+from vizpub.collector.log import LogFailed
+from vizpub.collector.progress import Progress
+from vizpub.collector.prometheus import page
+from vizpub.collector.room import NoRoom, Room
+from vizpub.collector.tokens import ADMIN, READ, REPORT, Tokens
+from vizpub.ingest.reports.endpoint import names_this_machine
+from vizpub.model.errors import InputError
 
 NDJSON = "application/x-ndjson"
 _AGAIN_S = 5

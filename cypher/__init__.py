@@ -16,14 +16,14 @@
 
 What it needs are tables of a run: without one of them its answer would be no answer.
 The partition names the times that a query reads, if it starts at a peer or topic: in a partitioned
-run it reads links and subscriptions of these times alone (graphstore.load.partitions).
+run it reads links and subscriptions of these times alone (vizpub.graphstore.load.partitions).
 Times are named by their parameters: `$before, $after` are two, `$from..$to` is all between two; a
 message stands for its tick. What is valid for long may come more than once then.
 Its messages are those published up to a time, the message of a parameter, or all: an append may add
 to the last ones, and the answer says so.
 
 A parameter is `$name type[?|=default] [unit] – meaning`; `?` lets it be left out (null). `a|b` is
-one of these words; the other types are those of graphstore.ask.parameters.
+one of these words; the other types are those of vizpub.graphstore.ask.parameters.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from tempfile import TemporaryDirectory
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from graphstore.server.settings import (
+from vizpub.graphstore.server.settings import (
     ADMIN_JVM,
     JARS,
     PROFILES,
@@ -32,8 +32,8 @@ from graphstore.server.settings import (
     conf_lines,
     settings,
 )
-from ingest.spark.shipping import pack
-from model.jvm.artifacts import cache_path, jar_set, jars
+from vizpub.ingest.spark.shipping import pack
+from vizpub.model.jvm.artifacts import cache_path, jar_set, jars
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent

@@ -12,7 +12,7 @@ import argparse
 import random
 import time
 
-from ingest.reports.client import Reporter
+from vizpub.ingest.reports.client import Reporter
 
 
 def main() -> None:

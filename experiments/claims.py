@@ -1,7 +1,7 @@
 """Published values, and whether our runs agree with them.
 
 A claim is about the mean over the runs. It names a metric (`vizpub tables`, docs/compare.md
-or `experiments.results.OWN`) and groups. A term is a group, or a ratio of two groups such as
+or `vizpub.experiments.results.OWN`) and groups. A term is a group, or a ratio of two groups such as
 'PolderCast / Scribe'. A claim without bounds is shown, not judged.
 """
 
@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
-from experiments.formatting import estimate_text, number
-from experiments.groups import WHOLE, Share, groups_of
-from experiments.results import check_metric
-from model.errors import UseError
+from vizpub.experiments.formatting import estimate_text, number
+from vizpub.experiments.groups import WHOLE, Share, groups_of
+from vizpub.experiments.results import check_metric
+from vizpub.model.errors import UseError
 
 if TYPE_CHECKING:
-    from analytics.comparison.estimates import Estimate
-    from experiments.results import Results
-    from model.own import OwnMetric
+    from vizpub.analytics.comparison.estimates import Estimate
+    from vizpub.experiments.results import Results
+    from vizpub.model.own import OwnMetric
 
 NO_TOLERANCE = "a tolerance needs a value"
 NOTHING_GIVEN = "there is no value, range, above or below"

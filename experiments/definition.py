@@ -20,18 +20,18 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Struct
 
-from experiments.claims import Claim
-from experiments.drawings import Drawing
-from experiments.groups import Group, Setting, Share, System, groups_of
-from model.errors import InputError, UnknownName, UseError, cause_of
-from model.files import text_of
-from simulators.engine.files import found
-from simulators.engine.plan import Plan, planned
-from simulators.engine.systems import system_named
+from vizpub.experiments.claims import Claim
+from vizpub.experiments.drawings import Drawing
+from vizpub.experiments.groups import Group, Setting, Share, System, groups_of
+from vizpub.model.errors import InputError, UnknownName, UseError, cause_of
+from vizpub.model.files import text_of
+from vizpub.simulators.engine.files import found
+from vizpub.simulators.engine.plan import Plan, planned
+from vizpub.simulators.engine.systems import system_named
 
 if TYPE_CHECKING:
-    from analytics.own import Own
-    from model.own import OwnMetric
+    from vizpub.analytics.own import Own
+    from vizpub.model.own import OwnMetric
 
 _SCALES = ("small", "full")
 _SUFFIX = ".toml"
@@ -146,13 +146,13 @@ def _is_there(file: str) -> bool:
 
 def shipped() -> list[str]:
     """The names of the experiments that come with vizpub."""
-    folder = files("experiments").iterdir()
+    folder = files("vizpub.experiments").iterdir()
     return sorted(item.name.removesuffix(_SUFFIX) for item in folder if item.name.endswith(_SUFFIX))
 
 
 def known() -> list[str]:
     """The names of all experiments: those in files, and those that are measured by code."""
-    from experiments import cd_max, channels, gossip
+    from vizpub.experiments import cd_max, channels, gossip
 
     return sorted([*shipped(), cd_max.NAME, channels.NAME, gossip.NAME])
 
@@ -183,7 +183,7 @@ def read(name: str, scale: str = "full") -> Experiment:
 def _own(name: str, named: Sequence[str]) -> tuple[Own, ...]:
     if not named:
         return ()
-    from ingest.own import own_metrics
+    from vizpub.ingest.own import own_metrics
 
     folder = Path(name).parent
     return own_metrics(str(folder / one) if ":" in one else one for one in named)
@@ -198,7 +198,7 @@ def _text(name: str) -> str:
     if not name.endswith(_SUFFIX):
         if name not in shipped():
             raise UnknownName("experiment", name, known(), "vizpub experiment list")
-        return (files("experiments") / f"{name}{_SUFFIX}").read_text("utf-8")
+        return (files("vizpub.experiments") / f"{name}{_SUFFIX}").read_text("utf-8")
     try:
         return text_of(Path(name))
     except (OSError, UnicodeDecodeError) as error:

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Meta, Struct
 
-from experiments.groups import WHOLE, Share, intervals
-from experiments.results import check_metric
-from model.wording import amount
+from vizpub.experiments.groups import WHOLE, Share, intervals
+from vizpub.experiments.results import check_metric
+from vizpub.model.wording import amount
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from matplotlib.figure import Figure
 
-    from experiments.groups import Group
-    from experiments.results import Replica, Results
-    from model.own import OwnMetric
+    from vizpub.experiments.groups import Group
+    from vizpub.experiments.results import Replica, Results
+    from vizpub.model.own import OwnMetric
 
 _FileName = Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9.-]*$")]
 
@@ -71,16 +71,16 @@ class Series(_OfMetrics, frozen=True, kw_only=True, tag="series"):
 
     def check(self, own: Sequence[OwnMetric] = ()) -> None:
         """See _Drawing."""
-        from analytics.comparison.metrics import interval_metric
+        from vizpub.analytics.comparison.metrics import interval_metric
 
         for metric in self.metrics:
             interval_metric(metric, own)
 
     def drawn(self, results: Results, groups: Sequence[Group]) -> Iterator[Drawn]:
         """The figure."""
-        from analytics.comparison.metrics import interval_metric
-        from analytics.comparison.tables import compare_series
-        from analytics.figures.comparison import comparison_series
+        from vizpub.analytics.comparison.metrics import interval_metric
+        from vizpub.analytics.comparison.tables import compare_series
+        from vizpub.analytics.figures.comparison import comparison_series
 
         found = results.series(self.metrics, [group.name for group in self.chosen(groups)])
         if found:
@@ -97,8 +97,8 @@ class Means(_OfMetrics, frozen=True, kw_only=True, tag="means"):
 
     def drawn(self, results: Results, groups: Sequence[Group]) -> Iterator[Drawn]:
         """The figure."""
-        from analytics.comparison.tables import compare
-        from analytics.figures.comparison import comparison
+        from vizpub.analytics.comparison.tables import compare
+        from vizpub.analytics.figures.comparison import comparison
 
         names = [group.name for group in self.chosen(groups)]
         found = [m for m in results.measured(self.metrics, self.during) if m.group in names]
@@ -116,8 +116,8 @@ class Axis(_OfMetrics, frozen=True, kw_only=True, tag="axis"):
 
     def drawn(self, results: Results, groups: Sequence[Group]) -> Iterator[Drawn]:
         """The figure."""
-        from analytics.comparison.tables import compare_settings
-        from analytics.figures.comparison import comparison_settings
+        from vizpub.analytics.comparison.tables import compare_settings
+        from vizpub.analytics.figures.comparison import comparison_settings
 
         shown = {group.name: group for group in self.chosen(groups) if group.setting.x is not None}
         found = [
@@ -145,7 +145,7 @@ class Distribution(_Drawing, frozen=True, kw_only=True, tag="distribution"):
         """The figure."""
         import pyarrow as pa
 
-        from analytics.figures import distribution
+        from vizpub.analytics.figures import distribution
 
         parts = [
             _peers_at(replica, self.metric, self.at)
@@ -172,8 +172,8 @@ class Tree(_Drawing, frozen=True, kw_only=True, tag="tree"):
                 yield from self._of(group, replica)
 
     def _of(self, group: Group, replica: Replica) -> Iterator[Drawn]:
-        from analytics.figures import dissemination_tree
-        from runstore.snapshots import spread
+        from vizpub.analytics.figures import dissemination_tree
+        from vizpub.runstore.snapshots import spread
 
         message = _messages(replica)[0]
         peers, copies = spread(replica.run, message)
@@ -195,8 +195,8 @@ class Overlay(_Drawing, frozen=True, kw_only=True, tag="overlay"):
 
     def drawn(self, results: Results, groups: Sequence[Group]) -> Iterator[Drawn]:
         """A figure for each group."""
-        from analytics.figures import overlay_snapshot
-        from runstore.snapshots import snapshot
+        from vizpub.analytics.figures import overlay_snapshot
+        from vizpub.runstore.snapshots import snapshot
 
         for group in self.chosen(groups):
             if (replica := _first(results, group)) is not None:
@@ -226,7 +226,7 @@ def _peers_at(replica: Replica, metric: str, at: float) -> pa.Table:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from runstore.run import Where
+    from vizpub.runstore.run import Where
 
     interval, _ = intervals(replica.run.clock, (at, at))
     found = replica.run.metrics("peers", ["present", metric], Where(interval, interval))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from analytics.comparison.estimates import Estimate
+    from vizpub.analytics.comparison.estimates import Estimate
 
 UNKNOWN = "–"
 
@@ -37,7 +37,7 @@ def estimate_text(of: Estimate) -> str:
 
 def _rounded(value: float, half: float) -> str:
     """The value to two significant digits of its interval's half-width."""
-    from analytics.comparison.estimates import decimals
+    from vizpub.analytics.comparison.estimates import decimals
 
     places = decimals(half)
     if places is None:

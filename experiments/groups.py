@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
-from model.clock import Clock
+from vizpub.model.clock import Clock
 
 Share = tuple[Annotated[float, Meta(ge=0, le=1)], Annotated[float, Meta(ge=0, le=1)]]
 """Begin and end of a part of a run, as shares of its length, valid at every scale."""

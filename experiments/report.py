@@ -13,23 +13,23 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.csv
 
-from analytics.comparison.tables import compare
-from analytics.figures import save
-from experiments.claims import Claim, Verdict
-from experiments.definition import own_of
-from experiments.drawings import Drawn
-from experiments.formatting import UNKNOWN, duration, estimate_text, markdown, number, size
-from experiments.results import Results
-from graphstore.gexf.export import export_message, gexf_output
-from graphstore.gexf.table_rows import TableRows
-from model.files import replacing
-from model.wording import amount
-from runstore.run import Run
+from vizpub.analytics.comparison.tables import compare
+from vizpub.analytics.figures import save
+from vizpub.experiments.claims import Claim, Verdict
+from vizpub.experiments.definition import own_of
+from vizpub.experiments.drawings import Drawn
+from vizpub.experiments.formatting import UNKNOWN, duration, estimate_text, markdown, number, size
+from vizpub.experiments.results import Results
+from vizpub.graphstore.gexf.export import export_message, gexf_output
+from vizpub.graphstore.gexf.table_rows import TableRows
+from vizpub.model.files import replacing
+from vizpub.model.wording import amount
+from vizpub.runstore.run import Run
 
 if TYPE_CHECKING:
-    from analytics.comparison.metrics import Metric
-    from experiments.definition import Experiment
-    from experiments.runs import Planned
+    from vizpub.analytics.comparison.metrics import Metric
+    from vizpub.experiments.definition import Experiment
+    from vizpub.experiments.runs import Planned
 
 _FORMS = ("png", "svg")
 _WIDE = 4
@@ -117,7 +117,7 @@ def _draw(found: Findings, folder: Path) -> Iterator[Drawn]:
 
 
 def _values(found: Findings) -> pa.Table:
-    """Every metric of every group, as a table of analytics.comparison.tables.compare."""
+    """Every metric of every group, as a table of vizpub.analytics.comparison.tables.compare."""
     content = found.experiment.content
     measured = found.results.measured(content.metrics, content.window)
     return compare(measured, found.results.described(content.metrics))

@@ -7,18 +7,18 @@ from dataclasses import asdict, dataclass, field
 from math import isfinite
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from experiments.groups import WHOLE, Share, groups_of, intervals
-from model.errors import UnknownName, UseError
+from vizpub.experiments.groups import WHOLE, Share, groups_of, intervals
+from vizpub.model.errors import UnknownName, UseError
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from analytics.comparison.estimates import Estimate
-    from analytics.comparison.metrics import Metric
-    from analytics.comparison.tables import Measured
-    from model.own import OwnMetric
-    from runstore.run import Run
-    from simulators.engine.folder import Result as SimulationResult
+    from vizpub.analytics.comparison.estimates import Estimate
+    from vizpub.analytics.comparison.metrics import Metric
+    from vizpub.analytics.comparison.tables import Measured
+    from vizpub.model.own import OwnMetric
+    from vizpub.runstore.run import Run
+    from vizpub.simulators.engine.folder import Result as SimulationResult
 
 _UNION = {
     "nodes": "peers",
@@ -38,7 +38,7 @@ OWN = {
     "subscriptions_per_peer": "topics",
 }
 """Metrics that only experiments have, with their units: of the union graph of the run, and hops at
-the end of the window along links in either direction (`experiments.union`); copies that the
+the end of the window along links in either direction (`vizpub.experiments.union`); copies that the
 publisher of the first message sent; subscriptions per peer and interval."""
 _KINDS = "kinds/"
 _TRAFFIC = "traffic/"
@@ -54,7 +54,7 @@ _OVER = " / "
 
 def check_metric(name: str, table: str = "", own: Sequence[OwnMetric] = ()) -> None:
     """Raises: UnknownName for an unknown metric; UseError if it is not of that table."""
-    from analytics.comparison.metrics import gauge_metric, metric, names
+    from vizpub.analytics.comparison.metrics import gauge_metric, metric, names
 
     if _OVER in name:
         for part in name.split(_OVER, 1):
@@ -93,7 +93,7 @@ def _kind_of(name: str) -> _Counted | None:
 
 def metric_of(name: str, own: Sequence[OwnMetric] = ()) -> Metric:
     """The description of a metric, including `OWN`, and `own` ones of users."""
-    from analytics.comparison.metrics import Metric, metric
+    from vizpub.analytics.comparison.metrics import Metric, metric
 
     if _OVER in name:
         return Metric(name, "", "quotient", "")
@@ -132,7 +132,7 @@ class Results:
 
     def estimate(self, metric: str, term: str, during: Share = WHOLE) -> Estimate:
         """The mean over a group's runs, or the ratio of two groups' means, paired by seed."""
-        from analytics.comparison.estimates import mean, ratio
+        from vizpub.analytics.comparison.estimates import mean, ratio
 
         first, *others = (self.of(metric, group, during) for group in groups_of(term))
         if not others:
@@ -146,7 +146,7 @@ class Results:
 
     def change(self, metric: str, group: str, parts: tuple[Share, Share]) -> Estimate:
         """Relative increase of the metric from the first to the second part of the run."""
-        from analytics.comparison.estimates import mean
+        from vizpub.analytics.comparison.estimates import mean
 
         before, after = (self.of(metric, group, part) for part in parts)
         both = [seed for seed in before if seed in after and before[seed]]
@@ -154,7 +154,7 @@ class Results:
 
     def correlation(self, metrics: tuple[str, str], group: str, during: Share) -> Estimate:
         """Mean over the runs of Spearman's rank correlation over the peers."""
-        from analytics.comparison.estimates import mean
+        from vizpub.analytics.comparison.estimates import mean
 
         found = [_spearman(r.run, metrics, during) for r in self.replicas if r.group == group]
         return mean([value for value in found if value is not None])
@@ -163,7 +163,7 @@ class Results:
         """Mean over the seeds of R² of a straight line through a point for each group: the first
         metric over the second one. Unknown for a seed that lacks a point.
         """
-        from analytics.comparison.estimates import mean
+        from vizpub.analytics.comparison.estimates import mean
 
         y, x = ([self.of(metric, group, during) for group in groups] for metric in metrics)
         seeds = sorted(set.intersection(*(set(values) for values in (*y, *x))))
@@ -172,7 +172,7 @@ class Results:
 
     def measured(self, metrics: Sequence[str], during: Share) -> list[Measured]:
         """One value of each metric for every run, by the names that `metric_of` gives them."""
-        from analytics.comparison.tables import Measured
+        from vizpub.analytics.comparison.tables import Measured
 
         described = list(zip(metrics, self.described(metrics), strict=True))
         return [
@@ -193,7 +193,7 @@ class Results:
         """The metrics in every interval, of the runs of the groups."""
         from dataclasses import replace
 
-        from analytics.comparison.per_run import Question, measured
+        from vizpub.analytics.comparison.per_run import Question, measured
 
         chosen = [r for group in groups for r in self.replicas if r.group == group]
         if not chosen:
@@ -224,14 +224,14 @@ def _counted(result: SimulationResult | None, wanted: _Counted) -> float | None:
 
 def _measured(metric: str, run: Run, during: Share) -> Mapping[str, float | None]:
     """The metric, and others that are computed with it."""
-    from analytics.comparison.per_run import Question, measured
+    from vizpub.analytics.comparison.per_run import Question, measured
 
     if metric == "publisher_copies":
         return {metric: _publisher_copies(run)}
     if metric == "subscriptions_per_peer":
         return {metric: _subscriptions(run, during)}
     if metric in OWN:
-        from experiments.union import undirected_path_length, union_graph
+        from vizpub.experiments.union import undirected_path_length, union_graph
 
         if metric.startswith("undirected/"):
             return {metric: undirected_path_length(run, during)}

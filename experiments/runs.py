@@ -18,23 +18,23 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from experiments.definition import Experiment
-from experiments.groups import Group
-from experiments.results import Replica
-from model.errors import RunNotComplete, UnknownName, UseError
-from model.files import bytes_below
-from model.progress import Progress, silent
-from model.run import check_run_name
-from model.wording import amount
-from runstore.collected import check_name
-from runstore.run import Run
-from runstore.store import run_names
-from runstore.writer import remove_run
-from simulators.engine.folder import Folder, Result
-from simulators.engine.plan import Plan
+from vizpub.experiments.definition import Experiment
+from vizpub.experiments.groups import Group
+from vizpub.experiments.results import Replica
+from vizpub.model.errors import RunNotComplete, UnknownName, UseError
+from vizpub.model.files import bytes_below
+from vizpub.model.progress import Progress, silent
+from vizpub.model.run import check_run_name
+from vizpub.model.wording import amount
+from vizpub.runstore.collected import check_name
+from vizpub.runstore.run import Run
+from vizpub.runstore.store import run_names
+from vizpub.runstore.writer import remove_run
+from vizpub.simulators.engine.folder import Folder, Result
+from vizpub.simulators.engine.plan import Plan
 
 if TYPE_CHECKING:
-    from analytics.own import Own
+    from vizpub.analytics.own import Own
 
 
 @dataclass(frozen=True)
@@ -155,9 +155,9 @@ class Planned:
 
     def ingest(self, master: str | None, progress: Progress) -> None:
         """Ingest the reports, and store the costs."""
-        from analytics.options import Measures
-        from ingest.measuring import Measuring
-        from ingest.pipeline import IngestRequest, ingest
+        from vizpub.analytics.options import Measures
+        from vizpub.ingest.measuring import Measuring
+        from vizpub.ingest.pipeline import IngestRequest, ingest
 
         begun = time.perf_counter()
         request = IngestRequest(
@@ -237,7 +237,7 @@ def _names(runs: Sequence[Planned]) -> str:
 
 
 def _simulate(runs: Sequence[Planned], making: Making, course: _Course) -> None:
-    from simulators.engine.simulation import simulate, simulate_quietly
+    from vizpub.simulators.engine.simulation import simulate, simulate_quietly
 
     if not runs:
         return
@@ -246,7 +246,7 @@ def _simulate(runs: Sequence[Planned], making: Making, course: _Course) -> None:
     if len(runs) == 1:
         simulate(runs[0].plan, runs[0].folder, course.of_simulation, replace=repeated[0])
         return
-    from ingest.spark.tasks import spread
+    from vizpub.ingest.spark.tasks import spread
 
     folders = [run.folder.absolute() for run in runs]  # executors may work elsewhere
     plans = [run.plan for run in runs]
@@ -262,7 +262,7 @@ def _simulate(runs: Sequence[Planned], making: Making, course: _Course) -> None:
 
 def _report_run(run: Planned, making: Making, course: _Course) -> None:
     """A line for a finished run: which of how many, its costs, and when all will be finished."""
-    from experiments.formatting import duration, size
+    from vizpub.experiments.formatting import duration, size
 
     result, costs = run.result(), run.costs()
     assert result
@@ -320,7 +320,7 @@ class _Course:
 
     def end(self) -> str:
         """When all will be finished; empty where that is not known, and at the end."""
-        from experiments.formatting import duration
+        from vizpub.experiments.formatting import duration
 
         if not (left := self.left()):
             return ""

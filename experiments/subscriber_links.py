@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from simulators.engine.network import Links, Network
-from simulators.protocols.scribe import system
-from simulators.protocols.scribe.parameters import ScribeParameters
+from vizpub.simulators.engine.network import Links, Network
+from vizpub.simulators.protocols.scribe import system
+from vizpub.simulators.protocols.scribe.parameters import ScribeParameters
 
 
 class Scribe(system.Scribe):

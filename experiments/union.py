@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from experiments.groups import Share, intervals
-from runstore.run import Run
+from vizpub.experiments.groups import Share, intervals
+from vizpub.runstore.run import Run
 
 
 @dataclass(frozen=True)
@@ -70,9 +70,9 @@ def undirected_path_length(run: Run, during: Share) -> float:
 
 
 def _measured(peers: np.ndarray, src: np.ndarray, dst: np.ndarray) -> dict[str, np.ndarray]:
-    """The measures of the peers of a graph, by analytics.blocks."""
-    from analytics.blocks import Links, Presence, Subscriptions, measure_block
-    from analytics.options import Measures
+    """The measures of the peers of a graph, by vizpub.analytics.blocks."""
+    from vizpub.analytics.blocks import Links, Presence, Subscriptions, measure_block
+    from vizpub.analytics.options import Measures
 
     none = np.empty(0, np.int32)
     begin, end = np.zeros_like, np.ones_like

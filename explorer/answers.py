@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from explorer import columns, facts, one_peer
-from explorer.history import Chosen, History
-from explorer.packing import pack
-from explorer.places import places
-from model.errors import OutOfRange, UseError
-from runstore import questions
+from vizpub.explorer import columns, facts, one_peer
+from vizpub.explorer.history import Chosen, History
+from vizpub.explorer.packing import pack
+from vizpub.explorer.places import places
+from vizpub.model.errors import OutOfRange, UseError
+from vizpub.runstore import questions
 
 JSON, ARRAYS = "application/json", "application/octet-stream"
 Answer = tuple[str, bytes]

@@ -14,10 +14,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from model.arrays import Floats
-from model.errors import UnknownName
-from runstore.gauges import checked_gauges
-from runstore.named import NamedRun
+from vizpub.model.arrays import Floats
+from vizpub.model.errors import UnknownName
+from vizpub.runstore.gauges import checked_gauges
+from vizpub.runstore.named import NamedRun
 
 GAUGE = "gauge:"
 """Begins the name of a column of a gauge."""

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from explorer import columns
-from explorer.history import History
-from model.arrays import Floats
-from model.errors import VizpubError
-from runstore.named import NamedRun
-from runstore.store import BrokenRun, StoredRun, runs
-from runstore.totals import pooled
+from vizpub.explorer import columns
+from vizpub.explorer.history import History
+from vizpub.model.arrays import Floats
+from vizpub.model.errors import VizpubError
+from vizpub.runstore.named import NamedRun
+from vizpub.runstore.store import BrokenRun, StoredRun, runs
+from vizpub.runstore.totals import pooled
 
 _POINTS = 80
 """Of a curve in the list of the runs."""

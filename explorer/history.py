@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from explorer.periods import (
+from vizpub.explorer.periods import (
     MOST_RANKS,
     Periods,
     common,
@@ -20,9 +20,9 @@ from explorer.periods import (
     shared,
     united,
 )
-from model.arrays import Int32s, Int64s, Integers
-from model.errors import UseError
-from runstore.named import NamedRun
+from vizpub.model.arrays import Int32s, Int64s, Integers
+from vizpub.model.errors import UseError
+from vizpub.runstore.named import NamedRun
 
 _PERIOD = ["valid_from", "valid_to"]
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from explorer import columns
-from model.clock import OPEN, Clock
-from runstore.named import NamedRun
-from runstore.snapshots import alive
+from vizpub.explorer import columns
+from vizpub.model.clock import OPEN, Clock
+from vizpub.runstore.named import NamedRun
+from vizpub.runstore.snapshots import alive
 
 _VALID = "valid_from <= {1} AND valid_to > {1}{2}"
 _SQL = (

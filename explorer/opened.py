@@ -6,10 +6,10 @@ from collections import OrderedDict
 from pathlib import Path
 from threading import Lock
 
-from explorer.history import History
-from model.errors import RunChanged
-from runstore.named import NamedRun
-from runstore.store import open_run
+from vizpub.explorer.history import History
+from vizpub.model.errors import RunChanged
+from vizpub.runstore.named import NamedRun
+from vizpub.runstore.store import open_run
 
 _MOST = 2
 """Runs whose arrays are in memory at once."""

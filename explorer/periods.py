@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from model.arrays import Int32s, Int64s, Integers
-from model.clock import OPEN
+from vizpub.model.arrays import Int32s, Int64s, Integers
+from vizpub.model.clock import OPEN
 
 MOST_RANKS = 2**24
 """Above it a graphics card takes two ranks for one."""

@@ -10,13 +10,13 @@ from tempfile import NamedTemporaryFile
 
 import numpy as np
 
-from analytics import layouts
-from explorer.history import Chosen, History
-from explorer.periods import joined
-from model.arrays import Floats, Int32s
-from model.clock import Clock
-from model.errors import UnknownName
-from model.jvm.artifacts import cache_path
+from vizpub.analytics import layouts
+from vizpub.explorer.history import Chosen, History
+from vizpub.explorer.periods import joined
+from vizpub.model.arrays import Floats, Int32s
+from vizpub.model.clock import Clock
+from vizpub.model.errors import UnknownName
+from vizpub.model.jvm.artifacts import cache_path
 
 _KEPT = 64
 """Layouts in the cache at most; those that were not used for longest go first."""
@@ -37,7 +37,7 @@ def places(history: History, layout: str) -> Floats:
 
 
 def _by_force(history: History) -> Floats:
-    from analytics.layouts.force import by_force
+    from vizpub.analytics.layouts.force import by_force
 
     history.run.facts.check_known("links")
     src, dst, weight = weighted(history)

@@ -11,9 +11,9 @@ from urllib.parse import quote
 
 import uvicorn
 
-from explorer.web import app
-from ingest.reports.endpoint import is_loopback
-from model.errors import UseError
+from vizpub.explorer.web import app
+from vizpub.ingest.reports.endpoint import is_loopback
+from vizpub.model.errors import UseError
 
 
 @dataclass(frozen=True)

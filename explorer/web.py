@@ -21,12 +21,12 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from explorer import answers, facts
-from explorer.answers import Answer, whole
-from explorer.history import Chosen, History
-from explorer.opened import OpenRuns
-from ingest.reports.endpoint import names_this_machine
-from model.errors import RunChanged, UnknownName, UseError, VizpubError
+from vizpub.explorer import answers, facts
+from vizpub.explorer.answers import Answer, whole
+from vizpub.explorer.history import Chosen, History
+from vizpub.explorer.opened import OpenRuns
+from vizpub.ingest.reports.endpoint import names_this_machine
+from vizpub.model.errors import RunChanged, UnknownName, UseError, VizpubError
 
 PAGE = Path(__file__).parent / "page"
 COOKIE = "vizpub_token"

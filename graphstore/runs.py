@@ -9,12 +9,12 @@ from typing import Any, Literal
 
 from neo4j import Driver
 
-import cypher
-from graphstore.load.partitions import NONE, Partitions
-from graphstore.server import sessions
-from model.clock import Clock
-from model.errors import RunNotComplete, UnknownName, UseError
-from model.run import AFTERWARDS, RunFacts
+from vizpub import cypher
+from vizpub.graphstore.load.partitions import NONE, Partitions
+from vizpub.graphstore.server import sessions
+from vizpub.model.clock import Clock
+from vizpub.model.errors import RunNotComplete, UnknownName, UseError
+from vizpub.model.run import AFTERWARDS, RunFacts
 
 FORMAT = 3
 """Of a copy of a run: changes with what labels, types and properties are called."""

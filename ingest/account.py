@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import psutil
 from py4j.protocol import Py4JError
 
-from ingest.spark.progress import jobs_since
-from model.wording import amount
+from vizpub.ingest.spark.progress import jobs_since
+from vizpub.model.wording import amount
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -19,7 +19,7 @@ from urllib.parse import quote, urlsplit
 import pyarrow as pa
 from pyarrow import fs
 
-from model.errors import InputError
+from vizpub.model.errors import InputError
 
 NO_FILES_IN = "is a folder without files"
 NO_SUCH_PATH = "no such path"

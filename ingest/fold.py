@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ingest.reader import TEXT_LIMIT, Kind, Row
+from vizpub.ingest.reader import TEXT_LIMIT, Kind, Row
 
 Counted = Mapping[str, Any]
 """Counts over a run or a part of it, as JSON values."""
@@ -108,8 +108,8 @@ def names_in(table: str, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 class RowFold(ABC):
-    """A fold (ingest.sink.Fold) of rows (ingest.reader) that arrive by key, usually the peer, and
-    in order of time.
+    """A fold (vizpub.ingest.sink.Fold) of rows (vizpub.ingest.reader) that arrive by key, usually
+    the peer, and in order of time.
     """
 
     rows: Rows

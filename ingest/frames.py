@@ -9,9 +9,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from runstore.intact import files_of
-from runstore.manifest import Since
-from runstore.store import StoredTable
+from vizpub.runstore.intact import files_of
+from vizpub.runstore.manifest import Since
+from vizpub.runstore.store import StoredTable
 
 _READ = {"parquet.page.verify-checksum.enabled": "true"}
 

@@ -1,4 +1,4 @@
-"""What an append changes of a run (see ingest.plan)."""
+"""What an append changes of a run (see vizpub.ingest.plan)."""
 
 from __future__ import annotations
 
@@ -8,18 +8,26 @@ from functools import cached_property, partial
 
 import pyarrow.compute as pc
 
-from ingest import late
-from ingest.fold import Counted
-from ingest.late import NAMING
-from ingest.plan import Ingest, Plan, end_of
-from ingest.staged import NAMED_AGAIN, step
-from ingest.steps import Taken
-from model.clock import OPEN, Clock
-from model.errors import NeedsSettling
-from model.run import Boundary
-from model.tables import table
-from runstore.manifest import LATE_MESSAGES, MOST_BOUNDARIES, Change, Cut, Manifest, Part, Since
-from runstore.store import StoredRun, StoredTable
+from vizpub.ingest import late
+from vizpub.ingest.fold import Counted
+from vizpub.ingest.late import NAMING
+from vizpub.ingest.plan import Ingest, Plan, end_of
+from vizpub.ingest.staged import NAMED_AGAIN, step
+from vizpub.ingest.steps import Taken
+from vizpub.model.clock import OPEN, Clock
+from vizpub.model.errors import NeedsSettling
+from vizpub.model.run import Boundary
+from vizpub.model.tables import table
+from vizpub.runstore.manifest import (
+    LATE_MESSAGES,
+    MOST_BOUNDARIES,
+    Change,
+    Cut,
+    Manifest,
+    Part,
+    Since,
+)
+from vizpub.runstore.store import StoredRun, StoredTable
 
 _MADE_ANEW = ("peers", "topics")
 """Small tables that an append writes again in full."""

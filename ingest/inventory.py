@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from ingest.files import Found, InputFile, Stamp, check_readable, check_unchanged
-from ingest.recognition import LookedAt, look_at
-from ingest.reports.compressed import MAX_LINE
-from ingest.sources.base import Source, SourceOptions
-from model.errors import InputError, UnknownName, UseError
-from model.progress import Progress, silent
+from vizpub.ingest.files import Found, InputFile, Stamp, check_readable, check_unchanged
+from vizpub.ingest.recognition import LookedAt, look_at
+from vizpub.ingest.reports.compressed import MAX_LINE
+from vizpub.ingest.sources.base import Source, SourceOptions
+from vizpub.model.errors import InputError, UnknownName, UseError
+from vizpub.model.progress import Progress, silent
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -19,26 +19,26 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from analytics import steps
-from analytics.steps import Given, Step
-from ingest import frames
-from ingest.account import Account
-from ingest.files import InputFile
-from ingest.growth import Growth
-from ingest.measuring import Measuring
-from ingest.plan import Plan, end_of
-from ingest.sink import Fold, Place, write
-from ingest.sources import source_named
-from ingest.sources.base import Description, Observed, Source, SourceOptions
-from ingest.sources.folded import CARRIED, OBSERVED
-from ingest.staged import STAGED, is_staged, macros
-from ingest.steps import Block, Chain, Later, StepFold, Taken
-from model.clock import OPEN, Clock
-from model.columns import Table
-from runstore.inputs import shortened
-from runstore.manifest import Manifest, Part, Since, StoredFile, TableEntry
-from runstore.store import StoredTable
-from runstore.writer import RunWriter
+from vizpub.analytics import steps
+from vizpub.analytics.steps import Given, Step
+from vizpub.ingest import frames
+from vizpub.ingest.account import Account
+from vizpub.ingest.files import InputFile
+from vizpub.ingest.growth import Growth
+from vizpub.ingest.measuring import Measuring
+from vizpub.ingest.plan import Plan, end_of
+from vizpub.ingest.sink import Fold, Place, write
+from vizpub.ingest.sources import source_named
+from vizpub.ingest.sources.base import Description, Observed, Source, SourceOptions
+from vizpub.ingest.sources.folded import CARRIED, OBSERVED
+from vizpub.ingest.staged import STAGED, is_staged, macros
+from vizpub.ingest.steps import Block, Chain, Later, StepFold, Taken
+from vizpub.model.clock import OPEN, Clock
+from vizpub.model.columns import Table
+from vizpub.runstore.inputs import shortened
+from vizpub.runstore.manifest import Manifest, Part, Since, StoredFile, TableEntry
+from vizpub.runstore.store import StoredTable
+from vizpub.runstore.writer import RunWriter
 
 _FOLDED = "staged/folded."
 
@@ -64,7 +64,7 @@ class Job:
     options: SourceOptions
     measuring: Measuring
     small: bool = False
-    """See ingest.spark.scale; the session is tuned for it."""
+    """See vizpub.ingest.spark.scale; the session is tuned for it."""
     account: Account = field(default_factory=Account)
     watch: _Watch = lambda _: nullcontext()
     note: Callable[[str], None] = lambda _: None

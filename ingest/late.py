@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import pyarrow.compute as pc
 
-from model.clock import OPEN
-from runstore.manifest import Since
-from runstore.store import StoredRun
+from vizpub.model.clock import OPEN
+from vizpub.runstore.manifest import Since
+from vizpub.runstore.store import StoredRun
 
 NAMING = ("publications", "receptions", "rejections")
 """Stored tables with rows for messages and intervals."""

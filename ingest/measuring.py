@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from analytics.options import ENGINES, Measures
-from analytics.own import Own
-from model.errors import UnknownName
+from vizpub.analytics.options import ENGINES, Measures
+from vizpub.analytics.own import Own
+from vizpub.model.errors import UnknownName
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class Measuring:
     layers: tuple[str, ...] | None = None
     """Layers that the overlay's metrics count; null = all."""
     engine: str = "auto"
-    """One of analytics.options.ENGINES."""
+    """One of vizpub.analytics.options.ENGINES."""
     measures: Measures = field(default_factory=Measures)
 
     def __post_init__(self) -> None:

@@ -1,5 +1,5 @@
-"""The stage of an ingest that measures every interval, by the steps of analytics.steps: a task of
-Spark does a block of intervals.
+"""The stage of an ingest that measures every interval, by the steps of vizpub.analytics.steps: a
+task of Spark does a block of intervals.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
-from analytics import engines, steps, structure
-from analytics.steps import Given, Step
-from analytics.structure import Versions, chosen_layers
-from ingest.job import Job
-from ingest.sink import AsTheyAre
-from ingest.staged import UNREPORTED
-from ingest.steps import Block, Taken, blocks
-from model.run import DUPLICATES
-from model.tables import PRESENCE
-from runstore.manifest import Part
-from runstore.store import StoredTable
+from vizpub.analytics import engines, steps, structure
+from vizpub.analytics.steps import Given, Step
+from vizpub.analytics.structure import Versions, chosen_layers
+from vizpub.ingest.job import Job
+from vizpub.ingest.sink import AsTheyAre
+from vizpub.ingest.staged import UNREPORTED
+from vizpub.ingest.steps import Block, Taken, blocks
+from vizpub.model.run import DUPLICATES
+from vizpub.model.tables import PRESENCE
+from vizpub.runstore.manifest import Part
+from vizpub.runstore.store import StoredTable
 
 _MAKES = ("metrics/overlay", "metrics/peers", "metrics/topics")
 
@@ -117,8 +117,8 @@ def _settled(job: Job, name: str, schema: pa.Schema) -> list[Taken]:
 
 
 def measured_by(job: Job, engine: str) -> dict[str, str]:
-    """As analytics.engines.measured_by, of the whole run. An append counts earlier intervals again
-    only where some were sampled.
+    """As vizpub.analytics.engines.measured_by, of the whole run. An append counts earlier intervals
+    again only where some were sampled.
     """
     name = "metrics/overlay"
     overlay = job.manifest.tables[name]

@@ -11,11 +11,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from analytics.comparison.metrics import WHOLE
-from analytics.own import Own, declared
-from model.errors import InputError, UnknownName, UseError
-from model.modules import module_of_file
-from model.own import LEVELS, OwnMetric, is_taken
+from vizpub.analytics.comparison.metrics import WHOLE
+from vizpub.analytics.own import Own, declared
+from vizpub.model.errors import InputError, UnknownName, UseError
+from vizpub.model.modules import module_of_file
+from vizpub.model.own import LEVELS, OwnMetric, is_taken
 
 IS_TAKEN = (
     "is taken, by a column, a property or a reserved word; give another one: "

@@ -1,5 +1,5 @@
-"""Rows (ingest.reader) on their way from the tasks that read to those that fold, in packs; and in
-order for the fold.
+"""Rows (vizpub.ingest.reader) on their way from the tasks that read to those that fold, in packs;
+and in order for the fold.
 
 For Spark, a pack of many rows is one row. To move two million reports by themselves, and to let
 Spark sort them, took 8 s of processor time more than packs take, of 87 s for their whole ingest.
@@ -14,9 +14,9 @@ from zlib import crc32
 import numpy as np
 import pyarrow as pa
 
-from analytics.steps import open_database
-from ingest.reader import ROWS, Turn
-from ingest.sink import Fold
+from vizpub.analytics.steps import open_database
+from vizpub.ingest.reader import ROWS, Turn
+from vizpub.ingest.sink import Fold
 
 PACKS = "part int, rows binary"
 """Columns of packs: rows of one part, as an Arrow stream."""

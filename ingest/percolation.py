@@ -17,18 +17,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from analytics.own import Overlay, Spans
-from analytics.predicted import Event, Passed, Row, Situation
-from ingest.spark.tasks import spread
-from model.clock import OPEN
-from model.errors import RunChanged, UseError
-from model.metrics import METRICS_PERCOLATION
-from model.progress import Progress, silent
-from model.run import DUPLICATES, PREVIOUS_HOPS
-from runstore.intact import PARQUET
-from runstore.leavings import SCRATCH
-from runstore.run import Run
-from runstore.writer import writing
+from vizpub.analytics.own import Overlay, Spans
+from vizpub.analytics.predicted import Event, Passed, Row, Situation
+from vizpub.ingest.spark.tasks import spread
+from vizpub.model.clock import OPEN
+from vizpub.model.errors import RunChanged, UseError
+from vizpub.model.metrics import METRICS_PERCOLATION
+from vizpub.model.progress import Progress, silent
+from vizpub.model.run import DUPLICATES, PREVIOUS_HOPS
+from vizpub.runstore.intact import PARQUET
+from vizpub.runstore.leavings import SCRATCH
+from vizpub.runstore.run import Run
+from vizpub.runstore.writer import writing
 
 NAME = METRICS_PERCOLATION.name
 _SMALL = 2_000_000

@@ -1,4 +1,4 @@
-"""From input to a complete run, by the stages of ingest.stages:
+"""From input to a complete run, by the stages of vizpub.ingest.stages:
 
     read                input → the source's folded tables, quarantine, and the run's clock
     names               names → peers, topics and the indices of messages; presence
@@ -10,11 +10,12 @@
 A stage reads the tables of earlier stages and writes its own into new directories. They are
 committed together when run.json lists them, after a sync. So neither a killed process nor a power
 cut leaves partial results, and the next ingest resumes with the interrupted stage
-(ingest.starting). The tables of a small run are passed on in memory and committed at the end
-(ingest.job); after an interruption it starts again.
+(vizpub.ingest.starting). The tables of a small run are passed on in memory and committed at the end
+(vizpub.ingest.job); after an interruption it starts again.
 
-A run that is replaced or appended to stays unchanged until all stages are done (runstore.writer).
-An append reads little of the existing run, and writes only what is new (ingest.plan).
+A run that is replaced or appended to stays unchanged until all stages are done
+(vizpub.runstore.writer). An append reads little of the existing run, and writes only what is new
+(vizpub.ingest.plan).
 """
 
 from __future__ import annotations
@@ -31,35 +32,42 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from analytics.graphframes.graphs import load_graphframes
-from analytics.own import Own
-from ingest.account import END, START, Account
-from ingest.files import Found, find
-from ingest.inventory import STEP, Inventory, check_layers, check_options, check_source, inventory
-from ingest.job import Job
-from ingest.measuring import Measuring
-from ingest.plan import end_of
-from ingest.sources import SOURCES, source_named, sources_for
-from ingest.sources.base import SourceOptions
-from ingest.spark.cluster import is_local
-from ingest.spark.progress import report_failed_tasks, watching
-from ingest.spark.scale import QUICK_START, SMALL_RUN, is_small, restore, tune
-from ingest.spark.session import vizpub_errors
-from ingest.spark.warm import warm_session
-from ingest.stages import STAGES, STEPS, make
-from ingest.starting import PUT_BACK, Start, Wanted, check_own
-from ingest.starting import start as start_of
-from model.errors import NeedsSettling, UseError
-from model.progress import Progress, silent
-from model.run import check_run_name
-from model.tables import table
-from model.wording import amount, was_or_were
-from runstore.inputs import all_inputs
-from runstore.journal import Journal
-from runstore.leavings import SCRATCH
-from runstore.manifest import Manifest, Since, TableEntry
-from runstore.store import StoredRun, open_run
-from runstore.writer import RunWriter, writing
+from vizpub.analytics.graphframes.graphs import load_graphframes
+from vizpub.analytics.own import Own
+from vizpub.ingest.account import END, START, Account
+from vizpub.ingest.files import Found, find
+from vizpub.ingest.inventory import (
+    STEP,
+    Inventory,
+    check_layers,
+    check_options,
+    check_source,
+    inventory,
+)
+from vizpub.ingest.job import Job
+from vizpub.ingest.measuring import Measuring
+from vizpub.ingest.plan import end_of
+from vizpub.ingest.sources import SOURCES, source_named, sources_for
+from vizpub.ingest.sources.base import SourceOptions
+from vizpub.ingest.spark.cluster import is_local
+from vizpub.ingest.spark.progress import report_failed_tasks, watching
+from vizpub.ingest.spark.scale import QUICK_START, SMALL_RUN, is_small, restore, tune
+from vizpub.ingest.spark.session import vizpub_errors
+from vizpub.ingest.spark.warm import warm_session
+from vizpub.ingest.stages import STAGES, STEPS, make
+from vizpub.ingest.starting import PUT_BACK, Start, Wanted, check_own
+from vizpub.ingest.starting import start as start_of
+from vizpub.model.errors import NeedsSettling, UseError
+from vizpub.model.progress import Progress, silent
+from vizpub.model.run import check_run_name
+from vizpub.model.tables import table
+from vizpub.model.wording import amount, was_or_were
+from vizpub.runstore.inputs import all_inputs
+from vizpub.runstore.journal import Journal
+from vizpub.runstore.leavings import SCRATCH
+from vizpub.runstore.manifest import Manifest, Since, TableEntry
+from vizpub.runstore.store import StoredRun, open_run
+from vizpub.runstore.writer import RunWriter, writing
 
 _LOG = logging.getLogger(__name__)
 _OWN = ("runs", "collected", "neo4j", SCRATCH)

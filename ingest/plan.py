@@ -8,19 +8,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from analytics.steps import Step
-from ingest.fold import Counted
-from ingest.sources.base import Source, SourceOptions
-from ingest.steps import Taken
-from model.clock import OPEN, Clock
-from model.columns import Table
-from model.run import Boundary
-from runstore.manifest import Manifest, Part, Since
-from runstore.writer import RunWriter
+from vizpub.analytics.steps import Step
+from vizpub.ingest.fold import Counted
+from vizpub.ingest.sources.base import Source, SourceOptions
+from vizpub.ingest.steps import Taken
+from vizpub.model.clock import OPEN, Clock
+from vizpub.model.columns import Table
+from vizpub.model.run import Boundary
+from vizpub.runstore.manifest import Manifest, Part, Since
+from vizpub.runstore.writer import RunWriter
 
 
 class Ingest(Protocol):
-    """The part of ingest.job.Job that a plan reads."""
+    """The part of vizpub.ingest.job.Job that a plan reads."""
 
     writer: RunWriter
     options: SourceOptions

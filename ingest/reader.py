@@ -1,7 +1,7 @@
 """Files → records, in Spark tasks: lines of bounded length, one decoder per source, and refusals.
 
 A source has one generator that turns a split of a file into rows; a bad record never stops the
-other ones. Rows of all kinds go to the same fold (see ingest.fold).
+other ones. Rows of all kinds go to the same fold (see vizpub.ingest.fold).
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import pyarrow as pa
 from pyarrow import fs
 
-from ingest.reports import compressed
-from ingest.reports.compressed import MAX_LINE, Content, LongLine, Readable, packing_of
-from model.sizes import format_size
+from vizpub.ingest.reports import compressed
+from vizpub.ingest.reports.compressed import MAX_LINE, Content, LongLine, Readable, packing_of
+from vizpub.model.sizes import format_size
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from ingest.files import InputFile
+    from vizpub.ingest.files import InputFile
 
 SPLIT = 8 * 2**20
 """Bytes of a plain file that one task reads."""

@@ -1,6 +1,6 @@
 """One file of the input: its checksum, whether it can be read as lines, and whose it is.
 
-Runs in threads or in Spark tasks; see ingest.inventory.
+Runs in threads or in Spark tasks; see vizpub.ingest.inventory.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from threading import Lock
 
-from ingest.files import UNREADABLE, located
-from ingest.reports.compressed import PACKED, Content, Readable, packing_of
-from ingest.sources.base import LOOK_AT, Source, or_none
+from vizpub.ingest.files import UNREADABLE, located
+from vizpub.ingest.reports.compressed import PACKED, Content, Readable, packing_of
+from vizpub.ingest.sources.base import LOOK_AT, Source, or_none
 
 _HEAD = 1 << 16
 """Bytes of a file's content that are decoded at first: most files have many lines in them."""

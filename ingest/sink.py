@@ -18,9 +18,9 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from runstore import durable
-from runstore.intact import PARQUET, described, stored_schema
-from runstore.manifest import StoredFile
+from vizpub.runstore import durable
+from vizpub.runstore.intact import PARQUET, described, stored_schema
+from vizpub.runstore.manifest import StoredFile
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

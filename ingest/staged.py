@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import cache
 from importlib.resources import files
 
-from analytics import steps
-from analytics.steps import Step
-from model.columns import INTERVAL, PEER, Column, Table, known, maybe
+from vizpub.analytics import steps
+from vizpub.analytics.steps import Step
+from vizpub.model.columns import INTERVAL, PEER, Column, Table, known, maybe
 
 _MESSAGE = known("message", "int64", "dense index of the message")
 _NAME = known("name", "string", "its name in the source")

@@ -16,25 +16,25 @@ from typing import cast
 
 import pyarrow.compute as pc
 
-from analytics import message_fold
-from analytics.message_fold import MessageFold
-from analytics.steps import Step, view
-from ingest import metrics, staged
-from ingest.files import check_unchanged
-from ingest.fold import reasons
-from ingest.folding import fold
-from ingest.inventory import check_layers
-from ingest.job import Job, Stage
-from ingest.sources.times import ALONE, TOO_FAR
-from ingest.staged import step
-from ingest.steps import Block
-from model.clock import OPEN
-from model.columns import Table
-from model.errors import InputError
-from model.run import DUPLICATES
-from model.tables import PEERS, PRESENCE, PUBLICATIONS, REJECTIONS, TOPICS, table
-from model.wording import amount
-from runstore.manifest import LATE_MESSAGES
+from vizpub.analytics import message_fold
+from vizpub.analytics.message_fold import MessageFold
+from vizpub.analytics.steps import Step, view
+from vizpub.ingest import metrics, staged
+from vizpub.ingest.files import check_unchanged
+from vizpub.ingest.fold import reasons
+from vizpub.ingest.folding import fold
+from vizpub.ingest.inventory import check_layers
+from vizpub.ingest.job import Job, Stage
+from vizpub.ingest.sources.times import ALONE, TOO_FAR
+from vizpub.ingest.staged import step
+from vizpub.ingest.steps import Block
+from vizpub.model.clock import OPEN
+from vizpub.model.columns import Table
+from vizpub.model.errors import InputError
+from vizpub.model.run import DUPLICATES
+from vizpub.model.tables import PEERS, PRESENCE, PUBLICATIONS, REJECTIONS, TOPICS, table
+from vizpub.model.wording import amount
+from vizpub.runstore.manifest import LATE_MESSAGES
 
 _ROWS_AT_ONCE = 2_000_000
 """Arrivals that a task is to sort."""

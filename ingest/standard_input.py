@@ -8,10 +8,10 @@ from pathlib import Path
 from shutil import copyfileobj
 from typing import BinaryIO, TextIO
 
-from ingest.files import UNREADABLE
-from ingest.reports.compressed import PACKED
-from model.errors import FULL, DiskFull, InputError, UseError
-from model.locks import OF_STDIN, own_folder
+from vizpub.ingest.files import UNREADABLE
+from vizpub.ingest.reports.compressed import PACKED
+from vizpub.model.errors import FULL, DiskFull, InputError, UseError
+from vizpub.model.locks import OF_STDIN, own_folder
 
 EMPTY = "standard input is empty"
 NOTHING_PIPED = "nothing is piped into standard input"

@@ -14,17 +14,17 @@ from functools import partial
 from itertools import takewhile
 from pathlib import Path
 
-from ingest.files import InputFile
-from ingest.sources import source_named
-from model.clock import duration
-from model.errors import InputsDiffer, NeedsSettling, RunChanged, UseError
-from model.own import OwnMetric
-from model.wording import amount
-from runstore.inputs import all_inputs
-from runstore.intact import files_of, stands
-from runstore.manifest import Manifest
-from runstore.store import StoredRun
-from runstore.writer import RunWriter
+from vizpub.ingest.files import InputFile
+from vizpub.ingest.sources import source_named
+from vizpub.model.clock import duration
+from vizpub.model.errors import InputsDiffer, NeedsSettling, RunChanged, UseError
+from vizpub.model.own import OwnMetric
+from vizpub.model.wording import amount
+from vizpub.runstore.inputs import all_inputs
+from vizpub.runstore.intact import files_of, stands
+from vizpub.runstore.manifest import Manifest
+from vizpub.runstore.store import StoredRun
+from vizpub.runstore.writer import RunWriter
 
 ENDED = "its source marks its end"
 

@@ -1,4 +1,5 @@
-"""Steps that are texts (analytics.steps), done by tasks of Spark: each does blocks of intervals."""
+"""Steps that are texts (vizpub.analytics.steps), done by tasks of Spark: each does blocks of
+intervals."""
 
 from __future__ import annotations
 
@@ -13,11 +14,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analytics import steps
-from analytics.steps import Given, Step
-from model.columns import Table
-from runstore.intact import OTHER_PAGE
-from runstore.store import is_broken
+from vizpub.analytics import steps
+from vizpub.analytics.steps import Given, Step
+from vizpub.model.columns import Table
+from vizpub.runstore.intact import OTHER_PAGE
+from vizpub.runstore.store import is_broken
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
@@ -68,7 +69,7 @@ class Block(NamedTuple):
 
 @dataclass(frozen=True)
 class StepFold:
-    """Numbers of blocks → the tables that the steps make of them (ingest.sink.Fold)."""
+    """Numbers of blocks → the tables that the steps make of them (vizpub.ingest.sink.Fold)."""
 
     steps: Sequence[Step]
     tables: Mapping[str, Sequence[Taken]]
@@ -110,7 +111,8 @@ class StepFold:
 
 @dataclass(frozen=True)
 class Chain:
-    """Several folds of one block each, one after the other, in one task (ingest.sink.Fold)."""
+    """Several folds of one block each, one after the other, in one task
+    (vizpub.ingest.sink.Fold)."""
 
     folds: Sequence[StepFold]
     stored: frozenset[str]

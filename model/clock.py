@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 
-from model.errors import OutOfRange, UseError
+from vizpub.model.errors import OutOfRange, UseError
 
 NO_BEGINNING = "this run does not know when it began"
 TOO_LONG = "is longer than 2⁶³ microseconds"

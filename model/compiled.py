@@ -14,7 +14,7 @@ from numba.core import types
 from numba.core.caching import _CacheLocator
 from numba.extending import intrinsic
 
-from model.jvm.artifacts import cache_path
+from vizpub.model.jvm.artifacts import cache_path
 
 IS_PLAIN = bool(vars(config)["DISABLE_JIT"])
 """Nothing is compiled (NUMBA_DISABLE_JIT=1): the same functions run as the Python they are."""
@@ -52,7 +52,7 @@ def compiled(*signature: Any, owns: bool = True) -> Callable[[_Operation], _Oper
 
 class PackedLocator(_CacheLocator):
     """Numba's cache for functions from our packages in one zip file, as executors get them
-    (ingest.spark.shipping): in the user's cache, by the name of the file, which has
+    (vizpub.ingest.spark.shipping): in the user's cache, by the name of the file, which has
     a digest of its content.
 
     Every session has that file in another directory. numba's own locators use the path, and so

@@ -242,7 +242,7 @@ def _nearest(given: str, known: Sequence[str]) -> list[str]:
 
 def _forms(kind: str, names: Sequence[str], known: Sequence[str]) -> list[str]:
     """Existing names, long ones in a short form where commands take it for them alone
-    (model.naming).
+    (vizpub.model.naming).
     """
     if kind not in _SHORTENED:
         return list(map(_shown, names))

@@ -10,7 +10,7 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import Any
 
-from model.errors import FULL, DiskFull, UseError, cause_of
+from vizpub.model.errors import FULL, DiskFull, UseError, cause_of
 
 _MOST = 1 << 26
 """Characters of a text that a user gives."""
@@ -68,7 +68,7 @@ def replacing(path: Path) -> Iterator[Path]:
     when the block succeeds, and is removed when the block fails.
 
     Readers see the old or the new file, never a part. Nothing is synced: a power cut may leave the
-    file empty. What must survive one uses runstore.durable. Raises: OSError.
+    file empty. What must survive one uses vizpub.runstore.durable. Raises: OSError.
     """
     new = path.with_name(f".{path.stem}.{os.getpid()}.part{path.suffix}")
     try:

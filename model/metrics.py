@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from model.columns import (
+from vizpub.model.columns import (
     INTERVAL,
     PEER,
     TOPIC,

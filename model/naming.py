@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 
-from model.errors import AmbiguousName, UnknownName
+from vizpub.model.errors import AmbiguousName, UnknownName
 
 GAUGE = r"[A-Za-z0-9_.-]{1,64}"
 """The name of a number that peers report of their own."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from model.columns import Column, Table, maybe
-from model.metrics import METRICS_MESSAGES, METRICS_OVERLAY, METRICS_PEERS, METRICS_TOPICS
-from model.tables import TABLES
+from vizpub.model.columns import Column, Table, maybe
+from vizpub.model.metrics import METRICS_MESSAGES, METRICS_OVERLAY, METRICS_PEERS, METRICS_TOPICS
+from vizpub.model.tables import TABLES
 
 LEVELS = {
     "overlay": METRICS_OVERLAY,

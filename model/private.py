@@ -14,8 +14,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from model.errors import UseError, cause_of
-from model.files import replacing
+from vizpub.model.errors import UseError, cause_of
+from vizpub.model.files import replacing
 
 NO_FOLDER = "is not a folder"
 OF_ANOTHER = "belongs to another user"

@@ -6,12 +6,12 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from model.clock import Clock
-from model.errors import UseError
-from model.wording import listed
+from vizpub.model.clock import Clock
+from vizpub.model.errors import UseError
+from vizpub.model.wording import listed
 
 if TYPE_CHECKING:
-    from model.own import OwnMetric  # which imports Arrow
+    from vizpub.model.own import OwnMetric  # which imports Arrow
 
 NO_DATA = "has no data on"
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from model.errors import UseError
-from model.wording import amount
+from vizpub.model.errors import UseError
+from vizpub.model.wording import amount
 
 _BYTES = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30}
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([kmg]?)b?", re.IGNORECASE)

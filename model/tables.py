@@ -4,15 +4,15 @@ This is the one place a column is named. The run store writes these schemas, the
 and the queries rely on them, `vizpub tables` prints them and a test holds the docs to them.
 
 Types are int32, int64, double, string and bool only. Times ending in `_us` are
-microseconds since the run's epoch; `valid_from` and `valid_to` are ticks (see model.clock). A null
-is *unknown*; a 0 was measured.
+microseconds since the run's epoch; `valid_from` and `valid_to` are ticks (see vizpub.model.clock).
+A null is *unknown*; a 0 was measured.
 """
 
 from __future__ import annotations
 
-from model.columns import INTERVAL, PEER, TOPIC, TRAFFIC_OF_PEER, Table, known, maybe
-from model.errors import UnknownName
-from model.metrics import METRICS
+from vizpub.model.columns import INTERVAL, PEER, TOPIC, TRAFFIC_OF_PEER, Table, known, maybe
+from vizpub.model.errors import UnknownName
+from vizpub.model.metrics import METRICS
 
 _PERIOD = (
     known("valid_from", "int64", "valid from, inclusive", "ticks"),

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from model.errors import UseError
-from model.metrics import COUNTS
+from vizpub.model.errors import UseError
+from vizpub.model.metrics import COUNTS
 
 PER_INTERVAL_ONLY = "only counts per interval can be added"
 

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from model.errors import UseError
-from runstore.frames import Frame
-from runstore.snapshots import alive, links_at, spread
+from vizpub.model.errors import UseError
+from vizpub.runstore.frames import Frame
+from vizpub.runstore.snapshots import alive, links_at, spread
 
 if TYPE_CHECKING:
     import networkx as nx
 
-    from runstore.named import NamedRun
+    from vizpub.runstore.named import NamedRun
 
 _ENDS = ("src_name", "dst_name")
 
@@ -87,7 +87,8 @@ class Tree(Frame):
     """
 
     peers: Frame
-    """The peers it reached and those it missed, with the roles of runstore.snapshots.spread."""
+    """The peers it reached and those it missed, with the roles of
+    vizpub.runstore.snapshots.spread."""
 
 
 def overlay(run: NamedRun, at: int | str, layers: Sequence[str] | None) -> Snapshot:

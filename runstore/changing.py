@@ -10,11 +10,11 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from model.errors import StoreBroken
-from model.locks import Held, holding, lock_of
-from model.wording import amount
-from runstore.manifest import FILE, Manifest, read_manifest
-from runstore.store import StoredRun
+from vizpub.model.errors import StoreBroken
+from vizpub.model.locks import Held, holding, lock_of
+from vizpub.model.wording import amount
+from vizpub.runstore.manifest import FILE, Manifest, read_manifest
+from vizpub.runstore.store import StoredRun
 
 PENDING = "pending.json"
 """The manifest of a run that will replace an existing one when it is complete."""

@@ -17,13 +17,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
-from model.errors import RunCollected, RunLocked, StoreBroken, UseError
-from model.files import as_errors_of_ours
-from model.locks import Held, holding
-from model.run import check_run_name
-from runstore import durable
-from runstore.leavings import COLLECTED, DELETED
-from runstore.manifest import Manifest, read_manifest
+from vizpub.model.errors import RunCollected, RunLocked, StoreBroken, UseError
+from vizpub.model.files import as_errors_of_ours
+from vizpub.model.locks import Held, holding
+from vizpub.model.run import check_run_name
+from vizpub.runstore import durable
+from vizpub.runstore.leavings import COLLECTED, DELETED
+from vizpub.runstore.manifest import Manifest, read_manifest
 
 RETIRED = "is retired: its run was removed or replaced, or never came to be"
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from model.clock import OPEN
-from model.wording import amount
+from vizpub.model.clock import OPEN
+from vizpub.model.wording import amount
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from model.errors import UnknownName
-from runstore.store import StoredRun
+from vizpub.model.errors import UnknownName
+from vizpub.runstore.store import StoredRun
 
 _KEY = ["interval", "peer"]
 

@@ -14,10 +14,10 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from runstore import durable
-from runstore.intact import PARQUET, dataset, described, files_of
-from runstore.manifest import INPUTS, Manifest
-from runstore.writer import RunWriter
+from vizpub.runstore import durable
+from vizpub.runstore.intact import PARQUET, dataset, described, files_of
+from vizpub.runstore.manifest import INPUTS, Manifest
+from vizpub.runstore.writer import RunWriter
 
 LISTED = 64
 """Files that run.json lists, before all of them go into the table."""

@@ -20,9 +20,9 @@ from zlib import crc32
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from model.errors import StoreBroken
-from model.wording import amount
-from runstore.manifest import REACH, Manifest, Part, StoredFile
+from vizpub.model.errors import StoreBroken
+from vizpub.model.wording import amount
+from vizpub.runstore.manifest import REACH, Manifest, Part, StoredFile
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds

@@ -11,8 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 from shutil import rmtree
 
-from model.errors import UseError
-from model.locks import (
+from vizpub.model.errors import UseError
+from vizpub.model.locks import (
     OF_IMPORTS,
     OF_SPARK,
     OF_STDIN,
@@ -58,7 +58,7 @@ def sweep(workspace: Path) -> None:
 def _sweep_let_go(workspace: Path) -> None:
     """Remove what the writers of runs let go, once no reader can need it."""
     for told in workspace.glob(f"runs/*/{LET_GO}"):
-        from runstore.writer import KEPT_SECONDS, writing  # imports pyarrow, and few need it
+        from vizpub.runstore.writer import KEPT_SECONDS, writing  # imports pyarrow, and few need it
 
         with suppress(UseError, OSError):
             is_free = not os.path.exists(lock_of(told.parent))  # its writer sees to it, too

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from model.errors import RunLocked, UseError
-from model.files import as_errors_of_ours
-from model.locks import SWEPT_S, Held, holding, lock_of
-from runstore import durable
-from runstore.views import VIEWS, is_own_link
+from vizpub.model.errors import RunLocked, UseError
+from vizpub.model.files import as_errors_of_ours
+from vizpub.model.locks import SWEPT_S, Held, holding, lock_of
+from vizpub.runstore import durable
+from vizpub.runstore.views import VIEWS, is_own_link
 
 NO_DIRECTORY = "is a link or a file"
 

@@ -22,13 +22,20 @@ from zlib import crc32
 
 import msgspec
 
-from model.clock import Clock
-from model.columns import Table
-from model.errors import StoreBroken, UseError
-from model.own import OwnMetric, with_own
-from model.run import AFTERWARDS, CAPABILITIES, DUPLICATES, Boundary, RunFacts, check_run_name
-from model.tables import table
-from runstore import durable
+from vizpub.model.clock import Clock
+from vizpub.model.columns import Table
+from vizpub.model.errors import StoreBroken, UseError
+from vizpub.model.own import OwnMetric, with_own
+from vizpub.model.run import (
+    AFTERWARDS,
+    CAPABILITIES,
+    DUPLICATES,
+    Boundary,
+    RunFacts,
+    check_run_name,
+)
+from vizpub.model.tables import table
+from vizpub.runstore import durable
 
 NO_INPUT_YET = "its ingest stopped before the input was read"
 NOT_IN_ITS_DIRECTORY = "it names files outside its directory"
@@ -155,13 +162,14 @@ class Manifest:
     source: str
     inputs: tuple[dict[str, Any], ...]
     """path, size, sha256, encoding, damage of each file that `carry` does not list; see
-    runstore.inputs."""
+    vizpub.runstore.inputs."""
     options: dict[str, Any]
     """The user's options that change the tables."""
     own: tuple[OwnMetric, ...] = ()
     """The user's own metrics: further columns of the metrics tables."""
     collection: str = ""
-    """The identity of the collection that makes it (runstore.collected); empty = none does."""
+    """The identity of the collection that makes it (vizpub.runstore.collected); empty = none
+    does."""
     state: str = "ingesting"
     """'collecting' before the first input, 'ingesting' until every stage is done, 'complete'."""
     clock: Clock | None = None
@@ -172,7 +180,7 @@ class Manifest:
     ended: bool = False
     unknown: tuple[str, ...] = ()
     arrival_capabilities: tuple[str, ...] | None = None
-    """Those of model.run.CAPABILITIES that some arrival has; null = no arrivals."""
+    """Those of vizpub.model.run.CAPABILITIES that some arrival has; null = no arrivals."""
     notes: dict[str, int] = field(default_factory=dict)
     skipped: tuple[str, ...] = ()
     engines: dict[str, str] = field(default_factory=dict)
@@ -211,7 +219,7 @@ class Manifest:
     earlier_bytes: int = 0
     """Bytes of the files in INPUTS."""
     view: str = ""
-    """The directory of what other programs see of it; empty = none. See runstore.views."""
+    """The directory of what other programs see of it; empty = none. See vizpub.runstore.views."""
 
     @property
     def complete(self) -> bool:

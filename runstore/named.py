@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from model.clock import Clock
-from model.errors import UnknownName
-from model.naming import place_of
-from model.run import RunFacts
-from runstore.store import StoredRun
+from vizpub.model.clock import Clock
+from vizpub.model.errors import UnknownName
+from vizpub.model.naming import place_of
+from vizpub.model.run import RunFacts
+from vizpub.runstore.store import StoredRun
 
 NAMED = {
     "peer": "peers",
@@ -57,7 +57,7 @@ class NamedRun:
         return names
 
     def peer_index(self, name: str) -> int:
-        """The dense index of a peer, by its name or a short form (model.naming).
+        """The dense index of a peer, by its name or a short form (vizpub.model.naming).
 
         Raises: UnknownName, AmbiguousName.
         """

@@ -12,9 +12,9 @@ from itertools import islice
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from model.errors import UseError
-from runstore.named import NamedRun
-from runstore.sql import answer
+from vizpub.model.errors import UseError
+from vizpub.runstore.named import NamedRun
+from vizpub.runstore.sql import answer
 
 ABSENT = "is not present at"
 

@@ -11,11 +11,11 @@ from uuid import uuid4
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from model.errors import FULL
-from runstore import durable
-from runstore.intact import PARQUET, described, files_of, stored_schema
-from runstore.manifest import Cut, Part, StoredFile
-from runstore.store import StoredTable, reading
+from vizpub.model.errors import FULL
+from vizpub.runstore import durable
+from vizpub.runstore.intact import PARQUET, described, files_of, stored_schema
+from vizpub.runstore.manifest import Cut, Part, StoredFile
+from vizpub.runstore.store import StoredTable, reading
 
 Fresh = Callable[[str], Path]
 """Gives a new directory for a table, which is not there yet."""

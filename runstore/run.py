@@ -6,8 +6,8 @@
     run.topic("news", "12.5s")
     run.tree("m17")
 
-It returns frames (runstore.frames) with the columns of model.tables and the names of peers,
-topics and messages after their dense indexes. It needs neither Neo4j nor Spark.
+It returns frames (vizpub.runstore.frames) with the columns of vizpub.model.tables and the names of
+peers, topics and messages after their dense indexes. It needs neither Neo4j nor Spark.
 A time is an interval number, 'first', 'last' or a time from the start as '12.5s'.
 """
 
@@ -22,18 +22,18 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from model.columns import Table
-from model.errors import UnknownName, UseError
-from model.own import OwnMetric
-from model.tables import GAUGES, PUBLICATIONS
-from model.wording import amount
-from runstore import answers, sql
-from runstore.answers import Snapshot, Tree
-from runstore.frames import Frame, html_table
-from runstore.gauges import gauges
-from runstore.named import NamedRun
-from runstore.store import metric_table, open_run
-from runstore.summary import facts_for_people
+from vizpub.model.columns import Table
+from vizpub.model.errors import UnknownName, UseError
+from vizpub.model.own import OwnMetric
+from vizpub.model.tables import GAUGES, PUBLICATIONS
+from vizpub.model.wording import amount
+from vizpub.runstore import answers, sql
+from vizpub.runstore.answers import Snapshot, Tree
+from vizpub.runstore.frames import Frame, html_table
+from vizpub.runstore.gauges import gauges
+from vizpub.runstore.named import NamedRun
+from vizpub.runstore.store import metric_table, open_run
+from vizpub.runstore.summary import facts_for_people
 
 _SHOWN_OF_A_FACT = 1_000
 """Characters in a notebook."""
@@ -59,7 +59,7 @@ class Run(NamedRun):
         return Run(open_run(Path(workspace), name))
 
     def table(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
-        """A table of model.tables, or some of its columns. Raises: UnknownName."""
+        """A table of vizpub.model.tables, or some of its columns. Raises: UnknownName."""
         meant = self.stored.definition(name)
         return self.stored.read(name, _checked(columns, meant))
 
@@ -125,7 +125,7 @@ class Run(NamedRun):
         return answers.tree(self, message)
 
     def sql(self, statement: str) -> Frame:
-        """What a query in SQL gives; see runstore.sql. Raises: UseError, StoreBroken."""
+        """What a query in SQL gives; see vizpub.runstore.sql. Raises: UseError, StoreBroken."""
         with sql.answer(self.stored, statement) as found:
             return Frame(f"{self.facts.name}, {statement}", found.read_all())
 

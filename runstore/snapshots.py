@@ -11,11 +11,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from model.errors import UnknownName
-from model.run import AUDIENCE, DUPLICATES, PUBLICATION_TIMES, TIMES
+from vizpub.model.errors import UnknownName
+from vizpub.model.run import AUDIENCE, DUPLICATES, PUBLICATION_TIMES, TIMES
 
 if TYPE_CHECKING:
-    from runstore.named import NamedRun
+    from vizpub.runstore.named import NamedRun
 
 
 def snapshot(
@@ -186,7 +186,7 @@ def spread(run: NamedRun, message: str) -> tuple[pa.Table, pa.Table]:
     role for the topic at the publication.
 
     Copies by hop and time have `hop`, `time_us`, `previous_hop` and `peer` with their names,
-    `first` and `subscribed`, as model.tables says.
+    `first` and `subscribed`, as vizpub.model.tables says.
 
         peer  peer_name  role        hop  duplicates    hop  time_us  previous_hop  peer  first
         0     alice      publisher   0    0             1    130000   0             1     true

@@ -1,8 +1,9 @@
 """SQL over the tables of a run, by DuckDB.
 
-Tables have the names of model.tables (`metrics/peers` is `metrics.peers`), with the name of a peer,
-topic or message beside its dense index, as `src_name`. They are read as the question needs them, a
-batch at a time, from the files of the run; a statement can read nothing else and writes no file.
+Tables have the names of vizpub.model.tables (`metrics/peers` is `metrics.peers`), with the name of
+a peer, topic or message beside its dense index, as `src_name`. They are read as the question needs
+them, a batch at a time, from the files of the run; a statement can read nothing else and writes no
+file.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 
-from model.columns import Table
-from model.errors import UseError
-from model.sizes import format_size
-from model.tables import TABLES
-from model.tables import table as model_table
-from runstore.named import NAMED
-from runstore.store import StoredRun
+from vizpub.model.columns import Table
+from vizpub.model.errors import UseError
+from vizpub.model.sizes import format_size
+from vizpub.model.tables import TABLES
+from vizpub.model.tables import table as model_table
+from vizpub.runstore.named import NAMED
+from vizpub.runstore.store import StoredRun
 
 if TYPE_CHECKING:
     import duckdb

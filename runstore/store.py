@@ -3,8 +3,8 @@
     <workspace>/runs/<run>/run.json
     <workspace>/runs/<run>/data/links/<generation>/*.parquet
 
-Reading needs pyarrow only, and checks every file against run.json (runstore.intact). Writing
-is in runstore.writer, and what other programs read in runstore.views.
+Reading needs pyarrow only, and checks every file against run.json (vizpub.runstore.intact). Writing
+is in vizpub.runstore.writer, and what other programs read in vizpub.runstore.views.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from model.columns import Table
-from model.errors import (
+from vizpub.model.columns import Table
+from vizpub.model.errors import (
     NothingCollected,
     RunChanged,
     RunNotComplete,
@@ -29,10 +29,10 @@ from model.errors import (
     UnknownName,
     UseError,
 )
-from model.run import Boundary, RunFacts, check_run_name
-from model.tables import table
-from runstore.intact import dataset, files_of
-from runstore.manifest import FILE, Manifest, Part, Since, manifest_in, read_manifest
+from vizpub.model.run import Boundary, RunFacts, check_run_name
+from vizpub.model.tables import table
+from vizpub.runstore.intact import dataset, files_of
+from vizpub.runstore.manifest import FILE, Manifest, Part, Since, manifest_in, read_manifest
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
-from model.errors import UseError
-from model.wording import amount
-from runstore.changing import state
-from runstore.collected import Collected
-from runstore.manifest import LATE, LATE_MESSAGES
-from runstore.store import StoredRun
-from runstore.totals import pooled, reporting
+from vizpub.model.errors import UseError
+from vizpub.model.wording import amount
+from vizpub.runstore.changing import state
+from vizpub.runstore.collected import Collected
+from vizpub.runstore.manifest import LATE, LATE_MESSAGES
+from vizpub.runstore.store import StoredRun
+from vizpub.runstore.totals import pooled, reporting
 
 
 def damaged(run: StoredRun) -> list[str]:

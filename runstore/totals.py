@@ -10,8 +10,8 @@ from functools import cached_property
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from runstore.named import NamedRun
-from runstore.store import StoredRun
+from vizpub.runstore.named import NamedRun
+from vizpub.runstore.store import StoredRun
 
 Figures = dict[str, float | None]
 
@@ -57,7 +57,8 @@ class Span:
 
 
 def whole_run(span: Span, wanted: Iterable[str]) -> Figures:
-    """The `wanted` figures of analytics.comparison.metrics.WHOLE, by name; null = unknown."""
+    """The `wanted` figures of vizpub.analytics.comparison.metrics.WHOLE, by name; null =
+    unknown."""
     wanted = set(wanted)
     found: Figures = {}
     for names, figures in _FAMILIES.items():

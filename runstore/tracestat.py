@@ -14,9 +14,9 @@ from functools import cached_property
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from model.run import DUPLICATES
-from runstore.named import NamedRun
-from runstore.sql import answer
+from vizpub.model.run import DUPLICATES
+from vizpub.runstore.named import NamedRun
+from vizpub.runstore.sql import answer
 
 Figures = dict[str, int | None]
 """Figures by name; null = unknown."""

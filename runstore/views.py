@@ -20,11 +20,11 @@ from filecmp import cmp
 from pathlib import Path
 from uuid import uuid4
 
-from model.errors import StoreBroken, UnknownName, UseError
-from runstore import durable
-from runstore.intact import Damage
-from runstore.manifest import Manifest
-from runstore.store import StoredRun
+from vizpub.model.errors import StoreBroken, UnknownName, UseError
+from vizpub.runstore import durable
+from vizpub.runstore.intact import Damage
+from vizpub.runstore.manifest import Manifest
+from vizpub.runstore.store import StoredRun
 
 VIEWS = "views"
 VIEW = "view"

@@ -2,7 +2,7 @@
 
 An existing run stays unchanged until its replacement is complete; that one is built beside it,
 with a manifest of its own. Files are synced before the manifest that names them, so after a power
-cut either the old or the new run is complete; see runstore.durable.
+cut either the old or the new run is complete; see vizpub.runstore.durable.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from uuid import uuid4
 
-from model.errors import RunCollected, StoreBroken, UnknownName, UseError
-from model.files import as_errors_of_ours
-from model.tables import TABLES
-from runstore import durable, views
-from runstore.changing import PENDING, changed, pending
-from runstore.collected import Collected, check_owner
-from runstore.intact import described
-from runstore.leavings import LET_GO
-from runstore.locked import locked
-from runstore.manifest import (
+from vizpub.model.errors import RunCollected, StoreBroken, UnknownName, UseError
+from vizpub.model.files import as_errors_of_ours
+from vizpub.model.tables import TABLES
+from vizpub.runstore import durable, views
+from vizpub.runstore.changing import PENDING, changed, pending
+from vizpub.runstore.collected import Collected, check_owner
+from vizpub.runstore.intact import described
+from vizpub.runstore.leavings import LET_GO
+from vizpub.runstore.locked import locked
+from vizpub.runstore.manifest import (
     FILE,
     Cut,
     Manifest,
@@ -34,9 +34,9 @@ from runstore.manifest import (
     manifest_in,
     write_manifest,
 )
-from runstore.rewriting import joined, up_to
-from runstore.store import directory_of, run_names
-from runstore.views import VIEW, VIEWS
+from vizpub.runstore.rewriting import joined, up_to
+from vizpub.runstore.store import directory_of, run_names
+from vizpub.runstore.views import VIEW, VIEWS
 
 NOT_BEGUN = "is not there any more, or was not begun by this collection"
 DATA = "data"

@@ -75,7 +75,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 def no_late_readers() -> Iterator[None]:
     """What a commit lets go is removed at once; tests of its readers change that."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("runstore.writer.KEPT_SECONDS", 0)
+        patch.setattr("vizpub.runstore.writer.KEPT_SECONDS", 0)
         yield
 
 
@@ -117,7 +117,7 @@ def outside_data() -> Callable[[str], Path]:
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """A real Spark on this machine, with the JVM tuned for a quick start."""
-    from ingest.spark.session import spark_session
+    from vizpub.ingest.spark.session import spark_session
 
     scratch = tmp_path_factory.mktemp("spark")
     with spark_session(scratch, master="local[2]", quick=True) as session:

@@ -1,6 +1,6 @@
 """vizpub in Python: `import vizpub` is all that a notebook or a program needs.
 
-    run = vizpub.ingest("traces/", run="monday")
+    run = vizpub.ingest_files("traces/", run="monday")
     run.metrics("overlay", ["average_path_length"]).to_pandas()
     run.topic("news", 12).to_networkx()
 
@@ -16,46 +16,46 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from analytics.own import Interval as Interval
-    from analytics.own import Message as Message
-    from analytics.own import metric as metric
-    from graphstore.ask.queries import Answer as Answer
-    from ingest.reports.files import Counters as Counters
-    from ingest.reports.files import Neighbor as Neighbor
-    from ingest.reports.files import Received as Received
-    from ingest.reports.files import Report as Report
-    from ingest.reports.files import ReportReader as ReportReader
-    from ingest.reports.files import ReportWriter as ReportWriter
-    from ingest.reports.files import Role as Role
-    from ingest.reports.files import RunHeader as RunHeader
-    from ingest.reports.files import Sent as Sent
-    from model.errors import VizpubError as VizpubError
-    from runstore.frames import Frame as Frame
-    from runstore.run import Run as Run
-    from runstore.run import Where as Where
+    from vizpub.analytics.own import Interval as Interval
+    from vizpub.analytics.own import Message as Message
+    from vizpub.analytics.own import metric as metric
     from vizpub.calls import ask as ask
     from vizpub.calls import compare as compare
-    from vizpub.calls import ingest as ingest
+    from vizpub.calls import ingest_files as ingest_files
     from vizpub.calls import simulate as simulate
+    from vizpub.graphstore.ask.queries import Answer as Answer
+    from vizpub.ingest.reports.files import Counters as Counters
+    from vizpub.ingest.reports.files import Neighbor as Neighbor
+    from vizpub.ingest.reports.files import Received as Received
+    from vizpub.ingest.reports.files import Report as Report
+    from vizpub.ingest.reports.files import ReportReader as ReportReader
+    from vizpub.ingest.reports.files import ReportWriter as ReportWriter
+    from vizpub.ingest.reports.files import Role as Role
+    from vizpub.ingest.reports.files import RunHeader as RunHeader
+    from vizpub.ingest.reports.files import Sent as Sent
+    from vizpub.model.errors import VizpubError as VizpubError
+    from vizpub.runstore.frames import Frame as Frame
+    from vizpub.runstore.run import Run as Run
+    from vizpub.runstore.run import Where as Where
 
 _PLACES = {
-    "Interval": "analytics.own",
-    "Message": "analytics.own",
-    "metric": "analytics.own",
-    "Answer": "graphstore.ask.queries",
-    "Frame": "runstore.frames",
-    "Report": "ingest.reports.files",
-    "Counters": "ingest.reports.files",
-    "Neighbor": "ingest.reports.files",
-    "Received": "ingest.reports.files",
-    "Role": "ingest.reports.files",
-    "RunHeader": "ingest.reports.files",
-    "Sent": "ingest.reports.files",
-    "ReportReader": "ingest.reports.files",
-    "ReportWriter": "ingest.reports.files",
-    "Run": "runstore.run",
-    "VizpubError": "model.errors",
-    "Where": "runstore.run",
+    "Interval": "vizpub.analytics.own",
+    "Message": "vizpub.analytics.own",
+    "metric": "vizpub.analytics.own",
+    "Answer": "vizpub.graphstore.ask.queries",
+    "Frame": "vizpub.runstore.frames",
+    "Report": "vizpub.ingest.reports.files",
+    "Counters": "vizpub.ingest.reports.files",
+    "Neighbor": "vizpub.ingest.reports.files",
+    "Received": "vizpub.ingest.reports.files",
+    "Role": "vizpub.ingest.reports.files",
+    "RunHeader": "vizpub.ingest.reports.files",
+    "Sent": "vizpub.ingest.reports.files",
+    "ReportReader": "vizpub.ingest.reports.files",
+    "ReportWriter": "vizpub.ingest.reports.files",
+    "Run": "vizpub.runstore.run",
+    "VizpubError": "vizpub.model.errors",
+    "Where": "vizpub.runstore.run",
     "ask": "vizpub.calls",
     "compare": "vizpub.calls",
     "ingest": "vizpub.calls",

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from graphstore.ask.queries import Answer
-    from runstore.frames import Frame
-    from runstore.run import Run
+    from vizpub.graphstore.ask.queries import Answer
+    from vizpub.runstore.frames import Frame
+    from vizpub.runstore.run import Run
 
 _WORKSPACE = "vizpub-data"
 
@@ -35,14 +35,14 @@ def ingest(  # noqa: PLR0913 - the options of a command
     Raises: InputError, UseError, InputsDiffer if the run was made from other input,
     JavaMissing, SparkFailed and more, all VizpubError.
     """
-    from analytics.options import Measures
-    from ingest.measuring import Measuring
-    from ingest.own import own_metrics as loaded
-    from ingest.pipeline import IngestRequest
-    from ingest.pipeline import ingest as make
-    from ingest.sources.base import SourceOptions
-    from model.clock import parse_duration_us
-    from runstore.run import Run
+    from vizpub.analytics.options import Measures
+    from vizpub.ingest.measuring import Measuring
+    from vizpub.ingest.own import own_metrics as loaded
+    from vizpub.ingest.pipeline import IngestRequest
+    from vizpub.ingest.pipeline import ingest as make
+    from vizpub.ingest.sources.base import SourceOptions
+    from vizpub.model.clock import parse_duration_us
+    from vizpub.runstore.run import Run
 
     measures = Measures(betweenness, own=loaded(own_metrics or ()))
     measuring = Measuring(tuple(layers) if layers else None, measures=measures)
@@ -70,9 +70,9 @@ def simulate(
 
     Raises: UnknownName, UseError, DiskFull.
     """
-    from simulators.engine.folder import Folder
-    from simulators.engine.plan import planned
-    from simulators.engine.simulation import simulate as run
+    from vizpub.simulators.engine.folder import Folder
+    from vizpub.simulators.engine.plan import planned
+    from vizpub.simulators.engine.simulation import simulate as run
 
     folder = Folder(Path(out))
     run(planned(system, parameters, seed), folder, replace=replace)
@@ -90,9 +90,9 @@ def compare(
 
     Caveats are warnings. Raises: UnknownName, UseError for what cannot be compared.
     """
-    from analytics.comparison.per_run import Question, measured
-    from analytics.comparison.tables import compare as side_by_side
-    from runstore.frames import Frame
+    from vizpub.analytics.comparison.per_run import Question, measured
+    from vizpub.analytics.comparison.tables import compare as side_by_side
+    from vizpub.runstore.frames import Frame
 
     question = Question(tuple(metrics) if metrics else None, window=(first, last))
     found = measured(runs, question)
@@ -112,8 +112,8 @@ def ask(
 
     Raises: UnknownName, UseError, OutOfRange, Neo4jUnavailable and more, all VizpubError.
     """
-    from graphstore.ask.queries import ask as put
-    from graphstore.server.connection import connect, find_connection
+    from vizpub.graphstore.ask.queries import ask as put
+    from vizpub.graphstore.server.connection import connect, find_connection
 
     server = find_connection(Path(workspace) / "neo4j")
     with connect(server) as driver:

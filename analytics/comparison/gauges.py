@@ -7,14 +7,14 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from runstore.totals import Span
+from vizpub.runstore.totals import Span
 
 _MEAN = "mean"
 
 
 def gauge_values(span: Span, columns: Sequence[str]) -> dict[str, float | None]:
-    """The value in the run of each of the `columns`, as analytics.comparison.metrics names them
-    after the table; null where no peer reports it.
+    """The value in the run of each of the `columns`, as vizpub.analytics.comparison.metrics names
+    them after the table; null where no peer reports it.
     """
     found = _Reported(span, columns)
     return {column: found.of_run(column) for column in columns}

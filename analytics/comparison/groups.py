@@ -13,8 +13,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from model.errors import UnknownName, UseError
-from model.run import RunFacts
+from vizpub.model.errors import UnknownName, UseError
+from vizpub.model.run import RunFacts
 
 NO_INTERVAL = "no confidence interval for a single run"
 

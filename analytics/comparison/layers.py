@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from model.errors import UseError
-from model.metrics import METRICS_OVERLAY, METRICS_PEERS, METRICS_TOPICS
-from runstore.frames import Frame
-from runstore.run import Run, Where
+from vizpub.model.errors import UseError
+from vizpub.model.metrics import METRICS_OVERLAY, METRICS_PEERS, METRICS_TOPICS
+from vizpub.runstore.frames import Frame
+from vizpub.runstore.run import Run, Where
 
 if TYPE_CHECKING:
-    from analytics.options import Measures
-    from model.arrays import Integers
+    from vizpub.analytics.options import Measures
+    from vizpub.model.arrays import Integers
 
 WITHOUT_LAYERS = "do not depend on layers"
 
@@ -71,8 +71,8 @@ class RunOfLayers(Run):
         return Frame(f"{kept.title}, {' and '.join(self.layers)}", rows)
 
     def _measured(self, window: range, columns: Sequence[str]) -> Mapping[str, pa.Table]:
-        from analytics.blocks import Links, Presence, Subscriptions, measure_block
-        from analytics.structure import cache_kernels, structure_rows
+        from vizpub.analytics.blocks import Links, Presence, Subscriptions, measure_block
+        from vizpub.analytics.structure import cache_kernels, structure_rows
 
         cache_kernels()
         measures = self._measures(columns)
@@ -100,7 +100,7 @@ class RunOfLayers(Run):
         """What the columns need, as far and by the samples that the run's own metrics had."""
         from dataclasses import fields, replace
 
-        from analytics.options import Measures
+        from vizpub.analytics.options import Measures
 
         options = self.stored.manifest.options
         told = {

@@ -14,11 +14,11 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from model.columns import Column, Table
-from model.errors import UnknownName, UseError
-from model.metrics import METRICS
-from model.naming import GAUGE
-from model.own import OwnMetric, with_own
+from vizpub.model.columns import Column, Table
+from vizpub.model.errors import UnknownName, UseError
+from vizpub.model.metrics import METRICS
+from vizpub.model.naming import GAUGE
+from vizpub.model.own import OwnMetric, with_own
 
 OF_A_WHOLE_RUN = "is a measure of a whole run"
 

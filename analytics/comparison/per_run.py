@@ -4,7 +4,7 @@ A comparison takes three steps:
 
     runs = [Run.open(workspace, name) for name in ("poldercast-1", "scribe-1")]
     found = measured(runs, Question(metrics=("diameter", "hit_ratio")))
-    table = compare(found.runs, found.metrics)  # of analytics.comparison.tables
+    table = compare(found.runs, found.metrics)  # of vizpub.analytics.comparison.tables
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from itertools import groupby
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analytics.comparison.gauges import gauge_series, gauge_values
-from analytics.comparison.groups import grouped
-from analytics.comparison.metrics import (
+from vizpub.analytics.comparison.gauges import gauge_series, gauge_values
+from vizpub.analytics.comparison.groups import grouped
+from vizpub.analytics.comparison.metrics import (
     DEFAULT,
     DEFAULT_SERIES,
     GAUGES,
@@ -26,13 +26,13 @@ from analytics.comparison.metrics import (
     interval_metric,
     metric,
 )
-from analytics.comparison.tables import Measured, is_known
-from model.clock import Clock
-from model.errors import UseError
-from model.own import OwnMetric
-from model.progress import Progress, silent
-from runstore.run import Run
-from runstore.totals import Span, whole_run
+from vizpub.analytics.comparison.tables import Measured, is_known
+from vizpub.model.clock import Clock
+from vizpub.model.errors import UseError
+from vizpub.model.own import OwnMetric
+from vizpub.model.progress import Progress, silent
+from vizpub.runstore.run import Run
+from vizpub.runstore.totals import Span, whole_run
 
 NO_COMMON_INTERVAL = "the runs have no interval in common"
 
@@ -47,9 +47,10 @@ class Question:
     """What to compare."""
 
     metrics: tuple[str, ...] | None = None
-    """Names as in analytics.comparison.metrics; null = the default ones that are known in a run."""
+    """Names as in vizpub.analytics.comparison.metrics; null = the default ones that are known in a
+    run."""
     by: tuple[str, ...] | None = None
-    """Traits that distinguish groups (analytics.comparison.groups)."""
+    """Traits that distinguish groups (vizpub.analytics.comparison.groups)."""
     window: tuple[int | None, int | None] = (None, None)
     """First and last interval; null = of the intervals that all runs have."""
     per_interval: bool = False

@@ -1,7 +1,7 @@
 """Comparison of runs: every metric per group, and contrasts of two groups.
 
 A group is a system or a setting; its runs differ in the seed and are independent. In: the metrics
-of each run (`analytics.comparison.per_run`). Out: Arrow tables.
+of each run (`vizpub.analytics.comparison.per_run`). Out: Arrow tables.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from analytics.comparison.estimates import Estimate, difference, mean, ratio, row_means
-from analytics.comparison.metrics import Metric
+from vizpub.analytics.comparison.estimates import Estimate, difference, mean, ratio, row_means
+from vizpub.analytics.comparison.metrics import Metric
 
 _NUMBER = re.compile(r"(\d+(?:\.\d+)?(?:e[-+]?\d+)?)")
 _WHAT = [pa.field(name, pa.string()) for name in ("metric", "unit", "over", "group")]

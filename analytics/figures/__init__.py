@@ -4,12 +4,17 @@ In: Arrow tables. Out: matplotlib Figures. `save` writes a figure; the same figu
 SVG or PDF, byte by byte. `canvas` has the style that all figures share.
 """
 
-from analytics.figures.canvas import FORMATS, PALETTE, save
-from analytics.figures.distributions import density, distribution
-from analytics.figures.messages import coverage
-from analytics.figures.overlay import MOST_BY_FORCE, OVERLAY_LAYOUTS, ROLE_COLOURS, overlay_snapshot
-from analytics.figures.series import series
-from analytics.figures.tree import LAYOUTS, dissemination_tree
+from vizpub.analytics.figures.canvas import FORMATS, PALETTE, save
+from vizpub.analytics.figures.distributions import density, distribution
+from vizpub.analytics.figures.messages import coverage
+from vizpub.analytics.figures.overlay import (
+    MOST_BY_FORCE,
+    OVERLAY_LAYOUTS,
+    ROLE_COLOURS,
+    overlay_snapshot,
+)
+from vizpub.analytics.figures.series import series
+from vizpub.analytics.figures.tree import LAYOUTS, dissemination_tree
 
 __all__ = [
     "FORMATS",

@@ -16,10 +16,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from model.columns import Column
-from model.errors import UseError
-from model.metrics import METRICS
-from model.tables import RECEPTIONS
+from vizpub.model.columns import Column
+from vizpub.model.errors import UseError
+from vizpub.model.metrics import METRICS
+from vizpub.model.tables import RECEPTIONS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

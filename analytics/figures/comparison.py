@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analytics.comparison.tables import Measured
-from analytics.figures.canvas import (
+from vizpub.analytics.comparison.tables import Measured
+from vizpub.analytics.figures.canvas import (
     PALETTE,
     alone,
     keep_share,
@@ -26,7 +26,7 @@ from analytics.figures.canvas import (
     short,
     styled,
 )
-from model.errors import UseError
+from vizpub.model.errors import UseError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,8 +47,8 @@ _LABEL = 26
 def comparison(table: pa.Table, runs: Sequence[Measured] = (), title: str = "") -> Figure:
     """The mean and interval of every group: a panel for each metric of `table`.
 
-    `table` is the result of analytics.comparison.tables.compare; each of `runs` is a small circle
-    beside the mean of its group. Raises: UseError if there is no row, or too many groups.
+    `table` is the result of vizpub.analytics.comparison.tables.compare; each of `runs` is a small
+    circle beside the mean of its group. Raises: UseError if there is no row, or too many groups.
     """
     means = table.filter(pc.field("estimate") == "mean")
     require(means.num_rows)
@@ -73,8 +73,8 @@ def comparison(table: pa.Table, runs: Sequence[Measured] = (), title: str = "") 
 def comparison_series(table: pa.Table, title: str = "") -> Figure:
     """The mean of every group over the intervals, its interval as a band: a panel per metric.
 
-    `table` is the result of analytics.comparison.tables.compare_series. A gap is unknown; a group
-    of one run has no band. Raises: UseError if there is no row, or too many groups.
+    `table` is the result of vizpub.analytics.comparison.tables.compare_series. A gap is unknown; a
+    group of one run has no band. Raises: UseError if there is no row, or too many groups.
     """
     require(table.num_rows)
     metrics, groups = (pc.unique(table[name]).to_pylist() for name in ("metric", "group"))
@@ -100,8 +100,8 @@ def comparison_series(table: pa.Table, title: str = "") -> Figure:
 def comparison_settings(table: pa.Table, parameter: str, title: str = "") -> Figure:
     """The mean and interval of every group at each setting of a parameter: a panel per metric.
 
-    `table` is the result of analytics.comparison.tables.compare_settings. Numeric settings are
-    on a linear axis. Raises: UseError if there is no row, or too many groups.
+    `table` is the result of vizpub.analytics.comparison.tables.compare_settings. Numeric settings
+    are on a linear axis. Raises: UseError if there is no row, or too many groups.
     """
     means = table.filter(pc.field("estimate") == "mean")
     require(means.num_rows)

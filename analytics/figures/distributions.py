@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from analytics.figures.canvas import (
+from vizpub.analytics.figures.canvas import (
     colours,
     groups,
     is_counted,
@@ -22,7 +22,7 @@ from analytics.figures.canvas import (
     short,
     styled,
 )
-from model.wording import amount
+from vizpub.model.wording import amount
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

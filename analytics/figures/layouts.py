@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from analytics.figures.overlay import places_on_ring
+from vizpub.analytics.figures.overlay import places_on_ring
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

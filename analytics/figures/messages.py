@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analytics.figures.canvas import (
+from vizpub.analytics.figures.canvas import (
     GREY,
     PALETTE,
     PANEL_HEIGHT,
@@ -21,7 +21,7 @@ from analytics.figures.canvas import (
     short,
     styled,
 )
-from model.wording import amount
+from vizpub.model.wording import amount
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analytics.figures.canvas import GREY, numbers, panels, plain, styled
-from analytics.figures.force import places_by_force
-from model.errors import UnknownName, UseError
-from model.naming import captions
+from vizpub.analytics.figures.canvas import GREY, numbers, panels, plain, styled
+from vizpub.analytics.figures.force import places_by_force
+from vizpub.model.errors import UnknownName, UseError
+from vizpub.model.naming import captions
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from analytics.figures.canvas import (
+from vizpub.analytics.figures.canvas import (
     alone,
     colours,
     groups,

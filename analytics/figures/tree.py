@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from analytics.figures.canvas import GREY, keep_whole, panels, short, styled
-from analytics.figures.layouts import Layout, layered, on_ring
-from analytics.figures.overlay import RENDEZVOUS_COLOUR
-from model.errors import UnknownName
+from vizpub.analytics.figures.canvas import GREY, keep_whole, panels, short, styled
+from vizpub.analytics.figures.layouts import Layout, layered, on_ring
+from vizpub.analytics.figures.overlay import RENDEZVOUS_COLOUR
+from vizpub.model.errors import UnknownName
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -24,7 +24,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from analytics.graphframes.graphs import (
+from vizpub.analytics.graphframes.graphs import (
     STORAGE,
     cached_frames,
     load_graphframes,
@@ -33,8 +33,8 @@ from analytics.graphframes.graphs import (
     undirected,
     union_graph,
 )
-from analytics.options import DAMPING, Measures
-from analytics.structure import (
+from vizpub.analytics.options import DAMPING, Measures
+from vizpub.analytics.structure import (
     STRUCTURE_SCHEMA,
     Versions,
     cache_kernels,
@@ -42,12 +42,12 @@ from analytics.structure import (
     largest_interval,
     structure_rows,
 )
-from model.clock import Clock
+from vizpub.model.clock import Clock
 
 if TYPE_CHECKING:
     from graphframes import GraphFrame
 
-    from analytics.blocks import BlockMetrics, Columns
+    from vizpub.analytics.blocks import BlockMetrics, Columns
 
 _ROWS_PER_GRAPH = 2_000_000
 """Vertices and edges of one graph. Algorithms hold about four copies of them in memory, of about
@@ -208,7 +208,7 @@ _OF_TOPIC_PATHS = ("components", "topic_diameter", "distance_sum", "pairs")
 def assembled(
     peers: pa.Table, others: pa.Table, measures: Measures, *, paths: bool
 ) -> BlockMetrics:
-    """The metrics of one interval, in the form of `analytics.blocks.measure_block`.
+    """The metrics of one interval, in the form of `vizpub.analytics.blocks.measure_block`.
 
     `peers`: interval, peer, topics (a list) and `FOUND`, ascending by peer, at least one row.
     `others`: rows (kind, a, b), of kind `LINK` a link's peers, of kind `TOPIC` a topic and the
@@ -226,7 +226,7 @@ def assembled(
 
 
 def _by_kernels(peers: pa.Table, others: pa.Table, measures: Measures) -> BlockMetrics:
-    from analytics.blocks import Links, Presence, Subscriptions, measure_block
+    from vizpub.analytics.blocks import Links, Presence, Subscriptions, measure_block
 
     interval = peers["interval"][0].as_py()
     links = others.filter(pc.equal(others["kind"], LINK))
@@ -246,7 +246,7 @@ def _by_kernels(peers: pa.Table, others: pa.Table, measures: Measures) -> BlockM
 
 
 def _without_paths(peers: pa.Table) -> BlockMetrics:
-    from analytics.blocks import BlockMetrics
+    from vizpub.analytics.blocks import BlockMetrics
 
     interval = peers["interval"].to_numpy()
     topics, subscribers = np.unique(_subscriptions(peers)[1], return_counts=True)

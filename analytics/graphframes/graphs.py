@@ -18,14 +18,14 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.storagelevel import StorageLevel
 
-from analytics.intervals import per_interval
-from model.clock import Clock
-from model.jvm.artifacts import graphframes_jars
+from vizpub.analytics.intervals import per_interval
+from vizpub.model.clock import Clock
+from vizpub.model.jvm.artifacts import graphframes_jars
 
 if TYPE_CHECKING:
     from graphframes import GraphFrame
 
-    from analytics.structure import Versions
+    from vizpub.analytics.structure import Versions
 
 STORAGE = StorageLevel.MEMORY_AND_DISK_DESER
 """Storage level of frames that are cached while a graph is measured."""
@@ -37,7 +37,7 @@ _PEER_MASK = 2**_PEER_BITS - 1
 def load_graphframes(spark: SparkSession) -> None:
     """Load GraphFrames' classes into the session, unless it was started with them.
 
-    Raises: ArtifactsMissing, UseError (see `model.jvm.artifacts.graphframes_jars`).
+    Raises: ArtifactsMissing, UseError (see `vizpub.model.jvm.artifacts.graphframes_jars`).
     """
     if _is_loaded(spark):
         return

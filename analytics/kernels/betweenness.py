@@ -11,10 +11,10 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from analytics.kernels.adjacency import Peers, reverse, row
-from analytics.options import LEAST_SOURCES
-from model.arrays import Floats, Int32s, Int64s
-from model.compiled import compiled
+from vizpub.analytics.kernels.adjacency import Peers, reverse, row
+from vizpub.analytics.options import LEAST_SOURCES
+from vizpub.model.arrays import Floats, Int32s, Int64s
+from vizpub.model.compiled import compiled
 
 _LANES = 32
 _SHALLOW, _FEW = 10, 16_384

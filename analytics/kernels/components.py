@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from analytics.kernels.adjacency import Peers, row
-from model.arrays import Int32s, Int64s
-from model.compiled import compiled
+from vizpub.analytics.kernels.adjacency import Peers, row
+from vizpub.model.arrays import Int32s, Int64s
+from vizpub.model.compiled import compiled
 
 
 @compiled("(uint32[::1], uint32)")

@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from analytics.kernels.adjacency import Peers, Rows, neighbour_bits
-from model.arrays import Int32s, Int64s, Words
-from model.compiled import compiled, population
+from vizpub.analytics.kernels.adjacency import Peers, Rows, neighbour_bits
+from vizpub.model.arrays import Int32s, Int64s, Words
+from vizpub.model.compiled import compiled, population
 
 _Distances = tuple[Int64s, Int32s, Int32s]
 """Per peer: sum of the distances to the peers it reaches, their number, the largest distance."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from analytics.kernels.adjacency import Peers, row
-from analytics.options import DAMPING
-from model.arrays import Floats, Int64s
-from model.compiled import compiled
+from vizpub.analytics.kernels.adjacency import Peers, row
+from vizpub.analytics.options import DAMPING
+from vizpub.model.arrays import Floats, Int64s
+from vizpub.model.compiled import compiled
 
 _CHANGE = 1e-10
 _ROUNDS = 200

@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from analytics.kernels.adjacency import Peers, Rows
-from analytics.kernels.distances import distances, search
-from analytics.options import LEAST_TARGETS, TARGETS_A_WORD
-from model.arrays import Floats, Int32s, Int64s
+from vizpub.analytics.kernels.adjacency import Peers, Rows
+from vizpub.analytics.kernels.distances import distances, search
+from vizpub.analytics.options import LEAST_TARGETS, TARGETS_A_WORD
+from vizpub.model.arrays import Floats, Int32s, Int64s
 
 
 class PathLengths(NamedTuple):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from analytics.kernels.adjacency import Peers
-from analytics.kernels.distances import distances
-from model.arrays import Int32s, Int64s
-from model.compiled import compiled
+from vizpub.analytics.kernels.adjacency import Peers
+from vizpub.analytics.kernels.distances import distances
+from vizpub.model.arrays import Int32s, Int64s
+from vizpub.model.compiled import compiled
 
 TOPIC_COLUMNS = ("topic_links", "components", "topic_diameter", "distance_sum", "pairs")
 

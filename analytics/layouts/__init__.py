@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from model.arrays import Floats
+from vizpub.model.arrays import Floats
 
 NAMES = ("force", "circle")
 VERSION = 1

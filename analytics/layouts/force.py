@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from analytics.layouts.quadtree import push
-from model.arrays import Floats, Int32s
-from model.compiled import compiled
+from vizpub.analytics.layouts.quadtree import push
+from vizpub.model.arrays import Floats, Int32s
+from vizpub.model.compiled import compiled
 
 _STEPS_OF_FEW, _STEPS_OF_MANY = 400, 120
 _MANY = 20_000

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.completion import complete_runs
-from cli.service import asking, local_server, start_local
-from cli.settings import Settings
-from model.errors import UseError
+from vizpub.cli.completion import complete_runs
+from vizpub.cli.service import asking, local_server, start_local
+from vizpub.cli.settings import Settings
+from vizpub.model.errors import UseError
 
 if TYPE_CHECKING:
-    from graphstore.browser.kit import BrowserAddress
-    from graphstore.runs import LoadedRun
+    from vizpub.graphstore.browser.kit import BrowserAddress
+    from vizpub.graphstore.runs import LoadedRun
 
 
 def browser(
@@ -65,8 +65,8 @@ def browser(
 
 def _given(page: str | None) -> tuple[BrowserAddress, str] | None:
     """Browser of the server at NEO4J_URI, and where its password is. Raises: UseError."""
-    from graphstore.browser.kit import BrowserAddress, browser_page
-    from graphstore.server.address import from_environment
+    from vizpub.graphstore.browser.kit import BrowserAddress, browser_page
+    from vizpub.graphstore.server.address import from_environment
 
     if not (found := from_environment()):
         return None
@@ -83,8 +83,8 @@ def _local(settings: Settings, page: str | None) -> tuple[BrowserAddress, str]:
 
     Raises: UseError if a page is given: the local server serves its own.
     """
-    from graphstore.browser.kit import BrowserAddress
-    from graphstore.server.home import ServerHome
+    from vizpub.graphstore.browser.kit import BrowserAddress
+    from vizpub.graphstore.server.home import ServerHome
 
     if page is not None:
         raise UseError("--page goes with NEO4J_URI; the local server serves Browser itself")
@@ -96,8 +96,9 @@ def _local(settings: Settings, page: str | None) -> tuple[BrowserAddress, str]:
 
 
 def _guide(settings: Settings, run: LoadedRun, address: BrowserAddress, password: str) -> str:
-    """Write the guide of a run; returns its URL. Raises: as graphstore.browser.kit.write_kit."""
-    from graphstore.browser.kit import write_kit
+    """Write the guide of a run; returns its URL. Raises: as
+    vizpub.graphstore.browser.kit.write_kit."""
+    from vizpub.graphstore.browser.kit import write_kit
 
     folder = guide_folder(settings, run.facts.name)
     return write_kit(run, address, folder, password).resolve().as_uri()

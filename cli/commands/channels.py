@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from cli.options import Output, comma_list, command
-from cli.settings import Settings
-from cli.terminal.output import Rows, show
-from model.errors import UnknownName, UseError
+from vizpub.cli.options import Output, comma_list, command
+from vizpub.cli.settings import Settings
+from vizpub.cli.terminal.output import Rows, show
+from vizpub.model.errors import UnknownName, UseError
 
 if TYPE_CHECKING:
-    from simulators.channels.layout import Layout
-    from simulators.channels.parameters import ChannelParameters
-    from simulators.channels.running import Measured
+    from vizpub.simulators.channels.layout import Layout
+    from vizpub.simulators.channels.parameters import ChannelParameters
+    from vizpub.simulators.channels.running import Measured
 
 _HELP = """Measure broadcast channels without reports: mappings, overload, and staleness there.
 
@@ -46,7 +46,7 @@ class _ChannelsGroup(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The command of that name. Raises: UnknownName."""
-        from simulators.channels.parameters import ChannelParameters
+        from vizpub.simulators.channels.parameters import ChannelParameters
 
         if cmd_name not in _COMMANDS:
             raise UnknownName("command", cmd_name, [*_COMMANDS])
@@ -77,7 +77,7 @@ class _Who:
 
     def layout(self, parameters: ChannelParameters, more: int = 0) -> Layout:
         """The layout of the seed, or of one `more` after it. Raises: UseError."""
-        from simulators.channels.layout import Layout
+        from vizpub.simulators.channels.layout import Layout
 
         return Layout(parameters, self.peers - 1 - parameters.channels, self.seed + more)
 
@@ -96,7 +96,7 @@ class _Load:
 
     def of(self, parameters: ChannelParameters) -> list[ChannelParameters]:
         """The parameters with each mapping. Raises: UseError."""
-        from simulators.channels.parameters import MAPPINGS
+        from vizpub.simulators.channels.parameters import MAPPINGS
 
         chosen = comma_list(self.mappings) or (parameters.mapping,)
         names = MAPPINGS if chosen == ("all",) else chosen
@@ -124,7 +124,7 @@ def _mapping(settings: Settings, parameters: Any, who: _Who, output: Output) -> 
     vizpub channels mapping --mapping perfect-c --pages zipf:1 --profile clustered:2,size=5
     ```
     """
-    from simulators.channels.liftoff import analysed
+    from vizpub.simulators.channels.liftoff import analysed
 
     found = analysed(who.layout(parameters))
     rows = [(c.channel, c.pages, c.total_p, _ms(c.breaking_gap_us)) for c in found]
@@ -167,8 +167,8 @@ def _measure(
     vizpub channels measure --coalesce --of client -f csv
     ```
     """
-    from simulators.channels.running import run
-    from simulators.engine.parameters import us
+    from vizpub.simulators.channels.running import run
+    from vizpub.simulators.engine.parameters import us
 
     chosen = load.of(parameters)
     columns, rows_of = _ROWS[each.of]
@@ -234,7 +234,7 @@ def _utal(
     vizpub channels utal --mappings all --seeds 5 --profile clustered:2,size=5
     ```
     """
-    from simulators.channels.liftoff import liftoff
+    from vizpub.simulators.channels.liftoff import liftoff
 
     chosen = load.of(parameters)
     rows = []
@@ -291,7 +291,7 @@ def _gdfr(
     vizpub channels gdfr --mapping cd --steps 10 -f csv
     ```
     """
-    from simulators.channels.liftoff import curve, liftoff
+    from vizpub.simulators.channels.liftoff import curve, liftoff
 
     chosen = load.of(parameters)
     ends = [liftoff(who.layout(one), load.updates).gap_us for one in chosen]
@@ -315,7 +315,7 @@ def _gdfr(
 
 
 def _draw(rows: list[tuple[Any, ...]], file: Path) -> None:
-    from analytics.figures.canvas import PALETTE, panels, save, styled
+    from vizpub.analytics.figures.canvas import PALETTE, panels, save, styled
 
     with styled():
         figure, (panel,) = panels(1, "GDFR over the update rate", 4.0)

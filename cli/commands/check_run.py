@@ -7,12 +7,12 @@ from typing import Annotated
 
 import typer
 
-from cli.options import Output, RunName
-from cli.settings import Settings
-from cli.terminal.output import Rows, show
-from model.errors import CheckFailed, RunChanged
-from model.files import as_errors_of_ours
-from model.wording import amount, was_or_were
+from vizpub.cli.options import Output, RunName
+from vizpub.cli.settings import Settings
+from vizpub.cli.terminal.output import Rows, show
+from vizpub.model.errors import CheckFailed, RunChanged
+from vizpub.model.files import as_errors_of_ours
+from vizpub.model.wording import amount, was_or_were
 
 _DAMAGE = ("file", "table", "why")
 
@@ -39,10 +39,10 @@ def check_run(
     vizpub runs check monday --mend
     ```
     """
-    from runstore.intact import damages
-    from runstore.store import open_run
-    from runstore.views import damages as damages_of_views
-    from runstore.writer import writing
+    from vizpub.runstore.intact import damages
+    from vizpub.runstore.store import open_run
+    from vizpub.runstore.views import damages as damages_of_views
+    from vizpub.runstore.writer import writing
 
     stored = open_run(settings.workspace, run, complete=False)
     found = list(damages(stored.directory, stored.manifest))

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.options import comma_list, command
-from cli.settings import Settings
-from model.clock import parse_duration_us
-from model.errors import UnknownName, UseError, cause_of
-from model.files import text_of
-from model.sizes import parse_size
+from vizpub.cli.options import comma_list, command
+from vizpub.cli.settings import Settings
+from vizpub.model.clock import parse_duration_us
+from vizpub.model.errors import UnknownName, UseError, cause_of
+from vizpub.model.files import text_of
+from vizpub.model.sizes import parse_size
 
 if TYPE_CHECKING:
-    from collector.collect import Collection, Listening
-    from collector.place import Place
-    from collector.topic import Topic
+    from vizpub.collector.collect import Collection, Listening
+    from vizpub.collector.place import Place
+    from vizpub.collector.topic import Topic
 
 _LOOK_S = 0.2
 
@@ -194,8 +194,8 @@ def collect(
     vizpub collect lab --stop
     ```
     """
-    from collector.collect import collect as run_collector
-    from collector.place import Place
+    from vizpub.collector.collect import collect as run_collector
+    from vizpub.collector.place import Place
 
     place = Place(settings.workspace, run)
     if stop and not place.folder.is_dir():
@@ -227,12 +227,12 @@ def _stopped(place: Place, say: Callable[[str], None]) -> bool:
 def _collection(
     settings: Settings, place: Place, waiting: Waiting, taking: Taking, *, stop: bool
 ) -> Collection:
-    from collector.closing import Rules
-    from collector.collect import Collection
-    from collector.intake import Limits
+    from vizpub.collector.closing import Rules
+    from vizpub.collector.collect import Collection
+    from vizpub.collector.intake import Limits
 
     told = replace(settings, quiet=False, json_log=True).as_arguments()
-    load = [sys.executable, "-m", "cli", *told, "load", place.run, "--follow"]
+    load = [sys.executable, "-m", "vizpub.cli", *told, "load", place.run, "--follow"]
     return Collection(
         place,
         parse_duration_us(waiting.interval),
@@ -266,7 +266,7 @@ def _collection(
 
 def _asked(taking: Taking) -> tuple[str, ...]:
     """Raises: UseError where a target is none, or a file cannot be read."""
-    from collector.pull import Sources
+    from vizpub.collector.pull import Sources
 
     given = tuple(taking.pull or ())
     Sources(given).targets()
@@ -279,7 +279,7 @@ def _topic(taking: Taking, run: str) -> Topic | None:
         return None
     if not taking.kafka or not taking.topic:
         raise UseError("--kafka and --topic belong together: give both, or none")
-    from collector.topic import Topic, TopicReader, read_config
+    from vizpub.collector.topic import Topic, TopicReader, read_config
 
     config = read_config(taking.kafka_config) if taking.kafka_config else {}
     topic = Topic(taking.kafka, taking.topic, config)
@@ -289,8 +289,8 @@ def _topic(taking: Taking, run: str) -> Topic | None:
 
 def _listening(taking: Taking) -> Listening:
     """Raises: UseError where others could listen or speak."""
-    from collector.collect import Listening
-    from ingest.reports.endpoint import is_loopback
+    from vizpub.collector.collect import Listening
+    from vizpub.ingest.reports.endpoint import is_loopback
 
     if (taking.certificate is None) != (taking.key is None):
         raise UseError("--certificate and --key belong together: give both, or none")
@@ -304,7 +304,7 @@ def _listening(taking: Taking) -> Listening:
 
 def _fields(text: str | None) -> tuple[str, ...]:
     """Raises: UseError for what is no field of a report."""
-    from ingest.reports.fields import REPORT
+    from vizpub.ingest.reports.fields import REPORT
 
     found = comma_list(text) or ()
     known = [name for name in REPORT.fields if name not in ("format", "run")]

@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.completion import complete_plotted, complete_runs
-from cli.options import Output, Window, comma_list, command
-from cli.settings import Settings
-from cli.terminal.output import Rows, output_format, show, to_stdout, whole_file
-from model.errors import UnknownName, UseError
+from vizpub.cli.completion import complete_plotted, complete_runs
+from vizpub.cli.options import Output, Window, comma_list, command
+from vizpub.cli.settings import Settings
+from vizpub.cli.terminal.output import Rows, output_format, show, to_stdout, whole_file
+from vizpub.model.errors import UnknownName, UseError
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from matplotlib.figure import Figure
 
-    from analytics.comparison.per_run import Answer, Question
-    from runstore.run import Run
+    from vizpub.analytics.comparison.per_run import Answer, Question
+    from vizpub.runstore.run import Run
 
 
 def register(app: typer.Typer) -> None:
@@ -92,7 +92,7 @@ def compare(
     vizpub compare 'poldercast-*' 'scribe-*' --over intervals -o series.csv --plot series.pdf
     ```
     """
-    from analytics.comparison.per_run import measured
+    from vizpub.analytics.comparison.per_run import measured
 
     form = _figure_format(comparing)
     opened = _opened(settings, runs)
@@ -100,7 +100,7 @@ def compare(
         found = measured(opened, _question(opened, comparing, window), progress)
     table = _table(found, comparing.over)
     if comparing.plot:
-        from analytics.figures import save
+        from vizpub.analytics.figures import save
 
         figure = _figure(found, table, comparing.over)
         with whole_file(comparing.plot) as place:
@@ -128,7 +128,7 @@ def _figure_format(comparing: _Comparing) -> str:
 
 
 def _opened(settings: Settings, names: Sequence[str]) -> list[Run]:
-    from runstore.run import Run
+    from vizpub.runstore.run import Run
 
     chosen = dict.fromkeys(run for name in names for run in _matching(settings, name))
     return [Run.open(settings.workspace, name) for name in chosen]
@@ -138,8 +138,8 @@ def _matching(settings: Settings, name: str) -> list[str]:
     """The runs that match a name or pattern. Raises: UnknownName if there are none."""
     if not any(character in name for character in "*?["):
         return [name]
-    from analytics.comparison.tables import ordered
-    from runstore.store import run_names
+    from vizpub.analytics.comparison.tables import ordered
+    from vizpub.runstore.store import run_names
 
     there = run_names(settings.workspace)
     if found := [run for run in there if fnmatchcase(run, name)]:
@@ -148,7 +148,7 @@ def _matching(settings: Settings, name: str) -> list[str]:
 
 
 def _question(runs: Sequence[Run], comparing: _Comparing, window: Window) -> Question:
-    from analytics.comparison.per_run import Question, common_clock
+    from vizpub.analytics.comparison.per_run import Question, common_clock
 
     return Question(
         comma_list(comparing.metrics),
@@ -160,7 +160,7 @@ def _question(runs: Sequence[Run], comparing: _Comparing, window: Window) -> Que
 
 
 def _table(found: Answer, over: str) -> pa.Table:
-    from analytics.comparison.tables import compare, compare_series, compare_settings
+    from vizpub.analytics.comparison.tables import compare, compare_series, compare_settings
 
     if over == "intervals":
         return compare_series(found.runs, found.metrics, found.first)
@@ -169,7 +169,7 @@ def _table(found: Answer, over: str) -> pa.Table:
 
 
 def _figure(found: Answer, table: pa.Table, over: str) -> Figure:
-    from analytics.figures.comparison import (
+    from vizpub.analytics.figures.comparison import (
         comparison,
         comparison_series,
         comparison_settings,
@@ -182,7 +182,7 @@ def _figure(found: Answer, table: pa.Table, over: str) -> Figure:
 
 def _rows(table: pa.Table, over: str, output: Output, settings: Settings) -> Rows:
     """For programs a row per estimate; for people a column per group, if they fit."""
-    from cli.terminal.streams import terminal_width
+    from vizpub.cli.terminal.streams import terminal_width
 
     form = output_format(output)
     if over == "intervals" or form not in ("table", "md"):
@@ -205,7 +205,7 @@ _Record = dict[str, Any]
 def for_people(
     records: Sequence[_Record], over: tuple[str, ...] = (), width: int | None = None
 ) -> tuple[Rows, tuple[str, ...]]:
-    """Rows of analytics.comparison.tables.compare: a row per metric, a column per group or
+    """Rows of vizpub.analytics.comparison.tables.compare: a row per metric, a column per group or
     contrast.
 
     With `over`, the name of a parameter, the records are those of `compare_settings`: a row
@@ -282,7 +282,7 @@ def _first(rows: Rows, count: int) -> Rows:
 
 def _width(rows: Rows, count: int) -> int:
     """Width of a line of the first columns, in cells."""
-    from cli.terminal.layout import Grid
+    from vizpub.cli.terminal.layout import Grid
 
     first = _first(rows, count)
     return Grid.of(first.columns, list(first.values)).width
@@ -321,7 +321,7 @@ def estimate_text(record: _Record) -> str | None:
 
 def _rounded(value: float, half: float) -> str:
     """The value to two significant digits of its interval's half-width."""
-    from analytics.comparison.estimates import decimals
+    from vizpub.analytics.comparison.estimates import decimals
 
     places = decimals(half)
     return _plain(value) if places is None else f"{round(value, places):.{max(places, 0)}f}"

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.configuration import (
+from vizpub.cli.configuration import (
     FILE,
     SERVICES,
     Configuration,
@@ -17,10 +17,10 @@ from cli.configuration import (
     full_name,
     settable,
 )
-from cli.options import Output, command
-from cli.settings import Settings
-from cli.terminal.output import Rows, output_format, show
-from model.errors import UnknownName
+from vizpub.cli.options import Output, command
+from vizpub.cli.settings import Settings
+from vizpub.cli.terminal.output import Rows, output_format, show
+from vizpub.model.errors import UnknownName
 
 _MASK = "******"
 

@@ -9,13 +9,13 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from cli.commands.simulate import Runs, simulate_all
-from cli.completion import complete_runs
-from cli.of_runs import subscriptions_of
-from cli.options import command
-from cli.settings import Settings
-from model.errors import UnknownName, UseError
-from model.wording import amount
+from vizpub.cli.commands.simulate import Runs, simulate_all
+from vizpub.cli.completion import complete_runs
+from vizpub.cli.of_runs import subscriptions_of
+from vizpub.cli.options import command
+from vizpub.cli.settings import Settings
+from vizpub.model.errors import UnknownName, UseError
+from vizpub.model.wording import amount
 
 _HELP = """Construct an overlay for given subscriptions, and write its reports.
 
@@ -38,7 +38,7 @@ class _AlgorithmsGroup(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         """The names of the algorithms."""
-        from simulators.designs.algorithms import ALGORITHMS
+        from vizpub.simulators.designs.algorithms import ALGORITHMS
 
         return list(ALGORITHMS)
 
@@ -84,7 +84,7 @@ class _Given:
 
 
 def _command_of(name: str) -> Any:
-    from simulators.designs.system import CLASSES, DesignParameters, OneInterval, system_of
+    from vizpub.simulators.designs.system import CLASSES, DesignParameters, OneInterval, system_of
 
     def construct(
         settings: Settings, parameters: Any, world: Any, given: _Given, running: Runs
@@ -118,12 +118,12 @@ vizpub construct {name} --run monday --at 12 --ingest designed --no-load
 
 def _in_parquet(settings: Settings, name: str, chosen: dict[str, Any], running: Runs) -> None:
     """Without a simulated world: everybody is up, and nobody publishes. Raises: UseError."""
-    from ingest.reports.files import RunHeader
-    from simulators.designs.algorithms import Design
-    from simulators.designs.parquet import write_parquet
-    from simulators.designs.system import system_of
-    from simulators.engine.parameters import us
-    from simulators.engine.plan import planned
+    from vizpub.ingest.reports.files import RunHeader
+    from vizpub.simulators.designs.algorithms import Design
+    from vizpub.simulators.designs.parquet import write_parquet
+    from vizpub.simulators.designs.system import system_of
+    from vizpub.simulators.engine.parameters import us
+    from vizpub.simulators.engine.plan import planned
 
     plan = planned(system_of(name), chosen, running.seed)
     world = plan.world
@@ -153,8 +153,8 @@ def _in_parquet(settings: Settings, name: str, chosen: dict[str, Any], running: 
 
 
 def _ingest(settings: Settings, out: Path, running: Runs) -> None:
-    from cli.commands.ingest import Handling, Reading, ingest
-    from cli.options import Output
+    from vizpub.cli.commands.ingest import Handling, Reading, ingest
+    from vizpub.cli.options import Output
 
     ingest(
         settings,

@@ -11,10 +11,10 @@ from typing import Annotated
 
 import typer
 
-from cli.options import command
-from cli.settings import Settings
-from model.errors import InputError
-from model.files import made_folder
+from vizpub.cli.options import command
+from vizpub.cli.settings import Settings
+from vizpub.model.errors import InputError
+from vizpub.model.files import made_folder
 
 _RUN = "gossipsub"
 _CHECKOUT = Path(__file__).resolve().parents[2] / "examples" / _RUN
@@ -124,7 +124,7 @@ def _trace() -> Path:
     """The path of the shipped trace, in a checkout or an installed package. Raises: InputError."""
     if _CHECKOUT.is_dir():
         return _CHECKOUT
-    shipped = files("cli").joinpath("examples", _RUN)
+    shipped = files("vizpub.cli").joinpath("examples", _RUN)
     with as_file(shipped) as folder:
         if folder.is_dir():
             return folder

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from cli.options import Output, command
-from cli.settings import Settings
-from cli.terminal.output import Rows, output_format, show
-from model.errors import CheckFailed
+from vizpub.cli.options import Output, command
+from vizpub.cli.settings import Settings
+from vizpub.cli.terminal.output import Rows, output_format, show
+from vizpub.model.errors import CheckFailed
 
 if TYPE_CHECKING:
-    from cli.checks import Check
+    from vizpub.cli.checks import Check
 
 USABLE = "vizpub can be used"
 
@@ -38,7 +38,7 @@ def doctor(settings: Settings, output: Output) -> None:
     vizpub doctor --format json
     ```
     """
-    from cli.checks import checks
+    from vizpub.cli.checks import checks
 
     found = list(checks(settings.workspace))
     lines = [_line(check) for check in found]

@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.options import Master, Output, command
-from cli.settings import Settings
-from cli.terminal.output import Rows, opened, show
-from model.errors import UnknownName, UseError
-from model.files import made_folder
-from model.wording import amount
-from runstore.leavings import SCRATCH
+from vizpub.cli.options import Master, Output, command
+from vizpub.cli.settings import Settings
+from vizpub.cli.terminal.output import Rows, opened, show
+from vizpub.model.errors import UnknownName, UseError
+from vizpub.model.files import made_folder
+from vizpub.model.wording import amount
+from vizpub.runstore.leavings import SCRATCH
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from experiments.definition import Experiment
-    from experiments.report import Findings
-    from experiments.runs import Place, Planned
+    from vizpub.experiments.definition import Experiment
+    from vizpub.experiments.report import Findings
+    from vizpub.experiments.runs import Place, Planned
 
 ALREADY = "complete already"
 
@@ -105,7 +105,7 @@ def list_experiments(settings: Settings, output: Output) -> None:
     vizpub experiment list
     ```
     """
-    from experiments.definition import read, shipped
+    from vizpub.experiments.definition import read, shipped
 
     rows: list[tuple[object, ...]] = [_row_of_cd_max(), _row_of_channels(), _row_of_gossip()]
     for name in shipped():
@@ -118,24 +118,24 @@ def list_experiments(settings: Settings, output: Output) -> None:
 
 
 def _row_of_cd_max() -> tuple[object, ...]:
-    from experiments import cd_max
-    from experiments.cd_max.measuring import worlds
+    from vizpub.experiments import cd_max
+    from vizpub.experiments.cd_max.measuring import worlds
 
     small, full = (len(worlds(scale)) for scale in ("small", "full"))
     return cd_max.NAME, cd_max.TITLE, small, full, "no"
 
 
 def _row_of_channels() -> tuple[object, ...]:
-    from experiments import channels
-    from experiments.channels.measuring import cases
+    from vizpub.experiments import channels
+    from vizpub.experiments.channels.measuring import cases
 
     small, full = (len(cases(scale)) for scale in ("small", "full"))
     return channels.NAME, channels.TITLE, small, full, "no"
 
 
 def _row_of_gossip() -> tuple[object, ...]:
-    from experiments import gossip
-    from experiments.gossip.points import worlds
+    from vizpub.experiments import gossip
+    from vizpub.experiments.gossip.points import worlds
 
     small, full = (len(worlds(scale)) for scale in ("small", "full"))
     return gossip.NAME, gossip.TITLE, small, full, "no"
@@ -150,11 +150,11 @@ def show_experiment(settings: Settings, name: _Name, scale: _Scale = "small") ->
     vizpub experiment show table-4.3 --scale full
     ```
     """
-    from experiments import cd_max, channels, gossip
-    from experiments.cd_max.report import described as of_cd_max
-    from experiments.channels.report import described as of_channels
-    from experiments.definition import read
-    from experiments.gossip.report import described as of_gossip
+    from vizpub.experiments import cd_max, channels, gossip
+    from vizpub.experiments.cd_max.report import described as of_cd_max
+    from vizpub.experiments.channels.report import described as of_channels
+    from vizpub.experiments.definition import read
+    from vizpub.experiments.gossip.report import described as of_gossip
 
     measured = {
         cd_max.NAME: of_cd_max,
@@ -203,10 +203,10 @@ def run(settings: Settings, name: _Name, running: _Running) -> None:
     vizpub experiment run dissemination-under-churn --runs 2 --only Scribe
     ```
     """
-    from experiments import cd_max, channels, gossip
-    from experiments.definition import read
-    from experiments.report import findings, write_report
-    from experiments.runs import Place
+    from vizpub.experiments import cd_max, channels, gossip
+    from vizpub.experiments.definition import read
+    from vizpub.experiments.report import findings, write_report
+    from vizpub.experiments.runs import Place
 
     if name == cd_max.NAME:
         _run_cd_max(settings, running)
@@ -236,11 +236,11 @@ def run(settings: Settings, name: _Name, running: _Running) -> None:
 
 def _run_cd_max(settings: Settings, running: _Running) -> None:
     """Its overlays are measured where they are constructed: there are no runs to ingest."""
-    from experiments import cd_max
-    from experiments.cd_max import beyond, churn, optimum
-    from experiments.cd_max.judging import Results
-    from experiments.cd_max.measuring import measured, worlds
-    from experiments.cd_max.report import write_report
+    from vizpub.experiments import cd_max
+    from vizpub.experiments.cd_max import beyond, churn, optimum
+    from vizpub.experiments.cd_max.judging import Results
+    from vizpub.experiments.cd_max.measuring import measured, worlds
+    from vizpub.experiments.cd_max.report import write_report
 
     out = _out_without_runs(settings, cd_max.NAME, running)
     chosen = worlds(running.scale, running.runs)
@@ -263,10 +263,10 @@ def _run_cd_max(settings: Settings, running: _Running) -> None:
 
 def _run_channels(settings: Settings, running: _Running) -> None:
     """The compiled pipeline counts: there are no runs to ingest."""
-    from experiments import channels
-    from experiments.channels.curves import curves
-    from experiments.channels.measuring import cases, measured
-    from experiments.channels.report import write_report
+    from vizpub.experiments import channels
+    from vizpub.experiments.channels.curves import curves
+    from vizpub.experiments.channels.measuring import cases, measured
+    from vizpub.experiments.channels.report import write_report
 
     out = _out_without_runs(settings, channels.NAME, running)
     chosen = cases(running.scale, running.runs)
@@ -281,11 +281,11 @@ def _run_channels(settings: Settings, running: _Running) -> None:
 
 def _run_gossip(settings: Settings, running: _Running) -> None:
     """Its events are counted by compiled code in Spark tasks: there are no runs to ingest."""
-    from experiments import gossip
-    from experiments.gossip.judging import Results
-    from experiments.gossip.measuring import measured
-    from experiments.gossip.points import worlds
-    from experiments.gossip.report import write_report
+    from vizpub.experiments import gossip
+    from vizpub.experiments.gossip.judging import Results
+    from vizpub.experiments.gossip.measuring import measured
+    from vizpub.experiments.gossip.points import worlds
+    from vizpub.experiments.gossip.report import write_report
 
     out = _out_without_runs(settings, gossip.NAME, running)
     chosen = worlds(running.scale, running.runs)
@@ -318,7 +318,7 @@ def _kept(file: Path, running: _Running) -> Path:
 
 
 def _planned(experiment: Experiment, place: Place, running: _Running) -> list[Planned]:
-    from experiments.runs import planned_runs
+    from vizpub.experiments.runs import planned_runs
 
     only = running.only or ()
     parts = {g.name for g in experiment.groups} | {s.name for s in experiment.content.systems}
@@ -335,7 +335,7 @@ def _planned(experiment: Experiment, place: Place, running: _Running) -> list[Pl
 
 
 def _make(settings: Settings, runs: Sequence[Planned], place: Place, running: _Running) -> None:
-    from experiments.runs import Making, make
+    from vizpub.experiments.runs import Making, make
 
     with settings.progress() as progress:
         making = Making(
@@ -352,7 +352,7 @@ def _make(settings: Settings, runs: Sequence[Planned], place: Place, running: _R
 
 
 def _load(settings: Settings, runs: Sequence[Planned], place: Place) -> None:
-    from cli.commands.load import load_stored
+    from vizpub.cli.commands.load import load_stored
 
     for one in runs:
         if complete := one.run():

@@ -9,10 +9,10 @@ from typing import Annotated
 
 import typer
 
-from cli.completion import complete_runs
-from cli.options import command
-from cli.settings import Settings
-from model.errors import UseError
+from vizpub.cli.completion import complete_runs
+from vizpub.cli.options import command
+from vizpub.cli.settings import Settings
+from vizpub.model.errors import UseError
 
 
 def register(app: typer.Typer) -> None:
@@ -62,8 +62,8 @@ def explore(
     vizpub explore monday --port 8800 --no-open
     ```
     """
-    from explorer.serving import Listening, serve
-    from runstore.store import open_run
+    from vizpub.explorer.serving import Listening, serve
+    from vizpub.runstore.store import open_run
 
     if not settings.workspace.is_dir():
         raise UseError(

@@ -10,26 +10,26 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
-from cli.completion import complete_messages, complete_tables, complete_topics
-from cli.options import Layers, Output, RunName, Window, comma_list, command
-from cli.service import asking, run_of_workspace
-from cli.settings import Settings
-from cli.terminal.output import Rows, opened, show, to_stdout
-from model.errors import CheckFailed, RunNotComplete, UnknownName, UseError
-from model.files import made_folder
-from model.progress import Progress
-from model.wording import amount
+from vizpub.cli.completion import complete_messages, complete_tables, complete_topics
+from vizpub.cli.options import Layers, Output, RunName, Window, comma_list, command
+from vizpub.cli.service import asking, run_of_workspace
+from vizpub.cli.settings import Settings
+from vizpub.cli.terminal.output import Rows, opened, show, to_stdout
+from vizpub.model.errors import CheckFailed, RunNotComplete, UnknownName, UseError
+from vizpub.model.files import made_folder
+from vizpub.model.progress import Progress
+from vizpub.model.wording import amount
 
 if TYPE_CHECKING:
-    from cli.service import Neo4j
-    from graphstore.gexf.export import OverlayExport
-    from graphstore.gexf.rows import Rows as GexfRows
-    from graphstore.gexf.spans import MetricRun
-    from graphstore.gexf.writer import Written
-    from graphstore.runs import LoadedRun
-    from model.columns import Table
-    from model.run import RunFacts
-    from runstore.store import StoredRun
+    from vizpub.cli.service import Neo4j
+    from vizpub.graphstore.gexf.export import OverlayExport
+    from vizpub.graphstore.gexf.rows import Rows as GexfRows
+    from vizpub.graphstore.gexf.spans import MetricRun
+    from vizpub.graphstore.gexf.writer import Written
+    from vizpub.graphstore.runs import LoadedRun
+    from vizpub.model.columns import Table
+    from vizpub.model.run import RunFacts
+    from vizpub.runstore.store import StoredRun
 
 REMOVED = "was removed from Neo4j"
 REPLACED = "was replaced"
@@ -97,12 +97,12 @@ def gexf(
         raise UseError("give --topic or --message, not both")
     goal = _Goal(settings, part, window, file)
     if stored := run_of_workspace(settings, run):
-        from graphstore.gexf.table_rows import TableRows
+        from vizpub.graphstore.gexf.table_rows import TableRows
 
         goal.write(TableRows(stored.stored), nullcontext(), stored.stored)
         return
     with asking(settings) as neo4j:
-        from graphstore.gexf.graph_rows import GraphRows
+        from vizpub.graphstore.gexf.graph_rows import GraphRows
 
         loaded = neo4j.open_run(run)
         goal.write(GraphRows(loaded), unchanged(neo4j, loaded))
@@ -174,7 +174,7 @@ def _check_same(neo4j: Neo4j, run: LoadedRun) -> None:
 @contextmanager
 def _gexf_output(file: Path | None) -> Iterator[TextIO]:
     """Open the output with `opened`, which also writes to pipes and devices."""
-    from graphstore.gexf.export import gexf_output
+    from vizpub.graphstore.gexf.export import gexf_output
 
     with opened(file) as out:
         if not to_stdout(file):
@@ -187,7 +187,7 @@ def _gexf_output(file: Path | None) -> Iterator[TextIO]:
 def _overlay_export(
     part: _Part, window: Window, facts: RunFacts, progress: Progress
 ) -> OverlayExport:
-    from graphstore.gexf.export import DEFAULT_ATTRIBUTES, OverlayExport
+    from vizpub.graphstore.gexf.export import DEFAULT_ATTRIBUTES, OverlayExport
 
     first, last = window.intervals(facts.clock, facts.epoch)
     return OverlayExport(
@@ -202,7 +202,7 @@ def _overlay_export(
 
 def _metric_values(stored: StoredRun, options: OverlayExport) -> Iterator[MetricRun]:
     """The metrics of the peers. Raises: UnknownName."""
-    from graphstore.gexf.spans import run_lengths
+    from vizpub.graphstore.gexf.spans import run_lengths
 
     known = stored.definition("metrics/peers").names
     for name in options.attributes:
@@ -219,7 +219,7 @@ def _written(
     values: Iterator[MetricRun] | None,
     out: TextIO,
 ) -> Written:
-    from graphstore.gexf.export import export_message, export_overlay, export_topic
+    from vizpub.graphstore.gexf.export import export_message, export_overlay, export_topic
 
     if part.message:
         return export_message(rows, part.message, out)
@@ -258,8 +258,8 @@ def csv(
     vizpub export csv monday quarantine
     ```
     """
-    from model.tables import TABLES
-    from runstore.store import open_run
+    from vizpub.model.tables import TABLES
+    from vizpub.runstore.store import open_run
 
     stored = open_run(settings.workspace, run)
     chosen = [stored.definition(name) for name in tables or (table.name for table in TABLES)]
@@ -273,7 +273,7 @@ def csv(
 
 def _of_messages(table: Table) -> bool:
     """Whether it has something of messages."""
-    from model.metrics import OF_MESSAGES
+    from vizpub.model.metrics import OF_MESSAGES
 
     return bool({*table.names} & {"message", *OF_MESSAGES})
 
@@ -301,7 +301,7 @@ def check(
     vizpub export check monday.gexf
     ```
     """
-    from graphstore.gexf.check import check_gexf
+    from vizpub.graphstore.gexf.check import check_gexf
 
     found = [(str(f), i.rule, i.element, i.detail) for f in files for i in check_gexf(f)]
     if not found:

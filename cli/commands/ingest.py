@@ -11,24 +11,24 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
-from analytics.options import ENGINES, Measures
-from cli.commands.load import load_stored
-from cli.commands.runs import show_summary
-from cli.completion import SOURCES, complete_engines, complete_sources
-from cli.options import Master, Output, RunName, comma_list, command
-from cli.service import Filling, remove_stale
-from cli.settings import Settings
-from cli.terminal.output import to_stdout
-from cli.terminal.streams import is_closed
-from model.clock import parse_duration_us
-from model.errors import CheckFailed, UseError
-from model.sizes import parse_size
-from model.wording import amount, was_or_were
+from vizpub.analytics.options import ENGINES, Measures
+from vizpub.cli.commands.load import load_stored
+from vizpub.cli.commands.runs import show_summary
+from vizpub.cli.completion import SOURCES, complete_engines, complete_sources
+from vizpub.cli.options import Master, Output, RunName, comma_list, command
+from vizpub.cli.service import Filling, remove_stale
+from vizpub.cli.settings import Settings
+from vizpub.cli.terminal.output import to_stdout
+from vizpub.cli.terminal.streams import is_closed
+from vizpub.model.clock import parse_duration_us
+from vizpub.model.errors import CheckFailed, UseError
+from vizpub.model.sizes import parse_size
+from vizpub.model.wording import amount, was_or_were
 
 if TYPE_CHECKING:
-    from ingest.account import Account
-    from ingest.pipeline import IngestRequest
-    from runstore.store import StoredRun
+    from vizpub.ingest.account import Account
+    from vizpub.ingest.pipeline import IngestRequest
+    from vizpub.runstore.store import StoredRun
 
 ALREADY = "is already complete"
 
@@ -197,8 +197,8 @@ def ingest(
     vizpub ingest traces/ --run mine --metric own_metrics.py:core_number
     ```
     """
-    from ingest.pipeline import ingest as run_ingest
-    from ingest.standard_input import kept
+    from vizpub.ingest.pipeline import ingest as run_ingest
+    from vizpub.ingest.standard_input import kept
 
     with kept(paths, sys.stdin, settings.scratch) as files, settings.progress() as progress:
         outcome = run_ingest(_request(settings, files, run, reading, handling), progress)
@@ -237,9 +237,9 @@ def settle(
     vizpub settle live
     ```
     """
-    from ingest.own import own_metrics
-    from ingest.pipeline import settle as make_anew
-    from runstore.store import open_run
+    from vizpub.ingest.own import own_metrics
+    from vizpub.ingest.pipeline import settle as make_anew
+    from vizpub.runstore.store import open_run
 
     with settings.progress() as progress:
         found = open_run(settings.workspace, run)
@@ -264,10 +264,10 @@ def _show(run: StoredRun, output: Output, settings: Settings) -> None:
 def _request(
     settings: Settings, paths: tuple[str, ...], run: str, reading: Reading, handling: Handling
 ) -> IngestRequest:
-    from ingest.measuring import Measuring
-    from ingest.own import own_metrics
-    from ingest.pipeline import IngestRequest
-    from ingest.sources.base import SourceOptions
+    from vizpub.ingest.measuring import Measuring
+    from vizpub.ingest.own import own_metrics
+    from vizpub.ingest.pipeline import IngestRequest
+    from vizpub.ingest.sources.base import SourceOptions
 
     interval_us = parse_duration_us(reading.interval) if reading.interval else None
     if not isfinite(reading.max_edge_visits):  # run.json keeps it, and JSON has finite numbers
@@ -336,7 +336,7 @@ def _refused(run: StoredRun) -> str:
 
 def _check_nothing_refused(run: StoredRun) -> None:
     """Raises: CheckFailed if records were refused or files are damaged."""
-    from runstore.summary import damaged
+    from vizpub.runstore.summary import damaged
 
     if details := [*filter(None, [_refused(run)]), *damaged(run)]:
         raise CheckFailed("some input was refused or damaged (--strict)", details)

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.errors import report
-from cli.options import Output, RunName, command
-from cli.service import Filling, asking, connected, stale_copy_removed, target
-from cli.settings import Settings
-from cli.terminal.output import Rows, show
-from model.errors import CheckFailed, RunChanged, VizpubError
-from model.wording import amount
+from vizpub.cli.errors import report
+from vizpub.cli.options import Output, RunName, command
+from vizpub.cli.service import Filling, asking, connected, stale_copy_removed, target
+from vizpub.cli.settings import Settings
+from vizpub.cli.terminal.output import Rows, show
+from vizpub.model.errors import CheckFailed, RunChanged, VizpubError
+from vizpub.model.wording import amount
 
 if TYPE_CHECKING:
-    from graphstore.runs import LoadedRun
-    from model.run import RunFacts
-    from runstore.store import StoredRun
+    from vizpub.graphstore.runs import LoadedRun
+    from vizpub.model.run import RunFacts
+    from vizpub.runstore.store import StoredRun
 
 EARLIER_COPY = "is the copy of an earlier run of that name"
 COPY_GROWN = "now has the appended intervals"
@@ -58,7 +58,7 @@ def load(
     vizpub load monday --bulk
     ```
     """
-    from runstore.store import open_run
+    from vizpub.runstore.store import open_run
 
     if not follow:
         load_stored(settings, open_run(settings.workspace, run), filling)
@@ -74,8 +74,8 @@ def load_stored(settings: Settings, run: StoredRun, filling: Filling | None = No
     """Load a run of the store, and print what Neo4j holds of it. What another command appended or
     loaded meanwhile is loaded, too.
     """
-    from graphstore.load.bulk import load
-    from runstore.store import open_run
+    from vizpub.graphstore.load.bulk import load
+    from vizpub.runstore.store import open_run
 
     into = target(settings, filling or Filling())
     with settings.progress() as progress:
@@ -119,8 +119,8 @@ def verify(settings: Settings, run: RunName, output: Output, full: Full = False)
     vizpub verify monday --full
     ```
     """
-    from graphstore.load.verify import remedy
-    from runstore.store import open_run
+    from vizpub.graphstore.load.verify import remedy
+    from vizpub.runstore.store import open_run
 
     stored = open_run(settings.workspace, run)
     with asking(settings) as neo4j:
@@ -181,8 +181,8 @@ def rebuild(settings: Settings, run: RunName, filling: Filling) -> None:
     vizpub rebuild monday
     ```
     """
-    from graphstore.load.bulk import require_alone
-    from runstore.store import open_run
+    from vizpub.graphstore.load.bulk import require_alone
+    from vizpub.runstore.store import open_run
 
     stored = open_run(settings.workspace, run)
     with connected(target(settings, filling).connection) as neo4j:

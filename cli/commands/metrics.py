@@ -8,16 +8,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.completion import complete_columns, complete_metrics, complete_peers, complete_topics
-from cli.options import Layers, Limit, Output, RunName, Window, comma_list, command
-from cli.settings import Settings
-from cli.terminal.output import Rows, show
-from model.errors import UnknownName, UseError
+from vizpub.cli.completion import (
+    complete_columns,
+    complete_metrics,
+    complete_peers,
+    complete_topics,
+)
+from vizpub.cli.options import Layers, Limit, Output, RunName, Window, comma_list, command
+from vizpub.cli.settings import Settings
+from vizpub.cli.terminal.output import Rows, show
+from vizpub.model.errors import UnknownName, UseError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from runstore.run import Run
+    from vizpub.runstore.run import Run
 
 
 def register(app: typer.Typer) -> None:
@@ -109,9 +114,9 @@ def metrics(
     vizpub metrics monday percolation --layers mesh --gamma 0.3
     ```
     """
-    from model.metrics import OF_MESSAGES
-    from runstore.added import added
-    from runstore.run import Run, Where
+    from vizpub.model.metrics import OF_MESSAGES
+    from vizpub.runstore.added import added
+    from vizpub.runstore.run import Run, Where
 
     opened = Run.open(settings.workspace, run)
     chosen = comma_list(part.layers)
@@ -120,7 +125,7 @@ def metrics(
     elif part.gamma is not None or part.sigma is not None:
         raise UseError("--gamma and --sigma are for: vizpub metrics RUN percolation")
     elif chosen:
-        from analytics.comparison.layers import RunOfLayers
+        from vizpub.analytics.comparison.layers import RunOfLayers
 
         opened = RunOfLayers.of(opened, chosen)
     first, last = window.intervals(opened.clock, opened.facts.epoch)
@@ -141,7 +146,7 @@ def _with_percolation(
     settings: Settings, run: Run, part: _Part, layers: Sequence[str] | None
 ) -> Run:
     """The run with its prediction, which is made now if it was not asked for so before."""
-    from ingest.percolation import Asked, ensure
+    from vizpub.ingest.percolation import Asked, ensure
 
     asked = Asked(tuple(layers) if layers else None, part.gamma, part.sigma)
     with settings.progress() as progress:

@@ -10,12 +10,12 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.commands.browser import browser
-from cli.options import Output, command
-from cli.service import Container, local_server, start_local, stopping
-from cli.settings import Settings
-from cli.terminal.output import Rows, show
-from cli.terminal.streams import confirm
+from vizpub.cli.commands.browser import browser
+from vizpub.cli.options import Output, command
+from vizpub.cli.service import Container, local_server, start_local, stopping
+from vizpub.cli.settings import Settings
+from vizpub.cli.terminal.output import Rows, show
+from vizpub.cli.terminal.streams import confirm
 
 
 def register(app: typer.Typer) -> None:
@@ -105,7 +105,7 @@ def dump(
     vizpub neo4j dump backups/monday.dump --force
     ```
     """
-    from graphstore.server.archive import dump
+    from vizpub.graphstore.server.archive import dump
 
     file = file or Path(f"neo4j-{datetime.now():%Y%m%d-%H%M%S}.dump")
     place, connection = stopping(settings, container)
@@ -131,7 +131,7 @@ def restore(
     vizpub neo4j restore backups/monday.dump --yes
     ```
     """
-    from graphstore.server.archive import restore
+    from vizpub.graphstore.server.archive import restore
 
     place, connection = stopping(settings, container)
     if not yes:

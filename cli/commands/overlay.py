@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast
 
 import typer
 
-from cli.commands.query import answer, asked
-from cli.completion import complete_messages, complete_peers, complete_topics
-from cli.options import Layers, Limit, Moment, Output, RunName, comma_list, command
-from cli.service import asking, run_of_workspace
-from cli.settings import Settings
-from cli.terminal.output import Rows, output_format, show
-from model.run import DUPLICATES
+from vizpub.cli.commands.query import answer, asked
+from vizpub.cli.completion import complete_messages, complete_peers, complete_topics
+from vizpub.cli.options import Layers, Limit, Moment, Output, RunName, comma_list, command
+from vizpub.cli.service import asking, run_of_workspace
+from vizpub.cli.settings import Settings
+from vizpub.cli.terminal.output import Rows, output_format, show
+from vizpub.model.run import DUPLICATES
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from runstore.named import NamedRun
+    from vizpub.runstore.named import NamedRun
 
 
 def register(app: typer.Typer) -> None:
@@ -70,7 +70,7 @@ def _paths(
 ) -> Sequence[Sequence[Any]]:
     """The hops and peers of each path."""
     if stored := run_of_workspace(settings, run):
-        from runstore import questions
+        from vizpub.runstore import questions
 
         between, layers = (ends.source, ends.target), comma_list(moment.layers)
         return questions.paths(stored, between, moment.at, layers, every=every)
@@ -101,7 +101,7 @@ def topic(
     ```
     """
     if stored := run_of_workspace(settings, run):
-        from runstore import questions
+        from vizpub.runstore import questions
 
         found = questions.topic(stored, name, moment.at, comma_list(moment.layers))
         _show(found, output, settings)
@@ -126,14 +126,14 @@ def topics(
     ```
     """
     if stored := run_of_workspace(settings, run):
-        from runstore import questions
+        from vizpub.runstore import questions
 
         found = questions.topics(stored, moment.at, comma_list(moment.layers))
         tick = stored.clock.parse_at(moment.at, stored.facts.epoch)
         provisional = stored.facts.provisional(stored.clock.interval_of(tick))
         _show(found.slice(0, limit or None), output, settings, provisional)
     else:
-        from graphstore.ask.queries import Limits
+        from vizpub.graphstore.ask.queries import Limits
 
         limits = Limits(rows=limit or None)
         answer(settings, output, "topics", run, asdict(moment), limits)
@@ -157,7 +157,7 @@ def dissemination(
     ```
     """
     if stored := run_of_workspace(settings, run):
-        from runstore import questions
+        from vizpub.runstore import questions
 
         found = questions.dissemination(stored, message)
         columns, rows, facts = found.column_names, _rows(found), stored.facts
@@ -166,7 +166,7 @@ def dissemination(
     else:
         told = asked(settings, "dissemination-tree", run, {"message": message})
         with asking(settings, run) as neo4j:
-            from graphstore.gexf.graph_rows import GraphRows
+            from vizpub.graphstore.gexf.graph_rows import GraphRows
 
             loaded = GraphRows(neo4j.open_run(run))
             facts, published_us = loaded.facts, loaded.message(message).time_us
@@ -203,7 +203,7 @@ def missed(
     ```
     """
     if stored := run_of_workspace(settings, run):
-        from runstore import questions
+        from vizpub.runstore import questions
 
         found = questions.missed(stored, message, comma_list(layers))
         interval, _ = _publication(stored, message)

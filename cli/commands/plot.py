@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.completion import (
+from vizpub.cli.completion import (
     KINDS,
     LAYOUTS,
     complete_kinds,
@@ -18,16 +18,16 @@ from cli.completion import (
     complete_plotted,
     complete_topics,
 )
-from cli.options import Layers, Output, RunName, Window, comma_list, command
-from cli.settings import Settings
-from cli.terminal.output import Rows, show, whole_file
-from model.errors import UnknownName, UseError
+from vizpub.cli.options import Layers, Output, RunName, Window, comma_list, command
+from vizpub.cli.settings import Settings
+from vizpub.cli.terminal.output import Rows, show, whole_file
+from vizpub.model.errors import UnknownName, UseError
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from matplotlib.figure import Figure
 
-    from runstore.run import Run, Where
+    from vizpub.runstore.run import Run, Where
 
 TIMES_OR_PEERS = "give several times or several peers, not both"
 ONE_MESSAGE = "name exactly one message to draw as a tree"
@@ -141,8 +141,8 @@ def plot(
     vizpub plot monday --kind overlay --layers mesh --at 12 -o mesh.svg
     ```
     """
-    from analytics.figures import FORMATS, save
-    from runstore.run import Run
+    from vizpub.analytics.figures import FORMATS, save
+    from vizpub.runstore.run import Run
 
     form = file.suffix.lower().removeprefix(".")
     if form not in FORMATS:
@@ -168,7 +168,7 @@ def _drawn(
     if drawing.layers and drawing.kind in ("coverage", "tree"):
         raise UseError(f"--layers chooses links, and the kind {drawing.kind} draws messages")
     if drawing.kind != "overlay" and (layers := comma_list(drawing.layers)):
-        from analytics.comparison.layers import RunOfLayers
+        from vizpub.analytics.comparison.layers import RunOfLayers
 
         run = RunOfLayers.of(run, layers)
     draw = {"coverage": _coverage, "overlay": _overlay, "series": _series, "tree": _tree}
@@ -178,7 +178,7 @@ def _drawn(
 def _series(
     run: Run, drawing: _Drawing, window: Window, metrics: Sequence[str]
 ) -> tuple[pa.Table, Figure]:
-    from analytics.figures import series
+    from vizpub.analytics.figures import series
 
     if _are_gauges(metrics):
         of = "gauges"
@@ -191,7 +191,7 @@ def _series(
 
 def _of_intervals(metrics: Sequence[str]) -> str:
     """The table of the overlay, or the one of predictions if it has all the metrics."""
-    from model.metrics import METRICS_PERCOLATION
+    from vizpub.model.metrics import METRICS_PERCOLATION
 
     return "percolation" if {*metrics} <= {*METRICS_PERCOLATION.names} else "overlay"
 
@@ -202,7 +202,7 @@ def _of_each_peer(
     """The rows of a metrics table; peer by peer if there are several."""
     import pyarrow as pa
 
-    from runstore.run import Where
+    from vizpub.runstore.run import Where
 
     first, last = window.intervals(run.clock, run.facts.epoch)
     wheres = [Where(first, last, peer, drawing.topic) for peer in drawing.peers]
@@ -236,8 +236,8 @@ def _of_gauges(
     """interval and the gauges over all peers, as `vizpub compare --over intervals` has them."""
     import pyarrow as pa
 
-    from analytics.comparison.per_run import Question, measured
-    from runstore.gauges import checked_gauges
+    from vizpub.analytics.comparison.per_run import Question, measured
+    from vizpub.runstore.gauges import checked_gauges
 
     run.facts.check_known(of)
     # Every second part is a gauge: gauges/hops/per/lookups.
@@ -263,7 +263,7 @@ def _title(run: Run, *about: str) -> str:
 def _distribution(
     run: Run, drawing: _Drawing, window: Window, metrics: Sequence[str]
 ) -> tuple[pa.Table, Figure]:
-    from analytics.figures import density, distribution
+    from vizpub.analytics.figures import density, distribution
 
     of, title = _table_of(run, metrics), _title(run, drawing.subject)
     if drawing.at is None:
@@ -288,7 +288,7 @@ def _of_each_time(run: Run, of: str, metrics: Sequence[str], drawing: _Drawing) 
     """The rows of some intervals of a metrics table, in the given order."""
     import pyarrow as pa
 
-    from runstore.run import Where
+    from vizpub.runstore.run import Where
 
     if len(drawing.peers) > 1:
         raise UseError(TIMES_OR_PEERS)
@@ -303,8 +303,8 @@ def _of_each_time(run: Run, of: str, metrics: Sequence[str], drawing: _Drawing) 
 def _coverage(
     run: Run, drawing: _Drawing, window: Window, messages: Sequence[str]
 ) -> tuple[pa.Table, Figure]:
-    from analytics.figures import coverage
-    from runstore.snapshots import coverage as arrivals
+    from vizpub.analytics.figures import coverage
+    from vizpub.runstore.snapshots import coverage as arrivals
 
     data = arrivals(run, messages)
     return data, coverage(data, run.facts.name)
@@ -316,9 +316,9 @@ def _tree(
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from analytics.figures import dissemination_tree
-    from analytics.figures.canvas import cut
-    from runstore.snapshots import spread
+    from vizpub.analytics.figures import dissemination_tree
+    from vizpub.analytics.figures.canvas import cut
+    from vizpub.runstore.snapshots import spread
 
     if len(messages) != 1:
         raise UseError(ONE_MESSAGE)
@@ -335,8 +335,8 @@ def _tree(
 def _overlay(
     run: Run, drawing: _Drawing, window: Window, metrics: Sequence[str]
 ) -> tuple[pa.Table, Figure]:
-    from analytics.figures import MOST_BY_FORCE, overlay_snapshot
-    from runstore.snapshots import snapshot
+    from vizpub.analytics.figures import MOST_BY_FORCE, overlay_snapshot
+    from vizpub.runstore.snapshots import snapshot
 
     tick, layers = (
         run.clock.parse_at(drawing.at or "last", run.facts.epoch),

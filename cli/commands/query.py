@@ -10,26 +10,26 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.completion import (
+from vizpub.cli.completion import (
     complete_parameters,
     complete_queries,
     complete_runs,
     complete_values,
 )
-from cli.options import Layers, Limit, Output, command
-from cli.service import asking
-from cli.settings import Settings
-from cli.terminal.output import Rows, show
-from model.clock import parse_duration_us
-from model.errors import UnknownName, UseError
-from model.files import MARK
-from model.process import bounded_memory
-from model.wording import amount
+from vizpub.cli.options import Layers, Limit, Output, command
+from vizpub.cli.service import asking
+from vizpub.cli.settings import Settings
+from vizpub.cli.terminal.output import Rows, show
+from vizpub.model.clock import parse_duration_us
+from vizpub.model.errors import UnknownName, UseError
+from vizpub.model.files import MARK
+from vizpub.model.process import bounded_memory
+from vizpub.model.wording import amount
 
 if TYPE_CHECKING:
-    from cypher import Statement
-    from graphstore.ask.free_text import Stream
-    from graphstore.ask.queries import Answer, Limits
+    from vizpub.cypher import Statement
+    from vizpub.graphstore.ask.free_text import Stream
+    from vizpub.graphstore.ask.queries import Answer, Limits
 
 
 _MEMORY = 2 * 2**30
@@ -69,7 +69,7 @@ class Question:
     @property
     def limits(self) -> Limits:
         """The limits as the graph store takes them. Raises: UseError."""
-        from graphstore.ask.queries import Limits
+        from vizpub.graphstore.ask.queries import Limits
 
         return Limits(parse_duration_us(self.timeout) / 1e6, self.limit or None)
 
@@ -151,8 +151,8 @@ def _one_word(settings: Settings, question: Question, output: Output, word: str)
     """`vizpub query WORD`: a query that needs no run is answered, another one explained; for a run
     the queries are listed.
     """
-    from graphstore.ask.queries import query_names, shipped
-    from runstore.store import run_names
+    from vizpub.graphstore.ask.queries import query_names, shipped
+    from vizpub.runstore.store import run_names
 
     if word not in query_names():
         if word not in run_names(settings.workspace):
@@ -166,7 +166,7 @@ def _one_word(settings: Settings, question: Question, output: Output, word: str)
 
 def _query_of(name: str, run: str) -> Statement:
     """The shipped query. Raises: UnknownName, and UseError where it stands before the run."""
-    from graphstore.ask.queries import query_names, shipped
+    from vizpub.graphstore.ask.queries import query_names, shipped
 
     if name not in query_names() and run in query_names():
         raise UseError(f"the run comes first: vizpub query {name} {run}")
@@ -175,7 +175,7 @@ def _query_of(name: str, run: str) -> Statement:
 
 def _given(query: Statement, words: Sequence[str], named: Mapping[str, str]) -> dict[str, str]:
     """The values by name: those without one are in the order of the header."""
-    from graphstore.ask.parameters import asked_of_user
+    from vizpub.graphstore.ask.parameters import asked_of_user
 
     order = [parameter.name for parameter in asked_of_user(query)]
     if len(words) > len(order):
@@ -196,7 +196,7 @@ def _answer_own(
     file: Path,
     words: Sequence[str],
 ) -> None:
-    from graphstore.ask.own import read_query, streaming_own
+    from vizpub.graphstore.ask.own import read_query, streaming_own
 
     own = read_query(file)
     given = _given(own, words, question.values)
@@ -208,9 +208,9 @@ def _answer_own(
 
 
 def _shipped() -> Rows:
-    from graphstore.ask.parameters import asked_of_user
-    from graphstore.ask.queries import query_names
-    from graphstore.ask.queries import shipped as found
+    from vizpub.graphstore.ask.parameters import asked_of_user
+    from vizpub.graphstore.ask.queries import query_names
+    from vizpub.graphstore.ask.queries import shipped as found
 
     def usage(name: str) -> str:
         asked = asked_of_user(found(name))
@@ -222,7 +222,7 @@ def _shipped() -> Rows:
 
 def _explained(query: Statement) -> Rows:
     """The parameters of a query, and the columns of its answer."""
-    from graphstore.ask.parameters import asked_of_user
+    from vizpub.graphstore.ask.parameters import asked_of_user
 
     takes = [
         (f"[{p.name}]" if p.optional else p.name, "time" if p.type == "tick" else p.type, p.meaning)
@@ -253,7 +253,7 @@ def asked(
     limits: Limits | None = None,
 ) -> Answer:
     """The answer of a shipped query; parameters that are null are left out."""
-    from graphstore.ask.queries import Limits, ask
+    from vizpub.graphstore.ask.queries import Limits, ask
 
     given = {key: value for key, value in values.items() if value is not None}
     with asking(settings, run) as neo4j, bounded_memory(_MEMORY):
@@ -296,7 +296,7 @@ def cypher(
     vizpub cypher - --timeout 2m --limit 0 < question.cypher
     ```
     """
-    from graphstore.ask.free_text import streaming
+    from vizpub.graphstore.ask.free_text import streaming
 
     statement = _standard_input() if text == "-" else text
     values: dict[str, Any] = dict(question.values)

@@ -10,10 +10,10 @@ from typing import Annotated
 
 import typer
 
-from cli.options import command
-from cli.settings import Settings
-from model.clock import parse_duration_us
-from model.errors import InputError, UseError
+from vizpub.cli.options import command
+from vizpub.cli.settings import Settings
+from vizpub.model.clock import parse_duration_us
+from vizpub.model.errors import InputError, UseError
 
 
 def register(app: typer.Typer) -> None:
@@ -82,8 +82,8 @@ def report(
     vizpub report examples/gossipsub --to http://127.0.0.1:8600/v1/runs/demo --replay --end
     ```
     """
-    from collector.reading import TOKEN, Collector, check_url
-    from collector.tracing import Following, Tracing
+    from vizpub.collector.reading import TOKEN, Collector, check_url
+    from vizpub.collector.tracing import Following, Tracing
 
     if how.replay and how.follow:
         raise UseError("--replay is for finished traces: leave it out, or --follow")

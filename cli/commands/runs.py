@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.commands.browser import guide_folder
-from cli.commands.check_run import check_run
-from cli.completion import complete_tables
-from cli.options import Limit, Output, RunName, command
-from cli.settings import Settings
-from cli.terminal.output import Rows, output_format, show
-from cli.terminal.streams import confirm, message
+from vizpub.cli.commands.browser import guide_folder
+from vizpub.cli.commands.check_run import check_run
+from vizpub.cli.completion import complete_tables
+from vizpub.cli.options import Limit, Output, RunName, command
+from vizpub.cli.settings import Settings
+from vizpub.cli.terminal.output import Rows, output_format, show
+from vizpub.cli.terminal.streams import confirm, message
 
 if TYPE_CHECKING:
-    from runstore.collected import Collected
-    from runstore.store import BrokenRun, StoredRun
+    from vizpub.runstore.collected import Collected
+    from vizpub.runstore.store import BrokenRun, StoredRun
 
 _COLUMNS = (
     "run", "state", "neo4j", "source", "protocol", "intervals", "interval_us", "peers", "topics",
@@ -62,10 +62,10 @@ def list_runs(settings: Settings, output: Output) -> None:
     vizpub runs list --format json
     ```
     """
-    from cli.service import states_in_neo4j
-    from runstore.changing import unfinished
-    from runstore.collected import retired
-    from runstore.store import BrokenRun, runs
+    from vizpub.cli.service import states_in_neo4j
+    from vizpub.runstore.changing import unfinished
+    from vizpub.runstore.collected import retired
+    from vizpub.runstore.store import BrokenRun, runs
 
     there, collections = runs(settings.workspace), retired(settings.workspace)
     broken = [run for run in there if isinstance(run, BrokenRun)]
@@ -107,7 +107,7 @@ def _without_facts(run: str, state: str) -> dict[str, Any]:
 
 
 def _line(run: StoredRun | BrokenRun, in_neo4j: str | None) -> dict[str, Any]:
-    from runstore.store import BrokenRun
+    from vizpub.runstore.store import BrokenRun
 
     if isinstance(run, BrokenRun):
         return _without_facts(run.name, "broken")
@@ -154,8 +154,8 @@ def show_run(
     vizpub runs show monday log
     ```
     """
-    from runstore.journal import COLUMNS, LOG
-    from runstore.store import open_run
+    from vizpub.runstore.journal import COLUMNS, LOG
+    from vizpub.runstore.store import open_run
 
     stored = open_run(settings.workspace, run, complete=False)
     if table is None:
@@ -175,7 +175,7 @@ def show_run(
 
 def _events(run: StoredRun, output: Output) -> Iterator[list[Any]]:
     """The events of the run's log; in tables the rows are one text, and times have seconds."""
-    from runstore.journal import read_journal
+    from vizpub.runstore.journal import read_journal
 
     for event in read_journal(run.directory):
         if output_format(output) in ("table", "md"):
@@ -206,8 +206,8 @@ def print_path(
     duckdb -c "SELECT count(*) FROM '$(vizpub runs path monday links)/*.parquet'"
     ```
     """
-    from runstore.store import open_run
-    from runstore.views import folder
+    from vizpub.runstore.store import open_run
+    from vizpub.runstore.views import folder
 
     typer.echo(folder(open_run(settings.workspace, run), table))
 
@@ -232,8 +232,8 @@ def list_files(
     vizpub runs files monday metrics/overlay --format json
     ```
     """
-    from model.errors import UnknownName
-    from runstore.store import open_run
+    from vizpub.model.errors import UnknownName
+    from vizpub.runstore.store import open_run
 
     stored = open_run(settings.workspace, run)
     there = sorted(name for name in stored.manifest.tables if not name.startswith("staged/"))
@@ -271,11 +271,11 @@ def remove(
     vizpub runs remove lab --with-log
     ```
     """
-    from cli.service import remove_from_neo4j
-    from model.run import check_run_name
-    from runstore.collected import Collected
-    from runstore.store import run_names
-    from runstore.writer import remove_run, removing
+    from vizpub.cli.service import remove_from_neo4j
+    from vizpub.model.run import check_run_name
+    from vizpub.runstore.collected import Collected
+    from vizpub.runstore.store import run_names
+    from vizpub.runstore.writer import remove_run, removing
 
     stored = check_run_name(run) in run_names(settings.workspace)
     of = Collected(settings.workspace, run)
@@ -297,8 +297,8 @@ def remove(
 
 def _what_stays(of: Collected) -> str:
     """Of a collection without its run."""
-    from experiments.formatting import size
-    from model.files import bytes_below
+    from vizpub.experiments.formatting import size
+    from vizpub.model.files import bytes_below
 
     found = size(bytes_below(of.folder))
     return (
@@ -312,12 +312,12 @@ def _what_is_there(settings: Settings, run: str, *, with_log: bool) -> str:
     """The files of a run, its copy in Neo4j, and what was collected for it. Raises: UnknownName if
     there is nothing that is removed.
     """
-    from cli.service import copy_in_neo4j
-    from experiments.formatting import size
-    from model.files import bytes_below
-    from runstore.collected import Collected
-    from runstore.store import run_names
-    from runstore.writer import no_run
+    from vizpub.cli.service import copy_in_neo4j
+    from vizpub.experiments.formatting import size
+    from vizpub.model.files import bytes_below
+    from vizpub.runstore.collected import Collected
+    from vizpub.runstore.store import run_names
+    from vizpub.runstore.writer import no_run
 
     copy, folder = copy_in_neo4j(settings, run), settings.workspace / "runs" / run
     of, there = Collected(settings.workspace, run), run_names(settings.workspace)
@@ -340,8 +340,8 @@ def show_summary(run: StoredRun, output: Output, settings: Settings) -> None:
     done (`unfinished`), and the last intervals that appends do not change (`final`), nor their
     messages (`settled`).
     """
-    from runstore.changing import unfinished
-    from runstore.summary import facts_for_people
+    from vizpub.runstore.changing import unfinished
+    from vizpub.runstore.summary import facts_for_people
 
     if output_format(output) in ("json", "jsonl"):
         facts = run.facts if run.manifest.clock else None

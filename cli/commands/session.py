@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from cli.options import Output, command
-from cli.settings import Settings
-from cli.terminal.output import Rows, show
+from vizpub.cli.options import Output, command
+from vizpub.cli.settings import Settings
+from vizpub.cli.terminal.output import Rows, show
 
 NO_SESSION = "no session was running"
 
@@ -43,7 +43,7 @@ def start(
     vizpub session start --idle 120
     ```
     """
-    from ingest.spark import staying
+    from vizpub.ingest.spark import staying
 
     with settings.progress() as progress:
         progress("Start Spark", 0, 0)
@@ -62,7 +62,7 @@ def stop(settings: Settings) -> None:
     vizpub session stop
     ```
     """
-    from ingest.spark import staying
+    from vizpub.ingest.spark import staying
 
     was = staying.stop(settings.scratch)
     if was.state == "absent":
@@ -82,7 +82,7 @@ def status(settings: Settings, output: Output) -> None:
     vizpub session status --format json
     ```
     """
-    from ingest.spark import staying
+    from vizpub.ingest.spark import staying
 
     facts = asdict(staying.status(settings.scratch))
     show(Rows.of_records([facts]).upright(output), output, settings)

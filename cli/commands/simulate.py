@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from cli.of_runs import topology_of
-from cli.options import Master, comma_list, command
-from cli.settings import Settings
-from model.errors import InputError, UnknownName, UseError, cause_of
-from model.files import toml_of
-from model.wording import amount
+from vizpub.cli.of_runs import topology_of
+from vizpub.cli.options import Master, comma_list, command
+from vizpub.cli.settings import Settings
+from vizpub.model.errors import InputError, UnknownName, UseError, cause_of
+from vizpub.model.files import toml_of
+from vizpub.model.wording import amount
 
 if TYPE_CHECKING:
-    from simulators.engine.folder import Folder, Result
-    from simulators.engine.live import Live
-    from simulators.engine.plan import Plan
+    from vizpub.simulators.engine.folder import Folder, Result
+    from vizpub.simulators.engine.live import Live
+    from vizpub.simulators.engine.plan import Plan
 
 
 class _SystemsGroup(TyperGroup):
@@ -31,13 +31,13 @@ class _SystemsGroup(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         """`models`, and the names of the systems."""
-        from simulators.engine.systems import SYSTEMS
+        from vizpub.simulators.engine.systems import SYSTEMS
 
         return [*super().list_commands(ctx), *sorted(SYSTEMS)]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The command of a system. Raises: UnknownName."""
-        from simulators.engine.systems import SYSTEMS
+        from vizpub.simulators.engine.systems import SYSTEMS
 
         if cmd_name in SYSTEMS or ":" in cmd_name:
             return _command_of(cmd_name)
@@ -83,13 +83,13 @@ def models() -> None:
     vizpub simulate models
     ```
     """
-    from cli.terminal.output import opened
-    from simulators.engine.specs import describe
-    from simulators.world.churn import CHURNS
-    from simulators.world.client import ALL_WORKLOADS
-    from simulators.world.interest import INTERESTS
-    from simulators.world.latency import LATENCIES
-    from simulators.world.publications import PUBLICATIONS
+    from vizpub.cli.terminal.output import opened
+    from vizpub.simulators.engine.specs import describe
+    from vizpub.simulators.world.churn import CHURNS
+    from vizpub.simulators.world.client import ALL_WORKLOADS
+    from vizpub.simulators.world.interest import INTERESTS
+    from vizpub.simulators.world.latency import LATENCIES
+    from vizpub.simulators.world.publications import PUBLICATIONS
 
     kinds = {"workload": ALL_WORKLOADS, "publications": PUBLICATIONS, "interest": INTERESTS}
     kinds |= {"churn": CHURNS, "latency": LATENCIES}
@@ -183,8 +183,8 @@ class Runs:
 
 def _command_of(name: str) -> Any:
     """The command that simulates a system."""
-    from simulators.engine.plan import world_of
-    from simulators.engine.systems import system_named
+    from vizpub.simulators.engine.plan import world_of
+    from vizpub.simulators.engine.systems import system_named
 
     entry = system_named(name)
     parameters_type = entry.parameters_type
@@ -204,8 +204,8 @@ def _command_of(name: str) -> Any:
 
 def _of_run(settings: Settings, topology: object) -> dict[str, Any]:
     """Peers and topology, if it is the overlay of a stored run."""
-    from simulators.engine.specs import parse
-    from simulators.protocols.broadcast.topologies import OfRun
+    from vizpub.simulators.engine.specs import parse
+    from vizpub.simulators.protocols.broadcast.topologies import OfRun
 
     if not isinstance(topology, str) or not topology.startswith("run:"):
         return {}
@@ -236,7 +236,7 @@ vizpub simulate {name} --config study.toml --runs 5
 
 def simulate_all(settings: Settings, system: str, chosen: dict[str, Any], running: Runs) -> None:
     """Simulate every run of a system, and ingest them if that is asked for. Raises: UseError."""
-    from simulators.engine.plan import planned
+    from vizpub.simulators.engine.plan import planned
 
     seeds = range(running.seed, running.seed + running.runs)
     plans = [planned(system, chosen, seed) for seed in seeds]
@@ -267,9 +267,9 @@ def simulate_all(settings: Settings, system: str, chosen: dict[str, Any], runnin
 
 def _check_ingest(settings: Settings, plans: Sequence[Plan], running: Runs) -> None:
     """Raises: UseError if the ingest after the simulation would refuse its options."""
-    from model.run import check_run_name
-    from runstore.collected import check_name
-    from runstore.store import open_run, run_names
+    from vizpub.model.run import check_run_name
+    from vizpub.runstore.collected import check_name
+    from vizpub.runstore.store import open_run, run_names
 
     for layer in comma_list(running.layers) or ():
         if layer not in plans[0].layers:
@@ -294,7 +294,7 @@ def _run_name(running: Runs, plan: Plan) -> str:
 
 
 def _folder(settings: Settings, running: Runs, plan: Plan) -> Folder:
-    from simulators.engine.folder import Folder
+    from vizpub.simulators.engine.folder import Folder
 
     if running.out is None:
         return Folder(settings.workspace / "simulations" / plan.name)
@@ -302,7 +302,7 @@ def _folder(settings: Settings, running: Runs, plan: Plan) -> Folder:
 
 
 def _alone(settings: Settings, plan: Plan, folder: Folder, running: Runs) -> Result:
-    from simulators.engine.simulation import simulate
+    from vizpub.simulators.engine.simulation import simulate
 
     try:
         with settings.progress() as progress:
@@ -315,7 +315,7 @@ def _alone(settings: Settings, plan: Plan, folder: Folder, running: Runs) -> Res
 
 
 def _reporting(running: Runs) -> Live | None:
-    from simulators.engine.live import Live
+    from vizpub.simulators.engine.live import Live
 
     if running.live is None:
         return None
@@ -325,9 +325,9 @@ def _reporting(running: Runs) -> Live | None:
 def _side_by_side(
     settings: Settings, plans: Sequence[Plan], folders: Sequence[Folder], running: Runs
 ) -> list[Result]:
-    from ingest.spark.tasks import spread
-    from simulators.engine.reporter import BLOCK
-    from simulators.engine.simulation import simulate_quietly
+    from vizpub.ingest.spark.tasks import spread
+    from vizpub.simulators.engine.reporter import BLOCK
+    from vizpub.simulators.engine.simulation import simulate_quietly
 
     # Executors may work in other directories.
     given = [
@@ -354,8 +354,8 @@ def _side_by_side(
 def _show(
     settings: Settings, plans: Sequence[Plan], folders: Sequence[Folder], results: Sequence[Result]
 ) -> None:
-    from cli.options import Output
-    from cli.terminal.output import Rows, show
+    from vizpub.cli.options import Output
+    from vizpub.cli.terminal.output import Rows, show
 
     for plan, folder, result in zip(plans, folders, results, strict=True):
         unmade = f" ({result.unpublished:,} had no publisher)" if result.unpublished else ""
@@ -378,8 +378,8 @@ def _show(
 
 
 def _ingest(settings: Settings, name: str, folder: Folder, running: Runs) -> None:
-    from cli.commands.ingest import Handling, Reading, ingest
-    from cli.options import Output
+    from vizpub.cli.commands.ingest import Handling, Reading, ingest
+    from vizpub.cli.options import Output
 
     ingest(
         settings,

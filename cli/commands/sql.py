@@ -9,14 +9,14 @@ from typing import Annotated
 
 import typer
 
-from cli.options import Limit, Output, RunName, command
-from cli.settings import Settings
-from cli.terminal.output import Rows, show
-from model.clock import parse_duration_us
-from model.errors import UseError, cause_of
-from model.files import MARK, text_of
-from model.process import bounded_memory
-from model.sizes import parse_size
+from vizpub.cli.options import Limit, Output, RunName, command
+from vizpub.cli.settings import Settings
+from vizpub.cli.terminal.output import Rows, show
+from vizpub.model.clock import parse_duration_us
+from vizpub.model.errors import UseError, cause_of
+from vizpub.model.files import MARK, text_of
+from vizpub.model.process import bounded_memory
+from vizpub.model.sizes import parse_size
 
 
 def register(app: typer.Typer) -> None:
@@ -63,8 +63,8 @@ def sql(
     vizpub sql monday
     ```
     """
-    from runstore import sql as of_run
-    from runstore.store import open_run
+    from vizpub.runstore import sql as of_run
+    from vizpub.runstore.store import open_run
 
     opened = open_run(settings.workspace, run)
     asked = _text(statement) if statement else of_run.LIST

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.completion import complete_topics
-from cli.options import Output, RunName, command
-from cli.settings import Settings
-from cli.terminal.formatting import json_safe
-from cli.terminal.output import Rows, opened, output_format, show
+from vizpub.cli.completion import complete_topics
+from vizpub.cli.options import Output, RunName, command
+from vizpub.cli.settings import Settings
+from vizpub.cli.terminal.formatting import json_safe
+from vizpub.cli.terminal.output import Rows, opened, output_format, show
 
 if TYPE_CHECKING:
-    from runstore.tracestat import Tracestat
+    from vizpub.runstore.tracestat import Tracestat
 
 
 def register(app: typer.Typer) -> None:
@@ -46,9 +46,9 @@ def summary(
     vizpub summary monday -o summary.json
     ```
     """
-    from runstore.named import NamedRun
-    from runstore.store import open_run
-    from runstore.tracestat import GOSSIPSUB, Tracestat, quantiles, totals
+    from vizpub.runstore.named import NamedRun
+    from vizpub.runstore.store import open_run
+    from vizpub.runstore.tracestat import GOSSIPSUB, Tracestat, quantiles, totals
 
     counted = Tracestat(NamedRun(open_run(settings.workspace, run)), topic)
     peers, delays = counted.per_peer(), counted.delays()
@@ -75,7 +75,7 @@ def _json(
     delays: list[tuple[int, int]],
 ) -> Iterator[str]:
     """One object; its messages are written as they are read."""
-    from runstore.tracestat import GOSSIPSUB, distribution
+    from vizpub.runstore.tracestat import GOSSIPSUB, distribution
 
     told = {
         "run": counted.run.facts.name,

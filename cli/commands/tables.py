@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.completion import complete_runs, complete_tables
-from cli.options import Output, command
-from cli.settings import Settings
-from cli.terminal.output import Rows, output_format, show
+from vizpub.cli.completion import complete_runs, complete_tables
+from vizpub.cli.options import Output, command
+from vizpub.cli.settings import Settings
+from vizpub.cli.terminal.output import Rows, output_format, show
 
 if TYPE_CHECKING:
-    from model.columns import Table
+    from vizpub.model.columns import Table
 
 _OF_GRAPH = ("graph", "if degenerate")
 _MAKES = re.compile(r"^-- makes: (\S+)$", re.MULTILINE)
@@ -67,9 +67,9 @@ def tables(
     vizpub tables metrics/peers --run monday
     ```
     """
-    from model.own import with_own
-    from model.tables import TABLES, table
-    from runstore.store import open_run
+    from vizpub.model.own import with_own
+    from vizpub.model.tables import TABLES, table
+    from vizpub.runstore.store import open_run
 
     own = open_run(settings.workspace, run, complete=False).manifest.own if run else ()
     if name is None and not columns:

@@ -8,10 +8,10 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from cli.options import RunName, command
-from cli.settings import Settings
-from model.clock import parse_duration_us
-from model.errors import CheckFailed, ServiceError
+from vizpub.cli.options import RunName, command
+from vizpub.cli.settings import Settings
+from vizpub.model.clock import parse_duration_us
+from vizpub.model.errors import CheckFailed, ServiceError
 
 EXPIRED = "has expired"
 
@@ -61,8 +61,8 @@ def tell(
     vizpub tell lab 17 join --expires 5m
     ```
     """
-    from collector.place import Place
-    from collector.reading import collector_of
+    from vizpub.collector.place import Place
+    from vizpub.collector.reading import collector_of
 
     seconds = parse_duration_us(waiting.expires) / 1_000_000
     found = collector_of(Place(settings.workspace, run), waiting.url)

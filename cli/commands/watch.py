@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.options import RunName, command
-from cli.settings import Settings
-from cli.terminal.formatting import cell_text, printable
-from model.errors import VizpubError
+from vizpub.cli.options import RunName, command
+from vizpub.cli.settings import Settings
+from vizpub.cli.terminal.formatting import cell_text, printable
+from vizpub.model.errors import VizpubError
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from collector.place import Place
-    from collector.reading import Collector, Event
+    from vizpub.collector.place import Place
+    from vizpub.collector.reading import Collector, Event
 
 WAITING = "waiting for the collector"
 BACK = "the collector is back"
@@ -62,8 +62,8 @@ def watch(
     vizpub watch lab --url https://collector.example:8443/v1/runs/lab
     ```
     """
-    from collector.place import Place
-    from collector.reading import collector_of, followed
+    from vizpub.collector.place import Place
+    from vizpub.collector.reading import collector_of, followed
 
     place = Place(settings.workspace, run)
     if url is None and not place.is_held() and _ended(place):
@@ -82,7 +82,7 @@ def watch(
 
 def _ended(place: Place) -> bool:
     """Whether the run has, also where no collector runs to say so."""
-    from runstore.store import open_run
+    from vizpub.runstore.store import open_run
 
     with suppress(VizpubError):
         return open_run(place.workspace, place.run).manifest.ended

@@ -12,7 +12,7 @@ import re
 import unicodedata
 from typing import Any
 
-from model.clock import OPEN
+from vizpub.model.clock import OPEN
 
 
 def json_value(value: Any) -> Any:

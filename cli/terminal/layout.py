@@ -11,7 +11,7 @@ from typing import Any
 import typer
 from rich.cells import cell_len, set_cell_size
 
-from cli.terminal.formatting import cell_text, printable
+from vizpub.cli.terminal.formatting import cell_text, printable
 
 _GAP = 2
 _LEAST = 12

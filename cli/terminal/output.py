@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import typer
 
-from cli.completion import FORMATS
-from cli.options import Output
-from cli.settings import Settings
-from cli.terminal.formatting import cell_text, json_safe, json_value, plain_text, printable
-from cli.terminal.streams import standard_output, terminal_width
-from experiments.formatting import markdown
-from model.errors import UnknownName, UseError
-from model.files import replacing
+from vizpub.cli.completion import FORMATS
+from vizpub.cli.options import Output
+from vizpub.cli.settings import Settings
+from vizpub.cli.terminal.formatting import cell_text, json_safe, json_value, plain_text, printable
+from vizpub.cli.terminal.streams import standard_output, terminal_width
+from vizpub.experiments.formatting import markdown
+from vizpub.model.errors import UnknownName, UseError
+from vizpub.model.files import replacing
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -225,7 +225,7 @@ _WRITERS: dict[str, Callable[[Rows, TextIO], None]] = {
 
 
 def _write_table(rows: Rows, out: TextIO, settings: Settings) -> None:
-    from cli.terminal.layout import Grid
+    from vizpub.cli.terminal.layout import Grid
 
     values = [tuple(row) for row in rows.values]
     grid = Grid.of(rows.columns, values).fitted(terminal_width(out), rows.leaving)

@@ -16,8 +16,8 @@ from typing import Any, TextIO
 
 import typer
 
-from cli.terminal.formatting import printable_lines
-from model.errors import UseError, VizpubError
+from vizpub.cli.terminal.formatting import printable_lines
+from vizpub.model.errors import UseError, VizpubError
 
 _MODES = {"stdin": "r", "stdout": "r", "stderr": "w"}
 """How closed streams are opened again. Standard output is opened for reading, so that writing

@@ -8,14 +8,14 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components, dijkstra
 
-from analytics.comparison.estimates import mean
-from experiments.cd_max.measuring import World
-from experiments.formatting import estimate_text, markdown
-from experiments.workers import workers
-from simulators.designs.algorithms import ALGORITHMS, Design, Overlay, construct
-from simulators.designs.nearer import move_nearer
-from simulators.designs.stars import Interests
-from simulators.engine.clock import stream
+from vizpub.analytics.comparison.estimates import mean
+from vizpub.experiments.cd_max.measuring import World
+from vizpub.experiments.formatting import estimate_text, markdown
+from vizpub.experiments.workers import workers
+from vizpub.simulators.designs.algorithms import ALGORITHMS, Design, Overlay, construct
+from vizpub.simulators.designs.nearer import move_nearer
+from vizpub.simulators.designs.stars import Interests
+from vizpub.simulators.engine.clock import stream
 
 _NODES = 200
 _SEEDS = {"small": 3, "full": 10}

@@ -7,14 +7,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from analytics.comparison.estimates import mean
-from experiments.cd_max.measuring import World
-from experiments.formatting import estimate_text, markdown, number
-from experiments.workers import workers
-from simulators.designs.algorithms import Design
-from simulators.designs.stars import Interests
-from simulators.designs.upkeep import Upkeep
-from simulators.engine.clock import stream
+from vizpub.analytics.comparison.estimates import mean
+from vizpub.experiments.cd_max.measuring import World
+from vizpub.experiments.formatting import estimate_text, markdown, number
+from vizpub.experiments.workers import workers
+from vizpub.simulators.designs.algorithms import Design
+from vizpub.simulators.designs.stars import Interests
+from vizpub.simulators.designs.upkeep import Upkeep
+from vizpub.simulators.engine.clock import stream
 
 _ALGORITHMS = ("cd-oda-ii", "cd-max", "cd-max-ref")
 _EVENTS, _PER_INTERVAL = 1000, 50

@@ -11,8 +11,8 @@ from itertools import pairwise, product
 from math import log, sqrt
 from typing import Literal, cast
 
-from analytics.comparison.estimates import Estimate, mean
-from experiments.cd_max.measuring import Axis, Law, Measured
+from vizpub.analytics.comparison.estimates import Estimate, mean
+from vizpub.experiments.cd_max.measuring import Axis, Law, Measured
 
 Outcome = Literal["met", "not met", "shown", "excluded", "unknown"]
 _Z = 1.959963984540054
@@ -74,7 +74,7 @@ class Printed:
 
 def tables() -> list[Printed]:
     """Tables 5 to 12."""
-    text = (files("experiments.cd_max") / "tables.csv").read_text("utf-8")
+    text = (files("vizpub.experiments.cd_max") / "tables.csv").read_text("utf-8")
     return [
         Printed(
             int(row["table"]),

@@ -10,13 +10,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
-from experiments.workers import workers
-from model.progress import Progress, silent
-from simulators.designs.algorithms import ALGORITHMS, Design, construct
-from simulators.designs.bounds import least_edges, least_maximum_of_stars
-from simulators.designs.stars import Interests
-from simulators.engine.clock import stream
-from simulators.world.subscriptions import Uniform, Workload, Zipf
+from vizpub.experiments.workers import workers
+from vizpub.model.progress import Progress, silent
+from vizpub.simulators.designs.algorithms import ALGORITHMS, Design, construct
+from vizpub.simulators.designs.bounds import least_edges, least_maximum_of_stars
+from vizpub.simulators.designs.stars import Interests
+from vizpub.simulators.engine.clock import stream
+from vizpub.simulators.world.subscriptions import Uniform, Workload, Zipf
 
 Axis = Literal["nodes", "topics", "subscription_size"]
 """What the paper varies."""

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from analytics.comparison.estimates import mean
-from experiments.formatting import UNKNOWN, estimate_text, markdown
-from experiments.workers import workers
-from simulators.designs.algorithms import ALGORITHMS, Design, construct
-from simulators.designs.bounds import (
+from vizpub.analytics.comparison.estimates import mean
+from vizpub.experiments.formatting import UNKNOWN, estimate_text, markdown
+from vizpub.experiments.workers import workers
+from vizpub.simulators.designs.algorithms import ALGORITHMS, Design, construct
+from vizpub.simulators.designs.bounds import (
     fewest_edges,
     least_edges,
     least_maximum_of_stars,
     smallest_maximum_of_stars,
 )
-from simulators.designs.stars import Interests
-from simulators.engine.clock import stream
-from simulators.world.subscriptions import Uniform
+from vizpub.simulators.designs.stars import Interests
+from vizpub.simulators.engine.clock import stream
+from vizpub.simulators.world.subscriptions import Uniform
 
 _NODES, _TOPICS, _EACH = 12, 10, 3
 _SEEDS = {"small": 3, "full": 10}

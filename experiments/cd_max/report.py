@@ -11,15 +11,15 @@ import pyarrow as pa
 import pyarrow.csv
 from matplotlib.figure import Figure
 
-from analytics.comparison.estimates import mean
-from analytics.figures import PALETTE, save
-from analytics.figures.canvas import styled
-from experiments.cd_max import TITLE
-from experiments.cd_max.judging import Cell, Results, Said, cells, tables, words
-from experiments.cd_max.measuring import Axis, worlds
-from experiments.formatting import UNKNOWN, estimate_text, markdown, number
-from model.files import replacing
-from model.wording import amount
+from vizpub.analytics.comparison.estimates import mean
+from vizpub.analytics.figures import PALETTE, save
+from vizpub.analytics.figures.canvas import styled
+from vizpub.experiments.cd_max import TITLE
+from vizpub.experiments.cd_max.judging import Cell, Results, Said, cells, tables, words
+from vizpub.experiments.cd_max.measuring import Axis, worlds
+from vizpub.experiments.formatting import UNKNOWN, estimate_text, markdown, number
+from vizpub.model.files import replacing
+from vizpub.model.wording import amount
 
 _ABOUT = """
 Nodes subscribe to topics at random, and an overlay is constructed for them. Tables 5 and 6 vary the

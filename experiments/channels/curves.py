@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from analytics.figures.canvas import PALETTE, panels, styled
-from experiments.channels.measuring import ASSIGNMENTS, Case, Row
-from experiments.workers import workers
-from simulators.channels.liftoff import curve, overload
-from simulators.channels.parameters import MAPPINGS
+from vizpub.analytics.figures.canvas import PALETTE, panels, styled
+from vizpub.experiments.channels.measuring import ASSIGNMENTS, Case, Row
+from vizpub.experiments.workers import workers
+from vizpub.simulators.channels.liftoff import curve, overload
+from vizpub.simulators.channels.parameters import MAPPINGS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

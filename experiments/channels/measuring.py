@@ -10,12 +10,12 @@ from itertools import product
 from pathlib import Path
 from typing import get_args
 
-from experiments.workers import workers
-from model.progress import Progress, silent
-from simulators.channels.layout import Layout
-from simulators.channels.liftoff import Liftoff, liftoff
-from simulators.channels.parameters import MAPPINGS, Assignment, ChannelParameters, Scheduler
-from simulators.channels.running import Measured, run
+from vizpub.experiments.workers import workers
+from vizpub.model.progress import Progress, silent
+from vizpub.simulators.channels.layout import Layout
+from vizpub.simulators.channels.liftoff import Liftoff, liftoff
+from vizpub.simulators.channels.parameters import MAPPINGS, Assignment, ChannelParameters, Scheduler
+from vizpub.simulators.channels.running import Measured, run
 
 ASSIGNMENTS: tuple[Assignment, ...] = get_args(Assignment)
 SCHEDULERS: tuple[Scheduler, ...] = ("fifo", "rxw", "lwf")

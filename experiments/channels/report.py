@@ -9,15 +9,15 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.csv
 
-from analytics.comparison.estimates import Estimate, mean
-from analytics.figures import save
-from experiments.channels import TITLE
-from experiments.channels.curves import ABOVE, BELOW, Point, drawn
-from experiments.channels.measuring import ASSIGNMENTS, PROFILES, SCHEDULERS, Row, cases
-from experiments.formatting import duration, estimate_text, markdown
-from model.files import replacing
-from simulators.channels.liftoff import THRESHOLD
-from simulators.channels.parameters import MAPPINGS, READINGS
+from vizpub.analytics.comparison.estimates import Estimate, mean
+from vizpub.analytics.figures import save
+from vizpub.experiments.channels import TITLE
+from vizpub.experiments.channels.curves import ABOVE, BELOW, Point, drawn
+from vizpub.experiments.channels.measuring import ASSIGNMENTS, PROFILES, SCHEDULERS, Row, cases
+from vizpub.experiments.formatting import duration, estimate_text, markdown
+from vizpub.model.files import replacing
+from vizpub.simulators.channels.liftoff import THRESHOLD
+from vizpub.simulators.channels.parameters import MAPPINGS, READINGS
 
 _ABOUT = """
 100 clients listen to 3 of 8 channels each and want 10 of 100 pages: any (uniform), or around 2 of 5

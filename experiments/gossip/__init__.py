@@ -1,7 +1,7 @@
 """The figures of Ferretti's paper on gossip over complex networks (2012): formula and simulation.
 
 Its networks have no churn and its events no overlap, so events are counted by compiled code,
-without reports (`simulators.protocols.gossip.events`), and no run is ingested.
+without reports (`vizpub.simulators.protocols.gossip.events`), and no run is ingested.
 """
 
 NAME = "gossip-complex-networks"

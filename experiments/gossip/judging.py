@@ -11,8 +11,8 @@ from typing import Literal
 
 import numpy as np
 
-from analytics.comparison.estimates import Estimate, mean
-from analytics.percolation import (
+from vizpub.analytics.comparison.estimates import Estimate, mean
+from vizpub.analytics.percolation import (
     cascade_sizes,
     critical_sigma,
     deviation_of_receivers,
@@ -21,10 +21,18 @@ from analytics.percolation import (
     passing,
     spread,
 )
-from experiments.formatting import estimate_text, number
-from experiments.gossip.measuring import SIZES, Measured
-from experiments.gossip.points import EVENTS, FIVE, HUBS, HUBS_PEERS, SIGMA, Point, degrees_of
-from model.arrays import Floats
+from vizpub.experiments.formatting import estimate_text, number
+from vizpub.experiments.gossip.measuring import SIZES, Measured
+from vizpub.experiments.gossip.points import (
+    EVENTS,
+    FIVE,
+    HUBS,
+    HUBS_PEERS,
+    SIGMA,
+    Point,
+    degrees_of,
+)
+from vizpub.model.arrays import Floats
 
 Outcome = Literal["met", "not met"]
 _ERRORS = 3

@@ -13,15 +13,21 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
-from analytics.message_passing import Overlay, predict
-from analytics.percolation import spread as spread_of
-from experiments.gossip.points import EVENTS, HUBS, Point, World, degrees_of
-from ingest.spark.tasks import spread
-from model.arrays import Int64s
-from model.progress import Progress, silent
-from simulators.engine.clock import stream
-from simulators.protocols.broadcast.topologies import joined
-from simulators.protocols.gossip.events import Adjacency, Bools, Spreading, adjacency, disseminate
+from vizpub.analytics.message_passing import Overlay, predict
+from vizpub.analytics.percolation import spread as spread_of
+from vizpub.experiments.gossip.points import EVENTS, HUBS, Point, World, degrees_of
+from vizpub.ingest.spark.tasks import spread
+from vizpub.model.arrays import Int64s
+from vizpub.model.progress import Progress, silent
+from vizpub.simulators.engine.clock import stream
+from vizpub.simulators.protocols.broadcast.topologies import joined
+from vizpub.simulators.protocols.gossip.events import (
+    Adjacency,
+    Bools,
+    Spreading,
+    adjacency,
+    disseminate,
+)
 
 SIZES = 200
 """Cascades up to this size are counted one by one."""

@@ -9,9 +9,9 @@ from typing import Literal, NamedTuple, cast
 
 import numpy as np
 
-from analytics.percolation import Degrees, counted, critical_sigma, poisson, power_law
-from simulators.engine.specs import parse
-from simulators.protocols.broadcast.topologies import (
+from vizpub.analytics.percolation import Degrees, counted, critical_sigma, poisson, power_law
+from vizpub.simulators.engine.specs import parse
+from vizpub.simulators.protocols.broadcast.topologies import (
     TOPOLOGIES,
     Acl,
     Poisson,

@@ -12,14 +12,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 
-from analytics.comparison.estimates import mean
-from analytics.figures import save
-from analytics.figures.canvas import colours, panels, styled
-from analytics.percolation import critical_sigma, mean_receivers, mean_subscribers, spread
-from experiments.formatting import duration, estimate_text, markdown, number
-from experiments.gossip import TITLE
-from experiments.gossip.judging import Results, Said, claims, histogram, histograms
-from experiments.gossip.points import (
+from vizpub.analytics.comparison.estimates import mean
+from vizpub.analytics.figures import save
+from vizpub.analytics.figures.canvas import colours, panels, styled
+from vizpub.analytics.percolation import critical_sigma, mean_receivers, mean_subscribers, spread
+from vizpub.experiments.formatting import duration, estimate_text, markdown, number
+from vizpub.experiments.gossip import TITLE
+from vizpub.experiments.gossip.judging import Results, Said, claims, histogram, histograms
+from vizpub.experiments.gossip.points import (
     EVENTS,
     FIVE,
     FIXED_GAMMA,
@@ -30,7 +30,7 @@ from experiments.gossip.points import (
     degrees_of,
     worlds,
 )
-from model.files import replacing
+from vizpub.model.files import replacing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from graphstore.rows import ArrivalRow, LinkRow, PeerRow, PresenceRow, SubscriptionRow
-from graphstore.runs import LoadedRun
+from vizpub.graphstore.rows import ArrivalRow, LinkRow, PeerRow, PresenceRow, SubscriptionRow
+from vizpub.graphstore.runs import LoadedRun
 
 _PEERS_PER_CHUNK = 100
 """One row of the answer holds what belongs to so many peers: 20,000 links as rows take

@@ -19,9 +19,9 @@ from uuid import uuid4
 
 from neo4j import Driver, Query, Session
 
-import cypher
-from graphstore.server import sessions
-from model.errors import UseError, VizpubError
+from vizpub import cypher
+from vizpub.graphstore.server import sessions
+from vizpub.model.errors import UseError, VizpubError
 
 _GRACE_S = 2.0
 """So much later than the server who asked gives up: one half for the server to report the end,

@@ -3,7 +3,7 @@
 A READ session keeps the server from writing. It does not keep it from fetching a page for
 LOAD CSV, from ending other people's transactions or from calling what an administrator calls,
 so a statement's words, and the server's own plan of it, are looked at before it is run
-(graphstore.ask.judge). What is judged is what is sent: escapes are resolved first.
+(vizpub.graphstore.ask.judge). What is judged is what is sent: escapes are resolved first.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from typing import Any
 
 from neo4j import Driver, Result, ResultSummary, Session
 
-from graphstore.ask.deadline import Asked, asking
-from graphstore.ask.judge import ALLOWED, check_plan, check_words
-from graphstore.ask.queries import Answer, Limits
-from graphstore.ask.size import check_length, check_size, size_of
-from graphstore.ask.tokens import plain, tokens
-from graphstore.runs import open_run
-from model.errors import Neo4jAnswer, UseError
-from model.sizes import format_size
+from vizpub.graphstore.ask.deadline import Asked, asking
+from vizpub.graphstore.ask.judge import ALLOWED, check_plan, check_words
+from vizpub.graphstore.ask.queries import Answer, Limits
+from vizpub.graphstore.ask.size import check_length, check_size, size_of
+from vizpub.graphstore.ask.tokens import plain, tokens
+from vizpub.graphstore.runs import open_run
+from vizpub.model.errors import Neo4jAnswer, UseError
+from vizpub.model.sizes import format_size
 
 NO_CYPHER = "Neo4j cannot parse this"
 NO_PROFILE = "PROFILE is not supported here"

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from graphstore.ask.tokens import Token
-from model.errors import UseError
+from vizpub.graphstore.ask.tokens import Token
+from vizpub.model.errors import UseError
 
 NO_PROCEDURE = "is not a procedure that may be called"
 

@@ -1,7 +1,7 @@
 """Queries of the user's own in a file, with a header like that of a shipped one (`cypher`).
 
 The header says what its parameters are, so they are given as for a shipped query. The text is
-judged like any free text (graphstore.ask.free_text): it can only read.
+judged like any free text (vizpub.graphstore.ask.free_text): it can only read.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from pathlib import Path
 
 from neo4j import Driver
 
-import cypher
-from graphstore.ask.free_text import Stream, judged
-from graphstore.ask.parameters import TYPES
-from graphstore.ask.queries import Limits, prepared
-from graphstore.runs import open_run
-from model.errors import UseError, cause_of
-from model.files import text_of
+from vizpub import cypher
+from vizpub.graphstore.ask.free_text import Stream, judged
+from vizpub.graphstore.ask.parameters import TYPES
+from vizpub.graphstore.ask.queries import Limits, prepared
+from vizpub.graphstore.runs import open_run
+from vizpub.model.errors import UseError, cause_of
+from vizpub.model.files import text_of
 
 
 def read_query(file: Path) -> cypher.Statement:
@@ -60,7 +60,7 @@ def streaming_own(
 ) -> Iterator[Stream]:
     """Its answer, row by row, for the length of the block; `$run` may stand in the text undeclared.
 
-    Raises: as graphstore.ask.queries.ask, and as graphstore.ask.free_text.streaming.
+    Raises: as vizpub.graphstore.ask.queries.ask, and as vizpub.graphstore.ask.free_text.streaming.
     """
     text, values = prepared(query, given, open_run(driver, database, run))
     with judged(driver, database, text, {"run": run, **values}, limits) as found:

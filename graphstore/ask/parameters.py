@@ -4,7 +4,8 @@ The header of the query says each one's type:
 
     tick      an interval number ('137'), 'first', 'last' or a time from the epoch ('12.5s');
               tick($other) is one that does not lie before the other
-    peer, topic, message   a name, as in the source, or a short form (model.naming) → the node's key
+    peer, topic, message   a name, as in the source, or a short form (vizpub.model.naming) → the
+                           node's key
     layers    names of layers, separated by commas
     kinds     of validity periods: links, subscriptions, presence; those that the run knows
     count     a whole number, from 1 to a million
@@ -12,7 +13,7 @@ The header of the query says each one's type:
     a|b|c     one of these words
     int, string, list<int>, list<string>   as they are; lists separated by commas, or JSON
     run, levels, ranges    not given: the query's run, and where an index has the validity
-                           periods of a time or a mode (graphstore.ask.periods)
+                           periods of a time or a mode (vizpub.graphstore.ask.periods)
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cypher import Parameter, Statement
-from graphstore.ask.periods import check_times, class_ranges, level_ranges, mode_ranges
-from graphstore.runs import LoadedRun
-from model.clock import Clock, parse_duration_us
-from model.errors import AmbiguousName, UnknownName, UseError
-from model.naming import ends_of, number_of
+from vizpub.cypher import Parameter, Statement
+from vizpub.graphstore.ask.periods import check_times, class_ranges, level_ranges, mode_ranges
+from vizpub.graphstore.runs import LoadedRun
+from vizpub.model.clock import Clock, parse_duration_us
+from vizpub.model.errors import AmbiguousName, UnknownName, UseError
+from vizpub.model.naming import ends_of, number_of
 
 NO_WHOLE_NUMBER = "is not a whole number"
 NO_JSON_LIST = "is not a JSON list"

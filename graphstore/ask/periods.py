@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from model.clock import OPEN
-from model.errors import UseError
+from vizpub.model.clock import OPEN
+from vizpub.model.errors import UseError
 
 Range = tuple[int, int]
 """Ticks, both ends included."""
@@ -61,7 +61,7 @@ def class_ranges(levels: tuple[int, ...], begins: Range, ends: Range) -> list[li
     """Where the index has the periods that begin and end in these ranges:
     [length_class, first valid_from, last, first valid_to, last] for each class with any.
     `levels` are the classes of the run's closed periods. Open periods come first: one that closes
-    meanwhile is then found open, or closed, or both; see graphstore.load.growth.
+    meanwhile is then found open, or closed, or both; see vizpub.graphstore.load.growth.
     """
     found = [[OPEN_CLASS, *begins]] if ends[1] == OPEN else []
     found += [

@@ -3,8 +3,8 @@
 py2neo is at its end of life: 2021.2.4 is its last release and its repository is archived, so
 nothing in it will be mended. It still reads Neo4j 5.26 (`Graph.query`, subgraphs, data frames;
 not the procedures Neo4j 5 took away), on Python 3.13 too. New code better takes the official
-driver, as the rest of this package does, or runstore.run, which needs no server. Nothing imports
-this module; it needs the extra `py2neo`.
+driver, as the rest of this package does, or vizpub.runstore.run, which needs no server. Nothing
+imports this module; it needs the extra `py2neo`.
 
     connection = find_connection(Path("vizpub-data/neo4j"))
     with open_run(connection, "monday") as run:
@@ -22,13 +22,13 @@ from typing import TYPE_CHECKING, Any
 
 from neo4j import Driver
 
-import cypher
-from graphstore.ask.queries import prepared, shipped
-from graphstore.runs import LoadedRun
-from graphstore.runs import open_run as open_loaded
-from graphstore.server.address import Connection
-from graphstore.server.connection import check_server, connect
-from model.errors import Neo4jAnswer, Neo4jUnavailable, UseError
+from vizpub import cypher
+from vizpub.graphstore.ask.queries import prepared, shipped
+from vizpub.graphstore.runs import LoadedRun
+from vizpub.graphstore.runs import open_run as open_loaded
+from vizpub.graphstore.server.address import Connection
+from vizpub.graphstore.server.connection import check_server, connect
+from vizpub.model.errors import Neo4jAnswer, Neo4jUnavailable, UseError
 
 if TYPE_CHECKING:
     from types import ModuleType

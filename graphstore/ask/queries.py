@@ -9,12 +9,12 @@ from typing import Any
 
 from neo4j import Driver, Session
 
-import cypher
-from graphstore.ask import parameters
-from graphstore.ask.deadline import asking
-from graphstore.load.partitions import narrowed
-from graphstore.runs import LoadedRun, open_run
-from model.errors import UnknownName, UseError
+from vizpub import cypher
+from vizpub.graphstore.ask import parameters
+from vizpub.graphstore.ask.deadline import asking
+from vizpub.graphstore.load.partitions import narrowed
+from vizpub.graphstore.runs import LoadedRun, open_run
+from vizpub.model.errors import UnknownName, UseError
 
 _TRIES = 20
 """How often a query is asked while a copy grows. Each growth has few transactions."""
@@ -68,7 +68,7 @@ def ask(
     """The answer of a shipped query. `given` holds its parameters, as text or as values.
 
     Peers, topics and messages are given by name, times as an interval number or a time
-    from the epoch, `levels` and `run` not at all (graphstore.ask.parameters).
+    from the epoch, `levels` and `run` not at all (vizpub.graphstore.ask.parameters).
 
     Raises: UnknownName, RunNotComplete, OutOfRange, UseError for anything else that is
     wrong with the question or takes too long, and where the run's source does not report

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from graphstore.ask.tokens import Token
-from model.errors import UseError
+from vizpub.graphstore.ask.tokens import Token
+from vizpub.model.errors import UseError
 
 TOO_LARGE = "the query is too large"
 CHAINED = "too many operators are chained"

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from model.errors import UseError
+from vizpub.model.errors import UseError
 
 ONE_AFTER_ANOTHER = "may not produce another"
 

@@ -11,7 +11,7 @@ from importlib.resources import files
 from pathlib import Path
 from string import Template
 
-from model.run import RunFacts
+from vizpub.model.run import RunFacts
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def guide_page(guide: Guide) -> str:
 
 
 def _part(name: str) -> str:
-    return (files("graphstore") / "browser" / name).read_text("utf-8")
+    return (files("vizpub.graphstore") / "browser" / name).read_text("utf-8")
 
 
 def _entries(entries: Iterable[Entry]) -> str:

@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit, urlunsplit
 
-import cypher
-from graphstore.ask.parameters import default_value
-from graphstore.ask.periods import class_ranges, level_ranges, mode_ranges
-from graphstore.browser.guide import Entry, Guide, guide_page
-from graphstore.runs import LoadedRun
-from model.errors import UseError
+from vizpub import cypher
+from vizpub.graphstore.ask.parameters import default_value
+from vizpub.graphstore.ask.periods import class_ranges, level_ranges, mode_ranges
+from vizpub.graphstore.browser.guide import Entry, Guide, guide_page
+from vizpub.graphstore.runs import LoadedRun
+from vizpub.model.errors import UseError
 
 NO_PAGE = "is not the address of a page"
 
@@ -136,7 +136,7 @@ def write_kit(run: LoadedRun, address: BrowserAddress, folder: Path, password: s
 
 def style_sheet() -> str:
     """`overlay.grass`: Browser takes the file when it is dropped into its window."""
-    return (files("graphstore") / "browser" / "overlay.grass").read_text("utf-8")
+    return (files("vizpub.graphstore") / "browser" / "overlay.grass").read_text("utf-8")
 
 
 def style_command() -> str:

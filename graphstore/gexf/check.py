@@ -15,7 +15,7 @@ from itertools import pairwise
 from pathlib import Path
 from xml.etree.ElementTree import Element, ParseError, iterparse
 
-from model.errors import InputError
+from vizpub.model.errors import InputError
 
 NO_GEXF = "is not GEXF"
 NO_XML = "is not XML"

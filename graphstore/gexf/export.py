@@ -15,20 +15,20 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import TextIO
 
-from graphstore.gexf.message import MessageGraph, MessageRows
-from graphstore.gexf.overlay import OverlayGraph, OverlayRows
-from graphstore.gexf.rows import Rows
-from graphstore.gexf.spans import MetricRun
-from graphstore.gexf.writer import Head, Written, write_gexf
-from graphstore.rows import LinkRow
-from model.clock import Clock
-from model.errors import OutOfRange, UnknownName, UseError
-from model.files import replacing
-from model.metrics import METRICS_PEERS
-from model.naming import place_of
-from model.own import with_own
-from model.progress import Progress, silent
-from model.run import DUPLICATES, HOPS, PREVIOUS_HOPS, RunFacts
+from vizpub.graphstore.gexf.message import MessageGraph, MessageRows
+from vizpub.graphstore.gexf.overlay import OverlayGraph, OverlayRows
+from vizpub.graphstore.gexf.rows import Rows
+from vizpub.graphstore.gexf.spans import MetricRun
+from vizpub.graphstore.gexf.writer import Head, Written, write_gexf
+from vizpub.graphstore.rows import LinkRow
+from vizpub.model.clock import Clock
+from vizpub.model.errors import OutOfRange, UnknownName, UseError
+from vizpub.model.files import replacing
+from vizpub.model.metrics import METRICS_PEERS
+from vizpub.model.naming import place_of
+from vizpub.model.own import with_own
+from vizpub.model.progress import Progress, silent
+from vizpub.model.run import DUPLICATES, HOPS, PREVIOUS_HOPS, RunFacts
 
 
 def metric_attributes(facts: RunFacts) -> list[str]:

@@ -6,12 +6,12 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-import cypher
-from graphstore.ask import bulk_reads, parameters
-from graphstore.gexf.rows import MessageRow
-from graphstore.rows import ArrivalRow, LinkRow, PeerRow, PresenceRow, SubscriptionRow
-from graphstore.runs import LoadedRun
-from model.run import RunFacts
+from vizpub import cypher
+from vizpub.graphstore.ask import bulk_reads, parameters
+from vizpub.graphstore.gexf.rows import MessageRow
+from vizpub.graphstore.rows import ArrivalRow, LinkRow, PeerRow, PresenceRow, SubscriptionRow
+from vizpub.graphstore.runs import LoadedRun
+from vizpub.model.run import RunFacts
 
 
 @dataclass(frozen=True)

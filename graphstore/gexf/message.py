@@ -11,10 +11,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from graphstore.gexf.overlay import COLOURS, circle_position
-from graphstore.gexf.writer import Attribute, Edge, Head, Node, Value
-from graphstore.rows import ArrivalRow
-from model.naming import captions
+from vizpub.graphstore.gexf.overlay import COLOURS, circle_position
+from vizpub.graphstore.gexf.writer import Attribute, Edge, Head, Node, Value
+from vizpub.graphstore.rows import ArrivalRow
+from vizpub.model.naming import captions
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """An overlay as a GEXF graph: its time is the interval number.
 
 Rows in, nodes and edges out; no Neo4j, no file. A peer or link is valid in the intervals
-that sample it (model.clock), so each interval of the file has as many nodes and edges as
+that sample it (vizpub.model.clock), so each interval of the file has as many nodes and edges as
 metrics/overlay says: n peers and m distinct links. Of one topic, it has as many as
 metrics/topics says: its subscribers, and the links whose two ends subscribe.
 """
@@ -15,13 +15,21 @@ from functools import cached_property
 from itertools import groupby
 from operator import itemgetter
 
-from graphstore.gexf.spans import MetricRun, Span, common, merged, sets_over, shared_counts
-from graphstore.gexf.writer import NODE_SIZE, Attribute, AttributeType, Edge, Node, Run, Value
-from graphstore.rows import LinkRow, PresenceRow, SubscriptionRow
-from model.clock import Clock
-from model.metrics import METRICS_PEERS
-from model.naming import captions
-from model.own import OwnMetric, with_own
+from vizpub.graphstore.gexf.spans import MetricRun, Span, common, merged, sets_over, shared_counts
+from vizpub.graphstore.gexf.writer import (
+    NODE_SIZE,
+    Attribute,
+    AttributeType,
+    Edge,
+    Node,
+    Run,
+    Value,
+)
+from vizpub.graphstore.rows import LinkRow, PresenceRow, SubscriptionRow
+from vizpub.model.clock import Clock
+from vizpub.model.metrics import METRICS_PEERS
+from vizpub.model.naming import captions
+from vizpub.model.own import OwnMetric, with_own
 
 Periods = dict[int, list[Span]]
 SampledLink = tuple[int, int, str, int | None, Span]

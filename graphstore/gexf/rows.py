@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple, Protocol
 
-from graphstore.rows import ArrivalRow, LinkRow, PresenceRow, SubscriptionRow
-from model.run import RunFacts
+from vizpub.graphstore.rows import ArrivalRow, LinkRow, PresenceRow, SubscriptionRow
+from vizpub.model.run import RunFacts
 
 
 class MessageRow(NamedTuple):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from model.errors import UnknownName
+from vizpub.model.errors import UnknownName
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -10,10 +10,10 @@ from typing import Protocol, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from graphstore.gexf.rows import MessageRow
-from graphstore.rows import ArrivalRow, LinkRow, PresenceRow, SubscriptionRow
-from model.naming import place_of
-from model.run import RunFacts
+from vizpub.graphstore.gexf.rows import MessageRow
+from vizpub.graphstore.rows import ArrivalRow, LinkRow, PresenceRow, SubscriptionRow
+from vizpub.model.naming import place_of
+from vizpub.model.run import RunFacts
 
 _Row = TypeVar("_Row")
 

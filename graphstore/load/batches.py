@@ -15,10 +15,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from graphstore.ask.periods import OPEN_CLASS
-from graphstore.load.partitions import COPIED, NONE, Partitions, copies, copy_types
-from model.clock import OPEN, Clock
-from model.run import Boundary
+from vizpub.graphstore.ask.periods import OPEN_CLASS
+from vizpub.graphstore.load.partitions import COPIED, NONE, Partitions, copies, copy_types
+from vizpub.model.clock import OPEN, Clock
+from vizpub.model.run import Boundary
 
 Batch: TypeAlias = pa.RecordBatch
 Rows = list[Any]

@@ -4,7 +4,7 @@
 whose server is stopped, and it puts an end to what the database had. So a database is taken
 only if it was seen to be empty, and nothing was committed in it since. What the import makes
 are the nodes and relationships of the run; the rest (metrics, labels, indexes, verification)
-is the same as in any load, and graphstore.load.transactions goes on with it.
+is the same as in any load, and vizpub.graphstore.load.transactions goes on with it.
 
 The files are CSV. Neo4j reads Parquet too, but its later 5.26 only with classes of Hadoop that
 it does not bring along; and CSV is read no slower.
@@ -26,20 +26,20 @@ import pyarrow.compute as pc
 import pyarrow.csv
 from neo4j import Driver
 
-import cypher
-from graphstore.load.batches import LABELS, Batch, Tables, numbers
-from graphstore.load.partitions import Partitions, chosen_partitions
-from graphstore.load.reading import Reading
-from graphstore.load.steps import NodeStep, Step, passes
-from graphstore.load.transactions import LoadSummary, load_run
-from graphstore.runs import is_of_other_tables, run_names, run_properties
-from graphstore.server import sessions
-from graphstore.server.address import Connection
-from graphstore.server.connection import connect
-from graphstore.server.offline import OnLine, Place, Tool, alone, last_transaction
-from model.errors import FULL, DiskFull, UseError
-from model.progress import Progress, silent
-from model.run import RunFacts
+from vizpub import cypher
+from vizpub.graphstore.load.batches import LABELS, Batch, Tables, numbers
+from vizpub.graphstore.load.partitions import Partitions, chosen_partitions
+from vizpub.graphstore.load.reading import Reading
+from vizpub.graphstore.load.steps import NodeStep, Step, passes
+from vizpub.graphstore.load.transactions import LoadSummary, load_run
+from vizpub.graphstore.runs import is_of_other_tables, run_names, run_properties
+from vizpub.graphstore.server import sessions
+from vizpub.graphstore.server.address import Connection
+from vizpub.graphstore.server.connection import connect
+from vizpub.graphstore.server.offline import OnLine, Place, Tool, alone, last_transaction
+from vizpub.model.errors import FULL, DiskFull, UseError
+from vizpub.model.progress import Progress, silent
+from vizpub.model.run import RunFacts
 
 PAYING_ROWS = 500_000
 """From this many rows on an import is faster: stopping, starting and the tool take as long
@@ -82,8 +82,9 @@ class Target:
 def load(
     target: Target, facts: RunFacts, tables: Tables, progress: Progress | None = None
 ) -> LoadSummary:
-    """As graphstore.load.transactions.load_run, by an import of all that can be imported if that is
-    wanted. Of several at once into a server that can be stopped, one goes on and the others wait.
+    """As vizpub.graphstore.load.transactions.load_run, by an import of all that can be imported if
+    that is wanted. Of several at once into a server that can be stopped, one goes on and the others
+    wait.
 
     Raises: UseError where an import is demanded and cannot be done, and as `load_run`.
     """
@@ -180,9 +181,9 @@ def import_run(
 ) -> bool:
     """Stop the server, import the nodes and relationships of a run, start the server again.
 
-    The run is there in the state `loading` then, and `graphstore.load.transactions.load_run` makes
-    it complete. False, and nothing imported, where the database is not empty any more. If this does
-    not come to its end the database is as empty as before.
+    The run is there in the state `loading` then, and `vizpub.graphstore.load.transactions.load_run`
+    makes it complete. False, and nothing imported, where the database is not empty any more. If
+    this does not come to its end the database is as empty as before.
 
     Raises: DiskFull where the files find no room, Neo4jUnavailable, and what starting the
     server raises.

@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from graphstore.load.batches import CLOCK, Batch, levels
-from graphstore.load.degrees import Ints
-from graphstore.load.partitions import Partitions, copies
+from vizpub.graphstore.load.batches import CLOCK, Batch, levels
+from vizpub.graphstore.load.degrees import Ints
+from vizpub.graphstore.load.partitions import Partitions, copies
 
 PRIMES = (2**31 - 1, 2**31 - 19)
 """So that a square of a remainder, and a sum of 2^32 remainders, fit 63 bits."""

@@ -11,10 +11,10 @@ from typing import Any
 import pyarrow.compute as pc
 from neo4j import Driver, ManagedTransaction
 
-import cypher
-from graphstore.ask.periods import ALWAYS, class_ranges
-from graphstore.load.batches import Rows
-from graphstore.load.difference import (
+from vizpub import cypher
+from vizpub.graphstore.ask.periods import ALWAYS, class_ranges
+from vizpub.graphstore.load.batches import Rows
+from vizpub.graphstore.load.difference import (
     Difference,
     Messages,
     Nodes,
@@ -23,14 +23,14 @@ from graphstore.load.difference import (
     difference,
     expected_nodes,
 )
-from graphstore.load.grown_copies import COPIES, copied, delete_copies, in_partition
-from graphstore.load.reading import Reading
-from graphstore.load.steps import ROWS_PER_BATCH, NodeStep, RelationshipStep, Step, passes
-from graphstore.load.writing import Work, write_rows
-from graphstore.runs import facts_of, partitions_in
-from graphstore.server import sessions
-from model.clock import OPEN
-from model.run import Boundary, RunFacts
+from vizpub.graphstore.load.grown_copies import COPIES, copied, delete_copies, in_partition
+from vizpub.graphstore.load.reading import Reading
+from vizpub.graphstore.load.steps import ROWS_PER_BATCH, NodeStep, RelationshipStep, Step, passes
+from vizpub.graphstore.load.writing import Work, write_rows
+from vizpub.graphstore.runs import facts_of, partitions_in
+from vizpub.graphstore.server import sessions
+from vizpub.model.clock import OPEN
+from vizpub.model.run import Boundary, RunFacts
 
 SPANS = ("presence", "subscriptions", "roles", "links")
 """The statements of periods."""

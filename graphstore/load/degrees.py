@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from graphstore.load.batches import Batch, sampled_spans
-from model.clock import Clock
+from vizpub.graphstore.load.batches import Batch, sampled_spans
+from vizpub.model.clock import Clock
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from graphstore.load.batches import CLOCK, Batch, Rows
-from graphstore.load.reading import Reading
-from graphstore.load.steps import NodeStep
-from model.tables import table
+from vizpub.graphstore.load.batches import CLOCK, Batch, Rows
+from vizpub.graphstore.load.reading import Reading
+from vizpub.graphstore.load.steps import NodeStep
+from vizpub.model.tables import table
 
 Nodes = dict[str, dict[str, Any]]
 """Properties of nodes by their keys; null = it has none of that name."""

@@ -11,10 +11,10 @@ from typing import Any
 
 from neo4j import ManagedTransaction
 
-import cypher
-from graphstore.load.batches import LINK, SUBSCRIBES, Rows
-from graphstore.load.partitions import Partitions
-from model.clock import OPEN
+from vizpub import cypher
+from vizpub.graphstore.load.batches import LINK, SUBSCRIBES, Rows
+from vizpub.graphstore.load.partitions import Partitions
+from vizpub.model.clock import OPEN
 
 COPIES = {"links": (LINK, "link-copies"), "subscriptions": (SUBSCRIBES, "subscription-copies")}
 """Of what there are copies: their type but for the partition, and the statement."""

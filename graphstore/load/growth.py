@@ -21,20 +21,20 @@ from uuid import uuid4
 
 from neo4j import Driver, ManagedTransaction, Session
 
-import cypher
-from graphstore.load.batches import Rows
-from graphstore.load.compared import GROWING, SPANS, Copy
-from graphstore.load.difference import Difference
-from graphstore.load.kept import Kept, grown, kept
-from graphstore.load.partitions import MOST_PARTITIONS
-from graphstore.load.reading import Reading
-from graphstore.load.steps import ROWS_PER_BATCH, RelationshipStep, Step
-from graphstore.load.writing import Work, write_rows
-from graphstore.runs import FORMAT, facts_of, node_of, partitions_in
-from graphstore.server import sessions
-from model.errors import CheckFailed, RunChanged, UseError
-from model.progress import Progress
-from model.run import Boundary, RunFacts
+from vizpub import cypher
+from vizpub.graphstore.load.batches import Rows
+from vizpub.graphstore.load.compared import GROWING, SPANS, Copy
+from vizpub.graphstore.load.difference import Difference
+from vizpub.graphstore.load.kept import Kept, grown, kept
+from vizpub.graphstore.load.partitions import MOST_PARTITIONS
+from vizpub.graphstore.load.reading import Reading
+from vizpub.graphstore.load.steps import ROWS_PER_BATCH, RelationshipStep, Step
+from vizpub.graphstore.load.writing import Work, write_rows
+from vizpub.graphstore.runs import FORMAT, facts_of, node_of, partitions_in
+from vizpub.graphstore.server import sessions
+from vizpub.model.errors import CheckFailed, RunChanged, UseError
+from vizpub.model.progress import Progress
+from vizpub.model.run import Boundary, RunFacts
 
 IN_OTHER_HANDS = "is loaded or removed by another command"
 

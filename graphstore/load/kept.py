@@ -13,8 +13,8 @@ from typing import Any
 
 import msgspec
 
-from graphstore.load.batches import CLOCK, Batch, Parted
-from graphstore.load.checksums import (
+from vizpub.graphstore.load.batches import CLOCK, Batch, Parted
+from vizpub.graphstore.load.checksums import (
     CHECKED,
     NODES,
     Checksums,
@@ -23,10 +23,10 @@ from graphstore.load.checksums import (
     number,
     total,
 )
-from graphstore.load.partitions import Partitions
-from graphstore.load.reading import Reading
-from graphstore.load.steps import NodeStep, node_steps
-from model.tables import table as table_of
+from vizpub.graphstore.load.partitions import Partitions
+from vizpub.graphstore.load.reading import Reading
+from vizpub.graphstore.load.steps import NodeStep, node_steps
+from vizpub.model.tables import table as table_of
 
 _TABLES = tuple(dict.fromkeys((*NODES.values(), *CHECKED.values())))
 _COPIED = ("links", "subscriptions")

@@ -18,15 +18,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from model.clock import OPEN, Clock
-from model.errors import UseError
-from model.wording import amount
+from vizpub.model.clock import OPEN, Clock
+from vizpub.model.errors import UseError
+from vizpub.model.wording import amount
 
 if TYPE_CHECKING:  # a query needs neither, and starts sooner without
     import numpy as np
     import pyarrow as pa
 
-    from graphstore.load.batches import Tables
+    from vizpub.graphstore.load.batches import Tables
 
 Ticks = TypeVar("Ticks", int, "np.ndarray")
 

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from graphstore.load.batches import (
+from vizpub.graphstore.load.batches import (
     CLOCK,
     Batch,
     Parted,
@@ -23,11 +23,11 @@ from graphstore.load.batches import (
     part_of,
     sampled_spans,
 )
-from graphstore.load.checksums import Checksums
-from graphstore.load.degrees import Ints, degree_classes, hub_peers, summed_degrees
-from graphstore.load.partitions import Partitions
-from model.clock import Clock
-from model.run import Boundary
+from vizpub.graphstore.load.checksums import Checksums
+from vizpub.graphstore.load.degrees import Ints, degree_classes, hub_peers, summed_degrees
+from vizpub.graphstore.load.partitions import Partitions
+from vizpub.model.clock import Clock
+from vizpub.model.run import Boundary
 
 _COUNTED = {
     "peers": "peers",

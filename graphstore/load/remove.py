@@ -7,11 +7,11 @@ from typing import Any
 
 from neo4j import Driver, ManagedTransaction, Session
 
-import cypher
-from graphstore.runs import run_names
-from graphstore.server import sessions
-from model.errors import UnknownName
-from model.progress import Progress, silent
+from vizpub import cypher
+from vizpub.graphstore.runs import run_names
+from vizpub.graphstore.server import sessions
+from vizpub.model.errors import UnknownName
+from vizpub.model.progress import Progress, silent
 
 ROWS_PER_BATCH = 10_000
 """Relationships or nodes of one transaction at most."""

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from neo4j import Driver, Query, Session
 from neo4j.exceptions import ClientError
 
-import cypher
-from graphstore.load.degrees import DEGREE_CLASSES
-from graphstore.load.partitions import COPY_TYPES
-from graphstore.server import sessions
+from vizpub import cypher
+from vizpub.graphstore.load.degrees import DEGREE_CLASSES
+from vizpub.graphstore.load.partitions import COPY_TYPES
+from vizpub.graphstore.server import sessions
 
 LABELS = (
     "Run",

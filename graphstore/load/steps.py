@@ -1,8 +1,8 @@
 """The steps of a load: which table's rows become what in the graph, in which order.
 
 A step is described once, here, and taken in two ways: its rows go through one statement of
-cypher/load (graphstore.load.transactions), or, if it creates something, into a file
-(graphstore.load.bulk).
+cypher/load (vizpub.graphstore.load.transactions), or, if it creates something, into a file
+(vizpub.graphstore.load.bulk).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from graphstore.load.batches import CLOCK, Batch, Rows, RunRows, Tables
+from vizpub.graphstore.load.batches import CLOCK, Batch, Rows, RunRows, Tables
 
 ROWS_PER_BATCH = 10_000
 """Rows of one transaction: more is no faster and costs the server memory."""

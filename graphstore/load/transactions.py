@@ -17,22 +17,22 @@ from typing import Any
 from neo4j import Driver, ManagedTransaction, Session
 from neo4j.exceptions import ConstraintError
 
-import cypher
-from graphstore.load.batches import Rows, RunRows, Tables
-from graphstore.load.growth import grow, in_other_hands
-from graphstore.load.kept import Kept
-from graphstore.load.partitions import Partitions, chosen_partitions
-from graphstore.load.reading import Census, Reading
-from graphstore.load.remove import remove_run
-from graphstore.load.schema import create_constraints, create_indexes
-from graphstore.load.steps import Step, parts, passes
-from graphstore.load.verify import remedy, verified
-from graphstore.load.writing import write_rows
-from graphstore.runs import is_of_other_tables, node_of, partitions_in, run_properties
-from graphstore.server import sessions
-from model.errors import CheckFailed, RunChanged, UseError
-from model.progress import Progress, silent
-from model.run import RunFacts
+from vizpub import cypher
+from vizpub.graphstore.load.batches import Rows, RunRows, Tables
+from vizpub.graphstore.load.growth import grow, in_other_hands
+from vizpub.graphstore.load.kept import Kept
+from vizpub.graphstore.load.partitions import Partitions, chosen_partitions
+from vizpub.graphstore.load.reading import Census, Reading
+from vizpub.graphstore.load.remove import remove_run
+from vizpub.graphstore.load.schema import create_constraints, create_indexes
+from vizpub.graphstore.load.steps import Step, parts, passes
+from vizpub.graphstore.load.verify import remedy, verified
+from vizpub.graphstore.load.writing import write_rows
+from vizpub.graphstore.runs import is_of_other_tables, node_of, partitions_in, run_properties
+from vizpub.graphstore.server import sessions
+from vizpub.model.errors import CheckFailed, RunChanged, UseError
+from vizpub.model.progress import Progress, silent
+from vizpub.model.run import RunFacts
 
 OTHER_TABLES = "was loaded from other tables"
 
@@ -65,9 +65,9 @@ def load_run(
 ) -> LoadSummary:
     """Load a run from its tables, or go on with a load that was interrupted.
 
-    The tables are in the schemas of model.tables; those that the run lacks are empty. A run that
-    is whole and equal is left alone; a whole copy of an earlier generation grows, where the tables
-    know what changed since; one that is half removed, or was made from other tables than
+    The tables are in the schemas of vizpub.model.tables; those that the run lacks are empty. A run
+    that is whole and equal is left alone; a whole copy of an earlier generation grows, where the
+    tables know what changed since; one that is half removed, or was made from other tables than
     `facts.tables`, is removed first. `partition_intervals` is the length of its time partitions,
     0 = none, null = by its size; a load that goes on keeps those that it began with.
 
@@ -160,7 +160,7 @@ def _fill(
 ) -> None:
     rows = reading.run_rows(run, census.partitions)
     for table, steps in passes(rows).items():
-        # What is created graphstore.load.bulk did, if it did.
+        # What is created vizpub.graphstore.load.bulk did, if it did.
         if mine := [step for step in steps if not (imported and step.creates)]:
             _load_table(session, run, table, mine, reading, progress)
     _label(session, rows, census)

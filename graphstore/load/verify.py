@@ -14,21 +14,21 @@ from typing import Any, get_args
 
 from neo4j import Driver
 
-import cypher
-from graphstore.load.batches import Batch, Tables, part_of
-from graphstore.load.checksums import CHECKED, Checksums, Sums
-from graphstore.load.kept import WHOLE, Kept, add_nodes, kept
-from graphstore.load.partitions import Partitions, of_copies
-from graphstore.load.reading import Reading
-from graphstore.load.schema import index_states, wanted_indexes
-from graphstore.load.steps import NodeStep, node_steps, parts
-from graphstore.runs import State, node_of, run_properties
-from graphstore.server import sessions
-from model.clock import Clock
-from model.errors import Neo4jAnswer
-from model.own import with_own
-from model.run import RunFacts
-from model.tables import table as table_of
+from vizpub import cypher
+from vizpub.graphstore.load.batches import Batch, Tables, part_of
+from vizpub.graphstore.load.checksums import CHECKED, Checksums, Sums
+from vizpub.graphstore.load.kept import WHOLE, Kept, add_nodes, kept
+from vizpub.graphstore.load.partitions import Partitions, of_copies
+from vizpub.graphstore.load.reading import Reading
+from vizpub.graphstore.load.schema import index_states, wanted_indexes
+from vizpub.graphstore.load.steps import NodeStep, node_steps, parts
+from vizpub.graphstore.runs import State, node_of, run_properties
+from vizpub.graphstore.server import sessions
+from vizpub.model.clock import Clock
+from vizpub.model.errors import Neo4jAnswer
+from vizpub.model.own import with_own
+from vizpub.model.run import RunFacts
+from vizpub.model.tables import table as table_of
 
 _NO_TIMEOUT = 0.0
 _SHOWN = 5

@@ -1,8 +1,8 @@
 """Checks that a copy is what its tables said in sum when it was loaded or grew.
 
 The tables are not read, but for the names of topics: what they say is in the checksums that the
-copy keeps. What this misses, `graphstore.load.verify` finds: other letters in a text as long as
-the right one, a float of 2^42 or more, or a difference below 2^-60, and tables that changed.
+copy keeps. What this misses, `vizpub.graphstore.load.verify` finds: other letters in a text as long
+as the right one, a float of 2^42 or more, or a difference below 2^-60, and tables that changed.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Any
 
 from neo4j import Driver
 
-from graphstore.load.batches import Tables
-from graphstore.load.checksums import CHECKED, NODES
-from graphstore.load.kept import Kept
-from graphstore.load.partitions import Partitions
-from graphstore.load.reading import Reading
-from graphstore.load.verify import Comparison, Difference, Told, differences_of
-from graphstore.runs import facts_of, properties_of, run_properties
-from model.run import RunFacts
+from vizpub.graphstore.load.batches import Tables
+from vizpub.graphstore.load.checksums import CHECKED, NODES
+from vizpub.graphstore.load.kept import Kept
+from vizpub.graphstore.load.partitions import Partitions
+from vizpub.graphstore.load.reading import Reading
+from vizpub.graphstore.load.verify import Comparison, Difference, Told, differences_of
+from vizpub.graphstore.runs import facts_of, properties_of, run_properties
+from vizpub.model.run import RunFacts
 
 _SUMS = {
     "peers": "peer-sums",

@@ -7,10 +7,10 @@ from typing import Any, TypeAlias
 
 from neo4j import ManagedTransaction
 
-import cypher
-from graphstore.load.batches import Rows
-from graphstore.load.steps import Step
-from model.errors import CheckFailed
+from vizpub import cypher
+from vizpub.graphstore.load.batches import Rows
+from vizpub.graphstore.load.steps import Step
+from vizpub.model.errors import CheckFailed
 
 Work: TypeAlias = Callable[[ManagedTransaction], object]
 """What is done in a transaction."""

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import psutil
 
-from graphstore.server import processes
-from graphstore.server.home import ServerHome
-from graphstore.server.offline import SCRATCH, Command, Tool
-from graphstore.server.settings import ADMIN_CLASS, ADMIN_JVM, JARS, SERVER_JVM
-from model.jvm.artifacts import Progress, cache_path, jars
-from model.jvm.class_data import ClassData, kind_of
-from model.jvm.java import Java, find_java
-from model.private import replace_text
+from vizpub.graphstore.server import processes
+from vizpub.graphstore.server.home import ServerHome
+from vizpub.graphstore.server.offline import SCRATCH, Command, Tool
+from vizpub.graphstore.server.settings import ADMIN_CLASS, ADMIN_JVM, JARS, SERVER_JVM
+from vizpub.model.jvm.artifacts import Progress, cache_path, jars
+from vizpub.model.jvm.class_data import ClassData, kind_of
+from vizpub.model.jvm.java import Java, find_java
+from vizpub.model.private import replace_text
 
 LOCAL = "the local server"
 
@@ -69,7 +69,7 @@ class LocalTool(Tool):
         return str(folder)
 
     def settle(self, database: str) -> None:
-        """See graphstore.server.offline.Tool."""
+        """See vizpub.graphstore.server.offline.Tool."""
         replace_text(self.home.remade_file, database)  # from here on it is the new one
         settle(self.home)
 

@@ -7,9 +7,9 @@ from contextlib import suppress
 from io import FileIO
 from pathlib import Path
 
-from graphstore.server.offline import Place, last_transaction
-from model.errors import InputError, UseError
-from model.private import new_file
+from vizpub.graphstore.server.offline import Place, last_transaction
+from vizpub.model.errors import InputError, UseError
+from vizpub.model.private import new_file
 
 ALREADY_THERE = "already exists"
 NO_DUMP = "is not a dump of a Neo4j database"

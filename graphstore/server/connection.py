@@ -8,11 +8,11 @@ from typing import Any
 from neo4j import READ_ACCESS, Driver, GraphDatabase
 from neo4j.exceptions import ConfigurationError, DriverError, Neo4jError
 
-from graphstore.server import sessions
-from graphstore.server.address import Connection, check_uri, from_environment
-from graphstore.server.driver_errors import check_agent, no_neo4j, unavailable
-from graphstore.server.home import ServerHome
-from model.errors import Neo4jUnavailable, VizpubError
+from vizpub.graphstore.server import sessions
+from vizpub.graphstore.server.address import Connection, check_uri, from_environment
+from vizpub.graphstore.server.driver_errors import check_agent, no_neo4j, unavailable
+from vizpub.graphstore.server.home import ServerHome
+from vizpub.model.errors import Neo4jUnavailable, VizpubError
 
 _TIMEOUT_S = 10
 
@@ -55,7 +55,9 @@ def check_server(connection: Connection) -> None:
     Raises: Neo4jUnavailable, UseError.
     """
     if connection.home:
-        from graphstore.server import processes  # which imports what others need not wait for
+        from vizpub.graphstore.server import (
+            processes,  # which imports what others need not wait for
+        )
 
         processes.check_server(ServerHome(connection.home), connection.uri)
 

@@ -21,12 +21,12 @@ from urllib.parse import urlsplit
 from filelock import FileLock
 from neo4j.exceptions import AuthError
 
-from graphstore.server.address import Connection
-from graphstore.server.connection import connect
-from graphstore.server.offline import SCRATCH, Command, Tool
-from model.errors import Neo4jUnavailable, UseError
-from model.jvm.artifacts import cache_path
-from model.private import make_private
+from vizpub.graphstore.server.address import Connection
+from vizpub.graphstore.server.connection import connect
+from vizpub.graphstore.server.offline import SCRATCH, Command, Tool
+from vizpub.model.errors import Neo4jUnavailable, UseError
+from vizpub.model.jvm.artifacts import cache_path
+from vizpub.model.private import make_private
 
 _DATA = "/data"
 """Where the images keep databases; a volume, so that they outlive a container."""
@@ -49,7 +49,8 @@ for kind in databases transactions; do
 done
 rm -f vizpub-remade
 """
-"""As graphstore.server.admin.settle, for a database that is named, or for what was broken off."""
+"""As vizpub.graphstore.server.admin.settle, for a database that is named, or for what was broken
+off."""
 
 
 class Container:
@@ -59,7 +60,7 @@ class Container:
         self._name, self._connection = name, connection
 
     def start(self) -> Connection:
-        """See graphstore.server.offline.Place. Raises: UseError where docker knows no such
+        """See vizpub.graphstore.server.offline.Place. Raises: UseError where docker knows no such
         container.
         """
         ports = _ports(self._inspect())
@@ -68,7 +69,7 @@ class Container:
 
     @contextmanager
     def stopped(self) -> Iterator[_ContainerTool]:
-        """See graphstore.server.offline.Place.
+        """See vizpub.graphstore.server.offline.Place.
 
         Raises: UseError where the container is not the server that the connection reaches, or
         keeps its databases in no volume.
@@ -89,12 +90,12 @@ class Container:
 
     @contextmanager
     def staging(self) -> Iterator[Path]:
-        """See graphstore.server.offline.Place."""
+        """See vizpub.graphstore.server.offline.Place."""
         with TemporaryDirectory(prefix="vizpub-") as folder:
             yield Path(folder)
 
     def load_lock(self) -> Path:
-        """See graphstore.server.offline.Place."""
+        """See vizpub.graphstore.server.offline.Place."""
         return _lock_file(self._inspect()["Id"], "-load")
 
     def _docker(self, *words: str) -> str:

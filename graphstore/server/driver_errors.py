@@ -16,10 +16,10 @@ from neo4j.exceptions import (
     UnsupportedServerProduct,
 )
 
-from model.errors import NO_ANSWER, Neo4jUnavailable
+from vizpub.model.errors import NO_ANSWER, Neo4jUnavailable
 
 if TYPE_CHECKING:
-    from graphstore.server.address import Connection
+    from vizpub.graphstore.server.address import Connection
 
 NO_NEO4J = "no Neo4j that vizpub can talk to"
 

@@ -1,10 +1,10 @@
 """Work on a database while its server is stopped, with Neo4j's administration tool.
 
 There are two places where a server can be stopped and started again: the home of a local
-server (graphstore.server.server) and a container (graphstore.server.container). Both give a `Tool`,
-and start the server again whatever happens in between. A database that is made anew is made under
-another name, which the server does not know, and takes the place of the old one when it is whole:
-half of one is never seen, and what fails or is killed leaves the old one as it is.
+server (vizpub.graphstore.server.server) and a container (vizpub.graphstore.server.container). Both
+give a `Tool`, and start the server again whatever happens in between. A database that is made anew
+is made under another name, which the server does not know, and takes the place of the old one when
+it is whole: half of one is never seen, and what fails or is killed leaves the old one as it is.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from typing import IO, Protocol
 
 from filelock import FileLock, Timeout
 
-from graphstore.server.address import Connection
-from model.errors import Neo4jUnavailable
-from model.progress import Progress
+from vizpub.graphstore.server.address import Connection
+from vizpub.model.errors import Neo4jUnavailable
+from vizpub.model.progress import Progress
 
 TOOL = "its administration tool"
 

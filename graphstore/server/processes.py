@@ -15,9 +15,9 @@ from urllib.parse import urlsplit
 
 import psutil
 
-from graphstore.server.home import HOST, ServerHome, ServerState
-from model.errors import NO_ANSWER, Neo4jUnavailable
-from model.process import Birth, find_process, is_alive, is_ours, listens
+from vizpub.graphstore.server.home import HOST, ServerHome, ServerState
+from vizpub.model.errors import NO_ANSWER, Neo4jUnavailable
+from vizpub.model.process import Birth, find_process, is_alive, is_ours, listens
 
 ANOTHER_PROCESS = "another process answers there"
 

@@ -21,8 +21,8 @@ import psutil
 from filelock import FileLock
 from neo4j.exceptions import AuthError, DatabaseUnavailable
 
-from graphstore.server.address import Connection
-from graphstore.server.admin import (
+from vizpub.graphstore.server.address import Connection
+from vizpub.graphstore.server.admin import (
     LOCAL,
     LocalTool,
     end_tools,
@@ -30,17 +30,17 @@ from graphstore.server.admin import (
     local_tool,
     settle,
 )
-from graphstore.server.connection import connect, from_home
-from graphstore.server.home import HOST, ServerHome, ServerState
-from graphstore.server.offline import ROOM, gist
-from graphstore.server.processes import answers, ends, recorded_process, running
-from graphstore.server.settings import JARS, PROFILES, SERVER_CLASS, SET_PASSWORD, conf_text
-from model.errors import Neo4jUnavailable, ServiceError, UseError, cause_of
-from model.jvm.artifacts import Progress, jar_set
-from model.jvm.class_data import is_listed
-from model.locks import OF_IMPORTS, own_folder
-from model.private import make_private, new_file, replace_text
-from model.process import birth, is_alive
+from vizpub.graphstore.server.connection import connect, from_home
+from vizpub.graphstore.server.home import HOST, ServerHome, ServerState
+from vizpub.graphstore.server.offline import ROOM, gist
+from vizpub.graphstore.server.processes import answers, ends, recorded_process, running
+from vizpub.graphstore.server.settings import JARS, PROFILES, SERVER_CLASS, SET_PASSWORD, conf_text
+from vizpub.model.errors import Neo4jUnavailable, ServiceError, UseError, cause_of
+from vizpub.model.jvm.artifacts import Progress, jar_set
+from vizpub.model.jvm.class_data import is_listed
+from vizpub.model.locks import OF_IMPORTS, own_folder
+from vizpub.model.private import make_private, new_file, replace_text
+from vizpub.model.process import birth, is_alive
 
 ENDED = "it ended while starting"
 
@@ -79,7 +79,7 @@ class ServerStatus:
 class LocalServer:
     """The server whose files are in `home` (any path; made at the first start).
 
-    `profile` is a key of graphstore.server.settings.PROFILES.
+    `profile` is a key of vizpub.graphstore.server.settings.PROFILES.
     """
 
     def __init__(self, home: Path, profile: str = "default") -> None:
@@ -123,7 +123,7 @@ class LocalServer:
 
     @contextmanager
     def stopped(self) -> Iterator[LocalTool]:
-        """See graphstore.server.offline.Place."""
+        """See vizpub.graphstore.server.offline.Place."""
         with self._locked():
             tool = local_tool(self._home)
             self._stop()
@@ -135,12 +135,12 @@ class LocalServer:
 
     @contextmanager
     def staging(self) -> Iterator[Path]:
-        """See graphstore.server.offline.Place. It is beside the data, on the same disk."""
+        """See vizpub.graphstore.server.offline.Place. It is beside the data, on the same disk."""
         with own_folder(self._home.path, OF_IMPORTS) as folder:
             yield folder
 
     def load_lock(self) -> Path:
-        """See graphstore.server.offline.Place."""
+        """See vizpub.graphstore.server.offline.Place."""
         return self._home.load_lock
 
     def status(self) -> ServerStatus:

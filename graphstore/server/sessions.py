@@ -19,8 +19,8 @@ from neo4j.exceptions import (
     SessionExpired,
 )
 
-from graphstore.server.driver_errors import RESTART, hangs, has_stopped
-from model.errors import Neo4jAnswer, Neo4jUnavailable, UseError
+from vizpub.graphstore.server.driver_errors import RESTART, hangs, has_stopped
+from vizpub.model.errors import Neo4jAnswer, Neo4jUnavailable, UseError
 
 LOST = "the connection was lost"
 SILENT = "it does not answer any more"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from graphstore.server.home import HOST
+from vizpub.graphstore.server.home import HOST
 
 JARS = "neo4j"
 """The set of the artifact lock; its version is the server's."""

@@ -10,7 +10,7 @@ away, busy or restarted.
 The memory is bounded: when the queue is full, the oldest reports are dropped, and counted. With a
 spool, a file, they are kept on disk instead, and sent by the next reporter with that spool, too.
 
-`ingest.reports.pulled` is for peers that a collector asks.
+`vizpub.ingest.reports.pulled` is for peers that a collector asks.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
-from ingest.reports.encoding import Lines, Snapshot
-from ingest.reports.endpoint import MOST_ANSWER, Endpoint, reason
-from ingest.reports.records import Record
-from ingest.reports.spool import Spool
+from .encoding import Lines, Snapshot
+from .endpoint import MOST_ANSWER, Endpoint, reason
+from .records import Record
+from .spool import Spool
 
 _AGAIN = {408, 429, 502, 503, 504}
 _OVER = {401, 403, 404}

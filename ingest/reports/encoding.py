@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from itertools import count
 from typing import Any
 
-from ingest.reports.records import Record, Report
+from .records import Record, Report
 
 # Made once: `json.dumps` makes an encoder for each call that has options.
 _text = json.JSONEncoder(

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from model.naming import GAUGE
+from vizpub.model.naming import GAUGE
 
 INT32, INT64 = 2**31 - 1, 2**63 - 1
 LAST_INTERVAL = INT32 - 1

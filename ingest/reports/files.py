@@ -36,9 +36,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self
 
-from ingest.reports.compressed import Content, lines
-from ingest.reports.fields import FORMATS
-from ingest.reports.records import (
+from vizpub.model.errors import InputError
+
+from .compressed import Content, lines
+from .fields import FORMATS
+from .records import (
     OVERLAY,
     Counters,
     Json,
@@ -51,7 +53,6 @@ from ingest.reports.records import (
     RunHeader,
     Sent,
 )
-from model.errors import InputError
 
 __all__ = [
     "OVERLAY",

@@ -8,8 +8,8 @@ The answer has lines of the report contract, and in the header `vizpub-cursor` w
 cursor is opaque; one that is unknown, as after a restart of the peer, or none gets all that is
 held. Reports are held until the memory is full, for a collector that has lost its cursor.
 
-What peers are asked to do comes by `POST /commands` (`ingest.reports.given`), where the program
-asks for it with `server.commands()`.
+What peers are asked to do comes by `POST /commands` (`vizpub.ingest.reports.given`), where the
+program asks for it with `server.commands()`.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self
 from urllib.parse import parse_qs, urlsplit
 
-from ingest.reports.encoding import Lines
-from ingest.reports.endpoint import is_loopback, names_this_machine
-from ingest.reports.given import Given
-from ingest.reports.records import Record
+from .encoding import Lines
+from .endpoint import is_loopback, names_this_machine
+from .given import Given
+from .records import Record
 
 READABLE = "others could read the reports"
 NO_COMMANDS = "these peers obey no commands"

@@ -1,17 +1,17 @@
 """The sources, in the order in which they are asked whether they recognise a file."""
 
-from ingest.sources.base import Source
-from ingest.sources.delimited import COLUMNS, TableSource
-from ingest.sources.deliveries import Deliveries
-from ingest.sources.edges import Edges
-from ingest.sources.hermes import Hermes
-from ingest.sources.interop import Interop
-from ingest.sources.libp2p import Libp2p
-from ingest.sources.nebula import Nebula
-from ingest.sources.reports import Reports
-from ingest.sources.user_columns import LEFT_OUT
-from ingest.sources.vizpub import Vizpub
-from model.errors import UseError
+from vizpub.ingest.sources.base import Source
+from vizpub.ingest.sources.delimited import COLUMNS, TableSource
+from vizpub.ingest.sources.deliveries import Deliveries
+from vizpub.ingest.sources.edges import Edges
+from vizpub.ingest.sources.hermes import Hermes
+from vizpub.ingest.sources.interop import Interop
+from vizpub.ingest.sources.libp2p import Libp2p
+from vizpub.ingest.sources.nebula import Nebula
+from vizpub.ingest.sources.reports import Reports
+from vizpub.ingest.sources.user_columns import LEFT_OUT
+from vizpub.ingest.sources.vizpub import Vizpub
+from vizpub.model.errors import UseError
 
 SOURCES: tuple[Source, ...] = (
     *(Reports(), Libp2p(), Interop(), Hermes()),

@@ -3,8 +3,8 @@
 A source turns foreign records into the *observed* tables below, in one job:
 
     recognises(head)           is this a file of the source, and in which encoding?
-    reader(files)(split)       a split of a file → rows (ingest.reader)
-    fold(files)(rows)          the rows of each peer in order of time → tables (ingest.sink)
+    reader(files)(split)       a split of a file → rows (vizpub.ingest.reader)
+    fold(files)(rows)          the rows of each peer in order of time → tables (vizpub.ingest.sink)
     describe(counted)          counts → the run's clock, and what is unknown
     observe(run)               folded tables → observed tables, as texts of SQL
 
@@ -22,16 +22,16 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ingest.files import InputFile
-from ingest.fold import Counted
-from model.clock import Clock
+from vizpub.ingest.files import InputFile
+from vizpub.ingest.fold import Counted
+from vizpub.model.clock import Clock
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from analytics.steps import Step
-    from ingest.reader import Read, Split
-    from ingest.sink import Fold
+    from vizpub.analytics.steps import Step
+    from vizpub.ingest.reader import Read, Split
+    from vizpub.ingest.sink import Fold
 
 
 Tallies = Sequence[Counted]
@@ -80,9 +80,10 @@ class SourceOptions:
     reporters_only: bool = False
     """Leave out peers that do not report themselves."""
     message_window: int | None = None
-    """Intervals for which appends add to a message; null = runstore.manifest.MESSAGE_WINDOW."""
+    """Intervals for which appends add to a message; null =
+    vizpub.runstore.manifest.MESSAGE_WINDOW."""
     max_line: int | None = None
-    """Most bytes of a line; null = ingest.reports.compressed.MAX_LINE."""
+    """Most bytes of a line; null = vizpub.ingest.reports.compressed.MAX_LINE."""
     undirected: bool | None = None
     """Each row is a link either way; null = as the files say."""
     columns: str | None = None
@@ -103,8 +104,8 @@ class Description:
     ended: bool = False
     """The source marks its end: open periods end after the last interval."""
     unknown: tuple[str, ...] = ()
-    """What the source does not report, as text for users; includes model.run.DUPLICATES where it
-    lists first arrivals only.
+    """What the source does not report, as text for users; includes vizpub.model.run.DUPLICATES
+    where it lists first arrivals only.
     """
     notes: Mapping[str, int] = field(default_factory=dict)
     """Counts for the summary: repeated records, unknown fields, …"""
@@ -118,12 +119,12 @@ class Observed:
     *unknown*.
 
     peers          name                     (peers that report; others are added; may be repeated)
-    names          as ingest.fold.NAMES: every name in the tables that are known
+    names          as vizpub.ingest.fold.NAMES: every name in the tables that are known
     presence       peer, valid_from, valid_to
     links          src, dst, layer, topic?, valid_from, valid_to
     subscriptions  peer, topic, valid_from, valid_to
     roles          peer, role, topic?, valid_from, valid_to
-    traffic        peer, interval, and the columns of model.tables.TRAFFIC
+    traffic        peer, interval, and the columns of vizpub.model.tables.TRAFFIC
     gauges         peer, interval, gauge, value
     publications   message, topic, publisher, interval, time_us?, tick       (as reported)
     receptions     message, topic?, publisher?, peer, previous_hop?, time_us?, interval, tick,
@@ -163,7 +164,7 @@ class Observed:
 
 
 class Source(ABC):
-    """An adapter for one format: a module or package of ingest.sources. Stateless."""
+    """An adapter for one format: a module or package of vizpub.ingest.sources. Stateless."""
 
     name: str
     """Its name for `--source`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
-from ingest.reports.fields import INT64, Key
+from vizpub.ingest.reports.fields import INT64, Key
 
 Fields = Mapping[str, str | None]
 """A row: text by column; null where it is absent or empty."""

@@ -18,22 +18,22 @@ from typing import Any, NamedTuple, Self
 import msgspec
 import pyarrow as pa
 
-from ingest.files import InputFile
-from ingest.fold import Counted
-from ingest.reader import INVALID_UTF8, Kind, Read, Row, Split, line_splits, lines, refused
-from ingest.reports.fields import LAST_INTERVAL
-from ingest.sources.base import Source, SourceOptions, Tallies
-from ingest.sources.column_rules import Fields, Rule
-from ingest.sources.edge_comments import UNFIT
-from ingest.sources.folders import (
+from vizpub.ingest.files import InputFile
+from vizpub.ingest.fold import Counted
+from vizpub.ingest.reader import INVALID_UTF8, Kind, Read, Row, Split, line_splits, lines, refused
+from vizpub.ingest.reports.fields import LAST_INTERVAL
+from vizpub.ingest.sources.base import Source, SourceOptions, Tallies
+from vizpub.ingest.sources.column_rules import Fields, Rule
+from vizpub.ingest.sources.edge_comments import UNFIT
+from vizpub.ingest.sources.folders import (
     check_folders,
     folder_columns,
     with_folders,
     without_folders,
 )
-from ingest.sources.joined import INTERVAL, Joined, as_period, joined
-from ingest.sources.row_groups import BATCH, group_splits, opened, read_group, schema_of
-from ingest.sources.user_columns import (
+from vizpub.ingest.sources.joined import INTERVAL, Joined, as_period, joined
+from vizpub.ingest.sources.row_groups import BATCH, group_splits, opened, read_group, schema_of
+from vizpub.ingest.sources.user_columns import (
     LEFT_OUT,
     encoding_of,
     guess,
@@ -42,7 +42,7 @@ from ingest.sources.user_columns import (
     separator_of,
     split_fields,
 )
-from model.errors import InputError
+from vizpub.model.errors import InputError
 
 _PARQUET, _CSV = "parquet", "csv("
 PLAIN, UNDIRECTED = "columns", "undirected columns"

@@ -16,15 +16,15 @@ from functools import partial
 
 import msgspec
 
-from ingest.files import InputFile
-from ingest.fold import Counted, KeyFold
-from ingest.reader import Row, Split
-from ingest.reports.fields import INT32, LAST_INTERVAL
-from ingest.reports.records import OVERLAY
-from ingest.sink import Fold
-from ingest.sources.base import Description, Observed, SourceOptions, first_lines
-from ingest.sources.column_rules import Fields, Rule, key, number_of, optional_key, whole
-from ingest.sources.delimited import (
+from vizpub.ingest.files import InputFile
+from vizpub.ingest.fold import Counted, KeyFold
+from vizpub.ingest.reader import Row, Split
+from vizpub.ingest.reports.fields import INT32, LAST_INTERVAL
+from vizpub.ingest.reports.records import OVERLAY
+from vizpub.ingest.sink import Fold
+from vizpub.ingest.sources.base import Description, Observed, SourceOptions, first_lines
+from vizpub.ingest.sources.column_rules import Fields, Rule, key, number_of, optional_key, whole
+from vizpub.ingest.sources.delimited import (
     COLUMNS,
     NO_ROWS,
     PLAIN,
@@ -37,13 +37,13 @@ from ingest.sources.delimited import (
     is_plain_text,
     own_columns,
 )
-from ingest.sources.edge_comments import UNFIT, WEIGHT, read_comments
-from ingest.sources.folded import OBSERVED
-from ingest.sources.folders import with_folders
-from ingest.sources.times import GAP, NO_OUTLIERS, Outliers, Times, check_length
-from ingest.sources.user_columns import LEFT_OUT, guess
-from model.clock import OPEN, Clock, duration
-from model.errors import InputError, UseError
+from vizpub.ingest.sources.edge_comments import UNFIT, WEIGHT, read_comments
+from vizpub.ingest.sources.folded import OBSERVED
+from vizpub.ingest.sources.folders import with_folders
+from vizpub.ingest.sources.times import GAP, NO_OUTLIERS, Outliers, Times, check_length
+from vizpub.ingest.sources.user_columns import LEFT_OUT, guess
+from vizpub.model.clock import OPEN, Clock, duration
+from vizpub.model.errors import InputError, UseError
 
 TIME_UNIT = "times are numbers of --time-unit"
 WHOLE_SECONDS = "times in plain columns are seconds"

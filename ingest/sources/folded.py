@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from ingest.fold import NAMES
-from model.tables import QUARANTINE
+from vizpub.ingest.fold import NAMES
+from vizpub.model.tables import QUARANTINE
 
 CARRIED = "records"
 """The table of the last state of each peer, for appends: peer, interval, record."""
@@ -42,7 +42,7 @@ OBSERVED: Mapping[str, pa.Schema] = {
     "names": NAMES,
     "quarantine": QUARANTINE.arrow,
 }
-"""Schemas of folded tables (see ingest.sources.base.Observed) and of the quarantine."""
+"""Schemas of folded tables (see vizpub.ingest.sources.base.Observed) and of the quarantine."""
 
 
 NAMES_OF_REPORTERS = """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from urllib.parse import quote, unquote
 
-from model.errors import InputError
+from vizpub.model.errors import InputError
 
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 

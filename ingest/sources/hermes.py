@@ -14,15 +14,15 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from ingest.files import InputFile
-from ingest.fold import Counted, count
-from ingest.reader import Kind, Read, Row, Split, refused
-from ingest.reports.fields import INT64
-from ingest.sources.base import Description, Observed, SourceOptions, Tallies
-from ingest.sources.libp2p.events import CONTROL_CHARACTER, Event, Refused, Type
-from ingest.sources.libp2p.facts import INTERVAL_US, Judge, Tally
-from ingest.sources.libp2p.source import Libp2p
-from ingest.sources.row_groups import group_splits, opened, read_group, schema_of
+from vizpub.ingest.files import InputFile
+from vizpub.ingest.fold import Counted, count
+from vizpub.ingest.reader import Kind, Read, Row, Split, refused
+from vizpub.ingest.reports.fields import INT64
+from vizpub.ingest.sources.base import Description, Observed, SourceOptions, Tallies
+from vizpub.ingest.sources.libp2p.events import CONTROL_CHARACTER, Event, Refused, Type
+from vizpub.ingest.sources.libp2p.facts import INTERVAL_US, Judge, Tally
+from vizpub.ingest.sources.libp2p.source import Libp2p
+from vizpub.ingest.sources.row_groups import group_splits, opened, read_group, schema_of
 
 _NS = 1_000_000
 """Nanoseconds in the unit of a timestamp."""
@@ -69,7 +69,7 @@ def _plain(column: str) -> str:
 
 
 class Hermes(Libp2p):
-    """See ingest.sources.base.Source, and for what it shares Libp2p."""
+    """See vizpub.ingest.sources.base.Source, and for what it shares Libp2p."""
 
     name = "hermes"
     unknown = (
@@ -123,7 +123,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 @dataclass(frozen=True)
 class _GroupReader:
-    """Reads a row group: events as ingest.sources.libp2p.reader gives them."""
+    """Reads a row group: events as vizpub.ingest.sources.libp2p.reader gives them."""
 
     judge: Judge
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from ingest.files import InputFile
-from ingest.fold import Counted
-from ingest.reader import Kind, Read, Row, Split, lines, refused
-from ingest.sources.base import (
+from vizpub.ingest.files import InputFile
+from vizpub.ingest.fold import Counted
+from vizpub.ingest.reader import Kind, Read, Row, Split, lines, refused
+from vizpub.ingest.sources.base import (
     Description,
     Observed,
     SourceOptions,
@@ -22,18 +22,18 @@ from ingest.sources.base import (
     first_lines,
     most_are,
 )
-from ingest.sources.libp2p.events import Event, Refused, Type
-from ingest.sources.libp2p.facts import INTERVAL_US, Judge, Tally
-from ingest.sources.libp2p.fold import MESH
-from ingest.sources.libp2p.interop import Log, is_line
-from ingest.sources.libp2p.source import Libp2p
+from vizpub.ingest.sources.libp2p.events import Event, Refused, Type
+from vizpub.ingest.sources.libp2p.facts import INTERVAL_US, Judge, Tally
+from vizpub.ingest.sources.libp2p.fold import MESH
+from vizpub.ingest.sources.libp2p.interop import Log, is_line
+from vizpub.ingest.sources.libp2p.source import Libp2p
 
 _PARTIAL = "logs of received messages only, without sent messages and links"
 _UNCOUNTED = frozenset({"dropped", "rpcs_sent", "rpcs_received"})
 
 
 class Interop(Libp2p):
-    """See ingest.sources.base.Source, and for what it shares Libp2p."""
+    """See vizpub.ingest.sources.base.Source, and for what it shares Libp2p."""
 
     name = "interop"
     unknown = (
@@ -93,7 +93,7 @@ def _are_partial(counted: Counted) -> bool:
 
 @dataclass(frozen=True)
 class _LogReader:
-    """What logs hold: events as ingest.sources.libp2p.reader gives them."""
+    """What logs hold: events as vizpub.ingest.sources.libp2p.reader gives them."""
 
     judge: Judge
     max_line: int | None = None

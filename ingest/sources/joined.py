@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from model.arrays import Int64s
+from vizpub.model.arrays import Int64s
 
 INTERVAL = "interval"
 _ROOM = 1 << 62

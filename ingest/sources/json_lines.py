@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
-from ingest.reports.files import RepeatedKey, strict_json
-from ingest.sources.libp2p.events import Refused
+from vizpub.ingest.reports.files import RepeatedKey, strict_json
+from vizpub.ingest.sources.libp2p.events import Refused
 
 
 def object_of(line: bytes) -> dict[str, Any]:

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 import msgspec
 
-from ingest.files import InputFile
-from ingest.fold import Counted, KeyFold
-from ingest.reader import Kind, Read, Row, Split, line_splits, lines, refused
-from ingest.reports.fields import Key
-from ingest.reports.records import OVERLAY
-from ingest.sources.base import (
+from vizpub.ingest.files import InputFile
+from vizpub.ingest.fold import Counted, KeyFold
+from vizpub.ingest.reader import Kind, Read, Row, Split, line_splits, lines, refused
+from vizpub.ingest.reports.fields import Key
+from vizpub.ingest.reports.records import OVERLAY
+from vizpub.ingest.sources.base import (
     Description,
     Observed,
     Source,
@@ -25,12 +25,12 @@ from ingest.sources.base import (
     first_lines,
     most_are,
 )
-from ingest.sources.delimited import NO_ROWS
-from ingest.sources.folded import OBSERVED
-from ingest.sources.json_lines import object_of
-from ingest.sources.libp2p.events import Refused
-from model.clock import OPEN, Clock
-from model.errors import InputError
+from vizpub.ingest.sources.delimited import NO_ROWS
+from vizpub.ingest.sources.folded import OBSERVED
+from vizpub.ingest.sources.json_lines import object_of
+from vizpub.ingest.sources.libp2p.events import Refused
+from vizpub.model.clock import OPEN, Clock
+from vizpub.model.errors import InputError
 
 NO_TABLE = "no routing table could be read"
 TWO_CRAWLS = "are two crawls"

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 
-from ingest.reader import Row, Split, refused
+from vizpub.ingest.reader import Row, Split, refused
 
 _MAGIC = b"PAR1"
 BATCH = 4096

@@ -24,9 +24,9 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from model.arrays import Int32s, Int64s
-from model.clock import Clock, duration
-from model.errors import InputError
+from vizpub.model.arrays import Int32s, Int64s
+from vizpub.model.clock import Clock, duration
+from vizpub.model.errors import InputError
 
 GAP = 10_000
 MOST_INTERVALS = 10_000_000

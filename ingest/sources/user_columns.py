@@ -13,8 +13,8 @@ from functools import cache
 from itertools import islice
 from typing import NamedTuple
 
-from ingest.reader import Split, lines
-from ingest.sources.base import LOOK_AT, first_lines
+from vizpub.ingest.reader import Split, lines
+from vizpub.ingest.sources.base import LOOK_AT, first_lines
 
 LEFT_OUT = "-"
 """In place of a column that is not read."""

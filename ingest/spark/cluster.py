@@ -14,8 +14,8 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from ingest.spark.shipping import pack
-from model.errors import UseError
+from vizpub.ingest.spark.shipping import pack
+from vizpub.model.errors import UseError
 
 if TYPE_CHECKING:
     from pyspark import SparkContext

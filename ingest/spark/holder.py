@@ -1,4 +1,4 @@
-"""The process that keeps a Spark session running: `python -m ingest.spark.holder`.
+"""The process that keeps a Spark session running: `python -m vizpub.ingest.spark.holder`.
 
 It starts Spark's JVM and lends it to one command at a time. What a command leaves behind,
 also one that was killed in the middle of a job, is ended and dropped before the next one gets
@@ -28,11 +28,11 @@ from pyarrow import RecordBatch
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from ingest.spark import doorway
-from ingest.spark.doorway import Message
-from ingest.spark.session import spark_session
-from ingest.spark.staying import fit, folder_of, unlike
-from model.errors import UseError
+from vizpub.ingest.spark import doorway
+from vizpub.ingest.spark.doorway import Message
+from vizpub.ingest.spark.session import spark_session
+from vizpub.ingest.spark.staying import fit, folder_of, unlike
+from vizpub.model.errors import UseError
 
 _TICK_S = 1.0
 _BUSY_S = 2.0

@@ -13,8 +13,8 @@ from py4j.protocol import Py4JError
 from pyspark import StatusTracker
 from pyspark.sql import SparkSession
 
-from ingest.spark.session import why_failed
-from model.progress import Progress
+from vizpub.ingest.spark.session import why_failed
+from vizpub.model.progress import Progress
 
 _EVERY = 0.5
 """Seconds between two polls."""

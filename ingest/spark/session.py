@@ -21,13 +21,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from ingest.spark.cluster import check_shared, cores, is_local, shipped
-from ingest.spark.gateway import mend
-from ingest.spark.jvm import is_running, start_jvm
-from model.errors import FULL, DiskFull, OwnMetricFailed, SparkFailed, StoreBroken
-from model.jvm.java import find_java, spark_java_home
-from model.locks import OF_SPARK, own_folder
-from runstore.intact import OTHER_BYTES, OTHER_PAGE
+from vizpub.ingest.spark.cluster import check_shared, cores, is_local, shipped
+from vizpub.ingest.spark.gateway import mend
+from vizpub.ingest.spark.jvm import is_running, start_jvm
+from vizpub.model.errors import FULL, DiskFull, OwnMetricFailed, SparkFailed, StoreBroken
+from vizpub.model.jvm.java import find_java, spark_java_home
+from vizpub.model.locks import OF_SPARK, own_folder
+from vizpub.runstore.intact import OTHER_BYTES, OTHER_PAGE
 
 if TYPE_CHECKING:
     from pyspark import SparkConf
@@ -58,7 +58,7 @@ _EVERY_CORE = "local[*]"
 _ATTEMPTS = 2
 """At a task: a Python worker may be killed, for want of memory or by mistake."""
 LOCATORS = (
-    "model.compiled.PackedLocator",
+    "vizpub.model.compiled.PackedLocator",
     *("UserProvidedCacheLocator", "InTreeCacheLocator", "UserWideCacheLocator"),
 )
 """The cache locators of numba on executors: vizpub's before numba's own."""
@@ -213,7 +213,7 @@ def _choose_python(conf: SparkConf) -> None:
     own = sys.executable if here else "python3"
     os.environ.setdefault("PYSPARK_PYTHON", conf.get("spark.pyspark.python") or own)
     if here and os.environ["PYSPARK_PYTHON"] == sys.executable:
-        conf.setIfMissing("spark.python.daemon.module", "ingest.spark.worker_daemon")
+        conf.setIfMissing("spark.python.daemon.module", "vizpub.ingest.spark.worker_daemon")
 
 
 def _of_the_jvm(quick: bool) -> dict[str, str]:

@@ -1,8 +1,9 @@
 """Spark sessions that keep running: start, stop, show and use the one of a workspace.
 
-A small process, the holder (ingest.spark.holder), keeps Spark's JVM with one SparkContext running.
-Each command runs in its own process and borrows the session (ingest.spark.warm), one command at a
-time. A lease is a connection to the holder, so it ends with the command in every case.
+A small process, the holder (vizpub.ingest.spark.holder), keeps Spark's JVM with one SparkContext
+running. Each command runs in its own process and borrows the session (vizpub.ingest.spark.warm),
+one command at a time. A lease is a connection to the holder, so it ends with the command in every
+case.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ from pathlib import Path
 import psutil
 from filelock import FileLock
 
-from ingest.spark.doorway import NoAnswer, ask, connect, peer_pid
-from ingest.spark.shipping import digest
-from model.errors import SparkFailed, UseError, cause_of
-from model.private import make_private, new_file
+from vizpub.ingest.spark.doorway import NoAnswer, ask, connect, peer_pid
+from vizpub.ingest.spark.shipping import digest
+from vizpub.model.errors import SparkFailed, UseError, cause_of
+from vizpub.model.private import make_private, new_file
 
 ENDING = "it is ending"
 
@@ -154,7 +155,7 @@ def start(scratch: Path, idle_minutes: float = IDLE_MINUTES) -> tuple[Status, bo
     Raises: UseError where another Spark is configured, where other users can access the folder,
     or where a command uses a session that does not fit; JavaMissing, SparkFailed.
     """
-    from model.jvm.java import find_java
+    from vizpub.model.jvm.java import find_java
 
     if name := elsewhere():
         raise UseError(f"{name} is set: a session is only for Spark on this machine")
@@ -235,7 +236,7 @@ def _launch(scratch: Path, folder: Path, idle_minutes: float) -> None:
     log = folder / _LOG
     with ours, its, os.fdopen(new_file(log), "wb") as out:
         child = subprocess.Popen(
-            [sys.executable, "-m", "ingest.spark.holder", str(scratch.absolute()),
+            [sys.executable, "-m", "vizpub.ingest.spark.holder", str(scratch.absolute()),
              str(idle_minutes * 60), str(its.fileno())],
             cwd="/", start_new_session=True, pass_fds=[its.fileno()],
             stdin=subprocess.DEVNULL, stdout=out, stderr=out,

@@ -7,10 +7,10 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from ingest.spark.progress import watching
-from ingest.spark.session import spark_session, vizpub_errors
-from model.errors import VizpubError
-from model.progress import Progress, silent
+from vizpub.ingest.spark.progress import watching
+from vizpub.ingest.spark.session import spark_session, vizpub_errors
+from vizpub.model.errors import VizpubError
+from vizpub.model.progress import Progress, silent
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")

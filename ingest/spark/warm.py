@@ -15,10 +15,10 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from ingest.spark.gateway import mend
-from ingest.spark.session import spark_session
-from ingest.spark.staying import Lease, NotUsed, elsewhere, lease
-from model.errors import UseError
+from vizpub.ingest.spark.gateway import mend
+from vizpub.ingest.spark.session import spark_session
+from vizpub.ingest.spark.staying import Lease, NotUsed, elsewhere, lease
+from vizpub.model.errors import UseError
 
 UNUSED = "the running session is not used"
 
@@ -29,7 +29,8 @@ _LOG = logging.getLogger(__name__)
 def warm_session(
     scratch: Path, *, master: str | None = None, quick: bool = False
 ) -> Iterator[SparkSession]:
-    """As ingest.spark.session.spark_session, but uses the workspace's running session if possible.
+    """As vizpub.ingest.spark.session.spark_session, but uses the workspace's running session if
+    possible.
 
     Logs why it could not be used. Work in it must use absolute paths, and no code but
     vizpub's: its workers have another working directory, and may have state of earlier commands.

@@ -27,11 +27,11 @@ IMPORTED = (
     "pyspark.worker",
     "pyarrow.parquet",
     "msgspec",
-    "analytics.blocks",
-    "analytics.message_fold",
-    "analytics.snapshots",
-    "ingest.inventory",
-    "ingest.sources",
+    "vizpub.analytics.blocks",
+    "vizpub.analytics.message_fold",
+    "vizpub.analytics.snapshots",
+    "vizpub.ingest.inventory",
+    "vizpub.ingest.sources",
 )
 
 
@@ -39,7 +39,7 @@ def preload() -> None:
     """Import what workers need, without a thread. What is printed goes to standard error."""
     os.environ.update(_NO_THREADS)
     with redirect_stdout(sys.stderr):  # Spark reads the port of the daemon from standard output
-        from analytics.structure import cache_kernels  # and with it numpy and Arrow
+        from vizpub.analytics.structure import cache_kernels  # and with it numpy and Arrow
 
         cache_kernels()
         for name in IMPORTED:

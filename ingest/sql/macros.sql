@@ -1,4 +1,4 @@
--- What several texts use. `open_end` stands for an end that is open (model.clock).
+-- What several texts use. `open_end` stands for an end that is open (vizpub.model.clock).
 
 CREATE MACRO open_end() AS 9223372036854775807;
 

@@ -17,8 +17,8 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
-from model.errors import ArtifactsMissing, UnknownName, UseError
-from model.jvm.lock import Artifact, JarSet, read_lock
+from vizpub.model.errors import ArtifactsMissing, UnknownName, UseError
+from vizpub.model.jvm.lock import Artifact, JarSet, read_lock
 
 Progress = Callable[[int, int], None]
 """Called with the bytes fetched so far and the bytes to fetch, one call at a time."""
@@ -140,7 +140,7 @@ def _fetch_missing(wanted: JarSet, progress: Progress | None) -> None:
 
 
 def _fetch_all(artifacts: Sequence[Artifact], progress: Progress | None) -> None:
-    from model.jvm.maven import THREADS
+    from vizpub.model.jvm.maven import THREADS
 
     count = _ByteCount(sum(a.size for a in artifacts), progress)
     staging = _folder() / ".fetching"
@@ -155,7 +155,7 @@ def _fetch_all(artifacts: Sequence[Artifact], progress: Progress | None) -> None
 
 
 def _fetch(artifact: Artifact, staging: Path, count: _ByteCount) -> None:
-    from model.jvm.maven import fetch
+    from vizpub.model.jvm.maven import fetch
 
     path = fetch(artifact.at, staging, partial(count.arrived, artifact.at))
     found = _sha256(path)

@@ -26,7 +26,7 @@ from tempfile import mkstemp
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from model.jvm.java import Java
+    from vizpub.model.jvm.java import Java
 
 _WORTH = 12_000
 """Classes of what did some work, at least: a session of Spark that ran a job, a Neo4j server."""

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import mkdtemp
 
-from model.errors import JavaMissing, UseError
-from model.files import replacing
-from model.jvm.artifacts import cache_path
+from vizpub.model.errors import JavaMissing, UseError
+from vizpub.model.files import replacing
+from vizpub.model.jvm.artifacts import cache_path
 
 _SUPPORTED = ("17", "21")
 """Major versions that both Spark 4 and Neo4j 5.26 run on."""

@@ -1,7 +1,8 @@
 """The lock of the JVM artifacts: `jvm.lock` beside this module, in JSON.
 
 It names sets of jars: the roots that were asked for, and the coordinates, size and sha256
-of every file that follows from them. `model.jvm.maven` writes it, `model.jvm.artifacts` obeys it.
+of every file that follows from them. `vizpub.model.jvm.maven` writes it,
+`vizpub.model.jvm.artifacts` obeys it.
 """
 
 from __future__ import annotations

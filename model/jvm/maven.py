@@ -1,7 +1,7 @@
 """jgo, a Maven resolver in Python: fetches single jars and makes the lock.
 
-`python -m model.jvm.maven [SET…]` resolves the roots that stand in `jvm.lock` (of all sets, or of
-those named), fetches what follows from them and writes sizes and sha256 sums. The
+`python -m vizpub.model.jvm.maven [SET…]` resolves the roots that stand in `jvm.lock` (of all sets,
+or of those named), fetches what follows from them and writes sizes and sha256 sums. The
 repositories are those jgo is configured for; none is named here.
 """
 
@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING
 
 from tenacity import retry, stop_after_attempt, wait_exponential
 
-from model.errors import ArtifactsMissing
-from model.jvm.lock import LOCK, Artifact, JarSet, read_lock, write_lock
+from vizpub.model.errors import ArtifactsMissing
+from vizpub.model.jvm.lock import LOCK, Artifact, JarSet, read_lock, write_lock
 
 if TYPE_CHECKING:
     from jgo.maven import MavenContext

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from model.arrays import Bools, Floats
-from simulators.channels.parameters import Assignment
+from vizpub.model.arrays import Bools, Floats
+from vizpub.simulators.channels.parameters import Assignment
 
 _ROUNDING = 12
 """Digits of an overlap: sums of the same probabilities in another order are ties."""

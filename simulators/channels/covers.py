@@ -9,10 +9,10 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from model.arrays import Bools, Int64s
-from model.compiled import compiled
-from model.errors import UseError
-from simulators.protocols.poldercast.views import below
+from vizpub.model.arrays import Bools, Int64s
+from vizpub.model.compiled import compiled
+from vizpub.model.errors import UseError
+from vizpub.simulators.protocols.poldercast.views import below
 
 RULES = {"random": 0, "c": 1, "cd": 2}
 _CD = RULES["cd"]

@@ -14,10 +14,10 @@ import numpy as np
 from msgspec import Meta
 from scipy.stats import poisson
 
-from model.arrays import Bools, Floats
-from model.errors import InputError, UseError
-from simulators.engine.files import lines, not_understood
-from simulators.engine.parameters import Positive, PositiveReal
+from vizpub.model.arrays import Bools, Floats
+from vizpub.model.errors import InputError, UseError
+from vizpub.simulators.engine.files import lines, not_understood
+from vizpub.simulators.engine.parameters import Positive, PositiveReal
 
 _Exponent = Annotated[PositiveReal, Meta(description="How fast interest falls from the hot spot.")]
 _Wanted = Annotated[Positive, Meta(description="Pages that each client wants.")]

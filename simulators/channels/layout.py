@@ -7,17 +7,17 @@ from functools import cached_property
 
 import numpy as np
 
-from model.arrays import Bools, Floats, Int64s
-from model.errors import InputError, UseError
-from model.wording import amount
-from simulators.channels.assigning import assigned
-from simulators.channels.covers import RULES, cover, smallest
-from simulators.channels.laws import Database, FilePages, page_of, rows
-from simulators.channels.parameters import ChannelParameters, Scheduler
-from simulators.engine.clock import stream
-from simulators.engine.files import not_understood
-from simulators.engine.parameters import us
-from simulators.protocols.poldercast.views import seeded
+from vizpub.model.arrays import Bools, Floats, Int64s
+from vizpub.model.errors import InputError, UseError
+from vizpub.model.wording import amount
+from vizpub.simulators.channels.assigning import assigned
+from vizpub.simulators.channels.covers import RULES, cover, smallest
+from vizpub.simulators.channels.laws import Database, FilePages, page_of, rows
+from vizpub.simulators.channels.parameters import ChannelParameters, Scheduler
+from vizpub.simulators.engine.clock import stream
+from vizpub.simulators.engine.files import not_understood
+from vizpub.simulators.engine.parameters import us
+from vizpub.simulators.protocols.poldercast.views import seeded
 
 STANDARD = 512
 """Bytes of the page whose time of transmission is given."""

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from model.errors import UseError
-from simulators.channels.layout import Layout
-from simulators.channels.running import Measured, run
+from vizpub.model.errors import UseError
+from vizpub.simulators.channels.layout import Layout
+from vizpub.simulators.channels.running import Measured, run
 
 ON_THE_FLY = "chooses channels for every update"
 

@@ -7,11 +7,11 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from model.errors import UseError
-from model.wording import amount
-from simulators.channels.laws import PAGE_LAWS, PROFILES, PageLaw, Profile
-from simulators.engine.parameters import Count, Duration, Positive
-from simulators.engine.specs import parse
+from vizpub.model.errors import UseError
+from vizpub.model.wording import amount
+from vizpub.simulators.channels.laws import PAGE_LAWS, PROFILES, PageLaw, Profile
+from vizpub.simulators.engine.parameters import Count, Duration, Positive
+from vizpub.simulators.engine.specs import parse
 
 Assignment = Literal["random", "rr", "pc", "lc"]
 Scheduler = Literal["fifo", "rxw", "lwf", "drop"]

@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 import numpy as np
 from numba.extending import register_jitable
 
-from model.arrays import Int64s
-from model.compiled import compiled, population
-from simulators.channels.covers import cover
-from simulators.channels.state import (
+from vizpub.model.arrays import Int64s
+from vizpub.model.compiled import compiled, population
+from vizpub.simulators.channels.covers import cover
+from vizpub.simulators.channels.state import (
     COMPLETE,
     COUNTS,
     DROP,

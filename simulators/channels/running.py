@@ -7,11 +7,11 @@ from functools import cached_property
 
 import numpy as np
 
-from model.arrays import Bools, Floats, Int64s, Words
-from simulators.channels.covers import RULES
-from simulators.channels.layout import Layout, Updates
-from simulators.channels.pipeline import advance
-from simulators.channels.state import (
+from vizpub.model.arrays import Bools, Floats, Int64s, Words
+from vizpub.simulators.channels.covers import RULES
+from vizpub.simulators.channels.layout import Layout, Updates
+from vizpub.simulators.channels.pipeline import advance
+from vizpub.simulators.channels.state import (
     BINS,
     COMPLETE,
     DROP,

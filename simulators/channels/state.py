@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from numba.core import types
 
-from model.arrays import Bools, Int64s, Words
+from vizpub.model.arrays import Bools, Int64s, Words
 
 FIFO, RXW, LWF, DROP = range(4)
 NEVER = 2**62

@@ -2,8 +2,8 @@
 
 Pages are topics, updates publications: the server sends a copy to each channel that the mapper
 chooses, and a channel transmits it to all its listeners, whether they want it or not. It does what
-`simulators.channels.pipeline` does, with lists and messages; both take updates, profiles, channels
-and covers from a `Layout`, so that their counts are equal.
+`vizpub.simulators.channels.pipeline` does, with lists and messages; both take updates, profiles,
+channels and covers from a `Layout`, so that their counts are equal.
 
 A client reports the links `listens` to its channels, the server `carries` to the channels of each
 page if the mapping is static. A transmission counts as a message to every listener.
@@ -19,13 +19,13 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from simulators.channels.covers import RULES, cover
-from simulators.channels.layout import Layout
-from simulators.channels.parameters import ChannelParameters
-from simulators.engine.network import Copy, Links, Network, Publication, System
-from simulators.world.churn import Setting
-from simulators.world.publications import Planned, publishing_span
-from simulators.world.subscriptions import Subscriptions
+from vizpub.simulators.channels.covers import RULES, cover
+from vizpub.simulators.channels.layout import Layout
+from vizpub.simulators.channels.parameters import ChannelParameters
+from vizpub.simulators.engine.network import Copy, Links, Network, Publication, System
+from vizpub.simulators.world.churn import Setting
+from vizpub.simulators.world.publications import Planned, publishing_span
+from vizpub.simulators.world.subscriptions import Subscriptions
 
 SERVER = 0
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from model.errors import UnknownName, UseError
-from simulators.designs.stars import RULES, Centres, Interests, Stars, refine
+from vizpub.model.errors import UnknownName, UseError
+from vizpub.simulators.designs.stars import RULES, Centres, Interests, Stars, refine
 
 ALGORITHMS = ("gm", *sorted(RULES), "cd-max-ref")
 _REFINED = "cd-max-ref"
@@ -63,6 +63,6 @@ def construct(design: Design, interests: Interests) -> Overlay:
     if design.is_star:
         stars = design.stars(interests)
         return Overlay(stars.neighbours, stars.centres)
-    from simulators.designs.merging import greedy_merge
+    from vizpub.simulators.designs.merging import greedy_merge
 
     return Overlay(greedy_merge(interests), {})

@@ -9,8 +9,8 @@ import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import csr_array
 
-from model.errors import UseError
-from simulators.designs.stars import Interests
+from vizpub.model.errors import UseError
+from vizpub.simulators.designs.stars import Interests
 
 _MOST_NODES = 12
 """For the optimum: a few seconds each."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from simulators.designs.stars import Interests
+from vizpub.simulators.designs.stars import Interests
 
 _SPARE = 2
 """Draws for each topic that a node takes; a node for which they do not suffice draws again."""

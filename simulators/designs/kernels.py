@@ -1,19 +1,19 @@
 """CD-ODA-II, CD-MAX and CD-MAX-Ref compiled, for up to millions of nodes.
 
-The centres are those of `simulators.designs.stars`, one by one. The next is at the top of a heap by
-what its node can be at best: n_u + 1 is at least the largest topic that is left, and at least S_u
-less the overlap of its topics when it was last counted, which only falls. Only a node at the top is
-counted, on bits; large topics are kept as bits. What was counted is kept where a topic goes, if the
-nodes that share another one with it are few.
+The centres are those of `vizpub.simulators.designs.stars`, one by one. The next is at the top of a
+heap by what its node can be at best: n_u + 1 is at least the largest topic that is left, and at
+least S_u less the overlap of its topics when it was last counted, which only falls. Only a node at
+the top is counted, on bits; large topics are kept as bits. What was counted is kept where a topic
+goes, if the nodes that share another one with it are few.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from model.compiled import compiled
-from simulators.designs.flat import Flat
-from simulators.designs.reach import FLAT, as_bits, largest, lost, reached
+from vizpub.model.compiled import compiled
+from vizpub.simulators.designs.flat import Flat
+from vizpub.simulators.designs.reach import FLAT, as_bits, largest, lost, reached
 
 RULES = {"cd-max": 0, "cd-oda-ii": 1}
 

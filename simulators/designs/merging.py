@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from model.compiled import compiled
-from model.errors import UseError
-from simulators.designs.stars import Interests, neighbours_of
+from vizpub.model.compiled import compiled
+from vizpub.model.errors import UseError
+from vizpub.simulators.designs.stars import Interests, neighbours_of
 
 ALL_PAIRS = "gm compares all pairs"
 

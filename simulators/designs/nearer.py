@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from simulators.designs.stars import Stars
+from vizpub.simulators.designs.stars import Stars
 
 
 def move_nearer(stars: Stars, delays: np.ndarray) -> int:

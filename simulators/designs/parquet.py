@@ -11,15 +11,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ingest.reports.files import RunEnd, RunHeader
-from model.errors import UseError
-from model.files import replacing
-from simulators.designs.algorithms import Design
-from simulators.designs.flat import Flat
-from simulators.designs.kernels import RULES, centres_of, edges_of
-from simulators.designs.stars import Interests
-from simulators.engine.clock import stream
-from simulators.world.subscriptions import Uniform, Workload, Zipf
+from vizpub.ingest.reports.files import RunEnd, RunHeader
+from vizpub.model.errors import UseError
+from vizpub.model.files import replacing
+from vizpub.simulators.designs.algorithms import Design
+from vizpub.simulators.designs.flat import Flat
+from vizpub.simulators.designs.kernels import RULES, centres_of, edges_of
+from vizpub.simulators.designs.stars import Interests
+from vizpub.simulators.engine.clock import stream
+from vizpub.simulators.world.subscriptions import Uniform, Workload, Zipf
 
 _ROWS = 100_000
 """Reports in a row group, the unit in which they are read."""

@@ -2,10 +2,10 @@
 
 Whoever constructs the overlay knows all subscriptions and who is up, at no cost in messages. An
 overlay is constructed anew when it is next looked at after a peer or a subscription came or went,
-or once, and is repaired from then on (`simulators.designs.upkeep`). Both ends of an edge report it,
-in layer `overlay`. With stars a publication goes to the centre of its topic and from there to every
-other subscriber; otherwise peers pass it on to all neighbours that subscribe, and drop what they
-had.
+or once, and is repaired from then on (`vizpub.simulators.designs.upkeep`). Both ends of an edge
+report it, in layer `overlay`. With stars a publication goes to the centre of its topic and from
+there to every other subscriber; otherwise peers pass it on to all neighbours that subscribe, and
+drop what they had.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from msgspec import Meta
 
-from model.errors import UseError
-from simulators.designs.algorithms import Design, Overlay, construct
-from simulators.designs.nearer import move_nearer
-from simulators.designs.stars import Interests
-from simulators.designs.upkeep import Upkeep
-from simulators.engine.network import Copy, Links, Network, Publication, System
-from simulators.engine.parameters import Positive
-from simulators.engine.plan import World
+from vizpub.model.errors import UseError
+from vizpub.simulators.designs.algorithms import Design, Overlay, construct
+from vizpub.simulators.designs.nearer import move_nearer
+from vizpub.simulators.designs.stars import Interests
+from vizpub.simulators.designs.upkeep import Upkeep
+from vizpub.simulators.engine.network import Copy, Links, Network, Publication, System
+from vizpub.simulators.engine.parameters import Positive
+from vizpub.simulators.engine.plan import World
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from simulators.designs.algorithms import Design, Overlay
-from simulators.designs.stars import Interests
+from vizpub.simulators.designs.algorithms import Design, Overlay
+from vizpub.simulators.designs.stars import Interests
 
 
 class Upkeep:

@@ -16,8 +16,8 @@ from itertools import count
 from random import Random
 from typing import Any, Protocol
 
-from ingest.reports.files import Counters
-from simulators.engine.network import COPY_BYTES, Copy, Failed, Handler, Kind, Lost
+from vizpub.ingest.reports.files import Counters
+from vizpub.simulators.engine.network import COPY_BYTES, Copy, Failed, Handler, Kind, Lost
 
 _Delay = Callable[[int, int], int]
 """(sender, receiver) → transit time of a message in µs."""
@@ -144,7 +144,7 @@ class Simulation:
         self._upload = upload
         self._idle_from = [0] * size if upload else []
 
-    # What protocols use: see simulators.engine.network.Network.
+    # What protocols use: see vizpub.simulators.engine.network.Network.
 
     def kind(
         self,

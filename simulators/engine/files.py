@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from model.errors import InputError, cause_of
+from vizpub.model.errors import InputError, cause_of
 
 _GZIP = b"\x1f\x8b"
 

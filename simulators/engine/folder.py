@@ -9,9 +9,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from model.errors import UseError
-from model.files import replacing
-from simulators.engine.plan import Plan
+from vizpub.model.errors import UseError
+from vizpub.model.files import replacing
+from vizpub.simulators.engine.plan import Plan
 
 NO_SIMULATION = "is not empty and holds no simulation"
 OTHER_FILE = "does not describe a simulation"

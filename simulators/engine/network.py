@@ -27,7 +27,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from simulators.world.own import OwnWorkload
+    from vizpub.simulators.world.own import OwnWorkload
 
 TRANSPORT_BYTES = 28
 """Bytes of IP and UDP headers in every message of any system."""
@@ -159,7 +159,7 @@ class Network(Protocol):
         values of an interval add up, and the next interval starts without any. A name that a
         peer adds nothing to is unknown, so add 0 for a measured zero. What is added for a peer
         that is down is not counted: it reports nothing. Names and values are those of the report
-        contract (ingest.reports.fields.Numbers); others end the run with an InputError.
+        contract (vizpub.ingest.reports.fields.Numbers); others end the run with an InputError.
         """
 
     def contact(self, peer: int) -> int | None:

@@ -17,7 +17,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from model.clock import parse_duration_us
+from vizpub.model.clock import parse_duration_us
 
 Positive = Annotated[int, Meta(ge=1)]
 Count = Annotated[int, Meta(ge=0)]

@@ -9,18 +9,18 @@ from typing import Annotated, Any, get_type_hints
 import msgspec
 from msgspec import Meta
 
-from model.errors import UnknownName, UseError
-from simulators.engine.parameters import Count, Duration, Positive, Share, us
-from simulators.engine.reporter import Content
-from simulators.engine.specs import checked, fields_of, parse
-from simulators.engine.systems import system_named
-from simulators.world.churn import CHURNS, Churn, Setting
-from simulators.world.client import ALL_WORKLOADS, Client, ClientInterest, ClientPublications
-from simulators.world.interest import INTERESTS, Interest
-from simulators.world.latency import LATENCIES, Latency
-from simulators.world.own import OwnWorkload
-from simulators.world.publications import PUBLICATIONS, Publications
-from simulators.world.subscriptions import Workload
+from vizpub.model.errors import UnknownName, UseError
+from vizpub.simulators.engine.parameters import Count, Duration, Positive, Share, us
+from vizpub.simulators.engine.reporter import Content
+from vizpub.simulators.engine.specs import checked, fields_of, parse
+from vizpub.simulators.engine.systems import system_named
+from vizpub.simulators.world.churn import CHURNS, Churn, Setting
+from vizpub.simulators.world.client import ALL_WORKLOADS, Client, ClientInterest, ClientPublications
+from vizpub.simulators.world.interest import INTERESTS, Interest
+from vizpub.simulators.world.latency import LATENCIES, Latency
+from vizpub.simulators.world.own import OwnWorkload
+from vizpub.simulators.world.publications import PUBLICATIONS, Publications
+from vizpub.simulators.world.subscriptions import Workload
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Writes the reports of simulated peers, in the format of `ingest.reports.files`.
+"""Writes the reports of simulated peers, in the format of `vizpub.ingest.reports.files`.
 
 Large runs spend most time here, so lines are joined from parts that are JSON already; tests check
 the lines against the contract.
@@ -14,12 +14,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
 
-from ingest.reports.fields import Numbers
-from ingest.reports.files import Counters, Report, ReportWriter, RunHeader
-from model.errors import InputError
-from simulators.engine.clock import Simulation
-from simulators.engine.network import COPY_BYTES, Copy, Links, System
-from simulators.world.subscriptions import Subscriptions
+from vizpub.ingest.reports.fields import Numbers
+from vizpub.ingest.reports.files import Counters, Report, ReportWriter, RunHeader
+from vizpub.model.errors import InputError
+from vizpub.simulators.engine.clock import Simulation
+from vizpub.simulators.engine.network import COPY_BYTES, Copy, Links, System
+from vizpub.simulators.world.subscriptions import Subscriptions
 
 Content = Literal["complete", "structure", "dissemination"]
 """Everything; neighbours, topics, roles and counters; or topics, messages and counters."""
@@ -69,7 +69,7 @@ class Lines:
         self._received: list[list[str]] = [[] for _ in naming.peers]
         self._went: set[int] = set()
 
-    # Events of the simulation: see simulators.engine.clock.Observer.
+    # Events of the simulation: see vizpub.simulators.engine.clock.Observer.
 
     def sent(self, peer: int, copy: Copy, targets: Sequence[int]) -> None:
         """See Observer.sent."""

@@ -7,21 +7,21 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from ingest.reports.files import RunHeader
-from model.errors import FULL, DiskFull, UseError
-from model.progress import Progress, silent
-from model.wording import amount
-from simulators.engine.clock import Simulation, stream
-from simulators.engine.folder import Folder, Messages, Result
-from simulators.engine.live import Live
-from simulators.engine.network import Publication, System
-from simulators.engine.parameters import us
-from simulators.engine.plan import Plan
-from simulators.engine.reporter import Lines, Naming, ReportFiles
-from simulators.engine.systems import system_named
-from simulators.world.churn import Session
-from simulators.world.interest import Change, Changes
-from simulators.world.publications import Planned
+from vizpub.ingest.reports.files import RunHeader
+from vizpub.model.errors import FULL, DiskFull, UseError
+from vizpub.model.progress import Progress, silent
+from vizpub.model.wording import amount
+from vizpub.simulators.engine.clock import Simulation, stream
+from vizpub.simulators.engine.folder import Folder, Messages, Result
+from vizpub.simulators.engine.live import Live
+from vizpub.simulators.engine.network import Publication, System
+from vizpub.simulators.engine.parameters import us
+from vizpub.simulators.engine.plan import Plan
+from vizpub.simulators.engine.reporter import Lines, Naming, ReportFiles
+from vizpub.simulators.engine.systems import system_named
+from vizpub.simulators.world.churn import Session
+from vizpub.simulators.world.interest import Change, Changes
+from vizpub.simulators.world.publications import Planned
 
 
 class Running:

@@ -7,7 +7,7 @@ TOML:
     friends:facebook.txt.gz,sample=connected
     zipf:topics=200,subscriptions=20,exponent=0.5
 
-A kind is a frozen dataclass whose fields have the types of `simulators.engine.parameters`, a
+A kind is a frozen dataclass whose fields have the types of `vizpub.simulators.engine.parameters`, a
 description, and a line `example`; VALUE is its first field. A key that is a keyword of Python
 (`from`) is the field with an underscore after it (`from_`).
 """
@@ -23,8 +23,8 @@ from typing import Any, TypeVar, get_args, get_type_hints
 import msgspec
 from msgspec import NODEFAULT, inspect
 
-from model.errors import UnknownName, UseError
-from simulators.engine.parameters import Duration, us
+from vizpub.model.errors import UnknownName, UseError
+from vizpub.simulators.engine.parameters import Duration, us
 
 T = TypeVar("T")
 _MODELS = ("workload", "publications", "interest", "churn", "latency")

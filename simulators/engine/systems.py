@@ -10,11 +10,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from model.errors import InputError, UnknownName, cause_of
-from model.modules import module_of_file
+from vizpub.model.errors import InputError, UnknownName, cause_of
+from vizpub.model.modules import module_of_file
 
 if TYPE_CHECKING:
-    from simulators.engine.network import System
+    from vizpub.simulators.engine.network import System
 
 NO_PARAMETERS = "'parameters' that are a dataclass"
 
@@ -58,62 +58,62 @@ class _Entry:
 
 SYSTEMS = {
     "broadcast-cyclon": _Entry(
-        "simulators.protocols.broadcast.cyclon",
+        "vizpub.simulators.protocols.broadcast.cyclon",
         "BroadcastCyclon",
         "Broadcasts on CYCLON's views.",
     ),
     "broadcast-or-tree": _Entry(
-        "simulators.protocols.scribe.popularity",
+        "vizpub.simulators.protocols.scribe.popularity",
         "BroadcastOrTree",
         "Scribe on Chord, or a broadcast on popular topics (Vivoli et al. 2019).",
     ),
     "broadcast-static": _Entry(
-        "simulators.protocols.broadcast.static",
+        "vizpub.simulators.protocols.broadcast.static",
         "BroadcastStatic",
         "Broadcasts on a random graph, or on that of a file.",
     ),
     "channels": _Entry(
-        "simulators.channels.system",
+        "vizpub.simulators.channels.system",
         "Channels",
         "Broadcast channels between a server and its clients (Bose 1999; partly our reading).",
     ),
     "chord": _Entry(
-        "simulators.protocols.chord.system",
+        "vizpub.simulators.protocols.chord.system",
         "Chord",
         "Lookups on a ring with fingers (Stoica et al. 2001).",
     ),
     "cyclon": _Entry(
-        "simulators.protocols.poldercast.cyclon",
+        "vizpub.simulators.protocols.poldercast.cyclon",
         "Cyclon",
         "Peer sampling by shuffling views (Voulgaris et al. 2005).",
     ),
     "gossip": _Entry(
-        "simulators.protocols.gossip.system",
+        "vizpub.simulators.protocols.gossip.system",
         "Gossip",
         "Gossip by what neighbours subscribe to, on a given topology (Ferretti 2012).",
     ),
     "hyparview": _Entry(
-        "simulators.protocols.hyparview.system",
+        "vizpub.simulators.protocols.hyparview.system",
         "HyParView",
         "Broadcasts on small symmetric views (Leitão et al. 2007), also Plumtree's.",
     ),
     "pastry": _Entry(
-        "simulators.protocols.pastry.system",
+        "vizpub.simulators.protocols.pastry.system",
         "Pastry",
         "Prefix routing with leaf sets (Rowstron and Druschel 2001).",
     ),
     "poldercast": _Entry(
-        "simulators.protocols.poldercast.system",
+        "vizpub.simulators.protocols.poldercast.system",
         "PolderCast",
         "A ring per topic over CYCLON and VICINITY (Setty et al. 2012).",
     ),
     "scribe": _Entry(
-        "simulators.protocols.scribe.system",
+        "vizpub.simulators.protocols.scribe.system",
         "Scribe",
         "A multicast tree per topic on Pastry (Castro et al. 2002).",
     ),
     "scribe-chord": _Entry(
-        "simulators.protocols.scribe.on_chord",
+        "vizpub.simulators.protocols.scribe.on_chord",
         "ScribeChord",
         "A multicast tree per topic on Chord (Vivoli et al. 2019).",
     ),

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar
 
-from simulators.engine.network import (
+from vizpub.simulators.engine.network import (
     TRANSPORT_BYTES,
     Copy,
     Links,

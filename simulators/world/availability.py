@@ -12,9 +12,9 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
-from model.errors import InputError
-from model.wording import amount
-from simulators.engine.files import lines, not_understood
+from vizpub.model.errors import InputError
+from vizpub.model.wording import amount
+from vizpub.simulators.engine.files import lines, not_understood
 
 NOT_ASCENDING = "the times do not ascend"
 NO_NODE_UP = "no node in it is up at any time"

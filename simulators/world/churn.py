@@ -10,11 +10,11 @@ from typing import Annotated, ClassVar, NamedTuple, Protocol
 
 from msgspec import Meta
 
-from model.errors import InputError, UseError
-from model.wording import amount
-from simulators.engine.parameters import Duration, Share, us
-from simulators.world.availability import Stays, read_availability
-from simulators.world.scenario import GRAMMAR, Crowd, Event, changes, crowd, read_events
+from vizpub.model.errors import InputError, UseError
+from vizpub.model.wording import amount
+from vizpub.simulators.engine.parameters import Duration, Share, us
+from vizpub.simulators.world.availability import Stays, read_availability
+from vizpub.simulators.world.scenario import GRAMMAR, Crowd, Event, changes, crowd, read_events
 
 _Seconds = Annotated[float, Meta(ge=0)]
 _Uptime = Annotated[Duration, Meta(description="Mean length of a session.")]

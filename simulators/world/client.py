@@ -9,13 +9,13 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from model.errors import UseError
-from model.wording import amount
-from simulators.engine.parameters import Count, Duration, Positive, Share, us
-from simulators.world.churn import Setting
-from simulators.world.interest import Change, Changes
-from simulators.world.publications import From, Planned, arrivals, publishing_span
-from simulators.world.subscriptions import WORKLOADS, Subscriptions, Uniform, Workload
+from vizpub.model.errors import UseError
+from vizpub.model.wording import amount
+from vizpub.simulators.engine.parameters import Count, Duration, Positive, Share, us
+from vizpub.simulators.world.churn import Setting
+from vizpub.simulators.world.interest import Change, Changes
+from vizpub.simulators.world.publications import From, Planned, arrivals, publishing_span
+from vizpub.simulators.world.subscriptions import WORKLOADS, Subscriptions, Uniform, Workload
 
 
 @dataclass(frozen=True)

@@ -15,12 +15,12 @@ from typing import Annotated, ClassVar, Literal, NamedTuple, Protocol, TypeVar
 
 from msgspec import Meta
 
-from model.errors import UnknownName
-from simulators.engine.files import lines, not_understood
-from simulators.engine.parameters import Duration, us
-from simulators.world.churn import Setting
-from simulators.world.publications import checked_peer, moment, topic_names
-from simulators.world.subscriptions import Subscriptions
+from vizpub.model.errors import UnknownName
+from vizpub.simulators.engine.files import lines, not_understood
+from vizpub.simulators.engine.parameters import Duration, us
+from vizpub.simulators.world.churn import Setting
+from vizpub.simulators.world.publications import checked_peer, moment, topic_names
+from vizpub.simulators.world.subscriptions import Subscriptions
 
 T = TypeVar("T")
 

@@ -16,9 +16,9 @@ import numpy as np
 from msgspec import Meta
 from numpy.typing import NDArray
 
-from model.errors import UseError
-from simulators.engine.parameters import Duration, us
-from simulators.world.roundtrips import incomplete, read_matrix, symmetric
+from vizpub.model.errors import UseError
+from vizpub.simulators.engine.parameters import Duration, us
+from vizpub.simulators.world.roundtrips import incomplete, read_matrix, symmetric
 
 Delay = Callable[[int, int], int]
 """(sender, receiver) → one-way delay of a message in µs."""

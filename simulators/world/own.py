@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from simulators.world.publications import Publications
-from simulators.world.subscriptions import Workload
+from vizpub.simulators.world.publications import Publications
+from vizpub.simulators.world.subscriptions import Workload
 
 
 class OwnWorkload(Workload, Publications, Protocol):

@@ -15,11 +15,11 @@ from typing import Annotated, ClassVar, Literal, NamedTuple, Protocol, TypeVar
 
 from msgspec import Meta
 
-from model.errors import UnknownName, UseError
-from simulators.engine.files import lines, not_understood
-from simulators.engine.parameters import Count, Positive, PositiveReal, us
-from simulators.world.churn import Setting
-from simulators.world.subscriptions import Subscriptions
+from vizpub.model.errors import UnknownName, UseError
+from vizpub.simulators.engine.files import lines, not_understood
+from vizpub.simulators.engine.parameters import Count, Positive, PositiveReal, us
+from vizpub.simulators.world.churn import Setting
+from vizpub.simulators.world.subscriptions import Subscriptions
 
 NO_SUBSCRIBER = "no peer subscribes to a topic"
 FILE_OR_TIME = "needs either a file or at=INTERVAL"

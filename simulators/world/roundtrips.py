@@ -17,9 +17,9 @@ from itertools import chain, dropwhile
 import numpy as np
 from numpy.typing import NDArray
 
-from model.errors import InputError
-from model.wording import amount
-from simulators.engine.files import lines, not_understood
+from vizpub.model.errors import InputError
+from vizpub.model.wording import amount
+from vizpub.simulators.engine.files import lines, not_understood
 
 NEITHER = "is neither a matrix of numbers nor a list of pairs"
 

@@ -9,10 +9,10 @@ from heapq import heapify, heappop, heappush
 from random import Random
 from typing import Literal, NamedTuple
 
-from model.errors import InputError, UseError
-from model.files import toml_of
-from model.wording import amount
-from simulators.engine.files import found
+from vizpub.model.errors import InputError, UseError
+from vizpub.model.files import toml_of
+from vizpub.model.wording import amount
+from vizpub.simulators.engine.files import found
 
 NO_EVENT = "is not an event"
 MORE_THAN_ALL = "is more than all"

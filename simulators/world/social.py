@@ -9,8 +9,8 @@ from collections.abc import Collection, Iterator, Mapping
 from itertools import chain, islice
 from random import Random
 
-from model.errors import UseError
-from simulators.engine.files import lines, not_understood
+from vizpub.model.errors import UseError
+from vizpub.simulators.engine.files import lines, not_understood
 
 _Neighbours = Mapping[int, Collection[int]]
 """Neighbours of each user."""

@@ -12,12 +12,12 @@ from typing import Annotated, ClassVar, Literal, Protocol
 import numpy as np
 from msgspec import Meta
 
-from ingest.reports.fields import Key
-from model.errors import UseError
-from model.wording import amount
-from simulators.engine.files import lines, not_understood
-from simulators.engine.parameters import Positive, PositiveReal, Share
-from simulators.world.social import connected_users, neighbours, random_users, read_edges
+from vizpub.ingest.reports.fields import Key
+from vizpub.model.errors import UseError
+from vizpub.model.wording import amount
+from vizpub.simulators.engine.files import lines, not_understood
+from vizpub.simulators.engine.parameters import Positive, PositiveReal, Share
+from vizpub.simulators.world.social import connected_users, neighbours, random_users, read_edges
 
 _Sample = Annotated[
     Literal["random", "connected"],

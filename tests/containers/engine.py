@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from graphstore.server.address import Connection
-from graphstore.server.connection import connect
-from graphstore.server.settings import PROFILES
-from model.errors import Neo4jUnavailable
+from vizpub.graphstore.server.address import Connection
+from vizpub.graphstore.server.connection import connect
+from vizpub.graphstore.server.settings import PROFILES
+from vizpub.model.errors import Neo4jUnavailable
 
 if TYPE_CHECKING:
     from testcontainers.core.container import DockerContainer

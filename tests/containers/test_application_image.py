@@ -15,13 +15,13 @@ from uuid import uuid4
 
 import pytest
 
-from cli.commands.doctor import USABLE
-from graphstore.ask.queries import ask
-from graphstore.server.address import Connection
-from graphstore.server.connection import connect
 from tests.containers.engine import NEO4J, SECRET, VIZPUB, WORD, compose_command, look_for
 from tests.integration.graph.conftest import Graph
 from tests.support.words import tells
+from vizpub.cli.commands.doctor import USABLE
+from vizpub.graphstore.ask.queries import ask
+from vizpub.graphstore.server.address import Connection
+from vizpub.graphstore.server.connection import connect
 
 pytestmark = pytest.mark.containers
 

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from graphstore.load.transactions import load_run
-from graphstore.load.verify import verify_run
-from graphstore.server.connection import connect
-from graphstore.server.sessions import REPEAT
-from graphstore.server.settings import PROFILES, settings
-from model.errors import Neo4jUnavailable
 from tests.containers.engine import NEO4J, SECRET, WORD, answering, logs, neo4j, started
 from tests.integration.graph.conftest import Graph, random_history
 from tests.integration.graph.test_kill import Killer, impatient
 from tests.integration.graph.test_load import ledger, relationships
+from vizpub.graphstore.load.transactions import load_run
+from vizpub.graphstore.load.verify import verify_run
+from vizpub.graphstore.server.connection import connect
+from vizpub.graphstore.server.sessions import REPEAT
+from vizpub.graphstore.server.settings import PROFILES, settings
+from vizpub.model.errors import Neo4jUnavailable
 
 if TYPE_CHECKING:
     from testcontainers.core.container import DockerContainer

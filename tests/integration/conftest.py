@@ -13,11 +13,6 @@ from typing import TYPE_CHECKING
 import pytest
 from typer.testing import CliRunner
 
-from graphstore.server.address import Connection, from_environment
-from graphstore.server.connection import connect
-from graphstore.server.server import LocalServer
-from model.errors import ServiceError
-from runstore.store import StoredRun
 from tests.containers.engine import (
     NoContainers,
     answering,
@@ -27,6 +22,11 @@ from tests.containers.engine import (
 )
 from tests.support.ingested import Store
 from tests.support.small import as_of_small
+from vizpub.graphstore.server.address import Connection, from_environment
+from vizpub.graphstore.server.connection import connect
+from vizpub.graphstore.server.server import LocalServer
+from vizpub.model.errors import ServiceError
+from vizpub.runstore.store import StoredRun
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -62,7 +62,7 @@ def vizpub_process() -> Callable[..., Done]:
 
     def call(*words: str, cwd: Path | None = None) -> Done:
         return subprocess.run(
-            [sys.executable, "-c", "from cli.main import app; app()", *words],
+            [sys.executable, "-c", "from vizpub.cli.main import app; app()", *words],
             cwd=cwd,
             capture_output=True,
             text=True,
@@ -79,14 +79,17 @@ def vizpub_here(spark: SparkSession) -> Iterator[Callable[..., Done]]:
     A command that starts a session would take this one for its own, and stop it. The session's
     tasks run where it was started, and find no code of the user's.
     """
-    from cli.main import app
+    from vizpub.cli.main import app
 
     def call(*words: str) -> Done:
         result = CliRunner().invoke(app, words)
         return Done(words, result.exit_code, result.stdout, result.stderr)
 
     with pytest.MonkeyPatch.context() as patch:
-        for start in ("ingest.pipeline.warm_session", "ingest.spark.tasks.spark_session"):
+        for start in (
+            "vizpub.ingest.pipeline.warm_session",
+            "vizpub.ingest.spark.tasks.spark_session",
+        ):
             patch.setattr(start, lambda *_, **__: nullcontext(spark))
         yield call
 

@@ -22,27 +22,27 @@ import pyarrow.compute as pc
 import pytest
 from pyspark.sql import SparkSession
 
-from analytics.steps import Given
-from ingest import metrics, stages
-from ingest.files import CHANGED
-from ingest.job import Job
-from ingest.pipeline import IngestOutcome, IngestRequest, settling
-from ingest.sources.times import BELONGS_NOT, TOO_FAR
-from ingest.spark import scale
-from ingest.spark.session import vizpub_errors
-from ingest.stages import STEPS
-from ingest.starting import ENDED
-from model.errors import InputError, InputsDiffer, NeedsSettling, StoreBroken, UseError
-from model.run import Boundary
-from runstore import intact
-from runstore.changing import PENDING, unfinished
-from runstore.journal import FILE as LOG
-from runstore.manifest import FILE, read_manifest, write_manifest
-from runstore.store import StoredRun, open_run
-from runstore.summary import facts_for_people
 from tests.support.faults import LARGE, stopping
 from tests.support.ingested import Store, copied, ingest, ingested
 from tests.support.words import naming
+from vizpub.analytics.steps import Given
+from vizpub.ingest import metrics, stages
+from vizpub.ingest.files import CHANGED
+from vizpub.ingest.job import Job
+from vizpub.ingest.pipeline import IngestOutcome, IngestRequest, settling
+from vizpub.ingest.sources.times import BELONGS_NOT, TOO_FAR
+from vizpub.ingest.spark import scale
+from vizpub.ingest.spark.session import vizpub_errors
+from vizpub.ingest.stages import STEPS
+from vizpub.ingest.starting import ENDED
+from vizpub.model.errors import InputError, InputsDiffer, NeedsSettling, StoreBroken, UseError
+from vizpub.model.run import Boundary
+from vizpub.runstore import intact
+from vizpub.runstore.changing import PENDING, unfinished
+from vizpub.runstore.journal import FILE as LOG
+from vizpub.runstore.manifest import FILE, read_manifest, write_manifest
+from vizpub.runstore.store import StoredRun, open_run
+from vizpub.runstore.summary import facts_for_people
 
 Vizpub = Callable[..., CompletedProcess[str]]
 

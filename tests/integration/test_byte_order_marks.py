@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from cli.commands.collect import peers_of
-from cli.main import app
-from collector.pull import Sources
-from collector.topic import read_config
-from experiments import definition
-from graphstore.ask.own import read_query
-from model.private import read_private
-from simulators.engine.files import lines
-from simulators.world.scenario import read_events
+from vizpub.cli.commands.collect import peers_of
+from vizpub.cli.main import app
+from vizpub.collector.pull import Sources
+from vizpub.collector.topic import read_config
+from vizpub.experiments import definition
+from vizpub.graphstore.ask.own import read_query
+from vizpub.model.private import read_private
+from vizpub.simulators.engine.files import lines
+from vizpub.simulators.world.scenario import read_events
 
 CYPHER = """// The peers.
 //

@@ -23,27 +23,27 @@ import networkx as nx
 import pytest
 from typer.testing import CliRunner
 
-from cli.commands.ingest import ALREADY
-from cli.main import app
-from graphstore.ask.free_text import NO_CYPHER
-from graphstore.ask.judge import ALLOWED
-from graphstore.ask.parameters import MISSING
-from graphstore.server.address import Connection
-from graphstore.server.connection import connect
-from graphstore.server.sessions import LATE
-from model.errors import OutOfRange
-from runstore.run import Run
-from runstore.snapshots import snapshot
-from runstore.store import StoredRun
 from tests.support.imports import codes_and_imports
 from tests.support.ingested import copied
 from tests.support.words import tells, unknown
+from vizpub.cli.commands.ingest import ALREADY
+from vizpub.cli.main import app
+from vizpub.graphstore.ask.free_text import NO_CYPHER
+from vizpub.graphstore.ask.judge import ALLOWED
+from vizpub.graphstore.ask.parameters import MISSING
+from vizpub.graphstore.server.address import Connection
+from vizpub.graphstore.server.connection import connect
+from vizpub.graphstore.server.sessions import LATE
+from vizpub.model.errors import OutOfRange
+from vizpub.runstore.run import Run
+from vizpub.runstore.snapshots import snapshot
+from vizpub.runstore.store import StoredRun
 
 pytestmark = [pytest.mark.spark, pytest.mark.neo4j]
 
 ROOT = Path(__file__).parents[2]
 RUN = f"cli-{uuid4().hex[:8]}"
-VIZPUB = "from cli.main import app; app(prog_name='vizpub')"
+VIZPUB = "from vizpub.cli.main import app; app(prog_name='vizpub')"
 
 
 @dataclass(frozen=True)

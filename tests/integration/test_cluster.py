@@ -23,13 +23,13 @@ import pyarrow as pa
 import pyspark
 import pytest
 
-from model.jvm.java import find_java, spark_java_home
-from runstore.store import StoredRun, open_run
 from tests.integration.test_experiments import TEXT
 from tests.integration.test_simulate import check_seeds
 from tests.support.ingested import TRACES, Store
 from tests.support.project import PACKAGES, ROOT
 from tests.support.words import tells
+from vizpub.model.jvm.java import find_java, spark_java_home
+from vizpub.runstore.store import StoredRun, open_run
 
 pytestmark = [pytest.mark.long, pytest.mark.spark, pytest.mark.timeout(1800)]
 
@@ -165,7 +165,7 @@ def by_master(cluster: Cluster, workspace: Path) -> Made:
     """Events with topics and publications, by `--master`."""
     paths = [os.path.relpath(path, ROOT) for path in TRACES[EVENTS]]
     words = ["--workspace", str(workspace), "ingest", "--no-load", "--run", EVENTS, *paths]
-    call([sys.executable, "-m", "cli", *words, "--master", cluster.url], cluster)
+    call([sys.executable, "-m", "vizpub.cli", *words, "--master", cluster.url], cluster)
     return Made(open_run(workspace, EVENTS), cluster.compiled)
 
 
@@ -254,7 +254,7 @@ def test_scratch_files_are_removed_after_the_run(by_master: Made, workspace: Pat
 def vizpub(cluster: Cluster, folder: Path, *words: str) -> str:
     """What a command told of what it did on the cluster."""
     done = subprocess.run(
-        [sys.executable, "-m", "cli", *words, "--master", cluster.url],
+        [sys.executable, "-m", "vizpub.cli", *words, "--master", cluster.url],
         cwd=folder,
         env={**cluster.environment(), "PYTHONPATH": str(ROOT)},
         capture_output=True,
@@ -290,7 +290,7 @@ def test_workspace_that_is_not_shared_is_refused(cluster: Cluster, tmp_path: Pat
     words = ["--workspace", "/proc/self/cwd/ws", "ingest", "a.csv", "--run", "r", "--no-load"]
     (tmp_path / "a.csv").write_text("interval,src,dst\n0,a,b\n")
     refused = subprocess.run(
-        [sys.executable, "-m", "cli", *words, "--master", cluster.url],
+        [sys.executable, "-m", "vizpub.cli", *words, "--master", cluster.url],
         cwd=tmp_path,
         env={**cluster.environment(), "PYTHONPATH": str(ROOT)},
         capture_output=True,

@@ -9,8 +9,16 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from ingest.reports.files import Counters, Neighbor, Received, Report, ReportWriter, RunHeader, Sent
 from tests.support.ingested import Store, copied
+from vizpub.ingest.reports.files import (
+    Counters,
+    Neighbor,
+    Received,
+    Report,
+    ReportWriter,
+    RunHeader,
+    Sent,
+)
 
 pytestmark = pytest.mark.spark
 

@@ -9,8 +9,8 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from ingest.reports.files import Report, ReportReader
-from runstore.run import Run
+from vizpub.ingest.reports.files import Report, ReportReader
+from vizpub.runstore.run import Run
 
 Vizpub = Callable[..., CompletedProcess[str]]
 

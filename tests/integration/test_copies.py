@@ -10,20 +10,20 @@ from uuid import uuid4
 
 import pytest
 
-from cli.commands.load import EARLIER_COPY, load_stored
-from cli.service import connected, remove_stale, stale_copy_removed
-from cli.settings import Settings
-from graphstore.load.transactions import load_run
-from graphstore.server.address import Connection
-from ingest import pipeline
-from ingest.pipeline import IngestOutcome, IngestRequest
-from model.progress import Progress
-from model.run import NO_DATA
-from runstore.store import StoredRun, open_run
-from runstore.writer import writing
 from tests.integration.graph.conftest import Calls
 from tests.support.ingested import Store, copied, ingested
 from tests.support.words import tells
+from vizpub.cli.commands.load import EARLIER_COPY, load_stored
+from vizpub.cli.service import connected, remove_stale, stale_copy_removed
+from vizpub.cli.settings import Settings
+from vizpub.graphstore.load.transactions import load_run
+from vizpub.graphstore.server.address import Connection
+from vizpub.ingest import pipeline
+from vizpub.ingest.pipeline import IngestOutcome, IngestRequest
+from vizpub.model.progress import Progress
+from vizpub.model.run import NO_DATA
+from vizpub.runstore.store import StoredRun, open_run
+from vizpub.runstore.writer import writing
 
 pytestmark = [pytest.mark.spark, pytest.mark.neo4j]
 

@@ -11,12 +11,12 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from model.errors import StoreBroken
-from runstore import intact
-from runstore.intact import damages, described
-from runstore.manifest import TableEntry, write_manifest
-from runstore.store import StoredRun, open_run
 from tests.support.ingested import Store, copied
+from vizpub.model.errors import StoreBroken
+from vizpub.runstore import intact
+from vizpub.runstore.intact import damages, described
+from vizpub.runstore.manifest import TableEntry, write_manifest
+from vizpub.runstore.store import StoredRun, open_run
 
 pytestmark = pytest.mark.spark
 

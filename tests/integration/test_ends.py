@@ -14,13 +14,13 @@ from typing import Any
 import psutil
 import pytest
 
-from ingest.spark.session import JAVA_GONE
-from model.errors import SparkFailed
-from runstore.journal import read_journal
-from runstore.leavings import SCRATCH
-from runstore.store import StoredRun, open_run, run_names
 from tests.support.ingested import TINY, Store
 from tests.support.words import tells
+from vizpub.ingest.spark.session import JAVA_GONE
+from vizpub.model.errors import SparkFailed
+from vizpub.runstore.journal import read_journal
+from vizpub.runstore.leavings import SCRATCH
+from vizpub.runstore.store import StoredRun, open_run, run_names
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
@@ -67,7 +67,16 @@ def ended(
     run = workspace / "runs/tiny"
     before = len(list(read_journal(run)))
     words = ["--workspace", str(workspace), "ingest", str(TINY), "--run", "tiny", "--no-load"]
-    command = ["sh", "-c", f'exec "$@" {redirected}', "sh", sys.executable, "-m", "cli", *words]
+    command = [
+        "sh",
+        "-c",
+        f'exec "$@" {redirected}',
+        "sh",
+        sys.executable,
+        "-m",
+        "vizpub.cli",
+        *words,
+    ]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), **variables}
     with subprocess.Popen(
         command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,

@@ -9,12 +9,12 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from analytics import structure
-from analytics.engines import Choice, engine_for, measured_by
-from analytics.options import Measures
-from analytics.structure import Versions, fits_task, largest_interval
-from model.clock import OPEN, Clock
-from model.errors import ArtifactsMissing
+from vizpub.analytics import structure
+from vizpub.analytics.engines import Choice, engine_for, measured_by
+from vizpub.analytics.options import Measures
+from vizpub.analytics.structure import Versions, fits_task, largest_interval
+from vizpub.model.clock import OPEN, Clock
+from vizpub.model.errors import ArtifactsMissing
 
 pytestmark = pytest.mark.spark
 
@@ -88,7 +88,7 @@ def test_graphframes_is_chosen_for_what_outgrows_a_task(
     versions: Versions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(structure, "TASK_BYTES", 1_000)
-    monkeypatch.setattr("analytics.engines.load_graphframes", lambda spark: None)
+    monkeypatch.setattr("vizpub.analytics.engines.load_graphframes", lambda spark: None)
     assert engine_for("auto", PEERS, lambda: versions, CLOCK).engine == "graphframes"
 
 
@@ -99,8 +99,8 @@ def test_kernels_replace_missing_graphframes_and_say_so(
         raise ArtifactsMissing("graphframes", "not in the repository")
 
     monkeypatch.setattr(structure, "TASK_BYTES", 1_000)
-    monkeypatch.setattr("analytics.graphframes.graphs._is_loaded", lambda spark: False)
-    monkeypatch.setattr("analytics.graphframes.graphs.graphframes_jars", nothing_to_be_had)
+    monkeypatch.setattr("vizpub.analytics.graphframes.graphs._is_loaded", lambda spark: False)
+    monkeypatch.setattr("vizpub.analytics.graphframes.graphs.graphframes_jars", nothing_to_be_had)
     choice = engine_for("auto", PEERS, lambda: versions, CLOCK)
     assert (choice.engine, choice.description) == (
         "kernels",

@@ -11,9 +11,9 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from cli.commands.experiment import ALREADY
-from runstore.run import Run
 from tests.support.words import tells
+from vizpub.cli.commands.experiment import ALREADY
+from vizpub.runstore.run import Run
 
 TEXT = """
 title = "Rings of sixteen"

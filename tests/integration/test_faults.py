@@ -21,17 +21,17 @@ import psutil
 import pytest
 from typer.testing import CliRunner
 
-from cli.main import app
-from graphstore.load.transactions import load_run
-from graphstore.load.verify import verify_run
-from graphstore.server.address import Connection
-from graphstore.server.connection import connect
-from graphstore.server.driver_errors import STOPPED
-from graphstore.server.server import LocalServer
-from graphstore.server.sessions import LOST, REPEAT
-from model.errors import Neo4jUnavailable, ServiceError
 from tests.integration.graph.conftest import random_history
 from tests.support.words import tells
+from vizpub.cli.main import app
+from vizpub.graphstore.load.transactions import load_run
+from vizpub.graphstore.load.verify import verify_run
+from vizpub.graphstore.server.address import Connection
+from vizpub.graphstore.server.connection import connect
+from vizpub.graphstore.server.driver_errors import STOPPED
+from vizpub.graphstore.server.server import LocalServer
+from vizpub.graphstore.server.sessions import LOST, REPEAT
+from vizpub.model.errors import Neo4jUnavailable, ServiceError
 
 pytestmark = pytest.mark.neo4j
 
@@ -162,7 +162,16 @@ def _fill(file: Path, left: int) -> None:
 
 def test_killed_server_during_a_query_is_a_lost_connection(place: Place) -> None:
     connection = place.start()
-    command = ["-m", "cli", "--workspace", str(place.folder), "cypher", SLOW, "--timeout", "9m"]
+    command = [
+        "-m",
+        "vizpub.cli",
+        "--workspace",
+        str(place.folder),
+        "cypher",
+        SLOW,
+        "--timeout",
+        "9m",
+    ]
     with subprocess.Popen(
         [sys.executable, *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as asking:

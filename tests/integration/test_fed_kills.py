@@ -20,17 +20,17 @@ import psutil
 import pytest
 from pyspark.sql import SparkSession
 
-from graphstore.load.transactions import load_run
-from graphstore.load.verify import verify_run
-from graphstore.server.connection import connect
-from graphstore.server.server import LocalServer
-from runstore.intact import damages
-from runstore.store import open_run
 from tests.integration.graph.conftest import Graph
 from tests.integration.graph.everything import everything
 from tests.integration.test_append import same_tables
 from tests.integration.test_growth import interval
 from tests.support.ingested import ingest
+from vizpub.graphstore.load.transactions import load_run
+from vizpub.graphstore.load.verify import verify_run
+from vizpub.graphstore.server.connection import connect
+from vizpub.graphstore.server.server import LocalServer
+from vizpub.runstore.intact import damages
+from vizpub.runstore.store import open_run
 
 pytestmark = [
     pytest.mark.spark,
@@ -50,7 +50,7 @@ STEPS = {"python": INGEST + GROWTH, "java": INGEST, "neo4j": ("finish", *GROWTH)
 
 def appending(workspace: Path, file: Path) -> list[str]:
     words = ["--workspace", str(workspace), "ingest", str(file), "--run", RUN, "--append"]
-    return [sys.executable, "-m", "cli", *words, "--message-window", str(WINDOW)]
+    return [sys.executable, "-m", "vizpub.cli", *words, "--message-window", str(WINDOW)]
 
 
 def environment() -> dict[str, str]:

@@ -21,13 +21,13 @@ import pytest
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
-from cli.main import app
-from ingest.pipeline import settling
-from model.metrics import OF_MESSAGES
-from model.tables import table
-from runstore.run import Run
 from tests.integration.test_growth import PEERS, interval
 from tests.support.ingested import ingest, ingested
+from vizpub.cli.main import app
+from vizpub.ingest.pipeline import settling
+from vizpub.model.metrics import OF_MESSAGES
+from vizpub.model.tables import table
+from vizpub.runstore.run import Run
 
 pytestmark = [
     pytest.mark.spark,
@@ -130,7 +130,7 @@ def test_reader_is_told_the_same_while_a_run_grows_and_is_settled(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, appends: int
 ) -> None:
     """And in the end what a run of one ingest tells. In the middle the run is made anew."""
-    monkeypatch.setattr("runstore.writer.KEPT_SECONDS", 600)
+    monkeypatch.setattr("vizpub.runstore.writer.KEPT_SECONDS", 600)
     workspace, whole, last = tmp_path / "ws", tmp_path / "whole", FIRST + appends
     files = [tmp_path / f"{number}.ndjson" for number in range(FIRST - 1, last)]
     for place, file in enumerate(files):

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from ingest.pipeline import IngestRequest, settling
-from runstore.store import open_run
 from tests.integration.test_growth import interval
 from tests.support.foreign import NOTHING, PROGRAMS, SPARK, digest, reading
 from tests.support.ingested import ingest, ingested
+from vizpub.ingest.pipeline import IngestRequest, settling
+from vizpub.runstore.store import open_run
 
 pytestmark = [
     pytest.mark.spark,

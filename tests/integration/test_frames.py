@@ -9,9 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from ingest import frames
-from runstore.manifest import Part, Since
-from runstore.store import StoredTable
+from vizpub.ingest import frames
+from vizpub.runstore.manifest import Part, Since
+from vizpub.runstore.store import StoredTable
 
 pytestmark = pytest.mark.spark
 

@@ -22,19 +22,19 @@ import pyarrow.parquet as pq
 import pytest
 from base58 import b58decode
 
-from ingest.files import InputFile
-from ingest.sources.base import Source, SourceOptions
-from ingest.sources.deliveries import Deliveries
-from ingest.sources.edges import Edges
-from ingest.sources.hermes import Hermes
-from ingest.sources.interop import Interop
-from ingest.sources.libp2p import Libp2p
-from ingest.sources.libp2p.events import Event
-from ingest.sources.vizpub.source import Vizpub
-from model.clock import OPEN
 from tests.support.fuzz import bent, mixture, odd_fields
 from tests.support.protobuf import varint
 from tests.support.staged import Staged, staged
+from vizpub.ingest.files import InputFile
+from vizpub.ingest.sources.base import Source, SourceOptions
+from vizpub.ingest.sources.deliveries import Deliveries
+from vizpub.ingest.sources.edges import Edges
+from vizpub.ingest.sources.hermes import Hermes
+from vizpub.ingest.sources.interop import Interop
+from vizpub.ingest.sources.libp2p import Libp2p
+from vizpub.ingest.sources.libp2p.events import Event
+from vizpub.ingest.sources.vizpub.source import Vizpub
+from vizpub.model.clock import OPEN
 
 pytestmark = pytest.mark.usefixtures("small_inputs")
 

@@ -12,12 +12,12 @@ from subprocess import CompletedProcess
 import numpy as np
 import pytest
 
-from experiments.gossip import points
-from experiments.gossip.measuring import Measured, measure, measured
-from experiments.gossip.points import HUBS, HUBS_PEERS, Point, World, above, below
-from runstore.store import StoredRun, open_run
-from simulators.protocols.gossip.events import COUNTS, Spreading, adjacency, disseminate
 from tests.support.words import tells
+from vizpub.experiments.gossip import points
+from vizpub.experiments.gossip.measuring import Measured, measure, measured
+from vizpub.experiments.gossip.points import HUBS, HUBS_PEERS, Point, World, above, below
+from vizpub.runstore.store import StoredRun, open_run
+from vizpub.simulators.protocols.gossip.events import COUNTS, Spreading, adjacency, disseminate
 
 Vizpub = Callable[..., CompletedProcess[str]]
 

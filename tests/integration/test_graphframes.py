@@ -15,15 +15,15 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from analytics import structure
-from analytics.engines import by_graphframes
-from analytics.graphframes import engine
-from analytics.graphframes.graphs import load_graphframes, motifs_by_topic, union_graph
-from analytics.options import Measures
-from analytics.structure import STRUCTURE_SCHEMA, Versions, largest_interval
-from model.clock import OPEN, Clock
-from model.jvm.artifacts import missing
 from tests.support.metrics import structure_of
+from vizpub.analytics import structure
+from vizpub.analytics.engines import by_graphframes
+from vizpub.analytics.graphframes import engine
+from vizpub.analytics.graphframes.graphs import load_graphframes, motifs_by_topic, union_graph
+from vizpub.analytics.options import Measures
+from vizpub.analytics.structure import STRUCTURE_SCHEMA, Versions, largest_interval
+from vizpub.model.clock import OPEN, Clock
+from vizpub.model.jvm.artifacts import missing
 
 pytestmark = [pytest.mark.spark, pytest.mark.graphframes]
 

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from runstore.manifest import FILE
-from runstore.store import open_run
 from tests.support.counted import Read, counted
 from tests.support.ingested import ingest
+from vizpub.runstore.manifest import FILE
+from vizpub.runstore.store import open_run
 
 pytestmark = [
     pytest.mark.spark,

@@ -11,16 +11,16 @@ import pytest
 from neo4j import Driver
 from pyspark.sql import SparkSession
 
-from graphstore.load.remove import remove_run
-from graphstore.load.transactions import load_run
-from graphstore.load.verify import Difference, verify_run
-from graphstore.load.verify_kept import verify_kept
-from graphstore.server.address import Connection
-from graphstore.server.connection import connect
-from ingest.pipeline import settling
-from runstore.store import StoredRun
 from tests.integration.test_growth import interval
 from tests.support.ingested import ingest, ingested
+from vizpub.graphstore.load.remove import remove_run
+from vizpub.graphstore.load.transactions import load_run
+from vizpub.graphstore.load.verify import Difference, verify_run
+from vizpub.graphstore.load.verify_kept import verify_kept
+from vizpub.graphstore.server.address import Connection
+from vizpub.graphstore.server.connection import connect
+from vizpub.ingest.pipeline import settling
+from vizpub.runstore.store import StoredRun
 
 pytestmark = [pytest.mark.spark, pytest.mark.neo4j, pytest.mark.usefixtures("small_inputs")]
 

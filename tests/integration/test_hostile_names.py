@@ -20,21 +20,21 @@ from xml.etree import ElementTree
 import pytest
 from typer.testing import CliRunner, Result
 
-import cypher
-from cli.main import app
-from graphstore.ask.queries import ask, query_names
-from graphstore.load.transactions import load_run
-from graphstore.load.verify import verify_run
-from graphstore.server import sessions
-from graphstore.server.address import Connection
-from graphstore.server.connection import connect
-from model.errors import UseError
-from model.run import NO_NAME_OF_A_RUN
-from runstore.run import Run
-from runstore.writer import writing
 from tests.integration.graph.conftest import Graph
 from tests.support.hostile import OF_NO_RUN, REFUSED, TAKEN, reports
 from tests.support.ingested import Store, copied
+from vizpub import cypher
+from vizpub.cli.main import app
+from vizpub.graphstore.ask.queries import ask, query_names
+from vizpub.graphstore.load.transactions import load_run
+from vizpub.graphstore.load.verify import verify_run
+from vizpub.graphstore.server import sessions
+from vizpub.graphstore.server.address import Connection
+from vizpub.graphstore.server.connection import connect
+from vizpub.model.errors import UseError
+from vizpub.model.run import NO_NAME_OF_A_RUN
+from vizpub.runstore.run import Run
+from vizpub.runstore.writer import writing
 
 pytestmark = [pytest.mark.spark, pytest.mark.neo4j]
 

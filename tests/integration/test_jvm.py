@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from model.jvm.class_data import find_archive
+from vizpub.model.jvm.class_data import find_archive
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
@@ -21,7 +21,7 @@ from pathlib import Path
 
 import psutil
 
-from ingest.spark.session import spark_session
+from vizpub.ingest.spark.session import spark_session
 
 with spark_session(Path(sys.argv[1]), master="local[1]", quick=True) as spark:
     # What does no more is no pattern for an archive, and none is made.

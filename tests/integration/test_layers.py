@@ -8,13 +8,13 @@ import networkx as nx
 import pytest
 from typer.testing import CliRunner
 
-from analytics.comparison.layers import WITHOUT_LAYERS, RunOfLayers
-from cli.main import app
-from model.errors import UnknownName, UseError
-from runstore.run import Run, Where
-from runstore.store import StoredRun
 from tests.support.ingested import workspace_of
 from tests.support.words import unknown
+from vizpub.analytics.comparison.layers import WITHOUT_LAYERS, RunOfLayers
+from vizpub.cli.main import app
+from vizpub.model.errors import UnknownName, UseError
+from vizpub.runstore.run import Run, Where
+from vizpub.runstore.store import StoredRun
 
 pytestmark = pytest.mark.spark
 

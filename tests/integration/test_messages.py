@@ -8,13 +8,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from analytics.message_fold import MessageFold
-from analytics.steps import Step
-from ingest.sources.folded import OBSERVED
-from ingest.staged import CLAIMS, step
-from model.clock import OPEN, Clock
-from model.tables import PUBLICATIONS
 from tests.support.texts import given, made, made_tables, names_of, rows_of
+from vizpub.analytics.message_fold import MessageFold
+from vizpub.analytics.steps import Step
+from vizpub.ingest.sources.folded import OBSERVED
+from vizpub.ingest.staged import CLAIMS, step
+from vizpub.model.clock import OPEN, Clock
+from vizpub.model.tables import PUBLICATIONS
 
 Row = dict[str, Any]
 CLOCK = Clock(10, 1, 0, 9)

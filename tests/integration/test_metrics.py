@@ -20,13 +20,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from ingest.staged import UNREPORTED
-from model.clock import OPEN, Clock
-from model.columns import TRAFFIC_COLUMNS
-from model.metrics import METRICS_MESSAGES, METRICS_OVERLAY, METRICS_PEERS, METRICS_TOPICS
-from model.tables import RECEPTIONS, table
 from tests.support.messages import message_tables
 from tests.support.metrics import MADE, metrics_of
+from vizpub.ingest.staged import UNREPORTED
+from vizpub.model.clock import OPEN, Clock
+from vizpub.model.columns import TRAFFIC_COLUMNS
+from vizpub.model.metrics import METRICS_MESSAGES, METRICS_OVERLAY, METRICS_PEERS, METRICS_TOPICS
+from vizpub.model.tables import RECEPTIONS, table
 
 Row = dict[str, Any]
 Link = tuple[int, int, str, int | None]

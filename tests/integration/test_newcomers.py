@@ -23,11 +23,11 @@ from rich.cells import cell_len
 from scipy import stats
 from typer.testing import CliRunner
 
-from cli.main import app
-from model.naming import place_of
-from runstore.run import Run
-from runstore.store import StoredRun
 from tests.support.ingested import ROOT, TRACES, workspace_of
+from vizpub.cli.main import app
+from vizpub.model.naming import place_of
+from vizpub.runstore.run import Run
+from vizpub.runstore.store import StoredRun
 
 pytestmark = pytest.mark.spark
 

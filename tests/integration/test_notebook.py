@@ -12,8 +12,8 @@ from typing import Any
 import nbformat
 import pytest
 
-from runstore.store import StoredRun
 from tests.support.ingested import SMALL, truth, workspace_of
+from vizpub.runstore.store import StoredRun
 
 pytestmark = pytest.mark.spark
 

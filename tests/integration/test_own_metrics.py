@@ -21,23 +21,23 @@ from typing import Any
 import networkx as nx
 import pytest
 
-from analytics import intervals, message_fold, steps, structure
-from analytics.comparison.metrics import WHOLE
-from cli.commands.ingest import ALREADY
-from graphstore.gexf import overlay
-from graphstore.load.remove import remove_run
-from graphstore.load.transactions import load_run
-from graphstore.load.verify import verify_run
-from graphstore.server.address import Connection
-from graphstore.server.connection import connect
-from ingest import growth
-from ingest.spark import scale
-from model.own import LEVELS, is_taken
-from runstore.run import Run
 from tests.support.faults import LARGE
 from tests.support.ingested import ROOT
 from tests.support.own import examples
 from tests.support.words import tells
+from vizpub.analytics import intervals, message_fold, steps, structure
+from vizpub.analytics.comparison.metrics import WHOLE
+from vizpub.cli.commands.ingest import ALREADY
+from vizpub.graphstore.gexf import overlay
+from vizpub.graphstore.load.remove import remove_run
+from vizpub.graphstore.load.transactions import load_run
+from vizpub.graphstore.load.verify import verify_run
+from vizpub.graphstore.server.address import Connection
+from vizpub.graphstore.server.connection import connect
+from vizpub.ingest import growth
+from vizpub.ingest.spark import scale
+from vizpub.model.own import LEVELS, is_taken
+from vizpub.runstore.run import Run
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("small_inputs")]
 

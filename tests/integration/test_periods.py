@@ -15,10 +15,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from analytics.steps import view
-from ingest.staged import step
-from model.clock import OPEN
 from tests.support.texts import given, made
+from vizpub.analytics.steps import view
+from vizpub.ingest.staged import step
+from vizpub.model.clock import OPEN
 
 HISTORIES = 400
 LAST = 40

@@ -19,23 +19,23 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from ingest import stages
-from ingest.files import CHANGED
-from ingest.folding import fold
-from ingest.job import Job
-from ingest.measuring import Measuring
-from ingest.pipeline import IngestOutcome, IngestRequest, settling
-from ingest.sources.base import SourceOptions
-from model.clock import OPEN
-from model.columns import Table
-from model.errors import InputError, InputsDiffer, VizpubError
-from model.tables import TABLES, table
-from runstore.journal import FILE as LOG
-from runstore.manifest import FILE
-from runstore.run import Run
-from runstore.store import StoredRun, open_run
 from tests.support.ingested import GEPHI, TINY, Row, Store, copied, ingested, truth
 from tests.support.words import naming, tells, unknown
+from vizpub.ingest import stages
+from vizpub.ingest.files import CHANGED
+from vizpub.ingest.folding import fold
+from vizpub.ingest.job import Job
+from vizpub.ingest.measuring import Measuring
+from vizpub.ingest.pipeline import IngestOutcome, IngestRequest, settling
+from vizpub.ingest.sources.base import SourceOptions
+from vizpub.model.clock import OPEN
+from vizpub.model.columns import Table
+from vizpub.model.errors import InputError, InputsDiffer, VizpubError
+from vizpub.model.tables import TABLES, table
+from vizpub.runstore.journal import FILE as LOG
+from vizpub.runstore.manifest import FILE
+from vizpub.runstore.run import Run
+from vizpub.runstore.store import StoredRun, open_run
 
 pytestmark = pytest.mark.spark
 

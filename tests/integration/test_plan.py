@@ -17,26 +17,26 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from analytics.steps import Step
-from ingest.fold import NAMES as NAMES_SCHEMA
-from ingest.growth import Growth
-from ingest.job import Job
-from ingest.plan import Plan
-from ingest.sources.base import SourceOptions
-from ingest.sources.edges import Edges
-from ingest.sources.folded import OBSERVED
-from ingest.sources.libp2p import Libp2p
-from ingest.sources.reports import Reports
-from ingest.staged import step
-from ingest.steps import Taken
-from model.clock import OPEN, Clock
-from model.columns import Table
-from model.errors import UseError
-from model.run import Boundary
-from model.tables import table as table_of
-from runstore.manifest import MOST_BOUNDARIES, Change, Manifest, Part, TableEntry
-from runstore.writer import RunWriter
 from tests.support.texts import given, made, made_tables
+from vizpub.analytics.steps import Step
+from vizpub.ingest.fold import NAMES as NAMES_SCHEMA
+from vizpub.ingest.growth import Growth
+from vizpub.ingest.job import Job
+from vizpub.ingest.plan import Plan
+from vizpub.ingest.sources.base import SourceOptions
+from vizpub.ingest.sources.edges import Edges
+from vizpub.ingest.sources.folded import OBSERVED
+from vizpub.ingest.sources.libp2p import Libp2p
+from vizpub.ingest.sources.reports import Reports
+from vizpub.ingest.staged import step
+from vizpub.ingest.steps import Taken
+from vizpub.model.clock import OPEN, Clock
+from vizpub.model.columns import Table
+from vizpub.model.errors import UseError
+from vizpub.model.run import Boundary
+from vizpub.model.tables import table as table_of
+from vizpub.runstore.manifest import MOST_BOUNDARIES, Change, Manifest, Part, TableEntry
+from vizpub.runstore.writer import RunWriter
 
 INTERVALS, TICKS, SINCE = 12, 10, 8
 SETTLED, CLOCK = Boundary(SINCE, SINCE, 0), Clock(TICKS, 1, 0, INTERVALS - 1)

@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from ingest.spark import scale
-from runstore.intact import damages
-from runstore.store import StoredRun, open_run, runs
 from tests.support.crashes import Disk, Operation, Recorder
 from tests.support.faults import LARGE
 from tests.support.ingested import ingest
+from vizpub.ingest.spark import scale
+from vizpub.runstore.intact import damages
+from vizpub.runstore.store import StoredRun, open_run, runs
 
 pytestmark = [
     pytest.mark.spark,

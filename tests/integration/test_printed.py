@@ -12,13 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from graphstore.load.remove import remove_run
-from graphstore.load.transactions import load_run
-from graphstore.server.address import Connection
-from graphstore.server.connection import connect
-from ingest.percolation import Asked, ensure
-from runstore.run import Run
-from runstore.store import StoredRun, open_run
 from tests.support.ingested import ROOT, copied
 from tests.support.printed import (
     CONFIGURATION,
@@ -33,6 +26,13 @@ from tests.support.printed import (
     shown_in,
     simulated,
 )
+from vizpub.graphstore.load.remove import remove_run
+from vizpub.graphstore.load.transactions import load_run
+from vizpub.graphstore.server.address import Connection
+from vizpub.graphstore.server.connection import connect
+from vizpub.ingest.percolation import Asked, ensure
+from vizpub.runstore.run import Run
+from vizpub.runstore.store import StoredRun, open_run
 
 pytestmark = [pytest.mark.spark, pytest.mark.neo4j]
 

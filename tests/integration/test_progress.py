@@ -9,7 +9,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from ingest.spark.progress import report_failed_tasks
+from vizpub.ingest.spark.progress import report_failed_tasks
 
 pytestmark = pytest.mark.spark
 

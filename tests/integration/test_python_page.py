@@ -10,16 +10,16 @@ import networkx as nx
 import pandas as pd
 import pytest
 
-from graphstore.load.remove import remove_run
-from graphstore.load.transactions import load_run
-from graphstore.runs import run_properties
-from graphstore.server.address import Connection
-from graphstore.server.connection import connect
-from model.tables import table
-from runstore.frames import Frame
-from runstore.run import Run
-from runstore.store import StoredRun
 from tests.support.ingested import workspace_of
+from vizpub.graphstore.load.remove import remove_run
+from vizpub.graphstore.load.transactions import load_run
+from vizpub.graphstore.runs import run_properties
+from vizpub.graphstore.server.address import Connection
+from vizpub.graphstore.server.connection import connect
+from vizpub.model.tables import table
+from vizpub.runstore.frames import Frame
+from vizpub.runstore.run import Run
+from vizpub.runstore.store import StoredRun
 
 pytestmark = [pytest.mark.spark, pytest.mark.neo4j]
 

@@ -16,11 +16,11 @@ import psutil
 import pytest
 from pyspark.sql import SparkSession
 
-from runstore.leavings import SCRATCH
-from runstore.store import open_run
 from tests.integration.test_append import same_tables
 from tests.integration.test_ends import TRAP, kill_java
 from tests.support.ingested import ingest
+from vizpub.runstore.leavings import SCRATCH
+from vizpub.runstore.store import open_run
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
 
@@ -70,7 +70,7 @@ def vizpub(
     **variables: str,
 ) -> tuple[int, str]:
     """The exit code and what it told; something is done to it once it tells of that step."""
-    command = [sys.executable, "-m", "cli", "--workspace", str(workspace), *words]
+    command = [sys.executable, "-m", "vizpub.cli", "--workspace", str(workspace), *words]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), **variables}
     with subprocess.Popen(
         command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,

@@ -14,16 +14,16 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from ingest import stages
-from ingest.files import CHANGED
-from ingest.job import Job
-from ingest.spark import scale
-from model.errors import InputError
-from runstore.manifest import FILE, read_manifest
-from runstore.store import StoredRun
 from tests.support.faults import LARGE, Stopped
 from tests.support.ingested import TRACES, Store, copied, ingest
 from tests.support.words import naming
+from vizpub.ingest import stages
+from vizpub.ingest.files import CHANGED
+from vizpub.ingest.job import Job
+from vizpub.ingest.spark import scale
+from vizpub.model.errors import InputError
+from vizpub.runstore.manifest import FILE, read_manifest
+from vizpub.runstore.store import StoredRun
 
 pytestmark = pytest.mark.spark
 

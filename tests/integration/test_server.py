@@ -18,17 +18,17 @@ from pathlib import Path
 import psutil
 import pytest
 
-from graphstore.server import server as server_module
-from graphstore.server.address import Connection
-from graphstore.server.connection import connect, find_connection
-from graphstore.server.home import ServerHome, ServerState
-from graphstore.server.processes import check_server
-from graphstore.server.server import ENDED, NO_HOME, LocalServer
-from model.errors import NO_ANSWER, Neo4jUnavailable, UseError
-from model.jvm.class_data import find_archive, is_listed
-from model.process import birth
 from tests.support.clocks import clock_set
 from tests.support.words import naming
+from vizpub.graphstore.server import server as server_module
+from vizpub.graphstore.server.address import Connection
+from vizpub.graphstore.server.connection import connect, find_connection
+from vizpub.graphstore.server.home import ServerHome, ServerState
+from vizpub.graphstore.server.processes import check_server
+from vizpub.graphstore.server.server import ENDED, NO_HOME, LocalServer
+from vizpub.model.errors import NO_ANSWER, Neo4jUnavailable, UseError
+from vizpub.model.jvm.class_data import find_archive, is_listed
+from vizpub.model.process import birth
 
 pytestmark = pytest.mark.neo4j
 
@@ -38,7 +38,7 @@ _MADE_S = 600
 _START = """
 import sys
 from pathlib import Path
-from graphstore.server.server import LocalServer
+from vizpub.graphstore.server.server import LocalServer
 LocalServer(Path(sys.argv[1]), "test").start()
 """
 
@@ -395,7 +395,7 @@ def test_fixture_gives_a_server_that_answers(neo4j_server: Connection) -> None:
 def test_classes_of_one_server_are_mapped_by_the_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("graphstore.server.admin.cache_path", lambda: tmp_path / "cache")
+    monkeypatch.setattr("vizpub.graphstore.server.admin.cache_path", lambda: tmp_path / "cache")
     server = LocalServer(tmp_path / "home", "test")
     server.start()
     assert is_listed(_command(server))

@@ -21,15 +21,15 @@ from typing import Any
 import psutil
 import pytest
 
-from cli.commands.session import NO_SESSION
-from ingest.spark.session import JAVA_GONE
-from ingest.spark.staying import FOLDER, status
-from ingest.spark.warm import UNUSED
-from model.errors import SparkFailed
-from runstore.store import StoredRun, open_run
 from tests.support.clocks import clock_set
 from tests.support.ingested import TINY, Store
 from tests.support.words import tells
+from vizpub.cli.commands.session import NO_SESSION
+from vizpub.ingest.spark.session import JAVA_GONE
+from vizpub.ingest.spark.staying import FOLDER, status
+from vizpub.ingest.spark.warm import UNUSED
+from vizpub.model.errors import SparkFailed
+from vizpub.runstore.store import StoredRun, open_run
 
 pytestmark = pytest.mark.spark
 
@@ -53,7 +53,7 @@ def main(scratch: str, does: str, file: str = "") -> None:
 
 def refusal(scratch: Path) -> str:
     """Why there is no session for this process."""
-    from ingest.spark.staying import NotUsed, lease
+    from vizpub.ingest.spark.staying import NotUsed, lease
 
     with pytest.raises(NotUsed) as told:
         lease(scratch)
@@ -64,9 +64,9 @@ def code_without_java(scratch: Path, file: str) -> int:
     """What a command that ingests ends with, in the middle of which Java is killed."""
     from pyspark import SparkContext
 
-    from cli.errors import report
-    from ingest.pipeline import IngestRequest, ingest
-    from model.errors import SparkFailed
+    from vizpub.cli.errors import report
+    from vizpub.ingest.pipeline import IngestRequest, ingest
+    from vizpub.model.errors import SparkFailed
 
     def progress(step: str, *_: int) -> None:
         if step.startswith("periods "):
@@ -80,7 +80,7 @@ def code_without_java(scratch: Path, file: str) -> int:
 
 
 def use(scratch: Path, does: str, file: str) -> None:
-    from ingest.spark.warm import warm_session
+    from vizpub.ingest.spark.warm import warm_session
 
     with warm_session(scratch, quick=True) as spark:
         told = {
@@ -117,7 +117,7 @@ class Session:
         return self.workspace / ".spark"
 
     def vizpub(self, *words: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
-        code = "from cli.main import app; app(prog_name='vizpub')"
+        code = "from vizpub.cli.main import app; app(prog_name='vizpub')"
         return subprocess.run(
             [sys.executable, "-c", code, "--workspace", str(self.workspace), *words],
             cwd=cwd,
@@ -130,7 +130,7 @@ class Session:
     def status(self) -> dict[str, Any]:
         from typer.testing import CliRunner  # this file is also a command
 
-        from cli.main import app
+        from vizpub.cli.main import app
 
         words = ("--workspace", str(self.workspace), "session", "status", "--format", "json")
         told = CliRunner().invoke(app, words)

@@ -9,12 +9,12 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from runstore.run import Run
-from runstore.store import runs
-from simulators.engine.folder import Folder
-from simulators.engine.plan import planned
-from simulators.engine.simulation import simulate
 from tests.support.words import tells
+from vizpub.runstore.run import Run
+from vizpub.runstore.store import runs
+from vizpub.simulators.engine.folder import Folder
+from vizpub.simulators.engine.plan import planned
+from vizpub.simulators.engine.simulation import simulate
 
 Vizpub = Callable[..., CompletedProcess[str]]
 

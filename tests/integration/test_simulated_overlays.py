@@ -10,11 +10,11 @@ from typing import Any
 import networkx as nx
 import pytest
 
-from runstore.run import Run
-from simulators.engine.folder import Folder
-from simulators.engine.plan import planned
-from simulators.engine.simulation import simulate
 from tests.support.ingested import Store
+from vizpub.runstore.run import Run
+from vizpub.simulators.engine.folder import Folder
+from vizpub.simulators.engine.plan import planned
+from vizpub.simulators.engine.simulation import simulate
 
 PEERS = 40
 WORLD = {

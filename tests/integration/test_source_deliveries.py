@@ -12,15 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from ingest.files import InputFile, find
-from ingest.inventory import inventory
-from ingest.sources import SOURCES
-from ingest.sources.base import SourceOptions
-from ingest.sources.deliveries import NO_DELIVERY, Deliveries
-from model.clock import OPEN, Clock
-from model.errors import InputError
 from tests.support.staged import Staged, Taken, staged
 from tests.support.words import naming
+from vizpub.ingest.files import InputFile, find
+from vizpub.ingest.inventory import inventory
+from vizpub.ingest.sources import SOURCES
+from vizpub.ingest.sources.base import SourceOptions
+from vizpub.ingest.sources.deliveries import NO_DELIVERY, Deliveries
+from vizpub.model.clock import OPEN, Clock
+from vizpub.model.errors import InputError
 
 SOURCE = Deliveries()
 HEADER = ("msg", "node", "prev_node", "t_us")

@@ -17,15 +17,15 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from ingest.files import InputFile, find
-from ingest.inventory import inventory
-from ingest.sources.base import SourceOptions
-from ingest.sources.delimited import NO_ROWS
-from ingest.sources.edges import NO_LINK, WHOLE_SECONDS, Edges
-from model.clock import OPEN, Clock
-from model.errors import InputError, UseError
 from tests.support.staged import Staged, Taken, staged
 from tests.support.words import naming, tells
+from vizpub.ingest.files import InputFile, find
+from vizpub.ingest.inventory import inventory
+from vizpub.ingest.sources.base import SourceOptions
+from vizpub.ingest.sources.delimited import NO_ROWS
+from vizpub.ingest.sources.edges import NO_LINK, WHOLE_SECONDS, Edges
+from vizpub.model.clock import OPEN, Clock
+from vizpub.model.errors import InputError, UseError
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("small_inputs")]
 

@@ -14,12 +14,12 @@ import pyarrow.parquet as pq
 import pytest
 from base58 import b58encode
 
-from ingest.files import find
-from ingest.inventory import inventory
-from ingest.sources import SOURCES
-from ingest.sources.base import SourceOptions
-from ingest.sources.hermes import Hermes
 from tests.support.staged import Taken, staged
+from vizpub.ingest.files import find
+from vizpub.ingest.inventory import inventory
+from vizpub.ingest.sources import SOURCES
+from vizpub.ingest.sources.base import SourceOptions
+from vizpub.ingest.sources.hermes import Hermes
 
 SOURCE = Hermes()
 MS = 1_000_000

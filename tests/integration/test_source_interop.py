@@ -12,10 +12,10 @@ from typing import Any
 import pyarrow.compute as pc
 import pytest
 
-from ingest.files import InputFile
-from ingest.sources.base import SourceOptions
-from ingest.sources.interop import Interop
 from tests.support.staged import Taken, staged
+from vizpub.ingest.files import InputFile
+from vizpub.ingest.sources.base import SourceOptions
+from vizpub.ingest.sources.interop import Interop
 
 SOURCE = Interop()
 FIRST = '{"time":"2000-01-01T00:00:01Z","level":"INFO","msg":"PeerID","id":"%s","node_id":0}\n'

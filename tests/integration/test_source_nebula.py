@@ -9,16 +9,16 @@ from random import Random
 import networkx as nx
 import pytest
 
-from ingest.files import InputFile, find
-from ingest.inventory import inventory
-from ingest.sources import SOURCES
-from ingest.sources.base import SourceOptions
-from ingest.sources.nebula import NO_TABLE, TWO_CRAWLS, Nebula
-from model.clock import OPEN, Clock
-from model.errors import InputError
 from tests.support.fuzz import bent, mixture
 from tests.support.staged import Staged, Taken, staged
 from tests.support.words import naming
+from vizpub.ingest.files import InputFile, find
+from vizpub.ingest.inventory import inventory
+from vizpub.ingest.sources import SOURCES
+from vizpub.ingest.sources.base import SourceOptions
+from vizpub.ingest.sources.nebula import NO_TABLE, TWO_CRAWLS, Nebula
+from vizpub.model.clock import OPEN, Clock
+from vizpub.model.errors import InputError
 
 SOURCE = Nebula()
 NONE, SOME = "0" * 16, "0" * 15 + "1"

@@ -11,18 +11,18 @@ from typing import Any
 
 import pytest
 
-from ingest.files import InputFile
-from ingest.fold import Counted
-from ingest.sources.base import Description, SourceOptions
-from ingest.sources.reports import Reports
-from ingest.sources.reports.facts import DIFFERS
-from ingest.sources.reports.facts import NO_REPORT as NOTHING_READ
-from model.clock import OPEN, Clock
-from model.columns import TRAFFIC_COLUMNS
-from model.errors import InputError, UnknownName, UseError
-from model.run import DUPLICATES
 from tests.support.staged import Staged, Taken, staged
 from tests.support.words import naming, unknown
+from vizpub.ingest.files import InputFile
+from vizpub.ingest.fold import Counted
+from vizpub.ingest.sources.base import Description, SourceOptions
+from vizpub.ingest.sources.reports import Reports
+from vizpub.ingest.sources.reports.facts import DIFFERS
+from vizpub.ingest.sources.reports.facts import NO_REPORT as NOTHING_READ
+from vizpub.model.clock import OPEN, Clock
+from vizpub.model.columns import TRAFFIC_COLUMNS
+from vizpub.model.errors import InputError, UnknownName, UseError
+from vizpub.model.run import DUPLICATES
 
 Record = dict[str, Any]
 SEED = 20_14

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from ingest.files import InputFile
-from ingest.reports.fields import INT64
-from ingest.sources.base import SourceOptions
-from ingest.sources.reports import Reports
 from tests.support.staged import Staged, staged
+from vizpub.ingest.files import InputFile
+from vizpub.ingest.reports.fields import INT64
+from vizpub.ingest.sources.base import SourceOptions
+from vizpub.ingest.sources.reports import Reports
 
 SEED = 1_414
 DEEP = 100_000

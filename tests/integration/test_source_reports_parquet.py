@@ -13,17 +13,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ingest.files import InputFile, find
-from ingest.inventory import inventory
-from ingest.sources import SOURCES
-from ingest.sources.base import Description, SourceOptions
-from ingest.sources.folded import CARRIED
-from ingest.sources.reports import Reports
-from ingest.sources.reports.fold import TABLES
-from model.clock import Clock
-from model.errors import InputError
 from tests.support.staged import Staged, staged
 from tests.support.words import naming
+from vizpub.ingest.files import InputFile, find
+from vizpub.ingest.inventory import inventory
+from vizpub.ingest.sources import SOURCES
+from vizpub.ingest.sources.base import Description, SourceOptions
+from vizpub.ingest.sources.folded import CARRIED
+from vizpub.ingest.sources.reports import Reports
+from vizpub.ingest.sources.reports.fold import TABLES
+from vizpub.model.clock import Clock
+from vizpub.model.errors import InputError
 
 Record = dict[str, Any]
 Rows = list[tuple[Any, ...]]

@@ -14,21 +14,21 @@ from typing import Any
 import networkx as nx
 import pytest
 
-from ingest.files import NO_FILES_IN, find
-from ingest.inventory import inventory
-from ingest.sources import SOURCES
-from ingest.sources.base import Description, SourceOptions
-from ingest.sources.reports.facts import NO_REPORT
-from ingest.sources.vizpub.source import Vizpub
-from model.clock import OPEN, Clock
-from model.columns import TRAFFIC_COLUMNS
-from model.errors import InputError, UnknownName, UseError
-from runstore.named import NamedRun
-from runstore.store import StoredRun
-from runstore.tracestat import Tracestat, totals
 from tests.support.ingested import Store
 from tests.support.staged import Staged, Taken, staged
 from tests.support.words import naming, tells
+from vizpub.ingest.files import NO_FILES_IN, find
+from vizpub.ingest.inventory import inventory
+from vizpub.ingest.sources import SOURCES
+from vizpub.ingest.sources.base import Description, SourceOptions
+from vizpub.ingest.sources.reports.facts import NO_REPORT
+from vizpub.ingest.sources.vizpub.source import Vizpub
+from vizpub.model.clock import OPEN, Clock
+from vizpub.model.columns import TRAFFIC_COLUMNS
+from vizpub.model.errors import InputError, UnknownName, UseError
+from vizpub.runstore.named import NamedRun
+from vizpub.runstore.store import StoredRun
+from vizpub.runstore.tracestat import Tracestat, totals
 
 DEMO = Path(__file__).parents[1] / "data/vizpub"
 BIG = "170141183460469231731687303715884105727"

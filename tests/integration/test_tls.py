@@ -16,15 +16,15 @@ import pytest
 import trustme
 from typer.testing import CliRunner
 
-from cli.main import app
-from graphstore.server import server as server_module
-from graphstore.server.address import Connection
-from graphstore.server.connection import connect, from_home
-from graphstore.server.driver_errors import AT_ONCE, NO_TLS
-from graphstore.server.server import LocalServer
-from graphstore.server.settings import PROFILES
-from model.errors import Neo4jUnavailable, ServiceError
 from tests.support.words import tells
+from vizpub.cli.main import app
+from vizpub.graphstore.server import server as server_module
+from vizpub.graphstore.server.address import Connection
+from vizpub.graphstore.server.connection import connect, from_home
+from vizpub.graphstore.server.driver_errors import AT_ONCE, NO_TLS
+from vizpub.graphstore.server.server import LocalServer
+from vizpub.graphstore.server.settings import PROFILES
+from vizpub.model.errors import Neo4jUnavailable, ServiceError
 
 pytestmark = pytest.mark.neo4j
 

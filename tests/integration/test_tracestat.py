@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from cli.main import app
-from runstore.run import Run
-from runstore.store import StoredRun
 from tests.support.ingested import SMALL
+from vizpub.cli.main import app
+from vizpub.runstore.run import Run
+from vizpub.runstore.store import StoredRun
 
 pytestmark = pytest.mark.spark
 

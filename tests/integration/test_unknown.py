@@ -7,11 +7,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from model.clock import OPEN, Clock
-from model.tables import table
 from tests.support.messages import message_tables
 from tests.support.metrics import metrics_of
 from tests.support.texts import rows_of
+from vizpub.model.clock import OPEN, Clock
+from vizpub.model.tables import table
 
 CLOCK = Clock(1, None, 0, 1)
 Row = dict[str, Any]

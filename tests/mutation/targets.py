@@ -25,7 +25,7 @@ TARGETS = {
     target.module: target
     for target in (
         Target(
-            "graphstore.load.verify",
+            "vizpub.graphstore.load.verify",
             (
                 "tests/unit/graphstore/load/test_verify.py",
                 "tests/integration/graph/test_verify_nodes.py",
@@ -40,7 +40,7 @@ TARGETS = {
             },
         ),
         Target(
-            "graphstore.load.checksums",
+            "vizpub.graphstore.load.checksums",
             (
                 "tests/integration/graph/test_partitions.py::test_corrupt_copy_is_found_by_verify",
                 "tests/integration/graph/test_verify.py",
@@ -50,14 +50,14 @@ TARGETS = {
                 "Checksums.put: True → False": "both are a number and a checksum by each prime",
             },
         ),
-        Target("graphstore.ask.tokens", ("tests/unit/graphstore/ask/test_tokens.py",)),
+        Target("vizpub.graphstore.ask.tokens", ("tests/unit/graphstore/ask/test_tokens.py",)),
         Target(
-            "graphstore.ask.judge",
+            "vizpub.graphstore.ask.judge",
             ("tests/unit/graphstore/ask/test_judge.py",),
             {"check_words: False → True": "it is read after a bracket alone, which sets it"},
         ),
         Target(
-            "analytics.message_fold",
+            "vizpub.analytics.message_fold",
             ("tests/unit/analytics/test_message_fold.py",),
             {
                 "_known: 0 → 1": MASKED,
@@ -69,10 +69,10 @@ TARGETS = {
                 "MessageFold._measured_by_own: 1 → 2": "a bound that no message asks for",
             },
         ),
-        Target("analytics.message_measures", ("tests/unit/analytics/test_message_fold.py",)),
-        Target("analytics.interest", ("tests/unit/analytics/test_interest.py",)),
-        Target("analytics.hops", ("tests/unit/analytics/test_hops.py",)),
-        Target("ingest.plan", ("tests/integration/test_plan.py",)),
-        Target("ingest.growth", ("tests/integration/test_plan.py",)),
+        Target("vizpub.analytics.message_measures", ("tests/unit/analytics/test_message_fold.py",)),
+        Target("vizpub.analytics.interest", ("tests/unit/analytics/test_interest.py",)),
+        Target("vizpub.analytics.hops", ("tests/unit/analytics/test_hops.py",)),
+        Target("vizpub.ingest.plan", ("tests/integration/test_plan.py",)),
+        Target("vizpub.ingest.growth", ("tests/integration/test_plan.py",)),
     )
 }

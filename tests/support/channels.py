@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from simulators.channels.layout import Layout
-from simulators.channels.parameters import ChannelParameters
+from vizpub.simulators.channels.layout import Layout
+from vizpub.simulators.channels.parameters import ChannelParameters
 
 PRINTED = (0.202219, 0.103672, 0.103469, 0.109922, 0.0579375, 0.0712656, 0.0645312, 0.0725781)
 """TotalP of the channels 0 to 7 (A.5 of the paper)."""

@@ -9,13 +9,13 @@ from typing import Any
 
 import networkx as nx
 
-from simulators.engine.clock import Simulation
-from simulators.engine.network import Copy, Publication
-from simulators.protocols.chord.placing import place
-from simulators.protocols.scribe.on_chord import ScribeChord
-from simulators.protocols.scribe.parameters import ScribeChordParameters
-from simulators.world.latency import Delay
 from tests.support.rings import INTERVAL, Truth
+from vizpub.simulators.engine.clock import Simulation
+from vizpub.simulators.engine.network import Copy, Publication
+from vizpub.simulators.protocols.chord.placing import place
+from vizpub.simulators.protocols.scribe.on_chord import ScribeChord
+from vizpub.simulators.protocols.scribe.parameters import ScribeChordParameters
+from vizpub.simulators.world.latency import Delay
 
 TOPICS = 6
 

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import psutil
 
-from collector.place import Place
-from collector.reading import Collector, collector_of
-from ingest.reports.client import Pace
-from model.errors import RunNotComplete, ServiceError, UseError
-from runstore.store import open_run
+from vizpub.collector.place import Place
+from vizpub.collector.reading import Collector, collector_of
+from vizpub.ingest.reports.client import Pace
+from vizpub.model.errors import RunNotComplete, ServiceError, UseError
+from vizpub.runstore.store import open_run
 
 ROOT = Path(__file__).parents[2]
 QUICK = Pace(gather_s=0.01, first_wait_s=0.05, most_wait_s=0.3, timeout_s=20.0)
@@ -57,7 +57,7 @@ class Collecting:
         return collector_of(self.place)
 
     def command(self, *options: str) -> list[str]:
-        vizpub = [sys.executable, "-m", "cli", "--workspace", str(self.place.workspace)]
+        vizpub = [sys.executable, "-m", "vizpub.cli", "--workspace", str(self.place.workspace)]
         told = ["--lateness", "2s", "--port", str(self.port)]
         return [*vizpub, "collect", "lab", *self.options, *told, *options]
 

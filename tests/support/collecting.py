@@ -15,17 +15,17 @@ from typing import Any
 
 import uvicorn
 
-from collector import log
-from collector.bodies import BodyLimits
-from collector.closing import Rules
-from collector.intake import Intake, Limits
-from collector.place import Place
-from collector.progress import Progress
-from collector.protocol import PatientProtocol
-from collector.tokens import Tokens
-from collector.web import Web
-from ingest.reports.pulled import ReportServer
-from ingest.reports.records import RunHeader
+from vizpub.collector import log
+from vizpub.collector.bodies import BodyLimits
+from vizpub.collector.closing import Rules
+from vizpub.collector.intake import Intake, Limits
+from vizpub.collector.place import Place
+from vizpub.collector.progress import Progress
+from vizpub.collector.protocol import PatientProtocol
+from vizpub.collector.tokens import Tokens
+from vizpub.collector.web import Web
+from vizpub.ingest.reports.pulled import ReportServer
+from vizpub.ingest.reports.records import RunHeader
 
 NDJSON = "application/x-ndjson"
 RESERVE = 1

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from py4j.protocol import Py4JJavaError
 
-from runstore import intact
-from runstore.store import StoredTable
+from vizpub.runstore import intact
+from vizpub.runstore.store import StoredTable
 
 if TYPE_CHECKING:
     import pyarrow as pa

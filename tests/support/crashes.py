@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from runstore import durable
+from vizpub.runstore import durable
 
 _UNDER_WAY = "_temporary"
 """Where Spark keeps files that do not survive the session."""

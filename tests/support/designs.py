@@ -7,7 +7,7 @@ from random import Random
 
 import networkx as nx
 
-from simulators.designs.stars import Interests
+from vizpub.simulators.designs.stars import Interests
 
 
 def example_1(nodes: int = 21) -> Interests:

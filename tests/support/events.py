@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 from base58 import b58decode
 
-from ingest.files import InputFile
-from ingest.sources.libp2p.events import SPELLINGS, Type
+from vizpub.ingest.files import InputFile
+from vizpub.ingest.sources.libp2p.events import SPELLINGS, Type
 
 FROM, TO = "receivedFrom", "sendTo"
 _OTHER = {

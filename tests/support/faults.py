@@ -11,9 +11,9 @@ import pytest
 from py4j.clientserver import ClientServer, JavaParameters, PythonParameters
 from py4j.java_gateway import JavaObject
 
-from ingest.spark import scale
-from runstore import writer
-from runstore.manifest import FILE, Manifest, write_manifest
+from vizpub.ingest.spark import scale
+from vizpub.runstore import writer
+from vizpub.runstore.manifest import FILE, Manifest, write_manifest
 
 LARGE = -1
 """Every input has more bytes: its run is committed stage by stage."""

@@ -8,14 +8,14 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
-from collector import log
-from collector.closing import Rules
-from collector.folder import Folder
-from collector.intake import Intake, Limits
-from collector.place import Place
-from collector.progress import Progress
-from collector.web import Web
 from tests.support.collecting import LATER, header
+from vizpub.collector import log
+from vizpub.collector.closing import Rules
+from vizpub.collector.folder import Folder
+from vizpub.collector.intake import Intake, Limits
+from vizpub.collector.place import Place
+from vizpub.collector.progress import Progress
+from vizpub.collector.web import Web
 
 
 def report(peer: str, interval: int) -> str:

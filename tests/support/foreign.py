@@ -21,7 +21,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from model.tables import LINKS
+from vizpub.model.tables import LINKS
 
 ROOT = Path(__file__).parents[2]
 NOTHING = "nothing"

@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 _EACH = """
 import json, sys
 from typer.testing import CliRunner
-from cli.main import app
+from vizpub.cli.main import app
 
 HEAVY = {"pyspark", "pandas", "numba", "matplotlib", "jgo"}
 told, before = [], set()

@@ -21,12 +21,12 @@ from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock
 
-from ingest.pipeline import IngestOutcome, IngestRequest, ingest_in
-from ingest.sources.base import SourceOptions
-from runstore.manifest import write_manifest
-from runstore.store import StoredRun, open_run
-from runstore.writer import writing
 from tests.support.record import Notes
+from vizpub.ingest.pipeline import IngestOutcome, IngestRequest, ingest_in
+from vizpub.ingest.sources.base import SourceOptions
+from vizpub.runstore.manifest import write_manifest
+from vizpub.runstore.store import StoredRun, open_run
+from vizpub.runstore.writer import writing
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -54,7 +54,7 @@ _KEPT = 3
 
 
 def ingested(spark: SparkSession, request: IngestRequest) -> IngestOutcome:
-    """`ingest.pipeline.ingest`, in the session of the tests."""
+    """`vizpub.ingest.pipeline.ingest`, in the session of the tests."""
     with writing(request.workspace, request.run) as writer:
         return ingest_in(spark, writer, request)
 

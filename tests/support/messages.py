@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from analytics.message_fold import MessageFold
-from analytics.steps import Step
-from ingest.staged import ARRIVALS, UNREPORTED, step
 from tests.support.texts import given, made_tables
+from vizpub.analytics.message_fold import MessageFold
+from vizpub.analytics.steps import Step
+from vizpub.ingest.staged import ARRIVALS, UNREPORTED, step
 
 ROWS = step("message_rows")
 

@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from analytics import steps
-from analytics.options import Measures
-from analytics.steps import Given
-from analytics.structure import STRUCTURE_SCHEMA, settled_schemas
-from ingest.staged import UNREPORTED
-from ingest.steps import blocks
-from model.clock import Clock
-from model.tables import table
+from vizpub.analytics import steps
+from vizpub.analytics.options import Measures
+from vizpub.analytics.steps import Given
+from vizpub.analytics.structure import STRUCTURE_SCHEMA, settled_schemas
+from vizpub.ingest.staged import UNREPORTED
+from vizpub.ingest.steps import blocks
+from vizpub.model.clock import Clock
+from vizpub.model.tables import table
 
 MADE = ("metrics/peers", "metrics/topics", "metrics/overlay")
 
@@ -54,7 +54,8 @@ def metrics_of(
 def structure_of(
     clock: Clock, tables: Mapping[str, pa.Table], measures: Measures = Measures()
 ) -> pa.Table:
-    """What the kernels measure of presence, links and subscriptions: analytics.structure's rows."""
+    """What the kernels measure of presence, links and subscriptions: vizpub.analytics.structure's
+    rows."""
     found: list[pa.Table] = []
 
     def keep(versions: pa.Table, given: Given) -> pa.Table:

@@ -7,10 +7,10 @@ from functools import partial
 
 import networkx as nx
 
-from simulators.engine.clock import Simulation
-from simulators.engine.network import Copy, Publication, System
-from simulators.protocols.hyparview.parameters import HyParViewParameters
-from simulators.protocols.hyparview.system import HyParView
+from vizpub.simulators.engine.clock import Simulation
+from vizpub.simulators.engine.network import Copy, Publication, System
+from vizpub.simulators.protocols.hyparview.parameters import HyParViewParameters
+from vizpub.simulators.protocols.hyparview.system import HyParView
 
 SECOND = 1_000_000
 LATENCY_US = 2_000

@@ -10,18 +10,18 @@ from typing import Any
 
 import msgspec
 
-from ingest.fold import Counted, KeyFold, Rows
-from ingest.reader import Kind, Row
-from ingest.reports.fields import INT64
-from ingest.reports.records import OVERLAY, Report
-from ingest.sources.folded import CARRIED
-from ingest.sources.reports.decoding import report_decoder
-from ingest.sources.reports.facts import COUNTERS, STATE, Tally
-from ingest.sources.reports.fold import TABLES
-from ingest.sources.reports.observed import ARRIVALS, REPEATED
-from ingest.sources.times import NO_OUTLIERS, Outliers
-from model.columns import TRAFFIC_COLUMNS
-from runstore.manifest import LATE
+from vizpub.ingest.fold import Counted, KeyFold, Rows
+from vizpub.ingest.reader import Kind, Row
+from vizpub.ingest.reports.fields import INT64
+from vizpub.ingest.reports.records import OVERLAY, Report
+from vizpub.ingest.sources.folded import CARRIED
+from vizpub.ingest.sources.reports.decoding import report_decoder
+from vizpub.ingest.sources.reports.facts import COUNTERS, STATE, Tally
+from vizpub.ingest.sources.reports.fold import TABLES
+from vizpub.ingest.sources.reports.observed import ARRIVALS, REPEATED
+from vizpub.ingest.sources.times import NO_OUTLIERS, Outliers
+from vizpub.model.columns import TRAFFIC_COLUMNS
+from vizpub.runstore.manifest import LATE
 
 Counts = list[int | None]
 """Values of facts.COUNTERS; null = not reported."""

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from model.clock import OPEN, Clock
-from model.tables import table
-from runstore.manifest import Manifest
-from runstore.writer import writing
 from tests.support.tables import write
+from vizpub.model.clock import OPEN, Clock
+from vizpub.model.tables import table
+from vizpub.runstore.manifest import Manifest
+from vizpub.runstore.writer import writing
 
 Row = dict[str, Any]
 LAYERS = ("mesh", "ring")

@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory
 
 from typer.testing import CliRunner
 
-from cli.main import app
+from vizpub.cli.main import app
 
 ROOT = Path(__file__).parents[2]
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))

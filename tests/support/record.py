@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import cypher
+from vizpub import cypher
 
 if TYPE_CHECKING:
     from tests.support.watched.sitecustomize import Watcher

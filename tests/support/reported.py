@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from model.run import DUPLICATES
+from vizpub.model.run import DUPLICATES
 
 Record = dict[str, Any]
 

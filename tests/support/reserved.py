@@ -6,12 +6,12 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from collector.place import Place
-from runstore import durable
-from runstore.collected import Collected
-from runstore.manifest import Manifest, read_manifest
-from runstore.writer import RunWriter, writing
 from tests.support.tables import EMPTY, add, links
+from vizpub.collector.place import Place
+from vizpub.runstore import durable
+from vizpub.runstore.collected import Collected
+from vizpub.runstore.manifest import Manifest, read_manifest
+from vizpub.runstore.writer import RunWriter, writing
 
 LAB = replace(EMPTY, name="lab", source="reports")
 

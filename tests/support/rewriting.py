@@ -8,9 +8,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from runstore.intact import described
-from runstore.manifest import write_manifest
-from runstore.store import open_run
+from vizpub.runstore.intact import described
+from vizpub.runstore.manifest import write_manifest
+from vizpub.runstore.store import open_run
 
 
 def rewrite(workspace: Path, run: str, name: str, rows: pa.Table) -> None:

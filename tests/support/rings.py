@@ -8,12 +8,12 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from simulators.engine.clock import Simulation
-from simulators.protocols.chord.lookups import Found
-from simulators.protocols.chord.overlay import Overlay
-from simulators.protocols.chord.parameters import ChordParameters
-from simulators.protocols.chord.placing import place
-from simulators.protocols.routing import NOBODY, Upcalls
+from vizpub.simulators.engine.clock import Simulation
+from vizpub.simulators.protocols.chord.lookups import Found
+from vizpub.simulators.protocols.chord.overlay import Overlay
+from vizpub.simulators.protocols.chord.parameters import ChordParameters
+from vizpub.simulators.protocols.chord.placing import place
+from vizpub.simulators.protocols.routing import NOBODY, Upcalls
 
 INTERVAL = 1_000_000
 """µs: the period of stabilization."""

@@ -7,11 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ingest.files import InputFile
-from ingest.starting import Start, Wanted, start
-from runstore.manifest import Cut, Manifest, Part, TableEntry
-from runstore.writer import RunWriter, writing
 from tests.support.tables import links, write
+from vizpub.ingest.files import InputFile
+from vizpub.ingest.starting import Start, Wanted, start
+from vizpub.runstore.manifest import Cut, Manifest, Part, TableEntry
+from vizpub.runstore.writer import RunWriter, writing
 
 RUN = "monday"
 FORMATS = {"parse": 1, "versions": 4, "finish": 2}

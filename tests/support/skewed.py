@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from collector.closing import Closing, Rules
+from vizpub.collector.closing import Closing, Rules
 
 BEGAN, SECONDS, LATENESS = 4000.0, 90, 5.0
 """The true time at which peers begin: a clock may be an hour slow."""

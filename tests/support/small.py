@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from ingest.spark.scale import restore, tune
+from vizpub.ingest.spark.scale import restore, tune
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

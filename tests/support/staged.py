@@ -11,13 +11,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from ingest.files import InputFile
-from ingest.fold import Counted, rows_of
-from ingest.reader import Kind, Read, Row, Split, as_batches
-from ingest.sink import Fold
-from ingest.sources.base import Description, Observed, Source, SourceOptions, Tallies
-from model.tables import TRAFFIC
 from tests.support.texts import given, made, observed_by
+from vizpub.ingest.files import InputFile
+from vizpub.ingest.fold import Counted, rows_of
+from vizpub.ingest.reader import Kind, Read, Row, Split, as_batches
+from vizpub.ingest.sink import Fold
+from vizpub.ingest.sources.base import Description, Observed, Source, SourceOptions, Tallies
+from vizpub.model.tables import TRAFFIC
 
 
 @dataclass(frozen=True)

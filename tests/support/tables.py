@@ -11,13 +11,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from graphstore.load.reading import rows_since
-from model.run import Boundary
-from model.tables import LINKS, table
-from runstore.intact import stored_schema
-from runstore.manifest import Manifest
-from runstore.views import VIEWS
-from runstore.writer import RunWriter
+from vizpub.graphstore.load.reading import rows_since
+from vizpub.model.run import Boundary
+from vizpub.model.tables import LINKS, table
+from vizpub.runstore.intact import stored_schema
+from vizpub.runstore.manifest import Manifest
+from vizpub.runstore.views import VIEWS
+from vizpub.runstore.writer import RunWriter
 
 
 @dataclass(frozen=True)

@@ -7,18 +7,18 @@ from typing import Any, cast
 
 import pyarrow as pa
 
-from analytics import steps
-from analytics.steps import Given, Step, view
-from ingest.fold import NAMES, names_in
-from ingest.job import Job
-from ingest.plan import Plan, end_of
-from ingest.sources.base import Observed
-from ingest.sources.folded import OBSERVED
-from ingest.staged import STAGED, macros
-from model.clock import OPEN, Clock
-from model.columns import Table
-from model.errors import UnknownName
-from model.tables import table
+from vizpub.analytics import steps
+from vizpub.analytics.steps import Given, Step, view
+from vizpub.ingest.fold import NAMES, names_in
+from vizpub.ingest.job import Job
+from vizpub.ingest.plan import Plan, end_of
+from vizpub.ingest.sources.base import Observed
+from vizpub.ingest.sources.folded import OBSERVED
+from vizpub.ingest.staged import STAGED, macros
+from vizpub.model.clock import OPEN, Clock
+from vizpub.model.columns import Table
+from vizpub.model.errors import UnknownName
+from vizpub.model.tables import table
 
 CLOCK = Clock(1, None, 0, 9)
 

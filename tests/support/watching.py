@@ -40,7 +40,7 @@ class Watching:
 def watching(*options: str, terminal: bool = False, workspace: Path = ROOT) -> Iterator[Watching]:
     """Killed at the end, where it goes on."""
     here, there = pty.openpty() if terminal else os.pipe()
-    vizpub = [sys.executable, "-m", "cli", "--workspace", str(workspace)]
+    vizpub = [sys.executable, "-m", "vizpub.cli", "--workspace", str(workspace)]
     process = subprocess.Popen(
         [*vizpub, "watch", "lab", *options],
         cwd=ROOT,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from model.errors import RunNotComplete, UnknownName
+from vizpub.model.errors import RunNotComplete, UnknownName
 
 
 def naming(*parts: object) -> str:

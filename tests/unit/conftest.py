@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from model.clock import OPEN, Clock
-from model.tables import table
-from runstore.manifest import Manifest
-from runstore.writer import writing
+from vizpub.model.clock import OPEN, Clock
+from vizpub.model.tables import table
+from vizpub.runstore.manifest import Manifest
+from vizpub.runstore.writer import writing
 
 SECOND = 1_000_000
 
@@ -94,7 +94,7 @@ def _soon_over() -> Iterator[None]:
     """Servers of reports look that often whether they shall end; else it takes half a second."""
     with pytest.MonkeyPatch.context() as patch:
         soon = partialmethod(ThreadingHTTPServer.serve_forever, 0.01)
-        patch.setattr("ingest.reports.pulled._Server.serve_forever", soon)
+        patch.setattr("vizpub.ingest.reports.pulled._Server.serve_forever", soon)
         yield
 
 

@@ -23,10 +23,10 @@ from benchmarks.reference import require_same, sample
 from benchmarks.reports import first_interval
 from benchmarks.sizes import SIZES, Size
 from benchmarks.watched import Program, measure
-from ingest.reports.files import Report, ReportReader
-from model.clock import OPEN
-from model.errors import CheckFailed
 from tests.support.words import naming
+from vizpub.ingest.reports.files import Report, ReportReader
+from vizpub.model.clock import OPEN
+from vizpub.model.errors import CheckFailed
 
 SMALL = Size("XS", peers=30, intervals=40, links=4, topics=6, subscriptions=2)
 

@@ -21,7 +21,7 @@ HEAVY = ("pyspark", "pandas", "numba", "matplotlib", "jgo", "networkx")
 """What a command that only asks or reads must not wait for."""
 SPARK = ("analytics", "ingest")
 """Who may import pyspark, with all below; `NO_SPARK` are the exceptions."""
-NO_SPARK = ("analytics.comparison", "analytics.figures", "ingest.reports")
+NO_SPARK = ("vizpub.analytics.comparison", "vizpub.analytics.figures", "vizpub.ingest.reports")
 OF_MANY = (
     "cli/test_docs.py",
     "cli/test_other_servers.py",
@@ -212,9 +212,9 @@ class TestImports:
         return [dotted(path) for path in MODULES if inside(dotted(path), packages)]
 
     def test_store_modules_load_no_heavy_packages(self) -> None:
-        names = self.modules_of("model", "cypher", "runstore", "ingest.reports")
-        names.remove("model.compiled")  # who measures or simulates asks for it
-        loaded = self.loaded_by(*names, "runstore.run")
+        names = self.modules_of("model", "cypher", "runstore", "vizpub.ingest.reports")
+        names.remove("vizpub.model.compiled")  # who measures or simulates asks for it
+        loaded = self.loaded_by(*names, "vizpub.runstore.run")
         assert loaded & {*HEAVY, "neo4j"} == set()
 
     def test_graphstore_loads_no_heavy_packages(self) -> None:
@@ -228,11 +228,11 @@ class TestImports:
         assert self.loaded_by(*self.modules_of("explorer")) & {*HEAVY, "neo4j"} == set()
 
     def test_figures_load_no_pyspark_numba_or_networkx(self) -> None:
-        loaded = self.loaded_by("analytics.figures")
+        loaded = self.loaded_by("vizpub.analytics.figures")
         assert loaded & {"pyspark", "numba", "networkx"} == set()
 
     def test_report_contract_loads_the_standard_library_only(self) -> None:
-        ours = self.loaded_by("ingest.reports.files") - self.loaded_by("os")
+        ours = self.loaded_by("vizpub.ingest.reports.files") - self.loaded_by("os")
         foreign = ours - set(sys.stdlib_module_names) - {"ingest", "model"}
         assert {name for name in foreign if not name.startswith("_")} == set()
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from model.columns import Column, Table
-from model.metrics import METRICS
+from vizpub.model.columns import Column, Table
+from vizpub.model.metrics import METRICS
 
 PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"
 

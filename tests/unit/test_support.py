@@ -80,13 +80,15 @@ class TestRecord:
     def test_watcher_sees_called_functions_opened_files_and_listed_folders(
         self, tmp_path: Path
     ) -> None:
-        code = "import cypher; cypher.statement('queries', 'overlay'); import runstore.store"
+        code = "import vizpub.cypher; vizpub.cypher.statement('queries', 'overlay'); import vizpub.runstore.store"
         touched = run_watched(tmp_path, code)
         assert {"cypher/__init__.py", "cypher/queries/overlay.cypher", "cypher/queries/"} <= touched
         assert "cypher/queries/topic.cypher" not in touched
 
     def test_watcher_sees_what_happens_in_a_child(self, tmp_path: Path) -> None:
-        code = "import subprocess, sys; subprocess.run([sys.executable, '-m', 'model.clock'])"
+        code = (
+            "import subprocess, sys; subprocess.run([sys.executable, '-m', 'vizpub.model.clock'])"
+        )
         assert "model/clock.py" in run_watched(tmp_path, code)
 
     def test_fixture_counts_for_every_test_that_uses_it(self, tmp_path: Path) -> None:

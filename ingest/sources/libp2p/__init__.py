@@ -1,5 +1,5 @@
 """Traces of go-libp2p-pubsub: JSON (`NewJSONTracer`) and protobuf (`NewPBTracer`)."""
 
-from ingest.sources.libp2p.source import Libp2p
+from vizpub.ingest.sources.libp2p.source import Libp2p
 
 __all__ = ["Libp2p"]

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Self
 
-from ingest.fold import Counted, count, every_refused
-from ingest.reader import Split
-from ingest.sources.base import Description
-from ingest.sources.libp2p.events import KNOWN, Event, Refused, Type
-from ingest.sources.times import GAP, NO_OUTLIERS, Outliers, Times, check_length
-from model.clock import Clock
-from model.errors import InputError
+from vizpub.ingest.fold import Counted, count, every_refused
+from vizpub.ingest.reader import Split
+from vizpub.ingest.sources.base import Description
+from vizpub.ingest.sources.libp2p.events import KNOWN, Event, Refused, Type
+from vizpub.ingest.sources.times import GAP, NO_OUTLIERS, Outliers, Times, check_length
+from vizpub.model.clock import Clock
+from vizpub.model.errors import InputError
 
 NO_EVENT = "no event of the trace could be read"
 SAME_EVENTS = "both have events of the same peer at the same time"

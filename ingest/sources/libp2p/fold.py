@@ -13,13 +13,13 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from ingest.fold import Counted, KeyFold, Rows, count
-from ingest.reader import Row
-from ingest.reports.fields import INT32
-from ingest.sources.folded import OBSERVED
-from ingest.sources.libp2p.events import Event, Type
-from ingest.sources.libp2p.facts import Tally
-from model.clock import OPEN
+from vizpub.ingest.fold import Counted, KeyFold, Rows, count
+from vizpub.ingest.reader import Row
+from vizpub.ingest.reports.fields import INT32
+from vizpub.ingest.sources.folded import OBSERVED
+from vizpub.ingest.sources.libp2p.events import Event, Type
+from vizpub.ingest.sources.libp2p.facts import Tally
+from vizpub.model.clock import OPEN
 
 STREAMS, MESH = "streams", "mesh"
 COUNTED = (
@@ -54,7 +54,7 @@ named      streams from src to a peer that has no event of its own so far
 links      streams (layer streams) and mesh links
 traffic    valid_from and valid_to are intervals, in each of which this was counted; there are rows
            up to the interval of a peer's last event
-and those of ingest.sources.base.Observed. What is never closed is OPEN.
+and those of vizpub.ingest.sources.base.Observed. What is never closed is OPEN.
 """
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from analytics.steps import Step
-from ingest.sources.base import Description, Observed, SourceOptions
-from ingest.sources.folded import NAMES_OF_REPORTERS
-from ingest.sources.libp2p.facts import Tally
-from ingest.sources.libp2p.fold import COUNTED
-from ingest.sources.libp2p.presence import stays
-from model.clock import Clock
+from vizpub.analytics.steps import Step
+from vizpub.ingest.sources.base import Description, Observed, SourceOptions
+from vizpub.ingest.sources.folded import NAMES_OF_REPORTERS
+from vizpub.ingest.sources.libp2p.facts import Tally
+from vizpub.ingest.sources.libp2p.fold import COUNTED
+from vizpub.ingest.sources.libp2p.presence import stays
+from vizpub.model.clock import Clock
 
 _STAYS = Step(
     "stays", "", "observed/stays", whole=("whole/peers",), function=lambda peers, _: stays(peers)

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from model.clock import OPEN
+from vizpub.model.clock import OPEN
 
 
 def stays(reporters: pa.Table) -> pa.Table:

@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from ingest.files import InputFile
-from ingest.fold import Counted
-from ingest.reader import Kind, Read, Split, line_splits
-from ingest.sink import Fold
-from ingest.sources.base import (
+from vizpub.ingest.files import InputFile
+from vizpub.ingest.fold import Counted
+from vizpub.ingest.reader import Kind, Read, Split, line_splits
+from vizpub.ingest.sink import Fold
+from vizpub.ingest.sources.base import (
     Description,
     Observed,
     Source,
@@ -23,11 +23,11 @@ from ingest.sources.base import (
     first_lines,
     most_are,
 )
-from ingest.sources.libp2p import json_events, protobuf
-from ingest.sources.libp2p.facts import INTERVAL_US, Judge, Tally, describe, epoch_us
-from ingest.sources.libp2p.fold import MESH, STREAMS, TABLES, EventFold
-from ingest.sources.libp2p.observed import observe
-from ingest.sources.libp2p.reader import EventReader
+from vizpub.ingest.sources.libp2p import json_events, protobuf
+from vizpub.ingest.sources.libp2p.facts import INTERVAL_US, Judge, Tally, describe, epoch_us
+from vizpub.ingest.sources.libp2p.fold import MESH, STREAMS, TABLES, EventFold
+from vizpub.ingest.sources.libp2p.observed import observe
+from vizpub.ingest.sources.libp2p.reader import EventReader
 
 _BINARY = "protobuf"
 
@@ -39,7 +39,7 @@ def _first_records(head: bytes) -> Iterator[bytes]:
 
 
 class Libp2p(Source):
-    """See ingest.sources.base.Source.
+    """See vizpub.ingest.sources.base.Source.
 
     The open state of a peer that fails lasts beyond its presence, as only other peers log when it
     was gone. So the observed periods are not settled.

@@ -1,5 +1,5 @@
-"""Reports by the contract of `ingest.reports.files`: lines of JSON, or Parquet."""
+"""Reports by the contract of `vizpub.ingest.reports.files`: lines of JSON, or Parquet."""
 
-from ingest.sources.reports.source import Reports
+from vizpub.ingest.sources.reports.source import Reports
 
 __all__ = ["Reports"]

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ingest.reports.fields import (
+from vizpub.ingest.reports.fields import (
     INT32,
     REPORT,
     Array,
@@ -27,7 +27,7 @@ from ingest.reports.fields import (
     OneOf,
     Whole,
 )
-from ingest.reports.records import Report
+from vizpub.ingest.reports.records import Report
 
 _Mask = npt.NDArray[np.bool_]
 

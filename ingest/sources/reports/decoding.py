@@ -1,8 +1,8 @@
 """Lines of reports → rows, by three judges of one grammar, each slower than the one before.
 
-Nearly all lines are told by a regular expression (ingest.sources.reports.plain). `msgspec` decodes
-others by types made from the grammar. The rest goes to `ingest.reports.files`, which accepts it or
-gives the reason for refusing it.
+Nearly all lines are told by a regular expression (vizpub.ingest.sources.reports.plain). `msgspec`
+decodes others by types made from the grammar. The rest goes to `vizpub.ingest.reports.files`, which
+accepts it or gives the reason for refusing it.
 """
 
 from __future__ import annotations
@@ -18,14 +18,24 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ingest.reader import ROWS, Kind, Line, Row, Rows, Split, lines, refused
-from ingest.reports.fields import REPORT, Array, Flag, Key, KeyOr, Numbers, Object, OneOf, Whole
-from ingest.reports.fields import Kind as Grammar
-from ingest.reports.files import parse, strict_json, unknown_fields
-from ingest.reports.records import Report, RunHeader
-from ingest.sources.reports.facts import Tally
-from ingest.sources.reports.plain import tell
-from model.arrays import Integers
+from vizpub.ingest.reader import ROWS, Kind, Line, Row, Rows, Split, lines, refused
+from vizpub.ingest.reports.fields import (
+    REPORT,
+    Array,
+    Flag,
+    Key,
+    KeyOr,
+    Numbers,
+    Object,
+    OneOf,
+    Whole,
+)
+from vizpub.ingest.reports.fields import Kind as Grammar
+from vizpub.ingest.reports.files import parse, strict_json, unknown_fields
+from vizpub.ingest.reports.records import Report, RunHeader
+from vizpub.ingest.sources.reports.facts import Tally
+from vizpub.ingest.sources.reports.plain import tell
+from vizpub.model.arrays import Integers
 
 _MOST_LINES, _MOST_BYTES = 1 << 13, 8 * 2**20
 _encode = msgspec.json.Encoder().encode
@@ -75,7 +85,7 @@ def report_decoder() -> msgspec.json.Decoder[Any]:
 
 def plain_report(line: bytes) -> Any:
     """The report, if the line is valid, plainly spelled and without unknown fields; otherwise
-    null, and `ingest.reports.files` has to parse it.
+    null, and `vizpub.ingest.reports.files` has to parse it.
     """
     # A control character in a name needs an escape, DEL, or the first byte of a C1 character.
     if b"\\" in line or b"\x7f" in line or b"\xc2" in line:

@@ -8,15 +8,15 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
-from ingest.fold import count, every_refused
-from ingest.reports.fields import END, RUN
-from ingest.sources.base import Description, SourceOptions
-from ingest.sources.times import GAP, Outliers, Times, check_length
-from model.clock import Clock
-from model.columns import TRAFFIC_COLUMNS
-from model.errors import InputError, UnknownName, UseError
-from model.run import DUPLICATES
-from model.wording import amount
+from vizpub.ingest.fold import count, every_refused
+from vizpub.ingest.reports.fields import END, RUN
+from vizpub.ingest.sources.base import Description, SourceOptions
+from vizpub.ingest.sources.times import GAP, Outliers, Times, check_length
+from vizpub.model.clock import Clock
+from vizpub.model.columns import TRAFFIC_COLUMNS
+from vizpub.model.errors import InputError, UnknownName, UseError
+from vizpub.model.run import DUPLICATES
+from vizpub.model.wording import amount
 
 NO_REPORT = "no report could be read"
 

@@ -18,16 +18,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analytics import steps
-from ingest.fold import Counted, RowFold, rows_of, with_names
-from ingest.reader import Kind, Row
-from ingest.reports.records import OVERLAY
-from ingest.sources.folded import CARRIED, OBSERVED
-from ingest.sources.reports.facts import COUNTERS, Tally
-from ingest.sources.reports.held import periods
-from ingest.sources.times import NO_OUTLIERS, Outliers
-from model.arrays import Bools, Int64s
-from runstore.manifest import LATE
+from vizpub.analytics import steps
+from vizpub.ingest.fold import Counted, RowFold, rows_of, with_names
+from vizpub.ingest.reader import Kind, Row
+from vizpub.ingest.reports.records import OVERLAY
+from vizpub.ingest.sources.folded import CARRIED, OBSERVED
+from vizpub.ingest.sources.reports.facts import COUNTERS, Tally
+from vizpub.ingest.sources.reports.held import periods
+from vizpub.ingest.sources.times import NO_OUTLIERS, Outliers
+from vizpub.model.arrays import Bools, Int64s
+from vizpub.runstore.manifest import LATE
 
 if TYPE_CHECKING:
     import duckdb
@@ -65,8 +65,8 @@ unreported     periods in which a peer leaves open its `receptions` or `subscrip
 traffic        of the interval alone; publication traffic that is not counted is taken from events
 gauges         as reported
 records        of each peer what a later report goes on from, as a record of the contract
-and those of ingest.sources.base.Observed, where `valid_to` is the interval after the last in which
-something was reported.
+and those of vizpub.ingest.sources.base.Observed, where `valid_to` is the interval after the last in
+which something was reported.
 """
 
 _MOST_ROWS, _MOST_BYTES = 1 << 16, 32 * 2**20

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ingest.sources.base import Description, Observed, SourceOptions
-from ingest.sources.folded import NAMES_OF_REPORTERS, NO_REJECTIONS
-from ingest.sources.reports.facts import COUNTED, Tally, partly_listed
-from model.run import DUPLICATES
+from vizpub.ingest.sources.base import Description, Observed, SourceOptions
+from vizpub.ingest.sources.folded import NAMES_OF_REPORTERS, NO_REJECTIONS
+from vizpub.ingest.sources.reports.facts import COUNTED, Tally, partly_listed
+from vizpub.model.run import DUPLICATES
 
 ARRIVALS, REPEATED = "arrivals", "repeated arrivals"
 """What a list may lack that is counted (measured.sql)."""

@@ -12,14 +12,19 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ingest.files import InputFile
-from ingest.reader import Row, Split, refused
-from ingest.reports.files import parse
-from ingest.sources.reports.columns import reports_of, unfit_columns, unknown_columns, values_of
-from ingest.sources.reports.decoding import Chosen, record_row, tally_row
-from ingest.sources.reports.facts import Tally
-from ingest.sources.row_groups import group_splits, opened, read_group, schema_of
-from model.errors import InputError
+from vizpub.ingest.files import InputFile
+from vizpub.ingest.reader import Row, Split, refused
+from vizpub.ingest.reports.files import parse
+from vizpub.ingest.sources.reports.columns import (
+    reports_of,
+    unfit_columns,
+    unknown_columns,
+    values_of,
+)
+from vizpub.ingest.sources.reports.decoding import Chosen, record_row, tally_row
+from vizpub.ingest.sources.reports.facts import Tally
+from vizpub.ingest.sources.row_groups import group_splits, opened, read_group, schema_of
+from vizpub.model.errors import InputError
 
 ENCODING = "parquet"
 

@@ -1,7 +1,8 @@
 """Plainly spelled reports, told by one regular expression made from the grammar, many at once.
 
 Nearly all lines of programs are: without escapes, nulls and unknown fields. What is told here is
-what the contract takes; any other line goes to the decoders of ingest.sources.reports.decoding.
+what the contract takes; any other line goes to the decoders of
+vizpub.ingest.sources.reports.decoding.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analytics.steps import SETTINGS
-from ingest.reports.fields import REPORT, Array, Flag, KeyOr, Numbers, Object, OneOf, Whole
-from ingest.reports.fields import Kind as Grammar
-from model.arrays import Bools, Integers
+from vizpub.analytics.steps import SETTINGS
+from vizpub.ingest.reports.fields import REPORT, Array, Flag, KeyOr, Numbers, Object, OneOf, Whole
+from vizpub.ingest.reports.fields import Kind as Grammar
+from vizpub.model.arrays import Bools, Integers
 
 if TYPE_CHECKING:
     import duckdb

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ingest.files import InputFile
-from ingest.fold import Counted
-from ingest.reader import Read, Rows, Split, line_splits
-from ingest.sink import Fold
-from ingest.sources.base import (
+from vizpub.ingest.files import InputFile
+from vizpub.ingest.fold import Counted
+from vizpub.ingest.reader import Read, Rows, Split, line_splits
+from vizpub.ingest.sink import Fold
+from vizpub.ingest.sources.base import (
     Description,
     Observed,
     Source,
@@ -20,19 +20,19 @@ from ingest.sources.base import (
     first_lines,
     most_are,
 )
-from ingest.sources.folded import CARRIED
-from ingest.sources.reports.decoding import Chosen, LineReader, header_of_lines
-from ingest.sources.reports.facts import Tally, counters_are_totals, describe
-from ingest.sources.reports.fold import TABLES, ReportFold
-from ingest.sources.reports.observed import observe
-from ingest.sources.reports.parquet import (
+from vizpub.ingest.sources.folded import CARRIED
+from vizpub.ingest.sources.reports.decoding import Chosen, LineReader, header_of_lines
+from vizpub.ingest.sources.reports.facts import Tally, counters_are_totals, describe
+from vizpub.ingest.sources.reports.fold import TABLES, ReportFold
+from vizpub.ingest.sources.reports.observed import observe
+from vizpub.ingest.sources.reports.parquet import (
     ENCODING,
     GroupReader,
     header_of_parquet,
     is_reports,
     splits_of,
 )
-from ingest.sources.times import BELONGS, BELONGS_NOT, NO_OUTLIERS
+from vizpub.ingest.sources.times import BELONGS, BELONGS_NOT, NO_OUTLIERS
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def _is_record(line: bytes) -> bool:
 
 
 class Reports(Source):
-    """See ingest.sources.base.Source."""
+    """See vizpub.ingest.sources.base.Source."""
 
     name = "reports"
     options = frozenset(

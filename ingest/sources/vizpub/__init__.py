@@ -1,5 +1,5 @@
 """Report directories of the VizPub tool of 2014."""
 
-from ingest.sources.vizpub.source import Vizpub
+from vizpub.ingest.sources.vizpub.source import Vizpub
 
 __all__ = ["Vizpub"]

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ingest.reader import INVALID_UTF8
-from ingest.reports.fields import INT32, Array, Key, Kind, Object, Whole
-from ingest.reports.files import RepeatedKey, strict_json
-from ingest.reports.records import Json, Report, RunHeader
-from model.run import DUPLICATES
+from vizpub.ingest.reader import INVALID_UTF8
+from vizpub.ingest.reports.fields import INT32, Array, Key, Kind, Object, Whole
+from vizpub.ingest.reports.files import RepeatedKey, strict_json
+from vizpub.ingest.reports.records import Json, Report, RunHeader
+from vizpub.model.run import DUPLICATES
 
 
 @dataclass(frozen=True)

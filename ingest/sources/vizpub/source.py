@@ -10,19 +10,19 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from ingest.files import InputFile
-from ingest.fold import Counted
-from ingest.reader import Damage, Read, Row, Split, refused
-from ingest.reports.records import OVERLAY
-from ingest.sources.base import Description, Observed, SourceOptions, Tallies
-from ingest.sources.reports import facts
-from ingest.sources.reports.decoding import Chosen, record_row, tally_row
-from ingest.sources.reports.facts import Tally
-from ingest.sources.reports.fold import ReportFold
-from ingest.sources.reports.source import Reports
-from ingest.sources.times import NO_OUTLIERS
-from ingest.sources.vizpub.files import MERGED, content_of, recognised, split
-from ingest.sources.vizpub.nodes import (
+from vizpub.ingest.files import InputFile
+from vizpub.ingest.fold import Counted
+from vizpub.ingest.reader import Damage, Read, Row, Split, refused
+from vizpub.ingest.reports.records import OVERLAY
+from vizpub.ingest.sources.base import Description, Observed, SourceOptions, Tallies
+from vizpub.ingest.sources.reports import facts
+from vizpub.ingest.sources.reports.decoding import Chosen, record_row, tally_row
+from vizpub.ingest.sources.reports.facts import Tally
+from vizpub.ingest.sources.reports.fold import ReportFold
+from vizpub.ingest.sources.reports.source import Reports
+from vizpub.ingest.sources.times import NO_OUTLIERS
+from vizpub.ingest.sources.vizpub.files import MERGED, content_of, recognised, split
+from vizpub.ingest.sources.vizpub.nodes import (
     BYTES,
     COUNTERS,
     as_report,
@@ -30,7 +30,7 @@ from ingest.sources.vizpub.nodes import (
     judged,
     unknown_fields,
 )
-from model.errors import InputError
+from vizpub.model.errors import InputError
 
 _WORDS = facts.Words("protocol", "files", "files without nodes")
 _NO_BYTES = tuple(f"publication_bytes_{way}" for way in ("sent", "received"))

@@ -8,13 +8,13 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from simulators.engine.network import Links, Network
-from simulators.engine.parameters import Duration, Positive
-from simulators.protocols.broadcast.membership import Membership
-from simulators.protocols.broadcast.parameters import BroadcastParameters
-from simulators.protocols.broadcast.system import TREE_LAYERS, BroadcastSystem
-from simulators.protocols.poldercast.cyclon import Cyclon, CyclonParameters
-from simulators.protocols.poldercast.views import drop, entries, place_of
+from vizpub.simulators.engine.network import Links, Network
+from vizpub.simulators.engine.parameters import Duration, Positive
+from vizpub.simulators.protocols.broadcast.membership import Membership
+from vizpub.simulators.protocols.broadcast.parameters import BroadcastParameters
+from vizpub.simulators.protocols.broadcast.system import TREE_LAYERS, BroadcastSystem
+from vizpub.simulators.protocols.poldercast.cyclon import Cyclon, CyclonParameters
+from vizpub.simulators.protocols.poldercast.views import drop, entries, place_of
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 
-from simulators.engine.network import Copy, Links, Network, Publication
-from simulators.protocols.broadcast.held import Held
-from simulators.protocols.broadcast.membership import Membership
-from simulators.protocols.broadcast.parameters import Fanout, Gossip, Model
+from vizpub.simulators.engine.network import Copy, Links, Network, Publication
+from vizpub.simulators.protocols.broadcast.held import Held
+from vizpub.simulators.protocols.broadcast.membership import Membership
+from vizpub.simulators.protocols.broadcast.parameters import Fanout, Gossip, Model
 
 
 class Broadcast(ABC):

@@ -6,9 +6,9 @@ from array import array
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from simulators.engine.network import Copy, Network, Publication
-from simulators.engine.parameters import us
-from simulators.protocols.broadcast.parameters import Bound, Last, Since
+from vizpub.simulators.engine.network import Copy, Network, Publication
+from vizpub.simulators.engine.parameters import us
+from vizpub.simulators.protocols.broadcast.parameters import Bound, Last, Since
 
 
 class _Held(NamedTuple):

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from typing import ClassVar
 
-from simulators.engine.network import TRANSPORT_BYTES, Links, Network
+from vizpub.simulators.engine.network import TRANSPORT_BYTES, Links, Network
 
 HEADER_BYTES = TRANSPORT_BYTES + 16
 """Bytes of any message: the transport's, kind and flags (2), entries (2), sender (8), checksum

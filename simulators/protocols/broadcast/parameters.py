@@ -8,8 +8,8 @@ from typing import Annotated, ClassVar, Protocol
 
 from msgspec import Meta
 
-from simulators.engine.parameters import Count, Duration, Positive, Share
-from simulators.engine.specs import parse
+from vizpub.simulators.engine.parameters import Count, Duration, Positive, Share
+from vizpub.simulators.engine.specs import parse
 
 
 class Model(Protocol):

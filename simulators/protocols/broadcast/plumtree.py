@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from simulators.engine.network import Copy, Links, Network
-from simulators.engine.parameters import us
-from simulators.protocols.broadcast.eager import Broadcast
-from simulators.protocols.broadcast.held import Held
-from simulators.protocols.broadcast.membership import HEADER_BYTES, Membership
-from simulators.protocols.broadcast.parameters import Plumtree as Parameters
+from vizpub.simulators.engine.network import Copy, Links, Network
+from vizpub.simulators.engine.parameters import us
+from vizpub.simulators.protocols.broadcast.eager import Broadcast
+from vizpub.simulators.protocols.broadcast.held import Held
+from vizpub.simulators.protocols.broadcast.membership import HEADER_BYTES, Membership
+from vizpub.simulators.protocols.broadcast.parameters import Plumtree as Parameters
 
 ID_BYTES = 8
 """Bytes of the number of a publication in GRAFT."""

@@ -14,10 +14,10 @@ marked (`Copy.resent`), and go no further. How far back they go is a parameter. 
 
 from __future__ import annotations
 
-from simulators.engine.network import Copy, Network
-from simulators.protocols.broadcast.held import Held
-from simulators.protocols.broadcast.membership import HEADER_BYTES, Membership
-from simulators.protocols.broadcast.parameters import Bound
+from vizpub.simulators.engine.network import Copy, Network
+from vizpub.simulators.protocols.broadcast.held import Held
+from vizpub.simulators.protocols.broadcast.membership import HEADER_BYTES, Membership
+from vizpub.simulators.protocols.broadcast.parameters import Bound
 
 TOPIC_BYTES = 4
 ID_BYTES = 8

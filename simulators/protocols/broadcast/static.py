@@ -8,12 +8,12 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from simulators.engine.network import Links, Network
-from simulators.engine.specs import parse
-from simulators.protocols.broadcast.membership import Membership
-from simulators.protocols.broadcast.parameters import BroadcastParameters
-from simulators.protocols.broadcast.system import TREE_LAYERS, BroadcastSystem
-from simulators.protocols.broadcast.topologies import TOPOLOGIES, Topology, neighbours_in
+from vizpub.simulators.engine.network import Links, Network
+from vizpub.simulators.engine.specs import parse
+from vizpub.simulators.protocols.broadcast.membership import Membership
+from vizpub.simulators.protocols.broadcast.parameters import BroadcastParameters
+from vizpub.simulators.protocols.broadcast.system import TREE_LAYERS, BroadcastSystem
+from vizpub.simulators.protocols.broadcast.topologies import TOPOLOGIES, Topology, neighbours_in
 
 
 @dataclass(frozen=True)

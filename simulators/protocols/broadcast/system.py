@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from simulators.engine.network import Links, Network, Publication, System
-from simulators.engine.parameters import us
-from simulators.protocols.broadcast.eager import Broadcast, Eager
-from simulators.protocols.broadcast.held import Held
-from simulators.protocols.broadcast.membership import Membership
-from simulators.protocols.broadcast.parameters import BroadcastParameters, NoRecovery
-from simulators.protocols.broadcast.parameters import Plumtree as PlumtreeParameters
-from simulators.protocols.broadcast.plumtree import Plumtree
-from simulators.protocols.broadcast.recovery import Recovery
+from vizpub.simulators.engine.network import Links, Network, Publication, System
+from vizpub.simulators.engine.parameters import us
+from vizpub.simulators.protocols.broadcast.eager import Broadcast, Eager
+from vizpub.simulators.protocols.broadcast.held import Held
+from vizpub.simulators.protocols.broadcast.membership import Membership
+from vizpub.simulators.protocols.broadcast.parameters import BroadcastParameters, NoRecovery
+from vizpub.simulators.protocols.broadcast.parameters import Plumtree as PlumtreeParameters
+from vizpub.simulators.protocols.broadcast.plumtree import Plumtree
+from vizpub.simulators.protocols.broadcast.recovery import Recovery
 
 TREE_LAYERS = ("eager", "lazy")
 """Layers of Plumtree, beside those of the membership."""

@@ -12,10 +12,10 @@ from typing import Annotated, ClassVar, Protocol
 import numpy as np
 from msgspec import Meta
 
-from model.arrays import Int64s
-from model.errors import InputError, UseError
-from simulators.engine.parameters import Positive, PositiveReal
-from simulators.world.social import read_edges
+from vizpub.model.arrays import Int64s
+from vizpub.model.errors import InputError, UseError
+from vizpub.simulators.engine.parameters import Positive, PositiveReal
+from vizpub.simulators.world.social import read_edges
 
 Edges = Iterable[tuple[int, int]]
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from simulators.engine.network import Network
-from simulators.engine.parameters import us
-from simulators.protocols.chord.keeping import Keeping
-from simulators.protocols.chord.lookups import Found, Lookups
-from simulators.protocols.chord.parameters import ChordParameters
-from simulators.protocols.routing import NOBODY
+from vizpub.simulators.engine.network import Network
+from vizpub.simulators.engine.parameters import us
+from vizpub.simulators.protocols.chord.keeping import Keeping
+from vizpub.simulators.protocols.chord.lookups import Found, Lookups
+from vizpub.simulators.protocols.chord.parameters import ChordParameters
+from vizpub.simulators.protocols.routing import NOBODY
 
 
 class Joining:

@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
-from simulators.engine.network import Network
-from simulators.engine.parameters import us
-from simulators.protocols.chord.node import Node
-from simulators.protocols.chord.parameters import ChordParameters
-from simulators.protocols.chord.ring import Ring
-from simulators.protocols.routing import NOBODY, Sizes, Upcalls
+from vizpub.simulators.engine.network import Network
+from vizpub.simulators.engine.parameters import us
+from vizpub.simulators.protocols.chord.node import Node
+from vizpub.simulators.protocols.chord.parameters import ChordParameters
+from vizpub.simulators.protocols.chord.ring import Ring
+from vizpub.simulators.protocols.routing import NOBODY, Sizes, Upcalls
 
 _DISBELIEF = 10
 """Stabilization periods in which a peer that did not answer is not taken up if others name it."""

@@ -13,12 +13,12 @@ from functools import partial
 from itertools import count
 from typing import NamedTuple
 
-from simulators.engine.network import Network
-from simulators.engine.parameters import us
-from simulators.protocols.chord.keeping import Keeping, Reply
-from simulators.protocols.chord.node import Step
-from simulators.protocols.chord.parameters import ChordParameters
-from simulators.protocols.routing import NOBODY, TOO_FAR
+from vizpub.simulators.engine.network import Network
+from vizpub.simulators.engine.parameters import us
+from vizpub.simulators.protocols.chord.keeping import Keeping, Reply
+from vizpub.simulators.protocols.chord.node import Step
+from vizpub.simulators.protocols.chord.parameters import ChordParameters
+from vizpub.simulators.protocols.routing import NOBODY, TOO_FAR
 
 _COUNTS_BYTES = 12
 """The number of a lookup (8), and its hops and time-outs (2 each)."""

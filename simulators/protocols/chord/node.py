@@ -6,8 +6,8 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from simulators.protocols.chord.ring import Ring
-from simulators.protocols.routing import NOBODY
+from vizpub.simulators.protocols.chord.ring import Ring
+from vizpub.simulators.protocols.routing import NOBODY
 
 
 class Step(NamedTuple):

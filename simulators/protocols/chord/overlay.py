@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from simulators.engine.network import Links, Network
-from simulators.protocols.chord.joining import Joining
-from simulators.protocols.chord.keeping import Keeping
-from simulators.protocols.chord.lookups import Lookups
-from simulators.protocols.chord.node import Node
-from simulators.protocols.chord.parameters import ChordParameters
-from simulators.protocols.chord.ring import Ring
-from simulators.protocols.routing import NOBODY, Routing, Upcalls
+from vizpub.simulators.engine.network import Links, Network
+from vizpub.simulators.protocols.chord.joining import Joining
+from vizpub.simulators.protocols.chord.keeping import Keeping
+from vizpub.simulators.protocols.chord.lookups import Lookups
+from vizpub.simulators.protocols.chord.node import Node
+from vizpub.simulators.protocols.chord.parameters import ChordParameters
+from vizpub.simulators.protocols.chord.ring import Ring
+from vizpub.simulators.protocols.routing import NOBODY, Routing, Upcalls
 
 LAYERS = ("successor", "predecessor", "finger")
 

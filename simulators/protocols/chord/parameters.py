@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from simulators.engine.parameters import Count, Duration, Positive
+from vizpub.simulators.engine.parameters import Count, Duration, Positive
 
 How = Literal["iterative", "recursive"]
 

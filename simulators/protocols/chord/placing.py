@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 
-from simulators.protocols.chord.overlay import Overlay
+from vizpub.simulators.protocols.chord.overlay import Overlay
 
 
 def place(overlay: Overlay, peers: Sequence[int]) -> None:

@@ -8,7 +8,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from model.errors import UseError
+from vizpub.model.errors import UseError
 
 _SHA1_BITS = 160
 

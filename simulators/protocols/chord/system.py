@@ -10,12 +10,12 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from simulators.engine.network import Network
-from simulators.engine.parameters import us
-from simulators.protocols.chord.lookups import Found
-from simulators.protocols.chord.overlay import LAYERS, Overlay
-from simulators.protocols.chord.parameters import ChordParameters
-from simulators.protocols.routing import NOBODY, Routed, Upcalls
+from vizpub.simulators.engine.network import Network
+from vizpub.simulators.engine.parameters import us
+from vizpub.simulators.protocols.chord.lookups import Found
+from vizpub.simulators.protocols.chord.overlay import LAYERS, Overlay
+from vizpub.simulators.protocols.chord.parameters import ChordParameters
+from vizpub.simulators.protocols.routing import NOBODY, Routed, Upcalls
 
 
 class Chord(Routed):

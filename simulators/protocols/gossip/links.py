@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from simulators.engine.network import Kind, Network
-from simulators.engine.parameters import us
-from simulators.protocols.broadcast.membership import HEADER_BYTES, PEER_BYTES
-from simulators.protocols.broadcast.topologies import neighbours_in
-from simulators.protocols.gossip.parameters import GossipParameters
+from vizpub.simulators.engine.network import Kind, Network
+from vizpub.simulators.engine.parameters import us
+from vizpub.simulators.protocols.broadcast.membership import HEADER_BYTES, PEER_BYTES
+from vizpub.simulators.protocols.broadcast.topologies import neighbours_in
+from vizpub.simulators.protocols.gossip.parameters import GossipParameters
 
 TOPIC_BYTES = 4
 

@@ -9,10 +9,10 @@ from typing import Annotated
 import numpy as np
 from msgspec import Meta
 
-from model.arrays import Int64s
-from simulators.engine.parameters import Duration, Positive, Share
-from simulators.engine.specs import parse
-from simulators.protocols.broadcast.topologies import TOPOLOGIES, Topology
+from vizpub.model.arrays import Int64s
+from vizpub.simulators.engine.parameters import Duration, Positive, Share
+from vizpub.simulators.engine.specs import parse
+from vizpub.simulators.protocols.broadcast.topologies import TOPOLOGIES, Topology
 
 _ROUNDS = 10_000
 _CLOSE = 1e-12

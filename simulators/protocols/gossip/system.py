@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from simulators.engine.network import Copy, Links, Network, Publication, System
-from simulators.engine.parameters import us
-from simulators.protocols.broadcast.held import Held
-from simulators.protocols.broadcast.topologies import RandomGraph
-from simulators.protocols.gossip.coins import coin, event_key
-from simulators.protocols.gossip.links import NeighbourTables
-from simulators.protocols.gossip.parameters import GossipParameters, estimated_diameter
+from vizpub.simulators.engine.network import Copy, Links, Network, Publication, System
+from vizpub.simulators.engine.parameters import us
+from vizpub.simulators.protocols.broadcast.held import Held
+from vizpub.simulators.protocols.broadcast.topologies import RandomGraph
+from vizpub.simulators.protocols.gossip.coins import coin, event_key
+from vizpub.simulators.protocols.gossip.links import NeighbourTables
+from vizpub.simulators.protocols.gossip.parameters import GossipParameters, estimated_diameter
 
 
 class Gossip(System):

@@ -19,10 +19,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from simulators.engine.network import Links, Network
-from simulators.engine.parameters import us
-from simulators.protocols.broadcast.membership import HEADER_BYTES, PEER_BYTES, Membership
-from simulators.protocols.hyparview.parameters import HyParViewParameters
+from vizpub.simulators.engine.network import Links, Network
+from vizpub.simulators.engine.parameters import us
+from vizpub.simulators.protocols.broadcast.membership import HEADER_BYTES, PEER_BYTES, Membership
+from vizpub.simulators.protocols.hyparview.parameters import HyParViewParameters
 
 
 class _Question(NamedTuple):

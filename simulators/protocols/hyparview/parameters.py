@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from simulators.engine.parameters import Count, Duration, Positive
-from simulators.protocols.broadcast.parameters import BroadcastParameters
+from vizpub.simulators.engine.parameters import Count, Duration, Positive
+from vizpub.simulators.protocols.broadcast.parameters import BroadcastParameters
 
 
 @dataclass(frozen=True)

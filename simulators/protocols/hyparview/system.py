@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from simulators.engine.network import Network
-from simulators.protocols.broadcast.system import TREE_LAYERS, BroadcastSystem
-from simulators.protocols.hyparview.membership import Views
-from simulators.protocols.hyparview.parameters import HyParViewParameters
+from vizpub.simulators.engine.network import Network
+from vizpub.simulators.protocols.broadcast.system import TREE_LAYERS, BroadcastSystem
+from vizpub.simulators.protocols.hyparview.membership import Views
+from vizpub.simulators.protocols.hyparview.parameters import HyParViewParameters
 
 
 class HyParView(BroadcastSystem):

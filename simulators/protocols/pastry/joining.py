@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from simulators.engine.network import Network
-from simulators.engine.parameters import us
-from simulators.protocols.pastry.leaf_keeping import LeafKeeping
-from simulators.protocols.pastry.leaves import View
-from simulators.protocols.pastry.node import Node
-from simulators.protocols.pastry.parameters import PastryParameters, bytes_of
+from vizpub.simulators.engine.network import Network
+from vizpub.simulators.engine.parameters import us
+from vizpub.simulators.protocols.pastry.leaf_keeping import LeafKeeping
+from vizpub.simulators.protocols.pastry.leaves import View
+from vizpub.simulators.protocols.pastry.node import Node
+from vizpub.simulators.protocols.pastry.parameters import PastryParameters, bytes_of
 
 
 class _Join(NamedTuple):

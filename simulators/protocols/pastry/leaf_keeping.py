@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from simulators.engine.network import Network
-from simulators.engine.parameters import us
-from simulators.protocols.pastry.leaves import Exchange, Ring, View
-from simulators.protocols.pastry.node import Node
-from simulators.protocols.pastry.parameters import PastryParameters, bytes_of
-from simulators.protocols.routing import Upcalls
+from vizpub.simulators.engine.network import Network
+from vizpub.simulators.engine.parameters import us
+from vizpub.simulators.protocols.pastry.leaves import Exchange, Ring, View
+from vizpub.simulators.protocols.pastry.node import Node
+from vizpub.simulators.protocols.pastry.parameters import PastryParameters, bytes_of
+from vizpub.simulators.protocols.routing import Upcalls
 
 _DISBELIEF = 10
 """Leaf periods in which a peer that did not answer is not probed when others name it."""

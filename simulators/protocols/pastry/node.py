@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from simulators.protocols.pastry.leaves import Exchange, LeafSet, Ring
-from simulators.protocols.routing import NOBODY
+from vizpub.simulators.protocols.pastry.leaves import Exchange, LeafSet, Ring
+from vizpub.simulators.protocols.routing import NOBODY
 
 
 class Node:

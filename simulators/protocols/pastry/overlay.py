@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from simulators.engine.network import Links, Network
-from simulators.protocols.pastry.joining import Joining
-from simulators.protocols.pastry.leaf_keeping import LeafKeeping
-from simulators.protocols.pastry.leaves import Ring
-from simulators.protocols.pastry.node import Node
-from simulators.protocols.pastry.parameters import SIZES, PastryParameters
-from simulators.protocols.routing import Routing, Upcalls
+from vizpub.simulators.engine.network import Links, Network
+from vizpub.simulators.protocols.pastry.joining import Joining
+from vizpub.simulators.protocols.pastry.leaf_keeping import LeafKeeping
+from vizpub.simulators.protocols.pastry.leaves import Ring
+from vizpub.simulators.protocols.pastry.node import Node
+from vizpub.simulators.protocols.pastry.parameters import SIZES, PastryParameters
+from vizpub.simulators.protocols.routing import Routing, Upcalls
 
 LAYERS = ("leafset", "routing", "neighbourhood")
 

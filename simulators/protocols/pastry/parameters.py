@@ -7,8 +7,8 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from simulators.engine.parameters import Count, Duration, Positive
-from simulators.protocols.routing import Sizes
+from vizpub.simulators.engine.parameters import Count, Duration, Positive
+from vizpub.simulators.protocols.routing import Sizes
 
 SIZES = Sizes(id_bytes=8)
 bytes_of = SIZES.of

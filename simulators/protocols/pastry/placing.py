@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from simulators.protocols.pastry.overlay import Overlay
+from vizpub.simulators.protocols.pastry.overlay import Overlay
 
 _Words = npt.NDArray[np.uint64]
 _Indexes = npt.NDArray[np.int64]

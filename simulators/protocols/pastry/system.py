@@ -6,10 +6,10 @@ numerically closest peer: in about log₂ᵇ N hops.
 
 from __future__ import annotations
 
-from simulators.engine.network import Network
-from simulators.protocols.pastry.overlay import LAYERS, Overlay
-from simulators.protocols.pastry.parameters import PastryParameters
-from simulators.protocols.routing import Routed
+from vizpub.simulators.engine.network import Network
+from vizpub.simulators.protocols.pastry.overlay import LAYERS, Overlay
+from vizpub.simulators.protocols.pastry.parameters import PastryParameters
+from vizpub.simulators.protocols.routing import Routed
 
 
 class Pastry(Routed):

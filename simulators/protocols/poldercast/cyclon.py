@@ -27,10 +27,10 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 from msgspec import Meta
 
-from model.arrays import Int32s
-from simulators.engine.network import Links, Network, System
-from simulators.engine.parameters import Duration, Positive, us
-from simulators.protocols.poldercast.views import (
+from vizpub.model.arrays import Int32s
+from vizpub.simulators.engine.network import Links, Network, System
+from vizpub.simulators.engine.parameters import Duration, Positive, us
+from vizpub.simulators.protocols.poldercast.views import (
     ENTRY_BYTES,
     answer_shuffle,
     bytes_of,
@@ -43,7 +43,7 @@ from simulators.protocols.poldercast.views import (
 )
 
 if TYPE_CHECKING:
-    from simulators.protocols.poldercast.views_overlay import Overlay
+    from vizpub.simulators.protocols.poldercast.views_overlay import Overlay
 
 
 @dataclass(frozen=True)

@@ -20,12 +20,12 @@ from typing import Annotated
 import numpy as np
 from msgspec import Meta
 
-from model.arrays import Int32s
-from simulators.engine.network import Links, Network
-from simulators.engine.parameters import Duration, us
-from simulators.protocols.poldercast.views import AGE, PEER
-from simulators.protocols.poldercast.views_overlay import Overlay
-from simulators.protocols.poldercast.views_rings import answer_rings, learn, open_rings
+from vizpub.model.arrays import Int32s
+from vizpub.simulators.engine.network import Links, Network
+from vizpub.simulators.engine.parameters import Duration, us
+from vizpub.simulators.protocols.poldercast.views import AGE, PEER
+from vizpub.simulators.protocols.poldercast.views_overlay import Overlay
+from vizpub.simulators.protocols.poldercast.views_rings import answer_rings, learn, open_rings
 
 
 @dataclass(frozen=True)

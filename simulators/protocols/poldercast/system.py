@@ -28,14 +28,14 @@ from typing import Annotated, Literal
 import numpy as np
 from msgspec import Meta
 
-from simulators.engine.network import Copy, Links, Network, Publication, System
-from simulators.engine.parameters import Count, Duration, Positive, us
-from simulators.protocols.poldercast.cyclon import Cyclon, CyclonParameters
-from simulators.protocols.poldercast.rings import Rings, RingsParameters
-from simulators.protocols.poldercast.vicinity import Vicinity, VicinityParameters
-from simulators.protocols.poldercast.views_overlay import Capacities, Overlay
-from simulators.protocols.poldercast.views_targets import targets_of
-from simulators.protocols.poldercast.views_vicinity import merge_nearest
+from vizpub.simulators.engine.network import Copy, Links, Network, Publication, System
+from vizpub.simulators.engine.parameters import Count, Duration, Positive, us
+from vizpub.simulators.protocols.poldercast.cyclon import Cyclon, CyclonParameters
+from vizpub.simulators.protocols.poldercast.rings import Rings, RingsParameters
+from vizpub.simulators.protocols.poldercast.vicinity import Vicinity, VicinityParameters
+from vizpub.simulators.protocols.poldercast.views_overlay import Capacities, Overlay
+from vizpub.simulators.protocols.poldercast.views_targets import targets_of
+from vizpub.simulators.protocols.poldercast.views_vicinity import merge_nearest
 
 
 @dataclass(frozen=True)

@@ -15,12 +15,12 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from model.arrays import Int32s
-from simulators.engine.network import Links, Network
-from simulators.engine.parameters import Duration, Positive, us
-from simulators.protocols.poldercast.views import entries, insert
-from simulators.protocols.poldercast.views_overlay import Overlay
-from simulators.protocols.poldercast.views_vicinity import (
+from vizpub.model.arrays import Int32s
+from vizpub.simulators.engine.network import Links, Network
+from vizpub.simulators.engine.parameters import Duration, Positive, us
+from vizpub.simulators.protocols.poldercast.views import entries, insert
+from vizpub.simulators.protocols.poldercast.views_overlay import Overlay
+from vizpub.simulators.protocols.poldercast.views_vicinity import (
     answer_nearest,
     merge_nearest,
     open_nearest,

@@ -17,9 +17,9 @@ from numba.core import types
 from numba.core.types import int64
 from numba.experimental import structref
 
-from model.arrays import Int32s, Int64s, Words
-from model.compiled import IS_PLAIN, compiled
-from simulators.protocols.poldercast.views import (
+from vizpub.model.arrays import Int32s, Int64s, Words
+from vizpub.model.compiled import IS_PLAIN, compiled
+from vizpub.simulators.protocols.poldercast.views import (
     AGE,
     DRAWS,
     ENTRY_BYTES,

@@ -5,10 +5,15 @@ from __future__ import annotations
 import numpy as np
 from numba.core.types import int64, uint64
 
-from model.arrays import Int32s, Words
-from model.compiled import compiled, population
-from simulators.protocols.poldercast.views import AGE, NUMBERS, PEER, VIEW, VIEWS, bytes_of
-from simulators.protocols.poldercast.views_overlay import PACKED, Overlay, forget_in_ring, known
+from vizpub.model.arrays import Int32s, Words
+from vizpub.model.compiled import compiled, population
+from vizpub.simulators.protocols.poldercast.views import AGE, NUMBERS, PEER, VIEW, VIEWS, bytes_of
+from vizpub.simulators.protocols.poldercast.views_overlay import (
+    PACKED,
+    Overlay,
+    forget_in_ring,
+    known,
+)
 
 _PROFILE = uint64[::1]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numba.core.types import int64
 
-from model.arrays import Int32s
-from model.compiled import compiled
-from simulators.protocols.poldercast.views import NUMBERS, PEER, VIEW, below
-from simulators.protocols.poldercast.views_overlay import PACKED, Overlay
-from simulators.protocols.poldercast.views_rings import rank
+from vizpub.model.arrays import Int32s
+from vizpub.model.compiled import compiled
+from vizpub.simulators.protocols.poldercast.views import NUMBERS, PEER, VIEW, below
+from vizpub.simulators.protocols.poldercast.views_overlay import PACKED, Overlay
+from vizpub.simulators.protocols.poldercast.views_rings import rank
 
 
 @compiled(PACKED, int64, int64)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numba.core.types import int64
 
-from model.arrays import Int32s, Int64s, Words
-from model.compiled import compiled, population
-from simulators.protocols.poldercast.views import (
+from vizpub.model.arrays import Int32s, Int64s, Words
+from vizpub.model.compiled import compiled, population
+from vizpub.simulators.protocols.poldercast.views import (
     AGE,
     PEER,
     VIEW,
@@ -17,7 +17,7 @@ from simulators.protocols.poldercast.views import (
     filled,
     grow_older,
 )
-from simulators.protocols.poldercast.views_overlay import PACKED, Overlay, known
+from vizpub.simulators.protocols.poldercast.views_overlay import PACKED, Overlay, known
 
 _OVERLAP_UNIT, _PRIORITY_UNIT = 1 << 20, 1 << 40
 """The low 20 bits of a key are 2²⁰ − 1 − age, the next 20 the overlap, the rest the priority."""

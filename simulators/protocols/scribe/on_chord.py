@@ -7,11 +7,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from simulators.engine.network import Copy, Network, Publication
-from simulators.protocols.chord.overlay import LAYERS, Overlay
-from simulators.protocols.routing import NOBODY
-from simulators.protocols.scribe.parameters import ScribeChordParameters
-from simulators.protocols.scribe.system import Multicast, Passing
+from vizpub.simulators.engine.network import Copy, Network, Publication
+from vizpub.simulators.protocols.chord.overlay import LAYERS, Overlay
+from vizpub.simulators.protocols.routing import NOBODY
+from vizpub.simulators.protocols.scribe.parameters import ScribeChordParameters
+from vizpub.simulators.protocols.scribe.system import Multicast, Passing
 
 
 class ScribeChord(Multicast):

@@ -7,9 +7,9 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from simulators.engine.parameters import Duration, Positive
-from simulators.protocols.chord.parameters import ChordParameters
-from simulators.protocols.pastry.parameters import PastryParameters
+from vizpub.simulators.engine.parameters import Duration, Positive
+from vizpub.simulators.protocols.chord.parameters import ChordParameters
+from vizpub.simulators.protocols.pastry.parameters import PastryParameters
 
 
 @dataclass(frozen=True)

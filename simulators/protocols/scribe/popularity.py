@@ -13,16 +13,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import ClassVar, NamedTuple
 
-from simulators.engine.network import Copy, Kind, Links, Network, Publication
-from simulators.engine.parameters import us
-from simulators.protocols.broadcast.membership import Membership
-from simulators.protocols.chord.overlay import Overlay
-from simulators.protocols.hyparview.membership import Views
-from simulators.protocols.hyparview.parameters import HyParViewParameters
-from simulators.protocols.routing import NOBODY, TOO_FAR
-from simulators.protocols.scribe.on_chord import ScribeChord
-from simulators.protocols.scribe.parameters import PopularityParameters
-from simulators.protocols.scribe.system import Passing
+from vizpub.simulators.engine.network import Copy, Kind, Links, Network, Publication
+from vizpub.simulators.engine.parameters import us
+from vizpub.simulators.protocols.broadcast.membership import Membership
+from vizpub.simulators.protocols.chord.overlay import Overlay
+from vizpub.simulators.protocols.hyparview.membership import Views
+from vizpub.simulators.protocols.hyparview.parameters import HyParViewParameters
+from vizpub.simulators.protocols.routing import NOBODY, TOO_FAR
+from vizpub.simulators.protocols.scribe.on_chord import ScribeChord
+from vizpub.simulators.protocols.scribe.parameters import PopularityParameters
+from vizpub.simulators.protocols.scribe.system import Passing
 
 _COUNT_BYTES = 4
 _CHOICE_BYTES = 1

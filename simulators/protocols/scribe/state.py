@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from simulators.protocols.routing import NOBODY, Sizes
+from vizpub.simulators.protocols.routing import NOBODY, Sizes
 
 _Path = tuple[int, ...]
 """Peers of a tree from the root down."""

@@ -8,11 +8,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, NamedTuple
 
-from simulators.engine.network import COPY_BYTES, Copy, Kind, Links, Network, Publication, System
-from simulators.protocols.pastry.overlay import LAYERS, Overlay
-from simulators.protocols.routing import TOO_FAR, MakeRouting
-from simulators.protocols.scribe.parameters import ScribeParameters, TreeParameters
-from simulators.protocols.scribe.trees import Trees
+from vizpub.simulators.engine.network import (
+    COPY_BYTES,
+    Copy,
+    Kind,
+    Links,
+    Network,
+    Publication,
+    System,
+)
+from vizpub.simulators.protocols.pastry.overlay import LAYERS, Overlay
+from vizpub.simulators.protocols.routing import TOO_FAR, MakeRouting
+from vizpub.simulators.protocols.scribe.parameters import ScribeParameters, TreeParameters
+from vizpub.simulators.protocols.scribe.trees import Trees
 
 
 class Passing(NamedTuple):

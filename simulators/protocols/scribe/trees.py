@@ -16,11 +16,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from simulators.engine.network import Network
-from simulators.engine.parameters import us
-from simulators.protocols.routing import NOBODY, MakeRouting, Upcalls
-from simulators.protocols.scribe.parameters import TreeParameters
-from simulators.protocols.scribe.state import UNSURE, Beat, Group, Member, Parent
+from vizpub.simulators.engine.network import Network
+from vizpub.simulators.engine.parameters import us
+from vizpub.simulators.protocols.routing import NOBODY, MakeRouting, Upcalls
+from vizpub.simulators.protocols.scribe.parameters import TreeParameters
+from vizpub.simulators.protocols.scribe.state import UNSURE, Beat, Group, Member, Parent
 
 
 class Trees(Upcalls):

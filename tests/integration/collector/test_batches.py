@@ -20,28 +20,28 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from collector import log
-from collector.batch import NONE, batches_in
-from collector.batches import DAMAGED, Appending, Job
-from collector.closing import Rules
-from collector.damage import go_past
-from collector.folder import Folder
-from collector.intake import Intake, Limits
-from collector.place import Place
-from collector.progress import Progress
-from collector.reserving import reserve
-from collector.web import Web
-from ingest.pipeline import IngestRequest, ingest_in, settling
-from ingest.reports.records import RunHeader
-from model.errors import RunCollected, StoreBroken, UseError
-from runstore.collected import RETIRED
-from runstore.manifest import LATE
-from runstore.store import StoredRun, open_run
-from runstore.writer import NOT_BEGUN, remove_run, writing
 from tests.integration.test_append import System, same_tables
 from tests.support.faults import stopping
 from tests.support.ingested import ingest, ingested
 from tests.support.words import naming
+from vizpub.collector import log
+from vizpub.collector.batch import NONE, batches_in
+from vizpub.collector.batches import DAMAGED, Appending, Job
+from vizpub.collector.closing import Rules
+from vizpub.collector.damage import go_past
+from vizpub.collector.folder import Folder
+from vizpub.collector.intake import Intake, Limits
+from vizpub.collector.place import Place
+from vizpub.collector.progress import Progress
+from vizpub.collector.reserving import reserve
+from vizpub.collector.web import Web
+from vizpub.ingest.pipeline import IngestRequest, ingest_in, settling
+from vizpub.ingest.reports.records import RunHeader
+from vizpub.model.errors import RunCollected, StoreBroken, UseError
+from vizpub.runstore.collected import RETIRED
+from vizpub.runstore.manifest import LATE
+from vizpub.runstore.store import StoredRun, open_run
+from vizpub.runstore.writer import NOT_BEGUN, remove_run, writing
 
 pytestmark = [
     pytest.mark.spark,

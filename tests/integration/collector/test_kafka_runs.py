@@ -17,19 +17,19 @@ from urllib.request import urlopen
 import pytest
 from pyspark.sql import SparkSession
 
-from collector.batch import batches_in
-from collector.intake import Intake
-from collector.kafka import Kafka
-from collector.progress import Progress
-from collector.topic import Topic
-from collector.web import Web
-from ingest.reports.records import RunHeader
-from runstore.store import open_run
 from tests.integration.collector.test_batches import START, Live, reports_of
 from tests.integration.test_append import same_tables
 from tests.support.broker import Broker, broker_in
 from tests.support.collected import Collecting, running, until
 from tests.support.ingested import ingest
+from vizpub.collector.batch import batches_in
+from vizpub.collector.intake import Intake
+from vizpub.collector.kafka import Kafka
+from vizpub.collector.progress import Progress
+from vizpub.collector.topic import Topic
+from vizpub.collector.web import Web
+from vizpub.ingest.reports.records import RunHeader
+from vizpub.runstore.store import open_run
 
 pytestmark = [
     pytest.mark.long,

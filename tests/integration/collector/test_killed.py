@@ -13,16 +13,16 @@ import pytest
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
-from cli.main import app
-from ingest.reports.client import Reporter
-from ingest.reports.records import RunHeader
-from runstore.store import StoredRun, open_run
-from runstore.writer import remove_run
 from tests.integration.collector.test_batches import START, Record, reports_of
 from tests.integration.test_append import same_tables
 from tests.support.collected import PATIENCE_S, QUICK, ROOT, Collecting, last_of, running, until
 from tests.support.ingested import ingest
 from tests.support.words import tells
+from vizpub.cli.main import app
+from vizpub.ingest.reports.client import Reporter
+from vizpub.ingest.reports.records import RunHeader
+from vizpub.runstore.store import StoredRun, open_run
+from vizpub.runstore.writer import remove_run
 
 pytestmark = [pytest.mark.long, pytest.mark.spark, pytest.mark.timeout(3000)]
 

@@ -10,17 +10,17 @@ from pathlib import Path
 import psutil
 import pytest
 
-from collector import maker
-from collector.batches import Job
-from collector.closing import Rules
-from collector.intake import Intake, Limits
-from collector.maker import SILENT, Maker
-from collector.place import Place
-from collector.progress import Progress
 from tests.support.collected import PATIENCE_S
 from tests.support.collecting import header
 from tests.support.processes import children
 from tests.support.words import tells
+from vizpub.collector import maker
+from vizpub.collector.batches import Job
+from vizpub.collector.closing import Rules
+from vizpub.collector.intake import Intake, Limits
+from vizpub.collector.maker import SILENT, Maker
+from vizpub.collector.place import Place
+from vizpub.collector.progress import Progress
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
@@ -29,7 +29,7 @@ def javas() -> list[psutil.Process]:
     """Below this process, but for those of the tests' own session."""
     return [
         one
-        for child in children("collector.batches")
+        for child in children("vizpub.collector.batches")
         for one in child.children(recursive=True)
         if one.name() == "java"
     ]

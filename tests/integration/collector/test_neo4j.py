@@ -14,13 +14,13 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from graphstore.load.remove import remove_run
-from graphstore.server.address import Connection
-from graphstore.server.connection import connect
-from ingest.reports.client import Reporter
-from model.errors import UnknownName
 from tests.integration.collector.test_batches import START, reports_of
 from tests.support.collected import PATIENCE_S, QUICK, ROOT, Collecting, last_of, running, until
+from vizpub.graphstore.load.remove import remove_run
+from vizpub.graphstore.server.address import Connection
+from vizpub.graphstore.server.connection import connect
+from vizpub.ingest.reports.client import Reporter
+from vizpub.model.errors import UnknownName
 
 pytestmark = [pytest.mark.long, pytest.mark.spark, pytest.mark.neo4j, pytest.mark.timeout(1800)]
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from cli.main import app
-from ingest.reports.pulled import ReportServer
 from tests.support.collected import Collecting, running, until
 from tests.support.collecting import obeying
+from vizpub.cli.main import app
+from vizpub.ingest.reports.pulled import ReportServer
 
 pytestmark = pytest.mark.timeout(600)
 

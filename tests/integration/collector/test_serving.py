@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 import trustme
 
-from collector.reading import Collector
-from ingest.reports.client import Reporter
-from model.errors import ServiceError, UseError
 from tests.support.collected import PATIENCE_S, QUICK, Collecting, running, until
+from vizpub.collector.reading import Collector
+from vizpub.ingest.reports.client import Reporter
+from vizpub.model.errors import ServiceError, UseError
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 REPORT = json.dumps({"format": "vizpub.report/1", "peer": "a", "interval": 0}).encode()

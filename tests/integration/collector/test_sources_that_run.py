@@ -11,19 +11,19 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from collector.batches import Appending, Job
-from collector.reading import Collector
-from collector.reserving import reserve
-from collector.tracing import Following, Tracing
-from ingest.pipeline import ingest_in
-from runstore.store import StoredRun, open_run
-from simulators.engine.folder import Folder
-from simulators.engine.live import Live
-from simulators.engine.plan import planned
-from simulators.engine.simulation import simulate
 from tests.integration.test_append import same_tables
 from tests.support.collecting import Served, collector_in, serving
 from tests.support.ingested import Store, ingest
+from vizpub.collector.batches import Appending, Job
+from vizpub.collector.reading import Collector
+from vizpub.collector.reserving import reserve
+from vizpub.collector.tracing import Following, Tracing
+from vizpub.ingest.pipeline import ingest_in
+from vizpub.runstore.store import StoredRun, open_run
+from vizpub.simulators.engine.folder import Folder
+from vizpub.simulators.engine.live import Live
+from vizpub.simulators.engine.plan import planned
+from vizpub.simulators.engine.simulation import simulate
 
 pytestmark = [
     pytest.mark.spark,

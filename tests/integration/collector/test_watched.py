@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from ingest.reports.client import Reporter
 from tests.integration.collector.test_batches import START, reports_of
 from tests.support.collected import PATIENCE_S, QUICK, Collecting, running
 from tests.support.watching import watching
+from vizpub.ingest.reports.client import Reporter
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
 

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page
 
-from model.clock import Clock
 from tests.support.chromium import chromium
 from tests.support.explored import Explorer, exploring
 from tests.support.hostile import TAKEN
 from tests.support.played import Played, play
+from vizpub.model.clock import Clock
 
 HOUR_US = 3_600_000_000
 PATIENCE_MS = 60_000

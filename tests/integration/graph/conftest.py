@@ -16,21 +16,21 @@ import neo4j
 import pytest
 from typer.testing import CliRunner, Result
 
-import cypher
-from cli.main import app
-from graphstore.ask.queries import ask
-from graphstore.load.remove import remove_run
-from graphstore.load.transactions import load_run
-from graphstore.runs import run_properties
-from graphstore.server.address import Connection
-from graphstore.server.connection import connect
-from graphstore.server.server import LocalServer
-from model.clock import OPEN, Clock
-from model.errors import ArtifactsMissing, JavaMissing
-from model.jvm.artifacts import jars
-from model.jvm.java import find_java
-from model.run import CAPABILITIES, RunFacts
 from tests.support.tables import Batches
+from vizpub import cypher
+from vizpub.cli.main import app
+from vizpub.graphstore.ask.queries import ask
+from vizpub.graphstore.load.remove import remove_run
+from vizpub.graphstore.load.transactions import load_run
+from vizpub.graphstore.runs import run_properties
+from vizpub.graphstore.server.address import Connection
+from vizpub.graphstore.server.connection import connect
+from vizpub.graphstore.server.server import LocalServer
+from vizpub.model.clock import OPEN, Clock
+from vizpub.model.errors import ArtifactsMissing, JavaMissing
+from vizpub.model.jvm.artifacts import jars
+from vizpub.model.jvm.java import find_java
+from vizpub.model.run import CAPABILITIES, RunFacts
 
 Row = dict[str, Any]
 CHECK = Path(__file__).parents[2] / "gephi" / "Check.java"

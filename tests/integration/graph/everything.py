@@ -10,12 +10,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from model.tables import table
-from runstore.manifest import Manifest
-from runstore.store import StoredRun, open_run
-from runstore.writer import writing
 from tests.integration.graph.conftest import Graph, History, random_history
 from tests.support.hostile import TAKEN
+from vizpub.model.tables import table
+from vizpub.runstore.manifest import Manifest
+from vizpub.runstore.store import StoredRun, open_run
+from vizpub.runstore.writer import writing
 
 NODES = "MATCH (n) WHERE NOT n:LoadBatch RETURN labels(n), properties(n)"
 RELATIONSHIPS = (

@@ -14,15 +14,15 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 from typer.testing import CliRunner, Result
 
-from cli.main import app
-from cypher import names
-from graphstore.browser.kit import PICTURES
-from graphstore.server.address import Connection
-from model.clock import OPEN, Clock
-from model.run import RunFacts
 from tests.integration.graph.conftest import Graph, History, Row
 from tests.support.chromium import chromium
 from tests.support.words import tells, unknown
+from vizpub.cli.main import app
+from vizpub.cypher import names
+from vizpub.graphstore.browser.kit import PICTURES
+from vizpub.graphstore.server.address import Connection
+from vizpub.model.clock import OPEN, Clock
+from vizpub.model.run import RunFacts
 
 pytestmark = pytest.mark.neo4j
 

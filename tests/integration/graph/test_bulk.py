@@ -23,27 +23,27 @@ import pytest
 from neo4j import Driver
 from typer.testing import CliRunner
 
-from cli.main import app
-from graphstore.load import bulk
-from graphstore.load.bulk import Emptiness, Target, find_empty, import_run
-from graphstore.load.reading import Reading
-from graphstore.load.transactions import LoadSummary, load_run
-from graphstore.load.verify import verify_run
-from graphstore.runs import run_names, run_properties
-from graphstore.server.address import Connection
-from graphstore.server.admin import tools
-from graphstore.server.archive import restore
-from graphstore.server.connection import connect
-from graphstore.server.home import ServerHome
-from graphstore.server.offline import TOOL, Tool, last_transaction
-from graphstore.server.server import LocalServer
-from graphstore.server.settings import PROFILES
-from model.errors import Neo4jUnavailable
-from model.progress import Progress
 from tests.integration.graph.conftest import Graph, emptied
 from tests.integration.graph.everything import awkward_history, everything
 from tests.support.tables import Batches
 from tests.support.words import tells
+from vizpub.cli.main import app
+from vizpub.graphstore.load import bulk
+from vizpub.graphstore.load.bulk import Emptiness, Target, find_empty, import_run
+from vizpub.graphstore.load.reading import Reading
+from vizpub.graphstore.load.transactions import LoadSummary, load_run
+from vizpub.graphstore.load.verify import verify_run
+from vizpub.graphstore.runs import run_names, run_properties
+from vizpub.graphstore.server.address import Connection
+from vizpub.graphstore.server.admin import tools
+from vizpub.graphstore.server.archive import restore
+from vizpub.graphstore.server.connection import connect
+from vizpub.graphstore.server.home import ServerHome
+from vizpub.graphstore.server.offline import TOOL, Tool, last_transaction
+from vizpub.graphstore.server.server import LocalServer
+from vizpub.graphstore.server.settings import PROFILES
+from vizpub.model.errors import Neo4jUnavailable
+from vizpub.model.progress import Progress
 
 pytestmark = [pytest.mark.long, pytest.mark.neo4j]
 
@@ -55,9 +55,9 @@ SOMEBODY = "CREATE (:Peer {of: 'somebody'})"
 _KILLED = """
 import os, signal, sys
 from pathlib import Path
-from graphstore.server.connection import connect
-from graphstore.load.bulk import find_empty, import_run
-from graphstore.server.server import LocalServer
+from vizpub.graphstore.server.connection import connect
+from vizpub.graphstore.load.bulk import find_empty, import_run
+from vizpub.graphstore.server.server import LocalServer
 from tests.integration.graph.test_bulk import HISTORY
 
 def die(step, done, total, note=""):

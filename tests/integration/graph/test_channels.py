@@ -8,19 +8,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graphstore.gexf.check import check_gexf
-from graphstore.load.transactions import load_run
-from graphstore.server.address import Connection
-from runstore.run import Run
-from runstore.sql import answer
-from runstore.store import StoredRun
-from simulators.channels.layout import Layout
-from simulators.channels.running import Measured, run
-from simulators.engine.folder import Folder
-from simulators.engine.plan import planned
-from simulators.engine.simulation import simulate
 from tests.integration.graph.conftest import Calls, Graph
 from tests.support.ingested import Store, workspace_of
+from vizpub.graphstore.gexf.check import check_gexf
+from vizpub.graphstore.load.transactions import load_run
+from vizpub.graphstore.server.address import Connection
+from vizpub.runstore.run import Run
+from vizpub.runstore.sql import answer
+from vizpub.runstore.store import StoredRun
+from vizpub.simulators.channels.layout import Layout
+from vizpub.simulators.channels.running import Measured, run
+from vizpub.simulators.engine.folder import Folder
+from vizpub.simulators.engine.plan import planned
+from vizpub.simulators.engine.simulation import simulate
 
 pytestmark = [pytest.mark.spark, pytest.mark.neo4j]
 

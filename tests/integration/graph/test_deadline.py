@@ -12,15 +12,15 @@ from typing import Any
 import neo4j
 import pytest
 
-from graphstore.ask import deadline
-from graphstore.ask.deadline import STILL_BUSY, asking
-from graphstore.ask.free_text import free_text
-from graphstore.ask.queries import Limits
-from graphstore.server.connection import connect
-from graphstore.server.server import LocalServer
-from graphstore.server.sessions import LATE
-from model.errors import UseError
 from tests.support.bombs import SHAPES
+from vizpub.graphstore.ask import deadline
+from vizpub.graphstore.ask.deadline import STILL_BUSY, asking
+from vizpub.graphstore.ask.free_text import free_text
+from vizpub.graphstore.ask.queries import Limits
+from vizpub.graphstore.server.connection import connect
+from vizpub.graphstore.server.server import LocalServer
+from vizpub.graphstore.server.sessions import LATE
+from vizpub.model.errors import UseError
 
 pytestmark = pytest.mark.neo4j
 

@@ -10,11 +10,11 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
-from graphstore.load.transactions import load_run
-from graphstore.load.verify import verify_run
-from runstore.store import StoredRun
 from tests.integration.graph.conftest import Graph
 from tests.integration.graph.everything import awkward_history, stored
+from vizpub.graphstore.load.transactions import load_run
+from vizpub.graphstore.load.verify import verify_run
+from vizpub.runstore.store import StoredRun
 
 pytestmark = pytest.mark.neo4j
 

@@ -11,10 +11,6 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from graphstore.load.verify import verify_run
-from graphstore.runs import run_properties
-from model.clock import OPEN
-from model.run import Boundary
 from tests.integration.graph.conftest import Graph, History, Row, random_history
 from tests.integration.graph.everything import everything
 from tests.integration.graph.test_growth import (
@@ -30,6 +26,10 @@ from tests.integration.graph.test_growth import (
     some,
 )
 from tests.support.tables import Batches
+from vizpub.graphstore.load.verify import verify_run
+from vizpub.graphstore.runs import run_properties
+from vizpub.model.clock import OPEN
+from vizpub.model.run import Boundary
 
 pytestmark = [pytest.mark.long, pytest.mark.neo4j, pytest.mark.usefixtures("removed")]
 

@@ -11,10 +11,10 @@ import pytest
 from benchmarks.histories import LongRun
 from benchmarks.history import PLACES, db_hits, measured, question, statement
 from benchmarks.sizes import Size
-from graphstore.load.partitions import NONE
-from graphstore.load.transactions import load_run
-from graphstore.runs import LoadedRun, open_run
 from tests.integration.graph.conftest import Graph
+from vizpub.graphstore.load.partitions import NONE
+from vizpub.graphstore.load.transactions import load_run
+from vizpub.graphstore.runs import LoadedRun, open_run
 
 pytestmark = [pytest.mark.long, pytest.mark.neo4j]
 

@@ -12,14 +12,14 @@ from typing import Any
 import neo4j
 import pytest
 
-from graphstore.ask.free_text import NO_PROFILE, TOO_LARGE, free_text, streaming
-from graphstore.ask.judge import ALLOWED, LOAD_CSV, NO_PROCEDURE
-from graphstore.ask.queries import Limits
-from graphstore.server.address import Connection
-from graphstore.server.sessions import LATE, TOO_MUCH_MEMORY, UNSTORABLE
-from model.errors import UseError
 from tests.integration.graph.conftest import Calls, Graph, random_history
 from tests.support.words import naming, tells
+from vizpub.graphstore.ask.free_text import NO_PROFILE, TOO_LARGE, free_text, streaming
+from vizpub.graphstore.ask.judge import ALLOWED, LOAD_CSV, NO_PROCEDURE
+from vizpub.graphstore.ask.queries import Limits
+from vizpub.graphstore.server.address import Connection
+from vizpub.graphstore.server.sessions import LATE, TOO_MUCH_MEMORY, UNSTORABLE
+from vizpub.model.errors import UseError
 
 pytestmark = pytest.mark.neo4j
 
@@ -392,7 +392,7 @@ def test_default_limits_are_30_seconds_and_1000_rows(
         seconds.append(timeout)
         return neo4j.Query(text, timeout=timeout, **more)
 
-    monkeypatch.setattr("graphstore.ask.deadline.Query", query)
+    monkeypatch.setattr("vizpub.graphstore.ask.deadline.Query", query)
     words = ["UNWIND range(1, 5000) AS x RETURN x", "--format", "csv"]
     done = Calls(tmp_path, neo4j_server)("cypher", *words)
     assert done.exit_code == 0, done.stderr

@@ -7,20 +7,20 @@ import re
 
 import pytest
 
-from graphstore.gexf.export import (
+from tests.integration.graph.conftest import random_history
+from vizpub.graphstore.gexf.export import (
     OverlayExport,
     export_message,
     export_overlay,
     export_topic,
     gexf_output,
 )
-from graphstore.gexf.graph_rows import GraphRows
-from graphstore.gexf.overlay import OverlayGraph, OverlayRows
-from graphstore.gexf.writer import Edge, Head, Node, write_gexf
-from graphstore.rows import LinkRow, PresenceRow
-from graphstore.runs import open_run
-from model.clock import OPEN, Clock
-from tests.integration.graph.conftest import random_history
+from vizpub.graphstore.gexf.graph_rows import GraphRows
+from vizpub.graphstore.gexf.overlay import OverlayGraph, OverlayRows
+from vizpub.graphstore.gexf.writer import Edge, Head, Node, write_gexf
+from vizpub.graphstore.rows import LinkRow, PresenceRow
+from vizpub.graphstore.runs import open_run
+from vizpub.model.clock import OPEN, Clock
 
 pytestmark = pytest.mark.gephi
 

@@ -12,10 +12,12 @@ import networkx as nx
 import pyarrow as pa
 import pytest
 
-from cli.commands.export import REMOVED
-from graphstore.ask import bulk_reads
-from graphstore.gexf.check import check_gexf
-from graphstore.gexf.export import (
+from tests.integration.graph.conftest import Calls, Graph, History, random_history
+from tests.support.words import naming, unknown
+from vizpub.cli.commands.export import REMOVED
+from vizpub.graphstore.ask import bulk_reads
+from vizpub.graphstore.gexf.check import check_gexf
+from vizpub.graphstore.gexf.export import (
     DEFAULT_ATTRIBUTES,
     OverlayExport,
     export_message,
@@ -24,18 +26,16 @@ from graphstore.gexf.export import (
     gexf_output,
     metric_attributes,
 )
-from graphstore.gexf.graph_rows import GraphRows
-from graphstore.gexf.spans import run_lengths
-from graphstore.gexf.table_rows import TableRows
-from graphstore.load.remove import remove_run
-from graphstore.runs import open_run
-from graphstore.server.address import Connection
-from model.clock import Clock
-from model.errors import OutOfRange, UnknownName, UseError
-from model.run import RunFacts
-from model.tables import table
-from tests.integration.graph.conftest import Calls, Graph, History, random_history
-from tests.support.words import naming, unknown
+from vizpub.graphstore.gexf.graph_rows import GraphRows
+from vizpub.graphstore.gexf.spans import run_lengths
+from vizpub.graphstore.gexf.table_rows import TableRows
+from vizpub.graphstore.load.remove import remove_run
+from vizpub.graphstore.runs import open_run
+from vizpub.graphstore.server.address import Connection
+from vizpub.model.clock import Clock
+from vizpub.model.errors import OutOfRange, UnknownName, UseError
+from vizpub.model.run import RunFacts
+from vizpub.model.tables import table
 
 pytestmark = pytest.mark.neo4j
 

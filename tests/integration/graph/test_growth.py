@@ -16,23 +16,23 @@ from subprocess import PIPE
 
 import pytest
 
-import cypher
-from cli.commands.load import COPY_GROWN
-from graphstore.ask import queries
-from graphstore.load.growth import IN_OTHER_HANDS
-from graphstore.load.transactions import LoadSummary, load_run
-from graphstore.load.verify import verify_run
-from graphstore.runs import run_properties
-from graphstore.server.address import Connection
-from model.clock import OPEN
-from model.errors import RunChanged, UseError
-from model.run import Boundary
-from runstore.manifest import Change, write_manifest
-from runstore.store import StoredRun
 from tests.integration.graph.conftest import Calls, Graph, History, Row, random_history
 from tests.integration.graph.everything import everything, stored
 from tests.support.tables import Batches
 from tests.support.words import naming, tells
+from vizpub import cypher
+from vizpub.cli.commands.load import COPY_GROWN
+from vizpub.graphstore.ask import queries
+from vizpub.graphstore.load.growth import IN_OTHER_HANDS
+from vizpub.graphstore.load.transactions import LoadSummary, load_run
+from vizpub.graphstore.load.verify import verify_run
+from vizpub.graphstore.runs import run_properties
+from vizpub.graphstore.server.address import Connection
+from vizpub.model.clock import OPEN
+from vizpub.model.errors import RunChanged, UseError
+from vizpub.model.run import Boundary
+from vizpub.runstore.manifest import Change, write_manifest
+from vizpub.runstore.store import StoredRun
 
 pytestmark = pytest.mark.neo4j
 
@@ -367,7 +367,7 @@ def test_load_that_follows_goes_on_after_a_failure_and_lets_the_copy_grow(
     after = stored(run.after, tmp_path / "after")
     appended(after, before, run)
     vizpub = Calls(tmp_path / "followed", neo4j_server)
-    command = [sys.executable, "-m", "cli", "--log-format", "json", "load", RUN, "--follow"]
+    command = [sys.executable, "-m", "vizpub.cli", "--log-format", "json", "load", RUN, "--follow"]
     runs.parent.mkdir()
     with subprocess.Popen(
         command, env={**os.environ, **vizpub.environment}, stdin=PIPE, stderr=PIPE, text=True

@@ -14,13 +14,6 @@ import psutil
 import pytest
 from neo4j import Driver, ManagedTransaction, Session
 
-from graphstore.load.transactions import load_run
-from graphstore.load.verify import verify_run
-from graphstore.runs import run_properties
-from graphstore.server import sessions
-from graphstore.server.connection import connect
-from graphstore.server.server import LocalServer
-from model.errors import Neo4jUnavailable, UseError
 from tests.integration.graph.conftest import Graph
 from tests.integration.graph.everything import everything
 from tests.integration.graph.test_growth import (
@@ -35,6 +28,13 @@ from tests.integration.graph.test_growth import (
     some,
 )
 from tests.integration.graph.test_kill import Killer, impatient
+from vizpub.graphstore.load.transactions import load_run
+from vizpub.graphstore.load.verify import verify_run
+from vizpub.graphstore.runs import run_properties
+from vizpub.graphstore.server import sessions
+from vizpub.graphstore.server.connection import connect
+from vizpub.graphstore.server.server import LocalServer
+from vizpub.model.errors import Neo4jUnavailable, UseError
 
 pytestmark = pytest.mark.neo4j
 
@@ -98,7 +98,7 @@ def growths_write_through(kind: Callable[[Session], object]) -> Iterator[None]:
             yield kind(session)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("graphstore.load.growth.sessions", SimpleNamespace(writing=writing))
+        patch.setattr("vizpub.graphstore.load.growth.sessions", SimpleNamespace(writing=writing))
         yield
 
 
@@ -127,7 +127,7 @@ def test_growth_stopped_before_and_after_every_transaction_goes_on(
     """
     run = growing(seed, peers=16)
     for module in ("growth", "compared"):
-        monkeypatch.setattr(f"graphstore.load.{module}.ROWS_PER_BATCH", rows)
+        monkeypatch.setattr(f"vizpub.graphstore.load.{module}.ROWS_PER_BATCH", rows)
     load(graph, run.before, partition)
     asked = some(questions(run))
     before = [answer(graph, run, *question) for question in asked]

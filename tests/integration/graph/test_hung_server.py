@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
-from graphstore.load.remove import remove_run
-from graphstore.server import sessions
-from graphstore.server.connection import connect
-from graphstore.server.server import LocalServer
-from graphstore.server.settings import PROFILES
 from tests.integration.graph.conftest import Calls
 from tests.support.ingested import Store, workspace_of
 from tests.support.words import tells
+from vizpub.graphstore.load.remove import remove_run
+from vizpub.graphstore.server import sessions
+from vizpub.graphstore.server.connection import connect
+from vizpub.graphstore.server.server import LocalServer
+from vizpub.graphstore.server.settings import PROFILES
 
 pytestmark = pytest.mark.neo4j
 

@@ -20,22 +20,22 @@ import networkx as nx
 import pyarrow as pa
 import pytest
 
-import cypher
-from graphstore.ask.parameters import asked_of_user
-from graphstore.ask.queries import ask, query_names
-from graphstore.load.transactions import load_run
-from graphstore.server.address import Connection
-from model.errors import UseError
-from model.metrics import METRICS
-from runstore import questions
-from runstore.named import NamedRun
-from runstore.questions import PUBLICATION_UNKNOWN
-from runstore.store import StoredRun
 from tests.integration.graph.conftest import Calls, Graph, layers_of_channels
 from tests.support import reported
 from tests.support.ingested import ROOT, Store, copied, workspace_of
 from tests.support.reported import MESSAGES, PEERS, TOPICS, first_ones, without, written
 from tests.support.words import naming
+from vizpub import cypher
+from vizpub.graphstore.ask.parameters import asked_of_user
+from vizpub.graphstore.ask.queries import ask, query_names
+from vizpub.graphstore.load.transactions import load_run
+from vizpub.graphstore.server.address import Connection
+from vizpub.model.errors import UseError
+from vizpub.model.metrics import METRICS
+from vizpub.runstore import questions
+from vizpub.runstore.named import NamedRun
+from vizpub.runstore.questions import PUBLICATION_UNKNOWN
+from vizpub.runstore.store import StoredRun
 
 pytestmark = [pytest.mark.neo4j, pytest.mark.spark, pytest.mark.usefixtures("small_inputs")]
 

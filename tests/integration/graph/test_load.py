@@ -10,19 +10,19 @@ from typing import Any
 
 import pytest
 
-from graphstore.ask import bulk_reads
-from graphstore.ask.queries import ask
-from graphstore.load import steps
-from graphstore.load.degrees import DEGREE_CLASSES
-from graphstore.load.transactions import OTHER_TABLES, LoadSummary, load_run
-from graphstore.load.verify import verify_run
-from graphstore.runs import open_run
-from model.clock import OPEN, Clock
-from model.errors import CheckFailed, RunChanged, RunNotComplete, UnknownName, UseError
-from model.metrics import METRICS_MESSAGES, METRICS_OVERLAY
-from model.run import RunFacts
 from tests.integration.graph.conftest import Graph, History, Row, random_history
 from tests.support.words import naming, unfinished
+from vizpub.graphstore.ask import bulk_reads
+from vizpub.graphstore.ask.queries import ask
+from vizpub.graphstore.load import steps
+from vizpub.graphstore.load.degrees import DEGREE_CLASSES
+from vizpub.graphstore.load.transactions import OTHER_TABLES, LoadSummary, load_run
+from vizpub.graphstore.load.verify import verify_run
+from vizpub.graphstore.runs import open_run
+from vizpub.model.clock import OPEN, Clock
+from vizpub.model.errors import CheckFailed, RunChanged, RunNotComplete, UnknownName, UseError
+from vizpub.model.metrics import METRICS_MESSAGES, METRICS_OVERLAY
+from vizpub.model.run import RunFacts
 
 pytestmark = pytest.mark.neo4j
 LONG = pytest.mark.long

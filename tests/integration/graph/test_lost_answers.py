@@ -10,11 +10,11 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from graphstore.load.transactions import load_run
-from graphstore.load.verify import verify_run
-from graphstore.server.address import Connection
-from graphstore.server.connection import connect
 from tests.integration.graph.conftest import Graph, random_history
+from vizpub.graphstore.load.transactions import load_run
+from vizpub.graphstore.load.verify import verify_run
+from vizpub.graphstore.server.address import Connection
+from vizpub.graphstore.server.connection import connect
 
 pytestmark = pytest.mark.neo4j
 

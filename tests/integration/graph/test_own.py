@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-import cypher
-from graphstore.ask.judge import ALLOWED
-from graphstore.ask.own import read_query, streaming_own
-from graphstore.ask.queries import Limits, ask
-from model.errors import UnknownName, UseError
 from tests.integration.graph.conftest import Graph, History, random_history
 from tests.integration.graph.test_queries import digraph, ticks
 from tests.support.words import unknown
+from vizpub import cypher
+from vizpub.graphstore.ask.judge import ALLOWED
+from vizpub.graphstore.ask.own import read_query, streaming_own
+from vizpub.graphstore.ask.queries import Limits, ask
+from vizpub.model.errors import UnknownName, UseError
 
 pytestmark = pytest.mark.neo4j
 

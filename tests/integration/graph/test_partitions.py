@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-import cypher
-from graphstore.ask import queries
-from graphstore.load.partitions import Partitions, copies
-from graphstore.load.remove import remove_run
-from graphstore.load.transactions import load_run
-from graphstore.load.verify import verify_run
-from graphstore.runs import open_run
-from model.errors import UseError
 from tests.integration.graph.conftest import Graph, History, layers_of_channels, random_history
 from tests.integration.graph.test_queries import few_or
 from tests.support.words import naming
+from vizpub import cypher
+from vizpub.graphstore.ask import queries
+from vizpub.graphstore.load.partitions import Partitions, copies
+from vizpub.graphstore.load.remove import remove_run
+from vizpub.graphstore.load.transactions import load_run
+from vizpub.graphstore.load.verify import verify_run
+from vizpub.graphstore.runs import open_run
+from vizpub.model.errors import UseError
 
 pytestmark = pytest.mark.neo4j
 

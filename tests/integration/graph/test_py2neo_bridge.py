@@ -11,13 +11,16 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from graphstore.ask import py2neo_bridge
-from graphstore.ask.parameters import asked_of_user
-from graphstore.ask.py2neo_bridge import BridgedRun, frame, open_run, subgraph_at
-from graphstore.ask.queries import ask, query_names, shipped
-from graphstore.runs import open_run as open_loaded
-from graphstore.server.address import Connection
-from model.errors import (
+from tests.integration.graph.conftest import Graph, History, layers_of_channels, random_history
+from tests.support.project import PACKAGES, ROOT
+from tests.support.words import naming, unknown
+from vizpub.graphstore.ask import py2neo_bridge
+from vizpub.graphstore.ask.parameters import asked_of_user
+from vizpub.graphstore.ask.py2neo_bridge import BridgedRun, frame, open_run, subgraph_at
+from vizpub.graphstore.ask.queries import ask, query_names, shipped
+from vizpub.graphstore.runs import open_run as open_loaded
+from vizpub.graphstore.server.address import Connection
+from vizpub.model.errors import (
     NO_ANSWER,
     Neo4jAnswer,
     Neo4jUnavailable,
@@ -25,9 +28,6 @@ from model.errors import (
     UnknownName,
     UseError,
 )
-from tests.integration.graph.conftest import Graph, History, layers_of_channels, random_history
-from tests.support.project import PACKAGES, ROOT
-from tests.support.words import naming, unknown
 
 pytestmark = pytest.mark.neo4j
 

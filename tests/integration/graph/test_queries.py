@@ -12,17 +12,22 @@ from typing import Any
 import networkx as nx
 import pytest
 
-import cypher
-from graphstore.ask.parameters import ABSENT, MISSING
-from graphstore.ask.queries import Answer, Limits, ask, query_names, runs
-from graphstore.gexf.export import OverlayExport, export_message, export_overlay, export_topic
-from graphstore.gexf.graph_rows import GraphRows
-from graphstore.runs import open_run
-from model.clock import OPEN
-from model.errors import AmbiguousName, OutOfRange, UnknownName, UseError
-from model.run import CAPABILITIES, DUPLICATES, NO_DATA
 from tests.integration.graph.conftest import Graph, History, Row, layers_of_channels, random_history
 from tests.support.words import naming, unknown
+from vizpub import cypher
+from vizpub.graphstore.ask.parameters import ABSENT, MISSING
+from vizpub.graphstore.ask.queries import Answer, Limits, ask, query_names, runs
+from vizpub.graphstore.gexf.export import (
+    OverlayExport,
+    export_message,
+    export_overlay,
+    export_topic,
+)
+from vizpub.graphstore.gexf.graph_rows import GraphRows
+from vizpub.graphstore.runs import open_run
+from vizpub.model.clock import OPEN
+from vizpub.model.errors import AmbiguousName, OutOfRange, UnknownName, UseError
+from vizpub.model.run import CAPABILITIES, DUPLICATES, NO_DATA
 
 pytestmark = pytest.mark.neo4j
 

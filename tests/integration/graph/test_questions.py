@@ -8,12 +8,12 @@ from typing import Any
 import networkx as nx
 import pytest
 
-from graphstore.ask.queries import ask
-from model.clock import OPEN
-from model.errors import UseError
 from tests.integration.graph.conftest import Graph, History, random_history
 from tests.integration.graph.test_queries import LAYERS, digraph, few_or, given, ticks
 from tests.support.words import naming
+from vizpub.graphstore.ask.queries import ask
+from vizpub.model.clock import OPEN
+from vizpub.model.errors import UseError
 
 pytestmark = pytest.mark.neo4j
 

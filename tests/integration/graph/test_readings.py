@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from graphstore.ask.parameters import KINDS, MISSING
-from graphstore.ask.queries import ask
-from model.clock import OPEN
-from model.errors import OutOfRange, UnknownName, UseError
-from model.run import NO_DATA
 from tests.integration.graph.conftest import Graph, History, Row, random_history
 from tests.support.words import naming, unknown
+from vizpub.graphstore.ask.parameters import KINDS, MISSING
+from vizpub.graphstore.ask.queries import ask
+from vizpub.model.clock import OPEN
+from vizpub.model.errors import OutOfRange, UnknownName, UseError
+from vizpub.model.run import NO_DATA
 
 pytestmark = pytest.mark.neo4j
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from graphstore.server.address import Connection
 from tests.integration.graph.conftest import Calls, Graph, History, random_history
 from tests.integration.graph.everything import awkward_history, everything, stored
+from vizpub.graphstore.server.address import Connection
 
 pytestmark = pytest.mark.neo4j
 

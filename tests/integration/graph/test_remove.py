@@ -14,20 +14,20 @@ from typing import Any
 import psutil
 import pytest
 
-from graphstore.ask.queries import ask
-from graphstore.load import remove
-from graphstore.load.growth import IN_OTHER_HANDS
-from graphstore.load.remove import remove_run
-from graphstore.load.transactions import load_run
-from graphstore.load.verify import verify_run
-from graphstore.runs import run_names
-from graphstore.server.address import Connection
-from graphstore.server.server import LocalServer
-from graphstore.server.sessions import REPEAT
-from model.errors import Neo4jUnavailable, RunNotComplete, UnknownName, UseError
 from tests.integration.graph.conftest import Graph, random_history
 from tests.integration.graph.test_kill import impatient
 from tests.support.words import naming, unfinished, unknown
+from vizpub.graphstore.ask.queries import ask
+from vizpub.graphstore.load import remove
+from vizpub.graphstore.load.growth import IN_OTHER_HANDS
+from vizpub.graphstore.load.remove import remove_run
+from vizpub.graphstore.load.transactions import load_run
+from vizpub.graphstore.load.verify import verify_run
+from vizpub.graphstore.runs import run_names
+from vizpub.graphstore.server.address import Connection
+from vizpub.graphstore.server.server import LocalServer
+from vizpub.graphstore.server.sessions import REPEAT
+from vizpub.model.errors import Neo4jUnavailable, RunNotComplete, UnknownName, UseError
 
 pytestmark = pytest.mark.neo4j
 LONG = pytest.mark.long
@@ -170,9 +170,9 @@ def test_interrupted_removal_resumes_and_the_run_loads_again(
 
 REMOVE = """
 import sys
-from graphstore.load import remove
-from graphstore.load.growth import IN_OTHER_HANDS
-from graphstore.server.connection import connect, from_environment
+from vizpub.graphstore.load import remove
+from vizpub.graphstore.load.growth import IN_OTHER_HANDS
+from vizpub.graphstore.server.connection import connect, from_environment
 
 remove.ROWS_PER_BATCH = 7
 def told(step, done, total, note=""):

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-import cypher
-from graphstore.load.schema import (
+from tests.integration.graph.conftest import Graph, random_history
+from vizpub import cypher
+from vizpub.graphstore.load.schema import (
     LABELS,
     TYPES,
     create_constraints,
@@ -19,9 +20,8 @@ from graphstore.load.schema import (
     index_states,
     wanted_indexes,
 )
-from graphstore.server.connection import connect
-from graphstore.server.server import LocalServer
-from tests.integration.graph.conftest import Graph, random_history
+from vizpub.graphstore.server.connection import connect
+from vizpub.graphstore.server.server import LocalServer
 
 pytestmark = pytest.mark.neo4j
 

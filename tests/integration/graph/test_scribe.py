@@ -19,17 +19,22 @@ from pathlib import Path
 import networkx as nx
 import pytest
 
-from graphstore.gexf.check import check_gexf
-from graphstore.gexf.export import OverlayExport, export_message, export_overlay, export_topic
-from graphstore.gexf.graph_rows import GraphRows
-from graphstore.gexf.table_rows import TableRows
-from graphstore.load.transactions import load_run
-from graphstore.runs import open_run as open_loaded
-from graphstore.server.address import Connection
-from runstore.run import Run
-from runstore.store import open_run
 from tests.integration.graph.conftest import Calls, Gephi, Graph, Row
 from tests.support.ingested import Store, workspace_of
+from vizpub.graphstore.gexf.check import check_gexf
+from vizpub.graphstore.gexf.export import (
+    OverlayExport,
+    export_message,
+    export_overlay,
+    export_topic,
+)
+from vizpub.graphstore.gexf.graph_rows import GraphRows
+from vizpub.graphstore.gexf.table_rows import TableRows
+from vizpub.graphstore.load.transactions import load_run
+from vizpub.graphstore.runs import open_run as open_loaded
+from vizpub.graphstore.server.address import Connection
+from vizpub.runstore.run import Run
+from vizpub.runstore.store import open_run
 
 pytestmark = [pytest.mark.spark, pytest.mark.neo4j]
 

@@ -17,23 +17,28 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from graphstore.ask.free_text import free_text
-from graphstore.ask.parameters import asked_of_user
-from graphstore.ask.queries import ask, query_names, runs, shipped
-from graphstore.gexf.export import OverlayExport, export_message, export_overlay, export_topic
-from graphstore.gexf.graph_rows import GraphRows
-from graphstore.load import remove
-from graphstore.load.remove import remove_run
-from graphstore.load.transactions import load_run
-from graphstore.load.verify import verify_run
-from graphstore.runs import open_run
-from graphstore.server.address import Connection
-from model.errors import RunNotComplete, UnknownName
 from tests.integration.graph.conftest import Graph, History, layers_of_channels, random_history
 from tests.integration.graph.everything import everything
 from tests.integration.graph.test_schema import SAMPLES
 from tests.support.tables import Batches
 from tests.support.words import tells
+from vizpub.graphstore.ask.free_text import free_text
+from vizpub.graphstore.ask.parameters import asked_of_user
+from vizpub.graphstore.ask.queries import ask, query_names, runs, shipped
+from vizpub.graphstore.gexf.export import (
+    OverlayExport,
+    export_message,
+    export_overlay,
+    export_topic,
+)
+from vizpub.graphstore.gexf.graph_rows import GraphRows
+from vizpub.graphstore.load import remove
+from vizpub.graphstore.load.remove import remove_run
+from vizpub.graphstore.load.transactions import load_run
+from vizpub.graphstore.load.verify import verify_run
+from vizpub.graphstore.runs import open_run
+from vizpub.graphstore.server.address import Connection
+from vizpub.model.errors import RunNotComplete, UnknownName
 
 pytestmark = pytest.mark.neo4j
 
@@ -239,7 +244,7 @@ def test_run_under_removal_is_hidden_and_changes_no_answer(
 
 LOAD = """
 import sys
-from graphstore.server.connection import connect, from_environment
+from vizpub.graphstore.server.connection import connect, from_environment
 from tests.integration.graph.conftest import Graph
 from tests.integration.graph.test_side_by_side import COMING, load
 
@@ -291,8 +296,8 @@ def test_killed_load_stays_hidden_and_resumes(
 REMOVE = """
 import sys
 from itertools import count
-from graphstore.load import remove
-from cli.main import app
+from vizpub.graphstore.load import remove
+from vizpub.cli.main import app
 
 remove.ROWS_PER_BATCH, calls, really = 20, count(), remove._run
 def pressed(*given, **named):
@@ -324,7 +329,7 @@ def test_interrupted_removal_shows_its_progress_and_resumes(
     watch = Watch(graph, alone)
     watch.look()
     assert watch.half == {True}
-    vizpub = "from cli.main import app; app()"
+    vizpub = "from vizpub.cli.main import app; app()"
     code, shown = on_a_terminal([sys.executable, "-c", vizpub, *remove_it], environment)
     assert code == 0, shown
     tells(shown, f"'{coming.facts.name}'")

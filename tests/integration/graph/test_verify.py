@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from neo4j import Query, Result, Transaction
 
-from graphstore.load.checksums import PRIMES, checksums_of
-from graphstore.load.transactions import load_run
-from graphstore.load.verify import Difference, verify_run
 from tests.integration.graph.conftest import Graph, History, random_history
+from vizpub.graphstore.load.checksums import PRIMES, checksums_of
+from vizpub.graphstore.load.transactions import load_run
+from vizpub.graphstore.load.verify import Difference, verify_run
 
 pytestmark = pytest.mark.neo4j
 

@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 from neo4j import Transaction
 
-import cypher
-from graphstore.load.transactions import load_run
-from graphstore.load.verify import Difference, remedy, verify_run
-from model.clock import OPEN
-from model.errors import CheckFailed
 from tests.integration.graph.conftest import Graph, History, random_history
 from tests.integration.graph.test_verify import Undone
 from tests.support.words import tells
+from vizpub import cypher
+from vizpub.graphstore.load.transactions import load_run
+from vizpub.graphstore.load.verify import Difference, remedy, verify_run
+from vizpub.model.clock import OPEN
+from vizpub.model.errors import CheckFailed
 
 pytestmark = pytest.mark.neo4j
 

@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from graphstore.load.kept import Kept
-from graphstore.load.transactions import load_run
-from graphstore.load.verify import Difference, verify_run
-from graphstore.load.verify_kept import verify_kept
-from graphstore.runs import run_properties
-from runstore.store import StoredRun
 from tests.integration.graph.conftest import Graph, random_history
 from tests.integration.graph.everything import awkward_history, stored
 from tests.integration.graph.test_verify import BREAK, Undone
+from vizpub.graphstore.load.kept import Kept
+from vizpub.graphstore.load.transactions import load_run
+from vizpub.graphstore.load.verify import Difference, verify_run
+from vizpub.graphstore.load.verify_kept import verify_kept
+from vizpub.graphstore.runs import run_properties
+from vizpub.runstore.store import StoredRun
 
 pytestmark = pytest.mark.neo4j
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from graphstore.load.verify import Difference, verify_run
 from tests.integration.graph.conftest import Graph, History, random_history
+from vizpub.graphstore.load.verify import Difference, verify_run
 
 pytestmark = pytest.mark.neo4j
 

@@ -14,12 +14,12 @@ import msgspec
 import pyarrow as pa
 import pytest
 
-from ingest.files import InputFile
-from ingest.reports.compressed import Content
-from ingest.sources.base import Description, Observed, SourceOptions
-from ingest.sources.libp2p import Libp2p
-from ingest.sources.libp2p.events import Counts, Event
 from tests.support.staged import Staged, Taken, staged
+from vizpub.ingest.files import InputFile
+from vizpub.ingest.reports.compressed import Content
+from vizpub.ingest.sources.base import Description, Observed, SourceOptions
+from vizpub.ingest.sources.libp2p import Libp2p
+from vizpub.ingest.sources.libp2p.events import Counts, Event
 
 DATA = Path(__file__).parents[2] / "data" / "libp2p_small"
 TABLES = (

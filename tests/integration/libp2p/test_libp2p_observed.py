@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from ingest.sources.base import SourceOptions
-from ingest.sources.libp2p import Libp2p
-from ingest.sources.libp2p.events import Type
-from model.clock import OPEN
 from tests.support.events import at, name_of, trace
 from tests.support.staged import Taken, staged
+from vizpub.ingest.sources.base import SourceOptions
+from vizpub.ingest.sources.libp2p import Libp2p
+from vizpub.ingest.sources.libp2p.events import Type
+from vizpub.model.clock import OPEN
 
 LATE = 10**15
 """The events are after the run's epoch, and that long after that of Unix."""

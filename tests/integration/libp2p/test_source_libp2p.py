@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from ingest.sources.libp2p.events import Type
-from model.clock import OPEN
-from model.tables import TRAFFIC
+from vizpub.ingest.sources.libp2p.events import Type
+from vizpub.model.clock import OPEN
+from vizpub.model.tables import TRAFFIC
 
 pytestmark = pytest.mark.spark
 

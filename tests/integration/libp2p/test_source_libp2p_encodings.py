@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from ingest.sources.base import SourceOptions
-from ingest.sources.libp2p.events import Type
-from ingest.sources.libp2p.facts import SAME_EVENTS
-from model.clock import OPEN
-from model.errors import InputError
 from tests.support.words import naming
+from vizpub.ingest.sources.base import SourceOptions
+from vizpub.ingest.sources.libp2p.events import Type
+from vizpub.ingest.sources.libp2p.facts import SAME_EVENTS
+from vizpub.model.clock import OPEN
+from vizpub.model.errors import InputError
 
 pytestmark = pytest.mark.spark
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ingest.sources.libp2p.events import Type
+from vizpub.ingest.sources.libp2p.events import Type
 
 pytestmark = pytest.mark.spark
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from ingest.sources.base import SourceOptions
-from ingest.sources.libp2p.facts import NO_EVENT
-from model.errors import InputError
 from tests.support.protobuf import varint
 from tests.support.words import naming
+from vizpub.ingest.sources.base import SourceOptions
+from vizpub.ingest.sources.libp2p.facts import NO_EVENT
+from vizpub.model.errors import InputError
 
 pytestmark = pytest.mark.spark
 

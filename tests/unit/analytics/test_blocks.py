@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analytics.blocks import (
+from vizpub.analytics.blocks import (
     INTERVAL_TYPES,
     PEER_TYPES,
     TOPIC_TYPES,
@@ -25,7 +25,7 @@ from analytics.blocks import (
     Subscriptions,
     measure_block,
 )
-from analytics.options import Measures
+from vizpub.analytics.options import Measures
 
 OPEN = 2**63 - 1
 GEPHI = Path(__file__).parents[2] / "data" / "gephi_small"

@@ -15,7 +15,8 @@ import pytest
 from matplotlib.collections import Collection, LineCollection, PathCollection
 from matplotlib.figure import Figure
 
-from analytics.figures import (
+from tests.support.words import naming, unknown
+from vizpub.analytics.figures import (
     FORMATS,
     MOST_BY_FORCE,
     PALETTE,
@@ -27,9 +28,8 @@ from analytics.figures import (
     save,
     series,
 )
-from analytics.figures.canvas import NO_FORMAT, NOTHING_TO_PLOT
-from model.errors import UnknownName, UseError
-from tests.support.words import naming, unknown
+from vizpub.analytics.figures.canvas import NO_FORMAT, NOTHING_TO_PLOT
+from vizpub.model.errors import UnknownName, UseError
 
 
 def overlay(count: int = 5) -> pa.Table:

@@ -7,8 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from analytics.hops import Arrivals, chain_hops, earliest, first_and_second, pairs, parents_of
 from tests.support.arrivals import Row, naive_hops, random_messages
+from vizpub.analytics.hops import (
+    Arrivals,
+    chain_hops,
+    earliest,
+    first_and_second,
+    pairs,
+    parents_of,
+)
 
 
 def arrivals(rows: list[Row]) -> Arrivals:

@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from analytics.interest import Interest, Silence
+from vizpub.analytics.interest import Interest, Silence
 
 LARGEST = 2**31 - 1
 Spans = list[tuple[int, int, int, int]]

@@ -13,14 +13,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analytics.kernels.adjacency import Rows, outgoing, reverse, union
-from analytics.kernels.betweenness import betweenness, dependencies
-from analytics.kernels.clustering import clustering, corners_by_bits, corners_by_links
-from analytics.kernels.components import strong_components, weak_components
-from analytics.kernels.distances import distances
-from analytics.kernels.pagerank import pagerank
-from analytics.kernels.topics import TOPIC_COLUMNS, induced, topic_measures
-from model.compiled import compiled, population
+from vizpub.analytics.kernels.adjacency import Rows, outgoing, reverse, union
+from vizpub.analytics.kernels.betweenness import betweenness, dependencies
+from vizpub.analytics.kernels.clustering import clustering, corners_by_bits, corners_by_links
+from vizpub.analytics.kernels.components import strong_components, weak_components
+from vizpub.analytics.kernels.distances import distances
+from vizpub.analytics.kernels.pagerank import pagerank
+from vizpub.analytics.kernels.topics import TOPIC_COLUMNS, induced, topic_measures
+from vizpub.model.compiled import compiled, population
 
 EXACT = 2e10
 SHALLOW, DEEP = 10, 11

@@ -13,7 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from analytics.message_fold import (
+from tests.support.arrivals import PEERS, Row, naive_hops, random_arrivals
+from vizpub.analytics.message_fold import (
     ARRIVAL,
     PUBLICATION,
     REJECTION,
@@ -23,11 +24,10 @@ from analytics.message_fold import (
     MessageFold,
     together,
 )
-from analytics.message_measures import exact_sums
-from model.clock import OPEN
-from model.metrics import METRICS_MESSAGES
-from model.tables import RECEPTIONS
-from tests.support.arrivals import PEERS, Row, naive_hops, random_arrivals
+from vizpub.analytics.message_measures import exact_sums
+from vizpub.model.clock import OPEN
+from vizpub.model.metrics import METRICS_MESSAGES
+from vizpub.model.tables import RECEPTIONS
 
 TOPICS, TICKS_PER_INTERVAL = 4, 100
 LAST = 2_000

@@ -10,8 +10,8 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from analytics.message_passing import Overlay, predict, threshold
-from model.arrays import Floats
+from vizpub.analytics.message_passing import Overlay, predict, threshold
+from vizpub.model.arrays import Floats
 
 
 def _overlay(graph: nx.DiGraph) -> Overlay:

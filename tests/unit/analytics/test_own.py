@@ -13,11 +13,11 @@ import pyarrow as pa
 import pytest
 from pyspark import cloudpickle
 
-from analytics.own import Interval, Message, Overlay, Own, Spans, measured_by_own
-from ingest.own import own_metrics
-from model.errors import OwnMetricFailed
-from model.own import OwnMetric
 from tests.support.own import examples
+from vizpub.analytics.own import Interval, Message, Overlay, Own, Spans, measured_by_own
+from vizpub.ingest.own import own_metrics
+from vizpub.model.errors import OwnMetricFailed
+from vizpub.model.own import OwnMetric
 
 WINDOW = range(3, 9)
 PEERS = range(9)

@@ -8,8 +8,8 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from analytics.kernels.adjacency import Rows
-from analytics.kernels.path_lengths import PathLengths, path_lengths, sampled_path_lengths
+from vizpub.analytics.kernels.adjacency import Rows
+from vizpub.analytics.kernels.path_lengths import PathLengths, path_lengths, sampled_path_lengths
 
 PEERS = 400
 DRAWS = 600

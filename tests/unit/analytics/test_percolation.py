@@ -10,7 +10,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from analytics.percolation import (
+from vizpub.analytics.percolation import (
     NO_LINK,
     Degrees,
     cascade_sizes,

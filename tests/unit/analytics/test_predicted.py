@@ -7,9 +7,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from analytics.own import Interval
-from analytics.predicted import Event, Passed, Situation
-from model.metrics import METRICS_PERCOLATION
+from vizpub.analytics.own import Interval
+from vizpub.analytics.predicted import Event, Passed, Situation
+from vizpub.model.metrics import METRICS_PERCOLATION
 
 
 def interval(links: list[tuple[int, int]], wants: list[int], peers: int = 7) -> Interval:

@@ -16,10 +16,10 @@ from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch
 
-from analytics.figures import LAYOUTS, dissemination_tree, save
-from analytics.figures.layouts import layered, on_ring
-from model.errors import UnknownName
 from tests.support.words import unknown
+from vizpub.analytics.figures import LAYOUTS, dissemination_tree, save
+from vizpub.analytics.figures.layouts import layered, on_ring
+from vizpub.model.errors import UnknownName
 
 # alice → bob → dave → erin, alice → carol, and carol → bob again; frank is missed, and of
 # gina nothing is known but that she had it.

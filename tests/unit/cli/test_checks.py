@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-import cli.checks
-from cli.checks import Check, checks
-from cli.main import app
-from model.jvm.lock import read_lock
+import vizpub.cli.checks
+from vizpub.cli.checks import Check, checks
+from vizpub.cli.main import app
+from vizpub.model.jvm.lock import read_lock
 
 NEEDED = {"Python", "packages", "Java", "Neo4j", "workspace"}
 
@@ -58,7 +58,7 @@ def test_neo4j_jars_not_yet_cached_do_not_fail(
 def test_neo4j_folder_that_is_open_to_others_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cli.checks, "missing", lambda _: [])
+    monkeypatch.setattr(vizpub.cli.checks, "missing", lambda _: [])
     (tmp_path / "neo4j").mkdir(mode=0o700)
     assert found(tmp_path)["Neo4j"].state == "ok"
     (tmp_path / "neo4j").chmod(0o755)
@@ -135,7 +135,7 @@ def test_parts_for_developers_come_last_and_are_marked(tmp_path: Path) -> None:
 
 
 def test_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cli.checks, "_PACKAGES", ("pyspark", "pyarrow", "no-such-package"))
+    monkeypatch.setattr(vizpub.cli.checks, "_PACKAGES", ("pyspark", "pyarrow", "no-such-package"))
     assert found(tmp_path)["packages"].found == "without no-such-package"
 
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from analytics import options
-from cli.completion import ENGINES, SOURCES
-from cli.main import app
-from ingest.sources import SOURCES as INGESTED
+from vizpub.analytics import options
+from vizpub.cli.completion import ENGINES, SOURCES
+from vizpub.cli.main import app
+from vizpub.ingest.sources import SOURCES as INGESTED
 
 ROOT = Path(__file__).parents[3]
 
@@ -40,7 +40,7 @@ def offered(line: str, workspace: Path) -> list[str]:
 def test_completion_answers_a_shell_by_a_process(workspace: Path) -> None:
     line = "vizpub metrics m"
     done = subprocess.run(
-        [sys.executable, "-c", "from cli.main import app; app(prog_name='vizpub')"],
+        [sys.executable, "-c", "from vizpub.cli.main import app; app(prog_name='vizpub')"],
         cwd=ROOT, capture_output=True, text=True, check=True,
         env=os.environ | asked(line, workspace),
     )  # fmt: skip

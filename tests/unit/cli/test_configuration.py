@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from cli.configuration import SERVICES
-from cli.main import app
 from tests.support.imports import codes_and_imports
 from tests.support.permissions import as_a_user
 from tests.support.words import tells, unknown
+from vizpub.cli.configuration import SERVICES
+from vizpub.cli.main import app
 
 Call = Callable[..., Result]
 NEO4J = ("NEO4J_URI", "NEO4J_USERNAME", "NEO4J_USER", "NEO4J_PASSWORD", "NEO4J_PASSWORD_FILE")

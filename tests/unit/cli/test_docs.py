@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import typer
 
-from cli.main import app
-from cli.reference import PAGE, commands, page
+from vizpub.cli.main import app
+from vizpub.cli.reference import PAGE, commands, page
 
 ROOT = Path(__file__).parents[3]
 GUIDES = [ROOT / "README.md", ROOT / "simulators" / "README.md"]
@@ -78,7 +78,7 @@ def test_options_of_every_command_have_help(name: str) -> None:
 
 
 def test_commands_page_equals_the_generated_help() -> None:
-    assert PAGE.read_text("utf-8") == page(), "make it anew with: python -m cli.reference"
+    assert PAGE.read_text("utf-8") == page(), "make it anew with: python -m vizpub.cli.reference"
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)

@@ -12,13 +12,13 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-import model.errors
-from cli.errors import CommandGroup, report
-from cli.main import app
-from model.errors import CheckFailed, InputError, Neo4jUnavailable, VizpubError
+import vizpub.model.errors
+from vizpub.cli.errors import CommandGroup, report
+from vizpub.cli.main import app
+from vizpub.model.errors import CheckFailed, InputError, Neo4jUnavailable, VizpubError
 
 ROOT = Path(__file__).parents[3]
-VIZPUB = [sys.executable, "-c", "from cli.main import app; app(prog_name='vizpub')"]
+VIZPUB = [sys.executable, "-c", "from vizpub.cli.main import app; app(prog_name='vizpub')"]
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_error_is_reported_in_one_line_and_exit_code(
 
 
 def test_exit_codes_of_vizpub_errors_are_1_to_3() -> None:
-    tree = [c for c in vars(model.errors).values() if inspect.isclass(c)]
+    tree = [c for c in vars(vizpub.model.errors).values() if inspect.isclass(c)]
     codes = {c.exit_code for c in tree if issubclass(c, VizpubError)}
     assert codes == {1, 2, 3}
 

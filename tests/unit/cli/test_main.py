@@ -19,21 +19,21 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner, Result
 
-from cli.commands.plot import ONE_MESSAGE, TIMES_OR_PEERS
-from cli.main import _show_log, app
-from cli.service import STATES_UNKNOWN
-from cli.settings import Settings
-from graphstore.gexf.check import check_gexf
-from model.errors import NO_ANSWER, OutOfRange
-from model.run import NO_NAME_OF_A_RUN
-from model.tables import QUARANTINE
-from runstore.intact import OTHER_BYTES
-from runstore.journal import FILE as LOG_FILE
-from runstore.journal import Journal
-from runstore.store import open_run
 from tests.support.imports import codes_and_imports
 from tests.support.rewriting import rewrite
 from tests.support.words import tells, unfinished, unknown
+from vizpub.cli.commands.plot import ONE_MESSAGE, TIMES_OR_PEERS
+from vizpub.cli.main import _show_log, app
+from vizpub.cli.service import STATES_UNKNOWN
+from vizpub.cli.settings import Settings
+from vizpub.graphstore.gexf.check import check_gexf
+from vizpub.model.errors import NO_ANSWER, OutOfRange
+from vizpub.model.run import NO_NAME_OF_A_RUN
+from vizpub.model.tables import QUARANTINE
+from vizpub.runstore.intact import OTHER_BYTES
+from vizpub.runstore.journal import FILE as LOG_FILE
+from vizpub.runstore.journal import Journal
+from vizpub.runstore.store import open_run
 
 ROOT = Path(__file__).parents[3]
 Call = Callable[..., Result]
@@ -498,7 +498,7 @@ def test_neo4j_command_names_the_local_server_despite_neo4j_uri(
 
 def python(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-c", "from cli.main import app; app(prog_name='vizpub')", *words],
+        [sys.executable, "-c", "from vizpub.cli.main import app; app(prog_name='vizpub')", *words],
         cwd=ROOT,
         env={**os.environ, **environment},
         capture_output=True,
@@ -530,7 +530,7 @@ def test_output_without_a_terminal_has_no_colour(workspace: Path) -> None:
 
 def test_option_no_color_holds_for_wrong_use() -> None:
     code = (
-        "from typer.testing import CliRunner; from cli.main import app; "
+        "from typer.testing import CliRunner; from vizpub.cli.main import app; "
         "print([chr(27) in CliRunner().invoke(app, words.split()).output for words in "
         "('metrcs', '--help', '--no-color metrcs', '--no-color --help')])"
     )
@@ -555,7 +555,7 @@ def test_version_option_prints_the_version() -> None:
 
 @pytest.fixture(autouse=True)
 def as_before() -> Iterator[None]:
-    logger = logging.getLogger("ingest")
+    logger = logging.getLogger("vizpub.ingest")
     before = logger.handlers, logger.level, logger.propagate
     yield
     logger.handlers, logger.level, logger.propagate = before
@@ -563,7 +563,7 @@ def as_before() -> Iterator[None]:
 
 def noted(settings: Settings, capsys: pytest.CaptureFixture[str]) -> list[str]:
     _show_log(settings)
-    log = logging.getLogger("ingest.somewhere")
+    log = logging.getLogger("vizpub.ingest.somewhere")
     log.warning("it is not used: %s", "it is ending\x1b[2J")
     log.info("it would not be used")
     captured = capsys.readouterr()

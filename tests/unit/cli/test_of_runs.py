@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from cli.main import app
-from ingest.reports.files import Report, ReportReader
-from model.errors import UseError
-from simulators.engine.folder import Folder
-from simulators.engine.plan import planned
-from simulators.engine.simulation import simulate
 from tests.support.words import naming, unknown
+from vizpub.cli.main import app
+from vizpub.ingest.reports.files import Report, ReportReader
+from vizpub.model.errors import UseError
+from vizpub.simulators.engine.folder import Folder
+from vizpub.simulators.engine.plan import planned
+from vizpub.simulators.engine.simulation import simulate
 
 Call = Callable[[str], Result]
 

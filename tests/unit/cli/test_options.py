@@ -12,13 +12,13 @@ import typer
 from msgspec import Meta
 from typer.testing import CliRunner
 
-from cli.commands.query import parameter_values
-from cli.options import Window, comma_list, command
-from cli.settings import Settings
-from model.clock import Clock
-from model.errors import OutOfRange, UseError
-from simulators.engine.parameters import Duration, Positive, Share
 from tests.support.words import naming
+from vizpub.cli.commands.query import parameter_values
+from vizpub.cli.options import Window, comma_list, command
+from vizpub.cli.settings import Settings
+from vizpub.model.clock import Clock
+from vizpub.model.errors import OutOfRange, UseError
+from vizpub.simulators.engine.parameters import Duration, Positive, Share
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from cli.main import app
-from graphstore.server import connection
 from tests.support.other_servers import AT_ONCE, HUNG, MUTE, Talk, listening
+from vizpub.cli.main import app
+from vizpub.graphstore.server import connection
 
 READ = [
     "query runs",

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from cli.main import app
 from tests.support.words import tells
+from vizpub.cli.main import app
 
 Call = Callable[..., Result]
 

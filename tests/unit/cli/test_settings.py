@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cli.settings import Settings, bar
+from vizpub.cli.settings import Settings, bar
 
 
 def work(settings: Settings) -> None:

@@ -20,7 +20,7 @@ def seen(workspace: Path, *words: str, **environment: str) -> str:
     master, terminal = pty.openpty()
     clean = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "COLUMNS")}
     process = subprocess.Popen(
-        [sys.executable, "-c", "from cli.main import app; app(prog_name='vizpub')",
+        [sys.executable, "-c", "from vizpub.cli.main import app; app(prog_name='vizpub')",
          "--workspace", str(workspace), *words],
         cwd=ROOT, stdin=terminal, stdout=terminal, stderr=subprocess.DEVNULL,
         env={**clean, "TERM": "xterm", **environment},

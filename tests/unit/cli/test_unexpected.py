@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from cli.main import app
 from tests.support.permissions import as_a_user
+from vizpub.cli.main import app
 
 COMMANDS = (
     "runs list",

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from collector import log
-from collector.batch import NONE, Batch, Builder, batches_in
-from collector.log import Log
+from vizpub.collector import log
+from vizpub.collector.batch import NONE, Batch, Builder, batches_in
+from vizpub.collector.log import Log
 
 END = b'{"last_interval": 999, "ended": true}'
 HEADER = {"format": "vizpub.run/1", "run": "lab", "interval_us": 1_000_000}

@@ -11,7 +11,7 @@ import pytest
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
-from collector.bodies import BodyLimits, lines_in, lines_of, read_body
+from vizpub.collector.bodies import BodyLimits, lines_in, lines_of, read_body
 
 LINE = json.dumps({"format": "vizpub.report/1", "peer": "a", "interval": 0}).encode() + b"\n"
 

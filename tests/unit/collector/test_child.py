@@ -11,7 +11,7 @@ from asyncio.subprocess import PIPE
 
 import pytest
 
-from collector import child
+from vizpub.collector import child
 
 READS = "import sys; sys.stdin.read(); "
 
@@ -61,7 +61,7 @@ def test_variables_that_the_user_has_set_stay(monkeypatch: pytest.MonkeyPatch) -
 def test_pages_between_what_is_in_use_go_back() -> None:
     code = """
 import psutil
-from collector.child import trim
+from vizpub.collector.child import trim
 kept = [bytes(1000) for _ in range(200_000)]
 kept = kept[::100]
 held = psutil.Process().memory_info().rss

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from collector.clock import Clock
-from collector.collect import Collection, Collector
-from collector.place import Place
+from vizpub.collector.clock import Clock
+from vizpub.collector.collect import Collection, Collector
+from vizpub.collector.place import Place
 
 EPOCH = "2026-11-20T10:00:00Z"
 AT = 1_795_168_800.0

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from collector.closing import Closing, Rules
 from tests.support.skewed import (
     AFTER,
     BEGAN,
@@ -21,6 +20,7 @@ from tests.support.skewed import (
     among,
     fast,
 )
+from vizpub.collector.closing import Closing, Rules
 
 
 def opened(*peers: str, **rules: Any) -> Closing:

@@ -20,11 +20,12 @@ import uvicorn
 from starlette.applications import Starlette
 from typer.testing import CliRunner
 
-from cli.main import app
-from collector.batch import Batch
-from collector.batches import Job
-from collector.closing import Rules
-from collector.collect import (
+from tests.support.words import naming, tells
+from vizpub.cli.main import app
+from vizpub.collector.batch import Batch
+from vizpub.collector.batches import Job
+from vizpub.collector.closing import Rules
+from vizpub.collector.collect import (
     AS_BEFORE,
     NOTHING_REPORTED,
     PAUSING,
@@ -33,23 +34,22 @@ from collector.collect import (
     Listening,
     collect,
 )
-from collector.door import listen_at
-from collector.intake import Limits
-from collector.maker import Maker
-from collector.place import Place
-from collector.reading import collector_of
-from collector.reserving import NOT_OURS
-from model.errors import RunLocked, UseError
-from runstore.manifest import Manifest, write_manifest
-from runstore.store import runs
-from tests.support.words import naming, tells
+from vizpub.collector.door import listen_at
+from vizpub.collector.intake import Limits
+from vizpub.collector.maker import Maker
+from vizpub.collector.place import Place
+from vizpub.collector.reading import collector_of
+from vizpub.collector.reserving import NOT_OURS
+from vizpub.model.errors import RunLocked, UseError
+from vizpub.runstore.manifest import Manifest, write_manifest
+from vizpub.runstore.store import runs
 
 ROOT = Path(__file__).parents[3]
 
 
 @pytest.mark.parametrize("package", ["pyspark", "confluent_kafka"])
 def test_intake_imports_no_spark_and_no_client_of_kafka(package: str) -> None:
-    code = f"import collector.collect, sys; sys.exit('{package}' in sys.modules)"
+    code = f"import vizpub.collector.collect, sys; sys.exit('{package}' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
 
 
@@ -150,7 +150,7 @@ def test_port_stays_where_a_collector_goes_on(
             os.kill(os.getpid(), signal.SIGINT)
             await asyncio.Event().wait()
 
-    monkeypatch.setattr("collector.collect.Maker", Paused)
+    monkeypatch.setattr("vizpub.collector.collect.Maker", Paused)
     place, told = Place(tmp_path, "lab"), list[str]()
 
     def port() -> int:
@@ -243,7 +243,7 @@ def test_end_of_nothing_loads_nothing(tmp_path: Path, monkeypatch: pytest.Monkey
         async def run(self) -> None:
             self._answer({"settled": True, "late": 0})
 
-    monkeypatch.setattr("collector.collect.Maker", Settled)
+    monkeypatch.setattr("vizpub.collector.collect.Maker", Settled)
     place, said = Place(tmp_path, "lab"), list[str]()
     place.make()
     load = sys.executable, "-c", "raise SystemExit('no run')"
@@ -262,7 +262,7 @@ def test_pause_says_that_an_append_ends_first(
             os.kill(os.getpid(), signal.SIGINT)
             await asyncio.Event().wait()
 
-    monkeypatch.setattr("collector.collect.Maker", Paused)
+    monkeypatch.setattr("vizpub.collector.collect.Maker", Paused)
     place, said = Place(tmp_path, "lab"), list[str]()
     place.make()
     asyncio.run(Collector(Collection(place), said.append).run())
@@ -314,8 +314,8 @@ def test_signal_ends_the_wait_for_the_last_load(
             self._progress.batches, self._progress.settled = 1, True
             self._committed()
 
-    monkeypatch.setattr("collector.collect.Maker", Settled)
-    monkeypatch.setattr("collector.loading._END_S", 0.1)
+    monkeypatch.setattr("vizpub.collector.collect.Maker", Settled)
+    monkeypatch.setattr("vizpub.collector.loading._END_S", 0.1)
     place, said = Place(tmp_path, "lab"), list[str]()
     place.make()
     load = sys.executable, "-c", "import time; time.sleep(600)"

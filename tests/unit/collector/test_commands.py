@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from cli.commands.tell import EXPIRED
-from cli.main import app
-from collector.commands import WAITING, Command, Commands
-from collector.place import Place
-from model.errors import InputError
 from tests.support.collecting import Options, Served, collector_in, serving
 from tests.support.words import naming, tells
+from vizpub.cli.commands.tell import EXPIRED
+from vizpub.cli.main import app
+from vizpub.collector.commands import WAITING, Command, Commands
+from vizpub.collector.place import Place
+from vizpub.model.errors import InputError
 
 Serve = Callable[..., AbstractContextManager[Served]]
 

@@ -12,18 +12,18 @@ from pathlib import Path
 
 import pytest
 
-from collector import damage, log
-from collector.closing import Rules
-from collector.collect import Collection, Collector, collect
-from collector.intake import Intake, Limits
-from collector.log import Log
-from collector.place import Place
-from collector.records import LogDamaged, proof
-from collector.reserving import reserve
-from model.errors import StoreBroken
-from runstore import durable
 from tests.support.collecting import collector_in, header, serving
 from tests.support.words import naming
+from vizpub.collector import damage, log
+from vizpub.collector.closing import Rules
+from vizpub.collector.collect import Collection, Collector, collect
+from vizpub.collector.intake import Intake, Limits
+from vizpub.collector.log import Log
+from vizpub.collector.place import Place
+from vizpub.collector.records import LogDamaged, proof
+from vizpub.collector.reserving import reserve
+from vizpub.model.errors import StoreBroken
+from vizpub.runstore import durable
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from collector.door import door_of, most_connections
+from vizpub.collector.door import door_of, most_connections
 
 
 def test_full_door_says_that_files_have_ended_until_a_connection_is_over() -> None:

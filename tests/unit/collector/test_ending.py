@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from collector.closing import Closing, Rules
-from collector.ending import Ending
-from collector.place import Place
 from tests.support.collecting import Options, collector_in, serving
+from vizpub.collector.closing import Closing, Rules
+from vizpub.collector.ending import Ending
+from vizpub.collector.place import Place
 
 END = b'{"format": "vizpub.end/1", "last_interval": 0}'
 

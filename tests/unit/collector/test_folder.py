@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from collector.folder import CUT, Folder
-from collector.intake import Intake, Limits
-from ingest.sources.libp2p.events import Type
 from tests.support.collecting import LATER
 from tests.support.events import Happened
 from tests.support.folders import Case, report, to_the_end
 from tests.support.words import tells
+from vizpub.collector.folder import CUT, Folder
+from vizpub.collector.intake import Intake, Limits
+from vizpub.ingest.sources.libp2p.events import Type
 
 
 def test_growing_file_is_taken_by_complete_lines(tmp_path: Path) -> None:
@@ -198,7 +198,7 @@ def test_file_that_waits_for_nobody_is_told_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As where peers count intervals from another time than the run's."""
-    monkeypatch.setattr("collector.folder._PATIENCE_S", 0.05)
+    monkeypatch.setattr("vizpub.collector.folder._PATIENCE_S", 0.05)
     case = Case(tmp_path)
     (case.watched / "a.ndjson").write_text(report("a", 1_000))
 

@@ -12,15 +12,15 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from collector.batch import NONE, Builder
-from collector.closing import Rules
-from collector.intake import Intake, Limits
-from collector.message import Message
-from collector.place import Place
-from ingest.reports.files import ReportReader
-from ingest.reports.records import Report, RunEnd
 from tests.support.collecting import Options, Served, collector_in, header, serving
 from tests.support.words import tells
+from vizpub.collector.batch import NONE, Builder
+from vizpub.collector.closing import Rules
+from vizpub.collector.intake import Intake, Limits
+from vizpub.collector.message import Message
+from vizpub.collector.place import Place
+from vizpub.ingest.reports.files import ReportReader
+from vizpub.ingest.reports.records import Report, RunEnd
 
 SIZE = 8 * 2**20
 RESERVE = 2**20

@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from collector import log
-from collector.closing import Rules
-from collector.intake import Intake, Limits
-from collector.kafka import Kafka, Partition
-from collector.message import Message
-from collector.place import Place
-from collector.progress import Progress
-from collector.topic import Arrived, Topic
-from collector.web import Web
 from tests.support.collecting import header
+from vizpub.collector import log
+from vizpub.collector.closing import Rules
+from vizpub.collector.intake import Intake, Limits
+from vizpub.collector.kafka import Kafka, Partition
+from vizpub.collector.message import Message
+from vizpub.collector.place import Place
+from vizpub.collector.progress import Progress
+from vizpub.collector.topic import Arrived, Topic
+from vizpub.collector.web import Web
 
 AHEAD = 4
 

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from collector import loading
-from collector.closing import Rules
-from collector.intake import Intake, Limits
-from collector.loading import Loading
-from collector.place import Place
-from collector.progress import Progress
 from tests.support.collecting import header
 from tests.support.processes import children
 from tests.support.words import tells, unknown
+from vizpub.collector import loading
+from vizpub.collector.closing import Rules
+from vizpub.collector.intake import Intake, Limits
+from vizpub.collector.loading import Loading
+from vizpub.collector.place import Place
+from vizpub.collector.progress import Progress
 
 
 async def until(is_so: Callable[[], object]) -> None:
@@ -33,7 +33,7 @@ def test_process_that_loads_stays_and_is_started_again(
     monkeypatch.setattr(loading, "_MOST_PAUSE_S", 0.1)
     place, said = Place(tmp_path, "lab"), list[str]()
     place.make()
-    vizpub = [sys.executable, "-m", "cli", "--log-format=json", "--workspace", str(tmp_path)]
+    vizpub = [sys.executable, "-m", "vizpub.cli", "--log-format=json", "--workspace", str(tmp_path)]
 
     async def work() -> None:
         intake = Intake(place, header(), Rules(), Limits())

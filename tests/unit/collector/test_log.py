@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from collector import log
-from collector.log import Log, LogFailed, Record
-from collector.records import proof
-from collector.records import whole as whole_of
-from model.errors import StoreBroken
-from runstore import durable
+from vizpub.collector import log
+from vizpub.collector.log import Log, LogFailed, Record
+from vizpub.collector.records import proof
+from vizpub.collector.records import whole as whole_of
+from vizpub.model.errors import StoreBroken
+from vizpub.runstore import durable
 
 
 def state() -> bytes:

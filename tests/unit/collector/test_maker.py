@@ -10,17 +10,17 @@ from pathlib import Path
 import psutil
 import pytest
 
-from collector import maker
-from collector.batches import Job, in_parts
-from collector.closing import Rules
-from collector.intake import Intake, Limits
-from collector.maker import SILENT, Maker
-from collector.place import Place
-from collector.progress import Progress
-from model.locks import holding
 from tests.support.collecting import header
 from tests.support.processes import children
 from tests.support.words import tells
+from vizpub.collector import maker
+from vizpub.collector.batches import Job, in_parts
+from vizpub.collector.closing import Rules
+from vizpub.collector.intake import Intake, Limits
+from vizpub.collector.maker import SILENT, Maker
+from vizpub.collector.place import Place
+from vizpub.collector.progress import Progress
+from vizpub.model.locks import holding
 
 Case = tuple[Progress, Callable[[], psutil.Process | None], list[str]]
 
@@ -38,7 +38,7 @@ def around(folder: Path, work: Callable[[Case], Awaitable[None]]) -> None:
     place.make()
 
     def child() -> psutil.Process | None:
-        return next(iter(children("collector.batches")), None)
+        return next(iter(children("vizpub.collector.batches")), None)
 
     async def whole() -> None:
         intake = Intake(place, header(), Rules(), Limits())

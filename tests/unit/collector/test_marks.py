@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from collector.marks import Marks
-from model.errors import InputError
+from vizpub.collector.marks import Marks
+from vizpub.model.errors import InputError
 
 
 def told(interval: int, seq: int, content: str = "x") -> tuple[dict[str, Any], bytes]:

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from collector.message import Message, interval_of
+from vizpub.collector.message import Message, interval_of
 
 
 def report(interval: int) -> bytes:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from collector.notify import notify
+from vizpub.collector.notify import notify
 
 
 @pytest.mark.parametrize("abstract", [False, True])

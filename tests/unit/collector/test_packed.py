@@ -10,11 +10,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from collector import folder, packed
-from collector.folder import Folder
-from collector.intake import Intake
-from collector.log import LogFailed
 from tests.support.folders import Case, report, to_the_end
+from vizpub.collector import folder, packed
+from vizpub.collector.folder import Folder
+from vizpub.collector.intake import Intake
+from vizpub.collector.log import LogFailed
 
 
 def zstd(content: bytes) -> bytes:

@@ -6,11 +6,11 @@ import asyncio
 from itertools import count
 from pathlib import Path
 
-from collector.closing import Rules
-from collector.intake import Intake, Limits
-from collector.place import Place
-from collector.progress import Progress
 from tests.support.collecting import header
+from vizpub.collector.closing import Rules
+from vizpub.collector.intake import Intake, Limits
+from vizpub.collector.place import Place
+from vizpub.collector.progress import Progress
 
 
 def test_status_comes_while_intervals_close_and_none_is_in_the_run(tmp_path: Path) -> None:

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from collector import protocol
 from tests.support.collecting import Served, collector_in, serving
+from vizpub.collector import protocol
 
 
 @pytest.fixture
@@ -191,7 +191,7 @@ def test_answer_that_nobody_reads_ends_the_connection(
     serve: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(protocol, "UNREAD_S", 0.1)
-    monkeypatch.setattr("collector.web.page", lambda *_: "x" * 2**24)
+    monkeypatch.setattr("vizpub.collector.web.page", lambda *_: "x" * 2**24)
     really, over = protocol.PatientProtocol.connection_lost, threading.Event()
 
     def lost(self: protocol.PatientProtocol, exc: Exception | None) -> None:

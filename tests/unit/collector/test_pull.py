@@ -17,19 +17,19 @@ from typing import Any
 
 import pytest
 
-from collector import log
-from collector.bodies import BodyLimits
-from collector.closing import Rules
-from collector.intake import Intake, Limits
-from collector.place import Place
-from collector.progress import Progress
-from collector.pull import NO_REPORTER, Pull, Sources
-from collector.web import Web
-from ingest.reports.pulled import ReportServer
-from ingest.reports.records import RunHeader
-from model.errors import UseError
 from tests.support.collecting import obeying
 from tests.support.words import naming
+from vizpub.collector import log
+from vizpub.collector.bodies import BodyLimits
+from vizpub.collector.closing import Rules
+from vizpub.collector.intake import Intake, Limits
+from vizpub.collector.place import Place
+from vizpub.collector.progress import Progress
+from vizpub.collector.pull import NO_REPORTER, Pull, Sources
+from vizpub.collector.web import Web
+from vizpub.ingest.reports.pulled import ReportServer
+from vizpub.ingest.reports.records import RunHeader
+from vizpub.model.errors import UseError
 
 PERIOD_S = 0.05
 ANSWER_S = 20.0
@@ -40,7 +40,7 @@ HEADER = RunHeader(run="lab", interval_us=int(PERIOD_S * 1e6), epoch="2999-01-01
 @pytest.fixture(autouse=True)
 def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine that is busy answers late; cases in which no answer comes wait for less."""
-    monkeypatch.setattr("collector.pull._SHARE", ANSWER_S / PERIOD_S)
+    monkeypatch.setattr("vizpub.collector.pull._SHARE", ANSWER_S / PERIOD_S)
 
 
 @dataclass
@@ -263,7 +263,7 @@ def test_wrong_answer_is_told_and_nothing_of_it_is_taken(
 ) -> None:
     case = Case(tmp_path, ())
     if not answer:
-        monkeypatch.setattr("collector.pull._SHARE", 0.8)
+        monkeypatch.setattr("vizpub.collector.pull._SHARE", 0.8)
 
     async def work(pull: Pull) -> None:
         with answering(answer) as start:
@@ -297,7 +297,7 @@ def test_refused_lines_of_a_target_are_told(tmp_path: Path) -> None:
 def test_targets_are_all_asked_though_half_of_them_hang(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int, period_s: float
 ) -> None:
-    monkeypatch.setattr("collector.pull._SHARE", 0.8)
+    monkeypatch.setattr("vizpub.collector.pull._SHARE", 0.8)
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(asyncio.IncompleteReadError, ConnectionError):
@@ -388,7 +388,9 @@ def test_command_to_a_target_expires_and_is_answered_shortly_after(
     """By clocks that only this test moves."""
     ours, theirs = [time.time()], [0.0]
     monkeypatch.setattr(time, "time", lambda: ours[0])
-    monkeypatch.setattr("ingest.reports.given.time", SimpleNamespace(monotonic=lambda: theirs[0]))
+    monkeypatch.setattr(
+        "vizpub.ingest.reports.given.time", SimpleNamespace(monotonic=lambda: theirs[0])
+    )
     with ReportServer() as server:
         server.report(report("a", 0))
         assert server.commands() == []
@@ -455,7 +457,7 @@ def test_wrong_answer_to_commands_is_told_and_reports_go_on(
 
     case = Case(tmp_path, ())
     if not answer:  # but the reports are given in this time
-        monkeypatch.setattr("collector.pull._SHARE", 1.0 / PERIOD_S)
+        monkeypatch.setattr("vizpub.collector.pull._SHARE", 1.0 / PERIOD_S)
 
     async def work(pull: Pull) -> None:
         async with await asyncio.start_server(handle, "127.0.0.1", 0) as server:

@@ -16,15 +16,15 @@ from pathlib import Path
 import pytest
 import trustme
 
-from collector import reading
-from collector.place import Place
-from collector.reading import GONE, PAUSED, TOKEN, Collector, Event, collector_of, followed
-from ingest.reports.endpoint import IS_NO_COLLECTOR, NO_COLLECTOR, NO_URL, NOT_PRINTABLE
-from model.errors import ServiceError, UseError
-from model.process import birth
 from tests.support.bad_collectors import ENDLESS, WRONG, answering
 from tests.support.collecting import Served, collector_in, serving
 from tests.support.words import naming, tells
+from vizpub.collector import reading
+from vizpub.collector.place import Place
+from vizpub.collector.reading import GONE, PAUSED, TOKEN, Collector, Event, collector_of, followed
+from vizpub.ingest.reports.endpoint import IS_NO_COLLECTOR, NO_COLLECTOR, NO_URL, NOT_PRINTABLE
+from vizpub.model.errors import ServiceError, UseError
+from vizpub.model.process import birth
 
 NOBODY = 65534
 

@@ -12,18 +12,18 @@ from pathlib import Path
 
 import pytest
 
-from collector.place import Place
-from collector.reserving import NOT_OURS, release, reserve
-from model.errors import RunLocked, StoreBroken, UnknownName, UseError
-from runstore.collected import RETIRED, Collected, retired
-from runstore.leavings import sweep
-from runstore.manifest import FILE, read_manifest
-from runstore.store import runs
-from runstore.writer import NOT_BEGUN, remove_run, removing, writing
 from tests.support.crashes import Disk, Recorder
 from tests.support.reserved import LAB, Reserved
 from tests.support.tables import add, everything, links
 from tests.support.words import naming
+from vizpub.collector.place import Place
+from vizpub.collector.reserving import NOT_OURS, release, reserve
+from vizpub.model.errors import RunLocked, StoreBroken, UnknownName, UseError
+from vizpub.runstore.collected import RETIRED, Collected, retired
+from vizpub.runstore.leavings import sweep
+from vizpub.runstore.manifest import FILE, read_manifest
+from vizpub.runstore.store import runs
+from vizpub.runstore.writer import NOT_BEGUN, remove_run, removing, writing
 
 ROOT = Path(__file__).parents[3]
 
@@ -106,9 +106,9 @@ def test_broken_run_of_the_collection_stops_no_start(tmp_path: Path) -> None:
 _KILLED = """
 import os, shutil, signal, sys
 from pathlib import Path
-from collector.place import Place
-from collector.reserving import reserve
-from runstore.writer import removing
+from vizpub.collector.place import Place
+from vizpub.collector.reserving import reserve
+from vizpub.runstore.writer import removing
 
 def remove(place, with_log=False):
     with removing(place.workspace, place.run, with_log=with_log):

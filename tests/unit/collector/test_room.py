@@ -8,7 +8,7 @@ from contextlib import suppress
 
 import pytest
 
-from collector.room import NoRoom, Room
+from vizpub.collector.room import NoRoom, Room
 
 
 def test_parts_wait_for_each_other_and_never_exceed_the_room() -> None:

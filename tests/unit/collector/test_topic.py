@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from collector.topic import Topic, TopicFailed, TopicReader, read_config
-from model.errors import UseError
 from tests.support.words import naming
+from vizpub.collector.topic import Topic, TopicFailed, TopicReader, read_config
+from vizpub.model.errors import UseError
 
 
 def test_properties_are_read_as_kcat_reads_them(tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def test_reason_is_told_though_the_client_ends_with_brokers_are_down(
 
     monkeypatch.setattr(client, "__init__", begun)
     monkeypatch.setattr(client, "poll", polled)
-    monkeypatch.setattr("collector.topic._ANSWER_S", 1.0)
+    monkeypatch.setattr("vizpub.collector.topic._ANSWER_S", 1.0)
     reader = TopicReader(Topic("127.0.0.1:1", "reports"), "lab")
     try:
         with pytest.raises(TopicFailed, match="Connection refused"):

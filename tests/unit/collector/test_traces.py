@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from collector.traces import CUT, NO_TRACE, GrowingTrace, Traces
-from ingest.sources.libp2p.events import Event
-from ingest.sources.libp2p.protobuf import IMPOSSIBLE_LENGTH
-from model.errors import InputError
 from tests.support.words import naming, tells
+from vizpub.collector.traces import CUT, NO_TRACE, GrowingTrace, Traces
+from vizpub.ingest.sources.libp2p.events import Event
+from vizpub.ingest.sources.libp2p.protobuf import IMPOSSIBLE_LENGTH
+from vizpub.model.errors import InputError
 
 SMALL = Path(__file__).parents[3] / "tests/data/libp2p_small"
 NODE = "12D3KooWG3Bn8FmY7KHjxFdLRDP9c2fyTrDSnwA7XRAuDvkAMtgJ"

@@ -20,17 +20,17 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from cli.main import app
-from collector.reading import Collector
-from collector.tracing import CLOSED_ALREADY, NO_EVENT, Following, Told, Tracing
-from ingest.reports.client import Pace, Reporter
-from ingest.sources.libp2p import json_events
-from ingest.sources.libp2p.events import Type, judged
-from ingest.sources.libp2p.reporting import TraceReports
-from model.errors import InputError, UseError
 from tests.support.collecting import Options, Served, collector_in, serving
 from tests.support.events import Happened
 from tests.support.words import tells
+from vizpub.cli.main import app
+from vizpub.collector.reading import Collector
+from vizpub.collector.tracing import CLOSED_ALREADY, NO_EVENT, Following, Told, Tracing
+from vizpub.ingest.reports.client import Pace, Reporter
+from vizpub.ingest.sources.libp2p import json_events
+from vizpub.ingest.sources.libp2p.events import Type, judged
+from vizpub.ingest.sources.libp2p.reporting import TraceReports
+from vizpub.model.errors import InputError, UseError
 
 ROOT = Path(__file__).parents[3]
 TRACE = ROOT / "examples/gossipsub"
@@ -42,7 +42,7 @@ FAST = Following(replay=True, speed=1e9)
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Requests wait for no more reports."""
     reporter = partial(Reporter, pace=Pace(gather_s=0.01))
-    monkeypatch.setattr("collector.tracing.Reporter", reporter)
+    monkeypatch.setattr("vizpub.collector.tracing.Reporter", reporter)
 
 
 def url(served: Served) -> str:
@@ -181,7 +181,7 @@ def test_second_signal_ends_a_report_that_nobody_takes(tmp_path: Path) -> None:
     path.write_text(Happened(Type.JOIN, "a", time.time_ns(), topic="t").line + "\n")
     with serving(collector_in(tmp_path, Options(began=began))) as served:
         told = ["report", str(path), "--to", url(served), "--follow", "--delay", "100ms"]
-        command = [sys.executable, "-m", "cli", *told]
+        command = [sys.executable, "-m", "vizpub.cli", *told]
         process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
         while not served.lines():
             time.sleep(0.05)

@@ -16,12 +16,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from collector.place import Place
-from collector.watched import WatchedTraces
-from ingest.sources.libp2p.events import Type
 from tests.support.collecting import Options, Served, collector_in, serving
 from tests.support.events import Happened
 from tests.support.words import tells
+from vizpub.collector.place import Place
+from vizpub.collector.watched import WatchedTraces
+from vizpub.ingest.sources.libp2p.events import Type
 
 pytestmark = pytest.mark.timeout(120)
 ROOT = Path(__file__).parents[3]
@@ -74,7 +74,7 @@ def test_trace_that_appears_in_the_folder_is_reported_until_the_end(tmp_path: Pa
 def test_why_traces_are_not_reported_is_said_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("collector.watched._PAUSE_S", 0.0)
+    monkeypatch.setattr("vizpub.collector.watched._PAUSE_S", 0.0)
     (tmp_path / "old.json").write_text(Happened(Type.JOIN, "a", SECOND_NS, topic="t").line + "\n")
     said, whys, report = list[str](), list[str](), WatchedTraces._report
 
@@ -105,7 +105,7 @@ def test_why_traces_are_not_reported_is_said_once(
 def test_process_ends_with_its_standard_input(tmp_path: Path) -> None:
     """And so with a collector that was killed."""
     (trace := tmp_path / "trace.json").touch()
-    words = [sys.executable, "-m", "collector.watched", str(tmp_path), "lab", str(tmp_path)]
+    words = [sys.executable, "-m", "vizpub.collector.watched", str(tmp_path), "lab", str(tmp_path)]
     with serving(collector_in(tmp_path)) as served, told_of(served, tmp_path):
         process = subprocess.Popen(words, stdin=subprocess.PIPE, cwd=ROOT)
         while not reads(psutil.Process(process.pid), trace):
@@ -136,6 +136,6 @@ def reporting() -> list[psutil.Process]:
     found = []
     for process in psutil.Process().children(recursive=True):
         with suppress(psutil.NoSuchProcess):
-            if "collector.watched" in process.cmdline() and process.is_running():
+            if "vizpub.collector.watched" in process.cmdline() and process.is_running():
                 found.append(process)
     return [one for one in found if one.status() != psutil.STATUS_ZOMBIE]

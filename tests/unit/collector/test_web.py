@@ -16,12 +16,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from collector import log, protocol
-from collector.bodies import BodyLimits
-from collector.intake import Limits
-from collector.place import Place
 from tests.support.collecting import RESERVE, Options, Served, collector_in, serving
 from tests.support.words import tells
+from vizpub.collector import log, protocol
+from vizpub.collector.bodies import BodyLimits
+from vizpub.collector.intake import Limits
+from vizpub.collector.place import Place
 
 
 @pytest.fixture

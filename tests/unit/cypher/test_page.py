@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-import cypher
+from vizpub import cypher
 
 PAGE = (Path(__file__).parents[3] / "docs" / "queries.md").read_text("utf-8")
 OURS = ("run", "levels", "ranges")

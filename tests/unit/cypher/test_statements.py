@@ -7,8 +7,8 @@ from itertools import chain
 
 import pytest
 
-import cypher
-from model.run import CAPABILITIES, DUPLICATES
+from vizpub import cypher
+from vizpub.model.run import CAPABILITIES, DUPLICATES
 
 FOLDERS = ("schema", "load", "queries", "browser", "read", "verify", "remove")
 TYPES = {

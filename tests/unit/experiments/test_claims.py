@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from analytics.comparison.estimates import Estimate, mean, ratio
-from experiments.claims import (
+from vizpub.analytics.comparison.estimates import Estimate, mean, ratio
+from vizpub.experiments.claims import (
     NO_TOLERANCE,
     NOTHING_GIVEN,
     ONE_GROUP,
@@ -17,9 +17,9 @@ from experiments.claims import (
     TWO_TERMS,
     Claim,
 )
-from experiments.groups import WHOLE, Share, groups_of
-from experiments.results import Results
-from model.errors import UnknownName, UseError
+from vizpub.experiments.groups import WHOLE, Share, groups_of
+from vizpub.experiments.results import Results
+from vizpub.model.errors import UnknownName, UseError
 
 ABOUT: dict[str, Any] = {"what": "w", "source": "s", "metric": "links"}
 

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from experiments.definition import Experiment, merged, own_of, read, shipped
-from experiments.results import Results, check_metric
-from experiments.runs import Place, planned_runs
-from model.errors import InputError, UnknownName
 from tests.support.own import examples
 from tests.support.words import naming, unknown
+from vizpub.experiments.definition import Experiment, merged, own_of, read, shipped
+from vizpub.experiments.results import Results, check_metric
+from vizpub.experiments.runs import Place, planned_runs
+from vizpub.model.errors import InputError, UnknownName
 
 TEXT = """
 title = "T"

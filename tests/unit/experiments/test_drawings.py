@@ -6,12 +6,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from analytics.comparison.metrics import OF_A_WHOLE_RUN
-from experiments.drawings import Drawing, Drawn
-from experiments.groups import Group, Setting, System
-from experiments.results import Replica, Results
-from model.errors import UnknownName, UseError
-from runstore.run import Run
+from vizpub.analytics.comparison.metrics import OF_A_WHOLE_RUN
+from vizpub.experiments.drawings import Drawing, Drawn
+from vizpub.experiments.groups import Group, Setting, System
+from vizpub.experiments.results import Replica, Results
+from vizpub.model.errors import UnknownName, UseError
+from vizpub.runstore.run import Run
 
 GROUPS = [
     Group(System(name, "cyclon"), setting)

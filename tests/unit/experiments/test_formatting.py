@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from analytics.comparison.estimates import Estimate
-from experiments.formatting import duration, estimate_text, number, size
+from vizpub.analytics.comparison.estimates import Estimate
+from vizpub.experiments.formatting import duration, estimate_text, number, size
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from experiments.groups import Share, groups_of, intervals
-from model.clock import Clock
+from vizpub.experiments.groups import Share, groups_of, intervals
+from vizpub.model.clock import Clock
 
 
 @pytest.mark.parametrize(

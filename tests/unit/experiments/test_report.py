@@ -7,13 +7,13 @@ from xml.etree import ElementTree
 import msgspec
 import pytest
 
-from experiments.claims import Claim
-from experiments.definition import Content, Experiment
-from experiments.report import Findings, findings, write_message, write_report
-from experiments.results import Replica, Results
-from experiments.runs import Place, Planned
-from graphstore.gexf.check import check_gexf
-from runstore.run import Run
+from vizpub.experiments.claims import Claim
+from vizpub.experiments.definition import Content, Experiment
+from vizpub.experiments.report import Findings, findings, write_message, write_report
+from vizpub.experiments.results import Replica, Results
+from vizpub.experiments.runs import Place, Planned
+from vizpub.graphstore.gexf.check import check_gexf
+from vizpub.runstore.run import Run
 
 CONTENT = {
     "title": "T",

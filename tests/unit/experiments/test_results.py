@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from experiments.results import (
+from vizpub.experiments.results import (
     OWN,
     Replica,
     Results,
@@ -16,9 +16,9 @@ from experiments.results import (
     metric_of,
     rank_correlation,
 )
-from model.errors import UnknownName
-from runstore.run import Run
-from simulators.engine.folder import Messages, Result
+from vizpub.model.errors import UnknownName
+from vizpub.runstore.run import Run
+from vizpub.simulators.engine.folder import Messages, Result
 
 
 @pytest.fixture

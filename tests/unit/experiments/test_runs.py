@@ -6,14 +6,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from experiments.definition import Content, Experiment
-from experiments.runs import Place, Planned, _Course, planned_runs
-from model.errors import RunCollected
-from runstore.collected import Collected
-from runstore.writer import writing
-from simulators.engine.folder import Folder
-from simulators.engine.simulation import simulate
 from tests.support.words import naming
+from vizpub.experiments.definition import Content, Experiment
+from vizpub.experiments.runs import Place, Planned, _Course, planned_runs
+from vizpub.model.errors import RunCollected
+from vizpub.runstore.collected import Collected
+from vizpub.runstore.writer import writing
+from vizpub.simulators.engine.folder import Folder
+from vizpub.simulators.engine.simulation import simulate
 
 CONTENT = {
     "title": "T",

@@ -6,9 +6,9 @@ from pathlib import Path
 import networkx as nx
 import pytest
 
-from experiments.groups import WHOLE, Share
-from experiments.union import undirected_path_length, union_graph
-from runstore.run import Run
+from vizpub.experiments.groups import WHOLE, Share
+from vizpub.experiments.union import undirected_path_length, union_graph
+from vizpub.runstore.run import Run
 
 
 def graph_of(links: list[tuple[int, int]], peers: int) -> nx.DiGraph:

@@ -13,15 +13,15 @@ from pathlib import Path
 
 import pytest
 
-from experiments.workers import workers
+from vizpub.experiments.workers import workers
 
 JOBS = 2_000
 """More than anybody does before the experiment is ended, however slow the machine."""
 _PROGRAM = """
 import os, signal, sys, time
 from pathlib import Path
-from cli.errors import _signals_raised
-from experiments.workers import workers
+from vizpub.cli.errors import _signals_raised
+from vizpub.experiments.workers import workers
 
 folder = Path(__file__).parent / "begun"
 

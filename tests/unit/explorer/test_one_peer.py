@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from cli.main import app
-from explorer import one_peer
-from model.clock import Clock
-from runstore.run import Run
 from tests.support.hostile import TAKEN
 from tests.support.played import LAYERS, play
+from vizpub.cli.main import app
+from vizpub.explorer import one_peer
+from vizpub.model.clock import Clock
+from vizpub.runstore.run import Run
 
 _TICK = 6
 

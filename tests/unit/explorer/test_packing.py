@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from explorer.packing import TYPES, pack
+from vizpub.explorer.packing import TYPES, pack
 
 
 def test_arrays_are_found_where_the_header_says() -> None:

@@ -7,8 +7,17 @@ from collections import defaultdict
 import numpy as np
 import pytest
 
-from explorer.periods import Periods, common, distinct, joined, rank_at, ranks, shared, united
-from model.clock import OPEN
+from vizpub.explorer.periods import (
+    Periods,
+    common,
+    distinct,
+    joined,
+    rank_at,
+    ranks,
+    shared,
+    united,
+)
+from vizpub.model.clock import OPEN
 
 _SIZE, _END = 12, 60
 Times = dict[int, set[int]]

@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from explorer import places
-from explorer.history import History
-from model.errors import UnknownName
-from runstore.named import NamedRun
-from runstore.store import open_run
+from vizpub.explorer import places
+from vizpub.explorer.history import History
+from vizpub.model.errors import UnknownName
+from vizpub.runstore.named import NamedRun
+from vizpub.runstore.store import open_run
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from explorer.web import COOKIE, HEADERS, PAGE
 from tests.support.explored import Explorer, Told, exploring
 from tests.unit.conftest import METRICS, ROWS, SECOND
+from vizpub.explorer.web import COOKIE, HEADERS, PAGE
 
 Ask = Callable[..., Told]
 

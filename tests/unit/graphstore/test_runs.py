@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from graphstore.runs import facts_of, is_of_other_tables, properties_of
-from model.clock import Clock
-from model.run import RunFacts
+from vizpub.graphstore.runs import facts_of, is_of_other_tables, properties_of
+from vizpub.model.clock import Clock
+from vizpub.model.run import RunFacts
 
 FULL = RunFacts(
     name="r",

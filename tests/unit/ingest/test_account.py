@@ -10,8 +10,8 @@ import time
 import psutil
 import pytest
 
-from ingest.account import END, START, Account, Part, SparkJob
 from tests.support.words import tells
+from vizpub.ingest.account import END, START, Account, Part, SparkJob
 
 PARTS = [
     Part("start of Python", 0, 1),

@@ -14,7 +14,9 @@ from pathlib import Path
 import pytest
 from pyarrow import fs
 
-from ingest.files import (
+from tests.support.permissions import as_a_user
+from tests.support.words import naming, tells
+from vizpub.ingest.files import (
     CHANGED,
     EMPTY_PATH,
     FROM_THE_WEB,
@@ -23,9 +25,7 @@ from ingest.files import (
     check_unchanged,
     find,
 )
-from model.errors import InputError
-from tests.support.permissions import as_a_user
-from tests.support.words import naming, tells
+from vizpub.model.errors import InputError
 
 
 @pytest.fixture(autouse=True)
@@ -213,7 +213,7 @@ def test_empty_path_is_not_the_working_directory() -> None:
         find([""])
 
 
-FIND = "import sys; from ingest.files import find; print(*find(sys.argv[1:])[sys.argv[1]].files)"
+FIND = "import sys; from vizpub.ingest.files import find; print(*find(sys.argv[1:])[sys.argv[1]].files)"
 
 
 @pytest.mark.parametrize("name", ["/dev/stdin", "/dev/fd/0"])
@@ -236,7 +236,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "bucket" / "some reports").mkdir(parents=True)
     (tmp_path / "bucket" / "some reports" / "a.csv").write_text("red 1")
     buckets = fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem())
-    monkeypatch.setattr("ingest.files.located", lambda _: (buckets, "bucket/some reports"))
+    monkeypatch.setattr("vizpub.ingest.files.located", lambda _: (buckets, "bucket/some reports"))
 
 
 @pytest.mark.usefixtures("store")

@@ -14,16 +14,16 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from ingest.files import CHANGED, NO_FILES_IN, NO_SUCH_PATH, UNREADABLE, find
-from ingest.inventory import NO_SOURCE, NOTHING, SEVERAL_SOURCES, check_options, inventory
-from ingest.sources.base import Source, SourceOptions
-from ingest.sources.deliveries import Deliveries
-from ingest.sources.edges import Edges
-from ingest.sources.libp2p import Libp2p
-from ingest.sources.reports import Reports
-from model.errors import InputError, UnknownName, UseError
 from tests.support.permissions import as_a_user
 from tests.support.words import naming, tells, unknown
+from vizpub.ingest.files import CHANGED, NO_FILES_IN, NO_SUCH_PATH, UNREADABLE, find
+from vizpub.ingest.inventory import NO_SOURCE, NOTHING, SEVERAL_SOURCES, check_options, inventory
+from vizpub.ingest.sources.base import Source, SourceOptions
+from vizpub.ingest.sources.deliveries import Deliveries
+from vizpub.ingest.sources.edges import Edges
+from vizpub.ingest.sources.libp2p import Libp2p
+from vizpub.ingest.sources.reports import Reports
+from vizpub.model.errors import InputError, UnknownName, UseError
 
 pytestmark = pytest.mark.spark
 

@@ -11,17 +11,17 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from analytics.own import Interval
-from graphstore.gexf.overlay import OverlayGraph, OverlayRows
-from graphstore.rows import SubscriptionRow
-from ingest import own as named
-from ingest.own import IS_TAKEN, NOT_DECORATED, own_metrics
-from model.clock import Clock
-from model.errors import InputError, UnknownName, UseError
-from model.own import LEVELS, OwnMetric, is_taken, with_own
-from model.run import AFTERWARDS
-from model.tables import TABLES
 from tests.support.words import naming
+from vizpub.analytics.own import Interval
+from vizpub.graphstore.gexf.overlay import OverlayGraph, OverlayRows
+from vizpub.graphstore.rows import SubscriptionRow
+from vizpub.ingest import own as named
+from vizpub.ingest.own import IS_TAKEN, NOT_DECORATED, own_metrics
+from vizpub.model.clock import Clock
+from vizpub.model.errors import InputError, UnknownName, UseError
+from vizpub.model.own import LEVELS, OwnMetric, is_taken, with_own
+from vizpub.model.run import AFTERWARDS
+from vizpub.model.tables import TABLES
 
 ROOT = Path(named.__file__).parents[1]
 CODE = '''

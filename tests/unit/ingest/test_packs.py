@@ -8,8 +8,8 @@ from random import Random
 import pyarrow as pa
 import pytest
 
-from ingest.packs import InOrder, pack, unpack
-from ingest.reader import Kind, Row, as_batches
+from vizpub.ingest.packs import InOrder, pack, unpack
+from vizpub.ingest.reader import Kind, Row, as_batches
 
 
 def some_rows(rng: Random, number: int) -> list[Row]:

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from ingest.inventory import NO_SOURCE
-from ingest.measuring import Measuring
-from ingest.pipeline import IngestRequest, ingest
-from model.errors import InputError, UnknownName, UseError
-from model.run import NO_NAME_OF_A_RUN
 from tests.support.words import naming
+from vizpub.ingest.inventory import NO_SOURCE
+from vizpub.ingest.measuring import Measuring
+from vizpub.ingest.pipeline import IngestRequest, ingest
+from vizpub.model.errors import InputError, UnknownName, UseError
+from vizpub.model.run import NO_NAME_OF_A_RUN
 
 REPORT = '{"format":"vizpub.report/1","peer":"a","interval":0}\n'
 

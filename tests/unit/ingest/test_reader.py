@@ -10,8 +10,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from ingest.files import InputFile
-from ingest.reader import Kind, Row, Split, as_batches, line_splits, lines
+from vizpub.ingest.files import InputFile
+from vizpub.ingest.reader import Kind, Row, Split, as_batches, line_splits, lines
 
 SEED = 14
 

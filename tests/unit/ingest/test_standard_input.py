@@ -11,16 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from ingest import standard_input
-from ingest.files import UNREADABLE, find
-from ingest.inventory import inventory
-from ingest.sources import SOURCES
-from ingest.standard_input import EMPTY, NOTHING_PIPED, kept
-from model.errors import DiskFull, InputError, UseError
-from model.locks import OF_STDIN
-from runstore.leavings import SCRATCH, sweep
 from tests.support.permissions import as_a_user
 from tests.support.words import naming
+from vizpub.ingest import standard_input
+from vizpub.ingest.files import UNREADABLE, find
+from vizpub.ingest.inventory import inventory
+from vizpub.ingest.sources import SOURCES
+from vizpub.ingest.standard_input import EMPTY, NOTHING_PIPED, kept
+from vizpub.model.errors import DiskFull, InputError, UseError
+from vizpub.model.locks import OF_STDIN
+from vizpub.runstore.leavings import SCRATCH, sweep
 
 EDGES = b"src,dst\n1,2\n"
 

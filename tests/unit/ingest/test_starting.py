@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from ingest.starting import PUT_BACK, Wanted
-from model.errors import InputsDiffer, NeedsSettling, RunChanged, StoreBroken, UseError
-from model.own import OwnMetric
-from runstore.manifest import FILE
-from runstore.store import open_run
 from tests.support.scripted import FIRST, FORMATS, SECOND, TABLES, THIRD, begun, ingest, wanted
 from tests.support.tables import everything
 from tests.support.words import naming
+from vizpub.ingest.starting import PUT_BACK, Wanted
+from vizpub.model.errors import InputsDiffer, NeedsSettling, RunChanged, StoreBroken, UseError
+from vizpub.model.own import OwnMetric
+from vizpub.runstore.manifest import FILE
+from vizpub.runstore.store import open_run
 
 
 def measured(asked: Wanted, *own: OwnMetric) -> Wanted:

@@ -13,12 +13,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from analytics import steps
-from analytics.steps import Given, Step
-from ingest.steps import Block, StepFold, Taken, blocks
-from model.metrics import METRICS_OVERLAY, METRICS_PEERS
-from model.tables import LINKS
-from runstore.intact import OTHER_PAGE, PARQUET, dataset
+from vizpub.analytics import steps
+from vizpub.analytics.steps import Given, Step
+from vizpub.ingest.steps import Block, StepFold, Taken, blocks
+from vizpub.model.metrics import METRICS_OVERLAY, METRICS_PEERS
+from vizpub.model.tables import LINKS
+from vizpub.runstore.intact import OTHER_PAGE, PARQUET, dataset
 
 WHOLE = Given(3, 12, 1, frozenset({"metrics/peers"}), 3, 3)
 

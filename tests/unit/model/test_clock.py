@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.clock import NO_BEGINNING, OPEN, TOO_LONG, Clock, duration, parse_duration_us
-from model.errors import OutOfRange, UseError
 from tests.support.words import naming
+from vizpub.model.clock import NO_BEGINNING, OPEN, TOO_LONG, Clock, duration, parse_duration_us
+from vizpub.model.errors import OutOfRange, UseError
 
 EVENTS = Clock(ticks_per_interval=1_000_000, tick_us=1, first=0, last=119)
 REPORTS = Clock(ticks_per_interval=1, tick_us=None, first=3, last=9)

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from numba.core.errors import TypingError
 
-from model.arrays import Int64s
-from model.compiled import compiled
+from vizpub.model.arrays import Int64s
+from vizpub.model.compiled import compiled
 
 ROOT = Path(__file__).parents[3]
 KERNEL = """
-from model.compiled import compiled
+from vizpub.model.compiled import compiled
 
 @compiled("int64(int64)")
 def twice(x):
@@ -42,7 +42,7 @@ def run(tmp_path: Path) -> Run:
         environment = {
             **os.environ,
             "PYTHONPATH": f"{folder / name}{os.pathsep}{ROOT}",
-            "NUMBA_CACHE_LOCATOR_CLASSES": "model.compiled.PackedLocator,UserProvidedCacheLocator",
+            "NUMBA_CACHE_LOCATOR_CLASSES": "vizpub.model.compiled.PackedLocator,UserProvidedCacheLocator",
             "VIZPUB_CACHE": str(cache),
         }
         return subprocess.run(

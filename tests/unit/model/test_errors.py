@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from model import errors
-from model.errors import InputsDiffer, UnknownName, UseError, VizpubError, cause_of
-from model.naming import place_of
+from vizpub.model import errors
+from vizpub.model.errors import InputsDiffer, UnknownName, UseError, VizpubError, cause_of
+from vizpub.model.naming import place_of
 
 
 def tree(root: type[VizpubError] = VizpubError) -> Iterator[type[VizpubError]]:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from model.errors import UseError
-from model.files import made_folder, replacing
 from tests.support.words import naming
+from vizpub.model.errors import UseError
+from vizpub.model.files import made_folder, replacing
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from threading import Timer
 
 import pytest
 
-from model.locks import OF_SPARK, Held, holding, lock_of, own_folder
+from vizpub.model.locks import OF_SPARK, Held, holding, lock_of, own_folder
 
 
 def test_lock_file_is_there_as_long_as_it_is_held(tmp_path: Path) -> None:

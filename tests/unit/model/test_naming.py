@@ -8,9 +8,9 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from model.errors import AmbiguousName, UnknownName
-from model.naming import beginnings, captions, place_of
 from tests.support.words import naming
+from vizpub.model.errors import AmbiguousName, UnknownName
+from vizpub.model.naming import beginnings, captions, place_of
 
 PEERS = [
     "12D3KooWAlpha",

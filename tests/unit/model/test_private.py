@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from model.errors import UseError
-from model.private import (
+from tests.support.words import naming
+from vizpub.model.errors import UseError
+from vizpub.model.private import (
     NOT_YOURS,
     OF_ANOTHER,
     check_private,
@@ -21,7 +22,6 @@ from model.private import (
     read_secret,
     replace_text,
 )
-from tests.support.words import naming
 
 NOBODY = 65534
 

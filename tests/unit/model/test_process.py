@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from model.process import birth
+from vizpub.model.process import birth
 
 TICKS = os.sysconf("SC_CLK_TCK")
 

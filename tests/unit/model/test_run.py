@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from model.clock import Clock
-from model.errors import UseError
-from model.run import NO_DATA, NO_NAME_OF_A_RUN, RunFacts, check_run_name
+from vizpub.model.clock import Clock
+from vizpub.model.errors import UseError
+from vizpub.model.run import NO_DATA, NO_NAME_OF_A_RUN, RunFacts, check_run_name
 
 
 @pytest.mark.parametrize("name", ["a", "7", "poldercast-1", "A.b_c-d", "x" * 100])

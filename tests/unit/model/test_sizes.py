@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from model.errors import UseError
-from model.sizes import format_size, parse_size
 from tests.support.words import naming
+from vizpub.model.errors import UseError
+from vizpub.model.sizes import format_size, parse_size
 
 
 @pytest.mark.parametrize(

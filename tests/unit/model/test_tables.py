@@ -8,11 +8,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from model.columns import TRAFFIC_COLUMNS, Table
-from model.errors import UnknownName
-from model.metrics import METRICS
-from model.tables import TABLES, table
 from tests.support.words import unknown
+from vizpub.model.columns import TRAFFIC_COLUMNS, Table
+from vizpub.model.errors import UnknownName
+from vizpub.model.metrics import METRICS
+from vizpub.model.tables import TABLES, table
 
 SPANS = {"presence", "links", "dangling_links", "subscriptions", "roles"}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from model.wording import amount, listed, was_or_were
+from vizpub.model.wording import amount, listed, was_or_were
 
 
 @pytest.mark.parametrize(

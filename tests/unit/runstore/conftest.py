@@ -7,9 +7,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from runstore.store import StoredRun, open_run
-from runstore.writer import writing
 from tests.support.tables import EMPTY, add, links
+from vizpub.runstore.store import StoredRun, open_run
+from vizpub.runstore.writer import writing
 
 
 @pytest.fixture

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from model.errors import UseError
-from model.metrics import COUNTS, METRICS_OVERLAY, METRICS_PEERS, METRICS_TOPICS
-from runstore.added import PER_INTERVAL_ONLY, added
+from vizpub.model.errors import UseError
+from vizpub.model.metrics import COUNTS, METRICS_OVERLAY, METRICS_PEERS, METRICS_TOPICS
+from vizpub.runstore.added import PER_INTERVAL_ONLY, added
 
 ROWS = [
     {"interval": 0, "peer": 1, "peer_name": "bob", "receptions": 2, "duplicates": None},

@@ -14,14 +14,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from model.clock import OPEN, Clock
-from model.errors import OutOfRange, UnknownName, UseError
-from model.run import NO_DATA
-from model.tables import table
-from runstore.manifest import TableEntry
-from runstore.run import Run
-from runstore.store import StoredRun
 from tests.support.words import unknown
+from vizpub.model.clock import OPEN, Clock
+from vizpub.model.errors import OutOfRange, UnknownName, UseError
+from vizpub.model.run import NO_DATA
+from vizpub.model.tables import table
+from vizpub.runstore.manifest import TableEntry
+from vizpub.runstore.run import Run
+from vizpub.runstore.store import StoredRun
 
 
 @pytest.fixture

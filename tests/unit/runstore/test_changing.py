@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from model.metrics import METRICS_PERCOLATION
-from runstore.changing import PENDING, pending, state, unfinished
-from runstore.manifest import read_manifest
-from runstore.store import StoredRun, open_run
-from runstore.writer import RunWriter, writing
 from tests.support.tables import EMPTY, add, links, write
 from tests.support.words import tells
+from vizpub.model.metrics import METRICS_PERCOLATION
+from vizpub.runstore.changing import PENDING, pending, state, unfinished
+from vizpub.runstore.manifest import read_manifest
+from vizpub.runstore.store import StoredRun, open_run
+from vizpub.runstore.writer import RunWriter, writing
 
 
 def predict(writer: RunWriter) -> None:

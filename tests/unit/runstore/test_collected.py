@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from model.errors import NothingCollected, RunCollected, RunLocked, UnknownName, UseError
-from runstore.collected import check_name, retired
-from runstore.manifest import FILE, Manifest
-from runstore.store import open_run, runs
-from runstore.summary import facts_for_people
-from runstore.writer import NOT_BEGUN, remove_run, removing
 from tests.support.permissions import as_a_user
 from tests.support.reserved import LAB, Reserved
 from tests.support.tables import add, everything, links
 from tests.support.words import naming, tells
+from vizpub.model.errors import NothingCollected, RunCollected, RunLocked, UnknownName, UseError
+from vizpub.runstore.collected import check_name, retired
+from vizpub.runstore.manifest import FILE, Manifest
+from vizpub.runstore.store import open_run, runs
+from vizpub.runstore.summary import facts_for_people
+from vizpub.runstore.writer import NOT_BEGUN, remove_run, removing
 
 ROOT = Path(__file__).parents[3]
 
@@ -99,7 +99,7 @@ class TestOwner:
     def test_only_one_process_collects(self, case: Reserved) -> None:
         """The lock is the kernel's, which knows when its holder was killed."""
         code = (
-            "import sys, time; from pathlib import Path; from runstore.collected import Collected\n"
+            "import sys, time; from pathlib import Path; from vizpub.runstore.collected import Collected\n"
             "with Collected(Path(sys.argv[1]), 'lab').held(): print('held', flush=True); "
             "time.sleep(600)"
         )

@@ -18,16 +18,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ingest.files import InputFile
-from model.tables import LINKS
-from runstore import durable
-from runstore.intact import damages
-from runstore.manifest import FILE
-from runstore.store import StoredRun, runs
-from runstore.writer import remove_run
 from tests.support.crashes import Disk, Operation, Recorder
 from tests.support.scripted import FIRST, RUN, SECOND, THIRD, ingest, wanted
 from tests.support.tables import everything
+from vizpub.ingest.files import InputFile
+from vizpub.model.tables import LINKS
+from vizpub.runstore import durable
+from vizpub.runstore.intact import damages
+from vizpub.runstore.manifest import FILE
+from vizpub.runstore.store import StoredRun, runs
+from vizpub.runstore.writer import remove_run
 
 """A lock of a process that there cannot be."""
 OTHER = "tuesday"
@@ -107,7 +107,7 @@ def made_from(run: StoredRun) -> State:
 def merging() -> Iterator[None]:
     """An append writes the older part of a table again, as it does with each fourth."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("runstore.writer._OF_A_SIZE", 1)
+        patch.setattr("vizpub.runstore.writer._OF_A_SIZE", 1)
         yield
 
 

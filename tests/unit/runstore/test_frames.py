@@ -8,8 +8,8 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from model.clock import OPEN
-from runstore.frames import Frame, html_table
+from vizpub.model.clock import OPEN
+from vizpub.runstore.frames import Frame, html_table
 
 HOSTILE = [
     "<script>alert(1)</script>",

@@ -10,14 +10,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from model.clock import Clock
-from model.errors import UnknownName, UseError
-from model.run import NO_DATA
-from model.tables import table
-from runstore.run import Run, Where
-from runstore.writer import writing
 from tests.support.tables import EMPTY, add
 from tests.support.words import unknown
+from vizpub.model.clock import Clock
+from vizpub.model.errors import UnknownName, UseError
+from vizpub.model.run import NO_DATA
+from vizpub.model.tables import table
+from vizpub.runstore.run import Run, Where
+from vizpub.runstore.writer import writing
 
 ROWS = [
     (0, 0, "hops", 3.5),

@@ -6,10 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from runstore.inputs import LISTED, all_inputs, shortened
-from runstore.manifest import FILE, read_manifest
-from runstore.writer import writing
 from tests.support.tables import EMPTY
+from vizpub.runstore.inputs import LISTED, all_inputs, shortened
+from vizpub.runstore.manifest import FILE, read_manifest
+from vizpub.runstore.writer import writing
 
 
 def entry(number: int, damage: str | None = None) -> dict[str, Any]:

@@ -15,15 +15,15 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from model.errors import StoreBroken
-from model.tables import LINKS
-from runstore import intact
-from runstore.intact import OTHER_BYTES, OUTSIDE, damages, described, files_of, stands
-from runstore.manifest import Part
-from runstore.store import StoredRun, open_run
-from runstore.writer import writing
 from tests.support.tables import EMPTY, links
 from tests.support.words import naming
+from vizpub.model.errors import StoreBroken
+from vizpub.model.tables import LINKS
+from vizpub.runstore import intact
+from vizpub.runstore.intact import OTHER_BYTES, OUTSIDE, damages, described, files_of, stands
+from vizpub.runstore.manifest import Part
+from vizpub.runstore.store import StoredRun, open_run
+from vizpub.runstore.writer import writing
 
 FLIPS = 60
 WHY = {

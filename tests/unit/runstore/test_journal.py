@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from runstore.journal import COLUMNS, FILE, Journal, read_journal
 from tests.support.words import tells
+from vizpub.runstore.journal import COLUMNS, FILE, Journal, read_journal
 
 ROOT = Path(__file__).parents[3]
 
@@ -58,7 +58,7 @@ def test_stop_is_told_with_its_reason(tmp_path: Path, error: BaseException, why:
 _KILLED = """
 import os, signal, sys
 from pathlib import Path
-from runstore.journal import Journal
+from vizpub.runstore.journal import Journal
 with Journal(Path(sys.argv[1])).ingest("x"):
     os.kill(os.getpid(), signal.SIGKILL)
 """

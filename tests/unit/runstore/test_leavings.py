@@ -11,22 +11,22 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from graphstore.server.server import LocalServer
-from model.locks import OF_SPARK, own_folder
-from runstore.leavings import SCRATCH, sweep
-from runstore.store import StoredRun, open_run
-from runstore.writer import writing
 from tests.support.permissions import as_a_user
 from tests.support.tables import EMPTY, everything
+from vizpub.graphstore.server.server import LocalServer
+from vizpub.model.locks import OF_SPARK, own_folder
+from vizpub.runstore.leavings import SCRATCH, sweep
+from vizpub.runstore.store import StoredRun, open_run
+from vizpub.runstore.writer import writing
 
 ROOT = Path(__file__).parents[3]
 _WORK = """
 import sys, time
 from pathlib import Path
-from graphstore.server.server import LocalServer
-from runstore.leavings import SCRATCH
-from runstore.writer import writing
-from model.locks import OF_SPARK, own_folder
+from vizpub.graphstore.server.server import LocalServer
+from vizpub.runstore.leavings import SCRATCH
+from vizpub.runstore.writer import writing
+from vizpub.model.locks import OF_SPARK, own_folder
 workspace = Path(sys.argv[1])
 with (
     own_folder(workspace / SCRATCH, OF_SPARK) as work,
@@ -72,7 +72,7 @@ def test_files_of_a_living_process_stay(worker: subprocess.Popen[str], tmp_path:
 def test_files_of_a_killed_process_are_swept_by_the_next_command(
     worker: subprocess.Popen[str], run: StoredRun, tmp_path: Path
 ) -> None:
-    from cli.main import app
+    from vizpub.cli.main import app
 
     end(worker, signal.SIGKILL)
     assert CliRunner().invoke(app, ["--workspace", str(tmp_path), "tables"]).exit_code == 0

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from model.clock import Clock
-from model.errors import StoreBroken
-from model.run import Boundary
-from runstore.manifest import (
+from vizpub.model.clock import Clock
+from vizpub.model.errors import StoreBroken
+from vizpub.model.run import Boundary
+from vizpub.runstore.manifest import (
     FILE,
     FORMAT,
     NO_INPUT_YET,

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from model.errors import UseError
-from runstore import questions
-from runstore.named import NamedRun
-from runstore.questions import ABSENT
-from runstore.store import open_run
+from vizpub.model.errors import UseError
+from vizpub.runstore import questions
+from vizpub.runstore.named import NamedRun
+from vizpub.runstore.questions import ABSENT
+from vizpub.runstore.store import open_run
 
 
 @pytest.fixture

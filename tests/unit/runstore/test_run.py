@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from model.errors import RunNotComplete, UnknownName, UseError
-from runstore.run import Run, Where
 from tests.support.words import naming, unknown
+from vizpub.model.errors import RunNotComplete, UnknownName, UseError
+from vizpub.runstore.run import Run, Where
 
 
 @pytest.fixture

@@ -9,15 +9,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from model.clock import OPEN
-from model.errors import OutOfRange, UnknownName, UseError
-from model.run import NO_DATA
-from model.tables import ROLES
-from runstore.manifest import TableEntry
-from runstore.run import Run
-from runstore.snapshots import coverage, snapshot, spread
-from runstore.store import open_run
 from tests.support.words import unknown
+from vizpub.model.clock import OPEN
+from vizpub.model.errors import OutOfRange, UnknownName, UseError
+from vizpub.model.run import NO_DATA
+from vizpub.model.tables import ROLES
+from vizpub.runstore.manifest import TableEntry
+from vizpub.runstore.run import Run
+from vizpub.runstore.snapshots import coverage, snapshot, spread
+from vizpub.runstore.store import open_run
 
 
 @pytest.fixture

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from model.errors import StoreBroken, UseError
-from model.process import bounded_memory
-from model.tables import TABLES
-from runstore.intact import OTHER_BYTES
-from runstore.run import Run
-from runstore.sql import LATE, LIST, QueryLimits, answer, tables
 from tests.support.words import naming
+from vizpub.model.errors import StoreBroken, UseError
+from vizpub.model.process import bounded_memory
+from vizpub.model.tables import TABLES
+from vizpub.runstore.intact import OTHER_BYTES
+from vizpub.runstore.run import Run
+from vizpub.runstore.sql import LATE, LIST, QueryLimits, answer, tables
 
 
 @pytest.fixture

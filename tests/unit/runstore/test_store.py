@@ -11,16 +11,16 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from model.errors import RunChanged, RunNotComplete, StoreBroken, UnknownName, UseError
-from model.run import NO_NAME_OF_A_RUN
-from model.tables import LINKS, table
-from runstore import writer as writer_module
-from runstore.manifest import FILE, Cut
-from runstore.store import BrokenRun, StoredRun, metric_table, open_run, run_names, runs
-from runstore.writer import remove_run, writing
 from tests.support.permissions import as_a_user
 from tests.support.tables import EMPTY, add, links, write
 from tests.support.words import naming, tells, unknown
+from vizpub.model.errors import RunChanged, RunNotComplete, StoreBroken, UnknownName, UseError
+from vizpub.model.run import NO_NAME_OF_A_RUN
+from vizpub.model.tables import LINKS, table
+from vizpub.runstore import writer as writer_module
+from vizpub.runstore.manifest import FILE, Cut
+from vizpub.runstore.store import BrokenRun, StoredRun, metric_table, open_run, run_names, runs
+from vizpub.runstore.writer import remove_run, writing
 
 
 class TestReading:

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from runstore.named import NamedRun
-from runstore.snapshots import coverage
-from runstore.store import open_run
-from runstore.totals import Pooled, pooled, reporting
 from tests.support.rewriting import rewrite
+from vizpub.runstore.named import NamedRun
+from vizpub.runstore.snapshots import coverage
+from vizpub.runstore.store import open_run
+from vizpub.runstore.totals import Pooled, pooled, reporting
 
 
 def test_pooled_figures_equal_those_counted_by_hand(workspace: Path) -> None:

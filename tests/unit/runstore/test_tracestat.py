@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from model.errors import UnknownName, UseError
-from runstore.named import NamedRun
-from runstore.store import open_run
-from runstore.tracestat import Tracestat, distribution, quantiles, totals
+from vizpub.model.errors import UnknownName, UseError
+from vizpub.runstore.named import NamedRun
+from vizpub.runstore.store import open_run
+from vizpub.runstore.tracestat import Tracestat, distribution, quantiles, totals
 
 
 @pytest.fixture

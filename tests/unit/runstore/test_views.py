@@ -13,22 +13,22 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from model.errors import StoreBroken, UnknownName, UseError
-from model.files import bytes_below
-from runstore import durable
-from runstore.leavings import sweep
-from runstore.manifest import FILE, Cut, Manifest
-from runstore.store import StoredRun, open_run
-from runstore.views import VIEW, VIEWS, damages, folder
-from runstore.writer import RunWriter, remove_run, writing
 from tests.support.foreign import NOTHING, PROGRAMS, digest, reading
 from tests.support.tables import EMPTY, add, everything, links, write
 from tests.support.words import naming
+from vizpub.model.errors import StoreBroken, UnknownName, UseError
+from vizpub.model.files import bytes_below
+from vizpub.runstore import durable
+from vizpub.runstore.leavings import sweep
+from vizpub.runstore.manifest import FILE, Cut, Manifest
+from vizpub.runstore.store import StoredRun, open_run
+from vizpub.runstore.views import VIEW, VIEWS, damages, folder
+from vizpub.runstore.writer import RunWriter, remove_run, writing
 
 
 @pytest.fixture(autouse=True)
 def keeping(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("runstore.writer.KEPT_SECONDS", 600)
+    monkeypatch.setattr("vizpub.runstore.writer.KEPT_SECONDS", 600)
 
 
 def grow(writer: RunWriter, seed: int) -> None:
@@ -86,7 +86,7 @@ def test_view_stays_as_it_was_while_the_run_changes(run: StoredRun, tmp_path: Pa
 def test_views_are_removed_when_no_reader_can_need_them(
     run: StoredRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("runstore.writer.KEPT_SECONDS", 0)
+    monkeypatch.setattr("vizpub.runstore.writer.KEPT_SECONDS", 0)
     with writing(tmp_path, "monday") as writer:
         grow(writer, 1)
         (run.directory / VIEWS / "left").mkdir()
@@ -124,7 +124,7 @@ def test_view_is_shown_by_the_next_writer_after_a_kill(
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, writing(tmp_path, "monday") as writer:
-        patch.setattr("runstore.views.show", killed)
+        patch.setattr("vizpub.runstore.views.show", killed)
         with pytest.raises(KeyboardInterrupt):
             make(writer, 5)
     now = open_run(tmp_path, "monday")

@@ -18,16 +18,19 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from model.errors import DiskFull, RunLocked, StoreBroken, UnknownName, UseError
-from model.run import NO_NAME_OF_A_RUN
-from model.tables import LINKS
-from runstore import durable
-from runstore import writer as writer_module
-from runstore.leavings import LET_GO, sweep
-from runstore.locked import NO_DIRECTORY
-from runstore.manifest import FILE, Cut, Manifest, Since, read_manifest, write_manifest
-from runstore.store import StoredRun, open_run, runs
-from runstore.writer import (
+from tests.support.permissions import as_a_user
+from tests.support.tables import EMPTY, add, everything, links, write
+from tests.support.words import naming, unknown
+from vizpub.model.errors import DiskFull, RunLocked, StoreBroken, UnknownName, UseError
+from vizpub.model.run import NO_NAME_OF_A_RUN
+from vizpub.model.tables import LINKS
+from vizpub.runstore import durable
+from vizpub.runstore import writer as writer_module
+from vizpub.runstore.leavings import LET_GO, sweep
+from vizpub.runstore.locked import NO_DIRECTORY
+from vizpub.runstore.manifest import FILE, Cut, Manifest, Since, read_manifest, write_manifest
+from vizpub.runstore.store import StoredRun, open_run, runs
+from vizpub.runstore.writer import (
     PENDING,
     RunWriter,
     first_to_merge,
@@ -35,9 +38,6 @@ from runstore.writer import (
     removing,
     writing,
 )
-from tests.support.permissions import as_a_user
-from tests.support.tables import EMPTY, add, everything, links, write
-from tests.support.words import naming, unknown
 
 ROOT = Path(__file__).parents[3]
 DONE = replace(EMPTY, state="complete")
@@ -272,7 +272,7 @@ class TestAppending:
 _HOLD = """
 import sys, time
 from pathlib import Path
-from runstore.writer import writing
+from vizpub.runstore.writer import writing
 with writing(Path(sys.argv[1]), "monday"):
     print("held", flush=True)
     time.sleep(600)

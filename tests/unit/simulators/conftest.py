@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from simulators.engine.plan import Plan, planned
+from vizpub.simulators.engine.plan import Plan, planned
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import vizpub
-from analytics.comparison.groups import NO_INTERVAL
+from vizpub.analytics.comparison.groups import NO_INTERVAL
 
 ROOT = Path(vizpub.__file__).parents[1]
 

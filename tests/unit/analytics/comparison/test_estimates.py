@@ -11,7 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
-from analytics.comparison.estimates import Estimate, difference, mean, ratio, row_means
+from vizpub.analytics.comparison.estimates import Estimate, difference, mean, ratio, row_means
 
 reals = st.floats(-1e6, 1e6).map(lambda x: round(x, 3))
 samples = st.lists(reals, min_size=2, max_size=9)

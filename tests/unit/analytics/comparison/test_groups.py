@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from analytics.comparison.groups import NO_INTERVAL, grouped
-from model.clock import Clock
-from model.errors import UnknownName, UseError
-from model.run import RunFacts
 from tests.support.words import naming, unknown
+from vizpub.analytics.comparison.groups import NO_INTERVAL, grouped
+from vizpub.model.clock import Clock
+from vizpub.model.errors import UnknownName, UseError
+from vizpub.model.run import RunFacts
 
 
 def run(name: str, protocol: str | None = "gossip", seed: int | None = 1, **more: Any) -> RunFacts:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from analytics.comparison.metrics import (
+from tests.support.words import unknown
+from vizpub.analytics.comparison.metrics import (
     DEFAULT,
     DEFAULT_SERIES,
     OF_A_WHOLE_RUN,
@@ -15,8 +16,7 @@ from analytics.comparison.metrics import (
     metric,
     names,
 )
-from model.errors import UnknownName, UseError
-from tests.support.words import unknown
+from vizpub.model.errors import UnknownName, UseError
 
 
 @pytest.mark.parametrize(

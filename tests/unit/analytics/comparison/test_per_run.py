@@ -15,17 +15,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from analytics.comparison.metrics import names
-from analytics.comparison.per_run import NO_COMMON_INTERVAL, Question, common_clock, measured
-from analytics.comparison.tables import Measured
-from model.clock import OPEN, Clock
-from model.errors import UnknownName, UseError
-from model.tables import table
-from runstore.manifest import Manifest
-from runstore.run import Run
-from runstore.store import StoredRun
-from runstore.writer import writing
 from tests.support.words import naming, tells, unknown
+from vizpub.analytics.comparison.metrics import names
+from vizpub.analytics.comparison.per_run import NO_COMMON_INTERVAL, Question, common_clock, measured
+from vizpub.analytics.comparison.tables import Measured
+from vizpub.model.clock import OPEN, Clock
+from vizpub.model.errors import UnknownName, UseError
+from vizpub.model.tables import table
+from vizpub.runstore.manifest import Manifest
+from vizpub.runstore.run import Run
+from vizpub.runstore.store import StoredRun
+from vizpub.runstore.writer import writing
 
 Row = dict[str, Any]
 INTERVALS, PEERS, MESSAGES = 6, 5, 9

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from analytics.comparison.metrics import Metric
-from analytics.comparison.tables import (
+from vizpub.analytics.comparison.metrics import Metric
+from vizpub.analytics.comparison.tables import (
     COMPARISON,
     SERIES,
     Measured,

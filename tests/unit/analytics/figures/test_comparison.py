@@ -12,12 +12,12 @@ from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 
-from analytics.comparison.metrics import Metric
-from analytics.comparison.tables import Measured, compare, compare_series, compare_settings
-from analytics.figures import save
-from analytics.figures.canvas import NOTHING_TO_PLOT
-from analytics.figures.comparison import comparison, comparison_series, comparison_settings
-from model.errors import UseError
+from vizpub.analytics.comparison.metrics import Metric
+from vizpub.analytics.comparison.tables import Measured, compare, compare_series, compare_settings
+from vizpub.analytics.figures import save
+from vizpub.analytics.figures.canvas import NOTHING_TO_PLOT
+from vizpub.analytics.figures.comparison import comparison, comparison_series, comparison_settings
+from vizpub.model.errors import UseError
 
 DELAY = Metric("delay_us_p95", "µs", "mean of messages", "")
 HITS = Metric("hit_ratio", "share", "pooled over messages", "")

@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from analytics.blocks import BlockMetrics, Links, Presence, Subscriptions, measure_block
-from analytics.graphframes.engine import FOUND, LINK, TOPIC, assembled
-from analytics.options import Measures
-from analytics.structure import STRUCTURE_SCHEMA, structure_rows
+from vizpub.analytics.blocks import BlockMetrics, Links, Presence, Subscriptions, measure_block
+from vizpub.analytics.graphframes.engine import FOUND, LINK, TOPIC, assembled
+from vizpub.analytics.options import Measures
+from vizpub.analytics.structure import STRUCTURE_SCHEMA, structure_rows
 
 N, INTERVAL = 30, 7
 RNG = np.random.default_rng(3)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from analytics.kernels.periods import clipped_periods
+from vizpub.analytics.kernels.periods import clipped_periods
 
 WINDOW = range(2, 12)
 

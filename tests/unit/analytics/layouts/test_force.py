@@ -6,8 +6,8 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from analytics.layouts import circle
-from analytics.layouts.force import by_force
+from vizpub.analytics.layouts import circle
+from vizpub.analytics.layouts.force import by_force
 
 
 def placed(graph: nx.Graph[int], weight: float = 1.0) -> np.ndarray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from analytics.layouts.quadtree import push
+from vizpub.analytics.layouts.quadtree import push
 
 
 def exact(places: np.ndarray, wanted: float) -> np.ndarray:

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from cli.main import app
-from experiments.channels import measuring
-from simulators.channels.parameters import READINGS
 from tests.support.channels import PRINTED, printed_layout
 from tests.support.words import tells
+from vizpub.cli.main import app
+from vizpub.experiments.channels import measuring
+from vizpub.simulators.channels.parameters import READINGS
 
 Call = Callable[[str], Result]
 
@@ -96,7 +96,7 @@ def test_experiment_on_channels_reports_its_combinations(
 ) -> None:
     """Some of them, with few updates, and in this process."""
     for module in ("measuring", "curves"):
-        monkeypatch.setattr(f"experiments.channels.{module}.workers", ThreadPoolExecutor)
+        monkeypatch.setattr(f"vizpub.experiments.channels.{module}.workers", ThreadPoolExecutor)
     monkeypatch.setitem(measuring.UPDATES, "small", 500)
     monkeypatch.setattr(measuring, "ASSIGNMENTS", ("pc", "lc"))
     monkeypatch.setattr(measuring, "MAPPINGS", ("c", "offline-c"))

@@ -17,13 +17,13 @@ import pytest
 from scipy import stats
 from typer.testing import CliRunner, Result
 
-from analytics.comparison.groups import NO_INTERVAL
-from cli.commands.compare import estimate_text, for_people
-from cli.main import app
-from model.metrics import METRICS_OVERLAY
-from runstore.manifest import read_manifest, write_manifest
 from tests.support.rewriting import rewrite
 from tests.support.words import tells, unfinished, unknown
+from vizpub.analytics.comparison.groups import NO_INTERVAL
+from vizpub.cli.commands.compare import estimate_text, for_people
+from vizpub.cli.main import app
+from vizpub.model.metrics import METRICS_OVERLAY
+from vizpub.runstore.manifest import read_manifest, write_manifest
 
 Call = Callable[..., Result]
 DIAMETERS = {"gossip": {1: 4, 2: 5, 3: 7}, "tree": {1: 9, 2: 11, 3: 12}}

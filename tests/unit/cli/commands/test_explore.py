@@ -16,13 +16,13 @@ from urllib.request import urlopen
 import pytest
 from typer.testing import CliRunner
 
-from cli.main import app
 from tests.support.project import ROOT
+from vizpub.cli.main import app
 
 
 @contextmanager
 def exploring(workspace: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
-    command = [sys.executable, "-m", "cli", "--workspace", str(workspace), "explore", *words]
+    command = [sys.executable, "-m", "vizpub.cli", "--workspace", str(workspace), "explore", *words]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment

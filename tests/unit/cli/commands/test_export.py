@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from cli.commands.export import GROWN, REMOVED, REPLACED, unchanged
-from model.clock import Clock
-from model.errors import CheckFailed, UnknownName
-from model.run import RunFacts
 from tests.support.words import naming
+from vizpub.cli.commands.export import GROWN, REMOVED, REPLACED, unchanged
+from vizpub.model.clock import Clock
+from vizpub.model.errors import CheckFailed, UnknownName
+from vizpub.model.run import RunFacts
 
 MONDAY = RunFacts("monday", "edges", Clock(), tables="first")
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from cli.main import app
 from tests.support.words import unknown
+from vizpub.cli.main import app
 
 Call = Callable[..., Result]
 

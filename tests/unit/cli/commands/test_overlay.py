@@ -10,8 +10,8 @@ import networkx as nx
 import pytest
 from typer.testing import CliRunner
 
-from cli.commands.overlay import Reception, drawn
-from cli.main import app
+from vizpub.cli.commands.overlay import Reception, drawn
+from vizpub.cli.main import app
 
 
 def first(to: str, source: str | None, hop: int | None = 1) -> Reception:

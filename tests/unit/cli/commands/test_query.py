@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-import cypher
-from cli.main import app
 from tests.support.words import unknown
+from vizpub import cypher
+from vizpub.cli.main import app
 
 Call = Callable[..., Result]
 

@@ -10,11 +10,11 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from cli.main import app
-from runstore.collected import RETIRED
 from tests.support.reserved import Reserved
 from tests.support.tables import everything
 from tests.support.words import tells
+from vizpub.cli.main import app
+from vizpub.runstore.collected import RETIRED
 
 Call = Callable[..., Result]
 

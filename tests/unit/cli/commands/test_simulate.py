@@ -14,13 +14,13 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from cli.commands.simulate import _documented
-from cli.main import app
-from ingest.reports.files import ReportReader
-from model.run import NO_NAME_OF_A_RUN
-from simulators.engine.specs import describe
-from simulators.engine.systems import SYSTEMS
 from tests.support.words import tells, unknown
+from vizpub.cli.commands.simulate import _documented
+from vizpub.cli.main import app
+from vizpub.ingest.reports.files import ReportReader
+from vizpub.model.run import NO_NAME_OF_A_RUN
+from vizpub.simulators.engine.specs import describe
+from vizpub.simulators.engine.systems import SYSTEMS
 
 ROOT = Path(__file__).parents[4]
 Call = Callable[[str], Result]
@@ -145,7 +145,7 @@ def test_earlier_simulation_is_kept_without_the_replace_option(vizpub: Call) -> 
 
 
 def test_simulate_models_lists_churn_models_and_options(vizpub: Call) -> None:
-    from simulators.world.churn import CHURNS
+    from vizpub.simulators.world.churn import CHURNS
 
     shown = vizpub("simulate models").stdout
     assert all(line in shown for line in describe(CHURNS))
@@ -160,7 +160,7 @@ def test_simulate_help_lists_all_systems(vizpub: Call) -> None:
 def test_interrupted_simulation_leaves_complete_intervals(vizpub: Call, tmp_path: Path) -> None:
     words = "simulate flood.py:Flood --peers 20 --intervals 100000 --out here"
     running = subprocess.Popen(
-        [sys.executable, "-c", "from cli.main import app; app()", *shlex.split(words)],
+        [sys.executable, "-c", "from vizpub.cli.main import app; app()", *shlex.split(words)],
         cwd=tmp_path,
         env={"PYTHONPATH": str(ROOT), "PATH": ""},
         stderr=subprocess.PIPE,

@@ -17,9 +17,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from cli.main import app
-from runstore.run import Run
 from tests.support.words import unfinished, unknown
+from vizpub.cli.main import app
+from vizpub.runstore.run import Run
 
 QUERY = "SELECT interval, network_size FROM metrics.overlay ORDER BY interval"
 Call = Callable[..., Result]
@@ -87,7 +87,16 @@ def test_query_that_is_ended_says_so(workspace: Path, tmp_path: Path, how: int) 
     scratch.mkdir()
     endless = "SELECT count(*) FROM range(1_000_000_000_000)"
     with subprocess.Popen(
-        [sys.executable, "-m", "cli", "--workspace", str(workspace), "sql", "monday", endless],
+        [
+            sys.executable,
+            "-m",
+            "vizpub.cli",
+            "--workspace",
+            str(workspace),
+            "sql",
+            "monday",
+            endless,
+        ],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,

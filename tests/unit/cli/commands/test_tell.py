@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from cli.commands import tell
-from cli.main import app
 from tests.support.bad_collectors import HEAD, answering
 from tests.support.words import tells
+from vizpub.cli.commands import tell
+from vizpub.cli.main import app
 
 
 def test_command_that_waits_for_ever_is_an_error(

@@ -12,16 +12,16 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from cli.commands.watch import BACK, COLUMNS, WAITING, _table
-from cli.main import app
-from collector.reading import PAUSED
-from ingest.reports.endpoint import NO_COLLECTOR
-from model.clock import Clock
-from runstore.manifest import Manifest
-from runstore.writer import writing
 from tests.support.collecting import Served, collector_in, serving
 from tests.support.watching import watching
 from tests.support.words import tells, unknown
+from vizpub.cli.commands.watch import BACK, COLUMNS, WAITING, _table
+from vizpub.cli.main import app
+from vizpub.collector.reading import PAUSED
+from vizpub.ingest.reports.endpoint import NO_COLLECTOR
+from vizpub.model.clock import Clock
+from vizpub.runstore.manifest import Manifest
+from vizpub.runstore.writer import writing
 
 
 def committed(served: Served, first: int, last: int) -> None:

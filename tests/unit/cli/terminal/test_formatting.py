@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cli.terminal.formatting import (
+from vizpub.cli.terminal.formatting import (
     cell_text,
     json_safe,
     json_value,
@@ -19,7 +19,7 @@ from cli.terminal.formatting import (
     printable,
     printable_lines,
 )
-from model.clock import OPEN
+from vizpub.model.clock import OPEN
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from cli.commands.overlay import Reception, drawn
-from cli.terminal.layout import Grid, shortened, wrapped
-from cli.terminal.streams import message, terminal_width
+from vizpub.cli.commands.overlay import Reception, drawn
+from vizpub.cli.terminal.layout import Grid, shortened, wrapped
+from vizpub.cli.terminal.streams import message, terminal_width
 
 PEERS = [f"12D3KooW{i:044}" for i in range(5)]
 cells = st.one_of(st.none(), st.integers(), st.floats(), st.text(max_size=80))

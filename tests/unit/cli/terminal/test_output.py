@@ -14,13 +14,13 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from cli.completion import FORMATS
-from cli.options import Output
-from cli.settings import Settings
-from cli.terminal.output import Rows, output_format, show, whole_file
-from model.clock import OPEN
-from model.errors import UnknownName, UseError
 from tests.support.words import naming, unknown
+from vizpub.cli.completion import FORMATS
+from vizpub.cli.options import Output
+from vizpub.cli.settings import Settings
+from vizpub.cli.terminal.output import Rows, output_format, show, whole_file
+from vizpub.model.clock import OPEN
+from vizpub.model.errors import UnknownName, UseError
 
 COLUMNS = ("peer", "topics", "valid_to", "share", "note")
 VALUES = [

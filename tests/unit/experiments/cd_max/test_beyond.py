@@ -6,11 +6,11 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from experiments.cd_max.beyond import lines, measure
-from experiments.cd_max.measuring import World
-from simulators.designs.algorithms import Design
-from simulators.designs.nearer import move_nearer
 from tests.support.designs import check_overlay, drawn, graph
+from vizpub.experiments.cd_max.beyond import lines, measure
+from vizpub.experiments.cd_max.measuring import World
+from vizpub.simulators.designs.algorithms import Design
+from vizpub.simulators.designs.nearer import move_nearer
 
 
 def test_measures_are_those_of_the_overlay() -> None:

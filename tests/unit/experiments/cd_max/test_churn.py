@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from experiments.cd_max.churn import churned, lines
+from vizpub.experiments.cd_max.churn import churned, lines
 
 
 def test_repaired_overlay_changes_fewer_edges_at_the_same_degree() -> None:

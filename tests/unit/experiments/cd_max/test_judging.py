@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from experiments.cd_max.judging import Results, cells, normal_half, tables, words
-from experiments.cd_max.measuring import Measured, World
+from vizpub.experiments.cd_max.judging import Results, cells, normal_half, tables, words
+from vizpub.experiments.cd_max.measuring import Measured, World
 
 
 def row(world: World, algorithm: str, average: float, maximum: int, seconds: float) -> Measured:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from experiments.cd_max.judging import Results
-from experiments.cd_max.measuring import World, measured, worlds
-from experiments.cd_max.report import write_report
-from simulators.designs.algorithms import ALGORITHMS, Design, construct
+from vizpub.experiments.cd_max.judging import Results
+from vizpub.experiments.cd_max.measuring import World, measured, worlds
+from vizpub.experiments.cd_max.report import write_report
+from vizpub.simulators.designs.algorithms import ALGORITHMS, Design, construct
 
 
 def test_overlays_are_measured_once_and_kept(tmp_path: Path) -> None:

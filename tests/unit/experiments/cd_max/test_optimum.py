@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from experiments.cd_max.optimum import BEST, BOUND, lines, measure
-from simulators.designs.algorithms import ALGORITHMS
+from vizpub.experiments.cd_max.optimum import BEST, BOUND, lines, measure
+from vizpub.simulators.designs.algorithms import ALGORITHMS
 
 
 def test_optimum_is_between_the_bound_and_the_algorithms() -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from experiments.channels.curves import RATES, Point, curves, drawn
-from experiments.channels.measuring import Case, Row
-from simulators.channels.parameters import MAPPINGS
+from vizpub.experiments.channels.curves import RATES, Point, curves, drawn
+from vizpub.experiments.channels.measuring import Case, Row
+from vizpub.simulators.channels.parameters import MAPPINGS
 
 UPDATES = 60_000
 CASE = Case("clustered", "lc", "offline-c", 1, UPDATES)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from experiments.channels.measuring import GAP_US, SCHEDULERS, Case, cases, measure, measured
-from simulators.channels.liftoff import liftoff
-from simulators.channels.running import run
+from vizpub.experiments.channels.measuring import GAP_US, SCHEDULERS, Case, cases, measure, measured
+from vizpub.simulators.channels.liftoff import liftoff
+from vizpub.simulators.channels.running import run
 
 UPDATES = 2_000
 

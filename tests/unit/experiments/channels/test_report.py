@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from experiments.channels.curves import ABOVE, BELOW, Point
-from experiments.channels.measuring import SCHEDULERS, Case, Row, cases
-from experiments.channels.report import described, judged, ratio, write_report
+from vizpub.experiments.channels.curves import ABOVE, BELOW, Point
+from vizpub.experiments.channels.measuring import SCHEDULERS, Case, Row, cases
+from vizpub.experiments.channels.report import described, judged, ratio, write_report
 
 
 def rows(scale: str = "full", **by_part: dict[str, float]) -> list[Row]:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from experiments.gossip.judging import Results, Said, claims, histogram, histograms
-from experiments.gossip.measuring import Measured, measure
-from experiments.gossip.points import HUBS, HUBS_PEERS, Point, World, above, below
-from experiments.gossip.report import described, write_report
+from vizpub.experiments.gossip.judging import Results, Said, claims, histogram, histograms
+from vizpub.experiments.gossip.measuring import Measured, measure
+from vizpub.experiments.gossip.points import HUBS, HUBS_PEERS, Point, World, above, below
+from vizpub.experiments.gossip.report import described, write_report
 
 SIZES = (1_000, 3_000)
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from experiments.gossip.measuring import SIZES, Measured, _read, measure
-from experiments.gossip.points import EVENTS, HUBS, HUBS_PEERS, Point, World
+from vizpub.experiments.gossip.measuring import SIZES, Measured, _read, measure
+from vizpub.experiments.gossip.points import EVENTS, HUBS, HUBS_PEERS, Point, World
 
 FLOODED, FEW, MANY = Point(0.1, 1.0), Point(0.05, 0.02), Point(0.1, 0.5)
 WORLD = World("poisson:5", 600, 2, (FLOODED, FEW, MANY))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from analytics.percolation import passing
-from experiments.gossip.points import (
+from vizpub.analytics.percolation import passing
+from vizpub.experiments.gossip.points import (
     FIVE,
     HUBS,
     HUBS_PEERS,

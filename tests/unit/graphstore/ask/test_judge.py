@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from graphstore.ask.judge import ALLOWED, NO_PROCEDURE, PROCEDURES, check_plan, check_words
-from graphstore.ask.tokens import tokens
-from model.errors import UseError
+from vizpub.graphstore.ask.judge import ALLOWED, NO_PROCEDURE, PROCEDURES, check_plan, check_words
+from vizpub.graphstore.ask.tokens import tokens
+from vizpub.model.errors import UseError
 
 
 @pytest.mark.parametrize(

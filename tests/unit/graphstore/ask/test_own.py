@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-import cypher
-from graphstore.ask.own import read_query
-from model.errors import UseError
+from vizpub import cypher
+from vizpub.graphstore.ask.own import read_query
+from vizpub.model.errors import UseError
 
 
 def written(folder: Path, text: str) -> Path:

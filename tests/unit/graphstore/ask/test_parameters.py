@@ -4,16 +4,16 @@ from typing import Any
 
 import pytest
 
-import cypher
-from graphstore.ask.parameters import (
+from tests.support.words import naming
+from vizpub import cypher
+from vizpub.graphstore.ask.parameters import (
     NO_JSON_LIST,
     NO_WHOLE_NUMBER,
     asked_of_user,
     check_names,
     converted,
 )
-from model.errors import UseError
-from tests.support.words import naming
+from vizpub.model.errors import UseError
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphstore.ask.periods import ALWAYS, class_ranges, level_ranges
-from graphstore.load.batches import level
-from model.clock import OPEN
+from vizpub.graphstore.ask.periods import ALWAYS, class_ranges, level_ranges
+from vizpub.graphstore.load.batches import level
+from vizpub.model.clock import OPEN
 
 PERIODS = st.tuples(st.integers(0, 60), st.integers(1, 40), st.booleans()).map(
     lambda drawn: (drawn[0], OPEN if drawn[2] else drawn[0] + drawn[1])

@@ -7,8 +7,10 @@ from itertools import chain
 
 import pytest
 
-import cypher
-from graphstore.ask.size import (
+from tests.support.bombs import SHAPES
+from tests.support.words import naming
+from vizpub import cypher
+from vizpub.graphstore.ask.size import (
     CHAINED,
     CHARACTERS,
     NESTED,
@@ -18,10 +20,8 @@ from graphstore.ask.size import (
     check_size,
     size_of,
 )
-from graphstore.ask.tokens import tokens
-from model.errors import UseError
-from tests.support.bombs import SHAPES
-from tests.support.words import naming
+from vizpub.graphstore.ask.tokens import tokens
+from vizpub.model.errors import UseError
 
 SHIPPED = [(folder, name) for folder in ("queries", "browser", "read", "verify")
            for name in cypher.names(folder)]  # fmt: skip

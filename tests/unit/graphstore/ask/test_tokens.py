@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from graphstore.ask.tokens import FOUR_DIGITS, NOT_CLOSED, ONE_AFTER_ANOTHER, plain, tokens
-from model.errors import UseError
 from tests.support.words import naming
+from vizpub.graphstore.ask.tokens import FOUR_DIGITS, NOT_CLOSED, ONE_AFTER_ANOTHER, plain, tokens
+from vizpub.model.errors import UseError
 
 
 def words(text: str) -> list[str]:

@@ -5,9 +5,9 @@ import hashlib
 from html.parser import HTMLParser
 from pathlib import Path
 
-from graphstore.browser.guide import Entry, Guide, guide_page
-from model.clock import Clock
-from model.run import RunFacts
+from vizpub.graphstore.browser.guide import Entry, Guide, guide_page
+from vizpub.model.clock import Clock
+from vizpub.model.run import RunFacts
 
 HOSTILE = """</pre><script>alert(1)</script>" onload='x' $run ${run} & é"""
 

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import cypher
-from graphstore.browser.kit import (
+from tests.support.words import naming
+from vizpub import cypher
+from vizpub.graphstore.browser.kit import (
     NO_PAGE,
     PICTURES,
     BrowserAddress,
@@ -19,9 +20,8 @@ from graphstore.browser.kit import (
     style_command,
     style_sheet,
 )
-from graphstore.load.schema import LABELS, TYPES
-from model.errors import UseError
-from tests.support.words import naming
+from vizpub.graphstore.load.schema import LABELS, TYPES
+from vizpub.model.errors import UseError
 
 ADDRESS = BrowserAddress("http://127.0.0.1:7474/browser/", "bolt://127.0.0.1:7687", "neo4j")
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from graphstore.gexf.check import NO_GEXF, NO_XML, check_gexf
-from model.errors import InputError
 from tests.support.words import naming
+from vizpub.graphstore.gexf.check import NO_GEXF, NO_XML, check_gexf
+from vizpub.model.errors import InputError
 
 ATTRIBUTES = """
 <attributes class="node" mode="dynamic">

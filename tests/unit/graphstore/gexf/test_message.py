@@ -5,10 +5,10 @@ import xml.etree.ElementTree as ET
 import networkx as nx
 import pytest
 
-from graphstore.gexf.check import check_gexf
-from graphstore.gexf.message import MessageGraph, MessageRows
-from graphstore.gexf.writer import write_gexf
-from graphstore.rows import ArrivalRow
+from vizpub.graphstore.gexf.check import check_gexf
+from vizpub.graphstore.gexf.message import MessageGraph, MessageRows
+from vizpub.graphstore.gexf.writer import write_gexf
+from vizpub.graphstore.rows import ArrivalRow
 
 NAMES = {peer: f"p{peer}" for peer in range(10)}
 

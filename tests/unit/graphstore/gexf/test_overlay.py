@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphstore.gexf.check import check_gexf
-from graphstore.gexf.overlay import OverlayGraph, OverlayRows, circle_position, delimited
-from graphstore.gexf.writer import Head, write_gexf
-from graphstore.rows import LinkRow, PresenceRow, SubscriptionRow
-from model.clock import OPEN, Clock
+from vizpub.graphstore.gexf.check import check_gexf
+from vizpub.graphstore.gexf.overlay import OverlayGraph, OverlayRows, circle_position, delimited
+from vizpub.graphstore.gexf.writer import Head, write_gexf
+from vizpub.graphstore.rows import LinkRow, PresenceRow, SubscriptionRow
+from vizpub.model.clock import OPEN, Clock
 
 GEXF = "{http://gexf.net/1.3}"
 PEERS, TOPICS, LAYERS = 8, 4, ("mesh", "overlay")

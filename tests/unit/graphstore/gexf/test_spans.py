@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphstore.gexf.spans import common, merged, run_lengths, sets_over, shared_counts
-from model.errors import UnknownName
 from tests.support.words import unknown
+from vizpub.graphstore.gexf.spans import common, merged, run_lengths, sets_over, shared_counts
+from vizpub.model.errors import UnknownName
 
 spans = st.lists(
     st.tuples(st.integers(0, 12), st.integers(0, 5)).map(lambda s: (s[0], s[0] + s[1])), max_size=6

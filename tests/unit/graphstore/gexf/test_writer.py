@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from graphstore.gexf.writer import Attribute, Edge, Head, Node, write_gexf
+from vizpub.graphstore.gexf.writer import Attribute, Edge, Head, Node, write_gexf
 
 GEXF = "{http://gexf.net/1.3}"
 ATTRIBUTES = (

@@ -8,13 +8,13 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphstore.load.batches import RunRows, level, sampled_spans
-from graphstore.load.partitions import NONE
-from graphstore.load.reading import Reading
-from graphstore.load.steps import ROWS_PER_BATCH, parts, passes
-from model.clock import OPEN, Clock
-from model.tables import table
 from tests.support.tables import Batches
+from vizpub.graphstore.load.batches import RunRows, level, sampled_spans
+from vizpub.graphstore.load.partitions import NONE
+from vizpub.graphstore.load.reading import Reading
+from vizpub.graphstore.load.steps import ROWS_PER_BATCH, parts, passes
+from vizpub.model.clock import OPEN, Clock
+from vizpub.model.tables import table
 
 SPANS = st.tuples(st.integers(0, 60), st.integers(1, 40), st.booleans()).map(
     lambda s: (s[0], OPEN if s[2] else s[0] + s[1])

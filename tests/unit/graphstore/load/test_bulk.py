@@ -11,14 +11,14 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from graphstore.load import bulk
-from graphstore.load.bulk import Emptiness, import_run, pays, transaction_of
-from graphstore.server.address import Connection
-from graphstore.server.offline import Tool
-from model.clock import Clock
-from model.errors import DiskFull
-from model.run import RunFacts
 from tests.support.tables import Batches
+from vizpub.graphstore.load import bulk
+from vizpub.graphstore.load.bulk import Emptiness, import_run, pays, transaction_of
+from vizpub.graphstore.server.address import Connection
+from vizpub.graphstore.server.offline import Tool
+from vizpub.model.clock import Clock
+from vizpub.model.errors import DiskFull
+from vizpub.model.run import RunFacts
 
 
 @pytest.mark.parametrize(

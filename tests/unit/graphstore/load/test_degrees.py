@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphstore.load.batches import level
-from graphstore.load.degrees import DEGREE_CLASSES, hub_peers
-from graphstore.load.partitions import NONE
-from graphstore.load.reading import Census, Reading
-from model.clock import OPEN, Clock
 from tests.support.tables import Batches
+from vizpub.graphstore.load.batches import level
+from vizpub.graphstore.load.degrees import DEGREE_CLASSES, hub_peers
+from vizpub.graphstore.load.partitions import NONE
+from vizpub.graphstore.load.reading import Census, Reading
+from vizpub.model.clock import OPEN, Clock
 
 PEERS = 6
 ALWAYS = Clock()

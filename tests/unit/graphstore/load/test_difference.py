@@ -7,10 +7,10 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphstore.load.difference import Messages, changed_nodes, difference
-from graphstore.load.reading import Reading
-from model.clock import Clock
 from tests.support.tables import Batches
+from vizpub.graphstore.load.difference import Messages, changed_nodes, difference
+from vizpub.graphstore.load.reading import Reading
+from vizpub.model.clock import Clock
 
 ROWS = st.lists(st.tuples(st.integers(0, 3), st.sampled_from(["a", None])), max_size=12)
 SIZES = st.lists(st.integers(0, 9), min_size=1, max_size=12)

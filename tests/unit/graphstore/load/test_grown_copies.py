@@ -5,11 +5,11 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphstore.load.batches import RunRows, level
-from graphstore.load.grown_copies import copied, in_partition
-from graphstore.load.partitions import Partitions
-from model.clock import OPEN, Clock
 from tests.support.tables import Batches
+from vizpub.graphstore.load.batches import RunRows, level
+from vizpub.graphstore.load.grown_copies import copied, in_partition
+from vizpub.graphstore.load.partitions import Partitions
+from vizpub.model.clock import OPEN, Clock
 
 PARTITIONS = Partitions(Clock(3, None, 2, 19), 4)
 PERIODS = st.lists(

@@ -10,12 +10,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from graphstore.load.kept import Kept, grown, kept
-from graphstore.load.partitions import Partitions
-from graphstore.load.reading import Reading
-from model.clock import OPEN, Clock
-from model.run import Boundary
-from model.tables import table
+from vizpub.graphstore.load.kept import Kept, grown, kept
+from vizpub.graphstore.load.partitions import Partitions
+from vizpub.graphstore.load.reading import Reading
+from vizpub.model.clock import OPEN, Clock
+from vizpub.model.run import Boundary
+from vizpub.model.tables import table
 
 TOPICS, PEERS = 3, 9
 Row = dict[str, Any]

@@ -8,7 +8,8 @@ import pyarrow as pa
 import pytest
 
 from benchmarks.histories import LongRun
-from graphstore.load.partitions import (
+from tests.support.words import naming
+from vizpub.graphstore.load.partitions import (
     COPY_TYPES,
     MOST_PARTITIONS,
     MOST_READ,
@@ -20,9 +21,8 @@ from graphstore.load.partitions import (
     narrowed,
     partitions_of,
 )
-from model.clock import OPEN, Clock
-from model.errors import UseError
-from tests.support.words import naming
+from vizpub.model.clock import OPEN, Clock
+from vizpub.model.errors import UseError
 
 PAGE = Path(__file__).parents[4] / "docs/history.md"
 

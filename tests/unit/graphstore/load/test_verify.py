@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from graphstore.load.verify import Difference, remedy
+from vizpub.graphstore.load.verify import Difference, remedy
 
 INDEX = Difference("schema", "Peer(key)", "ONLINE", "missing")
 ROW = Difference("peers", "7/3 name", "a", "b")

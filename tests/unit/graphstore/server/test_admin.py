@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from graphstore.server.admin import LocalTool, settle
-from graphstore.server.home import ServerHome
-from graphstore.server.offline import SCRATCH
+from vizpub.graphstore.server.admin import LocalTool, settle
+from vizpub.graphstore.server.home import ServerHome
+from vizpub.graphstore.server.offline import SCRATCH
 
 KINDS = ("databases", "transactions")
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from graphstore.server.address import Connection
-from graphstore.server.archive import ALREADY_THERE, NO_DUMP, dump, restore
-from graphstore.server.offline import Command, Tool
-from model.errors import InputError, UseError
 from tests.support.words import naming
+from vizpub.graphstore.server.address import Connection
+from vizpub.graphstore.server.archive import ALREADY_THERE, NO_DUMP, dump, restore
+from vizpub.graphstore.server.offline import Command, Tool
+from vizpub.model.errors import InputError, UseError
 
 
 class Busy:

@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 from neo4j import GraphDatabase
 
-from graphstore.server import sessions
-from graphstore.server.address import NO_ADDRESS, Connection, from_environment
-from graphstore.server.connection import connect, find_connection, from_home
-from graphstore.server.driver_errors import NO_HOST, check_agent
-from graphstore.server.home import ServerHome, ServerState
-from graphstore.server.sessions import LOST
-from model.errors import NO_ANSWER, Neo4jUnavailable, UseError
 from tests.support.words import naming
+from vizpub.graphstore.server import sessions
+from vizpub.graphstore.server.address import NO_ADDRESS, Connection, from_environment
+from vizpub.graphstore.server.connection import connect, find_connection, from_home
+from vizpub.graphstore.server.driver_errors import NO_HOST, check_agent
+from vizpub.graphstore.server.home import ServerHome, ServerState
+from vizpub.graphstore.server.sessions import LOST
+from vizpub.model.errors import NO_ANSWER, Neo4jUnavailable, UseError
 
 NAMES = ("URI", "USERNAME", "USER", "PASSWORD", "PASSWORD_FILE", "DATABASE")
 
@@ -198,9 +198,9 @@ def test_connection_from_the_command_line_imports_no_heavy_package() -> None:
     heavy = {"pandas", "numpy", "pyarrow", "pyspark", "numba", "matplotlib", "psutil", "filelock"}
     listed = f"""
 import sys
-from cli.imports import lean_imports
+from vizpub.cli.imports import lean_imports
 with lean_imports():
-    import graphstore.server.connection
+    import vizpub.graphstore.server.connection
     print(*({heavy} & sys.modules.keys()))
     import numpy, pyarrow
 import pandas, neo4j

@@ -9,11 +9,11 @@ from contextlib import suppress
 
 import pytest
 
-from graphstore.server.address import Connection
-from graphstore.server.connection import connect
-from graphstore.server.driver_errors import NO_NEO4J, STOPPED, WEB_SERVER, has_stopped
-from model.errors import Neo4jUnavailable
 from tests.support.words import tells
+from vizpub.graphstore.server.address import Connection
+from vizpub.graphstore.server.connection import connect
+from vizpub.graphstore.server.driver_errors import NO_NEO4J, STOPPED, WEB_SERVER, has_stopped
+from vizpub.model.errors import Neo4jUnavailable
 
 Listen = Callable[[Callable[[socket.socket], None]], str]
 

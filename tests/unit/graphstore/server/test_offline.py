@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from graphstore.server.offline import DISK_FULL, Command, failed, gist
-from model.errors import Neo4jUnavailable
+from vizpub.graphstore.server.offline import DISK_FULL, Command, failed, gist
+from vizpub.model.errors import Neo4jUnavailable
 
 
 def python(text: str) -> Command:

@@ -17,22 +17,22 @@ from threading import Thread
 import psutil
 import pytest
 
-from graphstore.server.address import Connection
-from graphstore.server.admin import end_tools, java_environment
-from graphstore.server.connection import connect, from_home
-from graphstore.server.home import ServerHome, ServerState
-from graphstore.server.processes import (
+from vizpub.graphstore.server.address import Connection
+from vizpub.graphstore.server.admin import end_tools, java_environment
+from vizpub.graphstore.server.connection import connect, from_home
+from vizpub.graphstore.server.home import ServerHome, ServerState
+from vizpub.graphstore.server.processes import (
     ANOTHER_PROCESS,
     answers,
     check_server,
     recorded_process,
     running,
 )
-from graphstore.server.server import LocalServer
-from graphstore.server.settings import ADMIN_CLASS, SERVER_CLASS
-from model.errors import NO_ANSWER, Neo4jUnavailable, UseError
-from model.private import OF_ANOTHER
-from model.process import birth
+from vizpub.graphstore.server.server import LocalServer
+from vizpub.graphstore.server.settings import ADMIN_CLASS, SERVER_CLASS
+from vizpub.model.errors import NO_ANSWER, Neo4jUnavailable, UseError
+from vizpub.model.private import OF_ANOTHER
+from vizpub.model.process import birth
 
 NOBODY = 65534
 SECRET = "overheard by nobody"

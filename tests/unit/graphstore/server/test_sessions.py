@@ -9,8 +9,8 @@ from functools import cache
 
 import pytest
 
-import cypher
 from tests.support.project import PACKAGES, ROOT
+from vizpub import cypher
 
 WRITERS = {
     "graphstore/load/transactions.py",

@@ -19,16 +19,16 @@ from typing import Any
 
 import pytest
 
-from collector.bodies import BodyLimits
-from collector.closing import Rules
-from collector.intake import Limits
-from collector.place import Place
-from ingest.reports.client import Pace, Reporter
-from ingest.reports.endpoint import NO_URL
-from ingest.reports.records import Neighbor, Report
-from ingest.reports.spool import ANOTHER_REPORTER
 from tests.support.collecting import RESERVE, Options, Served, collector_in, serving
 from tests.support.words import naming
+from vizpub.collector.bodies import BodyLimits
+from vizpub.collector.closing import Rules
+from vizpub.collector.intake import Limits
+from vizpub.collector.place import Place
+from vizpub.ingest.reports.client import Pace, Reporter
+from vizpub.ingest.reports.endpoint import NO_URL
+from vizpub.ingest.reports.records import Neighbor, Report
+from vizpub.ingest.reports.spool import ANOTHER_REPORTER
 
 ROOT = Path(__file__).parents[4]
 AHEAD = Options(rules=Rules(ahead=10**6))
@@ -49,7 +49,7 @@ def report(peer: str, interval: int) -> dict[str, Any]:
 
 def test_client_needs_the_standard_library_only() -> None:
     code = (
-        "import sys; before = set(sys.modules); import ingest.reports.client; "
+        "import sys; before = set(sys.modules); import vizpub.ingest.reports.client; "
         "new = {n.split('.')[0] for n in set(sys.modules) - before}; "
         "sys.exit(str(new - sys.stdlib_module_names - {'ingest', 'model'} or ''))"
     )

@@ -11,7 +11,7 @@ import tracemalloc
 import pyarrow as pa
 import pytest
 
-from ingest.reports.compressed import KEPT, Content, LongLine, lines
+from vizpub.ingest.reports.compressed import KEPT, Content, LongLine, lines
 
 SEED = 7
 RAW = b"".join(b"%d\n" % random.Random(SEED + i).randrange(10**9) for i in range(40_000))

@@ -10,8 +10,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingest.reports.encoding import Lines, Snapshot
-from ingest.reports.records import Report
+from vizpub.ingest.reports.encoding import Lines, Snapshot
+from vizpub.ingest.reports.records import Report
 
 texts = st.text(st.characters(exclude_categories=["Cs"]))
 plain = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)

@@ -7,7 +7,8 @@ from threading import Thread
 
 import pytest
 
-from ingest.reports.endpoint import (
+from tests.support.words import naming
+from vizpub.ingest.reports.endpoint import (
     IS_NO_COLLECTOR,
     NO_COLLECTOR,
     NO_URL,
@@ -15,7 +16,6 @@ from ingest.reports.endpoint import (
     Endpoint,
     names_this_machine,
 )
-from tests.support.words import naming
 
 
 @pytest.mark.parametrize(

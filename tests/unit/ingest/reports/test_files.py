@@ -17,9 +17,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import ingest.reports.files
-from ingest.reports.fields import END, LAST_INTERVAL, REPORT, RUN
-from ingest.reports.files import (
+import vizpub.ingest.reports.files
+from tests.support.words import naming
+from vizpub.ingest.reports.fields import END, LAST_INTERVAL, REPORT, RUN
+from vizpub.ingest.reports.files import (
     Counters,
     Neighbor,
     Received,
@@ -35,9 +36,8 @@ from ingest.reports.files import (
     problems,
     unknown_fields,
 )
-from ingest.sources.reports.decoding import plain_report
-from model.errors import InputError
-from tests.support.words import naming
+from vizpub.ingest.sources.reports.decoding import plain_report
+from vizpub.model.errors import InputError
 
 FULL: dict[str, Any] = {
     "format": "vizpub.report/1",
@@ -472,7 +472,9 @@ def test_record_fields_equal_the_grammar_fields() -> None:
 
 
 def test_exported_names_exist_in_the_module() -> None:
-    assert all(hasattr(ingest.reports.files, name) for name in ingest.reports.files.__all__)
+    assert all(
+        hasattr(vizpub.ingest.reports.files, name) for name in vizpub.ingest.reports.files.__all__
+    )
 
 
 PAGE = (Path(__file__).parents[4] / "docs" / "sources.md").read_text()

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ingest.reports.given import NO_COMMANDS, Given
+from vizpub.ingest.reports.given import NO_COMMANDS, Given
 
 
 def command(number: int, action: str = "leave", seconds: float = 60.0) -> dict[str, Any]:
@@ -46,7 +46,9 @@ def test_command_that_is_given_no_more_is_over() -> None:
 
 def test_command_expires_and_keeps_its_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     given, now = Given(), [0.0]
-    monkeypatch.setattr("ingest.reports.given.time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(
+        "vizpub.ingest.reports.given.time", SimpleNamespace(monotonic=lambda: now[0])
+    )
     taken(given, command(1, seconds=0.05), command(2, seconds=0.0))
     assert waiting(given) == [(1, "leave")]
     now[0] = 0.06

@@ -16,8 +16,8 @@ from urllib.parse import urlsplit
 import pytest
 import trustme
 
-from ingest.reports.pulled import CURSOR, MORE, NO_COMMANDS, READABLE, ReportServer
-from ingest.reports.records import Report
+from vizpub.ingest.reports.pulled import CURSOR, MORE, NO_COMMANDS, READABLE, ReportServer
+from vizpub.ingest.reports.records import Report
 
 ROOT = Path(__file__).parents[4]
 
@@ -51,7 +51,7 @@ def report(interval: int) -> dict[str, Any]:
 
 def test_server_needs_the_standard_library_only() -> None:
     code = (
-        "import sys; before = set(sys.modules); import ingest.reports.pulled; "
+        "import sys; before = set(sys.modules); import vizpub.ingest.reports.pulled; "
         "new = {n.split('.')[0] for n in set(sys.modules) - before}; "
         "sys.exit(str(new - sys.stdlib_module_names - {'ingest', 'model'} or ''))"
     )

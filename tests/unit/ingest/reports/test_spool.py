@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ingest.reports.spool import Spool
+from vizpub.ingest.reports.spool import Spool
 
 
 @pytest.mark.parametrize("seed", range(20))

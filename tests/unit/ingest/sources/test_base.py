@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ingest.files import find
-from ingest.inventory import inventory
-from ingest.sources import SOURCES
-from model.errors import InputError
+from vizpub.ingest.files import find
+from vizpub.ingest.inventory import inventory
+from vizpub.ingest.sources import SOURCES
+from vizpub.model.errors import InputError
 
 SEED = 20
 LINES = {

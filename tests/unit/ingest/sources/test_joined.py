@@ -11,12 +11,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ingest.files import InputFile
-from ingest.reader import Kind, Row
-from ingest.reports.fields import LAST_INTERVAL
-from ingest.sources.base import SourceOptions
-from ingest.sources.edges import Edges
-from ingest.sources.joined import joined
+from vizpub.ingest.files import InputFile
+from vizpub.ingest.reader import Kind, Row
+from vizpub.ingest.reports.fields import LAST_INTERVAL
+from vizpub.ingest.sources.base import SourceOptions
+from vizpub.ingest.sources.edges import Edges
+from vizpub.ingest.sources.joined import joined
 
 SOURCE = Edges()
 _NAMES = ["a", "b", "é", "", "a\x00"]

@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from ingest.files import InputFile
-from ingest.sources.base import Source, SourceOptions
-from ingest.sources.deliveries import Deliveries
-from ingest.sources.edges import Edges
-from ingest.sources.libp2p.events import Type
-from ingest.sources.libp2p.source import Libp2p
-from ingest.sources.reports import Reports
-from ingest.sources.times import ALONE, GAP, MOST_INTERVALS, TOO_FAR, Part, Times
 from tests.support.events import at
 from tests.support.staged import staged
+from vizpub.ingest.files import InputFile
+from vizpub.ingest.sources.base import Source, SourceOptions
+from vizpub.ingest.sources.deliveries import Deliveries
+from vizpub.ingest.sources.edges import Edges
+from vizpub.ingest.sources.libp2p.events import Type
+from vizpub.ingest.sources.libp2p.source import Libp2p
+from vizpub.ingest.sources.reports import Reports
+from vizpub.ingest.sources.times import ALONE, GAP, MOST_INTERVALS, TOO_FAR, Part, Times
 
 Record = tuple[int, str | None]
 

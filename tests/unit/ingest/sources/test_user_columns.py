@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from ingest.files import InputFile
-from ingest.sources import SOURCES, sources_for
-from ingest.sources.base import SourceOptions
-from ingest.sources.deliveries import TOO_LARGE
-from ingest.sources.edges import TIME_UNIT
-from model.clock import OPEN
-from model.errors import UseError
 from tests.support.staged import Staged, staged
 from tests.support.words import naming, tells
+from vizpub.ingest.files import InputFile
+from vizpub.ingest.sources import SOURCES, sources_for
+from vizpub.ingest.sources.base import SourceOptions
+from vizpub.ingest.sources.deliveries import TOO_LARGE
+from vizpub.ingest.sources.edges import TIME_UNIT
+from vizpub.model.clock import OPEN
+from vizpub.model.errors import UseError
 
 HOUR_US = 3_600_000_000
 

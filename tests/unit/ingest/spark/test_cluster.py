@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ingest.spark.cluster import _answer, _faults, is_local
+from vizpub.ingest.spark.cluster import _answer, _faults, is_local
 
 SEEN_BY_ROOT = pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 

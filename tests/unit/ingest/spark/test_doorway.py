@@ -12,15 +12,15 @@ from threading import Thread
 
 import pytest
 
-from ingest.spark import doorway
-from model.errors import UseError
-from model.private import NO_FOLDER, OF_ANOTHER, make_private
 from tests.support.words import naming
+from vizpub.ingest.spark import doorway
+from vizpub.model.errors import UseError
+from vizpub.model.private import NO_FOLDER, OF_ANOTHER, make_private
 
 LISTENER = """
 import sys, time
 from pathlib import Path
-from ingest.spark.doorway import listen
+from vizpub.ingest.spark.doorway import listen
 door = listen(Path(sys.argv[1]))
 print("listening", flush=True)
 time.sleep(600)

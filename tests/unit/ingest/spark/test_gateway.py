@@ -13,7 +13,7 @@ from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from ingest.spark.gateway import mend
+from vizpub.ingest.spark.gateway import mend
 
 pytestmark = pytest.mark.spark
 

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 import pytest
 
-from ingest.spark.jvm import Jvm
+from vizpub.ingest.spark.jvm import Jvm
 
 
 def test_java_that_is_not_waited_for_is_killed(tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 
 from pyspark import StatusTracker
 
-from ingest.spark.progress import watching
 from tests.support.faults import java_gone
+from vizpub.ingest.spark.progress import watching
 
 
 def test_watcher_ends_with_java() -> None:

@@ -9,10 +9,10 @@ from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark import SparkConf
 from pyspark.errors import PySparkException
 
-from ingest.spark.session import JAVA_GONE, _defaults, vizpub_errors, why_failed
-from model.errors import DiskFull, SparkFailed
 from tests.support.faults import java_gone
 from tests.support.words import tells
+from vizpub.ingest.spark.session import JAVA_GONE, _defaults, vizpub_errors, why_failed
+from vizpub.model.errors import DiskFull, SparkFailed
 
 UNANSWERED = """An error occurred while calling None.org.apache.spark.sql.classic.SparkSession.
 : java.lang.IllegalStateException: Cannot call methods on a stopped SparkContext.
@@ -88,7 +88,7 @@ def test_task_that_failed_in_python_tells_the_end_of_the_traceback(text: str) ->
 
 OF_WORKERS = [
     "Python worker exited unexpectedly (crashed)",
-    "EOFException occurred while reading the port number from ingest.spark.worker_daemon's stdout "
+    "EOFException occurred while reading the port number from vizpub.ingest.spark.worker_daemon's stdout "
     "and terminated with code: 137.",
 ]
 

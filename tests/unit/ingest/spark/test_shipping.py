@@ -8,9 +8,9 @@ from zipfile import ZipFile
 
 import pytest
 
-from ingest.spark import shipping
-from ingest.spark.shipping import digest, pack, packages
 from tests.support.project import PACKAGES, ROOT
+from vizpub.ingest.spark import shipping
+from vizpub.ingest.spark.shipping import digest, pack, packages
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_packages_of_a_wheel_are_those_of_the_project(installed: Path) -> None:
-    code = "from ingest.spark.shipping import packages; print(*packages())"
+    code = "from vizpub.ingest.spark.shipping import packages; print(*packages())"
     printed = subprocess.run(
         [sys.executable, "-c", code],
         cwd=installed,
@@ -78,7 +78,7 @@ def test_archive_name_changes_with_the_content(
 
 
 def test_archive_is_imported_without_unpacking(packed: Path, tmp_path: Path) -> None:
-    code = "import ingest.reports.files, model.tables; print(ingest.reports.files.__file__)"
+    code = "import vizpub.ingest.reports.files, vizpub.model.tables; print(vizpub.ingest.reports.files.__file__)"
     told = subprocess.run(
         [sys.executable, "-c", code],
         cwd=tmp_path,
@@ -93,8 +93,8 @@ def test_archive_is_imported_without_unpacking(packed: Path, tmp_path: Path) -> 
 def test_archive_at_a_relative_path_has_what_tasks_import(packed: Path) -> None:
     """Executors of a cluster may have it so."""
     code = "import sys; sys.path.insert(0, sys.argv[1])"
-    imported = "import ingest.spark.tasks, simulators.engine.simulation"
-    found = f"{code}; {imported}; print(ingest.spark.tasks.__file__, ingest.spark.session.__file__)"
+    imported = "import vizpub.ingest.spark.tasks, vizpub.simulators.engine.simulation"
+    found = f"{code}; {imported}; print(vizpub.ingest.spark.tasks.__file__, vizpub.ingest.spark.session.__file__)"
     told = subprocess.run(
         [sys.executable, "-c", found, packed.name],
         cwd=packed.parent,

@@ -9,12 +9,21 @@ from pathlib import Path
 import psutil
 import pytest
 
-from ingest.spark import doorway, staying
-from ingest.spark.staying import ENDING, NotUsed, folder_of, lease, start, status, stop, unlike
-from model.errors import UseError
-from model.private import make_private
 from tests.support.words import naming
 from tests.unit.ingest.spark.test_doorway import answering, listener
+from vizpub.ingest.spark import doorway, staying
+from vizpub.ingest.spark.staying import (
+    ENDING,
+    NotUsed,
+    folder_of,
+    lease,
+    start,
+    status,
+    stop,
+    unlike,
+)
+from vizpub.model.errors import UseError
+from vizpub.model.private import make_private
 
 
 @pytest.fixture

@@ -9,12 +9,12 @@ import sys
 import pytest
 from pyspark import SparkConf
 
-from ingest.spark import session
-from ingest.spark.worker_daemon import IMPORTED
+from vizpub.ingest.spark import session
+from vizpub.ingest.spark.worker_daemon import IMPORTED
 
 _TOLD = """
 import json, os, sys
-from ingest.spark.worker_daemon import IMPORTED, preload
+from vizpub.ingest.spark.worker_daemon import IMPORTED, preload
 print("before")
 preload()
 threads = len(os.listdir("/proc/self/task"))
@@ -39,6 +39,6 @@ def test_daemon_is_for_workers_of_our_own_python(monkeypatch: pytest.MonkeyPatch
         session._choose_python(conf)
         return conf.get("spark.python.daemon.module")
 
-    assert chosen("local[2]", None) == "ingest.spark.worker_daemon"
+    assert chosen("local[2]", None) == "vizpub.ingest.spark.worker_daemon"
     assert chosen("local[2]", "/usr/bin/python3") is None
     assert chosen("spark://10.0.0.1:7077", None) is None

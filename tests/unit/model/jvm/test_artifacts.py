@@ -17,12 +17,12 @@ from typing import ClassVar
 import pytest
 from tenacity import wait_none
 
-from model.errors import ArtifactsMissing, UnknownName, UseError
-from model.jvm import artifacts
-from model.jvm.artifacts import cache_path, graphframes_jars, jars, missing
-from model.jvm.lock import LOCK, Artifact, JarSet, read_lock, write_lock
-from model.jvm.maven import make_lock
 from tests.support.words import naming
+from vizpub.model.errors import ArtifactsMissing, UnknownName, UseError
+from vizpub.model.jvm import artifacts
+from vizpub.model.jvm.artifacts import cache_path, graphframes_jars, jars, missing
+from vizpub.model.jvm.lock import LOCK, Artifact, JarSet, read_lock, write_lock
+from vizpub.model.jvm.maven import make_lock
 
 # jgo does not close the answers it gives up, which Python notices when it collects them.
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
@@ -94,7 +94,7 @@ def _small_lock(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(artifacts, "read_lock", lambda: {"small": SET})
     monkeypatch.setenv("VIZPUB_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("VIZPUB_JARS", raising=False)
-    monkeypatch.setattr("model.jvm.maven._try_fetch.retry.wait", wait_none())
+    monkeypatch.setattr("vizpub.model.jvm.maven._try_fetch.retry.wait", wait_none())
 
 
 @pytest.fixture

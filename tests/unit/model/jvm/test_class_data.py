@@ -12,9 +12,9 @@ from types import SimpleNamespace
 import pytest
 from filelock import FileLock
 
-from model.jvm import class_data
-from model.jvm.class_data import ClassData, find_archive, make
-from model.jvm.java import find_java
+from vizpub.model.jvm import class_data
+from vizpub.model.jvm.class_data import ClassData, find_archive, make
+from vizpub.model.jvm.java import find_java
 
 FROM_ARCHIVE = "source: shared objects file"
 

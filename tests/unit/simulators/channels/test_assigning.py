@@ -8,9 +8,9 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from simulators.channels.assigning import Listening, assigned
-from simulators.channels.parameters import Assignment
 from tests.support.channels import layout
+from vizpub.simulators.channels.assigning import Listening, assigned
+from vizpub.simulators.channels.parameters import Assignment
 
 RULES: tuple[Assignment, ...] = get_args(Assignment)
 

@@ -7,12 +7,12 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from model.errors import UseError
-from simulators.channels.covers import RULES, cover, smallest
-from simulators.engine.clock import stream
-from simulators.protocols.poldercast.views import seeded
 from tests.support.channels import layout
 from tests.support.words import naming
+from vizpub.model.errors import UseError
+from vizpub.simulators.channels.covers import RULES, cover, smallest
+from vizpub.simulators.engine.clock import stream
+from vizpub.simulators.protocols.poldercast.views import seeded
 
 SEEDS = range(12)
 

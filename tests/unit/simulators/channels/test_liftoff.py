@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from model.errors import UseError
-from simulators.channels.liftoff import ON_THE_FLY, analysed, curve, liftoff, overload
 from tests.support.channels import PRINTED, layout, printed_layout
+from vizpub.model.errors import UseError
+from vizpub.simulators.channels.liftoff import ON_THE_FLY, analysed, curve, liftoff, overload
 
 UPDATES = 60_000
 

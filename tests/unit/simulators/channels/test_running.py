@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from simulators.channels.layout import Layout
-from simulators.channels.running import bits, run
 from tests.support.channels import layout
+from vizpub.simulators.channels.layout import Layout
+from vizpub.simulators.channels.running import bits, run
 
 ONE = {"channels": 1, "listen": 1, "profile": "uniform:pages=100", "transmission": "10ms"}
 """One channel, and all clients want all pages."""

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from model.errors import UseError
-from simulators.channels.layout import Layout
-from simulators.channels.running import Measured, run
-from simulators.engine.plan import planned
-from simulators.engine.simulation import Running
 from tests.support.channels import printed_layout
+from vizpub.model.errors import UseError
+from vizpub.simulators.channels.layout import Layout
+from vizpub.simulators.channels.running import Measured, run
+from vizpub.simulators.engine.plan import planned
+from vizpub.simulators.engine.simulation import Running
 
 SECOND = 1_000_000
 CLIENTS, CHANNELS = 20, 6

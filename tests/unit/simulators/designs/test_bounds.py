@@ -8,19 +8,19 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from model.errors import UseError
-from simulators.designs.algorithms import ALGORITHMS, Design, construct
-from simulators.designs.bounds import (
+from tests.support.designs import drawn, equal, example_1, example_3, example_4
+from tests.support.words import naming
+from vizpub.model.errors import UseError
+from vizpub.simulators.designs.algorithms import ALGORITHMS, Design, construct
+from vizpub.simulators.designs.bounds import (
     fewest_edges,
     least_edges,
     least_maximum_of_stars,
     smallest_maximum_of_stars,
 )
-from simulators.designs.flat import Flat
-from simulators.designs.kernels import centres_of, edges_of
-from simulators.designs.stars import Interests, Stars
-from tests.support.designs import drawn, equal, example_1, example_3, example_4
-from tests.support.words import naming
+from vizpub.simulators.designs.flat import Flat
+from vizpub.simulators.designs.kernels import centres_of, edges_of
+from vizpub.simulators.designs.stars import Interests, Stars
 
 
 def is_connected(edges: tuple[tuple[int, int], ...], interests: Interests) -> bool:

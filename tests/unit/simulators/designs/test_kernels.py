@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from simulators.designs.flat import Flat
-from simulators.designs.kernels import RULES, centres_of, edges_of
-from simulators.designs.reach import lost
-from simulators.designs.stars import RULES as PLAIN
-from simulators.designs.stars import Interests, Stars, neighbours_of, refine
 from tests.support.designs import drawn, equal, example_2, example_3
+from vizpub.simulators.designs.flat import Flat
+from vizpub.simulators.designs.kernels import RULES, centres_of, edges_of
+from vizpub.simulators.designs.reach import lost
+from vizpub.simulators.designs.stars import RULES as PLAIN
+from vizpub.simulators.designs.stars import Interests, Stars, neighbours_of, refine
 
 
 def skewed(seed: int) -> Interests:

@@ -7,10 +7,10 @@ from itertools import combinations
 import networkx as nx
 import pytest
 
-from model.errors import UseError
-from simulators.designs.merging import ALL_PAIRS, greedy_merge
-from simulators.designs.stars import Interests
 from tests.support.designs import drawn, graph
+from vizpub.model.errors import UseError
+from vizpub.simulators.designs.merging import ALL_PAIRS, greedy_merge
+from vizpub.simulators.designs.stars import Interests
 
 
 def merged(interests: Interests) -> set[tuple[int, int]]:

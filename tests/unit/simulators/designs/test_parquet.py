@@ -9,10 +9,10 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from cli.main import app
-from simulators.designs.algorithms import Design, construct
-from simulators.designs.stars import Interests
 from tests.support.designs import check_overlay, example_3
+from vizpub.cli.main import app
+from vizpub.simulators.designs.algorithms import Design, construct
+from vizpub.simulators.designs.stars import Interests
 
 
 def called(line: str) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from simulators.designs.flat import Flat
-from simulators.designs.reach import as_bits, largest, lost, reached
-from simulators.designs.stars import Interests
 from tests.support.designs import equal
+from vizpub.simulators.designs.flat import Flat
+from vizpub.simulators.designs.reach import as_bits, largest, lost, reached
+from vizpub.simulators.designs.stars import Interests
 
 
 def left_of(interests: Interests, seed: int) -> np.ndarray:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from simulators.designs.algorithms import ALGORITHMS, Design, construct
-from simulators.designs.stars import RULES, Interests, Stars, refine
 from tests.support.designs import (
     check_overlay,
     drawn,
@@ -16,6 +14,8 @@ from tests.support.designs import (
     example_4,
     graph,
 )
+from vizpub.simulators.designs.algorithms import ALGORITHMS, Design, construct
+from vizpub.simulators.designs.stars import RULES, Interests, Stars, refine
 
 SEEDS = range(12)
 

@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from cli.main import app
-from ingest.reports.files import Report, ReportReader
-from simulators.designs.algorithms import ALGORITHMS, Design, construct
-from simulators.designs.stars import Interests
-from simulators.designs.system import system_of
-from simulators.engine.folder import Folder
-from simulators.engine.plan import planned
-from simulators.engine.simulation import Running, simulate
 from tests.support.designs import check_overlay, example_3
+from vizpub.cli.main import app
+from vizpub.ingest.reports.files import Report, ReportReader
+from vizpub.simulators.designs.algorithms import ALGORITHMS, Design, construct
+from vizpub.simulators.designs.stars import Interests
+from vizpub.simulators.designs.system import system_of
+from vizpub.simulators.engine.folder import Folder
+from vizpub.simulators.engine.plan import planned
+from vizpub.simulators.engine.simulation import Running, simulate
 
 
 def reports_of(folder: Path, algorithm: str, **chosen: Any) -> dict[int, list[Report]]:

@@ -6,10 +6,10 @@ from random import Random
 
 import pytest
 
-from simulators.designs.algorithms import Design
-from simulators.designs.stars import Interests, Stars
-from simulators.designs.upkeep import Upkeep
 from tests.support.designs import check_overlay, drawn, equal, graph
+from vizpub.simulators.designs.algorithms import Design
+from vizpub.simulators.designs.stars import Interests, Stars
+from vizpub.simulators.designs.upkeep import Upkeep
 
 
 def changes(kept: Upkeep, topics: int, each: int, random: Random) -> tuple[int, set[int]]:

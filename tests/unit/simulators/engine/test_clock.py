@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from scipy import stats
 
-from simulators.engine.clock import Simulation
-from simulators.engine.network import COPY_BYTES, Copy, Publication
+from vizpub.simulators.engine.clock import Simulation
+from vizpub.simulators.engine.network import COPY_BYTES, Copy, Publication
 
 PERIOD = 1_000_000
 LATENCY = 10_000

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from model.errors import InputError
-from simulators.engine.files import found, lines, not_understood
 from tests.support.words import naming
+from vizpub.model.errors import InputError
+from vizpub.simulators.engine.files import found, lines, not_understood
 
 TEXT = "# who\n0 1\n\n  2 3  \n% and\n4 5"
 

@@ -14,16 +14,16 @@ from typing import Any
 import networkx as nx
 import pytest
 
-from ingest.reports.client import Reporter
-from ingest.reports.endpoint import NO_COLLECTOR, NO_URL
-from ingest.reports.files import ReportReader
-from ingest.reports.records import Report
-from model.errors import UseError
-from simulators.engine.folder import Folder
-from simulators.engine.live import Live
-from simulators.engine.plan import Plan, planned
-from simulators.engine.simulation import Running, simulate
 from tests.support.collecting import Options, Served, collector_in, serving
+from vizpub.ingest.reports.client import Reporter
+from vizpub.ingest.reports.endpoint import NO_COLLECTOR, NO_URL
+from vizpub.ingest.reports.files import ReportReader
+from vizpub.ingest.reports.records import Report
+from vizpub.model.errors import UseError
+from vizpub.simulators.engine.folder import Folder
+from vizpub.simulators.engine.live import Live
+from vizpub.simulators.engine.plan import Plan, planned
+from vizpub.simulators.engine.simulation import Running, simulate
 
 ENDLESS = 1_000_000
 """Intervals: more than a test waits for."""

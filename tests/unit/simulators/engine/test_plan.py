@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from model.errors import InputError, UnknownName, UseError
-from simulators.engine.folder import Folder
-from simulators.engine.plan import World, planned
-from simulators.engine.simulation import Running, simulate
-from simulators.engine.systems import NO_PARAMETERS, SYSTEMS, system_named
 from tests.support.words import naming, unknown
+from vizpub.model.errors import InputError, UnknownName, UseError
+from vizpub.simulators.engine.folder import Folder
+from vizpub.simulators.engine.plan import World, planned
+from vizpub.simulators.engine.simulation import Running, simulate
+from vizpub.simulators.engine.systems import NO_PARAMETERS, SYSTEMS, system_named
 
 
 @pytest.mark.parametrize("name", SYSTEMS)
@@ -117,7 +117,7 @@ def test_unknown_or_unfit_system_is_refused() -> None:
         system_named("poldercats")
     with pytest.raises(InputError, match=naming("nowhere.py")):
         system_named("nowhere.py:Class").make  # noqa: B018
-    with pytest.raises(InputError, match=naming("simulators.engine.network", "'Flod'")):
-        system_named("simulators.engine.network:Flod").make  # noqa: B018
+    with pytest.raises(InputError, match=naming("vizpub.simulators.engine.network", "'Flod'")):
+        system_named("vizpub.simulators.engine.network:Flod").make  # noqa: B018
     with pytest.raises(InputError, match=NO_PARAMETERS):
-        system_named("simulators.engine.clock:Traffic").parameters_type  # noqa: B018
+        system_named("vizpub.simulators.engine.clock:Traffic").parameters_type  # noqa: B018

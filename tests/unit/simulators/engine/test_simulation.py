@@ -12,12 +12,12 @@ from typing import Any
 import networkx as nx
 import pytest
 
-from ingest.reports.files import Line, Report, ReportReader, RunEnd, RunHeader
-from model.errors import InputError, UseError
-from simulators.engine.folder import NO_SIMULATION, OTHER_FILE, Folder
-from simulators.engine.plan import Plan, planned
-from simulators.engine.simulation import Running, simulate
 from tests.support.words import naming
+from vizpub.ingest.reports.files import Line, Report, ReportReader, RunEnd, RunHeader
+from vizpub.model.errors import InputError, UseError
+from vizpub.simulators.engine.folder import NO_SIMULATION, OTHER_FILE, Folder
+from vizpub.simulators.engine.plan import Plan, planned
+from vizpub.simulators.engine.simulation import Running, simulate
 
 Plans = Callable[..., Plan]
 PUBLISHING = "poisson:0.05,first=4"

@@ -9,14 +9,14 @@ from typing import Annotated, Any, ClassVar, Literal
 import pytest
 from msgspec import Meta
 
-from model.errors import UseError
-from simulators.engine.parameters import Duration, Positive, Share
-from simulators.engine.specs import describe, example, parse
-from simulators.world.churn import CHURNS
-from simulators.world.client import ALL_WORKLOADS
-from simulators.world.interest import INTERESTS
-from simulators.world.latency import LATENCIES
-from simulators.world.publications import PUBLICATIONS
+from vizpub.model.errors import UseError
+from vizpub.simulators.engine.parameters import Duration, Positive, Share
+from vizpub.simulators.engine.specs import describe, example, parse
+from vizpub.simulators.world.churn import CHURNS
+from vizpub.simulators.world.client import ALL_WORKLOADS
+from vizpub.simulators.world.interest import INTERESTS
+from vizpub.simulators.world.latency import LATENCIES
+from vizpub.simulators.world.publications import PUBLICATIONS
 
 ALL: list[Any] = [LATENCIES, CHURNS, ALL_WORKLOADS, PUBLICATIONS, INTERESTS]
 

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from analytics.comparison.groups import grouped
-from model.clock import Clock
-from model.run import RunFacts
-from simulators.engine.folder import Folder
-from simulators.engine.plan import planned
-from simulators.engine.simulation import simulate
-from simulators.engine.systems import SYSTEMS
+from vizpub.analytics.comparison.groups import grouped
+from vizpub.model.clock import Clock
+from vizpub.model.run import RunFacts
+from vizpub.simulators.engine.folder import Folder
+from vizpub.simulators.engine.plan import planned
+from vizpub.simulators.engine.simulation import simulate
+from vizpub.simulators.engine.systems import SYSTEMS
 
 WORLD = {"peers": 24, "intervals": 8}
 CHANGING = {
@@ -54,9 +54,9 @@ VARIANTS = {
 DIGESTS = """
 import hashlib, json, sys
 from pathlib import Path
-from simulators.engine.folder import Folder
-from simulators.engine.plan import planned
-from simulators.engine.simulation import simulate
+from vizpub.simulators.engine.folder import Folder
+from vizpub.simulators.engine.plan import planned
+from vizpub.simulators.engine.simulation import simulate
 
 out, told = Path(sys.argv[1]), {}
 for number, (system, chosen) in enumerate(json.loads(sys.argv[2])):

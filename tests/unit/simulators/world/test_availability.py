@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from model.errors import InputError
-from simulators.world.availability import (
+from vizpub.model.errors import InputError
+from vizpub.simulators.world.availability import (
     LINE,
     NO_NODE_UP,
     NO_NUMBER,

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from model.errors import InputError, UseError
-from simulators.engine.specs import parse
-from simulators.world.churn import CHURNS, Session, Setting
-from simulators.world.scenario import NO_EVENT
 from tests.support.words import naming
+from vizpub.model.errors import InputError, UseError
+from vizpub.simulators.engine.specs import parse
+from vizpub.simulators.world.churn import CHURNS, Session, Setting
+from vizpub.simulators.world.scenario import NO_EVENT
 
 DAY = 86_400
 SECOND = 1_000_000

@@ -8,12 +8,12 @@ from random import Random
 import pytest
 from scipy import stats
 
-from model.errors import UseError
-from simulators.engine.plan import World
-from simulators.engine.specs import parse
-from simulators.world.churn import Setting
-from simulators.world.client import ALL_WORKLOADS, Client, ClientInterest, ClientPublications
 from tests.support.words import naming
+from vizpub.model.errors import UseError
+from vizpub.simulators.engine.plan import World
+from vizpub.simulators.engine.specs import parse
+from vizpub.simulators.world.churn import Setting
+from vizpub.simulators.world.client import ALL_WORKLOADS, Client, ClientInterest, ClientPublications
 
 INTERVAL = 1_000_000
 RUN = Setting(50, 2000 * INTERVAL, INTERVAL)

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from model.errors import InputError, UseError
-from simulators.engine.specs import parse
-from simulators.world.latency import LATENCIES, Delay
 from tests.support.words import naming
+from vizpub.model.errors import InputError, UseError
+from vizpub.simulators.engine.specs import parse
+from vizpub.simulators.world.latency import LATENCIES, Delay
 
 
 def delays(text: str, peers: int = 10, seed: int = 1) -> Delay:

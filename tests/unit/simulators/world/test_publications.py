@@ -10,12 +10,12 @@ from random import Random
 import pytest
 from scipy import stats
 
-from model.errors import InputError, UnknownName, UseError
-from simulators.engine.specs import parse
-from simulators.world.churn import Setting
-from simulators.world.publications import FILE_OR_TIME, NO_SUBSCRIBER, PUBLICATIONS, Planned
-from simulators.world.subscriptions import Subscriptions
 from tests.support.words import unknown
+from vizpub.model.errors import InputError, UnknownName, UseError
+from vizpub.simulators.engine.specs import parse
+from vizpub.simulators.world.churn import Setting
+from vizpub.simulators.world.publications import FILE_OR_TIME, NO_SUBSCRIBER, PUBLICATIONS, Planned
+from vizpub.simulators.world.subscriptions import Subscriptions
 
 INTERVAL = 1_000_000
 RUN = Setting(10, 1000 * INTERVAL, INTERVAL)

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from model.errors import InputError
-from simulators.world.roundtrips import NEITHER, incomplete, read_matrix, symmetric
 from tests.support.words import naming, tells
+from vizpub.model.errors import InputError
+from vizpub.simulators.world.roundtrips import NEITHER, incomplete, read_matrix, symmetric
 
 NAN = float("nan")
 

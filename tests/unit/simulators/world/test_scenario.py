@@ -7,8 +7,15 @@ from random import Random
 
 import pytest
 
-from model.errors import InputError, UseError
-from simulators.world.scenario import MORE_THAN_ALL, NO_EVENT, Event, changes, crowd, read_events
+from vizpub.model.errors import InputError, UseError
+from vizpub.simulators.world.scenario import (
+    MORE_THAN_ALL,
+    NO_EVENT,
+    Event,
+    changes,
+    crowd,
+    read_events,
+)
 
 INTERVAL = 1_000_000
 

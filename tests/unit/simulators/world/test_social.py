@@ -10,9 +10,9 @@ from random import Random
 import networkx as nx
 import pytest
 
-from model.errors import InputError, UseError
-from simulators.world.social import connected_users, neighbours, random_users, read_edges
 from tests.support.words import naming
+from vizpub.model.errors import InputError, UseError
+from vizpub.simulators.world.social import connected_users, neighbours, random_users, read_edges
 
 
 def graph_of(drawn: nx.Graph) -> dict[int, list[int]]:

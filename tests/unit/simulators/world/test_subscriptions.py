@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from model.errors import InputError, UseError
-from simulators.engine.specs import parse
-from simulators.world.subscriptions import WORKLOADS, Scribe, Subscriptions
 from tests.support.words import naming
+from vizpub.model.errors import InputError, UseError
+from vizpub.simulators.engine.specs import parse
+from vizpub.simulators.world.subscriptions import WORKLOADS, Scribe, Subscriptions
 
 
 def subscriptions(text: str, peers: int, seed: int = 1) -> Subscriptions:

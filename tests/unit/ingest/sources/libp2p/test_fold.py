@@ -12,15 +12,15 @@ from typing import Any
 
 import pytest
 
-from ingest.sources.base import SourceOptions
-from ingest.sources.libp2p import Libp2p
-from ingest.sources.libp2p.events import Type
-from ingest.sources.libp2p.facts import SAME_EVENTS
-from ingest.sources.libp2p.presence import stays
-from model.clock import OPEN
-from model.errors import InputError
 from tests.support.events import Happened, at, name_of, of_lines, trace
 from tests.support.staged import Staged, staged
+from vizpub.ingest.sources.base import SourceOptions
+from vizpub.ingest.sources.libp2p import Libp2p
+from vizpub.ingest.sources.libp2p.events import Type
+from vizpub.ingest.sources.libp2p.facts import SAME_EVENTS
+from vizpub.ingest.sources.libp2p.presence import stays
+from vizpub.model.clock import OPEN
+from vizpub.model.errors import InputError
 
 Span = tuple[int, int]
 PEERS = ("src", "dst", "peer", "previous_hop")

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ingest.sources.libp2p.events import Event, Refused, Type
-from ingest.sources.libp2p.interop import NO_PEER_YET, Log, is_line
+from vizpub.ingest.sources.libp2p.events import Event, Refused, Type
+from vizpub.ingest.sources.libp2p.interop import NO_PEER_YET, Log, is_line
 
 TIME = "2000-01-01T00:00:07.5Z"
 NS = 946_684_807_500_000_000

@@ -11,9 +11,10 @@ from google.protobuf.message import DecodeError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingest.reports.compressed import Content, LongLine
-from ingest.sources.libp2p import Libp2p
-from ingest.sources.libp2p.protobuf import (
+from tests.support.protobuf import varint
+from vizpub.ingest.reports.compressed import Content, LongLine
+from vizpub.ingest.sources.libp2p import Libp2p
+from vizpub.ingest.sources.libp2p.protobuf import (
     CUT_OFF,
     IMPOSSIBLE_LENGTH,
     StreamBroken,
@@ -21,7 +22,6 @@ from ingest.sources.libp2p.protobuf import (
     records,
     unknown_fields,
 )
-from tests.support.protobuf import varint
 
 
 def fields(*pairs: tuple[int, int | bytes]) -> bytes:

@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from ingest.reports.fields import REPORT, Key, KeyOr, Object, Whole
-from ingest.sources.reports.columns import (
+from vizpub.ingest.reports.fields import REPORT, Key, KeyOr, Object, Whole
+from vizpub.ingest.sources.reports.columns import (
     UnfitType,
     arrow_type,
     reports_of,

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
-from ingest.fold import Counted
-from ingest.sources.reports import Reports
-from ingest.sources.reports.facts import Tally
-from ingest.sources.times import BELONGS, BELONGS_NOT, MOST_INTERVALS
 from tests.support.words import tells
+from vizpub.ingest.fold import Counted
+from vizpub.ingest.sources.reports import Reports
+from vizpub.ingest.sources.reports.facts import Tally
+from vizpub.ingest.sources.times import BELONGS, BELONGS_NOT, MOST_INTERVALS
 
 FAR = MOST_INTERVALS * 9 // 10
 

@@ -11,13 +11,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from ingest.fold import RowFold
-from ingest.reader import Kind, Row, as_batches
-from ingest.reports.files import problems
-from ingest.sources.reports import fold as folding
-from ingest.sources.reports.facts import Tally
-from ingest.sources.reports.fold import ReportFold
 from tests.support.plain_fold import PlainFold
+from vizpub.ingest.fold import RowFold
+from vizpub.ingest.reader import Kind, Row, as_batches
+from vizpub.ingest.reports.files import problems
+from vizpub.ingest.sources.reports import fold as folding
+from vizpub.ingest.sources.reports.facts import Tally
+from vizpub.ingest.sources.reports.fold import ReportFold
 
 FILES = ("a", "b")
 INT64 = 2**63 - 1

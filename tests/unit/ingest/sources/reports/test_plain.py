@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from ingest.reports.files import Report, parse, unknown_fields
-from ingest.sources.reports.plain import FEW, tell
 from tests.support.fuzz import spoilt
 from tests.support.reported import reports
+from vizpub.ingest.reports.files import Report, parse, unknown_fields
+from vizpub.ingest.sources.reports.plain import FEW, tell
 
 GAUGES = '{"a": 1, "b.c": -0.5, "d": 12345678901234567890123, "e": 1e99, "f": -0, "g": 2E-7}'
 

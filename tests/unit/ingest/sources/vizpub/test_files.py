@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from ingest.reader import CUT_OFF
-from ingest.sources import SOURCES
-from ingest.sources.vizpub.files import HOST, MERGED, recognised, split
+from vizpub.ingest.reader import CUT_OFF
+from vizpub.ingest.sources import SOURCES
+from vizpub.ingest.sources.vizpub.files import HOST, MERGED, recognised, split
 
 DEMO = Path(__file__).parents[4] / "data/vizpub/reports/processed/protocol.demo"
 FILES = sorted(DEMO.glob("*.json"))

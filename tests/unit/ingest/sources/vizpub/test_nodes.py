@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ingest.sources.vizpub.nodes import NODE, judged
+from vizpub.ingest.sources.vizpub.nodes import NODE, judged
 
 DEMO = Path(__file__).parents[4] / "data/vizpub/reports/processed/protocol.demo"
 NODES = [

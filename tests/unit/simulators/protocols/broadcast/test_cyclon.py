@@ -6,10 +6,10 @@ from random import Random
 
 import pytest
 
-from simulators.engine.clock import Simulation
-from simulators.protocols.broadcast.cyclon import BroadcastCyclon, BroadcastCyclonParameters
-from simulators.protocols.poldercast.cyclon import Cyclon, CyclonParameters
 from tests.support.overlays import LATENCY_US, SECOND, Overlay
+from vizpub.simulators.engine.clock import Simulation
+from vizpub.simulators.protocols.broadcast.cyclon import BroadcastCyclon, BroadcastCyclonParameters
+from vizpub.simulators.protocols.poldercast.cyclon import Cyclon, CyclonParameters
 
 PEERS = 200
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import networkx as nx
 import pytest
 
-from model.errors import UseError
-from simulators.protocols.hyparview.parameters import HyParViewParameters
 from tests.support.overlays import Overlay, hyparview
+from vizpub.model.errors import UseError
+from vizpub.simulators.protocols.hyparview.parameters import HyParViewParameters
 
 PEERS = 100
 

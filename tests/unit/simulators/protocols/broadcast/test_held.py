@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from simulators.engine.clock import Simulation
-from simulators.engine.network import Copy, Publication
-from simulators.protocols.broadcast.held import Held
+from vizpub.simulators.engine.clock import Simulation
+from vizpub.simulators.engine.network import Copy, Publication
+from vizpub.simulators.protocols.broadcast.held import Held
 
 
 def copy(message: int, hops: int = 1) -> Copy:

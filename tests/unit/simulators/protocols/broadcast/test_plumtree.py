@@ -7,9 +7,9 @@ from random import Random
 import networkx as nx
 import pytest
 
-from simulators.protocols.broadcast.membership import HEADER_BYTES
-from simulators.protocols.broadcast.plumtree import ANNOUNCED_BYTES
 from tests.support.overlays import Overlay, hyparview
+from vizpub.simulators.protocols.broadcast.membership import HEADER_BYTES
+from vizpub.simulators.protocols.broadcast.plumtree import ANNOUNCED_BYTES
 
 PEERS = 100
 

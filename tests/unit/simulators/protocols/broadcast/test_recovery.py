@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import pytest
 
-from model.errors import UseError
-from simulators.engine.clock import Simulation
-from simulators.engine.network import Copy, Publication
-from simulators.protocols.hyparview.parameters import HyParViewParameters
-from simulators.protocols.hyparview.system import HyParView
 from tests.support.overlays import LATENCY_US, Overlay, Receptions
+from vizpub.model.errors import UseError
+from vizpub.simulators.engine.clock import Simulation
+from vizpub.simulators.engine.network import Copy, Publication
+from vizpub.simulators.protocols.hyparview.parameters import HyParViewParameters
+from vizpub.simulators.protocols.hyparview.system import HyParView
 
 PEERS, LATE = 30, 29
 MISSED = range(1, 9)

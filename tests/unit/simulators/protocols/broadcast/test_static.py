@@ -8,12 +8,12 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from model.errors import InputError, UseError
-from simulators.engine.clock import Simulation
-from simulators.protocols.broadcast.static import BroadcastStatic, BroadcastStaticParameters
-from simulators.protocols.broadcast.topologies import Acl
 from tests.support.overlays import LATENCY_US, Overlay
 from tests.support.words import naming
+from vizpub.model.errors import InputError, UseError
+from vizpub.simulators.engine.clock import Simulation
+from vizpub.simulators.protocols.broadcast.static import BroadcastStatic, BroadcastStaticParameters
+from vizpub.simulators.protocols.broadcast.topologies import Acl
 
 
 def static(peers: int, topology: str, broadcast: str = "flood") -> Overlay:

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from simulators.protocols.chord.joining import Joining
-from simulators.protocols.chord.lookups import Found
-from simulators.protocols.chord.node import Node, Step
-from simulators.protocols.chord.placing import place
-from simulators.protocols.routing import NOBODY
 from tests.support.rings import STILL, Truth, World, wrong
+from vizpub.simulators.protocols.chord.joining import Joining
+from vizpub.simulators.protocols.chord.lookups import Found
+from vizpub.simulators.protocols.chord.node import Node, Step
+from vizpub.simulators.protocols.chord.placing import place
+from vizpub.simulators.protocols.routing import NOBODY
 
 
 @pytest.mark.parametrize(

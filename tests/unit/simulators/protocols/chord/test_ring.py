@@ -6,9 +6,9 @@ import hashlib
 
 import pytest
 
-from model.errors import UseError
-from simulators.protocols.chord.ring import Ring
 from tests.support.words import naming
+from vizpub.model.errors import UseError
+from vizpub.simulators.protocols.chord.ring import Ring
 
 
 def recomputed(header: dict[str, str], bits: int, name: str) -> int:

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from simulators.engine.folder import Folder
-from simulators.engine.plan import planned
-from simulators.engine.simulation import simulate
+from vizpub.simulators.engine.folder import Folder
+from vizpub.simulators.engine.plan import planned
+from vizpub.simulators.engine.simulation import simulate
 
 Line = dict[str, Any]
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import kstest, pearsonr
 
-from simulators.protocols.gossip.coins import coin, event_key, mixed
+from vizpub.simulators.protocols.gossip.coins import coin, event_key, mixed
 
 
 def test_mixing_is_a_permutation_of_words() -> None:

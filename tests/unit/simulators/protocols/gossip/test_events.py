@@ -8,10 +8,10 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from simulators.engine.clock import Simulation
-from simulators.engine.network import Copy, Publication
-from simulators.protocols.broadcast.topologies import Poisson, RandomGraph, joined
-from simulators.protocols.gossip.events import (
+from vizpub.simulators.engine.clock import Simulation
+from vizpub.simulators.engine.network import Copy, Publication
+from vizpub.simulators.protocols.broadcast.topologies import Poisson, RandomGraph, joined
+from vizpub.simulators.protocols.gossip.events import (
     COUNTS,
     Adjacency,
     Bools,
@@ -19,8 +19,8 @@ from simulators.protocols.gossip.events import (
     adjacency,
     disseminate,
 )
-from simulators.protocols.gossip.parameters import GossipParameters
-from simulators.protocols.gossip.system import Gossip
+from vizpub.simulators.protocols.gossip.parameters import GossipParameters
+from vizpub.simulators.protocols.gossip.system import Gossip
 
 TOPIC = 0
 

@@ -6,8 +6,8 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from model.errors import UseError
-from simulators.protocols.gossip.parameters import GossipParameters, estimated_diameter
+from vizpub.model.errors import UseError
+from vizpub.simulators.protocols.gossip.parameters import GossipParameters, estimated_diameter
 
 
 @pytest.mark.parametrize(("mean", "seed"), [(2, 1), (3, 2), (5, 3), (10, 4)])

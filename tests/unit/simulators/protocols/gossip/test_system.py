@@ -8,12 +8,12 @@ from random import Random
 import networkx as nx
 import pytest
 
-from simulators.engine.clock import Simulation
-from simulators.engine.plan import planned
-from simulators.engine.simulation import Running
-from simulators.protocols.gossip.parameters import GossipParameters
-from simulators.protocols.gossip.system import Gossip
 from tests.support.overlays import LATENCY_US, Overlay
+from vizpub.simulators.engine.clock import Simulation
+from vizpub.simulators.engine.plan import planned
+from vizpub.simulators.engine.simulation import Running
+from vizpub.simulators.protocols.gossip.parameters import GossipParameters
+from vizpub.simulators.protocols.gossip.system import Gossip
 
 
 def gossip(peers: int, topology: str, seed: int = 1, **chosen: object) -> Overlay:

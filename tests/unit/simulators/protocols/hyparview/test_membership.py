@@ -7,10 +7,10 @@ from random import Random
 import networkx as nx
 import pytest
 
-from simulators.engine.clock import Simulation
-from simulators.protocols.hyparview.parameters import HyParViewParameters
-from simulators.protocols.hyparview.system import HyParView
 from tests.support.overlays import LATENCY_US, Overlay, hyparview
+from vizpub.simulators.engine.clock import Simulation
+from vizpub.simulators.protocols.hyparview.parameters import HyParViewParameters
+from vizpub.simulators.protocols.hyparview.system import HyParView
 
 CHURN_SEEDS = (1, 2)
 

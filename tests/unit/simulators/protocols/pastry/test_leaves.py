@@ -7,7 +7,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simulators.protocols.pastry.leaves import LeafSet, Ring
+from vizpub.simulators.protocols.pastry.leaves import LeafSet, Ring
 
 Ids = st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=40, unique=True)
 

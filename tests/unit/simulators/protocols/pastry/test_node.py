@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from simulators.protocols.pastry.leaves import Ring
-from simulators.protocols.pastry.node import NOBODY, Node
+from vizpub.simulators.protocols.pastry.leaves import Ring
+from vizpub.simulators.protocols.pastry.node import NOBODY, Node
 
 RING = Ring.of(400, 4, salt=11)
 KEYS = [random.Random(5).getrandbits(64) for _ in range(300)]

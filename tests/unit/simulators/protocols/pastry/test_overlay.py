@@ -6,11 +6,11 @@ import random
 
 import pytest
 
-from simulators.engine.clock import Simulation
-from simulators.protocols.pastry.overlay import Overlay
-from simulators.protocols.pastry.parameters import PastryParameters
-from simulators.protocols.pastry.placing import place
-from simulators.protocols.routing import Upcalls
+from vizpub.simulators.engine.clock import Simulation
+from vizpub.simulators.protocols.pastry.overlay import Overlay
+from vizpub.simulators.protocols.pastry.parameters import PastryParameters
+from vizpub.simulators.protocols.pastry.placing import place
+from vizpub.simulators.protocols.routing import Upcalls
 
 INTERVAL = 1_000_000
 """µs: the period of leaf set probes."""

@@ -6,11 +6,11 @@ import random
 from collections import Counter
 from collections.abc import Sequence
 
-from simulators.engine.clock import Simulation
-from simulators.engine.network import Copy, Publication
-from simulators.protocols.pastry.parameters import PastryParameters
-from simulators.protocols.pastry.placing import place
-from simulators.protocols.pastry.system import Pastry
+from vizpub.simulators.engine.clock import Simulation
+from vizpub.simulators.engine.network import Copy, Publication
+from vizpub.simulators.protocols.pastry.parameters import PastryParameters
+from vizpub.simulators.protocols.pastry.placing import place
+from vizpub.simulators.protocols.pastry.system import Pastry
 
 SIZE, TOPICS = 300, 40
 

@@ -7,12 +7,12 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from analytics.kernels.adjacency import outgoing, reverse, union
-from analytics.kernels.clustering import clustering
-from analytics.kernels.distances import distances
-from simulators.engine.clock import Simulation
-from simulators.protocols.poldercast.cyclon import Cyclon, CyclonParameters
-from simulators.protocols.poldercast.views import ENTRY_BYTES, HEADER_BYTES, PEER
+from vizpub.analytics.kernels.adjacency import outgoing, reverse, union
+from vizpub.analytics.kernels.clustering import clustering
+from vizpub.analytics.kernels.distances import distances
+from vizpub.simulators.engine.clock import Simulation
+from vizpub.simulators.protocols.poldercast.cyclon import Cyclon, CyclonParameters
+from vizpub.simulators.protocols.poldercast.views import ENTRY_BYTES, HEADER_BYTES, PEER
 
 SECOND = 1_000_000
 LATENCY_US = 10_000

@@ -7,13 +7,13 @@ from random import Random
 import numpy as np
 import pytest
 
-from model.arrays import Int32s
-from simulators.engine.clock import Simulation
-from simulators.protocols.poldercast.cyclon import Cyclon, CyclonParameters
-from simulators.protocols.poldercast.rings import Rings, RingsParameters
-from simulators.protocols.poldercast.views import AGE, PEER, bytes_of, insert
-from simulators.protocols.poldercast.views_overlay import Capacities, Overlay, known
-from simulators.protocols.poldercast.views_rings import (
+from vizpub.model.arrays import Int32s
+from vizpub.simulators.engine.clock import Simulation
+from vizpub.simulators.protocols.poldercast.cyclon import Cyclon, CyclonParameters
+from vizpub.simulators.protocols.poldercast.rings import Rings, RingsParameters
+from vizpub.simulators.protocols.poldercast.views import AGE, PEER, bytes_of, insert
+from vizpub.simulators.protocols.poldercast.views_overlay import Capacities, Overlay, known
+from vizpub.simulators.protocols.poldercast.views_rings import (
     answer_rings,
     distance,
     learn,

@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from simulators.engine.clock import Simulation
-from simulators.engine.network import Copy, Links, Publication
-from simulators.engine.plan import planned
-from simulators.engine.simulation import Running
-from simulators.protocols.poldercast.system import Memory, PolderCast, PolderCastParameters
-from simulators.protocols.poldercast.views import PEER
+from vizpub.simulators.engine.clock import Simulation
+from vizpub.simulators.engine.network import Copy, Links, Publication
+from vizpub.simulators.engine.plan import planned
+from vizpub.simulators.engine.simulation import Running
+from vizpub.simulators.protocols.poldercast.system import Memory, PolderCast, PolderCastParameters
+from vizpub.simulators.protocols.poldercast.views import PEER
 
 SECOND = 1_000_000
 SEEDS = range(5)
@@ -340,9 +340,9 @@ class TestMemory:
 
 RUN = """
 from random import Random
-from simulators.engine.clock import Simulation
-from simulators.engine.network import Publication
-from simulators.protocols.poldercast.system import PolderCast, PolderCastParameters
+from vizpub.simulators.engine.clock import Simulation
+from vizpub.simulators.engine.network import Publication
+from vizpub.simulators.protocols.poldercast.system import PolderCast, PolderCastParameters
 
 net = Simulation(50, 5, lambda sender, to: 5000, loss=0.02)
 system = PolderCast(net, PolderCastParameters(fanout=3), 70)

@@ -7,14 +7,20 @@ from random import Random
 import numpy as np
 import pytest
 
-from model.arrays import Int32s
-from simulators.engine.clock import Simulation
-from simulators.protocols.poldercast.cyclon import Cyclon, CyclonParameters
-from simulators.protocols.poldercast.vicinity import Vicinity, VicinityParameters
-from simulators.protocols.poldercast.views import HEADER_BYTES, PEER, bytes_of, entries, insert
-from simulators.protocols.poldercast.views_overlay import Capacities, Overlay, known
-from simulators.protocols.poldercast.views_rings import learn
-from simulators.protocols.poldercast.views_vicinity import (
+from vizpub.model.arrays import Int32s
+from vizpub.simulators.engine.clock import Simulation
+from vizpub.simulators.protocols.poldercast.cyclon import Cyclon, CyclonParameters
+from vizpub.simulators.protocols.poldercast.vicinity import Vicinity, VicinityParameters
+from vizpub.simulators.protocols.poldercast.views import (
+    HEADER_BYTES,
+    PEER,
+    bytes_of,
+    entries,
+    insert,
+)
+from vizpub.simulators.protocols.poldercast.views_overlay import Capacities, Overlay, known
+from vizpub.simulators.protocols.poldercast.views_rings import learn
+from vizpub.simulators.protocols.poldercast.views_vicinity import (
     answer_nearest,
     fill_with_nearest,
     merge_nearest,

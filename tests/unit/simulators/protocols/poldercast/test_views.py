@@ -9,8 +9,8 @@ from random import Random
 import numpy as np
 import pytest
 
-from model.arrays import Int32s
-from simulators.protocols.poldercast.views import (
+from vizpub.model.arrays import Int32s
+from vizpub.simulators.protocols.poldercast.views import (
     AGE,
     ENTRY_BYTES,
     HEADER_BYTES,
@@ -28,9 +28,9 @@ from simulators.protocols.poldercast.views import (
     place_of,
     seeded,
 )
-from simulators.protocols.poldercast.views_overlay import Capacities, Overlay, known
-from simulators.protocols.poldercast.views_rings import learn
-from simulators.protocols.poldercast.views_targets import targets_of
+from vizpub.simulators.protocols.poldercast.views_overlay import Capacities, Overlay, known
+from vizpub.simulators.protocols.poldercast.views_rings import learn
+from vizpub.simulators.protocols.poldercast.views_targets import targets_of
 
 SEEDS = range(20)
 CAPACITY, PEERS = 6, 15

@@ -14,18 +14,18 @@ from typing import Any
 import networkx as nx
 import pytest
 
-from simulators.engine.clock import Simulation
-from simulators.engine.network import Copy, Publication
-from simulators.protocols.chord.parameters import ChordParameters
-from simulators.protocols.chord.placing import place
-from simulators.protocols.chord.system import Chord
-from simulators.protocols.routing import NOBODY, Routed
-from simulators.protocols.scribe.on_chord import ScribeChord
-from simulators.protocols.scribe.state import Recent
-from simulators.protocols.scribe.system import Multicast
-from simulators.protocols.scribe.trees import Trees
 from tests.support.chord_trees import TOPICS, World
 from tests.support.rings import INTERVAL, Truth
+from vizpub.simulators.engine.clock import Simulation
+from vizpub.simulators.engine.network import Copy, Publication
+from vizpub.simulators.protocols.chord.parameters import ChordParameters
+from vizpub.simulators.protocols.chord.placing import place
+from vizpub.simulators.protocols.chord.system import Chord
+from vizpub.simulators.protocols.routing import NOBODY, Routed
+from vizpub.simulators.protocols.scribe.on_chord import ScribeChord
+from vizpub.simulators.protocols.scribe.state import Recent
+from vizpub.simulators.protocols.scribe.system import Multicast
+from vizpub.simulators.protocols.scribe.trees import Trees
 
 
 @pytest.mark.parametrize("both_ways", [False, True])

@@ -8,9 +8,9 @@ from typing import Any
 import networkx as nx
 import pytest
 
-from simulators.protocols.scribe.parameters import PopularityParameters
-from simulators.protocols.scribe.popularity import BroadcastOrTree
 from tests.support.chord_trees import TOPICS, World
+from vizpub.simulators.protocols.scribe.parameters import PopularityParameters
+from vizpub.simulators.protocols.scribe.popularity import BroadcastOrTree
 
 
 class Popular(World):

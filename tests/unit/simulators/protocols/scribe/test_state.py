@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from simulators.protocols.pastry.parameters import SIZES, bytes_of
-from simulators.protocols.scribe.state import REMEMBERED, UNSURE, Member, Recent
+from vizpub.simulators.protocols.pastry.parameters import SIZES, bytes_of
+from vizpub.simulators.protocols.scribe.state import REMEMBERED, UNSURE, Member, Recent
 
 
 def test_recent_publications_are_remembered_and_old_ones_forgotten() -> None:

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from simulators.engine.clock import Simulation
-from simulators.engine.network import Copy, Publication
-from simulators.protocols.pastry.placing import place
-from simulators.protocols.scribe.parameters import ScribeParameters
-from simulators.protocols.scribe.system import Scribe
-from simulators.world.latency import Delay, Matrix
+from vizpub.simulators.engine.clock import Simulation
+from vizpub.simulators.engine.network import Copy, Publication
+from vizpub.simulators.protocols.pastry.placing import place
+from vizpub.simulators.protocols.scribe.parameters import ScribeParameters
+from vizpub.simulators.protocols.scribe.system import Scribe
+from vizpub.simulators.world.latency import Delay, Matrix
 
 SIZE, TOPICS, INTERVAL = 400, 25, 1_000_000
 

@@ -9,13 +9,13 @@ from statistics import fmean
 import networkx as nx
 import pytest
 
-from simulators.engine.clock import Simulation
-from simulators.engine.network import Copy, Publication
-from simulators.protocols.pastry.placing import place
-from simulators.protocols.routing import NOBODY
-from simulators.protocols.scribe.parameters import ScribeParameters
-from simulators.protocols.scribe.state import Parent
-from simulators.protocols.scribe.system import Scribe
+from vizpub.simulators.engine.clock import Simulation
+from vizpub.simulators.engine.network import Copy, Publication
+from vizpub.simulators.protocols.pastry.placing import place
+from vizpub.simulators.protocols.routing import NOBODY
+from vizpub.simulators.protocols.scribe.parameters import ScribeParameters
+from vizpub.simulators.protocols.scribe.state import Parent
+from vizpub.simulators.protocols.scribe.system import Scribe
 
 INTERVAL = 1_000_000
 """µs; a heartbeat is three of them."""
