@@ -25,7 +25,10 @@ from vizpub.ingest.spark.session import LOCATORS
 from vizpub.ingest.spark.shipping import pack
 
 _COMMAND = "from vizpub.cli.__main__ import main; main()"
-_HIDE_NOTHING = "import vizpub.cli.imports, contextlib; vizpub.cli.imports.without_pandas = contextlib.nullcontext"
+_HIDE_NOTHING = (
+    "import contextlib; from vizpub.cli import imports; "
+    "imports.lean_imports = contextlib.nullcontext"
+)
 _COLLECT_ALWAYS = "import gc; gc.disable = gc.freeze = lambda: None"
 
 

@@ -18,7 +18,10 @@ from benchmarks.smoke import Run, measured
 INTERVALS = (25, 100, 200, 400)
 """Intervals of 200 peers with 10 links each."""
 BOUNDS = {"small": 2**40, "large": -1}
-_INGEST = "import vizpub.ingest.spark.scale as s; s.SMALL_INPUT = {}; from vizpub.cli.main import app; app()"
+_INGEST = (
+    "import vizpub.ingest.spark.scale as s; s.SMALL_INPUT = {}; "
+    "from vizpub.cli.main import app; app()"
+)
 
 
 def main() -> None:

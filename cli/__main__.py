@@ -7,8 +7,9 @@ import sys
 from pathlib import Path
 
 if not __package__:
-    # Run as a file: Python would look first in its folder, where `ingest` and `neo4j` are commands.
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
+    # Run as a file: Python would look first in its folder, not where the package `vizpub` is.
+    # Links are kept: in a checkout `vizpub/cli` is one.
+    sys.path[0] = str(Path(__file__).absolute().parents[2])
 
 
 def main() -> None:

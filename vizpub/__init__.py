@@ -5,17 +5,18 @@
     run.topic("news", 12).to_networkx()
 
 `ReportWriter` and `ReportReader` write and read reports, `Run.open` opens a run. All errors are
-`VizpubError`s. A name is imported on first use, so that `import vizpub` loads neither Arrow nor
-Spark.
+`VizpubError`s. docs/python.md lists the public names; all others are private. A name is imported on
+first use, so that `import vizpub` loads neither Arrow nor Spark.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from vizpub.analytics import figures as figures
+    from vizpub.analytics.graphframes import graphs as graphs
     from vizpub.analytics.own import Interval as Interval
     from vizpub.analytics.own import Message as Message
     from vizpub.analytics.own import metric as metric
@@ -23,7 +24,9 @@ if TYPE_CHECKING:
     from vizpub.calls import compare as compare
     from vizpub.calls import ingest_files as ingest_files
     from vizpub.calls import simulate as simulate
+    from vizpub.graphstore.ask import py2neo_bridge as py2neo_bridge
     from vizpub.graphstore.ask.queries import Answer as Answer
+    from vizpub.graphstore.server.connection import find_connection as find_connection
     from vizpub.ingest.reports.files import Counters as Counters
     from vizpub.ingest.reports.files import Neighbor as Neighbor
     from vizpub.ingest.reports.files import Received as Received
@@ -33,58 +36,68 @@ if TYPE_CHECKING:
     from vizpub.ingest.reports.files import Role as Role
     from vizpub.ingest.reports.files import RunHeader as RunHeader
     from vizpub.ingest.reports.files import Sent as Sent
+    from vizpub.ingest.reports.files import problems as problems
+    from vizpub.model import errors as errors
     from vizpub.model.errors import VizpubError as VizpubError
     from vizpub.runstore.frames import Frame as Frame
     from vizpub.runstore.run import Run as Run
     from vizpub.runstore.run import Where as Where
+    from vizpub.simulators.engine.network import Copy as Copy
+    from vizpub.simulators.engine.network import Links as Links
+    from vizpub.simulators.engine.network import Network as Network
+    from vizpub.simulators.engine.network import System as System
 
 _PLACES = {
-    "Interval": "vizpub.analytics.own",
-    "Message": "vizpub.analytics.own",
-    "metric": "vizpub.analytics.own",
     "Answer": "vizpub.graphstore.ask.queries",
-    "Frame": "vizpub.runstore.frames",
-    "Report": "vizpub.ingest.reports.files",
+    "Copy": "vizpub.simulators.engine.network",
     "Counters": "vizpub.ingest.reports.files",
+    "Frame": "vizpub.runstore.frames",
+    "Interval": "vizpub.analytics.own",
+    "Links": "vizpub.simulators.engine.network",
+    "Message": "vizpub.analytics.own",
     "Neighbor": "vizpub.ingest.reports.files",
+    "Network": "vizpub.simulators.engine.network",
     "Received": "vizpub.ingest.reports.files",
-    "Role": "vizpub.ingest.reports.files",
-    "RunHeader": "vizpub.ingest.reports.files",
-    "Sent": "vizpub.ingest.reports.files",
+    "Report": "vizpub.ingest.reports.files",
     "ReportReader": "vizpub.ingest.reports.files",
     "ReportWriter": "vizpub.ingest.reports.files",
+    "Role": "vizpub.ingest.reports.files",
     "Run": "vizpub.runstore.run",
+    "RunHeader": "vizpub.ingest.reports.files",
+    "Sent": "vizpub.ingest.reports.files",
+    "System": "vizpub.simulators.engine.network",
     "VizpubError": "vizpub.model.errors",
     "Where": "vizpub.runstore.run",
     "ask": "vizpub.calls",
     "compare": "vizpub.calls",
-    "ingest": "vizpub.calls",
+    "find_connection": "vizpub.graphstore.server.connection",
+    "ingest_files": "vizpub.calls",
+    "metric": "vizpub.analytics.own",
+    "problems": "vizpub.ingest.reports.files",
     "simulate": "vizpub.calls",
 }
 """The module of each public name."""
-__all__ = [*_PLACES]  # noqa: PLE0604 - names, as text
+_MODULES = {
+    "errors": "vizpub.model.errors",
+    "figures": "vizpub.analytics.figures",
+    "graphs": "vizpub.analytics.graphframes.graphs",
+    "py2neo_bridge": "vizpub.graphstore.ask.py2neo_bridge",
+}
+"""The public modules, by their public names."""
+__all__ = [*_PLACES, *_MODULES]  # noqa: PLE0604 - names, as text
 
 
 def __getattr__(name: str) -> object:
     """Import a public name on first use (PEP 562)."""
-    if name not in _PLACES:
+    if name in _MODULES:
+        found: object = import_module(_MODULES[name])
+    elif name in _PLACES:
+        found = getattr(import_module(_PLACES[name]), name)
+    else:
         raise AttributeError(f"module 'vizpub' has no attribute '{name}'")
-    place = _PLACES[name]
-    _check_origin(place.partition(".")[0])
-    found = getattr(import_module(place), name)
     globals()[name] = found
     return found
 
 
 def __dir__() -> list[str]:
     return [*__all__]
-
-
-def _check_origin(package: str) -> None:
-    """Raises: ImportError if another project's package of that name is installed."""
-    found = import_module(package).__file__
-    if found is None or Path(found).resolve().parents[1] != Path(__file__).resolve().parents[1]:
-        raise ImportError(
-            f"'{package}' is imported from {found}, which is not part of vizpub; "
-            "install vizpub into an environment of its own"
-        )

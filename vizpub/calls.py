@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _WORKSPACE = "vizpub-data"
 
 
-def ingest(  # noqa: PLR0913 - the options of a command
+def ingest_files(  # noqa: PLR0913 - the options of a command
     *paths: Path | str,
     run: str,
     workspace: Path | str = _WORKSPACE,

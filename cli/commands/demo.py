@@ -17,7 +17,6 @@ from vizpub.model.errors import InputError
 from vizpub.model.files import made_folder
 
 _RUN = "gossipsub"
-_CHECKOUT = Path(__file__).resolve().parents[2] / "examples" / _RUN
 _MESSAGE = (
     "0024080112209e7ccb13d6a2034904a45099860776b46232d6ebd052f815974462cbb17ebc9a0d234ccff6a66682"
 )
@@ -122,13 +121,10 @@ def _steps(out: Path) -> Iterator[_Step]:
 
 def _trace() -> Path:
     """The path of the shipped trace, in a checkout or an installed package. Raises: InputError."""
-    if _CHECKOUT.is_dir():
-        return _CHECKOUT
-    shipped = files("vizpub.cli").joinpath("examples", _RUN)
-    with as_file(shipped) as folder:
+    with as_file(files("vizpub.cli") / "examples" / _RUN) as folder:
         if folder.is_dir():
-            return folder
-    raise InputError("the example trace is not installed", f"looked in {_CHECKOUT}")
+            return folder.resolve()  # in a checkout it is a link
+    raise InputError("the example trace is not installed", f"looked in {folder}")
 
 
 def _say_what_next(out: Path) -> None:

@@ -98,7 +98,7 @@ def _steps() -> dict[str, str]:
     texts = (
         (f"{package}/sql/{text.name}", text.read_text("utf-8"))
         for package in ("ingest", "analytics")
-        for text in (files(package) / "sql").iterdir()
+        for text in (files(f"vizpub.{package}") / "sql").iterdir()
     )
     made = {found[1]: name for name, text in texts if (found := _MAKES.search(text))}
     return made | _BY_MODULES

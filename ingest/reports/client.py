@@ -10,7 +10,7 @@ away, busy or restarted.
 The memory is bounded: when the queue is full, the oldest reports are dropped, and counted. With a
 spool, a file, they are kept on disk instead, and sent by the next reporter with that spool, too.
 
-`vizpub.ingest.reports.pulled` is for peers that a collector asks.
+`pulled` is for peers that a collector asks.
 """
 
 from __future__ import annotations

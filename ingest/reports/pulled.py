@@ -8,7 +8,7 @@ The answer has lines of the report contract, and in the header `vizpub-cursor` w
 cursor is opaque; one that is unknown, as after a restart of the peer, or none gets all that is
 held. Reports are held until the memory is full, for a collector that has lost its cursor.
 
-What peers are asked to do comes by `POST /commands` (`vizpub.ingest.reports.given`), where the
+What peers are asked to do comes by `POST /commands` (`given`), where the
 program asks for it with `server.commands()`.
 """
 

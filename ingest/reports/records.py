@@ -1,6 +1,6 @@
 """The records of the report contract as dataclasses. Standard library only.
 
-`vizpub.ingest.reports.files` describes the contract; import these from there.
+`files` describes the contract; import these from there.
 """
 
 from __future__ import annotations

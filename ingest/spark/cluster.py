@@ -1,4 +1,4 @@
-"""Executors on other machines: wait for them, send our packages, check the workspace."""
+"""Executors on other machines: wait for them, send our package, check the workspace."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def is_local(master: str | None) -> bool:
 
 @contextmanager
 def shipped(context: SparkContext, scratch: Path) -> Iterator[None]:
-    """For the length of the block, executors of any machine find our packages."""
+    """For the length of the block, executors of any machine find our package."""
     # The driver hands the file itself to executors that come later: it stays until the end.
     with TemporaryDirectory(prefix="packages-", dir=scratch) as folder:
         before = list(sys.path)
         context.addPyFile(str(pack(Path(folder))))
-        # This process has them, and would lose what it imported from the copy with the session.
+        # This process has it, and would lose what it imported from the copy with the session.
         sys.path[:] = before
         yield
 

@@ -1,35 +1,22 @@
-"""vizpub's packages as one zip file, for executors whose Python does not have them."""
+"""vizpub as one zip file, for executors whose Python does not have it."""
 
 from __future__ import annotations
 
 import hashlib
 import zipfile
 from collections.abc import Iterator, Mapping
-from importlib.metadata import distributions
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from pkgutil import iter_modules
 
-_LEFT_OUT = (".pyc", ".nbi", ".nbc")
-"""What Python and numba make from sources, for the machine they run on."""
+_PACKAGE = "vizpub"
+_LEFT_OUT = (".pyc", ".nbi", ".nbc", ".ndjson.gz")
+"""What Python and numba make from sources, for the machine they run on, and the demo's trace."""
 _LONG_AGO = (1980, 1, 1, 0, 0, 0)
 
 
-def packages() -> list[str]:
-    """Names of our packages: all that lie beside this one, and that the wheel brought if one did.
-
-    A checkout has no other packages at its top, nor does the file that executors get.
-    """
-    home = str(Path(__file__).parents[2])
-    found = {module.name for module in iter_modules([home]) if module.ispkg}
-    for installed in distributions(name="vizpub", path=[home]):
-        found &= {path.parts[0] for path in installed.files or ()}
-    return sorted(found)
-
-
 def pack(folder: Path) -> Path:
-    """Zip the packages as they are installed, with all their files, into the folder.
+    """Zip the package as it is installed, with all its files, into the folder.
 
     The same files always give the same bytes. The name has a digest of the
     content, `vizpub-<digest>.zip`, under which machines cache compiled functions.
@@ -44,7 +31,7 @@ def pack(folder: Path) -> Path:
 
 
 def digest() -> str:
-    """The digest of the installed packages, as in the file name of `pack`."""
+    """The digest of the installed package, as in the file name of `pack`."""
     return _digest(dict(sorted(_contents())))
 
 
@@ -57,9 +44,9 @@ def _digest(contents: Mapping[str, bytes]) -> str:
 
 
 def _contents() -> Iterator[tuple[str, bytes]]:
-    """Path below the packages' parent, and content, of every file."""
-    for package in packages():
-        yield from _below(files(package), package)
+    """Path below the package's parent, and content, of every file. Links are followed: in a
+    checkout, the sub-packages are links."""
+    yield from _below(files(_PACKAGE), _PACKAGE)
 
 
 def _below(folder: Traversable, path: str) -> Iterator[tuple[str, bytes]]:

@@ -26,7 +26,8 @@ import pytest
 from tests.integration.test_experiments import TEXT
 from tests.integration.test_simulate import check_seeds
 from tests.support.ingested import TRACES, Store
-from tests.support.project import PACKAGES, ROOT
+from tests.support.installed import install_into
+from tests.support.project import ROOT
 from tests.support.words import tells
 from vizpub.model.jvm.java import find_java, spark_java_home
 from vizpub.runstore.store import StoredRun, open_run
@@ -69,11 +70,11 @@ def java_home() -> str:
 
 
 def python_without_us(folder: Path) -> Path:
-    """A Python that finds what is installed, but none of our packages."""
+    """A Python that finds what is installed, but not our package."""
     packages = folder / "packages"
     packages.mkdir()
     for entry in Path(sysconfig.get_path("purelib")).iterdir():
-        if entry.name not in PACKAGES:
+        if entry.name != "vizpub":
             (packages / entry.name).symlink_to(entry)
     python = folder / "python"
     python.write_text(
@@ -182,13 +183,34 @@ def by_submit(cluster: Cluster, workspace: Path, by_master: Made, links: Path) -
     """A list of links, by spark-submit, after the other."""
     words = ["--workspace", str(workspace), "ingest", "--no-load", "--run", LINKS, str(links)]
     submit = [str(SPARK / "spark-submit"), "--driver-java-options", QUICK]
-    call([*submit, "--master", cluster.url, str(ROOT / "cli" / "__main__.py"), *words], cluster)
+    call(
+        [*submit, "--master", cluster.url, str(ROOT / "vizpub" / "cli" / "__main__.py"), *words],
+        cluster,
+    )
     return Made(open_run(workspace, LINKS), cluster.compiled)
 
 
-def call(command: list[str], cluster: Cluster) -> None:
+@pytest.fixture(scope="module")
+def by_wheel(
+    cluster: Cluster, workspace: Path, links: Path, tmp_path_factory: pytest.TempPathFactory
+) -> StoredRun:
+    """The list of links again, by what our wheel installs."""
+    installed = tmp_path_factory.mktemp("installed")
+    install_into(installed, ROOT)
+    words = ["--workspace", str(workspace), "ingest", "--no-load", "--run", "by-wheel", str(links)]
+    program = [sys.executable, "-m", "vizpub.cli", *words, "--master", cluster.url]
+    call(program, cluster, cwd=installed, PYTHONPATH=str(installed))
+    return open_run(workspace, "by-wheel")
+
+
+def call(command: list[str], cluster: Cluster, cwd: Path = ROOT, **variables: str) -> None:
     done = subprocess.run(
-        command, cwd=ROOT, env=cluster.environment(), capture_output=True, text=True, check=False
+        command,
+        cwd=cwd,
+        env=cluster.environment() | variables,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
 
@@ -205,10 +227,10 @@ def bits(run: StoredRun, name: str) -> pa.Table:
     return pa.table(columns).sort_by([(column, "ascending") for column in columns])
 
 
-def test_workers_have_no_package_of_vizpub(cluster: Cluster) -> None:
+def test_workers_have_no_vizpub(cluster: Cluster) -> None:
     """And find pyspark and all else."""
     tried = subprocess.run(
-        [cluster.python, "-c", FIND, "pyspark", *PACKAGES],
+        [cluster.python, "-c", FIND, "pyspark", "vizpub"],
         cwd=cluster.folder,
         env={"PATH": os.environ["PATH"]},
         capture_output=True,
@@ -243,6 +265,12 @@ def test_run_by_spark_submit_equals_that_of_one_machine(
 ) -> None:
     assert by_submit.compiled == by_master.compiled, "compiled once for all sessions"
     check_same(stored(LINKS, links), by_submit.run)
+
+
+def test_run_by_the_wheel_equals_that_of_one_machine(
+    by_wheel: StoredRun, stored: Store, links: Path
+) -> None:
+    check_same(stored(LINKS, links), by_wheel)
 
 
 def test_scratch_files_are_removed_after_the_run(by_master: Made, workspace: Path) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.project import PACKAGES, ROOT
+from tests.support.project import PACKAGES, ROOT, real
 from tests.support.record import Notes, Record, Recorder, key_of
 
 SLICES = 60
@@ -93,18 +93,20 @@ def importers() -> dict[str, set[str]]:
     for name in (*PACKAGES, "tests"):
         for path in (ROOT / name).rglob("*.py"):
             here = str(path.relative_to(ROOT))
-            for module in _imported(ast.parse(path.read_text("utf-8"))):
+            for module in _imported(ast.parse(path.read_text("utf-8")), Path(here)):
                 for place in (f"{module}.py", f"{module}/__init__.py"):
-                    found[place].add(here)
+                    found[real(place)].add(here)
     return found
 
 
-def _imported(tree: ast.Module) -> Iterator[str]:
+def _imported(tree: ast.Module, path: Path) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name.replace(".", "/") for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
             module = node.module.replace(".", "/")
+            if node.level:
+                module = f"{path.parents[node.level - 1]}/{module}"
             yield module
             yield from (f"{module}/{alias.name}" for alias in node.names)
 

@@ -80,7 +80,10 @@ class TestRecord:
     def test_watcher_sees_called_functions_opened_files_and_listed_folders(
         self, tmp_path: Path
     ) -> None:
-        code = "import vizpub.cypher; vizpub.cypher.statement('queries', 'overlay'); import vizpub.runstore.store"
+        code = (
+            "from vizpub import cypher; cypher.statement('queries', 'overlay'); "
+            "import vizpub.runstore.store"
+        )
         touched = run_watched(tmp_path, code)
         assert {"cypher/__init__.py", "cypher/queries/overlay.cypher", "cypher/queries/"} <= touched
         assert "cypher/queries/topic.cypher" not in touched
@@ -123,8 +126,8 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A module with a constant and a function, and two that import it."""
     (tmp_path / "model").mkdir()
     (tmp_path / "model/a.py").write_text(BEFORE)
-    (tmp_path / "model/b.py").write_text("from model.a import LEAST\n")
-    (tmp_path / "model/c.py").write_text("import model.d\n")
+    (tmp_path / "model/b.py").write_text("from vizpub.model.a import LEAST\n")
+    (tmp_path / "model/c.py").write_text("import vizpub.model.d\n")
     monkeypatch.setattr(selection, "ROOT", tmp_path)
     monkeypatch.setattr(selection, "PACKAGES", ("model",))
     return tmp_path

@@ -15,6 +15,7 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -87,8 +88,14 @@ class Watcher:
             self._paths.add(path)
             if path.startswith(ROOT) and not path.startswith(NOT_OURS):
                 with suppress(OSError):  # a test of a full disk
-                    line = f"{self._number}\t{path.removeprefix(ROOT)}\n"
+                    line = f"{self._number}\t{_without_links(path).removeprefix(ROOT)}\n"
                     os.write(self._lines, line.encode())
+
+
+@cache
+def _without_links(path: str) -> str:
+    """A file's own path: the packages in vizpub/ are links. A folder's ends in a slash."""
+    return os.path.realpath(path) + os.sep * path.endswith(os.sep)
 
 
 if folder := os.environ.get("VIZPUB_WATCHED"):

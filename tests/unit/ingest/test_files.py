@@ -213,7 +213,10 @@ def test_empty_path_is_not_the_working_directory() -> None:
         find([""])
 
 
-FIND = "import sys; from vizpub.ingest.files import find; print(*find(sys.argv[1:])[sys.argv[1]].files)"
+FIND = (
+    "import sys; from vizpub.ingest.files import find; "
+    "print(*find(sys.argv[1:])[sys.argv[1]].files)"
+)
 
 
 @pytest.mark.parametrize("name", ["/dev/stdin", "/dev/fd/0"])

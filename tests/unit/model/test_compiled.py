@@ -42,7 +42,9 @@ def run(tmp_path: Path) -> Run:
         environment = {
             **os.environ,
             "PYTHONPATH": f"{folder / name}{os.pathsep}{ROOT}",
-            "NUMBA_CACHE_LOCATOR_CLASSES": "vizpub.model.compiled.PackedLocator,UserProvidedCacheLocator",
+            "NUMBA_CACHE_LOCATOR_CLASSES": (
+                "vizpub.model.compiled.PackedLocator,UserProvidedCacheLocator"
+            ),
             "VIZPUB_CACHE": str(cache),
         }
         return subprocess.run(

@@ -99,7 +99,8 @@ class TestOwner:
     def test_only_one_process_collects(self, case: Reserved) -> None:
         """The lock is the kernel's, which knows when its holder was killed."""
         code = (
-            "import sys, time; from pathlib import Path; from vizpub.runstore.collected import Collected\n"
+            "import sys, time; from pathlib import Path\n"
+            "from vizpub.runstore.collected import Collected\n"
             "with Collected(Path(sys.argv[1]), 'lab').held(): print('held', flush=True); "
             "time.sleep(600)"
         )

@@ -1,7 +1,7 @@
 """Peers that report while they run: a ring that is rewired at random, for `vizpub collect`.
 
     vizpub collect ring --no-token --port 8600
-    python examples/peers.py http://127.0.0.1:8600/v1/runs/ring --peers 20
+    python -m vizpub_reporter.example http://127.0.0.1:8600/v1/runs/ring --peers 20
 
 One reporter speaks for all peers here; each could have one of its own. Ctrl-C ends.
 """
@@ -12,7 +12,7 @@ import argparse
 import random
 import time
 
-from vizpub.ingest.reports.client import Reporter
+from .client import Reporter
 
 
 def main() -> None:
