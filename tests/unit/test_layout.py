@@ -226,7 +226,7 @@ class TestImports:
         )
 
     def test_explorer_loads_no_heavy_packages(self) -> None:
-        assert self.loaded_by(*self.modules_of("explorer")) & {*HEAVY, "neo4j"} == set()
+        assert self.loaded_by(*self.modules_of("vizpub.explorer")) & {*HEAVY, "neo4j"} == set()
 
     def test_figures_load_no_pyspark_numba_or_networkx(self) -> None:
         loaded = self.loaded_by("vizpub.analytics.figures")

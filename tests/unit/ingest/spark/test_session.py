@@ -88,8 +88,8 @@ def test_task_that_failed_in_python_tells_the_end_of_the_traceback(text: str) ->
 
 OF_WORKERS = [
     "Python worker exited unexpectedly (crashed)",
-    "EOFException occurred while reading the port number from vizpub.ingest.spark.worker_daemon's stdout "
-    "and terminated with code: 137.",
+    "EOFException occurred while reading the port number from vizpub.ingest.spark.worker_daemon's "
+    "stdout and terminated with code: 137.",
 ]
 
 
