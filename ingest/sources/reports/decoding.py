@@ -1,6 +1,6 @@
 """Lines of reports → rows, by three judges of one grammar, each slower than the one before.
 
-Nearly all lines are told by a regular expression (vizpub.ingest.sources.reports.plain). `msgspec`
+Nearly all lines match a regular expression (vizpub.ingest.sources.reports.plain). `msgspec`
 decodes others by types made from the grammar. The rest goes to `vizpub.ingest.reports.files`, which
 accepts it or gives the reason for refusing it.
 """
@@ -34,7 +34,7 @@ from vizpub.ingest.reports.fields import Kind as Grammar
 from vizpub.ingest.reports.files import parse, strict_json, unknown_fields
 from vizpub.ingest.reports.records import Report, RunHeader
 from vizpub.ingest.sources.reports.facts import Tally
-from vizpub.ingest.sources.reports.plain import tell
+from vizpub.ingest.sources.reports.plain import plain_reports
 from vizpub.model.arrays import Integers
 
 _MOST_LINES, _MOST_BYTES = 1 << 13, 8 * 2**20
@@ -141,7 +141,7 @@ class LineReader:
         tally, run = Tally(), header_of_lines(split.path).get("run")
         for some in _together(lines(split, self.max_line)):
             texts = pa.array((b"" if line.fault else line.text for line in some), pa.string())
-            is_plain, facts = tell(texts)
+            is_plain, facts = plain_reports(texts)
             if is_plain.any():
                 numbers = np.array([line.number for line in some])[is_plain]
                 records = texts.filter(pa.array(is_plain))

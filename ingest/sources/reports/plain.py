@@ -1,8 +1,8 @@
-"""Plainly spelled reports, told by one regular expression made from the grammar, many at once.
+"""Plainly spelled reports, found among many lines at once by one regular expression.
 
-Nearly all lines of programs are: without escapes, nulls and unknown fields. What is told here is
-what the contract takes; any other line goes to the decoders of
-vizpub.ingest.sources.reports.decoding.
+Nearly all lines that programs write are plain: they have no escapes, nulls or unknown fields. The
+expression is made from the grammar, and matches nothing that the contract refuses. All other lines
+go to the decoders of vizpub.ingest.sources.reports.decoding.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _FACTS = """
 """
 
 
-def tell(texts: pa.StringArray) -> tuple[Bools, pa.Table]:
+def plain_reports(texts: pa.StringArray) -> tuple[Bools, pa.Table]:
     """Which of the texts are plainly spelled reports; and `run`, `peer`, `interval` and `seq` of
     these.
     """
@@ -57,9 +57,9 @@ def tell(texts: pa.StringArray) -> tuple[Bools, pa.Table]:
     has_all = [facts[name].is_valid() for name in REPORT.required]
     once = [_are_once(facts["keys"], len(REPORT.fields)), _are_once(facts["gauges"], _MOST_GAUGES)]
     is_sound = np.logical_and.reduce([np.asarray(of) for of in (*has_all, *once)])
-    told = np.array(is_plain.to_numpy(zero_copy_only=False))
-    told[told] = is_sound
-    return told, facts.filter(pa.array(is_sound))
+    found = np.array(is_plain.to_numpy(zero_copy_only=False))
+    found[found] = is_sound
+    return found, facts.filter(pa.array(is_sound))
 
 
 def _are_once(names: pa.ChunkedArray, most: int) -> Bools:

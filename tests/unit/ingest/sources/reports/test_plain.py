@@ -1,4 +1,4 @@
-"""The expression that tells plainly spelled reports, against the contract's own judge."""
+"""The expression for plainly spelled reports, against the contract's own judge."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 from tests.support.fuzz import spoilt
 from tests.support.reported import reports
 from vizpub.ingest.reports.files import Report, parse, unknown_fields
-from vizpub.ingest.sources.reports.plain import FEW, tell
+from vizpub.ingest.sources.reports.plain import FEW, plain_reports
 
 GAUGES = '{"a": 1, "b.c": -0.5, "d": 12345678901234567890123, "e": 1e99, "f": -0, "g": 2E-7}'
 
@@ -35,9 +35,9 @@ def lines(rng: Random) -> Iterator[str]:
 
 
 def plain_ones(texts: list[str]) -> list[tuple[str, dict[str, Any]]]:
-    """Those that are told, with their facts."""
+    """Those that are found, with their facts."""
     assert len(texts) >= FEW
-    is_plain, facts = tell(pa.array(texts, pa.string()))
+    is_plain, facts = plain_reports(pa.array(texts, pa.string()))
     plain = [texts[place] for place in np.flatnonzero(is_plain).tolist()]
     return [*zip(plain, facts.to_pylist(), strict=True)]
 
