@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import tomllib
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -40,10 +41,17 @@ def found(looking: Looking) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1440, 390])
+QUERIES = (
+    "t=20&sel=3&to=7&size=betweenness&topic=0&topic=1",
+    "t=20",
+    "t=20&view=table&colour=",
+)
+VIEWS = [*product(["light", "dark"], [1440, 390], QUERIES)]
+
+
 @pytest.mark.parametrize(
-    "query", ["t=20", "t=20&sel=3&to=7&size=betweenness&topic=0&topic=1", "t=20&view=table&colour="]
+    ("scheme", "width", "query"),
+    [VIEWS[0], *(pytest.param(*view, marks=pytest.mark.long) for view in VIEWS[1:])],
 )
 def test_overlay_is_open_to_all(
     look: Callable[..., Looking], plays: dict[str, Played], scheme: str, width: int, query: str

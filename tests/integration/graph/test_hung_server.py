@@ -88,12 +88,9 @@ LONG = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
-    ("command", "of", "number", "how"),
-    [
-        ("verify tiny", "rows", 5, HANG),
-        *(pytest.param(*case, marks=pytest.mark.long) for case in LONG),
-    ],
+    ("command", "of", "number", "how"), [("verify tiny", "rows", 5, HANG), *LONG]
 )
 def test_command_gives_up_a_server_in_the_middle_and_can_be_repeated(
     server: LocalServer,
