@@ -98,7 +98,7 @@ def vizpub() -> Image:
     lock = _lock_for("vizpub")
     with TemporaryDirectory() as folder:
         ours = pack(Path(folder)).stem
-    return Image("vizpub/vizpub", HERE / "vizpub", {}, f"{ours} {lock}", lambda: _wheels(lock))
+    return Image("vizpub/vizpub", HERE / "application", {}, f"{ours} {lock}", lambda: _wheels(lock))
 
 
 def _lock_for(project: str) -> str:
