@@ -24,7 +24,6 @@ from vizpub.ingest.reader import Kind, Row
 from vizpub.ingest.reports.records import OVERLAY
 from vizpub.ingest.sources.folded import CARRIED, OBSERVED
 from vizpub.ingest.sources.reports.facts import COUNTERS, Tally
-from vizpub.ingest.sources.reports.held import periods
 from vizpub.ingest.sources.times import NO_OUTLIERS, Outliers
 from vizpub.model.arrays import Bools, Int64s
 from vizpub.runstore.manifest import LATE
@@ -222,6 +221,8 @@ class ReportFold(RowFold):
 
 def _make(database: duckdb.DuckDBPyConnection) -> Iterator[tuple[str, pa.RecordBatch]]:
     """The rows of the tables that are made of the reports at hand."""
+    from vizpub.ingest.sources.reports.held import periods  # numba, which tasks alone need
+
     stays = _arrow(database, "FROM stays ORDER BY row")
     for field, (table, meaning) in _HELD.items():
         lists = _arrow(database, f"SELECT {field}::VARCHAR[] AS {field} FROM reports ORDER BY row")
