@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from vizpub.analytics.hops import LARGEST, Flags, first_and_second, pairs
+from vizpub.analytics.messages.hops import LARGEST, Flags, first_and_second, pairs
 from vizpub.model.arrays import Int64s
 
 

@@ -21,9 +21,9 @@ from pyspark.sql import functions as F
 
 from vizpub.analytics.intervals import sampled
 from vizpub.analytics.options import Measures
+from vizpub.machine.jvm.artifacts import cache_path
 from vizpub.model.clock import Clock
 from vizpub.model.columns import Table
-from vizpub.model.jvm.artifacts import cache_path
 from vizpub.model.metrics import METRICS_OVERLAY, METRICS_PEERS, METRICS_TOPICS
 from vizpub.model.own import OwnMetric, with_own
 

@@ -33,8 +33,8 @@ _COLLECT_ALWAYS = "import gc; gc.disable = gc.freeze = lambda: None"
 
 
 def kept_code(with_it: bool) -> float:
-    """Find compiled code by the content of our packages (model/compiled.py): import the kernels, as
-    a Python worker does in the second Spark session on a cluster."""
+    """Find compiled code by the content of our packages (machine/compiled.py): import the kernels,
+    as a Python worker does in the second Spark session on a cluster."""
     with TemporaryDirectory() as folder:
         for session in (Path(folder, "first"), Path(folder, "second")):
             session.mkdir()

@@ -9,7 +9,7 @@ from benchmarks.parts import KEYS, Bench
 from benchmarks.reference import require_same
 from benchmarks.reports import first_interval
 from benchmarks.watched import Json
-from vizpub.runstore.run import Run
+from vizpub.questions.run import Run
 
 
 def append(bench: Bench) -> Json:

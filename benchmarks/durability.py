@@ -32,7 +32,7 @@ from vizpub.ingest import job
 from vizpub.ingest.pipeline import IngestRequest, ingest_in
 from vizpub.ingest.spark.session import spark_session
 from vizpub.model.tables import TABLES
-from vizpub.runstore import durable, intact, writer
+from vizpub.runstore import durable, integrity, writer
 from vizpub.runstore.manifest import Manifest
 from vizpub.runstore.writer import RunWriter, writing
 
@@ -40,7 +40,7 @@ FILES = 39
 """As many files as a small run has."""
 _BYTES = 20_000
 _ROWS = 2_000_000
-_ON_FILES: tuple[Callable[..., Any], ...] = (intact.described, RunWriter.commit)
+_ON_FILES: tuple[Callable[..., Any], ...] = (integrity.described, RunWriter.commit)
 
 Parts = dict[str, Callable[[Path], float]]
 
@@ -175,7 +175,7 @@ def _without(measure: Callable[[], float]) -> float:
     written = {**vars(job)["_WRITTEN"], **unchecked}
     with (
         patch.multiple(durable, **nothing),
-        patch.multiple(intact, _crc=lambda *_: 0),
+        patch.multiple(integrity, _crc=lambda *_: 0),
         patch.multiple(job, _WRITTEN=written, _READ={}),
     ):
         return measure()

@@ -33,7 +33,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from vizpub.model.clock import OPEN, Clock
 from vizpub.model.sizes import format_size
 from vizpub.model.tables import table
-from vizpub.runstore.intact import stored_schema
+from vizpub.runstore.integrity import stored_schema
 from vizpub.runstore.manifest import Manifest
 from vizpub.runstore.writer import RunWriter, writing
 

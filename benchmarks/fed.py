@@ -27,7 +27,7 @@ from pyspark.sql import SparkSession
 
 from benchmarks.results import FOLDER, load, machine
 from benchmarks.watched import Json
-from vizpub.collector import child
+from vizpub.collector.making import child
 from vizpub.graphstore.load.remove import remove_run
 from vizpub.graphstore.load.transactions import load_run
 from vizpub.graphstore.server.connection import connect

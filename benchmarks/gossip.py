@@ -17,7 +17,7 @@ from random import Random
 import networkx as nx
 import numpy as np
 
-from vizpub.analytics.message_passing import Overlay, predict, threshold
+from vizpub.analytics.prediction.message_passing import Overlay, predict, threshold
 from vizpub.model.arrays import Int64s
 from vizpub.simulators.protocols.broadcast.topologies import Poisson, joined
 from vizpub.simulators.protocols.gossip.events import (

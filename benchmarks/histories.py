@@ -12,8 +12,8 @@ import pyarrow as pa
 from benchmarks.dissemination import INTERVAL_US, messages
 from benchmarks.overlay import history
 from benchmarks.sizes import Size
-from vizpub.analytics.hops import first_and_second, pairs
 from vizpub.analytics.interest import Interest
+from vizpub.analytics.messages.hops import first_and_second, pairs
 from vizpub.graphstore.load.reading import rows_since
 from vizpub.model.arrays import Int64s
 from vizpub.model.clock import OPEN, Clock

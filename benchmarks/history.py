@@ -25,8 +25,8 @@ from vizpub.graphstore.server import sessions
 from vizpub.graphstore.server.connection import connect
 from vizpub.graphstore.server.server import LocalServer
 from vizpub.graphstore.server.settings import JARS
+from vizpub.machine.jvm.artifacts import jar_set
 from vizpub.model.errors import CheckFailed, UseError
-from vizpub.model.jvm.artifacts import jar_set
 
 COMPARED = 1_000
 """In a run of so many intervals it is measured what time partitions cost."""

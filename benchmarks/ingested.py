@@ -13,7 +13,7 @@ from typing import Any
 
 from benchmarks.steps import Steps
 from benchmarks.variants import VARIANTS
-from vizpub.ingest.measuring import Measuring
+from vizpub.ingest.measures.choice import Measuring
 from vizpub.ingest.pipeline import IngestRequest, ingest
 
 RUN = "benchmark"

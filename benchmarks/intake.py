@@ -29,15 +29,15 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from vizpub.collector.closing import Rules
+from vizpub.collector.http.interface import Web
+from vizpub.collector.http.protocol import PatientProtocol
+from vizpub.collector.inputs.kafka import Kafka
+from vizpub.collector.inputs.kafka_topic import Topic
 from vizpub.collector.intake import Intake, Limits
-from vizpub.collector.kafka import Kafka
-from vizpub.collector.log import Log, report
+from vizpub.collector.log.log import Log, report
 from vizpub.collector.place import Place
 from vizpub.collector.progress import Progress
-from vizpub.collector.protocol import PatientProtocol
-from vizpub.collector.topic import Topic
-from vizpub.collector.web import Web
-from vizpub.ingest.reports.records import RunHeader
+from vizpub.reports.records import RunHeader
 
 if TYPE_CHECKING:
     from tests.support.broker import Broker

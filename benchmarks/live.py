@@ -25,10 +25,10 @@ from tempfile import TemporaryDirectory
 import psutil
 
 from benchmarks.fed import System
+from vizpub.collector.http.client import Collector, collector_of
 from vizpub.collector.place import Place
-from vizpub.collector.reading import Collector, collector_of
-from vizpub.ingest.reports.client import Pace, Reporter
 from vizpub.model.errors import ServiceError, UseError
+from vizpub.reports.client import Pace, Reporter
 
 _START_S = 120.0
 _WARM = 3

@@ -149,7 +149,7 @@ def ingested(name: str, betweenness: str, *, columns: bool = False) -> Part:
 
 def check_run(bench: Bench, workspace: Path) -> None:
     """The run holds the versions, metrics and messages of the reports."""
-    from vizpub.runstore.run import Run
+    from vizpub.questions.run import Run
 
     run = Run.open(workspace, "benchmark")
     inside = pq.read_table(bench.inputs.versions / "links.parquet")

@@ -18,8 +18,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from benchmarks.intake import intake, serve
-from vizpub.ingest.reports.client import Reporter
-from vizpub.ingest.reports.records import Neighbor, Report
+from vizpub.reports.client import Reporter
+from vizpub.reports.records import Neighbor, Report
 
 _NOBODY = "http://127.0.0.1:1/v1/runs/lab"
 _SHARES = (0.5, 0.99, 0.999)

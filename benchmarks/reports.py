@@ -1,6 +1,6 @@
 """The reports of all peers: neighbours, topics, traffic and messages.
 
-NDJSON by the contract of vizpub.ingest.reports.files, several intervals to a file. Lines are put
+NDJSON by the contract of vizpub.reports.files, several intervals to a file. Lines are put
 together as text, because there are millions of them; a test reads them back with the contract's
 reader.
 """
@@ -24,7 +24,7 @@ from benchmarks.dissemination import (
 )
 from benchmarks.overlay import Step, history
 from benchmarks.sizes import Size
-from vizpub.ingest.reports.files import ReportWriter, RunHeader
+from vizpub.reports.files import ReportWriter, RunHeader
 
 FILE_INTERVALS = 25
 CONTROL_BYTES, MESSAGE_BYTES = 100, 512

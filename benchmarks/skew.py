@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 from benchmarks.steps import Steps
 from benchmarks.watched import Program, measure
 from vizpub.analytics.options import Measures
-from vizpub.ingest.measuring import Measuring
+from vizpub.ingest.measures.choice import Measuring
 from vizpub.ingest.pipeline import IngestRequest, ingest
 from vizpub.runstore.store import open_run
 

@@ -31,7 +31,7 @@ KEPT = ROOT / "benchmarks" / "smoke.json"
 WORSE = 1.25
 """From this ratio to the kept figure on, a figure gets a warning."""
 _EVERY_S = 0.1
-_MAKER = str(ROOT / "vizpub" / "model" / "jvm" / "class_data.py")
+_MAKER = str(ROOT / "vizpub" / "machine" / "jvm" / "class_data.py")
 _MADE_S = 300
 
 

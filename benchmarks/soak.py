@@ -33,12 +33,12 @@ import psutil
 
 from benchmarks.fed import System
 from benchmarks.live import answering
+from vizpub.collector.http.client import Collector
 from vizpub.collector.place import Place
-from vizpub.collector.reading import Collector
 from vizpub.graphstore.server.server import LocalServer
-from vizpub.ingest.reports.client import Pace, Reporter
-from vizpub.ingest.reports.records import RunEnd, RunHeader
 from vizpub.model.errors import CheckFailed, ServiceError
+from vizpub.reports.client import Pace, Reporter
+from vizpub.reports.records import RunEnd, RunHeader
 from vizpub.runstore.store import open_run
 
 _LINKS = 10

@@ -20,14 +20,14 @@ from vizpub.analytics.steps import Given
 from vizpub.analytics.structure import (
     settled_schemas,
 )
-from vizpub.ingest.sink import Place, write
 from vizpub.ingest.spark.session import spark_session
-from vizpub.ingest.staged import UNREPORTED
-from vizpub.ingest.steps import Block, StepFold, Taken, blocks
+from vizpub.ingest.tasks.sink import Place, write
+from vizpub.ingest.tasks.staged import UNREPORTED
+from vizpub.ingest.tasks.steps import Block, StepFold, Taken, blocks
 from vizpub.model.clock import Clock
 from vizpub.model.metrics import METRICS_OVERLAY, METRICS_PEERS, METRICS_TOPICS
 from vizpub.model.tables import table
-from vizpub.runstore.intact import dataset
+from vizpub.runstore.integrity import dataset
 
 
 def _measure(

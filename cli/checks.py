@@ -13,11 +13,11 @@ from importlib.metadata import PackageNotFoundError, entry_points, version
 from pathlib import Path
 from typing import Literal
 
+from vizpub.machine.files import bytes_below
+from vizpub.machine.jvm.artifacts import cache_path, jar_set, missing
+from vizpub.machine.jvm.class_data import find_archive
+from vizpub.machine.jvm.java import Java, find_java
 from vizpub.model.errors import UseError, VizpubError
-from vizpub.model.files import bytes_below
-from vizpub.model.jvm.artifacts import cache_path, jar_set, missing
-from vizpub.model.jvm.class_data import find_archive
-from vizpub.model.jvm.java import Java, find_java
 
 _PACKAGES = ("pyspark", "pyarrow", "pandas", "numba", "neo4j", "matplotlib", "jgo", "filelock")
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")

@@ -18,8 +18,8 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from vizpub.machine.files import toml_of
 from vizpub.model.errors import InputError, UnknownName, UseError, VizpubError
-from vizpub.model.files import toml_of
 
 FILE = "vizpub.toml"
 """Name of the file in a workspace."""
@@ -197,7 +197,7 @@ def _taken(parameter: Any, value: Any, where: str) -> Any:
 
 def _check_trusted(path: Path) -> None:
     """Raises: UseError for a file of others, which could send a password somewhere else."""
-    from vizpub.model.private import check_trusted
+    from vizpub.machine.private import check_trusted
 
     try:
         check_trusted(path)
@@ -331,7 +331,7 @@ class _Reading:
             raise InputError(f"{self.file}: neo4j.uri: {error}") from None
 
     def _check_private(self, path: Path) -> None:
-        from vizpub.model.private import open_secret
+        from vizpub.machine.private import open_secret
 
         try:
             open_secret(path).close()

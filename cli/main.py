@@ -11,34 +11,25 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from vizpub.cli.commands import (
-    channels,
-    collect,
+from vizpub.cli.commands.everyday import (
     compare,
-    config,
-    construct,
     demo,
-    doctor,
-    experiment,
     explore,
     export,
     ingest,
-    load,
     metrics,
-    neo4j,
     overlay,
     plot,
     query,
-    report,
-    runs,
-    session,
-    simulate,
     sql,
     summary,
     tables,
-    tell,
-    watch,
 )
+from vizpub.cli.commands.lab import channels, construct, experiment, simulate
+from vizpub.cli.commands.live import collect, report, tell, watch
+from vizpub.cli.commands.neo4j import load, neo4j
+from vizpub.cli.commands.runs import runs
+from vizpub.cli.commands.setup import config, doctor, session
 from vizpub.cli.configuration import configuration, configure
 from vizpub.cli.errors import CommandGroup
 from vizpub.cli.imports import SPARK_COMMANDS, lean_imports
@@ -46,7 +37,7 @@ from vizpub.cli.options import command
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.streams import STYLE
 from vizpub.model.errors import VizpubError
-from vizpub.runstore.leavings import sweep
+from vizpub.runstore.leftovers import sweep
 
 
 class _Program(CommandGroup):

@@ -14,7 +14,7 @@ from vizpub.cli.settings import Settings
 from vizpub.model.errors import UseError
 
 if TYPE_CHECKING:
-    from vizpub.runstore.run import Run
+    from vizpub.questions.run import Run
 
 
 def subscriptions_of(settings: Settings, name: str, at: str) -> dict[str, Any]:
@@ -22,8 +22,8 @@ def subscriptions_of(settings: Settings, name: str, at: str) -> dict[str, Any]:
 
     Raises: UnknownName, OutOfRange, UseError.
     """
-    from vizpub.runstore.run import Run
-    from vizpub.runstore.snapshots import alive
+    from vizpub.questions.run import Run
+    from vizpub.questions.snapshots import alive
 
     run = Run.open(settings.workspace, name)
     run.facts.check_known("presence", "subscriptions")
@@ -45,9 +45,9 @@ def topology_of(settings: Settings, name: str, at: str, layer: str | None) -> di
 
     Raises: UnknownName, OutOfRange, UseError.
     """
-    from vizpub.runstore.named import NamedRun
-    from vizpub.runstore.run import Run
-    from vizpub.runstore.snapshots import links_at
+    from vizpub.questions.names import NamedRun
+    from vizpub.questions.run import Run
+    from vizpub.questions.snapshots import links_at
 
     run = Run.open(settings.workspace, name)
     run.facts.check_known("presence", "links")
@@ -68,7 +68,7 @@ def topology_of(settings: Settings, name: str, at: str, layer: str | None) -> di
 
 def _numbered(settings: Settings, run: Run, name: str, at: str) -> dict[int, int]:
     """The number of each peer that is present, from 0; writes the file of their names."""
-    from vizpub.runstore.snapshots import alive
+    from vizpub.questions.snapshots import alive
 
     tick = run.clock.parse_at(at, run.facts.epoch)
     present = run.stored.read("presence", ["peer"], alive(tick))["peer"].unique().to_pylist()

@@ -18,13 +18,13 @@ from vizpub.model.errors import Neo4jUnavailable, ServiceError, UnknownName, Use
 
 if TYPE_CHECKING:
     from vizpub.graphstore.load.bulk import Target
-    from vizpub.graphstore.load.verify import Difference
-    from vizpub.graphstore.load.verify_kept import Found
     from vizpub.graphstore.runs import LoadedRun
     from vizpub.graphstore.server.address import Connection
     from vizpub.graphstore.server.offline import Place
     from vizpub.graphstore.server.server import LocalServer
-    from vizpub.runstore.named import NamedRun
+    from vizpub.graphstore.verify.verify import Difference
+    from vizpub.graphstore.verify.verify_kept import Found
+    from vizpub.questions.names import NamedRun
     from vizpub.runstore.store import StoredRun
 
 STATES_UNKNOWN = "the states in Neo4j are unknown"
@@ -84,7 +84,7 @@ class Neo4j:
 
     def verify(self, run: StoredRun) -> list[Difference]:
         """What differs between Neo4j and the store. Raises: Neo4jUnavailable, Neo4jAnswer."""
-        from vizpub.graphstore.load.verify import verify_run
+        from vizpub.graphstore.verify.verify import verify_run
 
         return verify_run(self.driver, self.database, run.facts, run)
 
@@ -92,7 +92,7 @@ class Neo4j:
         """What differs between Neo4j and the checksums that it keeps of the store; null where it
         keeps none. Raises: Neo4jUnavailable, Neo4jAnswer.
         """
-        from vizpub.graphstore.load.verify_kept import verify_kept
+        from vizpub.graphstore.verify.verify_kept import verify_kept
 
         return verify_kept(self.driver, self.database, run.facts, run)
 
@@ -151,7 +151,7 @@ def asking(settings: Settings, run: str | None = None) -> Iterator[Neo4j]:
 
 def run_of_workspace(settings: Settings, run: str) -> NamedRun | None:
     """The run of the workspace; null if only a Neo4j that is there can have it."""
-    from vizpub.runstore.named import NamedRun
+    from vizpub.questions.names import NamedRun
     from vizpub.runstore.store import open_run
 
     try:

@@ -11,7 +11,7 @@ from typing import Any
 
 from vizpub.cli.terminal.streams import message
 from vizpub.model.progress import Progress, silent
-from vizpub.runstore.leavings import SCRATCH
+from vizpub.runstore.leftovers import SCRATCH
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """`vizpub collect`: the intake in this process, and the process that makes the run beside it.
 
-Nothing that fails there stops the intake (`vizpub.collector.maker`), nor does Neo4j
-(`vizpub.collector.loading`).
+Nothing that fails there stops the intake (`vizpub.collector.making.maker`), nor does Neo4j
+(`vizpub.collector.making.loading`).
 """
 
 from __future__ import annotations
@@ -20,30 +20,30 @@ from typing import Any
 
 import uvicorn
 
-from vizpub.collector import handles
-from vizpub.collector.batch import batches_in, consumed
 from vizpub.collector.closing import Rules
-from vizpub.collector.damage import go_past
-from vizpub.collector.door import door_of, listen_at, most_connections
-from vizpub.collector.folder import Folder
+from vizpub.collector.http import descriptors
+from vizpub.collector.http.interface import Web
+from vizpub.collector.http.listener import door_of, listen_at, most_connections
+from vizpub.collector.http.protocol import PatientProtocol
+from vizpub.collector.http.tokens import Tokens
+from vizpub.collector.inputs.folder import Folder
+from vizpub.collector.inputs.kafka import Kafka
+from vizpub.collector.inputs.kafka_topic import Topic
+from vizpub.collector.inputs.pull import Pull, Sources
+from vizpub.collector.inputs.watched import WatchedTraces
 from vizpub.collector.intake import Intake, Limits
-from vizpub.collector.kafka import Kafka
-from vizpub.collector.loading import Loading
-from vizpub.collector.log import LogFailed
-from vizpub.collector.maker import Maker
-from vizpub.collector.notify import notify
+from vizpub.collector.log.damage import go_past
+from vizpub.collector.log.log import LogFailed
+from vizpub.collector.making.batch import batches_in, consumed
+from vizpub.collector.making.loading import Loading
+from vizpub.collector.making.maker import Maker
 from vizpub.collector.place import Place
 from vizpub.collector.progress import Progress
-from vizpub.collector.protocol import PatientProtocol
-from vizpub.collector.pull import Pull, Sources
-from vizpub.collector.reserving import release, reserve
-from vizpub.collector.tokens import Tokens
-from vizpub.collector.topic import Topic
-from vizpub.collector.watched import WatchedTraces
-from vizpub.collector.web import Web
-from vizpub.ingest.reports.records import RunHeader
+from vizpub.collector.reservation import release, reserve
+from vizpub.collector.systemd import notify
+from vizpub.machine.private import open_secret
 from vizpub.model.errors import StoreBroken, UseError
-from vizpub.model.private import open_secret
+from vizpub.reports.records import RunHeader
 
 NOTHING_REPORTED = "nothing was reported, so there is no run"
 
@@ -359,7 +359,7 @@ def collect(what: Collection, say: Callable[[str], None]) -> bool:
     what.place.make()
     if shutil.disk_usage(what.place.folder).free < what.limits.reserve and not what.stop:
         raise UseError(f"less than {what.limits.reserve:,} bytes are free: see --reserve")
-    handles.allow(2 * _CONNECTIONS)  # all else needs some, too
+    descriptors.allow(2 * _CONNECTIONS)  # all else needs some, too
     with what.place.held():
         reserve(what.place, revive=what.revive)
         try:

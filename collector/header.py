@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from vizpub.ingest.reports.records import RunHeader
 from vizpub.model.errors import InputError
+from vizpub.reports.records import RunHeader
 
 
 def merged(told: RunHeader, known: RunHeader, run: str, *, is_closed: bool) -> RunHeader:

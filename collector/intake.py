@@ -2,8 +2,8 @@
 
 The intake knows the header of the run, judges every line, and decides when intervals close
 (`vizpub.collector.closing`); all of this is in the log, so it goes on after a kill. It knows
-nothing of HTTP: every end (`vizpub.collector.web`, `collector.folders` …) gives it lines.
-"""
+nothing of HTTP: every end (`vizpub.collector.http.interface`, `vizpub.collector.inputs` …) gives it
+lines."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from vizpub.collector import log
-from vizpub.collector.batch import batches_in
+from vizpub.collector.acceptance import Taken
 from vizpub.collector.clock import Clock
 from vizpub.collector.closing import Closing, Rules
 from vizpub.collector.commands import Command, Commands
 from vizpub.collector.ending import Ending
 from vizpub.collector.header import merged
-from vizpub.collector.log import Log
-from vizpub.collector.marks import Marks
-from vizpub.collector.message import Message, interval_of
+from vizpub.collector.inputs.kafka_message import Message, interval_of
+from vizpub.collector.last_lines import Marks
+from vizpub.collector.log import log
+from vizpub.collector.log.log import Log
+from vizpub.collector.making.batch import batches_in
 from vizpub.collector.place import Place
-from vizpub.collector.taken import Taken
-from vizpub.ingest.reports.compressed import LongLine
-from vizpub.ingest.reports.files import parse
-from vizpub.ingest.reports.records import RunHeader
 from vizpub.model.errors import InputError
+from vizpub.reports.compressed import LongLine
+from vizpub.reports.files import parse
+from vizpub.reports.records import RunHeader
 
 _TURN = 256
 """Lines after which others get their turn."""

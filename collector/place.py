@@ -1,9 +1,9 @@
 """What a collection has on disk, and the messages of its two processes.
 
-`<workspace>/collected/<run>/` has the log (`vizpub.collector.log`), the batches
-(`vizpub.collector.batch`), the tokens and where the intake listens. It is the input of the run, as
-files are of an ingest, so it stands beside the runs: whoever removes the run does not remove what
-peers have told. Whose the name of the run is, `vizpub.runstore.collected` knows.
+`<workspace>/collected/<run>/` has the log (`vizpub.collector.log.log`), the batches
+(`vizpub.collector.making.batch`), the tokens and where the intake listens. It is the input of the
+run, as files are of an ingest, so it stands beside the runs: whoever removes the run does not
+remove what peers have told. Whose the name of the run is, `vizpub.runstore.collection` knows.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from vizpub.machine.files import as_errors_of_ours
+from vizpub.machine.private import check_private, make_private, read_private, replace_text
+from vizpub.machine.process import Birth, birth, find_process, listens
 from vizpub.model.errors import UseError
-from vizpub.model.files import as_errors_of_ours
-from vizpub.model.private import check_private, make_private, read_private, replace_text
-from vizpub.model.process import Birth, birth, find_process, listens
 from vizpub.runstore import durable
-from vizpub.runstore.collected import Collected
+from vizpub.runstore.collection import Collected
 
 
 class Listener(msgspec.Struct, frozen=True):
@@ -37,7 +37,7 @@ class Listener(msgspec.Struct, frozen=True):
     pid: int
     boot: str
     ticks: int
-    """With `boot`, the process's birth (vizpub.model.process.Birth): pids are used again."""
+    """With `boot`, the process's birth (vizpub.machine.process.Birth): pids are used again."""
     certificate: str | None = None
     """The file with the certificate that it shows."""
 

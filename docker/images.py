@@ -33,7 +33,7 @@ from vizpub.graphstore.server.settings import (
     settings,
 )
 from vizpub.ingest.spark.shipping import pack
-from vizpub.model.jvm.artifacts import cache_path, jar_set, jars
+from vizpub.machine.jvm.artifacts import cache_path, jar_set, jars
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent

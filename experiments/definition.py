@@ -23,8 +23,8 @@ from msgspec import Struct
 from vizpub.experiments.claims import Claim
 from vizpub.experiments.drawings import Drawing
 from vizpub.experiments.groups import Group, Setting, Share, System, groups_of
+from vizpub.machine.files import text_of
 from vizpub.model.errors import InputError, UnknownName, UseError, cause_of
-from vizpub.model.files import text_of
 from vizpub.simulators.engine.files import found
 from vizpub.simulators.engine.plan import Plan, planned
 from vizpub.simulators.engine.systems import system_named
@@ -183,7 +183,7 @@ def read(name: str, scale: str = "full") -> Experiment:
 def _own(name: str, named: Sequence[str]) -> tuple[Own, ...]:
     if not named:
         return ()
-    from vizpub.ingest.own import own_metrics
+    from vizpub.ingest.measures.own import own_metrics
 
     folder = Path(name).parent
     return own_metrics(str(folder / one) if ":" in one else one for one in named)

@@ -173,7 +173,7 @@ class Tree(_Drawing, frozen=True, kw_only=True, tag="tree"):
 
     def _of(self, group: Group, replica: Replica) -> Iterator[Drawn]:
         from vizpub.analytics.figures import dissemination_tree
-        from vizpub.runstore.snapshots import spread
+        from vizpub.questions.snapshots import spread
 
         message = _messages(replica)[0]
         peers, copies = spread(replica.run, message)
@@ -196,7 +196,7 @@ class Overlay(_Drawing, frozen=True, kw_only=True, tag="overlay"):
     def drawn(self, results: Results, groups: Sequence[Group]) -> Iterator[Drawn]:
         """A figure for each group."""
         from vizpub.analytics.figures import overlay_snapshot
-        from vizpub.runstore.snapshots import snapshot
+        from vizpub.questions.snapshots import snapshot
 
         for group in self.chosen(groups):
             if (replica := _first(results, group)) is not None:
@@ -226,7 +226,7 @@ def _peers_at(replica: Replica, metric: str, at: float) -> pa.Table:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from vizpub.runstore.run import Where
+    from vizpub.questions.run import Where
 
     interval, _ = intervals(replica.run.clock, (at, at))
     found = replica.run.metrics("peers", ["present", metric], Where(interval, interval))

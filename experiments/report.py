@@ -22,9 +22,9 @@ from vizpub.experiments.formatting import UNKNOWN, duration, estimate_text, mark
 from vizpub.experiments.results import Results
 from vizpub.graphstore.gexf.export import export_message, gexf_output
 from vizpub.graphstore.gexf.table_rows import TableRows
-from vizpub.model.files import replacing
+from vizpub.machine.files import replacing
 from vizpub.model.wording import amount
-from vizpub.runstore.run import Run
+from vizpub.questions.run import Run
 
 if TYPE_CHECKING:
     from vizpub.analytics.comparison.metrics import Metric

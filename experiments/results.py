@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from vizpub.analytics.comparison.metrics import Metric
     from vizpub.analytics.comparison.tables import Measured
     from vizpub.model.own import OwnMetric
-    from vizpub.runstore.run import Run
+    from vizpub.questions.run import Run
     from vizpub.simulators.engine.folder import Result as SimulationResult
 
 _UNION = {

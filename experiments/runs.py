@@ -21,13 +21,13 @@ from typing import TYPE_CHECKING
 from vizpub.experiments.definition import Experiment
 from vizpub.experiments.groups import Group
 from vizpub.experiments.results import Replica
+from vizpub.machine.files import bytes_below
 from vizpub.model.errors import RunNotComplete, UnknownName, UseError
-from vizpub.model.files import bytes_below
 from vizpub.model.progress import Progress, silent
 from vizpub.model.run import check_run_name
 from vizpub.model.wording import amount
-from vizpub.runstore.collected import check_name
-from vizpub.runstore.run import Run
+from vizpub.questions.run import Run
+from vizpub.runstore.collection import check_name
 from vizpub.runstore.store import run_names
 from vizpub.runstore.writer import remove_run
 from vizpub.simulators.engine.folder import Folder, Result
@@ -156,7 +156,7 @@ class Planned:
     def ingest(self, master: str | None, progress: Progress) -> None:
         """Ingest the reports, and store the costs."""
         from vizpub.analytics.options import Measures
-        from vizpub.ingest.measuring import Measuring
+        from vizpub.ingest.measures.choice import Measuring
         from vizpub.ingest.pipeline import IngestRequest, ingest
 
         begun = time.perf_counter()

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from vizpub.experiments.groups import Share, intervals
-from vizpub.runstore.run import Run
+from vizpub.questions.run import Run
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from vizpub.explorer.history import Chosen, History
 from vizpub.explorer.packing import pack
 from vizpub.explorer.places import places
 from vizpub.model.errors import OutOfRange, UseError
-from vizpub.runstore import questions
+from vizpub.questions import frequent
 
 JSON, ARRAYS = "application/json", "application/octet-stream"
 Answer = tuple[str, bytes]
@@ -103,7 +103,7 @@ def path(history: History, ends: tuple[int, int], tick: int, chosen: Chosen) -> 
     words = ["vizpub", "path", run.facts.name, source, target, "--at", at]
     command = one_peer.typed([*words, *(["--layers", ",".join(layers)] if layers else [])])
     try:
-        found = questions.paths(run, (source, target), at, layers)
+        found = frequent.paths(run, (source, target), at, layers)
     except UseError as error:  # a peer is not present, which is an answer
         return _json({"peers": None, "why": str(error), "command": command})
     number = {name: place for place, name in enumerate(names)}

@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 
 from vizpub.model.arrays import Floats
 from vizpub.model.errors import UnknownName
-from vizpub.runstore.gauges import checked_gauges
-from vizpub.runstore.named import NamedRun
+from vizpub.questions.gauges import checked_gauges
+from vizpub.questions.names import NamedRun
 
 GAUGE = "gauge:"
 """Begins the name of a column of a gauge."""

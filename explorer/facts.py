@@ -11,9 +11,9 @@ from vizpub.explorer import columns
 from vizpub.explorer.history import History
 from vizpub.model.arrays import Floats
 from vizpub.model.errors import VizpubError
-from vizpub.runstore.named import NamedRun
+from vizpub.questions.names import NamedRun
+from vizpub.questions.totals import pooled
 from vizpub.runstore.store import BrokenRun, StoredRun, runs
-from vizpub.runstore.totals import pooled
 
 _POINTS = 80
 """Of a curve in the list of the runs."""

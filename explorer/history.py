@@ -22,7 +22,7 @@ from vizpub.explorer.periods import (
 )
 from vizpub.model.arrays import Int32s, Int64s, Integers
 from vizpub.model.errors import UseError
-from vizpub.runstore.named import NamedRun
+from vizpub.questions.names import NamedRun
 
 _PERIOD = ["valid_from", "valid_to"]
 

@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 
 from vizpub.explorer import columns
 from vizpub.model.clock import OPEN, Clock
-from vizpub.runstore.named import NamedRun
-from vizpub.runstore.snapshots import alive
+from vizpub.questions.names import NamedRun
+from vizpub.questions.snapshots import alive
 
 _VALID = "valid_from <= {1} AND valid_to > {1}{2}"
 _SQL = (

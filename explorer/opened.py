@@ -8,7 +8,7 @@ from threading import Lock
 
 from vizpub.explorer.history import History
 from vizpub.model.errors import RunChanged
-from vizpub.runstore.named import NamedRun
+from vizpub.questions.names import NamedRun
 from vizpub.runstore.store import open_run
 
 _MOST = 2

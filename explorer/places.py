@@ -13,10 +13,10 @@ import numpy as np
 from vizpub.analytics import layouts
 from vizpub.explorer.history import Chosen, History
 from vizpub.explorer.periods import joined
+from vizpub.machine.jvm.artifacts import cache_path
 from vizpub.model.arrays import Floats, Int32s
 from vizpub.model.clock import Clock
 from vizpub.model.errors import UnknownName
-from vizpub.model.jvm.artifacts import cache_path
 
 _KEPT = 64
 """Layouts in the cache at most; those that were not used for longest go first."""

@@ -12,8 +12,8 @@ from urllib.parse import quote
 import uvicorn
 
 from vizpub.explorer.web import app
-from vizpub.ingest.reports.endpoint import is_loopback
 from vizpub.model.errors import UseError
+from vizpub.reports.endpoint import is_loopback
 
 
 @dataclass(frozen=True)

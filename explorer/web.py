@@ -25,8 +25,8 @@ from vizpub.explorer import answers, facts
 from vizpub.explorer.answers import Answer, whole
 from vizpub.explorer.history import Chosen, History
 from vizpub.explorer.opened import OpenRuns
-from vizpub.ingest.reports.endpoint import names_this_machine
 from vizpub.model.errors import RunChanged, UnknownName, UseError, VizpubError
+from vizpub.reports.endpoint import names_this_machine
 
 PAGE = Path(__file__).parent / "page"
 COOKIE = "vizpub_token"

@@ -1,5 +1,5 @@
 """The collector: reads input files and makes a run.
 
-In: files of a source (`sources`), among them reports (`reports`, the contract). Out: a run in the
-run store (runstore). `pipeline.ingest` is the entry function; `stages.make` lists the stages.
-"""
+In: files of a source (`sources`), among them reports (the contract is vizpub.reports). Out: a run
+in the run store (runstore). `pipeline.ingest` is the entry function; `stages.make` lists the
+stages."""

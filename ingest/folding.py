@@ -12,13 +12,13 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from vizpub.ingest.fold import Counted, RowFold
+from vizpub.ingest.inputs.reader import ROWS, Kind, Read, Split, in_tasks, numbered, rows_of_splits
 from vizpub.ingest.job import Job, folded_as
-from vizpub.ingest.packs import PACKS, InOrder, pack
-from vizpub.ingest.reader import ROWS, Kind, Read, Split, in_tasks, numbered, rows_of_splits
-from vizpub.ingest.sink import Fold
 from vizpub.ingest.sources.base import Tallies
-from vizpub.ingest.steps import Taken, naming_broken_files
+from vizpub.ingest.tasks.fold import Counted, RowFold
+from vizpub.ingest.tasks.packs import PACKS, InOrder, pack
+from vizpub.ingest.tasks.sink import Fold
+from vizpub.ingest.tasks.steps import Taken, naming_broken_files
 
 
 def fold(job: Job) -> None:

@@ -8,12 +8,12 @@ from functools import cached_property, partial
 
 import pyarrow.compute as pc
 
-from vizpub.ingest import late
-from vizpub.ingest.fold import Counted
-from vizpub.ingest.late import NAMING
+from vizpub.ingest.inputs import late
+from vizpub.ingest.inputs.late import NAMING
 from vizpub.ingest.plan import Ingest, Plan, end_of
-from vizpub.ingest.staged import NAMED_AGAIN, step
-from vizpub.ingest.steps import Taken
+from vizpub.ingest.tasks.fold import Counted
+from vizpub.ingest.tasks.staged import NAMED_AGAIN, step
+from vizpub.ingest.tasks.steps import Taken
 from vizpub.model.clock import OPEN, Clock
 from vizpub.model.errors import NeedsSettling
 from vizpub.model.run import Boundary

@@ -21,18 +21,18 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from vizpub.analytics import steps
 from vizpub.analytics.steps import Given, Step
-from vizpub.ingest import frames
 from vizpub.ingest.account import Account
-from vizpub.ingest.files import InputFile
 from vizpub.ingest.growth import Growth
-from vizpub.ingest.measuring import Measuring
+from vizpub.ingest.inputs.files import InputFile
+from vizpub.ingest.measures.choice import Measuring
 from vizpub.ingest.plan import Plan, end_of
-from vizpub.ingest.sink import Fold, Place, write
 from vizpub.ingest.sources import source_named
 from vizpub.ingest.sources.base import Description, Observed, Source, SourceOptions
 from vizpub.ingest.sources.folded import CARRIED, OBSERVED
-from vizpub.ingest.staged import STAGED, is_staged, macros
-from vizpub.ingest.steps import Block, Chain, Later, StepFold, Taken
+from vizpub.ingest.tasks import frames
+from vizpub.ingest.tasks.sink import Fold, Place, write
+from vizpub.ingest.tasks.staged import STAGED, is_staged, macros
+from vizpub.ingest.tasks.steps import Block, Chain, Later, StepFold, Taken
 from vizpub.model.clock import OPEN, Clock
 from vizpub.model.columns import Table
 from vizpub.runstore.inputs import shortened

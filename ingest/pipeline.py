@@ -35,8 +35,8 @@ from pyspark.sql import SparkSession
 from vizpub.analytics.graphframes.graphs import load_graphframes
 from vizpub.analytics.own import Own
 from vizpub.ingest.account import END, START, Account
-from vizpub.ingest.files import Found, find
-from vizpub.ingest.inventory import (
+from vizpub.ingest.inputs.files import Found, find
+from vizpub.ingest.inputs.inventory import (
     STEP,
     Inventory,
     check_layers,
@@ -45,7 +45,7 @@ from vizpub.ingest.inventory import (
     inventory,
 )
 from vizpub.ingest.job import Job
-from vizpub.ingest.measuring import Measuring
+from vizpub.ingest.measures.choice import Measuring
 from vizpub.ingest.plan import end_of
 from vizpub.ingest.sources import SOURCES, source_named, sources_for
 from vizpub.ingest.sources.base import SourceOptions
@@ -64,7 +64,7 @@ from vizpub.model.tables import table
 from vizpub.model.wording import amount, was_or_were
 from vizpub.runstore.inputs import all_inputs
 from vizpub.runstore.journal import Journal
-from vizpub.runstore.leavings import SCRATCH
+from vizpub.runstore.leftovers import SCRATCH
 from vizpub.runstore.manifest import Manifest, Since, TableEntry
 from vizpub.runstore.store import StoredRun, open_run
 from vizpub.runstore.writer import RunWriter, writing

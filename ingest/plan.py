@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from vizpub.analytics.steps import Step
-from vizpub.ingest.fold import Counted
 from vizpub.ingest.sources.base import Source, SourceOptions
-from vizpub.ingest.steps import Taken
+from vizpub.ingest.tasks.fold import Counted
+from vizpub.ingest.tasks.steps import Taken
 from vizpub.model.clock import OPEN, Clock
 from vizpub.model.columns import Table
 from vizpub.model.run import Boundary

@@ -16,18 +16,19 @@ from typing import cast
 
 import pyarrow.compute as pc
 
-from vizpub.analytics import message_fold
-from vizpub.analytics.message_fold import MessageFold
+from vizpub.analytics.messages import message_fold
+from vizpub.analytics.messages.message_fold import MessageFold
 from vizpub.analytics.steps import Step, view
-from vizpub.ingest import metrics, staged
-from vizpub.ingest.files import check_unchanged
-from vizpub.ingest.fold import reasons
 from vizpub.ingest.folding import fold
-from vizpub.ingest.inventory import check_layers
+from vizpub.ingest.inputs.files import check_unchanged
+from vizpub.ingest.inputs.inventory import check_layers
 from vizpub.ingest.job import Job, Stage
+from vizpub.ingest.measures import metrics
 from vizpub.ingest.sources.times import ALONE, TOO_FAR
-from vizpub.ingest.staged import step
-from vizpub.ingest.steps import Block
+from vizpub.ingest.tasks import staged
+from vizpub.ingest.tasks.fold import reasons
+from vizpub.ingest.tasks.staged import step
+from vizpub.ingest.tasks.steps import Block
 from vizpub.model.clock import OPEN
 from vizpub.model.columns import Table
 from vizpub.model.errors import InputError

@@ -14,14 +14,14 @@ from functools import partial
 from itertools import takewhile
 from pathlib import Path
 
-from vizpub.ingest.files import InputFile
+from vizpub.ingest.inputs.files import InputFile
 from vizpub.ingest.sources import source_named
 from vizpub.model.clock import duration
 from vizpub.model.errors import InputsDiffer, NeedsSettling, RunChanged, UseError
 from vizpub.model.own import OwnMetric
 from vizpub.model.wording import amount
 from vizpub.runstore.inputs import all_inputs
-from vizpub.runstore.intact import files_of, stands
+from vizpub.runstore.integrity import files_of, stands
 from vizpub.runstore.manifest import Manifest
 from vizpub.runstore.store import StoredRun
 from vizpub.runstore.writer import RunWriter

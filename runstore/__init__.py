@@ -1,4 +1,4 @@
-"""A run on disk: how it is written, completely or not at all, and read. Needs only pyarrow.
+"""A run on disk: how it is written, completely or not at all, and opened. Needs only pyarrow.
 
-`writer.writing` makes a run, `store.open_run` opens its tables, `run.Run` answers in Python.
+`writer.writing` makes a run, `store.open_run` opens its tables.
 """

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from vizpub.runstore import durable
-from vizpub.runstore.intact import PARQUET, dataset, described, files_of
+from vizpub.runstore.integrity import PARQUET, dataset, described, files_of
 from vizpub.runstore.manifest import INPUTS, Manifest
 from vizpub.runstore.writer import RunWriter
 

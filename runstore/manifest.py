@@ -168,7 +168,7 @@ class Manifest:
     own: tuple[OwnMetric, ...] = ()
     """The user's own metrics: further columns of the metrics tables."""
     collection: str = ""
-    """The identity of the collection that makes it (vizpub.runstore.collected); empty = none
+    """The identity of the collection that makes it (vizpub.runstore.collection); empty = none
     does."""
     state: str = "ingesting"
     """'collecting' before the first input, 'ingesting' until every stage is done, 'complete'."""

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from vizpub.model.errors import FULL
 from vizpub.runstore import durable
-from vizpub.runstore.intact import PARQUET, described, files_of, stored_schema
+from vizpub.runstore.integrity import PARQUET, described, files_of, stored_schema
 from vizpub.runstore.manifest import Cut, Part, StoredFile
 from vizpub.runstore.store import StoredTable, reading
 

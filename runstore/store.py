@@ -3,8 +3,8 @@
     <workspace>/runs/<run>/run.json
     <workspace>/runs/<run>/data/links/<generation>/*.parquet
 
-Reading needs pyarrow only, and checks every file against run.json (vizpub.runstore.intact). Writing
-is in vizpub.runstore.writer, and what other programs read in vizpub.runstore.views.
+Reading needs pyarrow only, and checks every file against run.json (vizpub.runstore.integrity).
+Writing is in vizpub.runstore.writer, and what other programs read in vizpub.runstore.views.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from vizpub.model.errors import (
 )
 from vizpub.model.run import Boundary, RunFacts, check_run_name
 from vizpub.model.tables import table
-from vizpub.runstore.intact import dataset, files_of
+from vizpub.runstore.integrity import dataset, files_of
 from vizpub.runstore.manifest import FILE, Manifest, Part, Since, manifest_in, read_manifest
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from uuid import uuid4
 
 from vizpub.model.errors import StoreBroken, UnknownName, UseError
 from vizpub.runstore import durable
-from vizpub.runstore.intact import Damage
+from vizpub.runstore.integrity import Damage
 from vizpub.runstore.manifest import Manifest
 from vizpub.runstore.store import StoredRun
 

@@ -15,15 +15,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from uuid import uuid4
 
+from vizpub.machine.files import as_errors_of_ours
 from vizpub.model.errors import RunCollected, StoreBroken, UnknownName, UseError
-from vizpub.model.files import as_errors_of_ours
 from vizpub.model.tables import TABLES
 from vizpub.runstore import durable, views
-from vizpub.runstore.changing import PENDING, changed, pending
-from vizpub.runstore.collected import Collected, check_owner
-from vizpub.runstore.intact import described
-from vizpub.runstore.leavings import LET_GO
-from vizpub.runstore.locked import locked
+from vizpub.runstore.changes import PENDING, changed, pending
+from vizpub.runstore.collection import Collected, check_owner
+from vizpub.runstore.integrity import described
+from vizpub.runstore.leftovers import LET_GO
 from vizpub.runstore.manifest import (
     FILE,
     Cut,
@@ -35,6 +34,7 @@ from vizpub.runstore.manifest import (
     write_manifest,
 )
 from vizpub.runstore.rewriting import joined, up_to
+from vizpub.runstore.run_lock import locked
 from vizpub.runstore.store import directory_of, run_names
 from vizpub.runstore.views import VIEW, VIEWS
 

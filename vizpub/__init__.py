@@ -27,21 +27,21 @@ if TYPE_CHECKING:
     from vizpub.graphstore.ask import py2neo_bridge as py2neo_bridge
     from vizpub.graphstore.ask.queries import Answer as Answer
     from vizpub.graphstore.server.connection import find_connection as find_connection
-    from vizpub.ingest.reports.files import Counters as Counters
-    from vizpub.ingest.reports.files import Neighbor as Neighbor
-    from vizpub.ingest.reports.files import Received as Received
-    from vizpub.ingest.reports.files import Report as Report
-    from vizpub.ingest.reports.files import ReportReader as ReportReader
-    from vizpub.ingest.reports.files import ReportWriter as ReportWriter
-    from vizpub.ingest.reports.files import Role as Role
-    from vizpub.ingest.reports.files import RunHeader as RunHeader
-    from vizpub.ingest.reports.files import Sent as Sent
-    from vizpub.ingest.reports.files import problems as problems
     from vizpub.model import errors as errors
     from vizpub.model.errors import VizpubError as VizpubError
-    from vizpub.runstore.frames import Frame as Frame
-    from vizpub.runstore.run import Run as Run
-    from vizpub.runstore.run import Where as Where
+    from vizpub.questions.frames import Frame as Frame
+    from vizpub.questions.run import Run as Run
+    from vizpub.questions.run import Where as Where
+    from vizpub.reports.files import Counters as Counters
+    from vizpub.reports.files import Neighbor as Neighbor
+    from vizpub.reports.files import Received as Received
+    from vizpub.reports.files import Report as Report
+    from vizpub.reports.files import ReportReader as ReportReader
+    from vizpub.reports.files import ReportWriter as ReportWriter
+    from vizpub.reports.files import Role as Role
+    from vizpub.reports.files import RunHeader as RunHeader
+    from vizpub.reports.files import Sent as Sent
+    from vizpub.reports.files import problems as problems
     from vizpub.simulators.engine.network import Copy as Copy
     from vizpub.simulators.engine.network import Links as Links
     from vizpub.simulators.engine.network import Network as Network
@@ -50,30 +50,30 @@ if TYPE_CHECKING:
 _PLACES = {
     "Answer": "vizpub.graphstore.ask.queries",
     "Copy": "vizpub.simulators.engine.network",
-    "Counters": "vizpub.ingest.reports.files",
-    "Frame": "vizpub.runstore.frames",
+    "Counters": "vizpub.reports.files",
+    "Frame": "vizpub.questions.frames",
     "Interval": "vizpub.analytics.own",
     "Links": "vizpub.simulators.engine.network",
     "Message": "vizpub.analytics.own",
-    "Neighbor": "vizpub.ingest.reports.files",
+    "Neighbor": "vizpub.reports.files",
     "Network": "vizpub.simulators.engine.network",
-    "Received": "vizpub.ingest.reports.files",
-    "Report": "vizpub.ingest.reports.files",
-    "ReportReader": "vizpub.ingest.reports.files",
-    "ReportWriter": "vizpub.ingest.reports.files",
-    "Role": "vizpub.ingest.reports.files",
-    "Run": "vizpub.runstore.run",
-    "RunHeader": "vizpub.ingest.reports.files",
-    "Sent": "vizpub.ingest.reports.files",
+    "Received": "vizpub.reports.files",
+    "Report": "vizpub.reports.files",
+    "ReportReader": "vizpub.reports.files",
+    "ReportWriter": "vizpub.reports.files",
+    "Role": "vizpub.reports.files",
+    "Run": "vizpub.questions.run",
+    "RunHeader": "vizpub.reports.files",
+    "Sent": "vizpub.reports.files",
     "System": "vizpub.simulators.engine.network",
     "VizpubError": "vizpub.model.errors",
-    "Where": "vizpub.runstore.run",
+    "Where": "vizpub.questions.run",
     "ask": "vizpub.calls",
     "compare": "vizpub.calls",
     "find_connection": "vizpub.graphstore.server.connection",
     "ingest_files": "vizpub.calls",
     "metric": "vizpub.analytics.own",
-    "problems": "vizpub.ingest.reports.files",
+    "problems": "vizpub.reports.files",
     "simulate": "vizpub.calls",
 }
 """The module of each public name."""

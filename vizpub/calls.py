@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from vizpub.graphstore.ask.queries import Answer
-    from vizpub.runstore.frames import Frame
-    from vizpub.runstore.run import Run
+    from vizpub.questions.frames import Frame
+    from vizpub.questions.run import Run
 
 _WORKSPACE = "vizpub-data"
 
@@ -36,13 +36,13 @@ def ingest_files(  # noqa: PLR0913 - the options of a command
     JavaMissing, SparkFailed and more, all VizpubError.
     """
     from vizpub.analytics.options import Measures
-    from vizpub.ingest.measuring import Measuring
-    from vizpub.ingest.own import own_metrics as loaded
+    from vizpub.ingest.measures.choice import Measuring
+    from vizpub.ingest.measures.own import own_metrics as loaded
     from vizpub.ingest.pipeline import IngestRequest
     from vizpub.ingest.pipeline import ingest as make
     from vizpub.ingest.sources.base import SourceOptions
     from vizpub.model.clock import parse_duration_us
-    from vizpub.runstore.run import Run
+    from vizpub.questions.run import Run
 
     measures = Measures(betweenness, own=loaded(own_metrics or ()))
     measuring = Measuring(tuple(layers) if layers else None, measures=measures)
@@ -92,7 +92,7 @@ def compare(
     """
     from vizpub.analytics.comparison.per_run import Question, measured
     from vizpub.analytics.comparison.tables import compare as side_by_side
-    from vizpub.runstore.frames import Frame
+    from vizpub.questions.frames import Frame
 
     question = Question(tuple(metrics) if metrics else None, window=(first, last))
     found = measured(runs, question)

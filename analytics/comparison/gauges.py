@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from vizpub.runstore.totals import Span
+from vizpub.questions.totals import Span
 
 _MEAN = "mean"
 

@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 
 from vizpub.model.errors import UseError
 from vizpub.model.metrics import METRICS_OVERLAY, METRICS_PEERS, METRICS_TOPICS
-from vizpub.runstore.frames import Frame
-from vizpub.runstore.run import Run, Where
+from vizpub.questions.frames import Frame
+from vizpub.questions.run import Run, Where
 
 if TYPE_CHECKING:
     from vizpub.analytics.options import Measures

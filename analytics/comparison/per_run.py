@@ -31,8 +31,8 @@ from vizpub.model.clock import Clock
 from vizpub.model.errors import UseError
 from vizpub.model.own import OwnMetric
 from vizpub.model.progress import Progress, silent
-from vizpub.runstore.run import Run
-from vizpub.runstore.totals import Span, whole_run
+from vizpub.questions.run import Run
+from vizpub.questions.totals import Span, whole_run
 
 NO_COMMON_INTERVAL = "the runs have no interval in common"
 

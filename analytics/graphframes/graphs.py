@@ -19,8 +19,8 @@ from pyspark.sql import functions as F
 from pyspark.storagelevel import StorageLevel
 
 from vizpub.analytics.intervals import per_interval
+from vizpub.machine.jvm.artifacts import graphframes_jars
 from vizpub.model.clock import Clock
-from vizpub.model.jvm.artifacts import graphframes_jars
 
 if TYPE_CHECKING:
     from graphframes import GraphFrame
@@ -37,7 +37,7 @@ _PEER_MASK = 2**_PEER_BITS - 1
 def load_graphframes(spark: SparkSession) -> None:
     """Load GraphFrames' classes into the session, unless it was started with them.
 
-    Raises: ArtifactsMissing, UseError (see `vizpub.model.jvm.artifacts.graphframes_jars`).
+    Raises: ArtifactsMissing, UseError (see `vizpub.machine.jvm.artifacts.graphframes_jars`).
     """
     if _is_loaded(spark):
         return

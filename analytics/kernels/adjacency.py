@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from vizpub.machine.compiled import compiled
 from vizpub.model.arrays import Int32s, Int64s, Words
-from vizpub.model.compiled import compiled
 
 Peers = npt.NDArray[np.uint32]
 """Numbers of peers. Unsigned, as compiled code checks whether a signed index counts from the end,

@@ -13,8 +13,8 @@ from numba import njit
 
 from vizpub.analytics.kernels.adjacency import Peers, reverse, row
 from vizpub.analytics.options import LEAST_SOURCES
+from vizpub.machine.compiled import compiled
 from vizpub.model.arrays import Floats, Int32s, Int64s
-from vizpub.model.compiled import compiled
 
 _LANES = 32
 _SHALLOW, _FEW = 10, 16_384

@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from vizpub.analytics.kernels.adjacency import Peers, Rows, neighbour_bits, row
+from vizpub.machine.compiled import compiled, population
 from vizpub.model.arrays import Floats, Int64s, Words
-from vizpub.model.compiled import compiled, population
 
 _BAND = 64
 """Words of a row: 4,096 peers at once, so that a row per peer stays small for any n."""

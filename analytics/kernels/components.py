@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from vizpub.analytics.kernels.adjacency import Peers, row
+from vizpub.machine.compiled import compiled
 from vizpub.model.arrays import Int32s, Int64s
-from vizpub.model.compiled import compiled
 
 
 @compiled("(uint32[::1], uint32)")

@@ -11,8 +11,8 @@ import numpy as np
 from numba import njit
 
 from vizpub.analytics.kernels.adjacency import Peers, Rows, neighbour_bits
+from vizpub.machine.compiled import compiled, population
 from vizpub.model.arrays import Int32s, Int64s, Words
-from vizpub.model.compiled import compiled, population
 
 _Distances = tuple[Int64s, Int32s, Int32s]
 """Per peer: sum of the distances to the peers it reaches, their number, the largest distance."""

@@ -6,8 +6,8 @@ import numpy as np
 
 from vizpub.analytics.kernels.adjacency import Peers, row
 from vizpub.analytics.options import DAMPING
+from vizpub.machine.compiled import compiled
 from vizpub.model.arrays import Floats, Int64s
-from vizpub.model.compiled import compiled
 
 _CHANGE = 1e-10
 _ROUNDS = 200

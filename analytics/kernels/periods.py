@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from vizpub.machine.compiled import compiled
 from vizpub.model.arrays import Int32s, Int64s, Integers
-from vizpub.model.compiled import compiled
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ import numpy as np
 
 from vizpub.analytics.kernels.adjacency import Peers
 from vizpub.analytics.kernels.distances import distances
+from vizpub.machine.compiled import compiled
 from vizpub.model.arrays import Int32s, Int64s
-from vizpub.model.compiled import compiled
 
 TOPIC_COLUMNS = ("topic_links", "components", "topic_diameter", "distance_sum", "pairs")
 

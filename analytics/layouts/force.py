@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from vizpub.analytics.layouts.quadtree import push
+from vizpub.machine.compiled import compiled
 from vizpub.model.arrays import Floats, Int32s
-from vizpub.model.compiled import compiled
 
 _STEPS_OF_FEW, _STEPS_OF_MANY = 400, 120
 _MANY = 20_000

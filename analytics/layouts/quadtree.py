@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from vizpub.machine.compiled import compiled
 from vizpub.model.arrays import Floats
-from vizpub.model.compiled import compiled
 
 Children = npt.NDArray[np.int32]
 

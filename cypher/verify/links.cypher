@@ -5,7 +5,7 @@
 // $topics list<string> – the names of topics by dense index
 //
 // -> rows: how many there are, of those that name what they are between
-// -> first: as vizpub.graphstore.load.checksums.checksums_of computes it
+// -> first: as vizpub.graphstore.verify.checksums.checksums_of computes it
 // -> second: likewise, by the other prime
 MATCH (a:Peer)-[r:LINK]->(b:Peer)
 USING INDEX a:Peer(key)

@@ -4,7 +4,7 @@
 // $roles map – a number for each role
 //
 // -> rows: how many there are, of those that name what they are between
-// -> first: as vizpub.graphstore.load.checksums.checksums_of computes it
+// -> first: as vizpub.graphstore.verify.checksums.checksums_of computes it
 // -> second: likewise, by the other prime
 MATCH (a:Peer)-[r:HAS_ROLE]->(b:Topic|Run)
 USING INDEX a:Peer(key)

@@ -3,7 +3,7 @@
 // $run run – the run
 //
 // -> rows: how many there are, of those that name what they are between
-// -> first: as vizpub.graphstore.load.checksums.checksums_of computes it
+// -> first: as vizpub.graphstore.verify.checksums.checksums_of computes it
 // -> second: likewise, by the other prime
 MATCH (b:Topic)<-[r]-(a:Peer)
 USING INDEX b:Topic(key)

@@ -4,7 +4,7 @@
 // $names list<string> – the properties
 //
 // -> rows: how many there are
-// -> first: as vizpub.graphstore.load.checksums.checksums_of computes it
+// -> first: as vizpub.graphstore.verify.checksums.checksums_of computes it
 // -> second: likewise, by the other prime
 MATCH (n:Topic)
 USING INDEX n:Topic(key)

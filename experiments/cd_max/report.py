@@ -18,7 +18,7 @@ from vizpub.experiments.cd_max import TITLE
 from vizpub.experiments.cd_max.judging import Cell, Results, Said, cells, tables, words
 from vizpub.experiments.cd_max.measuring import Axis, worlds
 from vizpub.experiments.formatting import UNKNOWN, estimate_text, markdown, number
-from vizpub.model.files import replacing
+from vizpub.machine.files import replacing
 from vizpub.model.wording import amount
 
 _ABOUT = """

@@ -15,7 +15,7 @@ from vizpub.experiments.channels import TITLE
 from vizpub.experiments.channels.curves import ABOVE, BELOW, Point, drawn
 from vizpub.experiments.channels.measuring import ASSIGNMENTS, PROFILES, SCHEDULERS, Row, cases
 from vizpub.experiments.formatting import duration, estimate_text, markdown
-from vizpub.model.files import replacing
+from vizpub.machine.files import replacing
 from vizpub.simulators.channels.liftoff import THRESHOLD
 from vizpub.simulators.channels.parameters import MAPPINGS, READINGS
 

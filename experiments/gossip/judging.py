@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 
 from vizpub.analytics.comparison.estimates import Estimate, mean
-from vizpub.analytics.percolation import (
+from vizpub.analytics.prediction.percolation import (
     cascade_sizes,
     critical_sigma,
     deviation_of_receivers,

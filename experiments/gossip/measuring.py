@@ -13,8 +13,8 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
-from vizpub.analytics.message_passing import Overlay, predict
-from vizpub.analytics.percolation import spread as spread_of
+from vizpub.analytics.prediction.message_passing import Overlay, predict
+from vizpub.analytics.prediction.percolation import spread as spread_of
 from vizpub.experiments.gossip.points import EVENTS, HUBS, Point, World, degrees_of
 from vizpub.ingest.spark.tasks import spread
 from vizpub.model.arrays import Int64s

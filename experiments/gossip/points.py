@@ -9,7 +9,13 @@ from typing import Literal, NamedTuple, cast
 
 import numpy as np
 
-from vizpub.analytics.percolation import Degrees, counted, critical_sigma, poisson, power_law
+from vizpub.analytics.prediction.percolation import (
+    Degrees,
+    counted,
+    critical_sigma,
+    poisson,
+    power_law,
+)
 from vizpub.simulators.engine.specs import parse
 from vizpub.simulators.protocols.broadcast.topologies import (
     TOPOLOGIES,

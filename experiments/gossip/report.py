@@ -15,7 +15,12 @@ import pyarrow.csv
 from vizpub.analytics.comparison.estimates import mean
 from vizpub.analytics.figures import save
 from vizpub.analytics.figures.canvas import colours, panels, styled
-from vizpub.analytics.percolation import critical_sigma, mean_receivers, mean_subscribers, spread
+from vizpub.analytics.prediction.percolation import (
+    critical_sigma,
+    mean_receivers,
+    mean_subscribers,
+    spread,
+)
 from vizpub.experiments.formatting import duration, estimate_text, markdown, number
 from vizpub.experiments.gossip import TITLE
 from vizpub.experiments.gossip.judging import Results, Said, claims, histogram, histograms
@@ -30,7 +35,7 @@ from vizpub.experiments.gossip.points import (
     degrees_of,
     worlds,
 )
-from vizpub.model.files import replacing
+from vizpub.machine.files import replacing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -17,8 +17,8 @@ from vizpub.graphstore.ask.free_text import Stream, judged
 from vizpub.graphstore.ask.parameters import TYPES
 from vizpub.graphstore.ask.queries import Limits, prepared
 from vizpub.graphstore.runs import open_run
+from vizpub.machine.files import text_of
 from vizpub.model.errors import UseError, cause_of
-from vizpub.model.files import text_of
 
 
 def read_query(file: Path) -> cypher.Statement:

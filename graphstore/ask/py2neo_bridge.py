@@ -3,7 +3,7 @@
 py2neo is at its end of life: 2021.2.4 is its last release and its repository is archived, so
 nothing in it will be mended. It still reads Neo4j 5.26 (`Graph.query`, subgraphs, data frames;
 not the procedures Neo4j 5 took away), on Python 3.13 too. New code better takes the official
-driver, as the rest of this package does, or vizpub.runstore.run, which needs no server. Nothing
+driver, as the rest of this package does, or vizpub.questions.run, which needs no server. Nothing
 imports this module; it needs the extra `py2neo`.
 
     connection = find_connection(Path("vizpub-data/neo4j"))

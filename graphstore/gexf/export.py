@@ -21,9 +21,9 @@ from vizpub.graphstore.gexf.rows import Rows
 from vizpub.graphstore.gexf.spans import MetricRun
 from vizpub.graphstore.gexf.writer import Head, Written, write_gexf
 from vizpub.graphstore.rows import LinkRow
+from vizpub.machine.files import replacing
 from vizpub.model.clock import Clock
 from vizpub.model.errors import OutOfRange, UnknownName, UseError
-from vizpub.model.files import replacing
 from vizpub.model.metrics import METRICS_PEERS
 from vizpub.model.naming import place_of
 from vizpub.model.own import with_own

@@ -23,15 +23,15 @@ from neo4j import Driver, ManagedTransaction, Session
 
 from vizpub import cypher
 from vizpub.graphstore.load.batches import Rows
-from vizpub.graphstore.load.compared import GROWING, SPANS, Copy
-from vizpub.graphstore.load.difference import Difference
-from vizpub.graphstore.load.kept import Kept, grown, kept
 from vizpub.graphstore.load.partitions import MOST_PARTITIONS
 from vizpub.graphstore.load.reading import Reading
 from vizpub.graphstore.load.steps import ROWS_PER_BATCH, RelationshipStep, Step
 from vizpub.graphstore.load.writing import Work, write_rows
 from vizpub.graphstore.runs import FORMAT, facts_of, node_of, partitions_in
 from vizpub.graphstore.server import sessions
+from vizpub.graphstore.verify.comparison import GROWING, SPANS, Copy
+from vizpub.graphstore.verify.difference import Difference
+from vizpub.graphstore.verify.kept_checksums import Kept, grown, kept
 from vizpub.model.errors import CheckFailed, RunChanged, UseError
 from vizpub.model.progress import Progress
 from vizpub.model.run import Boundary, RunFacts

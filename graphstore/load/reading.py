@@ -23,9 +23,9 @@ from vizpub.graphstore.load.batches import (
     part_of,
     sampled_spans,
 )
-from vizpub.graphstore.load.checksums import Checksums
 from vizpub.graphstore.load.degrees import Ints, degree_classes, hub_peers, summed_degrees
 from vizpub.graphstore.load.partitions import Partitions
+from vizpub.graphstore.verify.checksums import Checksums
 from vizpub.model.clock import Clock
 from vizpub.model.run import Boundary
 

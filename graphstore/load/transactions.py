@@ -20,16 +20,16 @@ from neo4j.exceptions import ConstraintError
 from vizpub import cypher
 from vizpub.graphstore.load.batches import Rows, RunRows, Tables
 from vizpub.graphstore.load.growth import grow, in_other_hands
-from vizpub.graphstore.load.kept import Kept
 from vizpub.graphstore.load.partitions import Partitions, chosen_partitions
 from vizpub.graphstore.load.reading import Census, Reading
 from vizpub.graphstore.load.remove import remove_run
 from vizpub.graphstore.load.schema import create_constraints, create_indexes
 from vizpub.graphstore.load.steps import Step, parts, passes
-from vizpub.graphstore.load.verify import remedy, verified
 from vizpub.graphstore.load.writing import write_rows
 from vizpub.graphstore.runs import is_of_other_tables, node_of, partitions_in, run_properties
 from vizpub.graphstore.server import sessions
+from vizpub.graphstore.verify.kept_checksums import Kept
+from vizpub.graphstore.verify.verify import remedy, verified
 from vizpub.model.errors import CheckFailed, RunChanged, UseError
 from vizpub.model.progress import Progress, silent
 from vizpub.model.run import RunFacts

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from vizpub.machine.private import read_secret
 from vizpub.model.errors import UseError
-from vizpub.model.private import read_secret
 
 NO_ADDRESS = "is not an address for queries"
 

@@ -15,10 +15,10 @@ from vizpub.graphstore.server import processes
 from vizpub.graphstore.server.home import ServerHome
 from vizpub.graphstore.server.offline import SCRATCH, Command, Tool
 from vizpub.graphstore.server.settings import ADMIN_CLASS, ADMIN_JVM, JARS, SERVER_JVM
-from vizpub.model.jvm.artifacts import Progress, cache_path, jars
-from vizpub.model.jvm.class_data import ClassData, kind_of
-from vizpub.model.jvm.java import Java, find_java
-from vizpub.model.private import replace_text
+from vizpub.machine.jvm.artifacts import Progress, cache_path, jars
+from vizpub.machine.jvm.class_data import ClassData, kind_of
+from vizpub.machine.jvm.java import Java, find_java
+from vizpub.machine.private import replace_text
 
 LOCAL = "the local server"
 

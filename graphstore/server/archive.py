@@ -8,8 +8,8 @@ from io import FileIO
 from pathlib import Path
 
 from vizpub.graphstore.server.offline import Place, last_transaction
+from vizpub.machine.private import new_file
 from vizpub.model.errors import InputError, UseError
-from vizpub.model.private import new_file
 
 ALREADY_THERE = "already exists"
 NO_DUMP = "is not a dump of a Neo4j database"

@@ -24,9 +24,9 @@ from neo4j.exceptions import AuthError
 from vizpub.graphstore.server.address import Connection
 from vizpub.graphstore.server.connection import connect
 from vizpub.graphstore.server.offline import SCRATCH, Command, Tool
+from vizpub.machine.jvm.artifacts import cache_path
+from vizpub.machine.private import make_private
 from vizpub.model.errors import Neo4jUnavailable, UseError
-from vizpub.model.jvm.artifacts import cache_path
-from vizpub.model.private import make_private
 
 _DATA = "/data"
 """Where the images keep databases; a volume, so that they outlive a container."""

@@ -7,7 +7,7 @@ import secrets
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
-from vizpub.model.private import check_private, read_private, replace_text
+from vizpub.machine.private import check_private, read_private, replace_text
 
 HOST = "127.0.0.1"
 """Only this machine reaches a local server."""
@@ -24,7 +24,7 @@ class ServerState:
     """Null between the choice of ports and the birth of the process."""
     boot: str = ""
     ticks: int = 0
-    """With `boot`, the process's birth (vizpub.model.process.Birth): pids are used again."""
+    """With `boot`, the process's birth (vizpub.machine.process.Birth): pids are used again."""
 
     @property
     def uri(self) -> str:

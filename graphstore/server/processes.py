@@ -16,8 +16,8 @@ from urllib.parse import urlsplit
 import psutil
 
 from vizpub.graphstore.server.home import HOST, ServerHome, ServerState
+from vizpub.machine.process import Birth, find_process, is_alive, is_ours, listens
 from vizpub.model.errors import NO_ANSWER, Neo4jUnavailable
-from vizpub.model.process import Birth, find_process, is_alive, is_ours, listens
 
 ANOTHER_PROCESS = "another process answers there"
 

@@ -35,12 +35,12 @@ from vizpub.graphstore.server.home import HOST, ServerHome, ServerState
 from vizpub.graphstore.server.offline import ROOM, gist
 from vizpub.graphstore.server.processes import answers, ends, recorded_process, running
 from vizpub.graphstore.server.settings import JARS, PROFILES, SERVER_CLASS, SET_PASSWORD, conf_text
+from vizpub.machine.jvm.artifacts import Progress, jar_set
+from vizpub.machine.jvm.class_data import is_listed
+from vizpub.machine.locks import OF_IMPORTS, own_folder
+from vizpub.machine.private import make_private, new_file, replace_text
+from vizpub.machine.process import birth, is_alive
 from vizpub.model.errors import Neo4jUnavailable, ServiceError, UseError, cause_of
-from vizpub.model.jvm.artifacts import Progress, jar_set
-from vizpub.model.jvm.class_data import is_listed
-from vizpub.model.locks import OF_IMPORTS, own_folder
-from vizpub.model.private import make_private, new_file, replace_text
-from vizpub.model.process import birth, is_alive
 
 ENDED = "it ended while starting"
 

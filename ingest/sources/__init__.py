@@ -1,15 +1,15 @@
 """The sources, in the order in which they are asked whether they recognise a file."""
 
 from vizpub.ingest.sources.base import Source
-from vizpub.ingest.sources.delimited import COLUMNS, TableSource
 from vizpub.ingest.sources.deliveries import Deliveries
-from vizpub.ingest.sources.edges import Edges
+from vizpub.ingest.sources.edges.source import Edges
 from vizpub.ingest.sources.hermes import Hermes
 from vizpub.ingest.sources.interop import Interop
 from vizpub.ingest.sources.libp2p import Libp2p
 from vizpub.ingest.sources.nebula import Nebula
 from vizpub.ingest.sources.reports import Reports
-from vizpub.ingest.sources.user_columns import LEFT_OUT
+from vizpub.ingest.sources.tables.delimited import COLUMNS, TableSource
+from vizpub.ingest.sources.tables.user_columns import LEFT_OUT
 from vizpub.ingest.sources.vizpub import Vizpub
 from vizpub.model.errors import UseError
 

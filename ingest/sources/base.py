@@ -3,10 +3,10 @@
 A source turns foreign records into the *observed* tables below, in one job:
 
     recognises(head)           is this a file of the source, and in which encoding?
-    reader(files)(split)       a split of a file → rows (vizpub.ingest.reader)
-    fold(files)(rows)          the rows of each peer in order of time → tables (vizpub.ingest.sink)
-    describe(counted)          counts → the run's clock, and what is unknown
-    observe(run)               folded tables → observed tables, as texts of SQL
+    reader(files)(split)       a split of a file → rows (vizpub.ingest.inputs.reader)
+    fold(files)(rows)          the rows of each peer in order of time → tables
+    (vizpub.ingest.tasks.sink) describe(counted)          counts → the run's clock, and what is
+    unknown observe(run)               folded tables → observed tables, as texts of SQL
 
 Observed tables hold the source's own strings for peers, topics and messages, and periods
 that may touch or overlap; the pipeline assigns indices, and makes periods maximal and clipped.
@@ -22,16 +22,16 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from vizpub.ingest.files import InputFile
-from vizpub.ingest.fold import Counted
+from vizpub.ingest.inputs.files import InputFile
+from vizpub.ingest.tasks.fold import Counted
 from vizpub.model.clock import Clock
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from vizpub.analytics.steps import Step
-    from vizpub.ingest.reader import Read, Split
-    from vizpub.ingest.sink import Fold
+    from vizpub.ingest.inputs.reader import Read, Split
+    from vizpub.ingest.tasks.sink import Fold
 
 
 Tallies = Sequence[Counted]
@@ -83,7 +83,7 @@ class SourceOptions:
     """Intervals for which appends add to a message; null =
     vizpub.runstore.manifest.MESSAGE_WINDOW."""
     max_line: int | None = None
-    """Most bytes of a line; null = vizpub.ingest.reports.compressed.MAX_LINE."""
+    """Most bytes of a line; null = vizpub.reports.compressed.MAX_LINE."""
     undirected: bool | None = None
     """Each row is a link either way; null = as the files say."""
     columns: str | None = None
@@ -119,7 +119,7 @@ class Observed:
     *unknown*.
 
     peers          name                     (peers that report; others are added; may be repeated)
-    names          as vizpub.ingest.fold.NAMES: every name in the tables that are known
+    names          as vizpub.ingest.tasks.fold.NAMES: every name in the tables that are known
     presence       peer, valid_from, valid_to
     links          src, dst, layer, topic?, valid_from, valid_to
     subscriptions  peer, topic, valid_from, valid_to

@@ -12,20 +12,26 @@ from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
-from vizpub.ingest.files import InputFile
-from vizpub.ingest.fold import Counted, KeyFold
-from vizpub.ingest.reader import Row, Split
-from vizpub.ingest.reports.fields import INT32, INT64
-from vizpub.ingest.reports.records import OVERLAY
-from vizpub.ingest.sink import Fold
+from vizpub.ingest.inputs.files import InputFile
+from vizpub.ingest.inputs.reader import Row, Split
 from vizpub.ingest.sources.base import Description, Observed, SourceOptions
-from vizpub.ingest.sources.column_rules import Fields, Rule, key, number_of, whole
-from vizpub.ingest.sources.delimited import NO_ROWS, Placed, TableSource, Together, columns_of
-from vizpub.ingest.sources.edges import WITHOUT_TIMES, Edges, times_of
+from vizpub.ingest.sources.edges.source import WITHOUT_TIMES, Edges, times_of
 from vizpub.ingest.sources.folded import NO_REJECTIONS, OBSERVED
+from vizpub.ingest.sources.tables.delimited import (
+    NO_ROWS,
+    Placed,
+    TableSource,
+    Together,
+    columns_of,
+)
+from vizpub.ingest.sources.tables.rules import Fields, Rule, key, number_of, whole
 from vizpub.ingest.sources.times import GAP, NO_OUTLIERS, Outliers, Times, check_length
+from vizpub.ingest.tasks.fold import Counted, KeyFold
+from vizpub.ingest.tasks.sink import Fold
 from vizpub.model.clock import OPEN, Clock
 from vizpub.model.errors import InputError
+from vizpub.reports.fields import INT32, INT64
+from vizpub.reports.records import OVERLAY
 
 TOO_LARGE = "'t_us' is too large"
 NO_DELIVERY = "no delivery could be read"

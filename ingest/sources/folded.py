@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from vizpub.ingest.fold import NAMES
+from vizpub.ingest.tasks.fold import NAMES
 from vizpub.model.tables import QUARANTINE
 
 CARRIED = "records"

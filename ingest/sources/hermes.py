@@ -14,15 +14,15 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from vizpub.ingest.files import InputFile
-from vizpub.ingest.fold import Counted, count
-from vizpub.ingest.reader import Kind, Read, Row, Split, refused
-from vizpub.ingest.reports.fields import INT64
+from vizpub.ingest.inputs.files import InputFile
+from vizpub.ingest.inputs.reader import Kind, Read, Row, Split, refused
 from vizpub.ingest.sources.base import Description, Observed, SourceOptions, Tallies
 from vizpub.ingest.sources.libp2p.events import CONTROL_CHARACTER, Event, Refused, Type
 from vizpub.ingest.sources.libp2p.facts import INTERVAL_US, Judge, Tally
 from vizpub.ingest.sources.libp2p.source import Libp2p
-from vizpub.ingest.sources.row_groups import group_splits, opened, read_group, schema_of
+from vizpub.ingest.sources.tables.row_groups import group_splits, opened, read_group, schema_of
+from vizpub.ingest.tasks.fold import Counted, count
+from vizpub.reports.fields import INT64
 
 _NS = 1_000_000
 """Nanoseconds in the unit of a timestamp."""

@@ -11,9 +11,8 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from vizpub.ingest.files import InputFile
-from vizpub.ingest.fold import Counted
-from vizpub.ingest.reader import Kind, Read, Row, Split, lines, refused
+from vizpub.ingest.inputs.files import InputFile
+from vizpub.ingest.inputs.reader import Kind, Read, Row, Split, lines, refused
 from vizpub.ingest.sources.base import (
     Description,
     Observed,
@@ -27,6 +26,7 @@ from vizpub.ingest.sources.libp2p.facts import INTERVAL_US, Judge, Tally
 from vizpub.ingest.sources.libp2p.fold import MESH
 from vizpub.ingest.sources.libp2p.interop import Log, is_line
 from vizpub.ingest.sources.libp2p.source import Libp2p
+from vizpub.ingest.tasks.fold import Counted
 
 _PARTIAL = "logs of received messages only, without sent messages and links"
 _UNCOUNTED = frozenset({"dropped", "rpcs_sent", "rpcs_received"})

@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
-from vizpub.ingest.reports.files import RepeatedKey, strict_json
 from vizpub.ingest.sources.libp2p.events import Refused
+from vizpub.reports.files import RepeatedKey, strict_json
 
 
 def object_of(line: bytes) -> dict[str, Any]:

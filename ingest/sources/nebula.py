@@ -11,11 +11,8 @@ from dataclasses import dataclass
 
 import msgspec
 
-from vizpub.ingest.files import InputFile
-from vizpub.ingest.fold import Counted, KeyFold
-from vizpub.ingest.reader import Kind, Read, Row, Split, line_splits, lines, refused
-from vizpub.ingest.reports.fields import Key
-from vizpub.ingest.reports.records import OVERLAY
+from vizpub.ingest.inputs.files import InputFile
+from vizpub.ingest.inputs.reader import Kind, Read, Row, Split, line_splits, lines, refused
 from vizpub.ingest.sources.base import (
     Description,
     Observed,
@@ -25,12 +22,15 @@ from vizpub.ingest.sources.base import (
     first_lines,
     most_are,
 )
-from vizpub.ingest.sources.delimited import NO_ROWS
 from vizpub.ingest.sources.folded import OBSERVED
 from vizpub.ingest.sources.json_lines import object_of
 from vizpub.ingest.sources.libp2p.events import Refused
+from vizpub.ingest.sources.tables.delimited import NO_ROWS
+from vizpub.ingest.tasks.fold import Counted, KeyFold
 from vizpub.model.clock import OPEN, Clock
 from vizpub.model.errors import InputError
+from vizpub.reports.fields import Key
+from vizpub.reports.records import OVERLAY
 
 NO_TABLE = "no routing table could be read"
 TWO_CRAWLS = "are two crawls"

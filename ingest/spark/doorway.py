@@ -18,8 +18,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from vizpub.machine.private import check_private
 from vizpub.model.errors import UseError
-from vizpub.model.private import check_private
 
 OTHER_USER = "another user is at the other end of the session's socket"
 NO_ANSWER = "it does not answer"

@@ -3,7 +3,7 @@
 PySpark starts it through two shell scripts and another Java, which works out the command from
 what the user configured. Where that is nothing the command is always the same: it is worked out
 once, kept in the cache, and run at once from then on, with the classes it will load
-(vizpub.model.jvm.class_data), while this process still imports PySpark.
+(vizpub.machine.jvm.class_data), while this process still imports PySpark.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from shutil import rmtree
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING
 
-from vizpub.model.files import replacing
-from vizpub.model.jvm.artifacts import cache_path
-from vizpub.model.jvm.class_data import ClassData, kind_of
-from vizpub.model.jvm.java import Java
+from vizpub.machine.files import replacing
+from vizpub.machine.jvm.artifacts import cache_path
+from vizpub.machine.jvm.class_data import ClassData, kind_of
+from vizpub.machine.jvm.java import Java
 
 if TYPE_CHECKING:
     from pyspark import SparkConf
@@ -39,7 +39,7 @@ _CONFIGURED_BY = (
 )
 """Variables that change how Spark's scripts start it, or show that it is running."""
 _NOT_WANTED = "--add-modules=jdk.incubator.vector"
-"""See vizpub.model.jvm.java: not needed, not everywhere, and warned about."""
+"""See vizpub.machine.jvm.java: not needed, not everywhere, and warned about."""
 _DEAF = ("/bin/sh", "-c", 'trap "" INT QUIT; exec "$@"', "sh")
 """Ignores the terminal's signals, which are for this process; it ends Java itself."""
 _POLL_S = 0.01

@@ -24,10 +24,10 @@ from typing import TYPE_CHECKING
 from vizpub.ingest.spark.cluster import check_shared, cores, is_local, shipped
 from vizpub.ingest.spark.gateway import mend
 from vizpub.ingest.spark.jvm import is_running, start_jvm
+from vizpub.machine.jvm.java import find_java, spark_java_home
+from vizpub.machine.locks import OF_SPARK, own_folder
 from vizpub.model.errors import FULL, DiskFull, OwnMetricFailed, SparkFailed, StoreBroken
-from vizpub.model.jvm.java import find_java, spark_java_home
-from vizpub.model.locks import OF_SPARK, own_folder
-from vizpub.runstore.intact import OTHER_BYTES, OTHER_PAGE
+from vizpub.runstore.integrity import OTHER_BYTES, OTHER_PAGE
 
 if TYPE_CHECKING:
     from pyspark import SparkConf
@@ -58,7 +58,7 @@ _EVERY_CORE = "local[*]"
 _ATTEMPTS = 2
 """At a task: a Python worker may be killed, for want of memory or by mistake."""
 LOCATORS = (
-    "vizpub.model.compiled.PackedLocator",
+    "vizpub.machine.compiled.PackedLocator",
     *("UserProvidedCacheLocator", "InTreeCacheLocator", "UserWideCacheLocator"),
 )
 """The cache locators of numba on executors: vizpub's before numba's own."""

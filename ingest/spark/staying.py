@@ -26,8 +26,8 @@ from filelock import FileLock
 
 from vizpub.ingest.spark.doorway import NoAnswer, ask, connect, peer_pid
 from vizpub.ingest.spark.shipping import digest
+from vizpub.machine.private import make_private, new_file
 from vizpub.model.errors import SparkFailed, UseError, cause_of
-from vizpub.model.private import make_private, new_file
 
 ENDING = "it is ending"
 
@@ -155,7 +155,7 @@ def start(scratch: Path, idle_minutes: float = IDLE_MINUTES) -> tuple[Status, bo
     Raises: UseError where another Spark is configured, where other users can access the folder,
     or where a command uses a session that does not fit; JavaMissing, SparkFailed.
     """
-    from vizpub.model.jvm.java import find_java
+    from vizpub.machine.jvm.java import find_java
 
     if name := elsewhere():
         raise UseError(f"{name} is set: a session is only for Spark on this machine")

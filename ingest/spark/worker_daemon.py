@@ -28,9 +28,9 @@ IMPORTED = (
     "pyarrow.parquet",
     "msgspec",
     "vizpub.analytics.blocks",
-    "vizpub.analytics.message_fold",
+    "vizpub.analytics.messages.message_fold",
     "vizpub.analytics.snapshots",
-    "vizpub.ingest.inventory",
+    "vizpub.ingest.inputs.inventory",
     "vizpub.ingest.sources",
 )
 

@@ -1,4 +1,4 @@
--- The rows of vizpub.analytics.message_fold, by message: what concerns all messages comes first.
+-- The rows of vizpub.analytics.messages.message_fold, by message: what concerns all messages comes first.
 --
 -- by message: publications, staged/arrivals, rejections
 -- whole: subscriptions, staged/unreported

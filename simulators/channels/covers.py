@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
 
+from vizpub.machine.compiled import compiled
 from vizpub.model.arrays import Bools, Int64s
-from vizpub.model.compiled import compiled
 from vizpub.model.errors import UseError
 from vizpub.simulators.protocols.poldercast.views import below
 

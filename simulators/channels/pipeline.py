@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numba.extending import register_jitable
 
+from vizpub.machine.compiled import compiled, population
 from vizpub.model.arrays import Int64s
-from vizpub.model.compiled import compiled, population
 from vizpub.simulators.channels.covers import cover
 from vizpub.simulators.channels.state import (
     COMPLETE,

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from vizpub.model.compiled import compiled
+from vizpub.machine.compiled import compiled
 from vizpub.simulators.designs.flat import Flat
 from vizpub.simulators.designs.reach import FLAT, as_bits, largest, lost, reached
 

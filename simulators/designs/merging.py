@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from vizpub.model.compiled import compiled
+from vizpub.machine.compiled import compiled
 from vizpub.model.errors import UseError
 from vizpub.simulators.designs.stars import Interests, neighbours_of
 

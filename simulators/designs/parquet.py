@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from vizpub.ingest.reports.files import RunEnd, RunHeader
+from vizpub.machine.files import replacing
 from vizpub.model.errors import UseError
-from vizpub.model.files import replacing
+from vizpub.reports.files import RunEnd, RunHeader
 from vizpub.simulators.designs.algorithms import Design
 from vizpub.simulators.designs.flat import Flat
 from vizpub.simulators.designs.kernels import RULES, centres_of, edges_of

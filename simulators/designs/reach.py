@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from vizpub.model.compiled import compiled, population
+from vizpub.machine.compiled import compiled, population
 
 FLAT = "int64[::1], int64[::1], int64[::1], int64[::1]"
 """The arrays of a `Flat`."""

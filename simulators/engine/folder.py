@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from vizpub.machine.files import replacing
 from vizpub.model.errors import UseError
-from vizpub.model.files import replacing
 from vizpub.simulators.engine.plan import Plan
 
 NO_SIMULATION = "is not empty and holds no simulation"

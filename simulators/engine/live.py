@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 
-from vizpub.ingest.reports.client import Reporter
-from vizpub.ingest.reports.files import RunEnd, RunHeader
 from vizpub.model.errors import UseError
+from vizpub.reports.client import Reporter
+from vizpub.reports.files import RunEnd, RunHeader
 
 _END_S = 600.0
 """That a collector has at the end to take what waits."""

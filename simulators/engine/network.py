@@ -159,7 +159,7 @@ class Network(Protocol):
         values of an interval add up, and the next interval starts without any. A name that a
         peer adds nothing to is unknown, so add 0 for a measured zero. What is added for a peer
         that is down is not counted: it reports nothing. Names and values are those of the report
-        contract (vizpub.ingest.reports.fields.Numbers); others end the run with an InputError.
+        contract (vizpub.reports.fields.Numbers); others end the run with an InputError.
         """
 
     def contact(self, peer: int) -> int | None:

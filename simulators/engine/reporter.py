@@ -1,4 +1,4 @@
-"""Writes the reports of simulated peers, in the format of `vizpub.ingest.reports.files`.
+"""Writes the reports of simulated peers, in the format of `vizpub.reports.files`.
 
 Large runs spend most time here, so lines are joined from parts that are JSON already; tests check
 the lines against the contract.
@@ -14,9 +14,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
 
-from vizpub.ingest.reports.fields import Numbers
-from vizpub.ingest.reports.files import Counters, Report, ReportWriter, RunHeader
 from vizpub.model.errors import InputError
+from vizpub.reports.fields import Numbers
+from vizpub.reports.files import Counters, Report, ReportWriter, RunHeader
 from vizpub.simulators.engine.clock import Simulation
 from vizpub.simulators.engine.network import COPY_BYTES, Copy, Links, System
 from vizpub.simulators.world.subscriptions import Subscriptions

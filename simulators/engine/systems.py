@@ -10,8 +10,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from vizpub.machine.modules import module_of_file
 from vizpub.model.errors import InputError, UnknownName, cause_of
-from vizpub.model.modules import module_of_file
 
 if TYPE_CHECKING:
     from vizpub.simulators.engine.network import System

@@ -9,8 +9,8 @@ from heapq import heapify, heappop, heappush
 from random import Random
 from typing import Literal, NamedTuple
 
+from vizpub.machine.files import toml_of
 from vizpub.model.errors import InputError, UseError
-from vizpub.model.files import toml_of
 from vizpub.model.wording import amount
 from vizpub.simulators.engine.files import found
 

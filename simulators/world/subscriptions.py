@@ -12,9 +12,9 @@ from typing import Annotated, ClassVar, Literal, Protocol
 import numpy as np
 from msgspec import Meta
 
-from vizpub.ingest.reports.fields import Key
 from vizpub.model.errors import UseError
 from vizpub.model.wording import amount
+from vizpub.reports.fields import Key
 from vizpub.simulators.engine.files import lines, not_understood
 from vizpub.simulators.engine.parameters import Positive, PositiveReal, Share
 from vizpub.simulators.world.social import connected_users, neighbours, random_users, read_edges

@@ -18,7 +18,7 @@ import pytest
 from tests.containers.engine import NEO4J, SECRET, VIZPUB, WORD, compose_command, look_for
 from tests.integration.graph.conftest import Graph
 from tests.support.words import tells
-from vizpub.cli.commands.doctor import USABLE
+from vizpub.cli.commands.setup.doctor import USABLE
 from vizpub.graphstore.ask.queries import ask
 from vizpub.graphstore.server.address import Connection
 from vizpub.graphstore.server.connection import connect

@@ -13,12 +13,12 @@ from tests.integration.graph.conftest import Graph
 from tests.integration.graph.everything import awkward_history, everything
 from tests.support.words import naming
 from vizpub.graphstore.load.bulk import Target, find_empty, load
-from vizpub.graphstore.load.verify import verify_run
 from vizpub.graphstore.server.address import Connection
 from vizpub.graphstore.server.archive import dump, restore
 from vizpub.graphstore.server.connection import connect
 from vizpub.graphstore.server.container import Container
 from vizpub.graphstore.server.server import LocalServer
+from vizpub.graphstore.verify.verify import verify_run
 from vizpub.model.errors import Neo4jUnavailable, UseError
 
 pytestmark = [pytest.mark.long, pytest.mark.containers]

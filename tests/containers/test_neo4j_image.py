@@ -15,10 +15,10 @@ from tests.integration.graph.conftest import Graph, random_history
 from tests.integration.graph.test_kill import Killer, impatient
 from tests.integration.graph.test_load import ledger, relationships
 from vizpub.graphstore.load.transactions import load_run
-from vizpub.graphstore.load.verify import verify_run
 from vizpub.graphstore.server.connection import connect
 from vizpub.graphstore.server.sessions import REPEAT
 from vizpub.graphstore.server.settings import PROFILES, settings
+from vizpub.graphstore.verify.verify import verify_run
 from vizpub.model.errors import Neo4jUnavailable
 
 if TYPE_CHECKING:

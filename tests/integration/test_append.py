@@ -26,9 +26,10 @@ from tests.support.faults import LARGE, stopping
 from tests.support.ingested import Store, copied, ingest, ingested
 from tests.support.words import naming
 from vizpub.analytics.steps import Given
-from vizpub.ingest import metrics, stages
-from vizpub.ingest.files import CHANGED
+from vizpub.ingest import stages
+from vizpub.ingest.inputs.files import CHANGED
 from vizpub.ingest.job import Job
+from vizpub.ingest.measures import metrics
 from vizpub.ingest.pipeline import IngestOutcome, IngestRequest, settling
 from vizpub.ingest.sources.times import BELONGS_NOT, TOO_FAR
 from vizpub.ingest.spark import scale
@@ -37,12 +38,12 @@ from vizpub.ingest.stages import STEPS
 from vizpub.ingest.starting import ENDED
 from vizpub.model.errors import InputError, InputsDiffer, NeedsSettling, StoreBroken, UseError
 from vizpub.model.run import Boundary
-from vizpub.runstore import intact
-from vizpub.runstore.changing import PENDING, unfinished
+from vizpub.questions.summary import facts_for_people
+from vizpub.runstore import integrity
+from vizpub.runstore.changes import PENDING, unfinished
 from vizpub.runstore.journal import FILE as LOG
 from vizpub.runstore.manifest import FILE, read_manifest, write_manifest
 from vizpub.runstore.store import StoredRun, open_run
-from vizpub.runstore.summary import facts_for_people
 
 Vizpub = Callable[..., CompletedProcess[str]]
 
@@ -631,12 +632,12 @@ def test_flipped_page_of_a_large_file_ends_an_append_and_changes_nothing(
     lab_with_runs: Lab, monkeypatch: pytest.MonkeyPatch, of: str, name: str
 ) -> None:
     """Of large files only the end is looked at before; it is found in reading."""
-    monkeypatch.setattr(intact, "SMALL_FILE", 0)
+    monkeypatch.setattr(integrity, "SMALL_FILE", 0)
     lab = lab_with_runs
     run = copied(lab.run("small"), lab.folder, f"flipped-{name}")
     entry = getattr(run.manifest, of)[name]
     (file,) = (run.directory / entry.directory).iterdir()
-    told = intact.described(file)
+    told = integrity.described(file)
     entries = {**getattr(run.manifest, of), name: replace(entry, files=(told,))}
     write_manifest(run.directory, replace(run.manifest, **{of: entries}))
     assert told.pages_end

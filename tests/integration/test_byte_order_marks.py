@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from vizpub.cli.commands.collect import peers_of
+from vizpub.cli.commands.live.collect import peers_of
 from vizpub.cli.main import app
-from vizpub.collector.pull import Sources
-from vizpub.collector.topic import read_config
+from vizpub.collector.inputs.kafka_topic import read_config
+from vizpub.collector.inputs.pull import Sources
 from vizpub.experiments import definition
 from vizpub.graphstore.ask.own import read_query
-from vizpub.model.private import read_private
+from vizpub.machine.private import read_private
 from vizpub.simulators.engine.files import lines
 from vizpub.simulators.world.scenario import read_events
 

@@ -26,7 +26,7 @@ from typer.testing import CliRunner
 from tests.support.imports import codes_and_imports
 from tests.support.ingested import copied
 from tests.support.words import tells, unknown
-from vizpub.cli.commands.ingest import ALREADY
+from vizpub.cli.commands.everyday.ingest import ALREADY
 from vizpub.cli.main import app
 from vizpub.graphstore.ask.free_text import NO_CYPHER
 from vizpub.graphstore.ask.judge import ALLOWED
@@ -35,8 +35,8 @@ from vizpub.graphstore.server.address import Connection
 from vizpub.graphstore.server.connection import connect
 from vizpub.graphstore.server.sessions import LATE
 from vizpub.model.errors import OutOfRange
-from vizpub.runstore.run import Run
-from vizpub.runstore.snapshots import snapshot
+from vizpub.questions.run import Run
+from vizpub.questions.snapshots import snapshot
 from vizpub.runstore.store import StoredRun
 
 pytestmark = [pytest.mark.spark, pytest.mark.neo4j]

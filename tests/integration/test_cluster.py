@@ -29,7 +29,7 @@ from tests.support.ingested import TRACES, Store
 from tests.support.installed import install_into
 from tests.support.project import ROOT
 from tests.support.words import tells
-from vizpub.model.jvm.java import find_java, spark_java_home
+from vizpub.machine.jvm.java import find_java, spark_java_home
 from vizpub.runstore.store import StoredRun, open_run
 
 pytestmark = [pytest.mark.long, pytest.mark.spark, pytest.mark.timeout(1800)]

@@ -10,7 +10,7 @@ from subprocess import CompletedProcess
 import pytest
 
 from tests.support.ingested import Store, copied
-from vizpub.ingest.reports.files import (
+from vizpub.reports.files import (
     Counters,
     Neighbor,
     Received,

@@ -9,8 +9,8 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from vizpub.ingest.reports.files import Report, ReportReader
-from vizpub.runstore.run import Run
+from vizpub.questions.run import Run
+from vizpub.reports.files import Report, ReportReader
 
 Vizpub = Callable[..., CompletedProcess[str]]
 

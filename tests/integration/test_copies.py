@@ -13,7 +13,7 @@ import pytest
 from tests.integration.graph.conftest import Calls
 from tests.support.ingested import Store, copied, ingested
 from tests.support.words import tells
-from vizpub.cli.commands.load import EARLIER_COPY, load_stored
+from vizpub.cli.commands.neo4j.load import EARLIER_COPY, load_stored
 from vizpub.cli.service import connected, remove_stale, stale_copy_removed
 from vizpub.cli.settings import Settings
 from vizpub.graphstore.load.transactions import load_run

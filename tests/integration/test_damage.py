@@ -13,8 +13,8 @@ import pytest
 
 from tests.support.ingested import Store, copied
 from vizpub.model.errors import StoreBroken
-from vizpub.runstore import intact
-from vizpub.runstore.intact import damages, described
+from vizpub.runstore import integrity
+from vizpub.runstore.integrity import damages, described
 from vizpub.runstore.manifest import TableEntry, write_manifest
 from vizpub.runstore.store import StoredRun, open_run
 
@@ -33,7 +33,7 @@ def run(
     """Of large files only the end is looked at when they are opened."""
     run = copied(stored("gossipsub-4"), tmp_path)
     if request.param == "large":
-        monkeypatch.setattr(intact, "SMALL_FILE", 0)
+        monkeypatch.setattr(integrity, "SMALL_FILE", 0)
         tables = {name: again(run, entry) for name, entry in run.manifest.tables.items()}
         write_manifest(run.directory, replace(run.manifest, tables=tables))
     return open_run(tmp_path, run.name)

@@ -19,7 +19,7 @@ from tests.support.words import tells
 from vizpub.ingest.spark.session import JAVA_GONE
 from vizpub.model.errors import SparkFailed
 from vizpub.runstore.journal import read_journal
-from vizpub.runstore.leavings import SCRATCH
+from vizpub.runstore.leftovers import SCRATCH
 from vizpub.runstore.store import StoredRun, open_run, run_names
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]

@@ -12,8 +12,8 @@ from subprocess import CompletedProcess
 import pytest
 
 from tests.support.words import tells
-from vizpub.cli.commands.experiment import ALREADY
-from vizpub.runstore.run import Run
+from vizpub.cli.commands.lab.experiment import ALREADY
+from vizpub.questions.run import Run
 
 TEXT = """
 title = "Rings of sixteen"

@@ -25,12 +25,12 @@ from tests.integration.graph.conftest import random_history
 from tests.support.words import tells
 from vizpub.cli.main import app
 from vizpub.graphstore.load.transactions import load_run
-from vizpub.graphstore.load.verify import verify_run
 from vizpub.graphstore.server.address import Connection
 from vizpub.graphstore.server.connection import connect
 from vizpub.graphstore.server.driver_errors import STOPPED
 from vizpub.graphstore.server.server import LocalServer
 from vizpub.graphstore.server.sessions import LOST, REPEAT
+from vizpub.graphstore.verify.verify import verify_run
 from vizpub.model.errors import Neo4jUnavailable, ServiceError
 
 pytestmark = pytest.mark.neo4j

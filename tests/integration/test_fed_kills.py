@@ -26,10 +26,10 @@ from tests.integration.test_append import same_tables
 from tests.integration.test_growth import interval
 from tests.support.ingested import ingest
 from vizpub.graphstore.load.transactions import load_run
-from vizpub.graphstore.load.verify import verify_run
 from vizpub.graphstore.server.connection import connect
 from vizpub.graphstore.server.server import LocalServer
-from vizpub.runstore.intact import damages
+from vizpub.graphstore.verify.verify import verify_run
+from vizpub.runstore.integrity import damages
 from vizpub.runstore.store import open_run
 
 pytestmark = [

@@ -27,7 +27,7 @@ from vizpub.cli.main import app
 from vizpub.ingest.pipeline import settling
 from vizpub.model.metrics import OF_MESSAGES
 from vizpub.model.tables import table
-from vizpub.runstore.run import Run
+from vizpub.questions.run import Run
 
 pytestmark = [
     pytest.mark.spark,

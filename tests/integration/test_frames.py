@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from vizpub.ingest import frames
+from vizpub.ingest.tasks import frames
 from vizpub.runstore.manifest import Part, Since
 from vizpub.runstore.store import StoredTable
 

@@ -25,10 +25,10 @@ from base58 import b58decode
 from tests.support.fuzz import bent, mixture, odd_fields
 from tests.support.protobuf import varint
 from tests.support.staged import Staged, staged
-from vizpub.ingest.files import InputFile
+from vizpub.ingest.inputs.files import InputFile
 from vizpub.ingest.sources.base import Source, SourceOptions
 from vizpub.ingest.sources.deliveries import Deliveries
-from vizpub.ingest.sources.edges import Edges
+from vizpub.ingest.sources.edges.source import Edges
 from vizpub.ingest.sources.hermes import Hermes
 from vizpub.ingest.sources.interop import Interop
 from vizpub.ingest.sources.libp2p import Libp2p

@@ -22,8 +22,8 @@ from vizpub.analytics.graphframes import engine
 from vizpub.analytics.graphframes.graphs import load_graphframes, motifs_by_topic, union_graph
 from vizpub.analytics.options import Measures
 from vizpub.analytics.structure import STRUCTURE_SCHEMA, Versions, largest_interval
+from vizpub.machine.jvm.artifacts import missing
 from vizpub.model.clock import OPEN, Clock
-from vizpub.model.jvm.artifacts import missing
 
 pytestmark = [pytest.mark.spark, pytest.mark.graphframes]
 

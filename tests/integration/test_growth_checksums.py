@@ -15,10 +15,10 @@ from tests.integration.test_growth import interval
 from tests.support.ingested import ingest, ingested
 from vizpub.graphstore.load.remove import remove_run
 from vizpub.graphstore.load.transactions import load_run
-from vizpub.graphstore.load.verify import Difference, verify_run
-from vizpub.graphstore.load.verify_kept import verify_kept
 from vizpub.graphstore.server.address import Connection
 from vizpub.graphstore.server.connection import connect
+from vizpub.graphstore.verify.verify import Difference, verify_run
+from vizpub.graphstore.verify.verify_kept import verify_kept
 from vizpub.ingest.pipeline import settling
 from vizpub.runstore.store import StoredRun
 

@@ -27,13 +27,13 @@ from vizpub import cypher
 from vizpub.cli.main import app
 from vizpub.graphstore.ask.queries import ask, query_names
 from vizpub.graphstore.load.transactions import load_run
-from vizpub.graphstore.load.verify import verify_run
 from vizpub.graphstore.server import sessions
 from vizpub.graphstore.server.address import Connection
 from vizpub.graphstore.server.connection import connect
+from vizpub.graphstore.verify.verify import verify_run
 from vizpub.model.errors import UseError
 from vizpub.model.run import NO_NAME_OF_A_RUN
-from vizpub.runstore.run import Run
+from vizpub.questions.run import Run
 from vizpub.runstore.writer import writing
 
 pytestmark = [pytest.mark.spark, pytest.mark.neo4j]

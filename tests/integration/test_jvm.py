@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from vizpub.model.jvm.class_data import find_archive
+from vizpub.machine.jvm.class_data import find_archive
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 

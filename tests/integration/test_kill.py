@@ -29,13 +29,13 @@ from tests.support.faults import LARGE, stopping
 from tests.support.ingested import TRACES, Store, ingested
 from tests.support.small import as_of_small
 from tests.support.words import tells
-from vizpub.cli.commands.ingest import ALREADY
+from vizpub.cli.commands.everyday.ingest import ALREADY
 from vizpub.ingest.pipeline import IngestOutcome, IngestRequest, ingest
 from vizpub.ingest.spark import scale
-from vizpub.model.locks import lock_of
+from vizpub.machine.locks import lock_of
 from vizpub.runstore import writer
 from vizpub.runstore.journal import FILE as LOG
-from vizpub.runstore.leavings import SCRATCH, sweep
+from vizpub.runstore.leftovers import SCRATCH, sweep
 from vizpub.runstore.manifest import FILE, Manifest, read_manifest, write_manifest
 from vizpub.runstore.store import StoredRun, open_run
 from vizpub.runstore.writer import writing

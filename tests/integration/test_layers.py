@@ -13,7 +13,7 @@ from tests.support.words import unknown
 from vizpub.analytics.comparison.layers import WITHOUT_LAYERS, RunOfLayers
 from vizpub.cli.main import app
 from vizpub.model.errors import UnknownName, UseError
-from vizpub.runstore.run import Run, Where
+from vizpub.questions.run import Run, Where
 from vizpub.runstore.store import StoredRun
 
 pytestmark = pytest.mark.spark

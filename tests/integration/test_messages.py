@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 
 from tests.support.texts import given, made, made_tables, names_of, rows_of
-from vizpub.analytics.message_fold import MessageFold
+from vizpub.analytics.messages.message_fold import MessageFold
 from vizpub.analytics.steps import Step
 from vizpub.ingest.sources.folded import OBSERVED
-from vizpub.ingest.staged import CLAIMS, step
+from vizpub.ingest.tasks.staged import CLAIMS, step
 from vizpub.model.clock import OPEN, Clock
 from vizpub.model.tables import PUBLICATIONS
 

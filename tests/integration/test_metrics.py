@@ -22,7 +22,7 @@ import pytest
 
 from tests.support.messages import message_tables
 from tests.support.metrics import MADE, metrics_of
-from vizpub.ingest.staged import UNREPORTED
+from vizpub.ingest.tasks.staged import UNREPORTED
 from vizpub.model.clock import OPEN, Clock
 from vizpub.model.columns import TRAFFIC_COLUMNS
 from vizpub.model.metrics import METRICS_MESSAGES, METRICS_OVERLAY, METRICS_PEERS, METRICS_TOPICS

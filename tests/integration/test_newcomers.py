@@ -26,7 +26,7 @@ from typer.testing import CliRunner
 from tests.support.ingested import ROOT, TRACES, workspace_of
 from vizpub.cli.main import app
 from vizpub.model.naming import place_of
-from vizpub.runstore.run import Run
+from vizpub.questions.run import Run
 from vizpub.runstore.store import StoredRun
 
 pytestmark = pytest.mark.spark

@@ -25,19 +25,20 @@ from tests.support.faults import LARGE
 from tests.support.ingested import ROOT
 from tests.support.own import examples
 from tests.support.words import tells
-from vizpub.analytics import intervals, message_fold, steps, structure
+from vizpub.analytics import intervals, steps, structure
 from vizpub.analytics.comparison.metrics import WHOLE
-from vizpub.cli.commands.ingest import ALREADY
+from vizpub.analytics.messages import message_fold
+from vizpub.cli.commands.everyday.ingest import ALREADY
 from vizpub.graphstore.gexf import overlay
 from vizpub.graphstore.load.remove import remove_run
 from vizpub.graphstore.load.transactions import load_run
-from vizpub.graphstore.load.verify import verify_run
 from vizpub.graphstore.server.address import Connection
 from vizpub.graphstore.server.connection import connect
+from vizpub.graphstore.verify.verify import verify_run
 from vizpub.ingest import growth
 from vizpub.ingest.spark import scale
 from vizpub.model.own import LEVELS, is_taken
-from vizpub.runstore.run import Run
+from vizpub.questions.run import Run
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("small_inputs")]
 

@@ -10,19 +10,19 @@ from subprocess import CompletedProcess
 
 import pytest
 
-import vizpub.ingest.percolation
+import vizpub.ingest.measures.percolation
 from tests.support.faults import stopping
 from tests.support.ingested import copied
 from tests.support.words import naming
 from vizpub.graphstore.load.remove import remove_run
 from vizpub.graphstore.load.transactions import load_run
-from vizpub.graphstore.load.verify import verify_run
 from vizpub.graphstore.server.address import Connection
 from vizpub.graphstore.server.connection import connect
-from vizpub.ingest.percolation import Asked, ensure
+from vizpub.graphstore.verify.verify import verify_run
+from vizpub.ingest.measures.percolation import Asked, ensure
 from vizpub.model.errors import UseError
-from vizpub.runstore.changing import state
-from vizpub.runstore.run import Run
+from vizpub.questions.run import Run
+from vizpub.runstore.changes import state
 from vizpub.runstore.store import StoredRun, open_run
 
 Vizpub = Callable[..., CompletedProcess[str]]
@@ -134,7 +134,7 @@ def test_blocks_in_tasks_make_the_same_rows(
 ) -> None:
     here = rows(vizpub_here, workspace, "metrics gossip percolation")
     rows(vizpub_here, workspace, "metrics gossip percolation --gamma 0.1")
-    monkeypatch.setattr(vizpub.ingest.percolation, "_SMALL", 0)
+    monkeypatch.setattr(vizpub.ingest.measures.percolation, "_SMALL", 0)
     assert rows(vizpub_here, workspace, "metrics gossip percolation") == here
 
 

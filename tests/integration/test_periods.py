@@ -17,7 +17,7 @@ import pytest
 
 from tests.support.texts import given, made
 from vizpub.analytics.steps import view
-from vizpub.ingest.staged import step
+from vizpub.ingest.tasks.staged import step
 from vizpub.model.clock import OPEN
 
 HISTORIES = 400

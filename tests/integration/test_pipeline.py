@@ -22,19 +22,19 @@ from pyspark.sql import SparkSession
 from tests.support.ingested import GEPHI, TINY, Row, Store, copied, ingested, truth
 from tests.support.words import naming, tells, unknown
 from vizpub.ingest import stages
-from vizpub.ingest.files import CHANGED
 from vizpub.ingest.folding import fold
+from vizpub.ingest.inputs.files import CHANGED
 from vizpub.ingest.job import Job
-from vizpub.ingest.measuring import Measuring
+from vizpub.ingest.measures.choice import Measuring
 from vizpub.ingest.pipeline import IngestOutcome, IngestRequest, settling
 from vizpub.ingest.sources.base import SourceOptions
 from vizpub.model.clock import OPEN
 from vizpub.model.columns import Table
 from vizpub.model.errors import InputError, InputsDiffer, VizpubError
 from vizpub.model.tables import TABLES, table
+from vizpub.questions.run import Run
 from vizpub.runstore.journal import FILE as LOG
 from vizpub.runstore.manifest import FILE
-from vizpub.runstore.run import Run
 from vizpub.runstore.store import StoredRun, open_run
 
 pytestmark = pytest.mark.spark

@@ -19,17 +19,17 @@ import pytest
 
 from tests.support.texts import given, made, made_tables
 from vizpub.analytics.steps import Step
-from vizpub.ingest.fold import NAMES as NAMES_SCHEMA
 from vizpub.ingest.growth import Growth
 from vizpub.ingest.job import Job
 from vizpub.ingest.plan import Plan
 from vizpub.ingest.sources.base import SourceOptions
-from vizpub.ingest.sources.edges import Edges
+from vizpub.ingest.sources.edges.source import Edges
 from vizpub.ingest.sources.folded import OBSERVED
 from vizpub.ingest.sources.libp2p import Libp2p
 from vizpub.ingest.sources.reports import Reports
-from vizpub.ingest.staged import step
-from vizpub.ingest.steps import Taken
+from vizpub.ingest.tasks.fold import NAMES as NAMES_SCHEMA
+from vizpub.ingest.tasks.staged import step
+from vizpub.ingest.tasks.steps import Taken
 from vizpub.model.clock import OPEN, Clock
 from vizpub.model.columns import Table
 from vizpub.model.errors import UseError

@@ -19,7 +19,7 @@ from tests.support.crashes import Disk, Operation, Recorder
 from tests.support.faults import LARGE
 from tests.support.ingested import ingest
 from vizpub.ingest.spark import scale
-from vizpub.runstore.intact import damages
+from vizpub.runstore.integrity import damages
 from vizpub.runstore.store import StoredRun, open_run, runs
 
 pytestmark = [

@@ -30,8 +30,8 @@ from vizpub.graphstore.load.remove import remove_run
 from vizpub.graphstore.load.transactions import load_run
 from vizpub.graphstore.server.address import Connection
 from vizpub.graphstore.server.connection import connect
-from vizpub.ingest.percolation import Asked, ensure
-from vizpub.runstore.run import Run
+from vizpub.ingest.measures.percolation import Asked, ensure
+from vizpub.questions.run import Run
 from vizpub.runstore.store import StoredRun, open_run
 
 pytestmark = [pytest.mark.spark, pytest.mark.neo4j]

@@ -17,8 +17,8 @@ from vizpub.graphstore.runs import run_properties
 from vizpub.graphstore.server.address import Connection
 from vizpub.graphstore.server.connection import connect
 from vizpub.model.tables import table
-from vizpub.runstore.frames import Frame
-from vizpub.runstore.run import Run
+from vizpub.questions.frames import Frame
+from vizpub.questions.run import Run
 from vizpub.runstore.store import StoredRun
 
 pytestmark = [pytest.mark.spark, pytest.mark.neo4j]

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from vizpub.ingest import reader
-from vizpub.ingest.files import InputFile
-from vizpub.ingest.reader import Kind, Row, Split, in_tasks, line_splits, lines, refused
+from vizpub.ingest.inputs import reader
+from vizpub.ingest.inputs.files import InputFile
+from vizpub.ingest.inputs.reader import Kind, Row, Split, in_tasks, line_splits, lines, refused
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("small_inputs")]
 

@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from tests.integration.test_append import same_tables
 from tests.integration.test_ends import TRAP, kill_java
 from tests.support.ingested import ingest
-from vizpub.runstore.leavings import SCRATCH
+from vizpub.runstore.leftovers import SCRATCH
 from vizpub.runstore.store import open_run
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]

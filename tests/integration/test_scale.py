@@ -18,7 +18,7 @@ from tests.support.faults import LARGE, Stopped
 from tests.support.ingested import TRACES, Store, copied, ingest
 from tests.support.words import naming
 from vizpub.ingest import stages
-from vizpub.ingest.files import CHANGED
+from vizpub.ingest.inputs.files import CHANGED
 from vizpub.ingest.job import Job
 from vizpub.ingest.spark import scale
 from vizpub.model.errors import InputError

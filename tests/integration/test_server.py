@@ -26,9 +26,9 @@ from vizpub.graphstore.server.connection import connect, find_connection
 from vizpub.graphstore.server.home import ServerHome, ServerState
 from vizpub.graphstore.server.processes import check_server
 from vizpub.graphstore.server.server import ENDED, NO_HOME, LocalServer
+from vizpub.machine.jvm.class_data import find_archive, is_listed
+from vizpub.machine.process import birth
 from vizpub.model.errors import NO_ANSWER, Neo4jUnavailable, UseError
-from vizpub.model.jvm.class_data import find_archive, is_listed
-from vizpub.model.process import birth
 
 pytestmark = pytest.mark.neo4j
 

@@ -24,7 +24,7 @@ import pytest
 from tests.support.clocks import clock_set
 from tests.support.ingested import TINY, Store
 from tests.support.words import tells
-from vizpub.cli.commands.session import NO_SESSION
+from vizpub.cli.commands.setup.session import NO_SESSION
 from vizpub.ingest.spark.session import JAVA_GONE
 from vizpub.ingest.spark.staying import FOLDER, status
 from vizpub.ingest.spark.warm import UNUSED

@@ -10,7 +10,7 @@ from subprocess import CompletedProcess
 import pytest
 
 from tests.support.words import tells
-from vizpub.runstore.run import Run
+from vizpub.questions.run import Run
 from vizpub.runstore.store import runs
 from vizpub.simulators.engine.folder import Folder
 from vizpub.simulators.engine.plan import planned

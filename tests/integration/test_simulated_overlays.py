@@ -11,7 +11,7 @@ import networkx as nx
 import pytest
 
 from tests.support.ingested import Store
-from vizpub.runstore.run import Run
+from vizpub.questions.run import Run
 from vizpub.simulators.engine.folder import Folder
 from vizpub.simulators.engine.plan import planned
 from vizpub.simulators.engine.simulation import simulate

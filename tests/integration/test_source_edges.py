@@ -19,11 +19,11 @@ from pyspark.sql import SparkSession
 
 from tests.support.staged import Staged, Taken, staged
 from tests.support.words import naming, tells
-from vizpub.ingest.files import InputFile, find
-from vizpub.ingest.inventory import inventory
+from vizpub.ingest.inputs.files import InputFile, find
+from vizpub.ingest.inputs.inventory import inventory
 from vizpub.ingest.sources.base import SourceOptions
-from vizpub.ingest.sources.delimited import NO_ROWS
-from vizpub.ingest.sources.edges import NO_LINK, WHOLE_SECONDS, Edges
+from vizpub.ingest.sources.edges.source import NO_LINK, WHOLE_SECONDS, Edges
+from vizpub.ingest.sources.tables.delimited import NO_ROWS
 from vizpub.model.clock import OPEN, Clock
 from vizpub.model.errors import InputError, UseError
 

@@ -15,8 +15,8 @@ import pytest
 from base58 import b58encode
 
 from tests.support.staged import Taken, staged
-from vizpub.ingest.files import find
-from vizpub.ingest.inventory import inventory
+from vizpub.ingest.inputs.files import find
+from vizpub.ingest.inputs.inventory import inventory
 from vizpub.ingest.sources import SOURCES
 from vizpub.ingest.sources.base import SourceOptions
 from vizpub.ingest.sources.hermes import Hermes

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pytest
 
 from tests.support.staged import Taken, staged
-from vizpub.ingest.files import InputFile
+from vizpub.ingest.inputs.files import InputFile
 from vizpub.ingest.sources.base import SourceOptions
 from vizpub.ingest.sources.interop import Interop
 

@@ -12,8 +12,8 @@ import pytest
 from tests.support.fuzz import bent, mixture
 from tests.support.staged import Staged, Taken, staged
 from tests.support.words import naming
-from vizpub.ingest.files import InputFile, find
-from vizpub.ingest.inventory import inventory
+from vizpub.ingest.inputs.files import InputFile, find
+from vizpub.ingest.inputs.inventory import inventory
 from vizpub.ingest.sources import SOURCES
 from vizpub.ingest.sources.base import SourceOptions
 from vizpub.ingest.sources.nebula import NO_TABLE, TWO_CRAWLS, Nebula

@@ -13,12 +13,12 @@ import pytest
 
 from tests.support.staged import Staged, Taken, staged
 from tests.support.words import naming, unknown
-from vizpub.ingest.files import InputFile
-from vizpub.ingest.fold import Counted
+from vizpub.ingest.inputs.files import InputFile
 from vizpub.ingest.sources.base import Description, SourceOptions
 from vizpub.ingest.sources.reports import Reports
 from vizpub.ingest.sources.reports.facts import DIFFERS
 from vizpub.ingest.sources.reports.facts import NO_REPORT as NOTHING_READ
+from vizpub.ingest.tasks.fold import Counted
 from vizpub.model.clock import OPEN, Clock
 from vizpub.model.columns import TRAFFIC_COLUMNS
 from vizpub.model.errors import InputError, UnknownName, UseError

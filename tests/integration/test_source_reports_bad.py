@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from tests.support.staged import Staged, staged
-from vizpub.ingest.files import InputFile
-from vizpub.ingest.reports.fields import INT64
+from vizpub.ingest.inputs.files import InputFile
 from vizpub.ingest.sources.base import SourceOptions
 from vizpub.ingest.sources.reports import Reports
+from vizpub.reports.fields import INT64
 
 SEED = 1_414
 DEEP = 100_000

@@ -17,8 +17,8 @@ import pytest
 from tests.support.ingested import Store
 from tests.support.staged import Staged, Taken, staged
 from tests.support.words import naming, tells
-from vizpub.ingest.files import NO_FILES_IN, find
-from vizpub.ingest.inventory import inventory
+from vizpub.ingest.inputs.files import NO_FILES_IN, find
+from vizpub.ingest.inputs.inventory import inventory
 from vizpub.ingest.sources import SOURCES
 from vizpub.ingest.sources.base import Description, SourceOptions
 from vizpub.ingest.sources.reports.facts import NO_REPORT
@@ -26,9 +26,9 @@ from vizpub.ingest.sources.vizpub.source import Vizpub
 from vizpub.model.clock import OPEN, Clock
 from vizpub.model.columns import TRAFFIC_COLUMNS
 from vizpub.model.errors import InputError, UnknownName, UseError
-from vizpub.runstore.named import NamedRun
+from vizpub.questions.names import NamedRun
+from vizpub.questions.tracestat import Tracestat, totals
 from vizpub.runstore.store import StoredRun
-from vizpub.runstore.tracestat import Tracestat, totals
 
 DEMO = Path(__file__).parents[1] / "data/vizpub"
 BIG = "170141183460469231731687303715884105727"

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from tests.support.ingested import SMALL
 from vizpub.cli.main import app
-from vizpub.runstore.run import Run
+from vizpub.questions.run import Run
 from vizpub.runstore.store import StoredRun
 
 pytestmark = pytest.mark.spark

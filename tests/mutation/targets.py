@@ -25,9 +25,9 @@ TARGETS = {
     target.module: target
     for target in (
         Target(
-            "vizpub.graphstore.load.verify",
+            "vizpub.graphstore.verify.verify",
             (
-                "tests/unit/graphstore/load/test_verify.py",
+                "tests/unit/graphstore/verify/test_verify.py",
                 "tests/integration/graph/test_verify_nodes.py",
                 "tests/integration/graph/test_partitions.py::test_corrupt_copy_is_found_by_verify",
                 "tests/integration/graph/test_verify.py",
@@ -40,7 +40,7 @@ TARGETS = {
             },
         ),
         Target(
-            "vizpub.graphstore.load.checksums",
+            "vizpub.graphstore.verify.checksums",
             (
                 "tests/integration/graph/test_partitions.py::test_corrupt_copy_is_found_by_verify",
                 "tests/integration/graph/test_verify.py",
@@ -57,8 +57,8 @@ TARGETS = {
             {"check_words: False → True": "it is read after a bracket alone, which sets it"},
         ),
         Target(
-            "vizpub.analytics.message_fold",
-            ("tests/unit/analytics/test_message_fold.py",),
+            "vizpub.analytics.messages.message_fold",
+            ("tests/unit/analytics/messages/test_message_fold.py",),
             {
                 "_known: 0 → 1": MASKED,
                 "_told: False → True": MASKED,
@@ -69,9 +69,12 @@ TARGETS = {
                 "MessageFold._measured_by_own: 1 → 2": "a bound that no message asks for",
             },
         ),
-        Target("vizpub.analytics.message_measures", ("tests/unit/analytics/test_message_fold.py",)),
+        Target(
+            "vizpub.analytics.messages.message_measures",
+            ("tests/unit/analytics/messages/test_message_fold.py",),
+        ),
         Target("vizpub.analytics.interest", ("tests/unit/analytics/test_interest.py",)),
-        Target("vizpub.analytics.hops", ("tests/unit/analytics/test_hops.py",)),
+        Target("vizpub.analytics.messages.hops", ("tests/unit/analytics/messages/test_hops.py",)),
         Target("vizpub.ingest.plan", ("tests/integration/test_plan.py",)),
         Target("vizpub.ingest.growth", ("tests/integration/test_plan.py",)),
     )

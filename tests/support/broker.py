@@ -21,9 +21,9 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
+from vizpub.machine.jvm.artifacts import jars
+from vizpub.machine.jvm.java import find_java
 from vizpub.model.errors import ArtifactsMissing, JavaMissing
-from vizpub.model.jvm.artifacts import jars
-from vizpub.model.jvm.java import find_java
 
 kafka = pytest.importorskip("confluent_kafka", reason="this environment is older than the lock")
 admin = pytest.importorskip("confluent_kafka.admin")

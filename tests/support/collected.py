@@ -14,10 +14,10 @@ from pathlib import Path
 
 import psutil
 
+from vizpub.collector.http.client import Collector, collector_of
 from vizpub.collector.place import Place
-from vizpub.collector.reading import Collector, collector_of
-from vizpub.ingest.reports.client import Pace
 from vizpub.model.errors import RunNotComplete, ServiceError, UseError
+from vizpub.reports.client import Pace
 from vizpub.runstore.store import open_run
 
 ROOT = Path(__file__).parents[2]

@@ -15,17 +15,17 @@ from typing import Any
 
 import uvicorn
 
-from vizpub.collector import log
-from vizpub.collector.bodies import BodyLimits
 from vizpub.collector.closing import Rules
+from vizpub.collector.http.bodies import BodyLimits
+from vizpub.collector.http.interface import Web
+from vizpub.collector.http.protocol import PatientProtocol
+from vizpub.collector.http.tokens import Tokens
 from vizpub.collector.intake import Intake, Limits
+from vizpub.collector.log import log
 from vizpub.collector.place import Place
 from vizpub.collector.progress import Progress
-from vizpub.collector.protocol import PatientProtocol
-from vizpub.collector.tokens import Tokens
-from vizpub.collector.web import Web
-from vizpub.ingest.reports.pulled import ReportServer
-from vizpub.ingest.reports.records import RunHeader
+from vizpub.reports.pulled import ReportServer
+from vizpub.reports.records import RunHeader
 
 NDJSON = "application/x-ndjson"
 RESERVE = 1

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from py4j.protocol import Py4JJavaError
 
-from vizpub.runstore import intact
+from vizpub.runstore import integrity
 from vizpub.runstore.store import StoredTable
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class Read:
 def counted(spark: SparkSession, call: Callable[[], object]) -> Read:
     """What the call reads."""
     opened = scanned = 0
-    check = intact._check_open  # every file passes it
+    check = integrity._check_open  # every file passes it
     scan = StoredTable.scan
 
     def counting(*of: Any) -> None:
@@ -51,7 +51,7 @@ def counted(spark: SparkSession, call: Callable[[], object]) -> Read:
     stages, jobs = context.dagScheduler().nextStageId, context.dagScheduler().numTotalJobs
     stage, job = _next(stages), jobs()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(intact, "_check_open", counting)
+        patch.setattr(integrity, "_check_open", counting)
         patch.setattr(StoredTable, "scan", scanning)
         call()
     spark._jsparkSession.sparkContext().listenerBus().waitUntilEmpty()

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from base58 import b58decode
 
-from vizpub.ingest.files import InputFile
+from vizpub.ingest.inputs.files import InputFile
 from vizpub.ingest.sources.libp2p.events import SPELLINGS, Type
 
 FROM, TO = "receivedFrom", "sendTo"

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.collecting import LATER, header
-from vizpub.collector import log
 from vizpub.collector.closing import Rules
-from vizpub.collector.folder import Folder
+from vizpub.collector.http.interface import Web
+from vizpub.collector.inputs.folder import Folder
 from vizpub.collector.intake import Intake, Limits
+from vizpub.collector.log import log
 from vizpub.collector.place import Place
 from vizpub.collector.progress import Progress
-from vizpub.collector.web import Web
 
 
 def report(peer: str, interval: int) -> str:

@@ -47,7 +47,7 @@ TRACES = {
 """The input of the runs of these names."""
 Row = dict[str, Any]
 
-_MAKERS = ("ingest", "analytics", "model")
+_MAKERS = ("ingest", "analytics", "machine", "model", "reports")
 _ENGINES = ("vizpub", "pyspark", "pyarrow", "numba")
 _KEPT = 3
 """Runs of one name that are kept: enough for a change of the code and its reversal."""

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from tests.support.texts import given, made_tables
-from vizpub.analytics.message_fold import MessageFold
+from vizpub.analytics.messages.message_fold import MessageFold
 from vizpub.analytics.steps import Step
-from vizpub.ingest.staged import ARRIVALS, UNREPORTED, step
+from vizpub.ingest.tasks.staged import ARRIVALS, UNREPORTED, step
 
 ROWS = step("message_rows")
 

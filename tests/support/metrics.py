@@ -11,8 +11,8 @@ from vizpub.analytics import steps
 from vizpub.analytics.options import Measures
 from vizpub.analytics.steps import Given
 from vizpub.analytics.structure import STRUCTURE_SCHEMA, settled_schemas
-from vizpub.ingest.staged import UNREPORTED
-from vizpub.ingest.steps import blocks
+from vizpub.ingest.tasks.staged import UNREPORTED
+from vizpub.ingest.tasks.steps import blocks
 from vizpub.model.clock import Clock
 from vizpub.model.tables import table
 

@@ -10,17 +10,17 @@ from typing import Any
 
 import msgspec
 
-from vizpub.ingest.fold import Counted, KeyFold, Rows
-from vizpub.ingest.reader import Kind, Row
-from vizpub.ingest.reports.fields import INT64
-from vizpub.ingest.reports.records import OVERLAY, Report
+from vizpub.ingest.inputs.reader import Kind, Row
 from vizpub.ingest.sources.folded import CARRIED
 from vizpub.ingest.sources.reports.decoding import report_decoder
 from vizpub.ingest.sources.reports.facts import COUNTERS, STATE, Tally
 from vizpub.ingest.sources.reports.fold import TABLES
 from vizpub.ingest.sources.reports.observed import ARRIVALS, REPEATED
 from vizpub.ingest.sources.times import NO_OUTLIERS, Outliers
+from vizpub.ingest.tasks.fold import Counted, KeyFold, Rows
 from vizpub.model.columns import TRAFFIC_COLUMNS
+from vizpub.reports.fields import INT64
+from vizpub.reports.records import OVERLAY, Report
 from vizpub.runstore.manifest import LATE
 
 Counts = list[int | None]

@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.support.tables import EMPTY, add, links
 from vizpub.collector.place import Place
 from vizpub.runstore import durable
-from vizpub.runstore.collected import Collected
+from vizpub.runstore.collection import Collected
 from vizpub.runstore.manifest import Manifest, read_manifest
 from vizpub.runstore.writer import RunWriter, writing
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from vizpub.runstore.intact import described
+from vizpub.runstore.integrity import described
 from vizpub.runstore.manifest import write_manifest
 from vizpub.runstore.store import open_run
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.tables import links, write
-from vizpub.ingest.files import InputFile
+from vizpub.ingest.inputs.files import InputFile
 from vizpub.ingest.starting import Start, Wanted, start
 from vizpub.runstore.manifest import Cut, Manifest, Part, TableEntry
 from vizpub.runstore.writer import RunWriter, writing

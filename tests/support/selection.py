@@ -29,7 +29,7 @@ TRANSPARENT = {
     "property", "staticmethod",
 }  # fmt: skip
 """Decorators of functions that are seen when they are called; compiled ones are not."""
-EVERYTHING = {"requirements.lock", "model/jvm/jvm.lock", "tests/conftest.py"}
+EVERYTHING = {"requirements.lock", "machine/jvm/jvm.lock", "tests/conftest.py"}
 """Files on which each test depends, whatever it touches."""
 UNWATCHED = {"tests/support/record.py", "tests/support/watched/sitecustomize.py"}
 """What watches; whoever imports it may act otherwise when it changes."""

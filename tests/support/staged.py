@@ -12,11 +12,11 @@ from typing import Any
 import pyarrow as pa
 
 from tests.support.texts import given, made, observed_by
-from vizpub.ingest.files import InputFile
-from vizpub.ingest.fold import Counted, rows_of
-from vizpub.ingest.reader import Kind, Read, Row, Split, as_batches
-from vizpub.ingest.sink import Fold
+from vizpub.ingest.inputs.files import InputFile
+from vizpub.ingest.inputs.reader import Kind, Read, Row, Split, as_batches
 from vizpub.ingest.sources.base import Description, Observed, Source, SourceOptions, Tallies
+from vizpub.ingest.tasks.fold import Counted, rows_of
+from vizpub.ingest.tasks.sink import Fold
 from vizpub.model.tables import TRAFFIC
 
 

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from vizpub.graphstore.load.reading import rows_since
 from vizpub.model.run import Boundary
 from vizpub.model.tables import LINKS, table
-from vizpub.runstore.intact import stored_schema
+from vizpub.runstore.integrity import stored_schema
 from vizpub.runstore.manifest import Manifest
 from vizpub.runstore.views import VIEWS
 from vizpub.runstore.writer import RunWriter

@@ -9,12 +9,12 @@ import pyarrow as pa
 
 from vizpub.analytics import steps
 from vizpub.analytics.steps import Given, Step, view
-from vizpub.ingest.fold import NAMES, names_in
 from vizpub.ingest.job import Job
 from vizpub.ingest.plan import Plan, end_of
 from vizpub.ingest.sources.base import Observed
 from vizpub.ingest.sources.folded import OBSERVED
-from vizpub.ingest.staged import STAGED, macros
+from vizpub.ingest.tasks.fold import NAMES, names_in
+from vizpub.ingest.tasks.staged import STAGED, macros
 from vizpub.model.clock import OPEN, Clock
 from vizpub.model.columns import Table
 from vizpub.model.errors import UnknownName

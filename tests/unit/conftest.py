@@ -94,7 +94,7 @@ def _soon_over() -> Iterator[None]:
     """Servers of reports look that often whether they shall end; else it takes half a second."""
     with pytest.MonkeyPatch.context() as patch:
         soon = partialmethod(ThreadingHTTPServer.serve_forever, 0.01)
-        patch.setattr("vizpub.ingest.reports.pulled._Server.serve_forever", soon)
+        patch.setattr("vizpub.reports.pulled._Server.serve_forever", soon)
         yield
 
 

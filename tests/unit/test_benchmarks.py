@@ -24,9 +24,9 @@ from benchmarks.reports import first_interval
 from benchmarks.sizes import SIZES, Size
 from benchmarks.watched import Program, measure
 from tests.support.words import naming
-from vizpub.ingest.reports.files import Report, ReportReader
 from vizpub.model.clock import OPEN
 from vizpub.model.errors import CheckFailed
+from vizpub.reports.files import Report, ReportReader
 
 SMALL = Size("XS", peers=30, intervals=40, links=4, topics=6, subscriptions=2)
 

@@ -21,7 +21,7 @@ HEAVY = ("pyspark", "pandas", "numba", "matplotlib", "jgo", "networkx")
 """What a command that only asks or reads must not wait for."""
 SPARK = ("vizpub.analytics", "vizpub.ingest")
 """Who may import pyspark, with all below; `NO_SPARK` are the exceptions."""
-NO_SPARK = ("vizpub.analytics.comparison", "vizpub.analytics.figures", "vizpub.ingest.reports")
+NO_SPARK = ("vizpub.analytics.comparison", "vizpub.analytics.figures", "vizpub.reports")
 OF_MANY = (
     "cli/test_docs.py",
     "cli/test_other_servers.py",
@@ -208,10 +208,13 @@ class TestImports:
 
     def test_store_modules_load_no_heavy_packages(self) -> None:
         names = self.modules_of(
-            *("vizpub." + name for name in ("model", "cypher", "runstore", "ingest.reports"))
+            *(
+                "vizpub." + name
+                for name in ("model", "machine", "cypher", "runstore", "questions", "reports")
+            )
         )
-        names.remove("vizpub.model.compiled")  # who measures or simulates asks for it
-        loaded = self.loaded_by(*names, "vizpub.runstore.run")
+        names.remove("vizpub.machine.compiled")  # who measures or simulates asks for it
+        loaded = self.loaded_by(*names, "vizpub.questions.run")
         assert loaded & {*HEAVY, "neo4j"} == set()
 
     def test_graphstore_loads_no_heavy_packages(self) -> None:
@@ -233,7 +236,7 @@ class TestImports:
         assert loaded & {"pyspark", "numba", "networkx"} == set()
 
     def test_report_contract_loads_the_standard_library_only(self) -> None:
-        ours = self.loaded_by("vizpub.ingest.reports.files") - self.loaded_by("os")
+        ours = self.loaded_by("vizpub.reports.files") - self.loaded_by("os")
         foreign = ours - set(sys.stdlib_module_names) - {"vizpub"}
         assert {name for name in foreign if not name.startswith("_")} == set()
 

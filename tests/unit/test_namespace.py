@@ -118,7 +118,7 @@ def test_folders_are_no_packages_outside_the_checkout() -> None:
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder like site-packages, with our two wheels side by side."""
     folder = tmp_path_factory.mktemp("installed")
-    install_into(folder, ROOT, ROOT / "ingest/reports")
+    install_into(folder, ROOT, ROOT / "reports")
     return folder
 
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Self
 
-from vizpub.ingest.fold import Counted, count, every_refused
-from vizpub.ingest.reader import Split
+from vizpub.ingest.inputs.reader import Split
 from vizpub.ingest.sources.base import Description
 from vizpub.ingest.sources.libp2p.events import KNOWN, Event, Refused, Type
 from vizpub.ingest.sources.times import GAP, NO_OUTLIERS, Outliers, Times, check_length
+from vizpub.ingest.tasks.fold import Counted, count, every_refused
 from vizpub.model.clock import Clock
 from vizpub.model.errors import InputError
 

@@ -13,13 +13,13 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from vizpub.ingest.fold import Counted, KeyFold, Rows, count
-from vizpub.ingest.reader import Row
-from vizpub.ingest.reports.fields import INT32
+from vizpub.ingest.inputs.reader import Row
 from vizpub.ingest.sources.folded import OBSERVED
 from vizpub.ingest.sources.libp2p.events import Event, Type
 from vizpub.ingest.sources.libp2p.facts import Tally
+from vizpub.ingest.tasks.fold import Counted, KeyFold, Rows, count
 from vizpub.model.clock import OPEN
+from vizpub.reports.fields import INT32
 
 STREAMS, MESH = "streams", "mesh"
 COUNTED = (

@@ -16,9 +16,9 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
-from vizpub.ingest.fold import count
 from vizpub.ingest.sources.json_lines import object_of
 from vizpub.ingest.sources.libp2p.events import CONTROL_CHARACTER, Counts, Event, Refused, Type
+from vizpub.ingest.tasks.fold import count
 
 NO_PEER_YET = "before the line that names the peer"
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import msgspec
 
-from vizpub.ingest.reports.fields import DEEPEST, INT64, SURROGATE
-from vizpub.ingest.reports.files import strict_json
 from vizpub.ingest.sources.libp2p.events import CONTROL, IDS, RPCS, SPELLINGS, Counts, Refused
+from vizpub.reports.fields import DEEPEST, INT64, SURROGATE
+from vizpub.reports.files import strict_json
 
 _PAYLOADS: Mapping[int | None, tuple[str, ...]] = dict(SPELLINGS.items())
 _OBJECTS, _TEXTS = "objects", "texts"

@@ -17,9 +17,9 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.unknown_fields import UnknownFieldSet
 
-from vizpub.ingest.reader import INVALID_UTF8
-from vizpub.ingest.reports.compressed import KEPT, MAX_LINE, LongLine
+from vizpub.ingest.inputs.reader import INVALID_UTF8
 from vizpub.ingest.sources.libp2p.events import CONTROL, IDS, RPCS, SPELLINGS, Counts, Refused
+from vizpub.reports.compressed import KEPT, MAX_LINE, LongLine
 
 CUT_OFF = "record is cut off"
 IMPOSSIBLE_LENGTH = "impossible length of a record"

@@ -10,11 +10,11 @@ from typing import Any
 import msgspec
 from pyarrow import fs
 
-from vizpub.ingest.reader import Damage, Kind, Row, Split, lines, refused, too_long
-from vizpub.ingest.reports.compressed import MAX_LINE, Content, LongLine
+from vizpub.ingest.inputs.reader import Damage, Kind, Row, Split, lines, refused, too_long
 from vizpub.ingest.sources.libp2p import json_events, protobuf
 from vizpub.ingest.sources.libp2p.events import Event, Refused, Type, judged
 from vizpub.ingest.sources.libp2p.facts import Judge, Tally
+from vizpub.reports.compressed import MAX_LINE, Content, LongLine
 
 _HEX_BYTES = 512
 """Of a refused record of protobuf; the quarantine keeps twice as many characters."""

@@ -14,10 +14,10 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import Any
 
-from vizpub.ingest.reports.records import Report
 from vizpub.ingest.sources.libp2p.events import Event, Type
 from vizpub.ingest.sources.libp2p.fold import MESH, STREAMS
 from vizpub.ingest.sources.libp2p.presence import held
+from vizpub.reports.records import Report
 
 Json = dict[str, Any]
 _REMEMBERED_US = 600_000_000

@@ -10,10 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from vizpub.ingest.files import InputFile
-from vizpub.ingest.fold import Counted
-from vizpub.ingest.reader import Kind, Read, Split, line_splits
-from vizpub.ingest.sink import Fold
+from vizpub.ingest.inputs.files import InputFile
+from vizpub.ingest.inputs.reader import Kind, Read, Split, line_splits
 from vizpub.ingest.sources.base import (
     Description,
     Observed,
@@ -28,6 +26,8 @@ from vizpub.ingest.sources.libp2p.facts import INTERVAL_US, Judge, Tally, descri
 from vizpub.ingest.sources.libp2p.fold import MESH, STREAMS, TABLES, EventFold
 from vizpub.ingest.sources.libp2p.observed import observe
 from vizpub.ingest.sources.libp2p.reader import EventReader
+from vizpub.ingest.tasks.fold import Counted
+from vizpub.ingest.tasks.sink import Fold
 
 _BINARY = "protobuf"
 

@@ -1,4 +1,4 @@
-"""Reports by the contract of `vizpub.ingest.reports.files`: lines of JSON, or Parquet."""
+"""Reports by the contract of `vizpub.reports.files`: lines of JSON, or Parquet."""
 
 from vizpub.ingest.sources.reports.source import Reports
 

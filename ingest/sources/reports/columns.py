@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from vizpub.ingest.reports.fields import (
+from vizpub.reports.fields import (
     INT32,
     REPORT,
     Array,
@@ -27,7 +27,7 @@ from vizpub.ingest.reports.fields import (
     OneOf,
     Whole,
 )
-from vizpub.ingest.reports.records import Report
+from vizpub.reports.records import Report
 
 _Mask = npt.NDArray[np.bool_]
 

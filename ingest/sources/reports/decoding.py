@@ -1,7 +1,7 @@
 """Lines of reports → rows, by three judges of one grammar, each slower than the one before.
 
 Nearly all lines match a regular expression (vizpub.ingest.sources.reports.plain). `msgspec`
-decodes others by types made from the grammar. The rest goes to `vizpub.ingest.reports.files`, which
+decodes others by types made from the grammar. The rest goes to `vizpub.reports.files`, which
 accepts it or gives the reason for refusing it.
 """
 
@@ -18,8 +18,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from vizpub.ingest.reader import ROWS, Kind, Line, Row, Rows, Split, lines, refused
-from vizpub.ingest.reports.fields import (
+from vizpub.ingest.inputs.reader import ROWS, Kind, Line, Row, Rows, Split, lines, refused
+from vizpub.ingest.sources.reports.facts import Tally
+from vizpub.ingest.sources.reports.plain import plain_reports
+from vizpub.model.arrays import Integers
+from vizpub.reports.fields import (
     REPORT,
     Array,
     Flag,
@@ -30,12 +33,9 @@ from vizpub.ingest.reports.fields import (
     OneOf,
     Whole,
 )
-from vizpub.ingest.reports.fields import Kind as Grammar
-from vizpub.ingest.reports.files import parse, strict_json, unknown_fields
-from vizpub.ingest.reports.records import Report, RunHeader
-from vizpub.ingest.sources.reports.facts import Tally
-from vizpub.ingest.sources.reports.plain import plain_reports
-from vizpub.model.arrays import Integers
+from vizpub.reports.fields import Kind as Grammar
+from vizpub.reports.files import parse, strict_json, unknown_fields
+from vizpub.reports.records import Report, RunHeader
 
 _MOST_LINES, _MOST_BYTES = 1 << 13, 8 * 2**20
 _encode = msgspec.json.Encoder().encode
@@ -85,7 +85,7 @@ def report_decoder() -> msgspec.json.Decoder[Any]:
 
 def plain_report(line: bytes) -> Any:
     """The report, if the line is valid, plainly spelled and without unknown fields; otherwise
-    null, and `vizpub.ingest.reports.files` has to parse it.
+    null, and `vizpub.reports.files` has to parse it.
     """
     # A control character in a name needs an escape, DEL, or the first byte of a C1 character.
     if b"\\" in line or b"\x7f" in line or b"\xc2" in line:

@@ -8,15 +8,15 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
-from vizpub.ingest.fold import count, every_refused
-from vizpub.ingest.reports.fields import END, RUN
 from vizpub.ingest.sources.base import Description, SourceOptions
 from vizpub.ingest.sources.times import GAP, Outliers, Times, check_length
+from vizpub.ingest.tasks.fold import count, every_refused
 from vizpub.model.clock import Clock
 from vizpub.model.columns import TRAFFIC_COLUMNS
 from vizpub.model.errors import InputError, UnknownName, UseError
 from vizpub.model.run import DUPLICATES
 from vizpub.model.wording import amount
+from vizpub.reports.fields import END, RUN
 
 NO_REPORT = "no report could be read"
 

@@ -19,13 +19,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from vizpub.analytics import steps
-from vizpub.ingest.fold import Counted, RowFold, rows_of, with_names
-from vizpub.ingest.reader import Kind, Row
-from vizpub.ingest.reports.records import OVERLAY
+from vizpub.ingest.inputs.reader import Kind, Row
 from vizpub.ingest.sources.folded import CARRIED, OBSERVED
 from vizpub.ingest.sources.reports.facts import COUNTERS, Tally
 from vizpub.ingest.sources.times import NO_OUTLIERS, Outliers
+from vizpub.ingest.tasks.fold import Counted, RowFold, rows_of, with_names
 from vizpub.model.arrays import Bools, Int64s
+from vizpub.reports.records import OVERLAY
 from vizpub.runstore.manifest import LATE
 
 if TYPE_CHECKING:

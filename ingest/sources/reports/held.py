@@ -9,8 +9,8 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
+from vizpub.machine.compiled import compiled
 from vizpub.model.arrays import Bools, Int32s, Int64s
-from vizpub.model.compiled import compiled
 
 
 def periods(

@@ -12,9 +12,8 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from vizpub.ingest.files import InputFile
-from vizpub.ingest.reader import Row, Split, refused
-from vizpub.ingest.reports.files import parse
+from vizpub.ingest.inputs.files import InputFile
+from vizpub.ingest.inputs.reader import Row, Split, refused
 from vizpub.ingest.sources.reports.columns import (
     reports_of,
     unfit_columns,
@@ -23,8 +22,9 @@ from vizpub.ingest.sources.reports.columns import (
 )
 from vizpub.ingest.sources.reports.decoding import Chosen, record_row, tally_row
 from vizpub.ingest.sources.reports.facts import Tally
-from vizpub.ingest.sources.row_groups import group_splits, opened, read_group, schema_of
+from vizpub.ingest.sources.tables.row_groups import group_splits, opened, read_group, schema_of
 from vizpub.model.errors import InputError
+from vizpub.reports.files import parse
 
 ENCODING = "parquet"
 

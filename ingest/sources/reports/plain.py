@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from vizpub.analytics.steps import SETTINGS
-from vizpub.ingest.reports.fields import REPORT, Array, Flag, KeyOr, Numbers, Object, OneOf, Whole
-from vizpub.ingest.reports.fields import Kind as Grammar
 from vizpub.model.arrays import Bools, Integers
+from vizpub.reports.fields import REPORT, Array, Flag, KeyOr, Numbers, Object, OneOf, Whole
+from vizpub.reports.fields import Kind as Grammar
 
 if TYPE_CHECKING:
     import duckdb

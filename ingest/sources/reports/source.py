@@ -7,10 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from vizpub.ingest.files import InputFile
-from vizpub.ingest.fold import Counted
-from vizpub.ingest.reader import Read, Rows, Split, line_splits
-from vizpub.ingest.sink import Fold
+from vizpub.ingest.inputs.files import InputFile
+from vizpub.ingest.inputs.reader import Read, Rows, Split, line_splits
 from vizpub.ingest.sources.base import (
     Description,
     Observed,
@@ -33,6 +31,8 @@ from vizpub.ingest.sources.reports.parquet import (
     splits_of,
 )
 from vizpub.ingest.sources.times import BELONGS, BELONGS_NOT, NO_OUTLIERS
+from vizpub.ingest.tasks.fold import Counted
+from vizpub.ingest.tasks.sink import Fold
 
 
 @dataclass(frozen=True)

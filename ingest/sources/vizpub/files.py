@@ -17,10 +17,10 @@ from typing import Any
 import msgspec
 from pyarrow import fs
 
-from vizpub.ingest.reader import CUT_OFF, INVALID_UTF8
-from vizpub.ingest.reports.compressed import Content, without_query
-from vizpub.ingest.reports.fields import LAST_INTERVAL, Free, Key, Object, Whole
-from vizpub.ingest.reports.files import RepeatedKey, strict_json
+from vizpub.ingest.inputs.reader import CUT_OFF, INVALID_UTF8
+from vizpub.reports.compressed import Content, without_query
+from vizpub.reports.fields import LAST_INTERVAL, Free, Key, Object, Whole
+from vizpub.reports.files import RepeatedKey, strict_json
 
 HOST, MERGED = "json", "merged json"
 """What a file may be recognised as: written by a host, or merged from what hosts wrote."""

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from vizpub.ingest.reader import INVALID_UTF8
-from vizpub.ingest.reports.fields import INT32, Array, Key, Kind, Object, Whole
-from vizpub.ingest.reports.files import RepeatedKey, strict_json
-from vizpub.ingest.reports.records import Json, Report, RunHeader
+from vizpub.ingest.inputs.reader import INVALID_UTF8
 from vizpub.model.run import DUPLICATES
+from vizpub.reports.fields import INT32, Array, Key, Kind, Object, Whole
+from vizpub.reports.files import RepeatedKey, strict_json
+from vizpub.reports.records import Json, Report, RunHeader
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,8 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from vizpub.ingest.files import InputFile
-from vizpub.ingest.fold import Counted
-from vizpub.ingest.reader import Damage, Read, Row, Split, refused
-from vizpub.ingest.reports.records import OVERLAY
+from vizpub.ingest.inputs.files import InputFile
+from vizpub.ingest.inputs.reader import Damage, Read, Row, Split, refused
 from vizpub.ingest.sources.base import Description, Observed, SourceOptions, Tallies
 from vizpub.ingest.sources.reports import facts
 from vizpub.ingest.sources.reports.decoding import Chosen, record_row, tally_row
@@ -30,7 +28,9 @@ from vizpub.ingest.sources.vizpub.nodes import (
     judged,
     unknown_fields,
 )
+from vizpub.ingest.tasks.fold import Counted
 from vizpub.model.errors import InputError
+from vizpub.reports.records import OVERLAY
 
 _WORDS = facts.Words("protocol", "files", "files without nodes")
 _NO_BYTES = tuple(f"publication_bytes_{way}" for way in ("sent", "received"))

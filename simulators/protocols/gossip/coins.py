@@ -7,7 +7,7 @@ simulation toss the same ones.
 
 from __future__ import annotations
 
-from vizpub.model.compiled import compiled
+from vizpub.machine.compiled import compiled
 
 _WORD = 0xFFFF_FFFF
 _SHARE = 1 / 2**32

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from vizpub.machine.compiled import compiled
 from vizpub.model.arrays import Int32s, Int64s
-from vizpub.model.compiled import compiled
 from vizpub.simulators.protocols.gossip.coins import coin, event_key
 
 Bools = npt.NDArray[np.bool_]

@@ -21,8 +21,8 @@ from random import Random
 import numpy as np
 from numba.core.types import int32, int64, uint64
 
+from vizpub.machine.compiled import compiled
 from vizpub.model.arrays import Int32s, Int64s
-from vizpub.model.compiled import compiled
 from vizpub.simulators.engine.network import TRANSPORT_BYTES
 
 HEADER_BYTES = TRANSPORT_BYTES + 16

@@ -17,8 +17,8 @@ from numba.core import types
 from numba.core.types import int64
 from numba.experimental import structref
 
+from vizpub.machine.compiled import IS_PLAIN, compiled
 from vizpub.model.arrays import Int32s, Int64s, Words
-from vizpub.model.compiled import IS_PLAIN, compiled
 from vizpub.simulators.protocols.poldercast.views import (
     AGE,
     DRAWS,

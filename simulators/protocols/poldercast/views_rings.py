@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numba.core.types import int64, uint64
 
+from vizpub.machine.compiled import compiled, population
 from vizpub.model.arrays import Int32s, Words
-from vizpub.model.compiled import compiled, population
 from vizpub.simulators.protocols.poldercast.views import AGE, NUMBERS, PEER, VIEW, VIEWS, bytes_of
 from vizpub.simulators.protocols.poldercast.views_overlay import (
     PACKED,

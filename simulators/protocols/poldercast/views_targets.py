@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numba.core.types import int64
 
+from vizpub.machine.compiled import compiled
 from vizpub.model.arrays import Int32s
-from vizpub.model.compiled import compiled
 from vizpub.simulators.protocols.poldercast.views import NUMBERS, PEER, VIEW, below
 from vizpub.simulators.protocols.poldercast.views_overlay import PACKED, Overlay
 from vizpub.simulators.protocols.poldercast.views_rings import rank

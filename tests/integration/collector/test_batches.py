@@ -24,21 +24,21 @@ from tests.integration.test_append import System, same_tables
 from tests.support.faults import stopping
 from tests.support.ingested import ingest, ingested
 from tests.support.words import naming
-from vizpub.collector import log
-from vizpub.collector.batch import NONE, batches_in
-from vizpub.collector.batches import DAMAGED, Appending, Job
 from vizpub.collector.closing import Rules
-from vizpub.collector.damage import go_past
-from vizpub.collector.folder import Folder
+from vizpub.collector.http.interface import Web
+from vizpub.collector.inputs.folder import Folder
 from vizpub.collector.intake import Intake, Limits
+from vizpub.collector.log import log
+from vizpub.collector.log.damage import go_past
+from vizpub.collector.making.batch import NONE, batches_in
+from vizpub.collector.making.batches import DAMAGED, Appending, Job
 from vizpub.collector.place import Place
 from vizpub.collector.progress import Progress
-from vizpub.collector.reserving import reserve
-from vizpub.collector.web import Web
+from vizpub.collector.reservation import reserve
 from vizpub.ingest.pipeline import IngestRequest, ingest_in, settling
-from vizpub.ingest.reports.records import RunHeader
 from vizpub.model.errors import RunCollected, StoreBroken, UseError
-from vizpub.runstore.collected import RETIRED
+from vizpub.reports.records import RunHeader
+from vizpub.runstore.collection import RETIRED
 from vizpub.runstore.manifest import LATE
 from vizpub.runstore.store import StoredRun, open_run
 from vizpub.runstore.writer import NOT_BEGUN, remove_run, writing

@@ -22,15 +22,15 @@ from tests.support.broker import PASSWORD, USER, Broker, broker_in
 from tests.support.collected import ROOT
 from tests.support.collecting import LATER, header
 from tests.support.words import tells
-from vizpub.collector import log
 from vizpub.collector.closing import Rules
+from vizpub.collector.http.interface import Web
+from vizpub.collector.http.prometheus import page
+from vizpub.collector.inputs.kafka import MADE_ANEW, Kafka
+from vizpub.collector.inputs.kafka_topic import NO_BROKER, Topic, read_config
 from vizpub.collector.intake import Intake, Limits
-from vizpub.collector.kafka import MADE_ANEW, Kafka
+from vizpub.collector.log import log
 from vizpub.collector.place import Place
 from vizpub.collector.progress import Progress
-from vizpub.collector.prometheus import page
-from vizpub.collector.topic import NO_BROKER, Topic, read_config
-from vizpub.collector.web import Web
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 TOPIC = "reports"
@@ -168,7 +168,7 @@ def test_refused_lines_are_named_and_the_stream_goes_on(
 def test_new_partition_is_found(
     tmp_path: Path, broker: Broker, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("vizpub.collector.kafka._LOOK_S", 0.3)
+    monkeypatch.setattr("vizpub.collector.inputs.kafka._LOOK_S", 0.3)
     case = of(tmp_path, broker, name, auto_offset_reset="latest")
 
     async def work(kafka: Kafka) -> None:
@@ -366,7 +366,7 @@ def test_histories_in_partitions_go_side_by_side(
     """Of more intervals than a peer may be ahead: nothing is refused, also where only little can
     wait. How far one is read ahead of the others is up to what the broker sends first.
     """
-    monkeypatch.setattr("vizpub.collector.kafka._HELD", held)
+    monkeypatch.setattr("vizpub.collector.inputs.kafka._HELD", held)
     last = 600
     sent = [(p, report(f"{p}", i)) for p in (2, 0, 1) for i in range(0, last, p + 1)]
     broker.send(name, sent)
@@ -382,7 +382,7 @@ def test_histories_in_partitions_go_side_by_side(
 READING = """
 import asyncio, sys
 from pathlib import Path
-from vizpub.collector.topic import Topic, read_config
+from vizpub.collector.inputs.kafka_topic import Topic, read_config
 from tests.integration.collector.test_kafka import Case, Rules
 
 case = Case(Path(sys.argv[1]), Topic(sys.argv[2], sys.argv[3]), rules=Rules(ahead=2))

@@ -22,13 +22,13 @@ from tests.integration.test_append import same_tables
 from tests.support.broker import Broker, broker_in
 from tests.support.collected import Collecting, running, until
 from tests.support.ingested import ingest
-from vizpub.collector.batch import batches_in
+from vizpub.collector.http.interface import Web
+from vizpub.collector.inputs.kafka import Kafka
+from vizpub.collector.inputs.kafka_topic import Topic
 from vizpub.collector.intake import Intake
-from vizpub.collector.kafka import Kafka
+from vizpub.collector.making.batch import batches_in
 from vizpub.collector.progress import Progress
-from vizpub.collector.topic import Topic
-from vizpub.collector.web import Web
-from vizpub.ingest.reports.records import RunHeader
+from vizpub.reports.records import RunHeader
 from vizpub.runstore.store import open_run
 
 pytestmark = [

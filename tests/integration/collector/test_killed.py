@@ -19,8 +19,8 @@ from tests.support.collected import PATIENCE_S, QUICK, ROOT, Collecting, last_of
 from tests.support.ingested import ingest
 from tests.support.words import tells
 from vizpub.cli.main import app
-from vizpub.ingest.reports.client import Reporter
-from vizpub.ingest.reports.records import RunHeader
+from vizpub.reports.client import Reporter
+from vizpub.reports.records import RunHeader
 from vizpub.runstore.store import StoredRun, open_run
 from vizpub.runstore.writer import remove_run
 

@@ -14,11 +14,11 @@ from tests.support.collected import PATIENCE_S
 from tests.support.collecting import header
 from tests.support.processes import children
 from tests.support.words import tells
-from vizpub.collector import maker
-from vizpub.collector.batches import Job
 from vizpub.collector.closing import Rules
 from vizpub.collector.intake import Intake, Limits
-from vizpub.collector.maker import SILENT, Maker
+from vizpub.collector.making import maker
+from vizpub.collector.making.batches import Job
+from vizpub.collector.making.maker import SILENT, Maker
 from vizpub.collector.place import Place
 from vizpub.collector.progress import Progress
 
@@ -29,7 +29,7 @@ def javas() -> list[psutil.Process]:
     """Below this process, but for those of the tests' own session."""
     return [
         one
-        for child in children("vizpub.collector.batches")
+        for child in children("vizpub.collector.making.batches")
         for one in child.children(recursive=True)
         if one.name() == "java"
     ]

@@ -19,8 +19,8 @@ from tests.support.collected import PATIENCE_S, QUICK, ROOT, Collecting, last_of
 from vizpub.graphstore.load.remove import remove_run
 from vizpub.graphstore.server.address import Connection
 from vizpub.graphstore.server.connection import connect
-from vizpub.ingest.reports.client import Reporter
 from vizpub.model.errors import UnknownName
+from vizpub.reports.client import Reporter
 
 pytestmark = [pytest.mark.long, pytest.mark.spark, pytest.mark.neo4j, pytest.mark.timeout(1800)]
 

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from tests.support.collected import Collecting, running, until
 from tests.support.collecting import obeying
 from vizpub.cli.main import app
-from vizpub.ingest.reports.pulled import ReportServer
+from vizpub.reports.pulled import ReportServer
 
 pytestmark = pytest.mark.timeout(600)
 

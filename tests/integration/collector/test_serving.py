@@ -12,9 +12,9 @@ import pytest
 import trustme
 
 from tests.support.collected import PATIENCE_S, QUICK, Collecting, running, until
-from vizpub.collector.reading import Collector
-from vizpub.ingest.reports.client import Reporter
+from vizpub.collector.http.client import Collector
 from vizpub.model.errors import ServiceError, UseError
+from vizpub.reports.client import Reporter
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 REPORT = json.dumps({"format": "vizpub.report/1", "peer": "a", "interval": 0}).encode()

@@ -14,10 +14,10 @@ from pyspark.sql import SparkSession
 from tests.integration.test_append import same_tables
 from tests.support.collecting import Served, collector_in, serving
 from tests.support.ingested import Store, ingest
-from vizpub.collector.batches import Appending, Job
-from vizpub.collector.reading import Collector
-from vizpub.collector.reserving import reserve
-from vizpub.collector.tracing import Following, Tracing
+from vizpub.collector.http.client import Collector
+from vizpub.collector.inputs.trace_reporter import Following, Tracing
+from vizpub.collector.making.batches import Appending, Job
+from vizpub.collector.reservation import reserve
 from vizpub.ingest.pipeline import ingest_in
 from vizpub.runstore.store import StoredRun, open_run
 from vizpub.simulators.engine.folder import Folder

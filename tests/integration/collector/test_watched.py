@@ -11,7 +11,7 @@ import pytest
 from tests.integration.collector.test_batches import START, reports_of
 from tests.support.collected import PATIENCE_S, QUICK, Collecting, running
 from tests.support.watching import watching
-from vizpub.ingest.reports.client import Reporter
+from vizpub.reports.client import Reporter
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
 

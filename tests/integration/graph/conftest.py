@@ -26,10 +26,10 @@ from vizpub.graphstore.runs import run_properties
 from vizpub.graphstore.server.address import Connection
 from vizpub.graphstore.server.connection import connect
 from vizpub.graphstore.server.server import LocalServer
+from vizpub.machine.jvm.artifacts import jars
+from vizpub.machine.jvm.java import find_java
 from vizpub.model.clock import OPEN, Clock
 from vizpub.model.errors import ArtifactsMissing, JavaMissing
-from vizpub.model.jvm.artifacts import jars
-from vizpub.model.jvm.java import find_java
 from vizpub.model.run import CAPABILITIES, RunFacts
 
 Row = dict[str, Any]

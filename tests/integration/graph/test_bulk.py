@@ -32,7 +32,6 @@ from vizpub.graphstore.load import bulk
 from vizpub.graphstore.load.bulk import Emptiness, Target, find_empty, import_run
 from vizpub.graphstore.load.reading import Reading
 from vizpub.graphstore.load.transactions import LoadSummary, load_run
-from vizpub.graphstore.load.verify import verify_run
 from vizpub.graphstore.runs import run_names, run_properties
 from vizpub.graphstore.server.address import Connection
 from vizpub.graphstore.server.admin import tools
@@ -42,6 +41,7 @@ from vizpub.graphstore.server.home import ServerHome
 from vizpub.graphstore.server.offline import TOOL, Tool, last_transaction
 from vizpub.graphstore.server.server import LocalServer
 from vizpub.graphstore.server.settings import PROFILES
+from vizpub.graphstore.verify.verify import verify_run
 from vizpub.model.errors import Neo4jUnavailable
 from vizpub.model.progress import Progress
 

@@ -13,8 +13,8 @@ from tests.support.ingested import Store, workspace_of
 from vizpub.graphstore.gexf.check import check_gexf
 from vizpub.graphstore.load.transactions import load_run
 from vizpub.graphstore.server.address import Connection
-from vizpub.runstore.run import Run
-from vizpub.runstore.sql import answer
+from vizpub.questions.run import Run
+from vizpub.questions.sql import answer
 from vizpub.runstore.store import StoredRun
 from vizpub.simulators.channels.layout import Layout
 from vizpub.simulators.channels.running import Measured, run

@@ -13,7 +13,7 @@ import pytest
 from tests.integration.graph.conftest import Graph
 from tests.integration.graph.everything import awkward_history, stored
 from vizpub.graphstore.load.transactions import load_run
-from vizpub.graphstore.load.verify import verify_run
+from vizpub.graphstore.verify.verify import verify_run
 from vizpub.runstore.store import StoredRun
 
 pytestmark = pytest.mark.neo4j

@@ -26,8 +26,8 @@ from tests.integration.graph.test_growth import (
     some,
 )
 from tests.support.tables import Batches
-from vizpub.graphstore.load.verify import verify_run
 from vizpub.graphstore.runs import run_properties
+from vizpub.graphstore.verify.verify import verify_run
 from vizpub.model.clock import OPEN
 from vizpub.model.run import Boundary
 

@@ -14,7 +14,7 @@ import pytest
 
 from tests.integration.graph.conftest import Calls, Graph, History, random_history
 from tests.support.words import naming, unknown
-from vizpub.cli.commands.export import REMOVED
+from vizpub.cli.commands.everyday.export import REMOVED
 from vizpub.graphstore.ask import bulk_reads
 from vizpub.graphstore.gexf.check import check_gexf
 from vizpub.graphstore.gexf.export import (

@@ -21,13 +21,13 @@ from tests.integration.graph.everything import everything, stored
 from tests.support.tables import Batches
 from tests.support.words import naming, tells
 from vizpub import cypher
-from vizpub.cli.commands.load import COPY_GROWN
+from vizpub.cli.commands.neo4j.load import COPY_GROWN
 from vizpub.graphstore.ask import queries
 from vizpub.graphstore.load.growth import IN_OTHER_HANDS
 from vizpub.graphstore.load.transactions import LoadSummary, load_run
-from vizpub.graphstore.load.verify import verify_run
 from vizpub.graphstore.runs import run_properties
 from vizpub.graphstore.server.address import Connection
+from vizpub.graphstore.verify.verify import verify_run
 from vizpub.model.clock import OPEN
 from vizpub.model.errors import RunChanged, UseError
 from vizpub.model.run import Boundary

@@ -29,11 +29,11 @@ from tests.integration.graph.test_growth import (
 )
 from tests.integration.graph.test_kill import Killer, impatient
 from vizpub.graphstore.load.transactions import load_run
-from vizpub.graphstore.load.verify import verify_run
 from vizpub.graphstore.runs import run_properties
 from vizpub.graphstore.server import sessions
 from vizpub.graphstore.server.connection import connect
 from vizpub.graphstore.server.server import LocalServer
+from vizpub.graphstore.verify.verify import verify_run
 from vizpub.model.errors import Neo4jUnavailable, UseError
 
 pytestmark = pytest.mark.neo4j

@@ -16,10 +16,10 @@ from tests.integration.graph.conftest import Graph, random_history
 from tests.integration.graph.test_load import ledger, relationships
 from vizpub.graphstore.ask.queries import ask
 from vizpub.graphstore.load.transactions import load_run
-from vizpub.graphstore.load.verify import verify_run
 from vizpub.graphstore.server.address import Connection
 from vizpub.graphstore.server.server import LocalServer
 from vizpub.graphstore.server.sessions import REPEAT
+from vizpub.graphstore.verify.verify import verify_run
 from vizpub.model.errors import Neo4jUnavailable, RunNotComplete
 
 pytestmark = pytest.mark.neo4j

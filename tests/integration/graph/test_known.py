@@ -32,9 +32,9 @@ from vizpub.graphstore.load.transactions import load_run
 from vizpub.graphstore.server.address import Connection
 from vizpub.model.errors import UseError
 from vizpub.model.metrics import METRICS
-from vizpub.runstore import questions
-from vizpub.runstore.named import NamedRun
-from vizpub.runstore.questions import PUBLICATION_UNKNOWN
+from vizpub.questions import frequent
+from vizpub.questions.frequent import PUBLICATION_UNKNOWN
+from vizpub.questions.names import NamedRun
 from vizpub.runstore.store import StoredRun
 
 pytestmark = [pytest.mark.neo4j, pytest.mark.spark, pytest.mark.usefixtures("small_inputs")]
@@ -418,29 +418,29 @@ def test_answers_from_files_equal_those_of_neo4j(stored: Store, asked: Any, name
     for at in (clock.first, middle, clock.last):
         for some in (None, layers[:1]):
             moment = {"at": str(at), **({"layers": ",".join(some)} if some else {})}
-            found = questions.topics(named, at, some)
+            found = frequent.topics(named, at, some)
             assert listed(found) == from_neo4j("topics", **moment)
             for topic in named.topics:
-                found = questions.topic(named, topic, at, some)
+                found = frequent.topic(named, topic, at, some)
                 assert listed(found) == from_neo4j("topic-subgraph", topic=topic, **moment)
     peers = [named.peers[row["peer"]] for row in run.read("presence").to_pylist()
              if row["valid_from"] <= clock.sampling_tick(middle) < row["valid_to"]]  # fmt: skip
     for ends in zip(peers[::3], peers[1::3], strict=False):
-        every = [list(row) for row in questions.paths(named, ends, middle, every=True)]
+        every = [list(row) for row in frequent.paths(named, ends, middle, every=True)]
         asked_of = {"at": str(middle), "from": ends[0], "to": ends[1]}
         assert every == from_neo4j("all-shortest-paths", **asked_of)
-        assert [list(row) for row in questions.paths(named, ends, middle)] in (
+        assert [list(row) for row in frequent.paths(named, ends, middle)] in (
             [[path] for path in every] or [[]]
         )
     published = run.read("publications").to_pylist()
     for message, is_known in [(row["name"], row["publication_known"]) for row in published[:8]]:
         if is_known:
-            missed = questions.missed(named, message)["peer"].to_pylist()
+            missed = frequent.missed(named, message)["peer"].to_pylist()
             assert [[peer] for peer in missed] == from_neo4j("missed-subscribers", message=message)
         else:
             with pytest.raises(UseError, match=naming(message, PUBLICATION_UNKNOWN)):
-                questions.missed(named, message)
-        found = questions.dissemination(named, message)
+                frequent.missed(named, message)
+        found = frequent.dissemination(named, message)
         assert listed(found) == from_neo4j("dissemination-tree", message=message)
 
 

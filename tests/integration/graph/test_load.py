@@ -17,8 +17,8 @@ from vizpub.graphstore.ask.queries import ask
 from vizpub.graphstore.load import steps
 from vizpub.graphstore.load.degrees import DEGREE_CLASSES
 from vizpub.graphstore.load.transactions import OTHER_TABLES, LoadSummary, load_run
-from vizpub.graphstore.load.verify import verify_run
 from vizpub.graphstore.runs import open_run
+from vizpub.graphstore.verify.verify import verify_run
 from vizpub.model.clock import OPEN, Clock
 from vizpub.model.errors import CheckFailed, RunChanged, RunNotComplete, UnknownName, UseError
 from vizpub.model.metrics import METRICS_MESSAGES, METRICS_OVERLAY

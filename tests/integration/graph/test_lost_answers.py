@@ -12,9 +12,9 @@ import pytest
 
 from tests.integration.graph.conftest import Graph, random_history
 from vizpub.graphstore.load.transactions import load_run
-from vizpub.graphstore.load.verify import verify_run
 from vizpub.graphstore.server.address import Connection
 from vizpub.graphstore.server.connection import connect
+from vizpub.graphstore.verify.verify import verify_run
 
 pytestmark = pytest.mark.neo4j
 

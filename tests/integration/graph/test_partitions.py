@@ -17,8 +17,8 @@ from vizpub.graphstore.ask import queries
 from vizpub.graphstore.load.partitions import Partitions, copies
 from vizpub.graphstore.load.remove import remove_run
 from vizpub.graphstore.load.transactions import load_run
-from vizpub.graphstore.load.verify import verify_run
 from vizpub.graphstore.runs import open_run
+from vizpub.graphstore.verify.verify import verify_run
 from vizpub.model.errors import UseError
 
 pytestmark = pytest.mark.neo4j

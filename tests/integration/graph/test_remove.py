@@ -22,11 +22,11 @@ from vizpub.graphstore.load import remove
 from vizpub.graphstore.load.growth import IN_OTHER_HANDS
 from vizpub.graphstore.load.remove import remove_run
 from vizpub.graphstore.load.transactions import load_run
-from vizpub.graphstore.load.verify import verify_run
 from vizpub.graphstore.runs import run_names
 from vizpub.graphstore.server.address import Connection
 from vizpub.graphstore.server.server import LocalServer
 from vizpub.graphstore.server.sessions import REPEAT
+from vizpub.graphstore.verify.verify import verify_run
 from vizpub.model.errors import Neo4jUnavailable, RunNotComplete, UnknownName, UseError
 
 pytestmark = pytest.mark.neo4j

@@ -33,7 +33,7 @@ from vizpub.graphstore.gexf.table_rows import TableRows
 from vizpub.graphstore.load.transactions import load_run
 from vizpub.graphstore.runs import open_run as open_loaded
 from vizpub.graphstore.server.address import Connection
-from vizpub.runstore.run import Run
+from vizpub.questions.run import Run
 from vizpub.runstore.store import open_run
 
 pytestmark = [pytest.mark.spark, pytest.mark.neo4j]

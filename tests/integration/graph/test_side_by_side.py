@@ -35,9 +35,9 @@ from vizpub.graphstore.gexf.graph_rows import GraphRows
 from vizpub.graphstore.load import remove
 from vizpub.graphstore.load.remove import remove_run
 from vizpub.graphstore.load.transactions import load_run
-from vizpub.graphstore.load.verify import verify_run
 from vizpub.graphstore.runs import open_run
 from vizpub.graphstore.server.address import Connection
+from vizpub.graphstore.verify.verify import verify_run
 from vizpub.model.errors import RunNotComplete, UnknownName
 
 pytestmark = pytest.mark.neo4j

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from neo4j import Query, Result, Transaction
 
 from tests.integration.graph.conftest import Graph, History, random_history
-from vizpub.graphstore.load.checksums import PRIMES, checksums_of
 from vizpub.graphstore.load.transactions import load_run
-from vizpub.graphstore.load.verify import Difference, verify_run
+from vizpub.graphstore.verify.checksums import PRIMES, checksums_of
+from vizpub.graphstore.verify.verify import Difference, verify_run
 
 pytestmark = pytest.mark.neo4j
 

@@ -17,7 +17,7 @@ from tests.integration.graph.test_verify import Undone
 from tests.support.words import tells
 from vizpub import cypher
 from vizpub.graphstore.load.transactions import load_run
-from vizpub.graphstore.load.verify import Difference, remedy, verify_run
+from vizpub.graphstore.verify.verify import Difference, remedy, verify_run
 from vizpub.model.clock import OPEN
 from vizpub.model.errors import CheckFailed
 

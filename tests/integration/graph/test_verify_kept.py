@@ -13,11 +13,11 @@ import pytest
 from tests.integration.graph.conftest import Graph, random_history
 from tests.integration.graph.everything import awkward_history, stored
 from tests.integration.graph.test_verify import BREAK, Undone
-from vizpub.graphstore.load.kept import Kept
 from vizpub.graphstore.load.transactions import load_run
-from vizpub.graphstore.load.verify import Difference, verify_run
-from vizpub.graphstore.load.verify_kept import verify_kept
 from vizpub.graphstore.runs import run_properties
+from vizpub.graphstore.verify.kept_checksums import Kept
+from vizpub.graphstore.verify.verify import Difference, verify_run
+from vizpub.graphstore.verify.verify_kept import verify_kept
 from vizpub.runstore.store import StoredRun
 
 pytestmark = pytest.mark.neo4j

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.integration.graph.conftest import Graph, History, random_history
-from vizpub.graphstore.load.verify import Difference, verify_run
+from vizpub.graphstore.verify.verify import Difference, verify_run
 
 pytestmark = pytest.mark.neo4j
 

@@ -15,11 +15,11 @@ import pyarrow as pa
 import pytest
 
 from tests.support.staged import Staged, Taken, staged
-from vizpub.ingest.files import InputFile
-from vizpub.ingest.reports.compressed import Content
+from vizpub.ingest.inputs.files import InputFile
 from vizpub.ingest.sources.base import Description, Observed, SourceOptions
 from vizpub.ingest.sources.libp2p import Libp2p
 from vizpub.ingest.sources.libp2p.events import Counts, Event
+from vizpub.reports.compressed import Content
 
 DATA = Path(__file__).parents[2] / "data" / "libp2p_small"
 TABLES = (

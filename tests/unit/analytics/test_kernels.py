@@ -20,7 +20,7 @@ from vizpub.analytics.kernels.components import strong_components, weak_componen
 from vizpub.analytics.kernels.distances import distances
 from vizpub.analytics.kernels.pagerank import pagerank
 from vizpub.analytics.kernels.topics import TOPIC_COLUMNS, induced, topic_measures
-from vizpub.model.compiled import compiled, population
+from vizpub.machine.compiled import compiled, population
 
 EXACT = 2e10
 SHALLOW, DEEP = 10, 11

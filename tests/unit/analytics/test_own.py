@@ -15,7 +15,7 @@ from pyspark import cloudpickle
 
 from tests.support.own import examples
 from vizpub.analytics.own import Interval, Message, Overlay, Own, Spans, measured_by_own
-from vizpub.ingest.own import own_metrics
+from vizpub.ingest.measures.own import own_metrics
 from vizpub.model.errors import OwnMetricFailed
 from vizpub.model.own import OwnMetric
 

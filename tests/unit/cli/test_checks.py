@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 import vizpub.cli.checks
 from vizpub.cli.checks import Check, checks
 from vizpub.cli.main import app
-from vizpub.model.jvm.lock import read_lock
+from vizpub.machine.jvm.lock import read_lock
 
 NEEDED = {"Python", "packages", "Java", "Neo4j", "workspace"}
 

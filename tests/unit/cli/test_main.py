@@ -22,7 +22,7 @@ from typer.testing import CliRunner, Result
 from tests.support.imports import codes_and_imports
 from tests.support.rewriting import rewrite
 from tests.support.words import tells, unfinished, unknown
-from vizpub.cli.commands.plot import ONE_MESSAGE, TIMES_OR_PEERS
+from vizpub.cli.commands.everyday.plot import ONE_MESSAGE, TIMES_OR_PEERS
 from vizpub.cli.main import _show_log, app
 from vizpub.cli.service import STATES_UNKNOWN
 from vizpub.cli.settings import Settings
@@ -30,7 +30,7 @@ from vizpub.graphstore.gexf.check import check_gexf
 from vizpub.model.errors import NO_ANSWER, OutOfRange
 from vizpub.model.run import NO_NAME_OF_A_RUN
 from vizpub.model.tables import QUARANTINE
-from vizpub.runstore.intact import OTHER_BYTES
+from vizpub.runstore.integrity import OTHER_BYTES
 from vizpub.runstore.journal import FILE as LOG_FILE
 from vizpub.runstore.journal import Journal
 from vizpub.runstore.store import open_run

@@ -12,8 +12,8 @@ from typer.testing import CliRunner, Result
 
 from tests.support.words import naming, unknown
 from vizpub.cli.main import app
-from vizpub.ingest.reports.files import Report, ReportReader
 from vizpub.model.errors import UseError
+from vizpub.reports.files import Report, ReportReader
 from vizpub.simulators.engine.folder import Folder
 from vizpub.simulators.engine.plan import planned
 from vizpub.simulators.engine.simulation import simulate

@@ -13,7 +13,7 @@ from msgspec import Meta
 from typer.testing import CliRunner
 
 from tests.support.words import naming
-from vizpub.cli.commands.query import parameter_values
+from vizpub.cli.commands.everyday.query import parameter_values
 from vizpub.cli.options import Window, comma_list, command
 from vizpub.cli.settings import Settings
 from vizpub.model.clock import Clock

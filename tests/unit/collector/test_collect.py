@@ -22,8 +22,6 @@ from typer.testing import CliRunner
 
 from tests.support.words import naming, tells
 from vizpub.cli.main import app
-from vizpub.collector.batch import Batch
-from vizpub.collector.batches import Job
 from vizpub.collector.closing import Rules
 from vizpub.collector.collect import (
     AS_BEFORE,
@@ -34,12 +32,14 @@ from vizpub.collector.collect import (
     Listening,
     collect,
 )
-from vizpub.collector.door import listen_at
+from vizpub.collector.http.client import collector_of
+from vizpub.collector.http.listener import listen_at
 from vizpub.collector.intake import Limits
-from vizpub.collector.maker import Maker
+from vizpub.collector.making.batch import Batch
+from vizpub.collector.making.batches import Job
+from vizpub.collector.making.maker import Maker
 from vizpub.collector.place import Place
-from vizpub.collector.reading import collector_of
-from vizpub.collector.reserving import NOT_OURS
+from vizpub.collector.reservation import NOT_OURS
 from vizpub.model.errors import RunLocked, UseError
 from vizpub.runstore.manifest import Manifest, write_manifest
 from vizpub.runstore.store import runs
@@ -315,7 +315,7 @@ def test_signal_ends_the_wait_for_the_last_load(
             self._committed()
 
     monkeypatch.setattr("vizpub.collector.collect.Maker", Settled)
-    monkeypatch.setattr("vizpub.collector.loading._END_S", 0.1)
+    monkeypatch.setattr("vizpub.collector.making.loading._END_S", 0.1)
     place, said = Place(tmp_path, "lab"), list[str]()
     place.make()
     load = sys.executable, "-c", "import time; time.sleep(600)"

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from tests.support.collecting import Options, Served, collector_in, serving
 from tests.support.words import naming, tells
-from vizpub.cli.commands.tell import EXPIRED
+from vizpub.cli.commands.live.tell import EXPIRED
 from vizpub.cli.main import app
 from vizpub.collector.commands import WAITING, Command, Commands
 from vizpub.collector.place import Place

@@ -14,13 +14,13 @@ import pytest
 
 from tests.support.collecting import Options, Served, collector_in, header, serving
 from tests.support.words import tells
-from vizpub.collector.batch import NONE, Builder
 from vizpub.collector.closing import Rules
+from vizpub.collector.inputs.kafka_message import Message
 from vizpub.collector.intake import Intake, Limits
-from vizpub.collector.message import Message
+from vizpub.collector.making.batch import NONE, Builder
 from vizpub.collector.place import Place
-from vizpub.ingest.reports.files import ReportReader
-from vizpub.ingest.reports.records import Report, RunEnd
+from vizpub.reports.files import ReportReader
+from vizpub.reports.records import Report, RunEnd
 
 SIZE = 8 * 2**20
 RESERVE = 2**20

@@ -11,7 +11,7 @@ from vizpub.experiments.drawings import Drawing, Drawn
 from vizpub.experiments.groups import Group, Setting, System
 from vizpub.experiments.results import Replica, Results
 from vizpub.model.errors import UnknownName, UseError
-from vizpub.runstore.run import Run
+from vizpub.questions.run import Run
 
 GROUPS = [
     Group(System(name, "cyclon"), setting)

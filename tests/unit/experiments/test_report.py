@@ -13,7 +13,7 @@ from vizpub.experiments.report import Findings, findings, write_message, write_r
 from vizpub.experiments.results import Replica, Results
 from vizpub.experiments.runs import Place, Planned
 from vizpub.graphstore.gexf.check import check_gexf
-from vizpub.runstore.run import Run
+from vizpub.questions.run import Run
 
 CONTENT = {
     "title": "T",

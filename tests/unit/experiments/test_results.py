@@ -17,7 +17,7 @@ from vizpub.experiments.results import (
     rank_correlation,
 )
 from vizpub.model.errors import UnknownName
-from vizpub.runstore.run import Run
+from vizpub.questions.run import Run
 from vizpub.simulators.engine.folder import Messages, Result
 
 

@@ -10,7 +10,7 @@ from tests.support.words import naming
 from vizpub.experiments.definition import Content, Experiment
 from vizpub.experiments.runs import Place, Planned, _Course, planned_runs
 from vizpub.model.errors import RunCollected
-from vizpub.runstore.collected import Collected
+from vizpub.runstore.collection import Collected
 from vizpub.runstore.writer import writing
 from vizpub.simulators.engine.folder import Folder
 from vizpub.simulators.engine.simulation import simulate

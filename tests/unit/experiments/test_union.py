@@ -8,7 +8,7 @@ import pytest
 
 from vizpub.experiments.groups import WHOLE, Share
 from vizpub.experiments.union import undirected_path_length, union_graph
-from vizpub.runstore.run import Run
+from vizpub.questions.run import Run
 
 
 def graph_of(links: list[tuple[int, int]], peers: int) -> nx.DiGraph:

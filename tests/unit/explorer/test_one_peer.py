@@ -13,7 +13,7 @@ from tests.support.played import LAYERS, play
 from vizpub.cli.main import app
 from vizpub.explorer import one_peer
 from vizpub.model.clock import Clock
-from vizpub.runstore.run import Run
+from vizpub.questions.run import Run
 
 _TICK = 6
 

@@ -10,7 +10,7 @@ import pytest
 from vizpub.explorer import places
 from vizpub.explorer.history import History
 from vizpub.model.errors import UnknownName
-from vizpub.runstore.named import NamedRun
+from vizpub.questions.names import NamedRun
 from vizpub.runstore.store import open_run
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.words import naming
-from vizpub.ingest.inventory import NO_SOURCE
-from vizpub.ingest.measuring import Measuring
+from vizpub.ingest.inputs.inventory import NO_SOURCE
+from vizpub.ingest.measures.choice import Measuring
 from vizpub.ingest.pipeline import IngestRequest, ingest
 from vizpub.model.errors import InputError, UnknownName, UseError
 from vizpub.model.run import NO_NAME_OF_A_RUN

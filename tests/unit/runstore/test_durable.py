@@ -21,10 +21,10 @@ import pytest
 from tests.support.crashes import Disk, Operation, Recorder
 from tests.support.scripted import FIRST, RUN, SECOND, THIRD, ingest, wanted
 from tests.support.tables import everything
-from vizpub.ingest.files import InputFile
+from vizpub.ingest.inputs.files import InputFile
 from vizpub.model.tables import LINKS
 from vizpub.runstore import durable
-from vizpub.runstore.intact import damages
+from vizpub.runstore.integrity import damages
 from vizpub.runstore.manifest import FILE
 from vizpub.runstore.store import StoredRun, runs
 from vizpub.runstore.writer import remove_run

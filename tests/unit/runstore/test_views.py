@@ -16,10 +16,10 @@ import pytest
 from tests.support.foreign import NOTHING, PROGRAMS, digest, reading
 from tests.support.tables import EMPTY, add, everything, links, write
 from tests.support.words import naming
+from vizpub.machine.files import bytes_below
 from vizpub.model.errors import StoreBroken, UnknownName, UseError
-from vizpub.model.files import bytes_below
 from vizpub.runstore import durable
-from vizpub.runstore.leavings import sweep
+from vizpub.runstore.leftovers import sweep
 from vizpub.runstore.manifest import FILE, Cut, Manifest
 from vizpub.runstore.store import StoredRun, open_run
 from vizpub.runstore.views import VIEW, VIEWS, damages, folder

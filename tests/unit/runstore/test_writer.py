@@ -26,9 +26,9 @@ from vizpub.model.run import NO_NAME_OF_A_RUN
 from vizpub.model.tables import LINKS
 from vizpub.runstore import durable
 from vizpub.runstore import writer as writer_module
-from vizpub.runstore.leavings import LET_GO, sweep
-from vizpub.runstore.locked import NO_DIRECTORY
+from vizpub.runstore.leftovers import LET_GO, sweep
 from vizpub.runstore.manifest import FILE, Cut, Manifest, Since, read_manifest, write_manifest
+from vizpub.runstore.run_lock import NO_DIRECTORY
 from vizpub.runstore.store import StoredRun, open_run, runs
 from vizpub.runstore.writer import (
     PENDING,

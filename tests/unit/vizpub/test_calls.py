@@ -54,7 +54,7 @@ def test_packages_of_the_same_plain_names_are_no_hindrance(tmp_path: Path) -> No
         (tmp_path / name).mkdir()
         (tmp_path / name / "__init__.py").write_text("raise ImportError")
     told = python("import vizpub; print(vizpub.Run.__module__)", tmp_path)
-    assert told.stdout == "vizpub.runstore.run\n", told.stderr
+    assert told.stdout == "vizpub.questions.run\n", told.stderr
 
 
 PAGE = (ROOT / "docs/python.md").read_text("utf-8").partition("## Names")[2]

@@ -22,8 +22,8 @@ from vizpub.analytics.comparison.tables import Measured
 from vizpub.model.clock import OPEN, Clock
 from vizpub.model.errors import UnknownName, UseError
 from vizpub.model.tables import table
+from vizpub.questions.run import Run
 from vizpub.runstore.manifest import Manifest
-from vizpub.runstore.run import Run
 from vizpub.runstore.store import StoredRun
 from vizpub.runstore.writer import writing
 

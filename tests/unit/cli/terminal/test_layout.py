@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from vizpub.cli.commands.overlay import Reception, drawn
+from vizpub.cli.commands.everyday.overlay import Reception, drawn
 from vizpub.cli.terminal.layout import Grid, shortened, wrapped
 from vizpub.cli.terminal.streams import message, terminal_width
 

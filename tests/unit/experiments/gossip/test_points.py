@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from vizpub.analytics.percolation import passing
+from vizpub.analytics.prediction.percolation import passing
 from vizpub.experiments.gossip.points import (
     FIVE,
     HUBS,

@@ -30,9 +30,9 @@ from vizpub.graphstore.server.processes import (
 )
 from vizpub.graphstore.server.server import LocalServer
 from vizpub.graphstore.server.settings import ADMIN_CLASS, SERVER_CLASS
+from vizpub.machine.private import OF_ANOTHER
+from vizpub.machine.process import birth
 from vizpub.model.errors import NO_ANSWER, Neo4jUnavailable, UseError
-from vizpub.model.private import OF_ANOTHER
-from vizpub.model.process import birth
 
 NOBODY = 65534
 SECRET = "overheard by nobody"

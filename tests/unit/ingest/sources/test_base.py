@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from vizpub.ingest.files import find
-from vizpub.ingest.inventory import inventory
+from vizpub.ingest.inputs.files import find
+from vizpub.ingest.inputs.inventory import inventory
 from vizpub.ingest.sources import SOURCES
 from vizpub.model.errors import InputError
 

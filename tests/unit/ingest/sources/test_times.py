@@ -10,10 +10,10 @@ import pytest
 
 from tests.support.events import at
 from tests.support.staged import staged
-from vizpub.ingest.files import InputFile
+from vizpub.ingest.inputs.files import InputFile
 from vizpub.ingest.sources.base import Source, SourceOptions
 from vizpub.ingest.sources.deliveries import Deliveries
-from vizpub.ingest.sources.edges import Edges
+from vizpub.ingest.sources.edges.source import Edges
 from vizpub.ingest.sources.libp2p.events import Type
 from vizpub.ingest.sources.libp2p.source import Libp2p
 from vizpub.ingest.sources.reports import Reports

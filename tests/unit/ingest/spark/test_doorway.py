@@ -14,8 +14,8 @@ import pytest
 
 from tests.support.words import naming
 from vizpub.ingest.spark import doorway
+from vizpub.machine.private import NO_FOLDER, OF_ANOTHER, make_private
 from vizpub.model.errors import UseError
-from vizpub.model.private import NO_FOLDER, OF_ANOTHER, make_private
 
 LISTENER = """
 import sys, time

@@ -49,9 +49,7 @@ def test_archive_name_changes_with_the_content(
 
 
 def test_archive_is_imported_without_unpacking(packed: Path, tmp_path: Path) -> None:
-    code = (
-        "from vizpub.ingest.reports import files; import vizpub.model.tables; print(files.__file__)"
-    )
+    code = "from vizpub.reports import files; import vizpub.model.tables; print(files.__file__)"
     told = subprocess.run(
         [sys.executable, "-c", code],
         cwd=tmp_path,

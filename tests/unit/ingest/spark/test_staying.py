@@ -22,8 +22,8 @@ from vizpub.ingest.spark.staying import (
     stop,
     unlike,
 )
+from vizpub.machine.private import make_private
 from vizpub.model.errors import UseError
-from vizpub.model.private import make_private
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from tests.support.designs import check_overlay, example_3
 from vizpub.cli.main import app
-from vizpub.ingest.reports.files import Report, ReportReader
+from vizpub.reports.files import Report, ReportReader
 from vizpub.simulators.designs.algorithms import ALGORITHMS, Design, construct
 from vizpub.simulators.designs.stars import Interests
 from vizpub.simulators.designs.system import system_of

@@ -15,11 +15,11 @@ import networkx as nx
 import pytest
 
 from tests.support.collecting import Options, Served, collector_in, serving
-from vizpub.ingest.reports.client import Reporter
-from vizpub.ingest.reports.endpoint import NO_COLLECTOR, NO_URL
-from vizpub.ingest.reports.files import ReportReader
-from vizpub.ingest.reports.records import Report
 from vizpub.model.errors import UseError
+from vizpub.reports.client import Reporter
+from vizpub.reports.endpoint import NO_COLLECTOR, NO_URL
+from vizpub.reports.files import ReportReader
+from vizpub.reports.records import Report
 from vizpub.simulators.engine.folder import Folder
 from vizpub.simulators.engine.live import Live
 from vizpub.simulators.engine.plan import Plan, planned

@@ -13,8 +13,8 @@ import networkx as nx
 import pytest
 
 from tests.support.words import naming
-from vizpub.ingest.reports.files import Line, Report, ReportReader, RunEnd, RunHeader
 from vizpub.model.errors import InputError, UseError
+from vizpub.reports.files import Line, Report, ReportReader, RunEnd, RunHeader
 from vizpub.simulators.engine.folder import NO_SIMULATION, OTHER_FILE, Folder
 from vizpub.simulators.engine.plan import Plan, planned
 from vizpub.simulators.engine.simulation import Running, simulate

@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.protobuf import varint
-from vizpub.ingest.reports.compressed import Content, LongLine
 from vizpub.ingest.sources.libp2p import Libp2p
 from vizpub.ingest.sources.libp2p.protobuf import (
     CUT_OFF,
@@ -22,6 +21,7 @@ from vizpub.ingest.sources.libp2p.protobuf import (
     records,
     unknown_fields,
 )
+from vizpub.reports.compressed import Content, LongLine
 
 
 def fields(*pairs: tuple[int, int | bytes]) -> bytes:

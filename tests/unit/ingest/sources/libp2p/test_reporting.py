@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from vizpub.ingest.reports.files import problems
 from vizpub.ingest.sources.libp2p import json_events
 from vizpub.ingest.sources.libp2p.events import Event, Type, judged
 from vizpub.ingest.sources.libp2p.reporting import TraceReports
+from vizpub.reports.files import problems
 
 SMALL = Path(__file__).parents[5] / "tests/data/libp2p_small"
 SECOND = 1_000_000

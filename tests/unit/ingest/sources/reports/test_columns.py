@@ -8,7 +8,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from vizpub.ingest.reports.fields import REPORT, Key, KeyOr, Object, Whole
 from vizpub.ingest.sources.reports.columns import (
     UnfitType,
     arrow_type,
@@ -17,6 +16,7 @@ from vizpub.ingest.sources.reports.columns import (
     unfit_columns,
     unknown_columns,
 )
+from vizpub.reports.fields import REPORT, Key, KeyOr, Object, Whole
 
 SEED = 7
 NAMES = ["a", "99", "ü", "", "tab\t", "\x85", None]

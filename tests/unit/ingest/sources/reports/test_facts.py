@@ -6,10 +6,10 @@ import json
 from collections.abc import Iterable
 
 from tests.support.words import tells
-from vizpub.ingest.fold import Counted
 from vizpub.ingest.sources.reports import Reports
 from vizpub.ingest.sources.reports.facts import Tally
 from vizpub.ingest.sources.times import BELONGS, BELONGS_NOT, MOST_INTERVALS
+from vizpub.ingest.tasks.fold import Counted
 
 FAR = MOST_INTERVALS * 9 // 10
 

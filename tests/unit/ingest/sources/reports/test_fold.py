@@ -12,12 +12,12 @@ import msgspec
 import pytest
 
 from tests.support.plain_fold import PlainFold
-from vizpub.ingest.fold import RowFold
-from vizpub.ingest.reader import Kind, Row, as_batches
-from vizpub.ingest.reports.files import problems
+from vizpub.ingest.inputs.reader import Kind, Row, as_batches
 from vizpub.ingest.sources.reports import fold as folding
 from vizpub.ingest.sources.reports.facts import Tally
 from vizpub.ingest.sources.reports.fold import ReportFold
+from vizpub.ingest.tasks.fold import RowFold
+from vizpub.reports.files import problems
 
 FILES = ("a", "b")
 INT64 = 2**63 - 1

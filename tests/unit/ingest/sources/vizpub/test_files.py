@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from vizpub.ingest.reader import CUT_OFF
+from vizpub.ingest.inputs.reader import CUT_OFF
 from vizpub.ingest.sources import SOURCES
 from vizpub.ingest.sources.vizpub.files import HOST, MERGED, recognised, split
 

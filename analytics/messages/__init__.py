@@ -1,0 +1,1 @@
+"""Metrics of messages: arrivals, hops, eligible peers, deliveries, delays."""

@@ -1,0 +1,1 @@
+"""How far gossip should spread: by message passing, and by generating functions."""

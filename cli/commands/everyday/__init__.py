@@ -1,0 +1,1 @@
+"""Commands for every day: ingest, ask, look, compare, export."""

@@ -1,0 +1,138 @@
+"""`vizpub demo`: from a real trace to answers and figures, as commands of this program."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from vizpub.cli.options import command
+from vizpub.cli.settings import Settings
+from vizpub.machine.files import made_folder
+from vizpub.model.errors import InputError
+
+_RUN = "gossipsub"
+_MESSAGE = (
+    "0024080112209e7ccb13d6a2034904a45099860776b46232d6ebd052f815974462cbb17ebc9a0d234ccff6a66682"
+)
+_FROM = "12D3KooWDe1hUPi5jNa28AFecXc7ZvKNf2P7EVJwK7HPfs8u3deS"
+_TO = "12D3KooWBMk9yidG9D28tsMAK8cq2NBCQcrbwbc82SqAtQAajEA2"
+
+
+@dataclass(frozen=True)
+class _Step:
+    """A command of the demo and what it shows."""
+
+    title: str
+    line: str
+    """As typed after `vizpub`; `{out}` is the output directory."""
+
+
+_STEPS = (
+    _Step(
+        "The overlay, interval by interval (of one second)",
+        f"metrics {_RUN} overlay --from 50 --to 57 --columns "
+        "network_size,links,degree_mean,clustering_mean,diameter,average_path_length,publications,hit_ratio",
+    ),
+    _Step(
+        "Its topics",
+        f"metrics {_RUN} topics --from 60 --to 62 --columns "
+        "subscribers,topic_links,components,topic_diameter,publications,duplicates",
+    ),
+    _Step(
+        "Its messages: eligible peers, deliveries, duplicates and delay",
+        f"metrics {_RUN} messages --limit 8 --columns "
+        "eligible,delivered,receptions,duplicates,hops_max,delay_us_p95",
+    ),
+    _Step("The subgraph of topic 'alerts' in interval 50", f"topic {_RUN} alerts --at 50"),
+    _Step(
+        "A shortest path between two peers in interval 80",
+        f"path {_RUN} {_FROM} {_TO} --at 80 --layers mesh",
+    ),
+    _Step("How a message spread in topic 'alerts'", f"dissemination {_RUN} {_MESSAGE}"),
+    _Step(
+        "In Cypher: who publishes on each topic",
+        "cypher 'MATCH (p:Peer {{run: $run}})-[:PUBLISHED]->(m:Message)-[:PUBLISHED_ON]->(t:Topic) "
+        "RETURN t.name AS topic, count(m) AS messages, count(DISTINCT p) AS publishers "
+        f"ORDER BY topic' -p run={_RUN}",
+    ),
+    _Step("A file for Gephi", f"export gexf {_RUN} -o {{out}}/overlay.gexf"),
+    _Step(
+        "Pictures",
+        f"plot {_RUN} --kind overlay --topic alerts --at 50 -o {{out}}/overlay.png",
+    ),
+    _Step("", f"plot {_RUN} network_size links average_path_length -o {{out}}/series.png"),
+    _Step("", f"plot {_RUN} --kind coverage -o {{out}}/coverage.png"),
+)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command, which calls others of the app."""
+
+    def demo(
+        settings: Settings,
+        out: Annotated[
+            Path,
+            typer.Option(
+                "--out", metavar="DIR", help="Directory for the Gephi file and the plots."
+            ),
+        ] = Path("demo"),
+    ) -> None:
+        """Show what vizpub does on a real trace of gossipsub: 30 peers, 110 seconds, 64 messages.
+
+        Ingests the trace, starts the local Neo4j, loads the run, queries, exports and
+        plots it. If the run exists already, it is only queried.
+
+        Examples:
+
+        ```
+        vizpub demo
+        ```
+        """
+        _demonstrate(app, settings, out)
+
+    app.command("demo", rich_help_panel="Set-up")(command(demo))
+
+
+def _demonstrate(app: typer.Typer, settings: Settings, out: Path) -> None:
+    commands = typer.main.get_command(app)
+    made_folder(out)
+    for step in _steps(out):
+        if step.title:
+            print(f"\n{step.title}", flush=True)
+        print(f"$ vizpub {step.line}", flush=True)
+        arguments = [*settings.as_arguments(), *shlex.split(step.line)]
+        if code := commands.main(arguments, "vizpub", standalone_mode=False):
+            raise typer.Exit(code)
+    _say_what_next(out)
+
+
+def _steps(out: Path) -> Iterator[_Step]:
+    ingest = f"ingest {shlex.quote(str(_trace()))} --run {_RUN}"
+    yield _Step("Ingest a real trace: a run, its metrics, and a graph in Neo4j", ingest)
+    for step in _STEPS:
+        yield _Step(step.title, step.line.format(out=shlex.quote(str(out))))
+
+
+def _trace() -> Path:
+    """The path of the shipped trace, in a checkout or an installed package. Raises: InputError."""
+    with as_file(files("vizpub.cli") / "examples" / _RUN) as folder:
+        if folder.is_dir():
+            return folder.resolve()  # in a checkout it is a link
+    raise InputError("the example trace is not installed", f"looked in {folder}")
+
+
+def _say_what_next(out: Path) -> None:
+    print(f"""
+Look at {out}/overlay.png, series.png and coverage.png; open {out}/overlay.gexf in Gephi.
+Query in Neo4j Browser: vizpub neo4j browser   (shows the address and the password)
+Or on the command line: vizpub query           (lists the queries)
+                        vizpub cypher 'MATCH (p:Peer:Hub) RETURN p.run, p.name'
+Your own traces:        vizpub ingest FOLDER --run NAME
+Stop the local Neo4j:   vizpub neo4j stop
+See the overlay play:   vizpub explore {_RUN}""")

@@ -1,0 +1,311 @@
+"""`vizpub export`: a run as files for Gephi (GEXF) or as CSV."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TextIO
+
+import typer
+
+from vizpub.cli.completion import complete_messages, complete_tables, complete_topics
+from vizpub.cli.options import Layers, Output, RunName, Window, comma_list, command
+from vizpub.cli.service import asking, run_of_workspace
+from vizpub.cli.settings import Settings
+from vizpub.cli.terminal.output import Rows, opened, show, to_stdout
+from vizpub.machine.files import made_folder
+from vizpub.model.errors import CheckFailed, RunNotComplete, UnknownName, UseError
+from vizpub.model.progress import Progress
+from vizpub.model.wording import amount
+
+if TYPE_CHECKING:
+    from vizpub.cli.service import Neo4j
+    from vizpub.graphstore.gexf.export import OverlayExport
+    from vizpub.graphstore.gexf.rows import Rows as GexfRows
+    from vizpub.graphstore.gexf.spans import MetricRun
+    from vizpub.graphstore.gexf.writer import Written
+    from vizpub.graphstore.runs import LoadedRun
+    from vizpub.model.columns import Table
+    from vizpub.model.run import RunFacts
+    from vizpub.runstore.store import StoredRun
+
+REMOVED = "was removed from Neo4j"
+REPLACED = "was replaced"
+GROWN = "has grown"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    group = typer.Typer(no_args_is_help=True, help="Write a run as GEXF or CSV.")
+    for function in (gexf, csv, check):
+        group.command()(command(function))
+    app.add_typer(group, name="export", rich_help_panel="Files")
+
+
+@dataclass(frozen=True)
+class _Part:
+    """The part of a run to write as GEXF."""
+
+    topic: Annotated[
+        str | None,
+        typer.Option(
+            help="Only this topic's subscribers and their links.", autocompletion=complete_topics
+        ),
+    ] = None
+    message: Annotated[
+        str | None,
+        typer.Option(
+            help="Export how this message spread, hop by hop.", autocompletion=complete_messages
+        ),
+    ] = None
+    layers: Layers = None
+    parallel: Annotated[
+        bool,
+        typer.Option("--parallel", help="One edge per layer and topic, not one per pair of peers."),
+    ] = False
+    attributes: Annotated[
+        str | None,
+        typer.Option(metavar="A,B,…", help="Metrics of peers to include (default: a few)."),
+    ] = None
+
+
+def gexf(
+    settings: Settings,
+    run: RunName,
+    part: _Part,
+    window: Window,
+    file: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Write to a file instead of stdout."),
+    ] = None,
+) -> None:
+    """Write an overlay over time for Gephi (GEXF 1.3): a run, a window, a topic or a message.
+
+    The time axis is the interval number; for a message it is the hop.
+
+    Examples:
+
+    ```
+    vizpub export gexf monday -o monday.gexf
+    vizpub export gexf monday --from 10 --to 20 --topic news -o news.gexf
+    vizpub export gexf monday --message m17 -o m17.gexf
+    ```
+    """
+    if part.topic and part.message:
+        raise UseError("give --topic or --message, not both")
+    goal = _Goal(settings, part, window, file)
+    if stored := run_of_workspace(settings, run):
+        from vizpub.graphstore.gexf.table_rows import TableRows
+
+        goal.write(TableRows(stored.stored), nullcontext(), stored.stored)
+        return
+    with asking(settings) as neo4j:
+        from vizpub.graphstore.gexf.graph_rows import GraphRows
+
+        loaded = neo4j.open_run(run)
+        goal.write(GraphRows(loaded), unchanged(neo4j, loaded))
+
+
+@dataclass(frozen=True)
+class _Goal:
+    """What to write as GEXF, and where."""
+
+    settings: Settings
+    part: _Part
+    window: Window
+    file: Path | None
+
+    def write(
+        self, rows: GexfRows, guard: AbstractContextManager[None], stored: StoredRun | None = None
+    ) -> None:
+        """Write it from the rows of a run, read inside `guard`; `stored` has metrics of peers."""
+        with self.settings.progress() as progress:
+            options = _overlay_export(self.part, self.window, rows.facts, progress)
+            values = None if self.part.message else self._metrics(rows, options, stored)
+            with _gexf_output(self.file) as out, guard:
+                written = _written(rows, self.part, options, values, out)
+        self.settings.say(
+            f"wrote {amount(written.nodes, 'node')} and {amount(written.edges, 'edge')}"
+        )
+        if self.part.message:
+            tick = rows.message(self.part.message).tick
+            if said := rows.facts.provisional(rows.facts.clock.interval_of(tick)):
+                self.settings.say(f"({said})")
+
+    def _metrics(
+        self, rows: GexfRows, options: OverlayExport, stored: StoredRun | None
+    ) -> Iterator[MetricRun] | None:
+        if stored:
+            return _metric_values(stored, options)
+        self.settings.say(
+            f"(no run '{rows.facts.name}' in {self.settings.workspace}: "
+            "metrics of peers are left out)"
+        )
+        return None
+
+
+@contextmanager
+def unchanged(neo4j: Neo4j, run: LoadedRun) -> Iterator[None]:
+    """Check that all data read in the block is of one run.
+
+    Raises: CheckFailed if the run is removed or replaced, or grows, in the meantime.
+    """
+    try:
+        yield
+    except Exception:
+        _check_same(neo4j, run)  # otherwise a missing row would be reported as an error
+        raise
+    _check_same(neo4j, run)
+
+
+def _check_same(neo4j: Neo4j, run: LoadedRun) -> None:
+    name = run.facts.name
+    try:
+        now = neo4j.open_run(name)
+    except (UnknownName, RunNotComplete):
+        raise CheckFailed(f"run '{name}' {REMOVED} while it was read") from None
+    if now.facts.tables != run.facts.tables:
+        what = GROWN if now.facts.generation > run.facts.generation else REPLACED
+        raise CheckFailed(f"run '{name}' {what} while it was read; export it again")
+
+
+@contextmanager
+def _gexf_output(file: Path | None) -> Iterator[TextIO]:
+    """Open the output with `opened`, which also writes to pipes and devices."""
+    from vizpub.graphstore.gexf.export import gexf_output
+
+    with opened(file) as out:
+        if not to_stdout(file):
+            yield out
+            return
+        with gexf_output(None) as in_utf8:
+            yield in_utf8
+
+
+def _overlay_export(
+    part: _Part, window: Window, facts: RunFacts, progress: Progress
+) -> OverlayExport:
+    from vizpub.graphstore.gexf.export import DEFAULT_ATTRIBUTES, OverlayExport
+
+    first, last = window.intervals(facts.clock, facts.epoch)
+    return OverlayExport(
+        first=first,
+        last=last,
+        layers=comma_list(part.layers),
+        parallel=part.parallel,
+        attributes=comma_list(part.attributes) or DEFAULT_ATTRIBUTES,
+        progress=progress,
+    )
+
+
+def _metric_values(stored: StoredRun, options: OverlayExport) -> Iterator[MetricRun]:
+    """The metrics of the peers. Raises: UnknownName."""
+    from vizpub.graphstore.gexf.spans import run_lengths
+
+    known = stored.definition("metrics/peers").names
+    for name in options.attributes:
+        if name not in known:
+            raise UnknownName("attribute", name, known, "vizpub tables metrics/peers")
+    columns = ["peer", "interval", *options.attributes]
+    return run_lengths(stored.scan("metrics/peers", columns), options.attributes)
+
+
+def _written(
+    rows: GexfRows,
+    part: _Part,
+    options: OverlayExport,
+    values: Iterator[MetricRun] | None,
+    out: TextIO,
+) -> Written:
+    from vizpub.graphstore.gexf.export import export_message, export_overlay, export_topic
+
+    if part.message:
+        return export_message(rows, part.message, out)
+    if part.topic:
+        return export_topic(rows, part.topic, options, values, out)
+    return export_overlay(rows, options, values, out)
+
+
+def csv(
+    settings: Settings,
+    run: RunName,
+    tables: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="TABLE...", autocompletion=complete_tables, help="Default: all."),
+    ] = None,
+    place: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="DIR",
+            help="Output directory; for a single table also a .csv file.",
+        ),
+    ] = None,
+) -> None:
+    """Write tables of a run as CSV with a header: links.csv, metrics-overlay.csv, …
+
+    Without -o, a single table goes to stdout. A null is an empty field; `vizpub tables`
+    explains the columns.
+
+    Examples:
+
+    ```
+    vizpub export csv monday -o monday-csv
+    vizpub export csv monday links metrics/peers -o monday-csv
+    vizpub export csv monday quarantine
+    ```
+    """
+    from vizpub.model.tables import TABLES
+    from vizpub.runstore.store import open_run
+
+    stored = open_run(settings.workspace, run)
+    chosen = [stored.definition(name) for name in tables or (table.name for table in TABLES)]
+    for one, file in _csv_files(chosen, place).items():
+        if stored.has(one.name) or tables:
+            rows = Rows.of_arrow(one.names, stored.scan(one.name, one.names))
+            show(rows, Output("csv", file), settings)
+    if (said := stored.facts.provisional()) and any(map(_of_messages, chosen)):
+        settings.say(f"({said})")
+
+
+def _of_messages(table: Table) -> bool:
+    """Whether it has something of messages."""
+    from vizpub.model.metrics import OF_MESSAGES
+
+    return bool({*table.names} & {"message", *OF_MESSAGES})
+
+
+def _csv_files(tables: Sequence[Table], place: Path | None) -> dict[Table, Path | None]:
+    """The output file of each table; null = stdout. Raises: UseError."""
+    if len(tables) == 1 and (place is None or place.suffix == ".csv"):
+        return {tables[0]: place}
+    if place is None:
+        raise UseError("give an output directory: -o DIR")
+    made_folder(place)
+    return {one: place / f"{one.name.replace('/', '-')}.csv" for one in tables}
+
+
+def check(
+    settings: Settings,
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...")],
+    output: Output,
+) -> None:
+    """Show what Gephi's importer would drop or change in GEXF files; exit code 1 if there is any.
+
+    Examples:
+
+    ```
+    vizpub export check monday.gexf
+    ```
+    """
+    from vizpub.graphstore.gexf.check import check_gexf
+
+    found = [(str(f), i.rule, i.element, i.detail) for f in files for i in check_gexf(f)]
+    if not found:
+        settings.say(f"{amount(len(files), 'file')} that Gephi reads without a complaint")
+        return
+    show(Rows(("file", "rule", "element", "what"), found), output, settings)
+    raise CheckFailed(f"Gephi reports {amount(len(found), 'problem')}")

@@ -1,0 +1,342 @@
+"""`vizpub ingest`: from reports or a trace to tables, metrics and a graph."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from math import isfinite
+from typing import TYPE_CHECKING, Annotated, TypeAlias
+
+import typer
+
+from vizpub.analytics.options import ENGINES, Measures
+from vizpub.cli.commands.neo4j.load import load_stored
+from vizpub.cli.commands.runs.runs import show_summary
+from vizpub.cli.completion import SOURCES, complete_engines, complete_sources
+from vizpub.cli.options import Master, Output, RunName, comma_list, command
+from vizpub.cli.service import Filling, remove_stale
+from vizpub.cli.settings import Settings
+from vizpub.cli.terminal.output import to_stdout
+from vizpub.cli.terminal.streams import is_closed
+from vizpub.model.clock import parse_duration_us
+from vizpub.model.errors import CheckFailed, UseError
+from vizpub.model.sizes import parse_size
+from vizpub.model.wording import amount, was_or_were
+
+if TYPE_CHECKING:
+    from vizpub.ingest.account import Account
+    from vizpub.ingest.pipeline import IngestRequest
+    from vizpub.runstore.store import StoredRun
+
+ALREADY = "is already complete"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("ingest", rich_help_panel="Runs")(command(ingest))
+    app.command("settle", rich_help_panel="Runs")(command(settle))
+
+
+OwnMetrics: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(metavar="FILE.py:NAME", help="Measure your own metric, too (docs/metrics.md)."),
+]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How to read the input, and what to measure."""
+
+    source: Annotated[
+        str,
+        typer.Option(
+            metavar="|".join(SOURCES),
+            help="Format of the input.",
+            autocompletion=complete_sources,
+        ),
+    ] = "auto"
+    interval: Annotated[
+        str | None,
+        typer.Option(metavar="DURATION", help="Length of an interval (traces: 1s by default)."),
+    ] = None
+    gap_tolerance: Annotated[
+        int, typer.Option(metavar="N", min=0, help="Bridge up to N missing reports of a peer.")
+    ] = 0
+    input_run: Annotated[
+        str | None,
+        typer.Option(metavar="RUN", help="The run to ingest if the input holds several."),
+    ] = None
+    reporters_only: Annotated[
+        bool,
+        typer.Option("--reporters-only", help="Leave out peers that do not report themselves."),
+    ] = False
+    message_window: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=0,
+            help="With --append: intervals after which a message is final (default: 64).",
+        ),
+    ] = None
+    max_line: Annotated[
+        str | None,
+        typer.Option(metavar="SIZE", help="Refuse longer lines (default: 64MB)."),
+    ] = None
+    undirected: Annotated[
+        bool,
+        typer.Option("--undirected", help="Each row of an edge list is a link either way."),
+    ] = False
+    columns: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A,B,…",
+            help="Columns of delimited text, such as src,dst,-,interval (-: left out).",
+        ),
+    ] = None
+    time_unit: Annotated[
+        str | None,
+        typer.Option(metavar="DURATION", help="Unit of times that are numbers, such as 1s or 1ms."),
+    ] = None
+    layers: Annotated[
+        str | None,
+        typer.Option(metavar="A,B,…", help="Layers whose links the metrics count (default: all)."),
+    ] = None
+    engine: Annotated[
+        str,
+        typer.Option(
+            metavar="|".join(ENGINES),
+            help="Engine that measures the overlay.",
+            autocompletion=complete_engines,
+        ),
+    ] = "auto"
+    no_betweenness: Annotated[
+        bool,
+        typer.Option("--no-betweenness", help="Leave out betweenness, the most expensive metric."),
+    ] = False
+    max_edge_visits: Annotated[
+        float,
+        typer.Option(
+            metavar="LINKS",
+            min=1,
+            help="Sample metrics that would traverse more links per interval: n·(n+m) for "
+            "betweenness, 1/64 of that for distances.",
+        ),
+    ] = Measures.max_edge_visits
+    metric: OwnMetrics = None
+
+
+@dataclass(frozen=True)
+class Handling(Filling):
+    """What to do with the run."""
+
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Replace an existing run of that name.")
+    ] = False
+    append: Annotated[
+        bool, typer.Option("--append", help="Add files of later intervals to the run.")
+    ] = False
+    no_settle: Annotated[
+        bool,
+        typer.Option(
+            "--no-settle", help="With --append: end with an error if the run must be rebuilt."
+        ),
+    ] = False
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit with 1 if any input was refused or damaged.")
+    ] = False
+    keep_going: Annotated[
+        bool, typer.Option("--keep-going", help="Ingest the rest even if most input is refused.")
+    ] = False
+    no_load: Annotated[bool, typer.Option("--no-load", help="Do not load the run into Neo4j.")] = (
+        False
+    )
+    master: Master = None
+    profile: Annotated[
+        bool,
+        typer.Option("--profile", help="Show time, processor time, rows and memory of each stage."),
+    ] = False
+
+
+@dataclass(frozen=True)
+class Settling(Filling):
+    """What to do with the run that is made anew."""
+
+    metric: OwnMetrics = None
+    no_load: Annotated[bool, typer.Option("--no-load", help="Do not load the run into Neo4j.")] = (
+        False
+    )
+    master: Master = None
+
+
+def ingest(
+    settings: Settings,
+    paths: Annotated[
+        list[str], typer.Argument(metavar="PATH...", help="Files, folders, URIs, or -.")
+    ],
+    run: Annotated[str, typer.Option(metavar="NAME", help="Name of the run.")],
+    reading: Reading,
+    handling: Handling,
+    output: Output,
+) -> None:
+    """Read reports or a trace into a run: tables, metrics, and the graph in Neo4j.
+
+    Records that cannot be read go to the table `quarantine` and are counted. The rest is
+    ingested, unless most records were refused. The same command resumes an ingest that was
+    interrupted. With --append, files that the run does not have yet are added to it.
+
+    Examples:
+
+    ```
+    vizpub ingest traces/ --run monday
+    vizpub ingest trace.pb.gz --run monday --interval 500ms --no-load
+    curl -fsSL https://example.org/trace.json.gz | vizpub ingest - --run monday
+    vizpub ingest reports/*.ndjson --run lab --gap-tolerance 2 --strict
+    vizpub ingest reports/ --run live --append
+    vizpub ingest traces/ --run mine --metric own_metrics.py:core_number
+    ```
+    """
+    from vizpub.ingest.inputs.standard_input import kept
+    from vizpub.ingest.pipeline import ingest as run_ingest
+
+    with kept(paths, sys.stdin, settings.scratch) as files, settings.progress() as progress:
+        outcome = run_ingest(_request(settings, files, run, reading, handling), progress)
+    if outcome.already_complete:
+        settings.say(f"run '{run}' {ALREADY}")
+    _show(outcome.run, output, settings)
+    for line in _account(outcome.account) if handling.profile else ():
+        settings.say(line)
+    if not outcome.already_complete:
+        settings.say(outcome.account.line())
+    if (refused := _refused(outcome.run)) and not handling.strict:
+        settings.say(refused)
+    if not handling.no_load:
+        load_stored(settings, outcome.run, handling)
+    elif handling.replace or handling.append:
+        remove_stale(settings, outcome.run)
+    if handling.strict:
+        _check_nothing_refused(outcome.run)
+
+
+def settle(
+    settings: Settings,
+    run: RunName,
+    handling: Settling,
+    output: Output,
+) -> None:
+    """Rebuild a run from all of its files, with late reports.
+
+    An append leaves out and counts reports of final intervals, and anything about final messages.
+    This command ingests all files of the run again, with the run's own options, beside the old run,
+    which it then replaces in one step. Give the run's own metrics again (--metric).
+
+    Example:
+
+    ```
+    vizpub settle live
+    ```
+    """
+    from vizpub.ingest.measures.own import own_metrics
+    from vizpub.ingest.pipeline import settle as make_anew
+    from vizpub.runstore.store import open_run
+
+    with settings.progress() as progress:
+        found = open_run(settings.workspace, run)
+        own = own_metrics(handling.metric or ())
+        made = make_anew(found, own, handling.master, progress)
+    _show(made.run, output, settings)
+    settings.say(made.account.line())
+    if handling.no_load:
+        remove_stale(settings, made.run)
+    else:
+        load_stored(settings, made.run, handling)
+
+
+def _show(run: StoredRun, output: Output, settings: Settings) -> None:
+    """The summary, unless stdout is closed, which does not stop the command."""
+    if to_stdout(output.file) and is_closed(sys.stdout):
+        return
+    with suppress(typer.Exit):
+        show_summary(run, output, settings)
+
+
+def _request(
+    settings: Settings, paths: tuple[str, ...], run: str, reading: Reading, handling: Handling
+) -> IngestRequest:
+    from vizpub.ingest.measures.choice import Measuring
+    from vizpub.ingest.measures.own import own_metrics
+    from vizpub.ingest.pipeline import IngestRequest
+    from vizpub.ingest.sources.base import SourceOptions
+
+    interval_us = parse_duration_us(reading.interval) if reading.interval else None
+    if not isfinite(reading.max_edge_visits):  # run.json keeps it, and JSON has finite numbers
+        raise UseError(f"--max-edge-visits {reading.max_edge_visits:g}: give a finite number")
+    return IngestRequest(
+        paths=paths,
+        run=run,
+        workspace=settings.workspace,
+        source=reading.source,
+        options=SourceOptions(
+            interval_us,
+            reading.gap_tolerance,
+            reading.input_run,
+            reading.reporters_only,
+            reading.message_window,
+            parse_size(reading.max_line) if reading.max_line else None,
+            reading.undirected or None,
+            reading.columns,
+            parse_duration_us(reading.time_unit) if reading.time_unit else None,
+        ),
+        measuring=Measuring(
+            comma_list(reading.layers),
+            reading.engine,
+            Measures(
+                not reading.no_betweenness,
+                max_edge_visits=reading.max_edge_visits,
+                own=own_metrics(reading.metric or ()),
+            ),
+        ),
+        replace=handling.replace,
+        append=handling.append,
+        settle=not handling.no_settle,
+        keep_going=handling.keep_going,
+        master=handling.master,
+        profile=handling.profile,
+    )
+
+
+_JOBS_SHOWN = 5
+
+
+def _account(account: Account) -> Iterator[str]:
+    """A line for each part of the ingest, then the longest jobs."""
+    head = ("seconds", "in jobs", "processor s", "tasks", "rows", "memory MB")
+    yield "{:18}{:>9}{:>9}{:>13}{:>7}{:>12}{:>11}".format("", *head)
+    for part, in_jobs, tasks in account.lines():
+        used = part.used
+        processors = f"{used.seconds:.2f}" if used else "-"
+        memory = f"{used.resident / 1e6:,.0f}" if used else "-"
+        rows = "-" if part.rows is None else f"{part.rows:,}"
+        yield (
+            f"{part.name:18}{part.end - part.begin:9.2f}{in_jobs:9.2f}{processors:>13}"
+            f"{tasks:7}{rows:>12}{memory:>11}"
+        )
+    for job in account.longest(_JOBS_SHOWN):
+        seconds = job.end - job.begin
+        yield f"job at {job.begin:.2f} s: {seconds:.2f} s, {amount(job.tasks, 'task')}, {job.name}"
+
+
+def _refused(run: StoredRun) -> str:
+    """How many records were refused and where they are; empty if none were."""
+    count = run.rows("quarantine")
+    see = f"vizpub runs show {run.name} quarantine"
+    return f"{amount(count, 'record')} {was_or_were(count)} refused; see: {see}" if count else ""
+
+
+def _check_nothing_refused(run: StoredRun) -> None:
+    """Raises: CheckFailed if records were refused or files are damaged."""
+    from vizpub.questions.summary import damaged
+
+    if details := [*filter(None, [_refused(run)]), *damaged(run)]:
+        raise CheckFailed("some input was refused or damaged (--strict)", details)

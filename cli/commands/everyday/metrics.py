@@ -1,0 +1,180 @@
+"""`vizpub metrics`: the metrics of a run, from the store."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from vizpub.cli.completion import (
+    complete_columns,
+    complete_metrics,
+    complete_peers,
+    complete_topics,
+)
+from vizpub.cli.options import Layers, Limit, Output, RunName, Window, comma_list, command
+from vizpub.cli.settings import Settings
+from vizpub.cli.terminal.output import Rows, show
+from vizpub.model.errors import UnknownName, UseError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from vizpub.questions.run import Run
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("metrics", rich_help_panel="Metrics")(command(metrics))
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Which rows and columns of a metrics table."""
+
+    columns: Annotated[
+        str | None,
+        typer.Option(metavar="A,B,…", help="Only these columns.", autocompletion=complete_columns),
+    ] = None
+    peer: Annotated[
+        str | None, typer.Option(help="Only this peer.", autocompletion=complete_peers)
+    ] = None
+    topic: Annotated[
+        str | None, typer.Option(help="Only this topic.", autocompletion=complete_topics)
+    ] = None
+    sort: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A,-B,…",
+            help="Sort by these columns; - before one = the largest first. Unknown comes last.",
+            autocompletion=complete_columns,
+        ),
+    ] = None
+    limit: Limit = 0
+    layers: Layers = None
+    gamma: Annotated[
+        float | None,
+        typer.Option(
+            metavar="P",
+            help="percolation: probability that a neighbour that does not subscribe gets a copy "
+            "(default: what the run shows).",
+        ),
+    ] = None
+    sigma: Annotated[
+        float | None,
+        typer.Option(
+            metavar="P",
+            help="percolation: probability that a peer subscribes (default: who does).",
+        ),
+    ] = None
+    totals: Annotated[
+        bool,
+        typer.Option(
+            "--totals",
+            help="What is counted per interval, added up: a row for each peer or topic. Unknown "
+            "intervals are left out.",
+        ),
+    ] = False
+
+
+def metrics(
+    settings: Settings,
+    run: RunName,
+    part: _Part,
+    window: Window,
+    output: Output,
+    table: Annotated[
+        str,
+        typer.Argument(
+            metavar="overlay|peers|topics|messages|percolation|gauges",
+            autocompletion=complete_metrics,
+        ),
+    ] = "overlay",
+) -> None:
+    """Print the metrics of a run: per interval, or of its peers, topics or messages.
+
+    `gauges` are numbers that peers report of their own, such as lookups.
+    `percolation` predicts how far gossip spreads on the overlay of each interval, beside what
+    happened; the table is stored with the run, for compare and plot.
+    `vizpub tables metrics/overlay` explains every column. A dash means unknown, 0 a measured zero.
+
+    Examples:
+
+    ```
+    vizpub metrics monday
+    vizpub metrics monday --from 10 --to 20 --columns network_size,diameter
+    vizpub metrics monday topics --topic news --format csv
+    vizpub metrics monday messages --sort -delay_us_max --limit 10
+    vizpub metrics monday peers --layers mesh --from 12 --to 12
+    vizpub metrics monday peers --totals --sort -publication_messages_sent
+    vizpub metrics monday messages -o messages.json
+    vizpub metrics monday gauges --columns lookups,hops --peer 17
+    vizpub metrics monday percolation --layers mesh --gamma 0.3
+    ```
+    """
+    from vizpub.model.metrics import OF_MESSAGES
+    from vizpub.questions.additions import added
+    from vizpub.questions.run import Run, Where
+
+    opened = Run.open(settings.workspace, run)
+    chosen = comma_list(part.layers)
+    if table == "percolation":
+        opened = _with_percolation(settings, opened, part, chosen)
+    elif part.gamma is not None or part.sigma is not None:
+        raise UseError("--gamma and --sigma are for: vizpub metrics RUN percolation")
+    elif chosen:
+        from vizpub.analytics.comparison.layers import RunOfLayers
+
+        opened = RunOfLayers.of(opened, chosen)
+    first, last = window.intervals(opened.clock, opened.facts.epoch)
+    where = Where(first, last, part.peer, part.topic)
+    columns = comma_list(part.columns)
+    of_gauges = table == "gauges"
+    frame = opened.gauges(columns, where) if of_gauges else opened.metrics(table, columns, where)
+    found = added(frame.to_arrow()) if part.totals else frame.to_arrow()
+    sort = comma_list(part.sort) or ()
+    found = _sorted(found, sort).slice(0, part.limit or None)
+    rows = Rows.of_arrow(found.column_names, found.to_batches(10_000))
+    provisional = opened.facts.provisional(last) if OF_MESSAGES & {*rows.columns} else ""
+    rows = replace(rows, leaving=_leaving(rows.columns, sort), provisional=provisional)
+    show(rows, output, settings)
+
+
+def _with_percolation(
+    settings: Settings, run: Run, part: _Part, layers: Sequence[str] | None
+) -> Run:
+    """The run with its prediction, which is made now if it was not asked for so before."""
+    from vizpub.ingest.measures.percolation import Asked, ensure
+
+    asked = Asked(tuple(layers) if layers else None, part.gamma, part.sigma)
+    with settings.progress() as progress:
+        return ensure(settings.workspace, run, asked, progress=progress)
+
+
+def _leaving(columns: Sequence[str], sort: Sequence[str]) -> tuple[str, ...]:
+    """What a narrow table of messages leaves out before its metrics, and any table before what
+    it is sorted by.
+    """
+    about = ("interval", "publisher") if "message" in columns else ()
+    named = {"message", "interval", "peer", "topic", "publisher"}
+    others = [name for name in columns if name not in named] if sort else []
+    sorted_by = {name.removeprefix("-") for name in sort}
+    return tuple(name for name in (*about, *others[::-1]) if name not in sorted_by)
+
+
+def _sorted(rows: pa.Table, columns: Sequence[str]) -> pa.Table:
+    """The rows by these columns, those with '-' descending; rows that are equal stay in order.
+
+    Raises: UnknownName for a column that is not printed.
+    """
+    if not columns:
+        return rows
+    for name in columns:
+        if name.removeprefix("-") not in rows.column_names:
+            raise UnknownName("column to sort by", name.removeprefix("-"), rows.column_names)
+    place = "place in the table"
+    placed = rows.append_column(place, [range(rows.num_rows)])
+    orders = [(n.removeprefix("-"), "descending" if n[0] == "-" else "ascending") for n in columns]
+    return placed.sort_by([*orders, (place, "ascending")]).drop_columns([place])

@@ -1,0 +1,287 @@
+"""`vizpub path`, `topic`, `topics`, `dissemination`, `missed`: frequent queries as commands."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast
+
+import typer
+
+from vizpub.cli.commands.everyday.query import answer, asked
+from vizpub.cli.completion import complete_messages, complete_peers, complete_topics
+from vizpub.cli.options import Layers, Limit, Moment, Output, RunName, comma_list, command
+from vizpub.cli.service import asking, run_of_workspace
+from vizpub.cli.settings import Settings
+from vizpub.cli.terminal.output import Rows, output_format, show
+from vizpub.model.run import DUPLICATES
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from vizpub.questions.names import NamedRun
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    for function in (path, topic, topics, dissemination, missed):
+        app.command(rich_help_panel="Questions")(command(function))
+
+
+@dataclass(frozen=True)
+class _Ends:
+    """The two ends of a path."""
+
+    source: Annotated[str, typer.Argument(metavar="FROM", autocompletion=complete_peers)]
+    target: Annotated[str, typer.Argument(metavar="TO", autocompletion=complete_peers)]
+
+
+def path(
+    settings: Settings,
+    run: RunName,
+    ends: _Ends,
+    moment: Moment,
+    output: Output,
+    every: Annotated[bool, typer.Option("--all", help="All shortest paths.")] = False,
+) -> None:
+    """Find a shortest path between two peers along the overlay's links at a given time.
+
+    If there is no path, a message says so.
+
+    Examples:
+
+    ```
+    vizpub path monday alice bob --at 12
+    vizpub path monday alice bob --at 12.5s --all --format json
+    ```
+    """
+    rows = _paths(settings, run, ends, moment, every=every)
+    if output_format(output) in ("table", "md"):
+        show(Rows(("path", "hop", "peer"), _steps(rows)), output, settings)
+    else:
+        show(Rows(("hops", "peers"), rows), output, settings)
+    if not rows:
+        settings.say(f"no path from '{ends.source}' to '{ends.target}' at that time")
+
+
+def _paths(
+    settings: Settings, run: str, ends: _Ends, moment: Moment, *, every: bool
+) -> Sequence[Sequence[Any]]:
+    """The hops and peers of each path."""
+    if stored := run_of_workspace(settings, run):
+        from vizpub.questions import frequent
+
+        between, layers = (ends.source, ends.target), comma_list(moment.layers)
+        return frequent.paths(stored, between, moment.at, layers, every=every)
+    name = "all-shortest-paths" if every else "shortest-path"
+    values = {"from": ends.source, "to": ends.target, **asdict(moment)}
+    return asked(settings, name, run, values).rows
+
+
+def _steps(rows: Sequence[Sequence[Any]]) -> Iterator[tuple[int, int, str]]:
+    for number, (_, peers) in enumerate(rows, start=1):
+        yield from ((number, hop, peer) for hop, peer in enumerate(peers))
+
+
+def topic(
+    settings: Settings,
+    run: RunName,
+    name: Annotated[str, typer.Argument(metavar="TOPIC", autocompletion=complete_topics)],
+    moment: Moment,
+    output: Output,
+) -> None:
+    """Print a topic's part of the overlay at a given time: its subscribers and their links.
+
+    Examples:
+
+    ```
+    vizpub topic monday news --at 12
+    vizpub topic monday news --at 12 --layers mesh -o news.csv
+    ```
+    """
+    if stored := run_of_workspace(settings, run):
+        from vizpub.questions import frequent
+
+        found = frequent.topic(stored, name, moment.at, comma_list(moment.layers))
+        _show(found, output, settings)
+    else:
+        answer(settings, output, "topic-subgraph", run, {"topic": name, **asdict(moment)})
+
+
+def topics(
+    settings: Settings, run: RunName, moment: Moment, output: Output, limit: Limit = 0
+) -> None:
+    """List the topics at a given time, those with the most subscribers first.
+
+    `links` counts the links between two subscribers, `messages` and `publishers` what was
+    published up to then. `vizpub metrics RUN topics` has more for each interval: diameters,
+    components, hit ratios.
+
+    Examples:
+
+    ```
+    vizpub topics monday --limit 10
+    vizpub topics monday --at 12 --layers ring -o topics.csv
+    ```
+    """
+    if stored := run_of_workspace(settings, run):
+        from vizpub.questions import frequent
+
+        found = frequent.topics(stored, moment.at, comma_list(moment.layers))
+        tick = stored.clock.parse_at(moment.at, stored.facts.epoch)
+        provisional = stored.facts.provisional(stored.clock.interval_of(tick))
+        _show(found.slice(0, limit or None), output, settings, provisional)
+    else:
+        from vizpub.graphstore.ask.queries import Limits
+
+        limits = Limits(rows=limit or None)
+        answer(settings, output, "topics", run, asdict(moment), limits)
+
+
+def dissemination(
+    settings: Settings,
+    run: RunName,
+    message: Annotated[str, typer.Argument(metavar="MESSAGE", autocompletion=complete_messages)],
+    output: Output,
+) -> None:
+    """Print how a message spread: as a tree, or every reception in the other formats.
+
+    A delay is counted from the publication; other formats have the times of the run.
+
+    Examples:
+
+    ```
+    vizpub dissemination monday m17
+    vizpub dissemination monday m17 --format csv
+    ```
+    """
+    if stored := run_of_workspace(settings, run):
+        from vizpub.questions import frequent
+
+        found = frequent.dissemination(stored, message)
+        columns, rows, facts = found.column_names, _rows(found), stored.facts
+        interval, published_us = _publication(stored, message)
+        provisional = facts.provisional(interval)
+    else:
+        told = asked(settings, "dissemination-tree", run, {"message": message})
+        with asking(settings, run) as neo4j:
+            from vizpub.graphstore.gexf.graph_rows import GraphRows
+
+            loaded = GraphRows(neo4j.open_run(run))
+            facts, published_us = loaded.facts, loaded.message(message).time_us
+        columns, rows = list(told.columns), [tuple(row) for row in told.rows]
+        provisional = told.provisional
+    if output_format(output) != "table":
+        show(Rows(tuple(columns), rows, provisional=provisional), output, settings)
+        return
+    tree = drawn([Reception(*row) for row in rows], counts=facts.knows(DUPLICATES))
+    timed = [
+        (peer, hop, _delay_ms(time_us, published_us), *more) for peer, hop, time_us, *more in tree
+    ]
+    names = ("peer", "hop", "delay_ms", "duplicates", "subscribed")
+    show(Rows(names, timed, provisional=provisional), output, settings)
+
+
+def missed(
+    settings: Settings,
+    run: RunName,
+    message: Annotated[str, typer.Argument(metavar="MESSAGE", autocompletion=complete_messages)],
+    output: Output,
+    layers: Layers = None,
+) -> None:
+    """Print the eligible peers that never received a message, and why as far as it is known.
+
+    A peer refused it, left while it spread, had no neighbours, or none of its neighbours had it.
+    Neighbours are those at the publication, over links in either direction.
+
+    Examples:
+
+    ```
+    vizpub missed monday m17
+    vizpub missed monday m17 --layers mesh -o missed.csv
+    ```
+    """
+    if stored := run_of_workspace(settings, run):
+        from vizpub.questions import frequent
+
+        found = frequent.missed(stored, message, comma_list(layers))
+        interval, _ = _publication(stored, message)
+        _show(found, output, settings, stored.facts.provisional(interval))
+    else:
+        answer(settings, output, "missed-subscribers", run, {"message": message})
+
+
+def _publication(run: NamedRun, message: str) -> tuple[int, int | None]:
+    """Interval and time of the message's publication; null = unknown."""
+    import pyarrow.compute as pc
+
+    of_it = pc.field("message") == run.message_index(message)
+    (row,) = run.stored.read("publications", ["interval", "time_us"], of_it).to_pylist()
+    return cast("int", row["interval"]), cast("int | None", row["time_us"])
+
+
+def _delay_ms(time_us: int | None, published_us: int | None) -> float | None:
+    """Since the publication; null = unknown."""
+    return None if time_us is None or published_us is None else (time_us - published_us) / 1000
+
+
+def _rows(found: pa.Table) -> list[tuple[Any, ...]]:
+    return list(zip(*(column.to_pylist() for column in found.columns), strict=True))
+
+
+def _show(found: pa.Table, output: Output, settings: Settings, provisional: str = "") -> None:
+    rows = Rows.of_arrow(found.column_names, found.to_batches())
+    show(replace(rows, provisional=provisional), output, settings)
+
+
+class Reception(NamedTuple):
+    """One arrival: a row of the query dissemination-tree."""
+
+    hop: int | None
+    time_us: int | None
+    from_: str | None
+    to: str
+    first: bool
+    subscribed: bool | None
+
+
+def drawn(receptions: Sequence[Reception], *, counts: bool = True) -> Iterator[tuple[Any, ...]]:
+    """Rows (peer with its branch of the tree, hop, time_us, duplicates, subscribed), root first.
+
+    A peer is below the peer it received the message from. Peers whose chain does not lead to the
+    publisher (an unknown or circular previous hop) are roots too. Without `counts`, that is if
+    only first arrivals are reported, `duplicates` is null.
+    """
+    first = {r.to: r for r in receptions if r.first}
+    duplicates = Counter(r.to for r in receptions if not r.first)
+    below: dict[str | None, list[str]] = defaultdict(list)
+    for reception in first.values():
+        below[reception.from_].append(reception.to)
+    roots = [peer for peer in below if peer is not None and peer not in first]
+    seen: set[str] = set()
+    for root in [*roots, *below[None], *first]:
+        for peer, branch in _walk(root, below, seen):
+            at = first.get(peer)
+            facts = (at.hop, at.time_us) if at else (0, None)
+            copies = duplicates[peer] if counts else None
+            yield branch + peer, *facts, copies, at.subscribed if at else None
+
+
+def _walk(
+    root: str, below: dict[str | None, list[str]], seen: set[str]
+) -> Iterator[tuple[str, str]]:
+    """Each peer and the branch before it, depth first, without peers in `seen`."""
+    stack = [(root, "", "")]
+    while stack:
+        peer, branch, stem = stack.pop()
+        if peer in seen:
+            continue
+        seen.add(peer)
+        yield peer, branch
+        children = [child for child in below.get(peer, ()) if child not in seen]
+        for place, child in enumerate(reversed(children)):
+            last = place == 0
+            stack.append(
+                (child, stem + ("└─ " if last else "├─ "), stem + ("   " if last else "│  "))
+            )

@@ -1,0 +1,350 @@
+"""`vizpub plot`: figures of a run; the plotted numbers are written as CSV."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from vizpub.cli.completion import (
+    KINDS,
+    LAYOUTS,
+    complete_kinds,
+    complete_layouts,
+    complete_peers,
+    complete_plotted,
+    complete_topics,
+)
+from vizpub.cli.options import Layers, Output, RunName, Window, comma_list, command
+from vizpub.cli.settings import Settings
+from vizpub.cli.terminal.output import Rows, show, whole_file
+from vizpub.model.errors import UnknownName, UseError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from matplotlib.figure import Figure
+
+    from vizpub.questions.run import Run, Where
+
+TIMES_OR_PEERS = "give several times or several peers, not both"
+ONE_MESSAGE = "name exactly one message to draw as a tree"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("plot", rich_help_panel="Metrics")(command(plot))
+
+
+@dataclass(frozen=True)
+class _Drawing:
+    """Kind and subject of the figure."""
+
+    kind: Annotated[
+        str,
+        typer.Option(
+            metavar="|".join(KINDS),
+            help="Time series, distribution, dissemination, or peers and their links.",
+            autocompletion=complete_kinds,
+        ),
+    ] = "series"
+    peer: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Plot metrics of this peer; repeat it for more lines.",
+            autocompletion=complete_peers,
+        ),
+    ] = None
+    topic: Annotated[
+        str | None,
+        typer.Option(
+            help="Plot metrics of this topic, or colour its part of the overlay.",
+            autocompletion=complete_topics,
+        ),
+    ] = None
+    at: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="Time of an overlay (interval or 12.5s); intervals 5,9,… of distributions.",
+        ),
+    ] = None
+    layers: Layers = None
+    layout: Annotated[
+        str | None,
+        typer.Option(
+            metavar="|".join(LAYOUTS),
+            help="Layout of a tree (ring, layers) or of an overlay (force, ring); "
+            "default: ring, and force for up to 1,000 peers of an overlay.",
+            autocompletion=complete_layouts,
+        ),
+    ] = None
+    hops: Annotated[
+        int | None, typer.Option(metavar="N", min=0, help="Draw a tree only up to this hop.")
+    ] = None
+
+    @property
+    def peers(self) -> Sequence[str | None]:
+        """The peers with a line each; [null] = one line for all."""
+        return self.peer or [None]
+
+    @property
+    def subject(self) -> str:
+        """The topic or peer for the title; several peers are in the legend."""
+        return self.topic or (self.peers[0] if len(self.peers) == 1 else None) or ""
+
+
+def plot(
+    settings: Settings,
+    run: RunName,
+    file: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="A .png, .svg or .pdf file.")
+    ],
+    drawing: _Drawing,
+    window: Window,
+    metrics: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="METRIC...",
+            help="Columns of the metrics; messages, for coverage and tree.",
+            autocompletion=complete_plotted,
+        ),
+    ] = None,
+) -> None:
+    """Plot metrics of a run; the plotted numbers are written beside the figure as CSV.
+
+    `vizpub tables` lists the metrics. Series come from metrics/overlay or metrics/percolation
+    (with --topic from metrics/topics, with --peer from metrics/peers), distributions from
+    metrics/messages, metrics/peers or metrics/topics: the first that has the column.
+    `gauges/lookups` is a number that peers report of their own.
+
+    A distribution is the share of values ≤ x (ecdf) or ≥ x (ccdf), or the density in bins
+    that grow with x (density). A tree shows a message hop by hop: dashed lines are copies to
+    peers that already had it, pink crosses are subscribers that it never reached (last in
+    the CSV, without a hop).
+
+    Examples:
+
+    ```
+    vizpub plot monday network_size diameter -o size.png
+    vizpub plot monday topic_diameter --topic news -o news.svg
+    vizpub plot monday degree betweenness --kind ccdf --from 10 -o degrees.pdf
+    vizpub plot monday in_degree --kind density --at 1,10,99 -o degrees.pdf
+    vizpub plot monday degree --peer alice --peer bob -o both.png
+    vizpub plot monday gauges/lookups gauges/hops/per/lookups -o lookups.png
+    vizpub plot monday --kind coverage -o coverage.png
+    vizpub plot monday m17 --kind tree --hops 4 -o m17.png
+    vizpub plot monday m17 --kind tree --layout layers -o m17.svg
+    vizpub plot monday --kind overlay --topic news --at 12 -o overlay.png
+    vizpub plot monday --kind overlay --layers mesh --at 12 -o mesh.svg
+    ```
+    """
+    from vizpub.analytics.figures import FORMATS, save
+    from vizpub.questions.run import Run
+
+    form = file.suffix.lower().removeprefix(".")
+    if form not in FORMATS:
+        raise UseError(f"{file}: a figure is written as {', '.join('.' + f for f in FORMATS)}")
+    data, figure = _drawn(Run.open(settings.workspace, run), drawing, window, metrics or ())
+    with whole_file(file) as place:
+        save(figure, place, form)
+    settings.say(f"wrote {file}")
+    for name in metrics or ():
+        if name in data.column_names and data[name].null_count == len(data) > 0:
+            settings.say(f"{name} is unknown in the whole figure; see vizpub runs show {run}")
+    rows = Rows.of_arrow(data.column_names, data.to_batches())
+    show(rows, Output("csv", file.with_suffix(".csv")), settings)
+
+
+def _drawn(
+    run: Run, drawing: _Drawing, window: Window, metrics: Sequence[str]
+) -> tuple[pa.Table, Figure]:
+    if drawing.kind not in KINDS:
+        raise UnknownName("kind of figure", drawing.kind, KINDS)
+    if drawing.kind in ("series", "ecdf", "ccdf", "density") and not metrics:
+        raise UseError("name the metrics to plot; vizpub tables metrics/overlay lists them")
+    if drawing.layers and drawing.kind in ("coverage", "tree"):
+        raise UseError(f"--layers chooses links, and the kind {drawing.kind} draws messages")
+    if drawing.kind != "overlay" and (layers := comma_list(drawing.layers)):
+        from vizpub.analytics.comparison.layers import RunOfLayers
+
+        run = RunOfLayers.of(run, layers)
+    draw = {"coverage": _coverage, "overlay": _overlay, "series": _series, "tree": _tree}
+    return draw.get(drawing.kind, _distribution)(run, drawing, window, metrics)
+
+
+def _series(
+    run: Run, drawing: _Drawing, window: Window, metrics: Sequence[str]
+) -> tuple[pa.Table, Figure]:
+    from vizpub.analytics.figures import series
+
+    if _are_gauges(metrics):
+        of = "gauges"
+        data = (_of_each_peer if drawing.peer else _of_gauges)(run, of, metrics, drawing, window)
+    else:
+        of = "peers" if drawing.peer else "topics" if drawing.topic else _of_intervals(metrics)
+        data = _of_each_peer(run, of, metrics, drawing, window)
+    return data, series(data, metrics, _title(run, drawing.subject), by=_by_peer(drawing, of))
+
+
+def _of_intervals(metrics: Sequence[str]) -> str:
+    """The table of the overlay, or the one of predictions if it has all the metrics."""
+    from vizpub.model.metrics import METRICS_PERCOLATION
+
+    return "percolation" if {*metrics} <= {*METRICS_PERCOLATION.names} else "overlay"
+
+
+def _of_each_peer(
+    run: Run, of: str, metrics: Sequence[str], drawing: _Drawing, window: Window
+) -> pa.Table:
+    """The rows of a metrics table; peer by peer if there are several."""
+    import pyarrow as pa
+
+    from vizpub.questions.run import Where
+
+    first, last = window.intervals(run.clock, run.facts.epoch)
+    wheres = [Where(first, last, peer, drawing.topic) for peer in drawing.peers]
+    return pa.concat_tables([_rows(run, of, metrics, where) for where in wheres])
+
+
+def _rows(run: Run, of: str, metrics: Sequence[str], where: Where) -> pa.Table:
+    """The rows of a metrics table, or of gauges, each in a column of its full name."""
+    if of != "gauges":
+        return run.metrics(of, metrics, where).to_arrow()
+    names = [name.removeprefix(_OF_GAUGES) for name in metrics]
+    found = run.gauges(names, where).to_arrow()
+    full = dict(zip(names, metrics, strict=True))
+    return found.rename_columns([full.get(name, name) for name in found.column_names])
+
+
+_OF_GAUGES = "gauges/"
+
+
+def _are_gauges(metrics: Sequence[str]) -> bool:
+    """Raises: UseError for gauges and other metrics in one figure."""
+    gauges = [name for name in metrics if name.startswith(_OF_GAUGES)]
+    if gauges and len(gauges) < len(metrics):
+        raise UseError(f"{gauges[0]} is a gauge: plot it in a figure without other metrics")
+    return bool(gauges)
+
+
+def _of_gauges(
+    run: Run, of: str, metrics: Sequence[str], drawing: _Drawing, window: Window
+) -> pa.Table:
+    """interval and the gauges over all peers, as `vizpub compare --over intervals` has them."""
+    import pyarrow as pa
+
+    from vizpub.analytics.comparison.per_run import Question, measured
+    from vizpub.questions.gauges import checked_gauges
+
+    run.facts.check_known(of)
+    # Every second part is a gauge: gauges/hops/per/lookups.
+    checked_gauges(run.stored, [name for metric in metrics for name in metric.split("/")[1::2]])
+    between = window.intervals(run.clock, run.facts.epoch)
+    answer = measured([run], Question(tuple(metrics), window=between, per_interval=True))
+    intervals = range(answer.first, answer.last + 1)
+    columns = {name: pa.array(answer.runs[0].series[name], pa.float64()) for name in metrics}
+    return pa.table({"interval": pa.array(intervals, pa.int32()), **columns})
+
+
+def _by_peer(drawing: _Drawing, of: str) -> str | None:
+    """The column that distinguishes lines if several peers (for messages: publishers) are given."""
+    if len(drawing.peers) == 1:
+        return None
+    return "publisher_name" if of == "messages" else "peer_name"
+
+
+def _title(run: Run, *about: str) -> str:
+    return ": ".join([run.facts.name, *filter(None, about)])
+
+
+def _distribution(
+    run: Run, drawing: _Drawing, window: Window, metrics: Sequence[str]
+) -> tuple[pa.Table, Figure]:
+    from vizpub.analytics.figures import density, distribution
+
+    of, title = _table_of(run, metrics), _title(run, drawing.subject)
+    if drawing.at is None:
+        data, by = _of_each_peer(run, of, metrics, drawing, window), _by_peer(drawing, of)
+    else:
+        data, by = _of_each_time(run, of, metrics, drawing), "interval"
+    if drawing.kind == "density":
+        return data, density(data, metrics, title, by=by)
+    above = drawing.kind == "ccdf"
+    return data, distribution(data, metrics, title, complementary=above, by=by)
+
+
+def _table_of(run: Run, metrics: Sequence[str]) -> str:
+    """The first table that has all the metrics; peers if none has. Raises: UseError."""
+    if _are_gauges(metrics):
+        return "gauges"
+    tables = {of: run.stored.definition(f"metrics/{of}") for of in ("messages", "peers", "topics")}
+    return next((of for of, table in tables.items() if set(metrics) <= set(table.names)), "peers")
+
+
+def _of_each_time(run: Run, of: str, metrics: Sequence[str], drawing: _Drawing) -> pa.Table:
+    """The rows of some intervals of a metrics table, in the given order."""
+    import pyarrow as pa
+
+    from vizpub.questions.run import Where
+
+    if len(drawing.peers) > 1:
+        raise UseError(TIMES_OR_PEERS)
+    times = dict.fromkeys(
+        run.clock.interval_of(run.clock.parse_at(text, run.facts.epoch))
+        for text in comma_list(drawing.at) or ()
+    )
+    wheres = [Where(i, i, drawing.peers[0], drawing.topic) for i in times]
+    return pa.concat_tables([_rows(run, of, metrics, where) for where in wheres])
+
+
+def _coverage(
+    run: Run, drawing: _Drawing, window: Window, messages: Sequence[str]
+) -> tuple[pa.Table, Figure]:
+    from vizpub.analytics.figures import coverage
+    from vizpub.questions.snapshots import coverage as arrivals
+
+    data = arrivals(run, messages)
+    return data, coverage(data, run.facts.name)
+
+
+def _tree(
+    run: Run, drawing: _Drawing, window: Window, messages: Sequence[str]
+) -> tuple[pa.Table, Figure]:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from vizpub.analytics.figures import dissemination_tree
+    from vizpub.analytics.figures.canvas import cut
+    from vizpub.questions.snapshots import spread
+
+    if len(messages) != 1:
+        raise UseError(ONE_MESSAGE)
+    peers, copies = spread(run, messages[0])
+    up_to = "" if drawing.hops is None else f"up to hop {drawing.hops}"
+    title = _title(run, f"message {cut(messages[0], 40)}", up_to)
+    figure = dissemination_tree(
+        peers, copies, title, layout=drawing.layout or "ring", hops=drawing.hops
+    )
+    missed = peers.filter(pc.field("role") == "missed").select(["peer", "peer_name"])
+    return pa.concat_tables([copies, missed], promote_options="default"), figure
+
+
+def _overlay(
+    run: Run, drawing: _Drawing, window: Window, metrics: Sequence[str]
+) -> tuple[pa.Table, Figure]:
+    from vizpub.analytics.figures import MOST_BY_FORCE, overlay_snapshot
+    from vizpub.questions.snapshots import snapshot
+
+    tick, layers = (
+        run.clock.parse_at(drawing.at or "last", run.facts.epoch),
+        comma_list(drawing.layers),
+    )
+    peers, links = snapshot(run, tick, drawing.topic, layers)
+    topic = [f"topic {drawing.topic}"] if drawing.topic else []
+    shown = [f"layer {' and '.join(layers)}"] if layers else []
+    title = ", ".join([run.facts.name, *topic, *shown, run.clock.describe(tick)])
+    layout = drawing.layout or ("force" if peers.num_rows <= MOST_BY_FORCE else "ring")
+    return links, overlay_snapshot(peers, links, len(run.peers), title, layout=layout)

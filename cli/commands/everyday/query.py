@@ -1,0 +1,317 @@
+"""`vizpub query` and `vizpub cypher`: queries to the graph in Neo4j."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from vizpub.cli.completion import (
+    complete_parameters,
+    complete_queries,
+    complete_runs,
+    complete_values,
+)
+from vizpub.cli.options import Layers, Limit, Output, command
+from vizpub.cli.service import asking
+from vizpub.cli.settings import Settings
+from vizpub.cli.terminal.output import Rows, show
+from vizpub.machine.files import MARK
+from vizpub.machine.process import bounded_memory
+from vizpub.model.clock import parse_duration_us
+from vizpub.model.errors import UnknownName, UseError
+from vizpub.model.wording import amount
+
+if TYPE_CHECKING:
+    from vizpub.cypher import Statement
+    from vizpub.graphstore.ask.free_text import Stream
+    from vizpub.graphstore.ask.queries import Answer, Limits
+
+
+_MEMORY = 2 * 2**30
+"""Bytes that an answer may take: not every server bounds a row."""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    for function in (query, cypher):
+        app.command(rich_help_panel="Questions")(command(function))
+
+
+@dataclass(frozen=True)
+class Question:
+    """The parameters of a query, and the limits of its answer."""
+
+    parameters: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--param",
+            "-p",
+            metavar="KEY=VALUE",
+            help="A parameter of the query; repeatable.",
+            autocompletion=complete_parameters,
+        ),
+    ] = None
+    timeout: Annotated[
+        str, typer.Option(metavar="DURATION", help="Stop the query after this time.")
+    ] = "30s"
+    limit: Limit = 0
+
+    @property
+    def values(self) -> dict[str, str]:
+        """The parameters by name. Raises: UseError."""
+        return parameter_values(self.parameters or ())
+
+    @property
+    def limits(self) -> Limits:
+        """The limits as the graph store takes them. Raises: UseError."""
+        from vizpub.graphstore.ask.queries import Limits
+
+        return Limits(parse_duration_us(self.timeout) / 1e6, self.limit or None)
+
+
+def parameter_values(pairs: Sequence[str]) -> dict[str, str]:
+    """'k=v' → {'k': 'v'}. Raises: UseError for anything else, and for a key given twice."""
+    values: dict[str, str] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or not key.strip():
+            raise UseError(f"'{pair}' is not KEY=VALUE; write for example -p at=12")
+        if key.strip() in values:
+            raise UseError(f"parameter {key.strip()} is given twice")
+        values[key.strip()] = value
+    return values
+
+
+@dataclass(frozen=True)
+class _OfLayers(Question):
+    """As Question, with the layers of the links that count."""
+
+    layers: Layers = None
+
+    @property
+    def values(self) -> dict[str, str]:
+        """As in Question, with `layers` if they are chosen."""
+        named = super().values
+        if self.layers is None:
+            return named
+        if "layers" in named:
+            raise UseError("parameter layers is given twice")
+        return {**named, "layers": self.layers}
+
+
+def query(
+    settings: Settings,
+    question: _OfLayers,
+    output: Output,
+    run: Annotated[str | None, typer.Argument(metavar="RUN", autocompletion=complete_runs)] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME|FILE.cypher", autocompletion=complete_queries)
+    ] = None,
+    values: Annotated[
+        list[str] | None, typer.Argument(metavar="VALUE", autocompletion=complete_values)
+    ] = None,
+) -> None:
+    """Run a shipped query, or one of your own in a file, on a run; alone it lists the queries.
+
+    Values are given in the order of the list, or by name with -p. Peers, topics and messages
+    have their names in the source. A time is an interval number, `first`, `last`, or a time
+    since the run's start such as 12.5s. `vizpub query NAME` explains one query.
+
+    A file begins with a header like those in cypher/queries/, and can only read.
+
+    Examples:
+
+    ```
+    vizpub query
+    vizpub query shortest-path
+    vizpub query monday overlay 12
+    vizpub query monday shortest-path 12 alice bob --layers mesh --format json
+    vizpub query monday history -p mode=as-of -p at=12 -p kinds=links
+    vizpub query monday mine.cypher 12
+    vizpub query runs
+    ```
+    """
+    if run is None:
+        show(_shipped(), output, settings)
+    elif name is None:
+        _one_word(settings, question, output, run)
+    elif name.endswith(".cypher"):
+        _answer_own(settings, question, output, run, Path(name), values or [])
+    else:
+        given = _given(_query_of(name, run), values or [], question.values)
+        answer(settings, output, name, run, given, question.limits)
+
+
+def _one_word(settings: Settings, question: Question, output: Output, word: str) -> None:
+    """`vizpub query WORD`: a query that needs no run is answered, another one explained; for a run
+    the queries are listed.
+    """
+    from vizpub.graphstore.ask.queries import query_names, shipped
+    from vizpub.runstore.store import run_names
+
+    if word not in query_names():
+        if word not in run_names(settings.workspace):
+            raise UnknownName("run or query", word, query_names(), "vizpub query")
+        show(_shipped(), output, settings)
+    elif shipped(word).parameters:
+        show(_explained(shipped(word)), output, settings)
+    else:
+        answer(settings, output, word, None, question.values, question.limits)
+
+
+def _query_of(name: str, run: str) -> Statement:
+    """The shipped query. Raises: UnknownName, and UseError where it stands before the run."""
+    from vizpub.graphstore.ask.queries import query_names, shipped
+
+    if name not in query_names() and run in query_names():
+        raise UseError(f"the run comes first: vizpub query {name} {run}")
+    return shipped(name)
+
+
+def _given(query: Statement, words: Sequence[str], named: Mapping[str, str]) -> dict[str, str]:
+    """The values by name: those without one are in the order of the header."""
+    from vizpub.graphstore.ask.parameters import asked_of_user
+
+    order = [parameter.name for parameter in asked_of_user(query)]
+    if len(words) > len(order):
+        takes = " ".join(order) or "none"
+        most = amount(len(order), "value")
+        raise UseError(f"query {query.name} takes {most}, not {len(words)}: {takes}")
+    placed = dict(zip(order, words, strict=False))
+    for twice in placed.keys() & named.keys():
+        raise UseError(f"parameter {twice} is given twice")
+    return placed | dict(named)
+
+
+def _answer_own(
+    settings: Settings,
+    question: Question,
+    output: Output,
+    run: str,
+    file: Path,
+    words: Sequence[str],
+) -> None:
+    from vizpub.graphstore.ask.own import read_query, streaming_own
+
+    own = read_query(file)
+    given = _given(own, words, question.values)
+    with (
+        asking(settings) as neo4j,
+        streaming_own(neo4j.driver, neo4j.database, own, given, run, question.limits) as found,
+    ):
+        show_answer(found, output, settings)
+
+
+def _shipped() -> Rows:
+    from vizpub.graphstore.ask.parameters import asked_of_user
+    from vizpub.graphstore.ask.queries import query_names
+    from vizpub.graphstore.ask.queries import shipped as found
+
+    def usage(name: str) -> str:
+        asked = asked_of_user(found(name))
+        return " ".join(f"[{p.name}]" if p.optional else p.name for p in asked)
+
+    columns = ("query", "parameters", "answers")
+    return Rows(columns, [(name, usage(name), found(name).purpose) for name in query_names()])
+
+
+def _explained(query: Statement) -> Rows:
+    """The parameters of a query, and the columns of its answer."""
+    from vizpub.graphstore.ask.parameters import asked_of_user
+
+    takes = [
+        (f"[{p.name}]" if p.optional else p.name, "time" if p.type == "tick" else p.type, p.meaning)
+        for p in asked_of_user(query)
+    ]
+    gives = [(column.name, "answer", column.meaning) for column in query.columns]
+    return Rows((query.name, "type", "meaning"), [*takes, *gives])
+
+
+def answer(
+    settings: Settings,
+    output: Output,
+    name: str,
+    run: str | None,
+    values: Mapping[str, object],
+    limits: Limits | None = None,
+) -> None:
+    """Print the answer of a shipped query."""
+    found = asked(settings, name, run, values, limits)
+    show_answer(found, output, settings, found.provisional)
+
+
+def asked(
+    settings: Settings,
+    name: str,
+    run: str | None,
+    values: Mapping[str, object],
+    limits: Limits | None = None,
+) -> Answer:
+    """The answer of a shipped query; parameters that are null are left out."""
+    from vizpub.graphstore.ask.queries import Limits, ask
+
+    given = {key: value for key, value in values.items() if value is not None}
+    with asking(settings, run) as neo4j, bounded_memory(_MEMORY):
+        return ask(neo4j.driver, neo4j.database, name, given, run=run, limits=limits or Limits())
+
+
+def show_answer(
+    answer: Answer | Stream, output: Output, settings: Settings, provisional: str = ""
+) -> None:
+    """Print an answer, and a message if rows were left out."""
+    show(Rows(answer.columns, answer.rows, provisional=provisional), output, settings)
+    if answer.more:
+        settings.say("(there are more rows; see --limit)")
+
+
+@dataclass(frozen=True)
+class OwnQuestion(Question):
+    """As Question, with a row limit by default."""
+
+    limit: Limit = 1000
+
+
+def cypher(
+    settings: Settings,
+    text: Annotated[
+        str, typer.Argument(metavar="TEXT", help="Cypher, or - to read it from stdin.")
+    ],
+    question: OwnQuestion,
+    output: Output,
+) -> None:
+    """Run a Cypher query of your own. It can only read.
+
+    All runs share one database: filter by `run`, as the examples do. A parameter that
+    is valid JSON is read as JSON, any other as text.
+
+    Examples:
+
+    ```
+    vizpub cypher 'MATCH (p:Peer {run: $run}) RETURN p.name, p.first' -p run=monday
+    vizpub cypher - --timeout 2m --limit 0 < question.cypher
+    ```
+    """
+    from vizpub.graphstore.ask.free_text import streaming
+
+    statement = _standard_input() if text == "-" else text
+    values: dict[str, Any] = dict(question.values)
+    with (
+        asking(settings) as neo4j,
+        bounded_memory(_MEMORY),
+        streaming(neo4j.driver, neo4j.database, statement, values, question.limits) as found,
+    ):
+        for warning in found.warnings:
+            settings.say(f"Neo4j: {warning}", "warning")
+        show_answer(found, output, settings)
+
+
+def _standard_input() -> str:
+    try:
+        return sys.stdin.read().removeprefix(MARK)
+    except UnicodeDecodeError as error:
+        raise UseError("standard input is not UTF-8 text") from error

@@ -1,0 +1,86 @@
+"""`vizpub sql`: questions to the tables of a run in SQL, from the store."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from vizpub.cli.options import Limit, Output, RunName, command
+from vizpub.cli.settings import Settings
+from vizpub.cli.terminal.output import Rows, show
+from vizpub.machine.files import MARK, text_of
+from vizpub.machine.process import bounded_memory
+from vizpub.model.clock import parse_duration_us
+from vizpub.model.errors import UseError, cause_of
+from vizpub.model.sizes import parse_size
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("sql", rich_help_panel="Metrics")(command(sql))
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What the query may cost."""
+
+    limit: Limit = 0
+    timeout: Annotated[
+        str, typer.Option(metavar="DURATION", help="Stop the query after this time.")
+    ] = "5m"
+    memory: Annotated[str, typer.Option(metavar="SIZE", help="Memory that the query may take.")] = (
+        "2GB"
+    )
+
+
+def sql(
+    settings: Settings,
+    run: RunName,
+    output: Output,
+    bounds: Bounds,
+    statement: Annotated[
+        str | None,
+        typer.Argument(metavar="SELECT…|FILE.sql|-", help="A query, a file with one, or stdin."),
+    ] = None,
+) -> None:
+    """Query the tables of a run in DuckDB's SQL; without a query, list the tables.
+
+    A table has the name that `vizpub tables` gives, with a dot for the slash: `metrics.peers`.
+    Beside each number of a peer, topic or message stands its name: `peer`, `peer_name`. It
+    needs no Neo4j, reads only what the query needs, and can change nothing. What does not fit into
+    half of --memory goes to temporary files, up to ten times as much.
+
+    Examples:
+
+    ```
+    vizpub sql monday 'SELECT peer_name, sum(duplicates) FROM metrics.peers GROUP BY ALL'
+    vizpub sql monday slowest.sql --format csv
+    vizpub sql monday 'FROM receptions WHERE hop > 4' -o far.json
+    vizpub sql monday
+    ```
+    """
+    from vizpub.questions import sql as of_run
+    from vizpub.runstore.store import open_run
+
+    opened = open_run(settings.workspace, run)
+    asked = _text(statement) if statement else of_run.LIST
+    most = of_run.QueryLimits(parse_duration_us(bounds.timeout) / 1e6, parse_size(bounds.memory))
+    with bounded_memory(most.memory), of_run.answer(opened, asked, limits=most) as found:
+        rows = Rows.of_arrow(found.schema.names, found)
+        show(rows.first(bounds.limit) if bounds.limit else rows, output, settings)
+
+
+def _text(given: str) -> str:
+    """The query itself. Raises: UseError where it cannot be read."""
+    if given == "-":
+        return sys.stdin.read().removeprefix(MARK)
+    if not given.endswith(".sql"):
+        return given
+    try:
+        return text_of(Path(given))
+    except (OSError, UnicodeDecodeError) as error:
+        raise UseError(f"{given} cannot be read: {cause_of(error)}") from error

@@ -1,0 +1,135 @@
+"""`vizpub tables`: what every table and column of a run means."""
+
+from __future__ import annotations
+
+import re
+from importlib.resources import files
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from vizpub.cli.completion import complete_runs, complete_tables
+from vizpub.cli.options import Output, command
+from vizpub.cli.settings import Settings
+from vizpub.cli.terminal.output import Rows, output_format, show
+
+if TYPE_CHECKING:
+    from vizpub.model.columns import Table
+
+_OF_GRAPH = ("graph", "if degenerate")
+_MAKES = re.compile(r"^-- makes: (\S+)$", re.MULTILINE)
+_MESSAGES = "analytics/messages/message_fold.py"
+_BY_MODULES = {
+    "receptions": _MESSAGES,
+    "missed": _MESSAGES,
+    "metrics/messages": _MESSAGES,
+    "metrics/percolation": "analytics/prediction/percolation.py",
+    "quarantine": "ingest/tasks/fold.py",
+}
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("tables", rich_help_panel="Runs")(command(tables))
+
+
+def tables(
+    settings: Settings,
+    output: Output,
+    name: Annotated[
+        str | None, typer.Argument(metavar="TABLE", autocompletion=complete_tables)
+    ] = None,
+    columns: Annotated[
+        bool, typer.Option("--columns", help="Show every column of every table.")
+    ] = False,
+    run: Annotated[
+        str | None,
+        typer.Option(
+            metavar="RUN",
+            help="The tables of this run, with its own metrics.",
+            autocompletion=complete_runs,
+        ),
+    ] = None,
+) -> None:
+    """Explain the tables of a run; with TABLE, its columns, units and definitions.
+
+    The list names the step of an ingest that makes each table: a text of SQL, or a module.
+
+    For a metric this includes how it reads the direction of links, and its value on
+    a graph that is empty or disconnected.
+
+    Examples:
+
+    ```
+    vizpub tables
+    vizpub tables metrics/overlay
+    vizpub tables --columns -o tables.md
+    vizpub tables metrics/peers --run monday
+    ```
+    """
+    from vizpub.model.own import with_own
+    from vizpub.model.tables import TABLES, table
+    from vizpub.runstore.store import open_run
+
+    own = open_run(settings.workspace, run, complete=False).manifest.own if run else ()
+    if name is None and not columns:
+        steps = _steps()
+        listed = [
+            {
+                "table": t.name,
+                "key": ", ".join(t.key),
+                "one row per": t.row,
+                "made by": steps[t.name],
+            }
+            for t in TABLES
+        ]
+    elif name is None:
+        every = (with_own(table, own) for table in TABLES)
+        listed = [{"table": t.name, **line} for t in every for line in _columns(t)]
+    else:
+        listed = _columns(with_own(table(name), own))
+    if output_format(output) == "table":
+        listed = list(map(_in_one, listed))
+    show(Rows.of_records(listed), output, settings)
+
+
+def _steps() -> dict[str, str]:
+    """The text or the module that makes each table."""
+    texts = (
+        (f"{package}/sql/{text.name}", text.read_text("utf-8"))
+        for package in ("ingest", "analytics")
+        for text in (files(f"vizpub.{package}") / "sql").iterdir()
+    )
+    made = {found[1]: name for name, text in texts if (found := _MAKES.search(text))}
+    return made | _BY_MODULES
+
+
+def _in_one(line: dict[str, Any]) -> dict[str, Any]:
+    """A line in which what a metric reads of a graph stands behind its meaning."""
+    graph, otherwise = map(line.get, _OF_GRAPH)
+    notes = [f"{graph} graph"] if graph else []
+    notes += [f"if degenerate: {otherwise}"] if otherwise else []
+    kept = {name: value for name, value in line.items() if name not in _OF_GRAPH}
+    return kept | {"meaning": "; ".join([line["meaning"], *notes])} if notes else kept
+
+
+def _columns(table: Table) -> list[dict[str, Any]]:
+    return [
+        {
+            "column": column.name,
+            "type": column.type + (" or null" if column.nullable else ""),
+            "unit": column.unit,
+            "meaning": column.meaning,
+            **_graph(column.graph, column.degenerate, table),
+        }
+        for column in table
+    ]
+
+
+def _graph(graph: str, degenerate: str, table: Table) -> dict[str, str]:
+    # Tables without metrics of a graph have no use for these two columns.
+    return (
+        dict(zip(_OF_GRAPH, (graph, degenerate), strict=True))
+        if table.name.startswith("metrics/")
+        else {}
+    )

@@ -1,0 +1,166 @@
+"""`vizpub construct`: overlays that are designed for given subscriptions."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from vizpub.cli.commands.lab.simulate import Runs, simulate_all
+from vizpub.cli.completion import complete_runs
+from vizpub.cli.of_runs import subscriptions_of
+from vizpub.cli.options import command
+from vizpub.cli.settings import Settings
+from vizpub.model.errors import UnknownName, UseError
+from vizpub.model.wording import amount
+
+_HELP = """Construct an overlay for given subscriptions, and write its reports.
+
+All subscriptions and who is up are known, at no cost in messages. With `--intervals` and
+`--churn` there is an overlay for every interval. Both ends of an edge report it.
+
+Examples:
+
+```
+vizpub construct cd-max --peers 200 --workload uniform:topics=100,subscriptions=10 --ingest max
+vizpub construct 2d-oda --refine --peers 500 --intervals 20 --churn exponential:20s,down=10s
+vizpub construct gm --run monday --at 12 --ingest designed
+vizpub construct cd-max-ref --peers 1000000 --workload uniform:topics=10000 --parquet
+```
+"""
+
+
+class _AlgorithmsGroup(TyperGroup):
+    """A command for each algorithm, created on use as those of the systems are."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The names of the algorithms."""
+        from vizpub.simulators.designs.algorithms import ALGORITHMS
+
+        return list(ALGORITHMS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of an algorithm. Raises: UnknownName."""
+        if cmd_name not in self.list_commands(ctx):
+            raise UnknownName("algorithm", cmd_name, self.list_commands(ctx))
+        return _command_of(cmd_name)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the group."""
+    algorithms = typer.Typer(
+        cls=_AlgorithmsGroup, no_args_is_help=True, help=_HELP, rich_markup_mode="markdown"
+    )
+    algorithms.callback()(lambda: None)
+    app.add_typer(algorithms, name="construct", help=_HELP, rich_help_panel="Runs")
+
+
+@dataclass(frozen=True)
+class _Given:
+    """A stored run whose subscriptions are taken, instead of a workload's."""
+
+    run: Annotated[
+        str | None,
+        typer.Option(
+            metavar="RUN",
+            help="Take peers and subscriptions from this run instead of --peers and --workload.",
+            autocompletion=complete_runs,
+        ),
+    ] = None
+    at: Annotated[
+        str, typer.Option(metavar="TIME", help="With --run: the time, as in `vizpub topics`.")
+    ] = "last"
+    parquet: Annotated[
+        bool,
+        typer.Option(
+            "--parquet",
+            help="Compiled, for up to millions of peers: one interval, as Parquet "
+            "(cd-oda-ii, cd-max, cd-max-ref).",
+        ),
+    ] = False
+
+
+def _command_of(name: str) -> Any:
+    from vizpub.simulators.designs.system import CLASSES, DesignParameters, OneInterval, system_of
+
+    def construct(
+        settings: Settings, parameters: Any, world: Any, given: _Given, running: Runs
+    ) -> None:
+        chosen = {**asdict(parameters), **asdict(world)}
+        if given.run is not None:
+            chosen |= subscriptions_of(settings, given.run, given.at)
+        elif given.at != "last":
+            raise UseError("--at needs --run RUN")
+        if given.parquet:
+            _in_parquet(settings, name, chosen, running)
+        else:
+            simulate_all(settings, system_of(name), chosen, running)
+
+    construct.__doc__ = f"""{CLASSES[name].__doc__}
+
+Options can also be set in a TOML file (--config); the command line takes precedence.
+
+Examples:
+
+```
+vizpub construct {name} --peers 200 --workload uniform:topics=100,subscriptions=10
+vizpub construct {name} --run monday --at 12 --ingest designed --no-load
+```
+"""
+    construct.__annotations__ |= {"parameters": DesignParameters, "world": OneInterval}
+    made = typer.Typer(add_completion=False, rich_markup_mode="markdown")
+    made.command(name)(command(construct))
+    return typer.main.get_command(made)
+
+
+def _in_parquet(settings: Settings, name: str, chosen: dict[str, Any], running: Runs) -> None:
+    """Without a simulated world: everybody is up, and nobody publishes. Raises: UseError."""
+    from vizpub.reports.files import RunHeader
+    from vizpub.simulators.designs.algorithms import Design
+    from vizpub.simulators.designs.parquet import write_parquet
+    from vizpub.simulators.designs.system import system_of
+    from vizpub.simulators.engine.parameters import us
+    from vizpub.simulators.engine.plan import planned
+
+    plan = planned(system_of(name), chosen, running.seed)
+    world = plan.world
+    still = ("intervals", 1), ("churn", "none"), ("publications", "none")
+    if wrong := [option for option, value in still if getattr(world, option) != value]:
+        raise UseError(f"--parquet writes one interval of peers at rest: leave out --{wrong[0]}")
+    if plan.parameters.near:
+        raise UseError("--parquet has no delays: leave out --near")
+    if running.runs > 1:
+        raise UseError("--parquet writes one run: leave out --runs, and give a --seed")
+    header = RunHeader(
+        run=plan.name, protocol=plan.protocol, parameters=plan.described(), seed=plan.seed,
+        interval_us=us(world.interval),
+    )  # fmt: skip
+    out = running.out or settings.workspace / "simulations" / f"{plan.name}-parquet"
+    if (out / "reports.parquet").exists() and not running.replace:
+        raise UseError(f"{out} has reports; give another --out, or --replace to replace them")
+    design = Design(name, plan.parameters.refine)
+    made = write_parquet(design, world.peers, world.get_workload(), header, out)
+    settings.say(
+        f"{plan.name}: {amount(made.nodes, 'peer')}, {amount(made.edges, 'edge')}, maximum degree "
+        f"{made.maximum:,}; subscriptions {made.drawing:.1f} s, overlay {made.constructing:.1f} s, "
+        f"file {made.writing:.1f} s; {out}"
+    )
+    if running.ingest is not None:
+        _ingest(settings, out, running)
+
+
+def _ingest(settings: Settings, out: Path, running: Runs) -> None:
+    from vizpub.cli.commands.everyday.ingest import Handling, Reading, ingest
+    from vizpub.cli.options import Output
+
+    ingest(
+        settings,
+        [str(out)],
+        str(running.ingest),
+        Reading(source="reports", layers=running.layers, no_betweenness=True),
+        Handling(replace=running.replace, no_load=running.no_load, master=running.master),
+        Output(),
+    )

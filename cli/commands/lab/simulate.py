@@ -1,0 +1,391 @@
+"""`vizpub simulate`: overlays that report, in virtual time."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from vizpub.cli.of_runs import topology_of
+from vizpub.cli.options import Master, comma_list, command
+from vizpub.cli.settings import Settings
+from vizpub.machine.files import toml_of
+from vizpub.model.errors import InputError, UnknownName, UseError, cause_of
+from vizpub.model.wording import amount
+
+if TYPE_CHECKING:
+    from vizpub.simulators.engine.folder import Folder, Result
+    from vizpub.simulators.engine.live import Live
+    from vizpub.simulators.engine.plan import Plan
+
+
+class _SystemsGroup(TyperGroup):
+    """A command for each system. It is created on use, since importing a system loads compiled
+    code.
+    """
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """`models`, and the names of the systems."""
+        from vizpub.simulators.engine.systems import SYSTEMS
+
+        return [*super().list_commands(ctx), *sorted(SYSTEMS)]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of a system. Raises: UnknownName."""
+        from vizpub.simulators.engine.systems import SYSTEMS
+
+        if cmd_name in SYSTEMS or ":" in cmd_name:
+            return _command_of(cmd_name)
+        found = super().get_command(ctx, cmd_name)
+        if found is None:
+            raise UnknownName("system", cmd_name, self.list_commands(ctx))
+        return found
+
+
+def register(app: typer.Typer) -> None:
+    """Add the group."""
+    systems = typer.Typer(
+        cls=_SystemsGroup, no_args_is_help=True, help=_HELP, rich_markup_mode="markdown"
+    )
+    systems.command("models")(command(models))
+    # Without a callback, Typer treats a group with one command as that command.
+    systems.callback()(lambda: None)
+    app.add_typer(systems, name="simulate", help=_HELP, rich_help_panel="Runs")
+
+
+_HELP = """Simulate an overlay whose peers report: a command for each system.
+
+A system of your own is MODULE:CLASS or FILE.py:CLASS; simulators/README.md shows how to
+write one.
+
+Examples:
+
+```
+vizpub simulate poldercast --peers 200 --intervals 100 --publications every:10
+vizpub simulate scribe --churn exponential:20s,down=10s --runs 5 --ingest trees
+```
+"""
+
+
+def models() -> None:
+    """Show the values that --workload, --publications, --interest, --churn and --latency take.
+
+    A value is NAME, NAME:VALUE or NAME:key=value,key=value.
+
+    Examples:
+
+    ```
+    vizpub simulate models
+    ```
+    """
+    from vizpub.cli.terminal.output import opened
+    from vizpub.simulators.engine.specs import describe
+    from vizpub.simulators.world.churn import CHURNS
+    from vizpub.simulators.world.client import ALL_WORKLOADS
+    from vizpub.simulators.world.interest import INTERESTS
+    from vizpub.simulators.world.latency import LATENCIES
+    from vizpub.simulators.world.publications import PUBLICATIONS
+
+    kinds = {"workload": ALL_WORKLOADS, "publications": PUBLICATIONS, "interest": INTERESTS}
+    kinds |= {"churn": CHURNS, "latency": LATENCIES}
+    with opened(None) as out:
+        for option, named in kinds.items():
+            out.write(f"--{option}\n")
+            out.writelines(f"  {line}\n" for line in describe(named))
+
+
+def _read_config(ctx: typer.Context, value: Path | None) -> Path | None:
+    """Use a TOML file as defaults of the other options. Raises: InputError, UseError."""
+    if value is None:
+        return None
+    try:
+        given = toml_of(value)
+    except (OSError, ValueError) as error:
+        raise InputError(f"{value} cannot be read: {cause_of(error)}") from error
+    known = {of.name: of for of in ctx.command.params if of.name not in ("config", "help", None)}
+    chosen = {name.replace("-", "_"): item for name, item in given.items()}
+    for name, item in chosen.items():
+        if name not in known:
+            raise UnknownName(f"option in {value}", name, sorted(filter(None, known)))
+        if isinstance(item, dict | list):
+            raise InputError(f"{value}: {name} is one value, not a table or a list")
+        # Otherwise true would be read as the number 1.
+        if (is_flag := getattr(known[name], "is_flag", False)) != isinstance(item, bool):
+            raise InputError(f"{value}: {name} is {'' if is_flag else 'not '}true or false")
+    ctx.default_map = {**(ctx.default_map or {}), **chosen}
+    return value
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Number of runs, and what to do with their reports."""
+
+    seed: Annotated[int, typer.Option(metavar="N", help="Seed of the (first) run.")] = 1
+    runs: Annotated[
+        int,
+        typer.Option(
+            metavar="N", min=1, help="Number of runs, with consecutive seeds, in parallel."
+        ),
+    ] = 1
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            file_okay=False,
+            help="Output directory (default: WORKSPACE/simulations/SYSTEM-SEED).",
+        ),
+    ] = None
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Replace simulations that already exist.")
+    ] = False
+    ingest: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Also ingest, as a run of this name (several: NAME-SEED)."
+        ),
+    ] = None
+    layers: Annotated[
+        str | None,
+        typer.Option(metavar="A,B,…", help="With --ingest: layers whose links the metrics count."),
+    ] = None
+    no_load: Annotated[
+        bool, typer.Option("--no-load", help="With --ingest: do not load the run into Neo4j.")
+    ] = False
+    master: Master = None
+    live: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL", help="Report to this collector, too, at the pace of the clock."
+        ),
+    ] = None
+    speed: Annotated[
+        float,
+        typer.Option(
+            metavar="X", min=0.001, help="With --live: simulated seconds per second of the clock."
+        ),
+    ] = 1.0
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            dir_okay=False,
+            is_eager=True,
+            callback=_read_config,
+            help="A TOML file with any of these options.",
+        ),
+    ] = None
+
+
+def _command_of(name: str) -> Any:
+    """The command that simulates a system."""
+    from vizpub.simulators.engine.plan import world_of
+    from vizpub.simulators.engine.systems import system_named
+
+    entry = system_named(name)
+    parameters_type = entry.parameters_type
+    documented = _documented(name, entry.summary or (entry.make.__doc__ or ""))
+
+    def simulate(settings: Settings, parameters: Any, world: Any, running: Runs) -> None:
+        chosen = {**asdict(parameters), **asdict(world)}
+        chosen |= _of_run(settings, chosen.get("topology"))
+        simulate_all(settings, name, chosen, running)
+
+    simulate.__doc__ = documented
+    simulate.__annotations__ |= {"parameters": parameters_type, "world": world_of(name)}
+    made = typer.Typer(add_completion=False, rich_markup_mode="markdown")
+    made.command(name)(command(simulate))
+    return typer.main.get_command(made)
+
+
+def _of_run(settings: Settings, topology: object) -> dict[str, Any]:
+    """Peers and topology, if it is the overlay of a stored run."""
+    from vizpub.simulators.engine.specs import parse
+    from vizpub.simulators.protocols.broadcast.topologies import OfRun
+
+    if not isinstance(topology, str) or not topology.startswith("run:"):
+        return {}
+    given = parse(topology, {"run": OfRun}, "topology")
+    return topology_of(settings, given.run, given.at, given.layer)
+
+
+_EXAMPLE = "--churn exponential:20s,down=10s"
+_EXAMPLES = {"channels": "--gap 4ms --mapping cd"}
+"""Of a system that has no churn."""
+
+
+def _documented(name: str, summary: str) -> str:
+    first = summary.strip().splitlines()[0] if summary.strip() else f"Simulate {name}."
+    return f"""{first}
+
+Options can also be set in a TOML file (--config); the command line takes precedence.
+
+Examples:
+
+```
+vizpub simulate {name} --peers 200 --intervals 50 --seed 7
+vizpub simulate {name} {_EXAMPLES.get(name, _EXAMPLE)} --ingest study --no-load
+vizpub simulate {name} --config study.toml --runs 5
+```
+"""
+
+
+def simulate_all(settings: Settings, system: str, chosen: dict[str, Any], running: Runs) -> None:
+    """Simulate every run of a system, and ingest them if that is asked for. Raises: UseError."""
+    from vizpub.simulators.engine.plan import planned
+
+    seeds = range(running.seed, running.seed + running.runs)
+    plans = [planned(system, chosen, seed) for seed in seeds]
+    folders = [_folder(settings, running, plan) for plan in plans]
+    if running.ingest is not None:
+        _check_ingest(settings, plans, running)
+    elif running.layers or running.no_load:
+        raise UseError("--layers and --no-load need --ingest NAME")
+    if running.live and running.runs > 1:
+        raise UseError("--live reports one run: give --runs 1")
+    # Another simulation in one of the folders is an error now, not after the first runs.
+    reused = [
+        folder.result(plan, replace=running.replace) is not None
+        for plan, folder in zip(plans, folders, strict=True)
+    ]
+    if running.runs == 1:
+        results = [_alone(settings, plans[0], folders[0], running)]
+    else:
+        results = _side_by_side(settings, plans, folders, running)
+    _show(settings, plans, folders, results)
+    if any(reused):
+        which = ", ".join(plan.name for plan, old in zip(plans, reused, strict=True) if old)
+        settings.say(f"simulated before: {which}; --replace simulates again")
+    if running.ingest is not None:
+        for plan, folder in zip(plans, folders, strict=True):
+            _ingest(settings, _run_name(running, plan), folder, running)
+
+
+def _check_ingest(settings: Settings, plans: Sequence[Plan], running: Runs) -> None:
+    """Raises: UseError if the ingest after the simulation would refuse its options."""
+    from vizpub.model.run import check_run_name
+    from vizpub.runstore.collection import check_name
+    from vizpub.runstore.store import open_run, run_names
+
+    for layer in comma_list(running.layers) or ():
+        if layer not in plans[0].layers:
+            raise UnknownName("layer", layer, plans[0].layers, "--layers")
+    there = run_names(settings.workspace)
+    for plan in plans:
+        name = check_run_name(_run_name(running, plan))
+        check_name(settings.workspace, name)
+        if name in there and not running.replace:
+            stored = open_run(settings.workspace, name, complete=False).manifest
+            made_from = stored.protocol, stored.seed
+            is_other = made_from != (plan.protocol, plan.seed) or plan.changed(stored.parameters)
+            if stored.complete and is_other:
+                raise UseError(
+                    f"run '{name}' exists and was made from other input; "
+                    "give another --ingest NAME, or --replace to replace it"
+                )
+
+
+def _run_name(running: Runs, plan: Plan) -> str:
+    return f"{running.ingest}-{plan.seed}" if running.runs > 1 else f"{running.ingest}"
+
+
+def _folder(settings: Settings, running: Runs, plan: Plan) -> Folder:
+    from vizpub.simulators.engine.folder import Folder
+
+    if running.out is None:
+        return Folder(settings.workspace / "simulations" / plan.name)
+    return Folder(running.out if running.runs == 1 else running.out / f"seed-{plan.seed}")
+
+
+def _alone(settings: Settings, plan: Plan, folder: Folder, running: Runs) -> Result:
+    from vizpub.simulators.engine.simulation import simulate
+
+    try:
+        with settings.progress() as progress:
+            return simulate(
+                plan, folder, progress, replace=running.replace, live=_reporting(running)
+            )
+    except KeyboardInterrupt:
+        settings.say(f"the finished intervals are in {folder.reports}")
+        raise
+
+
+def _reporting(running: Runs) -> Live | None:
+    from vizpub.simulators.engine.live import Live
+
+    if running.live is None:
+        return None
+    return Live(running.live, os.environ.get("VIZPUB_TOKEN"), running.speed)
+
+
+def _side_by_side(
+    settings: Settings, plans: Sequence[Plan], folders: Sequence[Folder], running: Runs
+) -> list[Result]:
+    from vizpub.ingest.spark.tasks import spread
+    from vizpub.simulators.engine.reporter import BLOCK
+    from vizpub.simulators.engine.simulation import simulate_quietly
+
+    # Executors may work in other directories.
+    given = [
+        (plan, folder.absolute(), running.replace)
+        for plan, folder in zip(plans, folders, strict=True)
+    ]
+    try:
+        with settings.progress() as progress:
+            return spread(
+                simulate_quietly,
+                given,
+                step="simulating",
+                scratch=settings.scratch,
+                master=running.master,
+                progress=progress,
+            )
+    except KeyboardInterrupt:
+        # Spark kills its tasks at once; data that they have not written is lost.
+        kept = f"finished blocks of {BLOCK} intervals"
+        settings.say(f"the {kept} are in {', '.join(str(f.reports) for f in folders)}")
+        raise
+
+
+def _show(
+    settings: Settings, plans: Sequence[Plan], folders: Sequence[Folder], results: Sequence[Result]
+) -> None:
+    from vizpub.cli.options import Output
+    from vizpub.cli.terminal.output import Rows, show
+
+    for plan, folder, result in zip(plans, folders, results, strict=True):
+        unmade = f" ({result.unpublished:,} had no publisher)" if result.unpublished else ""
+        changed = f", {amount(result.changed, 'change')} of interest" if result.changed else ""
+        settings.say(
+            f"{plan.name}: {amount(result.peers, 'peer')}, "
+            f"{amount(result.intervals, 'interval')}, "
+            f"{amount(result.published, 'publication')}{unmade}{changed} "
+            f"in {result.seconds:,.1f} s; "
+            f"{folder.reports}"
+        )
+        if result.described:
+            settings.say(", ".join(f"{name} {value}" for name, value in result.described.items()))
+    rows = [
+        {"run": plan.name, **asdict(kind)}
+        for plan, result in zip(plans, results, strict=True)
+        for kind in result.messages
+    ]
+    show(Rows.of_records(rows), Output(), settings)
+
+
+def _ingest(settings: Settings, name: str, folder: Folder, running: Runs) -> None:
+    from vizpub.cli.commands.everyday.ingest import Handling, Reading, ingest
+    from vizpub.cli.options import Output
+
+    ingest(
+        settings,
+        [str(folder.reports)],
+        name,
+        Reading(source="reports", layers=running.layers),
+        Handling(replace=running.replace, no_load=running.no_load, master=running.master),
+        Output(),
+    )

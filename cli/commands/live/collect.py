@@ -1,0 +1,326 @@
+"""`vizpub collect`: reports of running peers become a run while they come."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from vizpub.cli.options import comma_list, command
+from vizpub.cli.settings import Settings
+from vizpub.machine.files import text_of
+from vizpub.model.clock import parse_duration_us
+from vizpub.model.errors import UnknownName, UseError, cause_of
+from vizpub.model.sizes import parse_size
+
+if TYPE_CHECKING:
+    from vizpub.collector.collect import Collection, Listening
+    from vizpub.collector.inputs.kafka_topic import Topic
+    from vizpub.collector.place import Place
+
+_LOOK_S = 0.2
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("collect", rich_help_panel="Runs")(command(collect))
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """When an interval is closed."""
+
+    interval: Annotated[
+        str, typer.Option(metavar="DURATION", help="Length of a reporting interval.")
+    ] = "1s"
+    lateness: Annotated[
+        str,
+        typer.Option(metavar="DURATION", help="How long to wait after most peers have reported."),
+    ] = "5s"
+    ahead: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="Refuse reports more than N intervals ahead of other peers and of the clock.",
+        ),
+    ] = 16
+    peers: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The names of all peers, one per line, if known."),
+    ] = None
+    gap_tolerance: Annotated[
+        int, typer.Option(metavar="N", min=0, help="Bridge up to N missing reports of a peer.")
+    ] = 0
+    message_window: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", min=0, help="Intervals after which a message is final (default: 64)."
+        ),
+    ] = None
+    no_betweenness: Annotated[
+        bool,
+        typer.Option("--no-betweenness", help="Leave out betweenness, the most expensive metric."),
+    ] = False
+    fields: Annotated[
+        str | None,
+        typer.Option(metavar="A,B,…", help="Fields that peers are asked to report (default: all)."),
+    ] = None
+
+
+@dataclass(frozen=True)
+class Taking:
+    """Where reports are taken, and how many."""
+
+    watch: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            file_okay=False,
+            exists=True,
+            help="Also read the growing files of reports and gossipsub traces in this folder.",
+        ),
+    ] = None
+    pull: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="URL",
+            help="Also ask this reporter, or those of a file with a URL on each line (repeatable).",
+        ),
+    ] = None
+    kafka: Annotated[
+        str | None,
+        typer.Option(metavar="HOST:PORT,…", help="Also read a topic of Kafka, from these brokers."),
+    ] = None
+    topic: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="The topic; its messages are lines of reports."),
+    ] = None
+    kafka_config: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Properties of Kafka's client, as kcat has them: NAME=VALUE."
+        ),
+    ] = None
+    host: Annotated[str, typer.Option(metavar="ADDRESS", help="Address to listen at.")] = (
+        "127.0.0.1"
+    )
+    port: Annotated[
+        int,
+        typer.Option(
+            metavar="PORT", min=0, max=65535, help="Port to listen at (0: as before, or any)."
+        ),
+    ] = 0
+    no_token: Annotated[
+        bool, typer.Option("--no-token", help="Ask for no token; only on this machine.")
+    ] = False
+    certificate: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="TLS certificate, PEM.")
+    ] = None
+    key: Annotated[Path | None, typer.Option(metavar="FILE", help="TLS key, PEM.")] = None
+    max_peers: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Refuse reports of more peers.")
+    ] = 100_000
+    max_name: Annotated[
+        str, typer.Option(metavar="SIZE", help="Refuse peers whose name is longer.")
+    ] = "1kB"
+    max_log: Annotated[
+        str,
+        typer.Option(
+            metavar="SIZE", help="Ask reporters to wait while more than this is in the log."
+        ),
+    ] = "1GB"
+    max_disk: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE",
+            help="Take nothing while log and batches are larger (default: no limit).",
+        ),
+    ] = None
+    reserve: Annotated[
+        str, typer.Option(metavar="SIZE", help="Take nothing while less is free on the disk.")
+    ] = "256MB"
+    allow_commands: Annotated[
+        bool,
+        typer.Option("--allow-commands", help="Let `vizpub tell` ask peers to leave and join."),
+    ] = False
+    past_damage: Annotated[
+        bool,
+        typer.Option(
+            "--past-damage", help="Continue after damage of the log, without the damaged part."
+        ),
+    ] = False
+    revive: Annotated[
+        bool,
+        typer.Option(
+            "--revive", help="Rebuild a removed run from everything that was collected for it."
+        ),
+    ] = False
+    no_load: Annotated[bool, typer.Option("--no-load", help="Do not load the run into Neo4j.")] = (
+        False
+    )
+
+
+def collect(
+    settings: Settings,
+    run: Annotated[str, typer.Argument(metavar="RUN", help="Name of the run.")],
+    waiting: Waiting,
+    taking: Taking,
+    stop: Annotated[bool, typer.Option("--stop", help="End the run.")] = False,
+) -> None:
+    """Collect reports from running peers into a run.
+
+    Peers post reports to the address that is printed. An acknowledged report is on disk. An
+    interval closes when all peers have reported it, or after a while; then it is added to the run
+    and to its copy in Neo4j. Ctrl-C pauses: the same command resumes. With --stop, all reported
+    intervals are closed and added, and the run ends.
+
+    The collector owns the name from the beginning: until the run has ended, other commands can
+    only read the run, or settle it while the collection is paused.
+
+    Examples:
+
+    ```
+    vizpub collect lab --no-token
+    vizpub collect lab --interval 5s --lateness 10s --peers peers.txt
+    vizpub collect lab --host 0.0.0.0 --port 8443 --certificate cert.pem --key key.pem
+    vizpub collect lab --pull http://127.0.0.1:8700 --pull targets.txt
+    vizpub collect lab --kafka broker:9092 --topic reports
+    vizpub collect lab --stop
+    ```
+    """
+    from vizpub.collector.collect import collect as run_collector
+    from vizpub.collector.place import Place
+
+    place = Place(settings.workspace, run)
+    if stop and not place.folder.is_dir():
+        raise UseError(
+            f"nothing is collected for run '{run}' in {settings.workspace}; "
+            f"a collection begins with: vizpub collect {run}"
+        )
+    if stop and _stopped(place, settings.say):
+        settings.say(f"run '{run}' has ended")
+        return
+    what = _collection(settings, place, waiting, taking, stop=stop)
+    if run_collector(what, settings.say):
+        settings.say(f"run '{run}' has ended")
+    else:
+        settings.say(f"paused; the same command resumes, and --stop ends run '{run}'")
+
+
+def _stopped(place: Place, say: Callable[[str], None]) -> bool:
+    """Ask a collector that runs to end the run, and wait; false if none runs."""
+    if not place.is_held():
+        return False
+    say(f"the collector of run '{place.run}' appends the remaining intervals and ends the run")
+    place.stop.touch()
+    while place.is_held():
+        time.sleep(_LOOK_S)
+    return not place.stop.exists()
+
+
+def _collection(
+    settings: Settings, place: Place, waiting: Waiting, taking: Taking, *, stop: bool
+) -> Collection:
+    from vizpub.collector.closing import Rules
+    from vizpub.collector.collect import Collection
+    from vizpub.collector.intake import Limits
+
+    told = replace(settings, quiet=False, json_log=True).as_arguments()
+    load = [sys.executable, "-m", "vizpub.cli", *told, "load", place.run, "--follow"]
+    return Collection(
+        place,
+        parse_duration_us(waiting.interval),
+        Rules(
+            parse_duration_us(waiting.lateness) / 1_000_000,
+            waiting.ahead,
+            waiting.gap_tolerance,
+            peers_of(waiting.peers) if waiting.peers else None,
+        ),
+        Limits(
+            taking.max_peers,
+            parse_size(taking.max_name),
+            parse_size(taking.max_log),
+            parse_size(taking.max_disk) if taking.max_disk else None,
+            parse_size(taking.reserve),
+        ),
+        _listening(taking),
+        waiting.message_window,
+        not waiting.no_betweenness,
+        _fields(waiting.fields),
+        taking.allow_commands,
+        taking.watch,
+        _asked(taking),
+        _topic(taking, place.run),
+        () if taking.no_load else load,
+        stop,
+        taking.revive,
+        taking.past_damage,
+    )
+
+
+def _asked(taking: Taking) -> tuple[str, ...]:
+    """Raises: UseError where a target is none, or a file cannot be read."""
+    from vizpub.collector.inputs.pull import Sources
+
+    given = tuple(taking.pull or ())
+    Sources(given).targets()
+    return given
+
+
+def _topic(taking: Taking, run: str) -> Topic | None:
+    """Raises: UseError where the options do not fit, or Kafka's client does not take them."""
+    if taking.kafka is None and taking.topic is None and taking.kafka_config is None:
+        return None
+    if not taking.kafka or not taking.topic:
+        raise UseError("--kafka and --topic belong together: give both, or none")
+    from vizpub.collector.inputs.kafka_topic import Topic, TopicReader, read_config
+
+    config = read_config(taking.kafka_config) if taking.kafka_config else {}
+    topic = Topic(taking.kafka, taking.topic, config)
+    TopicReader(topic, run).close()
+    return topic
+
+
+def _listening(taking: Taking) -> Listening:
+    """Raises: UseError where others could listen or speak."""
+    from vizpub.collector.collect import Listening
+    from vizpub.reports.endpoint import is_loopback
+
+    if (taking.certificate is None) != (taking.key is None):
+        raise UseError("--certificate and --key belong together: give both, or none")
+    if not is_loopback(taking.host):
+        if taking.no_token:
+            raise UseError("--no-token is for this machine only: leave it out, or --host")
+        if taking.certificate is None:
+            raise UseError(f"at {taking.host} tokens could be read: give --certificate and --key")
+    return Listening(taking.host, taking.port, taking.certificate, taking.key, not taking.no_token)
+
+
+def _fields(text: str | None) -> tuple[str, ...]:
+    """Raises: UseError for what is no field of a report."""
+    from vizpub.reports.fields import REPORT
+
+    found = comma_list(text) or ()
+    known = [name for name in REPORT.fields if name not in ("format", "run")]
+    for name in found:
+        if name not in known:
+            raise UnknownName("field of a report", name, known)
+    return found
+
+
+def peers_of(path: Path) -> frozenset[str]:
+    """The names in a file, one per line; `#` begins a comment. Raises: UseError."""
+    try:
+        names = map(str.strip, text_of(path).splitlines())
+    except (OSError, ValueError) as error:
+        raise UseError(f"{path} cannot be read: {cause_of(error)}") from error
+    found = frozenset(name for name in names if name and not name.startswith("#"))
+    if not found:
+        raise UseError(f"{path} names no peer")
+    return found

@@ -1,0 +1,1 @@
+"""Commands on Neo4j: its server, loads, Neo4j Browser."""

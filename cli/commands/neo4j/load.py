@@ -1,0 +1,192 @@
+"""`vizpub load`, `verify`, `rebuild`: the copy of a run in Neo4j."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from vizpub.cli.errors import report
+from vizpub.cli.options import Output, RunName, command
+from vizpub.cli.service import Filling, asking, connected, stale_copy_removed, target
+from vizpub.cli.settings import Settings
+from vizpub.cli.terminal.output import Rows, show
+from vizpub.model.errors import CheckFailed, RunChanged, VizpubError
+from vizpub.model.wording import amount
+
+if TYPE_CHECKING:
+    from vizpub.graphstore.runs import LoadedRun
+    from vizpub.model.run import RunFacts
+    from vizpub.runstore.store import StoredRun
+
+EARLIER_COPY = "is the copy of an earlier run of that name"
+COPY_GROWN = "now has the appended intervals"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    for function in (load, verify, rebuild):
+        app.command(rich_help_panel="Graph in Neo4j")(command(function))
+
+
+def load(
+    settings: Settings,
+    run: RunName,
+    filling: Filling,
+    follow: Annotated[
+        bool,
+        typer.Option("--follow", help="Load once for every line of standard input, until its end."),
+    ] = False,
+) -> None:
+    """Load a run into Neo4j; `ingest` does it too.
+
+    An interrupted load resumes; nothing is loaded twice. The target is the Neo4j
+    at NEO4J_URI, or the workspace's own, which is started. With --bulk, an empty Neo4j is
+    stopped for an import, which is several times faster; this is the default for a large run.
+    With --partitioned, links and subscriptions are also stored by time partition, which keeps
+    queries of a long history fast and nearly doubles the relationships.
+
+    The copy of a run that was appended to grows by the difference, and answers queries meanwhile.
+    With --follow, for programs, a load that fails does not end the command; the messages say
+    how each went (vizpub --log-format json).
+
+    Examples:
+
+    ```
+    vizpub load monday
+    vizpub load monday --bulk
+    ```
+    """
+    from vizpub.runstore.store import open_run
+
+    if not follow:
+        load_stored(settings, open_run(settings.workspace, run), filling)
+        return
+    for _ in sys.stdin:
+        try:
+            load_stored(settings, open_run(settings.workspace, run), filling)
+        except VizpubError as error:
+            report(error, debug=settings.debug)
+
+
+def load_stored(settings: Settings, run: StoredRun, filling: Filling | None = None) -> None:
+    """Load a run of the store, and print what Neo4j holds of it. What another command appended or
+    loaded meanwhile is loaded, too.
+    """
+    from vizpub.graphstore.load.bulk import load
+    from vizpub.runstore.store import open_run
+
+    into = target(settings, filling or Filling())
+    with settings.progress() as progress:
+        try:
+            loaded = load(into, run.facts, run, progress)
+        except RunChanged:
+            run = open_run(run.directory.parents[1], run.name)
+            loaded = load(into, run.facts, run, progress)
+    if loaded.replaced:
+        settings.say(stale_copy_removed(run.name))
+    if loaded.grown:
+        settings.say(f"the copy of run '{run.name}' in Neo4j {COPY_GROWN}")
+    settings.say(
+        f"run '{run.name}' {'was' if loaded.already_complete else 'is'} in Neo4j: "
+        f"{amount(loaded.peers, 'peer')}, {amount(loaded.topics, 'topic')}, "
+        f"{amount(loaded.messages, 'message')}, {amount(loaded.links, 'link')}, "
+        f"{amount(loaded.receptions, 'reception')}",
+        loaded=run.name,
+    )
+
+
+Full = Annotated[
+    bool,
+    typer.Option(
+        "--full", help="Read the tables too, and compare every node property by property."
+    ),
+]
+
+
+def verify(settings: Settings, run: RunName, output: Output, full: Full = False) -> None:
+    """Compare a run's copy in Neo4j with its tables; exit code 1 if they differ.
+
+    The copy keeps checksums of the tables, of the generation that it holds, and is compared with
+    these. With --full, it is compared with the tables themselves, which also finds
+    other letters in a name of the right length.
+
+    Examples:
+
+    ```
+    vizpub verify monday
+    vizpub verify monday --full
+    ```
+    """
+    from vizpub.graphstore.verify.verify import remedy
+    from vizpub.runstore.store import open_run
+
+    stored = open_run(settings.workspace, run)
+    with asking(settings) as neo4j:
+        copy = neo4j.open_run(run)
+        held = copy.facts
+        behind = stored.boundary_since(held.tables) is not None
+        if not behind and held.tables not in ("", stored.facts.tables):
+            if not stored.is_current():
+                raise RunChanged(run)
+            raise CheckFailed(
+                f"run '{run}' in Neo4j {EARLIER_COPY}, made from "
+                f"other tables; load this one with: vizpub load {run}"
+            )
+        kept = None if full else neo4j.verify_kept(stored)
+        if behind and kept is None:
+            raise CheckFailed(_behind(run, held, stored.facts))
+        found = neo4j.verify(stored) if kept is None else kept.differences
+        if found and _is_half(copy, neo4j.open_run(run)):
+            raise CheckFailed(
+                f"the copy of run '{run}' in Neo4j has grown meanwhile, or its growth was "
+                f"interrupted; verify it again after: vizpub load {run}"
+            )
+    if found:
+        columns = ("table", "what", "should be", "in Neo4j")
+        values = [(d.table, d.what, d.expected, d.found) for d in found]
+        show(Rows(columns, values), output, settings)
+        raise CheckFailed(f"run '{run}' in Neo4j differs from its tables; {remedy(run, found)}")
+    if kept is None:
+        settings.say(f"run '{run}' in Neo4j equals its tables")
+        return
+    settings.say(
+        f"run '{run}' in Neo4j equals the checksums of its tables: {amount(kept.nodes, 'node')}, "
+        f"{amount(kept.relationships, 'relationship')}; of texts only the lengths were compared "
+        "(--full compares all)"
+    )
+    if behind:
+        settings.say(_behind(run, held, stored.facts))
+
+
+def _is_half(copy: LoadedRun, now: LoadedRun) -> bool:
+    """Whether a copy was in the middle of a growth while it was compared."""
+    return now.growing or now.state != copy.state
+
+
+def _behind(run: str, held: RunFacts, now: RunFacts) -> str:
+    return (
+        f"the copy of run '{run}' in Neo4j is of generation {held.generation}, and the "
+        f"run is of {now.generation}; update it with: vizpub load {run}"
+    )
+
+
+def rebuild(settings: Settings, run: RunName, filling: Filling) -> None:
+    """Remove a run's copy in Neo4j, if any, and load it again from the run's tables.
+
+    Examples:
+
+    ```
+    vizpub rebuild monday
+    ```
+    """
+    from vizpub.graphstore.load.bulk import require_alone
+    from vizpub.runstore.store import open_run
+
+    stored = open_run(settings.workspace, run)
+    with connected(target(settings, filling).connection) as neo4j:
+        if filling.bulk:
+            require_alone(neo4j.driver, neo4j.database, run)
+        neo4j.remove(run, settings)
+    load_stored(settings, stored, filling)

@@ -1,0 +1,163 @@
+"""`vizpub neo4j`: the workspace's own Neo4j server."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from vizpub.cli.commands.neo4j.browser import browser
+from vizpub.cli.options import Output, command
+from vizpub.cli.service import Container, local_server, start_local, stopping
+from vizpub.cli.settings import Settings
+from vizpub.cli.terminal.output import Rows, show
+from vizpub.cli.terminal.streams import confirm
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    group = typer.Typer(no_args_is_help=True, help="Start and stop the local Neo4j.")
+    for function in (start, stop, status, browser, dump, restore, remove):
+        group.command()(command(function))
+    app.add_typer(group, name="neo4j", rich_help_panel="Graph in Neo4j")
+
+
+def start(settings: Settings, output: Output) -> None:
+    """Start the server; download Neo4j first if needed.
+
+    Commands that load a run start it themselves, and so do queries once it has been started
+    here. It runs until you stop it.
+
+    Examples:
+
+    ```
+    vizpub neo4j start
+    ```
+    """
+    _say_which(settings)
+    start_local(settings)
+    _show_status(settings, output)
+
+
+def _say_which(settings: Settings) -> None:
+    if given := os.environ.get("NEO4J_URI"):
+        settings.say(
+            f"NEO4J_URI is set: other commands use {given.rpartition('@')[2]}; "
+            f"this one manages the local server of {settings.workspace}"
+        )
+
+
+def stop(settings: Settings) -> None:
+    """Stop the server; its databases stay.
+
+    Examples:
+
+    ```
+    vizpub neo4j stop
+    ```
+    """
+    _say_which(settings)
+    stopped = local_server(settings).stop()
+    settings.say("Neo4j is stopped" if stopped else "no Neo4j was running here")
+
+
+def status(settings: Settings, output: Output) -> None:
+    """Show whether the server runs, where, and how much memory it has.
+
+    Examples:
+
+    ```
+    vizpub neo4j status
+    vizpub neo4j status --format json
+    ```
+    """
+    _say_which(settings)
+    _show_status(settings, output)
+
+
+def _show_status(settings: Settings, output: Output) -> None:
+    facts: dict[str, Any] = asdict(local_server(settings).status())
+    facts["home"] = str(facts["home"])
+    show(Rows.of_records([facts]).upright(output), output, settings)
+
+
+def dump(
+    settings: Settings,
+    file: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[FILE]", help="Default: neo4j-<now>.dump in the current directory."
+        ),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
+    container: Container = None,
+) -> None:
+    """Write the whole database to a file; the server is stopped while this runs.
+
+    Examples:
+
+    ```
+    vizpub neo4j dump
+    vizpub neo4j dump backups/monday.dump --force
+    ```
+    """
+    from vizpub.graphstore.server.archive import dump
+
+    file = file or Path(f"neo4j-{datetime.now():%Y%m%d-%H%M%S}.dump")
+    place, connection = stopping(settings, container)
+    with settings.progress() as progress:
+        progress(f"Dump into {file}", 0, 0)
+        size = dump(place, connection.database, file, overwrite=force)
+    settings.say(f"{file} holds a dump of {connection.uri} ({size / 1e6:.1f} MB)")
+
+
+def restore(
+    settings: Settings,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A file that `dump` wrote.")],
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    container: Container = None,
+) -> None:
+    """Replace the database with a dump; the server is stopped while this runs.
+
+    The runs that are now in the database are removed from it; those in the workspace stay.
+
+    Examples:
+
+    ```
+    vizpub neo4j restore backups/monday.dump --yes
+    ```
+    """
+    from vizpub.graphstore.server.archive import restore
+
+    place, connection = stopping(settings, container)
+    if not yes:
+        confirm(f"Replace everything in {connection.uri} by {file}?")
+    with settings.progress() as progress:
+        progress(f"Restore {file}", 0, 0)
+        restore(place, connection.database, file)
+    settings.say(f"{connection.uri} was restored from {file}; vizpub query runs shows its runs")
+
+
+def remove(
+    settings: Settings,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """Stop the server and delete its databases; the runs in the workspace stay.
+
+    Examples:
+
+    ```
+    vizpub neo4j remove --yes
+    ```
+    """
+    _say_which(settings)
+    server = local_server(settings)
+    home = server.status().home
+    if not yes:
+        confirm(f"Delete the Neo4j in {home}?")
+    server.remove()
+    settings.say(f"removed {home}; vizpub load RUN creates it again")

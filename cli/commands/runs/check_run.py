@@ -1,0 +1,72 @@
+"""`vizpub runs check`: whether the files of a run are as run.json says."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from vizpub.cli.options import Output, RunName
+from vizpub.cli.settings import Settings
+from vizpub.cli.terminal.output import Rows, show
+from vizpub.machine.files import as_errors_of_ours
+from vizpub.model.errors import CheckFailed, RunChanged
+from vizpub.model.wording import amount, was_or_were
+
+_DAMAGE = ("file", "table", "why")
+
+
+def check_run(
+    settings: Settings,
+    run: RunName,
+    output: Output,
+    mend: Annotated[
+        bool,
+        typer.Option("--mend", help="Rebuild the folders for other programs if they are wrong."),
+    ] = False,
+) -> None:
+    """Read all files of a run and compare them with the sizes and checksums in run.json.
+
+    Damaged files are listed with the reason. Exit code 1 if there are any. So are files and links
+    that other programs find in the run's directory, and that are not those of run.json.
+
+    Examples:
+
+    ```
+    vizpub runs check monday
+    vizpub runs check monday --format json
+    vizpub runs check monday --mend
+    ```
+    """
+    from vizpub.runstore.integrity import damages
+    from vizpub.runstore.store import open_run
+    from vizpub.runstore.views import damages as damages_of_views
+    from vizpub.runstore.writer import writing
+
+    stored = open_run(settings.workspace, run, complete=False)
+    found = list(damages(stored.directory, stored.manifest))
+    damaged = [damage for damage in found if damage is not None]
+    # A folder that names a damaged file is made anew with it.
+    with as_errors_of_ours(stored.directory):
+        wrong = [] if damaged else list(damages_of_views(stored.directory, stored.manifest))
+    if wrong and open_run(settings.workspace, run).manifest.view != stored.manifest.view:
+        raise RunChanged(run)
+    listed = [asdict(damage) for damage in (*damaged, *wrong)]
+    show(Rows.of_records(listed, _DAMAGE), output, settings)
+    if wrong and mend:
+        with writing(settings.workspace, run) as writer:
+            writer.show_again()
+        settings.say(f"made the folders of run '{run}' for other programs anew")
+    elif wrong:
+        raise CheckFailed(
+            f"all {len(found)} files of run '{run}' are intact, but other programs find others: "
+            f"{amount(len(wrong), 'name')} in its folders {was_or_were(len(wrong))} wrong",
+            [f"make the folders anew: vizpub runs check {run} --mend"],
+        )
+    if damaged:
+        raise CheckFailed(
+            f"{len(damaged)} of {len(found)} files of run '{run}' are damaged",
+            ["ingest it again with --replace, or remove it: vizpub runs remove " + run],
+        )
+    settings.say(f"all {len(found)} files of run '{run}' are intact")

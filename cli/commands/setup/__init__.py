@@ -1,0 +1,1 @@
+"""Commands on the installation: settings, checks, sessions."""

@@ -1,0 +1,296 @@
+"""The collector's HTTP interface (docs/collecting.md).
+
+Without tokens it serves this machine only, and a web page cannot post: its requests would have a
+foreign Host, or a content type that a form cannot send.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from vizpub.collector.commands import Command
+from vizpub.collector.http.bodies import BodyLimits, is_packed, lines_in, read_body
+from vizpub.collector.http.budget import NoRoom, Room
+from vizpub.collector.http.prometheus import page
+from vizpub.collector.http.tokens import ADMIN, READ, REPORT, Tokens
+from vizpub.collector.intake import Intake
+from vizpub.collector.log.log import LogFailed
+from vizpub.collector.progress import Progress
+from vizpub.model.errors import InputError
+from vizpub.reports.endpoint import names_this_machine
+
+NDJSON = "application/x-ndjson"
+_AGAIN_S = 5
+"""What a reporter is asked to wait."""
+_MOST_LAG_S = 120.0
+"""Above it, the collector is not ready."""
+_MOST_SENT, _MOST_WORK = 64 * 2**20, 64 * 2**20
+"""Bytes of all requests at once."""
+_SMALL = BodyLimits(sent=1 << 16, content=1 << 16)
+"""Of a request that has no reports."""
+
+
+class _Asked(msgspec.Struct, forbid_unknown_fields=True):
+    peer: str
+    action: str
+    seconds: float = 60.0
+
+
+class _Answered(msgspec.Struct, forbid_unknown_fields=True):
+    obeyed: bool
+    reason: str | None = None
+
+
+_Body = TypeVar("_Body", _Asked, _Answered)
+
+
+@dataclass
+class Web:
+    """The application of one run."""
+
+    intake: Intake
+    progress: Progress
+    tokens: Tokens | None = None
+    """Null: whoever reaches the port may do anything."""
+    bodies: BodyLimits = field(default_factory=BodyLimits)
+    fields: tuple[str, ...] = ()
+    """What peers are asked to report; none = all they know."""
+    commands: bool = False
+    """Whether peers may be asked to leave or join."""
+    targets: Callable[[], list[dict[str, Any]]] = list
+    """Those that are asked for reports, and how they answered."""
+    sent: Room = field(default_factory=lambda: Room(_MOST_SENT))
+    """Bodies that are in work, as they were sent."""
+    work: Room = field(default_factory=lambda: Room(_MOST_WORK))
+    """The content of those that are judged and written."""
+
+    def app(self) -> Starlette:
+        """The routes."""
+        routes = [
+            Route("/v1/runs/{run}/reports", self._reports, methods=["POST"]),
+            Route("/v1/runs/{run}", self._run),
+            Route("/v1/runs/{run}/events", self._events),
+            Route("/v1/runs/{run}/commands", self._open_commands),
+            Route("/v1/runs/{run}/commands", self._command, methods=["POST"]),
+            Route("/v1/runs/{run}/commands/{number}", self._told_command),
+            Route("/v1/runs/{run}/commands/{number}", self._answer, methods=["POST"]),
+            Route("/v1/runs/{run}/targets", self._targets),
+            Route("/v1/runs/{run}/topic", self._topic),
+            Route("/metrics", self._metrics),
+            Route("/healthz", self._healthy),
+            Route("/readyz", self._ready),
+        ]
+        return Starlette(routes=routes, exception_handlers={HTTPException: _refused})
+
+    def _check(self, request: Request, *kinds: str) -> None:
+        """Raises: HTTPException where the caller may not do this, or the run is another one."""
+        if self.tokens is None:
+            if not names_this_machine(request.headers.get("host", "")):
+                raise HTTPException(400, "without tokens, only this machine is served by its name")
+        elif not self.tokens.allows(_token(request), *kinds):
+            raise HTTPException(
+                401, f"give the token {' or '.join((*kinds, ADMIN))}: docs/collecting.md"
+            )
+        run = request.path_params.get("run", self.intake.place.run)
+        if run != self.intake.place.run:
+            raise HTTPException(404, f"no run '{run}' is collected here")
+
+    async def _reports(self, request: Request) -> Response:
+        self._check(request, REPORT)
+        may_end = self.tokens is None or self.tokens.allows(_token(request))
+        self.progress.posts += 1
+        if _content_type(request) != NDJSON:
+            raise HTTPException(415, f"reports are sent as {NDJSON}, a record on each line")
+        self._check_room()
+        with self.sent.growing() as sent:
+            try:
+                body = await read_body(request, self.bodies, sent.add)
+            except NoRoom:
+                raise _later(503, "other requests are in work: send it again") from None
+            # How much is in it shows only when it is decompressed.
+            most = self.bodies.content if is_packed(body) else len(body)
+            async with self.work.of(most) as part:
+                lines = await lines_in(body, self.bodies)
+                part.shrink(sum(map(len, lines)))
+                try:
+                    taken = await self.intake.take(lines, may_end=may_end)
+                except LogFailed as error:
+                    raise _log_failed(error) from None
+        return JSONResponse(taken.to_json(), 202)
+
+    def _check_room(self) -> None:
+        if (busy := self._busy()) is not None:
+            raise busy
+
+    def has_room(self) -> bool:
+        """Whether reports are taken now."""
+        return self._busy() is None
+
+    def _busy(self) -> HTTPException | None:
+        """Why no reports are taken now."""
+        intake = self.intake
+        if self.progress.draining:
+            return _later(503, "the collector is pausing: send it again")
+        if self.progress.damaged:
+            return _later(503, "the collector's log is damaged: repair it, then send it again")
+        if intake.place.free() < intake.limits.reserve:
+            return _later(503, "the collector's disk is full: send it again")
+        if intake.limits.disk is not None and self.progress.disk >= intake.limits.disk:
+            return _later(503, "the collection has reached --max-disk: raise it, and send it again")
+        if self.progress.backlog >= intake.limits.log:
+            return _later(429, "the run is behind its log: send it again")
+        return None
+
+    async def _targets(self, request: Request) -> Response:
+        self._check(request, READ)
+        return JSONResponse({"targets": self.targets()})
+
+    async def _topic(self, request: Request) -> Response:
+        self._check(request, READ)
+        if not (told := self.progress.topic()):
+            raise HTTPException(404, "this collector reads no topic: see --kafka")
+        return JSONResponse(told)
+
+    async def _run(self, request: Request) -> Response:
+        self._check(request, REPORT, READ)
+        header = {**self.intake.header.to_json(), "now_us": self.intake.now_us}
+        if self.fields:
+            header["fields"] = list(self.fields)
+        told = {"header": header, "progress": self.progress.told(), "commands": self.commands}
+        return JSONResponse(told)
+
+    async def _events(self, request: Request) -> Response:
+        self._check(request, READ)
+        events = self.progress.events(_number(request.headers.get("last-event-id", "")))
+        return StreamingResponse(
+            _as_events(events),
+            headers={"cache-control": "no-store"},
+            media_type="text/event-stream",
+        )
+
+    async def _open_commands(self, request: Request) -> Response:
+        self._check_commands(request, REPORT)
+        now = time.time()
+        found = [one.told(now) for one in self.intake.commands.open(now)]
+        return JSONResponse({"commands": found})
+
+    async def _told_command(self, request: Request) -> Response:
+        self._check_commands(request, READ)
+        try:
+            found = self.intake.commands.get(_command_in(request))
+        except InputError as error:
+            raise HTTPException(404, str(error)) from None
+        return JSONResponse(found.told(time.time()))
+
+    async def _command(self, request: Request) -> Response:
+        self._check_commands(request)
+        asked = await self._asked(request, _Asked)
+        done = self.intake.tell(asked.peer, asked.action, asked.seconds)
+        return JSONResponse((await _written(done)).told(time.time()), 201)
+
+    async def _answer(self, request: Request) -> Response:
+        self._check_commands(request, REPORT)
+        told = await self._asked(request, _Answered)
+        done = self.intake.answer(_command_in(request), obeyed=told.obeyed, reason=told.reason)
+        return JSONResponse((await _written(done)).told(time.time()))
+
+    def _check_commands(self, request: Request, *kinds: str) -> None:
+        self._check(request, *kinds)
+        if not self.commands:
+            raise HTTPException(403, "this collector gives no commands: see --allow-commands")
+
+    async def _asked(self, request: Request, kind: type[_Body]) -> _Body:
+        """A small JSON object. Raises: HTTPException."""
+        if _content_type(request) != "application/json":
+            raise HTTPException(415, "commands are sent as application/json")
+        lines = await lines_in(await read_body(request, _SMALL), _SMALL)
+        try:
+            return msgspec.json.decode(b"\n".join(lines), type=kind)
+        except ValueError as error:  # it is no JSON, no UTF-8, or something else
+            raise HTTPException(400, str(error)) from None
+
+    async def _metrics(self, request: Request) -> Response:
+        self._check(request, READ)
+        text = page(self.intake, self.progress, self.targets())
+        return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
+
+    async def _healthy(self, _: Request) -> Response:
+        return PlainTextResponse("alive\n")
+
+    async def _ready(self, _: Request) -> Response:
+        free = self.intake.place.free()
+        wrong = [
+            (self.progress.draining, "it is pausing"),
+            (free < self.intake.limits.reserve, "the disk is full"),
+            (self.intake.log.failing, f"the log cannot be written: {self.intake.log.failing}"),
+            (not self.progress.has_spark, "Spark does not answer"),
+            (self.progress.lag > _MOST_LAG_S, "the run is behind"),
+        ]
+        why = [text for is_so, text in wrong if is_so]
+        return PlainTextResponse("; ".join(why) or "ready", 503 if why else 200)
+
+
+def _number(text: str) -> int | None:
+    """Of a header or a path; null for what is none, or has more digits than any of ours."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 20 else None
+
+
+def _command_in(request: Request) -> int:
+    """The number of a command. Raises: HTTPException."""
+    if (found := _number(request.path_params["number"])) is None:
+        raise HTTPException(404, "no such command is known")
+    return found
+
+
+def _token(request: Request) -> str | None:
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else None
+
+
+def _content_type(request: Request) -> str:
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+async def _written(done: Awaitable[Command]) -> Command:
+    """Raises: HTTPException where it is refused or cannot be written."""
+    try:
+        return await done
+    except InputError as error:
+        raise HTTPException(400, str(error)) from None
+    except LogFailed as error:
+        raise _log_failed(error) from None
+
+
+def _log_failed(error: LogFailed) -> HTTPException:
+    return _later(503, f"the log cannot be written ({error}): send all of it again")
+
+
+def _later(code: int, why: str) -> HTTPException:
+    return HTTPException(code, why, {"retry-after": str(_AGAIN_S)})
+
+
+async def _refused(_: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    headers: dict[str, str] = dict(error.headers or {})
+    if error.status_code in (400, 408, 413):
+        headers["connection"] = "close"  # what is left of the body is not read
+    return JSONResponse({"error": error.detail}, error.status_code, headers)
+
+
+async def _as_events(events: AsyncIterator[dict[str, Any]]) -> AsyncIterator[str]:
+    """As server-sent events; the id of a row is its interval."""
+    async for row in events:
+        kind = row.pop("event")
+        number = f"id: {row['interval']}\n" if kind == "interval" else ""
+        yield f"event: {kind}\n{number}data: {json.dumps(row, default=str)}\n\n"

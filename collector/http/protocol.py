@@ -1,0 +1,182 @@
+"""HTTP with bounds; uvicorn has a deadline between two requests only, and bounds bodies alone.
+
+A body that the application reads has an earlier deadline there, and an answer
+(`vizpub.collector.http.bodies`). This one is for bodies that nobody reads: of requests that are
+refused, or need none.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from typing import ClassVar
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+HEADERS_S = 30.0
+"""From the connection, or the first byte after a request, to the end of the headers."""
+BODY_S = 40.0
+"""From there to the end of the body."""
+UNREAD_S = 30.0
+"""That an answer may wait for its reader to take some of it."""
+HEAD = 1 << 16
+"""Bytes of a request that are no body: its head, trailers, and sizes of chunks."""
+_PER_BYTE = 8
+"""Bytes of these for each of the body: chunks may be small."""
+_CHUNK = 1 << 18
+"""Bytes that come at once: those of the next request may be among them."""
+HEADS = 64 * 2**20
+"""Bytes in memory of the heads of all connections' requests, until they are answered."""
+_OF_REQUEST, _OF_HEADER = 1 << 12, 1 << 8
+"""Bytes that each takes beside its text."""
+PIPELINE = 16
+"""Requests of a connection that wait for the answer to one before them."""
+
+
+class _TooMuch(Exception):
+    """A request, or a connection, is beyond a bound."""
+
+
+class PatientProtocol(HttpToolsProtocol):
+    """Closes a connection that does not send a whole head, or a whole body, in time."""
+
+    _deadline: asyncio.TimerHandle | None = None
+    _reader: asyncio.TimerHandle | None = None
+    """The wait for who reads an answer."""
+    _came = _of_body = _in_head = 0
+    """Bytes of this request, of its body, and of its headers and trailers."""
+    _is_head = True
+    _is_whole = True
+    """Nothing of a request has come that is not all there."""
+    _held = _last = 0
+    """Bytes of the heads of its requests, and of what came last."""
+    _holding: ClassVar[set[PatientProtocol]] = set()
+    """Connections with some."""
+    _sum: ClassVar[int] = 0
+    """Of all connections."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin to wait."""
+        super().connection_made(transport)
+        # Without it an answer waits for the acknowledgement of the one before, 40 ms.
+        if (door := transport.get_extra_info("socket")) is not None:
+            door.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._wait(HEADERS_S)
+
+    def data_received(self, data: bytes) -> None:
+        """Feed the parser. It holds what is no body until that is whole, whatever its size."""
+        self._came += len(data)
+        self._last = len(data)
+        self._hold(len(data))
+        super().data_received(data)
+        if PatientProtocol._sum > HEADS:
+            max(self._holding, key=lambda one: one._held)._abort()
+        if self._came > HEAD + (1 + _PER_BYTE) * self._of_body + _CHUNK:
+            self._refuse()
+
+    def _refuse(self) -> None:
+        self.pipeline.clear()
+        if self.transport and not self.transport.is_closing():
+            self.transport.close()
+
+    def _hold(self, size: int) -> None:
+        before, self._held = self._held, max(self._held + size, 0)
+        PatientProtocol._sum += self._held - before
+        (self._holding.add if self._held else self._holding.discard)(self)
+
+    def _abort(self) -> None:
+        """Others need what it holds."""
+        self.pipeline.clear()
+        self._hold(-self._held)
+        if self.transport:
+            self.transport.abort()
+
+    def on_message_begin(self) -> None:
+        """The first byte of a request: uvicorn's own wait is over."""
+        super().on_message_begin()
+        self._came = self._of_body = self._in_head = 0
+        self._is_head, self._is_whole = True, False
+        self._wait(HEADERS_S)
+
+    def on_url(self, url: bytes) -> None:
+        """A part of the first line."""
+        super().on_url(url)
+        if len(self.url) > HEAD:
+            raise _TooMuch
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Of the head, or behind the body, where nobody asks for any."""
+        self._in_head += len(name) + len(value) + 4
+        self._hold(_OF_HEADER)
+        if self._in_head > HEAD:
+            raise _TooMuch
+        if self._is_head:
+            super().on_header(name, value)
+
+    def on_body(self, body: bytes) -> None:
+        """A part of the body."""
+        self._of_body += len(body)
+        self._hold(-len(body))
+        super().on_body(body)
+
+    def on_headers_complete(self) -> None:
+        """In time; the body follows."""
+        self._is_head = False
+        self._hold(_OF_REQUEST)
+        self._wait(BODY_S)
+        if len(self.pipeline) >= PIPELINE:
+            raise _TooMuch
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        """In time."""
+        self._end_wait()
+        self._is_whole = True
+        super().on_message_complete()
+        if self.cycle.response_complete:  # uvicorn's own wait was over with the body's first byte
+            self._hold(-self._held)
+            self._wait(HEADERS_S)
+
+    def on_response_complete(self) -> None:
+        """Its head is let go; a part of the next one may have come with it."""
+        if not self.pipeline:
+            rest = 0 if self._is_whole else min(self._last, self._held)
+            self._hold(rest - self._held)
+        super().on_response_complete()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Nothing to wait for."""
+        self._end_wait()
+        self.resume_writing()
+        self.pipeline.clear()
+        self._hold(-self._held)
+        super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """The reader is slow: nothing more is sent until it has read."""
+        super().pause_writing()
+        self._reader = asyncio.get_running_loop().call_later(UNREAD_S, self._unread)
+
+    def resume_writing(self) -> None:
+        """It has read."""
+        super().resume_writing()
+        if self._reader:
+            self._reader.cancel()
+            self._reader = None
+
+    def _unread(self) -> None:
+        if self.transport:
+            self.transport.abort()
+
+    def _wait(self, seconds: float) -> None:
+        self._end_wait()
+        self._deadline = asyncio.get_running_loop().call_later(seconds, self._late)
+
+    def _end_wait(self) -> None:
+        if self._deadline:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _late(self) -> None:
+        if self.transport:
+            self.transport.close()

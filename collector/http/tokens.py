@@ -1,0 +1,49 @@
+"""The three tokens of a collection: to report, to read, and to do anything.
+
+Each is the only line of a file that its owner alone reads. Whoever has the token to report may
+speak for any peer.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass, field
+from hmac import compare_digest
+from pathlib import Path
+
+from vizpub.machine.private import check_private, make_private, read_private, replace_text
+
+REPORT, READ, ADMIN = "report", "read", "admin"
+KINDS = (REPORT, READ, ADMIN)
+
+
+@dataclass
+class Tokens:
+    """The tokens in a folder; missing ones are made. Raises: UseError where others can read them.
+
+    `load` reads them again, so that they can be changed while the collector runs.
+    """
+
+    folder: Path
+    _known: dict[str, str] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        make_private(self.folder)
+        for kind in KINDS:
+            if not (self.folder / kind).exists():
+                replace_text(self.folder / kind, f"{secrets.token_urlsafe(32)}\n")
+        self.load()
+
+    def load(self) -> None:
+        """Read all of them. Raises: UseError, OSError; the old ones stay then."""
+        check_private(self.folder)
+        self._known = {kind: read_private(self.folder / kind).strip() for kind in KINDS}
+
+    def allows(self, given: str | None, *kinds: str) -> bool:
+        """Whether it is one of these tokens, or the one to do anything."""
+        found = [
+            compare_digest(self._known[kind].encode(), (given or "").encode())
+            for kind in (*kinds, ADMIN)
+            if self._known[kind]
+        ]
+        return any(found)

@@ -1,0 +1,1 @@
+"""Where a collector takes reports from, beside HTTP: folders, targets, Kafka, growing traces."""

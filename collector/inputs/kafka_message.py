@@ -1,0 +1,59 @@
+"""A message of a topic of Kafka: lines of the report contract, and their place in the topic."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from vizpub.reports.compressed import lines
+from vizpub.reports.files import parse
+
+_MOST_LINE = 2**20
+"""Bytes of a line."""
+
+
+@dataclass(frozen=True)
+class Message:
+    """A message."""
+
+    topic: str
+    made: str
+    """Which topic of this name: Kafka's own id of it."""
+    partition: int
+    offset: int
+    lines: tuple[bytes, ...] = ()
+    newest: int = -1
+    """The greatest interval of its reports; -1 where it has none."""
+    size: int = 0
+    """Bytes of its content."""
+
+    @classmethod
+    def of(cls, topic: tuple[str, str], partition: int, offset: int, content: bytes) -> Message:
+        """The message with this content. Its last line needs no line break. `topic`: its name and
+        Kafka's id of it.
+        """
+        found = tuple(line for line, _ in lines([content], _MOST_LINE))
+        intervals = [at for line in found if (at := interval_of(line)) is not None]
+        return cls(*topic, partition, offset, found, max(intervals, default=-1), len(content))
+
+    @property
+    def source(self) -> str:
+        """The name under which `Intake.read` has the offset that comes next."""
+        return source_of((self.topic, self.made), self.partition)
+
+    def head(self, refused: int) -> bytes:
+        """For its record of the log."""
+        place = ("topic", "made", "partition", "offset")
+        told = {name: getattr(self, name) for name in place}
+        return json.dumps({**told, "refused": refused} if refused else told).encode()
+
+
+def source_of(topic: tuple[str, str], partition: int) -> str:
+    """A partition among the sources of a log; others are files and URLs."""
+    return f"kafka:{'/'.join(topic)}/{partition}"
+
+
+def interval_of(line: bytes) -> int | None:
+    """The interval of a report; null for another line."""
+    value, wrong = parse(line.strip())
+    return None if wrong or "interval" not in value else int(value["interval"])

@@ -1,0 +1,238 @@
+"""A topic of Kafka as its consumer sees it. Only this module imports Kafka's client.
+
+All of a reader's methods may block, and none may be called while another one runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vizpub.collector.inputs.kafka_message import Message
+from vizpub.machine.files import text_of
+from vizpub.machine.private import check_trusted, open_secret
+from vizpub.model.errors import UseError, cause_of
+
+if TYPE_CHECKING:
+    from confluent_kafka import Consumer, KafkaError, TopicPartition
+    from confluent_kafka.admin import AdminClient
+
+NO_BROKER = "no broker answers"
+
+_ANSWER_S = 4.0
+"""That brokers have to answer a question."""
+_MOST = 500
+"""Messages that are read at once."""
+_SECRETS = ("password", "passphrase", "secret", "key.pem", "oauthbearer.config", "jaas.config")
+_OF_SECRETS = ("key.location", "keystore.location", "keytab", "key.file", "assertion.file")
+"""Properties that name a file with a secret."""
+_RESET = "auto.offset.reset"
+_BEGINNINGS = {
+    **dict.fromkeys(("earliest", "smallest", "beginning"), False),
+    **dict.fromkeys(("latest", "largest", "end"), True),
+}
+_USUAL = {
+    "log_level": "0",  # what matters is told in our own words
+    "queued.max.messages.kbytes": "16384",
+    "reconnect.backoff.max.ms": "2000",
+    "topic.metadata.refresh.interval.ms": "10000",
+}
+"""What a file of properties may change."""
+_OURS = {
+    "enable.auto.commit": "false",
+    "enable.auto.offset.store": "false",
+    "enable.partition.eof": "true",
+    "allow.auto.create.topics": "false",
+    _RESET: "error",
+}
+
+
+class TopicFailed(Exception):
+    """Why nothing can be read now."""
+
+
+@dataclass(frozen=True)
+class Topic:
+    """What to read, and how to get there."""
+
+    brokers: str
+    """`HOST:PORT`, separated by commas."""
+    name: str
+    config: Mapping[str, str] = field(default_factory=dict)
+    """Properties of librdkafka, as kcat and confluent-kafka take them."""
+
+    def __post_init__(self) -> None:
+        """Raises: UseError."""
+        if self.config.get(_RESET, "earliest") not in _BEGINNINGS:
+            raise UseError(f"{_RESET} is earliest or latest, not {self.config[_RESET]}")
+
+    @property
+    def from_end(self) -> bool:
+        """Whether what the topic has before the first collector comes is left out."""
+        return _BEGINNINGS[self.config.get(_RESET, "earliest")]
+
+
+def read_config(path: Path) -> dict[str, str]:
+    """The properties of a file, `NAME=VALUE` on each line; `#` begins a comment. Raises: UseError
+    where it cannot be read, others can write it, or a secret is not its owner's alone.
+    """
+    try:
+        check_trusted(path)  # it may also say whom to tell secrets, and which commands to run
+        text = text_of(path)
+    except (OSError, ValueError) as error:
+        raise UseError(f"{path} cannot be read: {cause_of(error)}") from error
+    found: dict[str, str] = {}
+    for number, line in enumerate(map(str.strip, text.splitlines()), 1):
+        if not line or line.startswith("#"):
+            continue
+        name, equals, value = (part.strip() for part in line.partition("="))
+        if not equals or not name:
+            raise UseError(f"{path}, line {number}: give NAME=VALUE")
+        found[name] = value
+    secret = [path] if any(name.endswith(_SECRETS) for name in found) else []
+    for file in secret + [Path(found[name]) for name in found if name.endswith(_OF_SECRETS)]:
+        open_secret(file).close()
+    return found
+
+
+@dataclass
+class Arrived:
+    """What one reading brought."""
+
+    messages: list[Message] = field(default_factory=list)
+    at_end: dict[int, int] = field(default_factory=dict)
+    """Partitions that are read to their end, with the offset that comes next."""
+    gone: set[int] = field(default_factory=set)
+    """Partitions that have not the offset which came next."""
+    ends: dict[int, int] = field(default_factory=dict)
+    """The ends of partitions, as far as they are known."""
+
+
+class TopicReader:
+    """A consumer of a topic that belongs to no group: it reads what it is told to."""
+
+    def __init__(self, topic: Topic, run: str) -> None:
+        """Raises: UseError for a property that is wrong."""
+        from confluent_kafka import Consumer, KafkaException
+        from confluent_kafka.admin import AdminClient
+
+        self._topic = topic
+        self._made = ""
+        self._why: str | None = None
+        """Why the client reached a broker last time in vain."""
+        config: dict[str, Any] = {"group.id": f"vizpub-{run}", **_USUAL, **topic.config, **_OURS}
+        config |= {"bootstrap.servers": topic.brokers, "error_cb": self._note}
+        try:
+            self._consumer: Consumer = Consumer(config)
+            self._admin: AdminClient = AdminClient(config)
+        except KafkaException as error:
+            raise UseError(f"Kafka's client takes no such properties: {_of(error).str()}") from None
+        self._read: set[int] = set()
+        self._paused: set[int] = set()
+
+    def _note(self, error: KafkaError) -> None:
+        from confluent_kafka import KafkaError as Codes
+
+        if error.code() != Codes._ALL_BROKERS_DOWN:  # it says that, and not why
+            self._why = error.str()
+
+    def look(self) -> tuple[str, list[int]]:
+        """Kafka's id of the topic, which is another one when it was made anew, and its partitions.
+        After a new one nothing is read until `begin`. Raises: TopicFailed.
+        """
+        from confluent_kafka import KafkaException, TopicCollection
+
+        name = self._topic.name
+        try:
+            asked = self._admin.describe_topics(TopicCollection([name]), request_timeout=_ANSWER_S)
+            told = asked[name].result()
+        except KafkaException as error:
+            self._admin.poll(0)  # the client's own reasons come with it
+            raise self._failed(_of(error)) from None
+        self._why, made = None, str(told.topic_id)
+        if made != self._made:
+            self._consumer.unassign()
+            self._made, self._read, self._paused = made, set(), set()
+        return made, sorted(one.id for one in told.partitions)
+
+    def _failed(self, error: KafkaError) -> TopicFailed:
+        from confluent_kafka import KafkaError as Codes
+
+        topic, code = self._topic, error.code()
+        if code in (Codes.UNKNOWN_TOPIC_OR_PART, Codes._UNKNOWN_TOPIC):
+            return TopicFailed(f"there is no topic '{topic.name}' at {topic.brokers}")
+        if code in (Codes._TRANSPORT, Codes._TIMED_OUT, Codes._ALL_BROKERS_DOWN):
+            return TopicFailed(f"{NO_BROKER} at {topic.brokers}: {self._why or error.str()}")
+        return TopicFailed(f"topic '{topic.name}' cannot be read: {error.str()}")
+
+    def span(self, partition: int) -> tuple[int, int]:
+        """A partition's first offset, and the one after its last. Raises: TopicFailed."""
+        from confluent_kafka import KafkaException
+
+        try:
+            found = self._consumer.get_watermark_offsets(self._at(partition), timeout=_ANSWER_S)
+        except KafkaException as error:
+            raise self._failed(_of(error)) from None
+        if not found:
+            raise TopicFailed(f"{NO_BROKER} at {self._topic.brokers}")
+        return found[0], found[1]
+
+    def begin(self, partition: int, offset: int) -> None:
+        """Read a partition from this offset on. Raises: TopicFailed."""
+        from confluent_kafka import KafkaException
+
+        try:
+            if partition in self._read:
+                self._consumer.incremental_unassign([self._at(partition)])
+            self._consumer.incremental_assign([self._at(partition, offset)])
+            if partition in self._paused:
+                self._consumer.pause([self._at(partition)])
+        except KafkaException as error:
+            raise self._failed(_of(error)) from None
+        self._read.add(partition)
+
+    def pause(self, partitions: set[int]) -> None:
+        """Read these no further for now, and all others."""
+        if again := self._paused - partitions:
+            self._consumer.resume([self._at(one) for one in again])
+        if more := partitions - self._paused:
+            self._consumer.pause([self._at(one) for one in more])
+        self._paused = set(partitions)
+
+    def next(self, timeout_s: float) -> Arrived:
+        """What comes within a time."""
+        from confluent_kafka import KafkaError as Codes
+
+        found, topic = Arrived(), (self._topic.name, self._made)
+        for message in self._consumer.consume(_MOST, timeout_s):
+            error, partition, offset = message.error(), message.partition(), message.offset()
+            if partition is None or offset is None:
+                continue
+            if error is None:
+                content = message.value() or b""
+                found.messages.append(Message.of(topic, partition, offset, content))
+            elif error.code() == Codes._PARTITION_EOF:
+                found.at_end[partition] = offset
+            elif error.code() in (Codes._AUTO_OFFSET_RESET, Codes.OFFSET_OUT_OF_RANGE):
+                found.gone.add(partition)
+        for partition in self._read:
+            known = self._consumer.get_watermark_offsets(self._at(partition), cached=True)
+            if known and known[1] >= 0:
+                found.ends[partition] = known[1]
+        return found
+
+    def close(self) -> None:
+        """Read no more."""
+        self._consumer.close()
+
+    def _at(self, partition: int, offset: int = -1) -> TopicPartition:
+        from confluent_kafka import TopicPartition
+
+        return TopicPartition(self._topic.name, partition, offset)
+
+
+def _of(error: Exception) -> KafkaError:
+    found: KafkaError = error.args[0]
+    return found

@@ -1,0 +1,269 @@
+"""Traces of go-libp2p-pubsub while they grow: JSON or protobuf, plain or gzip.
+
+A trace may be compressed without a flush and rotated, as go-libp2p-pubsub's `traced` does: a file
+is known by its inode, whatever its name becomes, and is read as far as it can be decompressed.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from codecs import BOM_UTF8
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Self
+
+from vizpub.collector.http import descriptors
+from vizpub.ingest.sources.libp2p import json_events, protobuf
+from vizpub.ingest.sources.libp2p.events import Event, Refused, judged
+from vizpub.model.errors import InputError, cause_of
+from vizpub.reports.compressed import GZIP, MAX_LINE, ZSTD, up_to_the_error
+
+CUT = "was truncated: it is read again from its beginning"
+
+NO_TRACE = "no trace of go-libp2p-pubsub"
+
+_CHUNK = 1 << 16
+_HEAD = 1 << 20
+"""Bytes within which a trace has its first event."""
+_GZIP_WINDOW = 31  # the largest window, with gzip's header and trailer
+_LENGTH = 8
+"""Bytes in which the length of a record stands."""
+_FILES = 1 << 16
+"""Files that may be followed, where the system lets it."""
+_Decode = Callable[[bytes], tuple[dict[str, Any], Iterable[str]]]
+
+
+class GrowingTrace:
+    """One file, read as far as it goes."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises: OSError."""
+        self.path = path
+        self._file = path.open("rb", buffering=0)
+        self._member: zlib._Decompress | None = None
+        self._head: bytes | None = b""
+        """The first bytes, until they say whether it is compressed."""
+        self._buffer = bytearray()
+        self._split: Callable[[bytearray], Iterator[bytes]] | None = None
+        self._decode: _Decode = json_events.decode
+        self.last_ns = -1
+        """Of Unix time: the greatest time of an event so far."""
+        self.broken: str | None = None
+        """Why the rest of the file cannot be read."""
+        self.refused: Counter[str] = Counter()
+        self.size = 0
+        """Bytes that are read."""
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether there is more to read now."""
+        return self.broken is None and os.fstat(self._file.fileno()).st_size > self.size
+
+    @property
+    def is_trace(self) -> bool:
+        """Whether an event was found."""
+        return self._split is not None
+
+    @property
+    def rest(self) -> int:
+        """Bytes of a record that is not whole yet."""
+        return len(self._buffer)
+
+    def read(self) -> list[Event]:
+        """The events of the next part."""
+        chunk = self._file.read(_CHUNK)
+        self.size += len(chunk)
+        found: list[Event] = []
+        try:
+            for plain in self._plain(chunk):
+                self._buffer += plain
+                if self._split or self._recognise():
+                    found.extend(self._events())
+        except (zlib.error, protobuf.StreamBroken, InputError) as error:
+            self.broken = str(error)
+        return found
+
+    def close(self) -> None:
+        """Read no more."""
+        self._file.close()
+
+    def _plain(self, chunk: bytes) -> Iterator[bytes]:
+        """Decompressed, where the first bytes of the file say so."""
+        if self._head is not None:
+            self._head += chunk
+            if len(self._head) < len(ZSTD):
+                return
+            chunk, self._head = self._head, None
+            if chunk.startswith(ZSTD):
+                raise InputError("zstandard cannot be followed: decompress it")
+            if chunk.startswith(GZIP):
+                self._member = zlib.decompressobj(_GZIP_WINDOW)
+        if self._member is None:
+            yield chunk
+            return
+        while chunk:
+            if self._member.eof:  # padding is allowed between members
+                chunk = chunk.lstrip(b"\0")
+                if not chunk:
+                    return
+                self._member = zlib.decompressobj(_GZIP_WINDOW)
+            before = self._member.copy()
+            try:
+                found = self._member.decompress(chunk)
+            except zlib.error:
+                yield up_to_the_error(before, chunk)
+                raise
+            yield found
+            chunk = self._member.unused_data
+
+    def _recognise(self) -> bool:
+        line = bytes(self._buffer.lstrip().partition(b"\n")[0])
+        if json_events.is_event(line):
+            self._split = _lines
+        elif _begins_with_event(self._buffer):
+            self._split, self._decode = _records, protobuf.decode
+        elif len(self._buffer) > _HEAD:
+            raise InputError(NO_TRACE)
+        return self._split is not None
+
+    def _events(self) -> Iterator[Event]:
+        assert self._split
+        for record in self._split(self._buffer):
+            if record.strip() or self._split is _records:
+                try:
+                    event = judged(self._decode(record)[0])
+                except Refused as why:
+                    self.refused[str(why)] += 1
+                else:
+                    if event:  # else one of an unknown type
+                        self.last_ns = max(self.last_ns, event.time)
+                        yield event
+
+
+def _lines(buffer: bytearray) -> Iterator[bytes]:
+    """Takes the whole lines out of the buffer."""
+    end = buffer.rfind(b"\n") + 1
+    if not end and len(buffer) > MAX_LINE:
+        raise InputError(f"a line of more than {MAX_LINE:,} bytes")
+    found = bytes(buffer[:end])
+    del buffer[:end]
+    yield from (line.removeprefix(BOM_UTF8) for line in found.splitlines())
+
+
+def _records(buffer: bytearray) -> Iterator[bytes]:
+    """Takes the whole records out of the buffer."""
+    content, start = bytes(buffer), 0
+    try:
+        while span := protobuf.span_of(bytearray(content[start : start + _LENGTH])):
+            if len(span) > MAX_LINE:
+                raise InputError(f"a record of more than {MAX_LINE:,} bytes")
+            if start + span.stop > len(content):
+                return
+            yield content[start + span.start : start + span.stop]
+            start += span.stop
+    finally:
+        del buffer[:start]
+
+
+def _begins_with_event(buffer: bytearray) -> bool:
+    with suppress(protobuf.StreamBroken):
+        span = protobuf.span_of(buffer)
+        if span and span.stop <= len(buffer):
+            return protobuf.is_event(bytes(buffer[span.start : span.stop]))
+    return False
+
+
+class Traces:
+    """The traces of some files and folders, those that come later, too."""
+
+    def __init__(self, places: Iterable[Path], say: Callable[[str], None]) -> None:
+        """Raises: InputError where a place does not exist."""
+        self._places, self._say = tuple(places), say
+        self._files: dict[tuple[int, int], GrowingTrace] = {}
+        self._told: set[Path] = set()
+        descriptors.allow(_FILES)  # each stays open: it may be renamed
+        if missing := [place for place in self._places if not place.exists()]:
+            raise InputError(f"{missing[0]} does not exist")
+
+    def look(self) -> None:
+        """Find the files that are there now. Raises: InputError where a named one is no trace."""
+        for place in self._places:
+            found = sorted(place.rglob("*")) if place.is_dir() else [place]
+            for path in found:
+                self._find(path)
+
+    def _find(self, path: Path) -> None:
+        try:
+            status = path.stat()
+            key = status.st_dev, status.st_ino
+            if path.name.startswith(".") or not path.is_file():
+                return
+            if known := self._files.get(key):
+                if status.st_size >= known.size:
+                    return
+                self._say(f"{path} {CUT}")
+                known.close()
+            self._files[key] = GrowingTrace(path)
+        except OSError as error:
+            if path.exists():
+                raise InputError(f"{path} cannot be read: {cause_of(error)}") from error
+
+    def read(self) -> list[Event] | None:
+        """The next events of those files that are the furthest behind; null = there are none now.
+
+        Raises: InputError where a named file is no trace.
+        """
+        behind = [file for file in self._files.values() if file.is_behind]
+        if not behind:
+            return None
+        low = min(file.last_ns for file in behind)
+        found: list[Event] = []
+        for file in behind:
+            if file.last_ns <= low:
+                found += file.read()
+                self._tell(file)
+        return found
+
+    @property
+    def behind_ns(self) -> int | None:
+        """All that happened before this time (Unix, ns) is read; null where all files are read to
+        their ends.
+        """
+        return min((f.last_ns for f in self._files.values() if f.is_behind), default=None)
+
+    @property
+    def last_ns(self) -> int:
+        """The greatest time of an event (Unix, ns); -1 = there is none."""
+        return max((f.last_ns for f in self._files.values()), default=-1)
+
+    def rest(self) -> list[str]:
+        """Of each file that does not end with a whole record, what is wrong."""
+        return [
+            f"{file.path} ends inside a record"
+            for file in self._files.values()
+            if file.rest and file.is_trace
+        ]
+
+    @property
+    def refused(self) -> Counter[str]:
+        """Records that were refused, by reason."""
+        return sum((file.refused for file in self._files.values()), Counter())
+
+    def _tell(self, file: GrowingTrace) -> None:
+        if file.broken is None or file.path in self._told:
+            return
+        if not file.is_trace and file.path in self._places:
+            raise InputError(f"{file.path}: {file.broken}")
+        self._told.add(file.path)
+        if file.is_trace:
+            self._say(f"{file.path}: the rest cannot be read: {file.broken}")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for file in self._files.values():
+            file.close()

@@ -1,0 +1,105 @@
+"""Traces of gossipsub in the watched folder: a process that reports them, as `vizpub report` does.
+
+To decode traces takes a processor, which the intake needs for what others report. The process reads
+all traces from their beginnings and leaves out what is closed, so it may end at any time; it ends
+with the collector.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from asyncio.subprocess import DEVNULL, PIPE
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from threading import Thread
+
+from vizpub.collector.http.client import collector_of
+from vizpub.collector.http.tokens import REPORT
+from vizpub.collector.making import child
+from vizpub.collector.place import Place
+from vizpub.model.errors import VizpubError
+
+_PAUSE_S = 15.0
+"""Before a process that has ended is started again."""
+
+
+class WatchedTraces:
+    """Reports the traces below a folder, once it is woken."""
+
+    def __init__(self, folder: Path, place: Place, say: Callable[[str], None]) -> None:
+        self._folder, self._place, self._say = folder, place, say
+        self._told: set[str] = set()
+        self._wanted = asyncio.Event()
+
+    def wake(self) -> None:
+        """There is a trace."""
+        self._wanted.set()
+
+    async def follow(self) -> None:
+        """Until it is cancelled."""
+        await self._wanted.wait()
+        while True:
+            why = await self._report()
+            if why not in self._told:
+                self._told.add(why)
+                self._say(f"the traces in {self._folder} are not reported: {why}")
+            await asyncio.sleep(_PAUSE_S)
+
+    async def _report(self) -> str:
+        """Run the process once. Returns why it ended."""
+        words = [self._place.workspace.absolute(), self._place.run, self._folder.absolute()]
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-m", "vizpub.collector.inputs.watched", *map(str, words)),
+                env=child.environment(),
+                stdin=PIPE,
+                stdout=PIPE,
+                stderr=DEVNULL,
+                start_new_session=True,
+            )
+        except OSError as error:  # no memory or no files for another process
+            return error.strerror or str(error)
+        assert process.stdout
+        last = ""
+        try:
+            while line := await process.stdout.readline():
+                if last:
+                    self._say(last)
+                last = line.decode("utf-8", "replace").strip()
+        finally:
+            with suppress(ProcessLookupError):
+                process.kill()
+            await process.communicate()
+        return last or f"exit code {process.returncode}"
+
+
+def main(workspace: str, run: str, folder: str) -> int:
+    """Report until standard input ends. Returns the exit code."""
+    # With Spark, which the intake never imports.
+    from vizpub.collector.inputs.trace_reporter import (
+        Following,
+        Tracing,
+    )
+
+    Thread(target=_end_with_input, daemon=True).start()
+    how, say = Following(follow=True), partial(print, flush=True)
+    try:
+        to = collector_of(Place(Path(workspace), run), kind=REPORT)
+        Tracing([Path(folder)], to, how, say).run()
+    except VizpubError as error:
+        say(str(error))
+        return error.exit_code
+    return 0
+
+
+def _end_with_input() -> None:
+    sys.stdin.buffer.read()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

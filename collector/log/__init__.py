@@ -1,0 +1,1 @@
+"""The log of a collection: its records, and how damage differs from a torn write."""

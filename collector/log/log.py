@@ -1,0 +1,260 @@
+"""The log of a collection: what was admitted, in the order in which it was.
+
+Its records and segments are those of `vizpub.collector.log.records`. Only what is synced is
+acknowledged. All that waits is written and synced together, so a record waits for at most one sync
+of others and its own. Behind what is synced a proof of that is written, which needs no sync: where
+it is missing after a power cut, less is proven, and nothing is lost. After a failed sync nothing is
+known about the file: it is cut to what was synced before, and never written again; what follows
+goes to a new one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from itertools import pairwise
+from pathlib import Path
+
+from vizpub.collector.log import damage
+from vizpub.collector.log.records import (
+    CLOSE,
+    COMMAND,
+    END,
+    HEADER,
+    MESSAGE,
+    PLAIN,
+    READ,
+    REPORT,
+    STATE,
+    Record,
+    close,
+    message,
+    packed,
+    proof,
+    read,
+    report,
+    segments,
+)
+from vizpub.runstore import durable
+
+__all__ = [
+    "CLOSE",
+    "COMMAND",
+    "END",
+    "HEADER",
+    "MESSAGE",
+    "READ",
+    "REPORT",
+    "SEGMENT",
+    "STATE",
+    "Log",
+    "LogFailed",
+    "Record",
+    "close",
+    "message",
+    "packed",
+    "read",
+    "report",
+    "seal",
+    "segments",
+    "sync",
+]
+
+SEGMENT = 8 * 2**20
+"""Bytes after which a segment is sealed."""
+
+
+class LogFailed(Exception):
+    """What was to be written is not on disk; the same may be tried again."""
+
+
+class Log:
+    """The only writer of a log, inside an event loop.
+
+    `state` gives the content of the record with which a segment begins, `beside` the records that
+    follow it: what must be known even where a damaged state says nothing.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        state: Callable[[], bytes],
+        segment: int = SEGMENT,
+        beside: Callable[[], bytes] = bytes,
+    ) -> None:
+        """Raises: StoreBroken where what was acknowledged is damaged."""
+        self._directory, self._state, self._segment = directory, state, segment
+        self._beside = beside
+        self._pool = ThreadPoolExecutor(1, "log")
+        self._handle: int | None = None
+        examined = damage.check(directory)
+        self.torn = examined.torn
+        """What a kill or a power cut left behind the end: its segment, and how many bytes."""
+        self._start = self._synced = self.end = examined.end
+        """`end` is the position behind the last record; only a proof may lie behind `_synced`."""
+        self._opening = 0
+        """Bytes of the state with which this segment begins."""
+        self._waiting = bytearray()
+        self._then: list[tuple[int, Callable[[int], None]]] = []
+        self._told: asyncio.Future[None] | None = None
+        self._busy: asyncio.Task[None] | None = None
+        self.failures = 0
+        self.failing: str | None = None
+        """Why the last write failed, where it did."""
+
+    @property
+    def queued(self) -> int:
+        """Bytes that wait for a sync."""
+        return len(self._waiting)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the log that are still kept, uncompressed."""
+        first = next(iter(segments(self._directory)), None)
+        return self.end - first[0] if first else 0
+
+    async def put(self, records: bytes, then: Callable[[int], None]) -> None:
+        """Append records, and wait until they are synced. `then` is called with the position behind
+        them, in the order of the log, before anything that follows is written.
+
+        Raises: LogFailed; nothing is called then.
+        """
+        if self._told is None:
+            self._told = asyncio.get_running_loop().create_future()
+        told = self._told
+        self._waiting += records
+        self._then.append((len(self._waiting), then))
+        if self._busy is None or self._busy.done():
+            self._busy = asyncio.create_task(self._write())
+        await asyncio.shield(told)
+
+    async def _write(self) -> None:
+        loop = asyncio.get_running_loop()
+        while self._waiting and self._told:
+            content, told, then = bytes(self._waiting), self._told, self._then
+            self._waiting, self._told, self._then = bytearray(), None, []
+            opening = b"" if self._is_open else packed(STATE, self._state()) + self._beside()
+            try:
+                await loop.run_in_executor(self._pool, self._append, opening, content)
+                before = self._synced - len(content)
+                for behind, call in then:
+                    call(before + behind)
+                self.failing = None
+                told.set_result(None)
+            except OSError as error:
+                self.failures += 1
+                self.failing = error.strerror or str(error)
+                told.set_exception(LogFailed(self.failing))
+                told.exception()  # whoever put it may be gone
+
+    @property
+    def _is_open(self) -> bool:
+        """Where states are large, not every write shall begin with one."""
+        most = max(self._segment, 4 * self._opening)
+        return self._handle is not None and self.end - self._start - self._opening < most
+
+    def _append(self, opening: bytes, content: bytes) -> None:
+        try:
+            if opening:
+                self._open()
+                # What nobody waits for comes alone: where records follow, a proof is on disk.
+                self._put(opening)
+                self._opening = len(opening)
+                self._put(proof(self.end))
+            self._put(content)
+        except OSError:
+            self._give_up()
+            raise
+        try:
+            self._write_on(proof(self.end))
+        except OSError:  # what is acknowledged stays so
+            self._give_up()
+
+    def _put(self, content: bytes) -> None:
+        self._write_on(content)
+        assert self._handle is not None
+        sync(self._handle)
+        self._synced = self.end
+
+    def _write_on(self, content: bytes) -> None:
+        assert self._handle is not None
+        _write_all(self._handle, content)
+        self.end += len(content)
+
+    def _open(self) -> None:
+        """Begin a segment; the one before it is sealed. It proves all before it."""
+        self.end = self._synced
+        if self._handle is not None:
+            before, self._handle = self._handle, None
+            with suppress(OSError):
+                os.ftruncate(before, self.end - self._start)
+            os.close(before)
+            seal(self._segment_at(self._start))
+        self._start = self.end
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+        self._handle = os.open(self._segment_at(self._start), flags, 0o600)
+        durable.sync_directory(self._directory)
+
+    def _segment_at(self, start: int) -> Path:
+        return self._directory / f"{start:020}{PLAIN}"
+
+    def _give_up(self) -> None:
+        """Nothing more is written to this segment, if there is one: the next one has a state."""
+        if self._handle is None:
+            return
+        handle, self._handle = self._handle, None
+        self.end = self._synced
+        with suppress(OSError):
+            os.ftruncate(handle, self.end - self._start)
+        with suppress(OSError):
+            os.close(handle)
+        if self.end == self._start:
+            with suppress(OSError):
+                self._segment_at(self._start).unlink()
+
+    def drop(self, until: int) -> None:
+        """Remove the segments that end at or before a position; the last one stays."""
+        found = segments(self._directory)
+        for (_, path), (following, _) in pairwise(found):
+            if following <= until:
+                path.unlink(missing_ok=True)
+
+    async def aclose(self) -> None:
+        """Write what waits, and end."""
+        if self._busy:
+            await self._busy
+        self._pool.shutdown()
+        if self._handle is not None:
+            with suppress(OSError):  # of the proof alone: all else is synced
+                sync(self._handle)
+            os.close(self._handle)
+            self._handle = None
+
+
+def sync(handle: int) -> None:
+    """Make what was written durable."""
+    os.fdatasync(handle)
+
+
+def seal(path: Path) -> None:
+    """Compress a segment that is done. Raises: OSError, and the plain one stays."""
+    content = path.read_bytes()
+    fresh = path.with_name(f".{path.name}.gz")
+    fresh.write_bytes(gzip.compress(content, 1, mtime=0))
+    durable.sync_file(fresh)
+    if not damage.is_same(fresh, content):
+        fresh.unlink()
+        raise OSError(f"{fresh.name} does not contain what was written to it")
+    durable.rename(fresh, path.with_name(f"{path.name}.gz"))
+    durable.sync_directory(path.parent)
+    path.unlink()
+
+
+def _write_all(handle: int, content: bytes) -> None:
+    left = memoryview(content)
+    while left:
+        left = left[os.write(handle, left) :]

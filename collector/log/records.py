@@ -1,0 +1,280 @@
+"""The records of a collection's log, and the segments that have them.
+
+A record is its length (4 bytes), the CRC-32 of the rest (4 bytes), its kind (a byte) and its
+content. Records follow each other in *segments*, files that are named by the *position* of their
+first byte in the whole log. A segment begins with the state at that point (`STATE`), so what lies
+before is not needed to go on. A segment that is done is sealed: compressed, never written again.
+
+`PROOF` says that all before it is synced. It is written once the sync is done, so what lies before
+one was perhaps acknowledged, and cannot be what a power cut left (`vizpub.collector.log.damage`).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import stat
+import struct
+import zlib
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import takewhile
+from pathlib import Path
+
+from vizpub.model.errors import StoreBroken
+from vizpub.runstore import durable
+
+REPORT, HEADER, CLOSE, END, STATE, READ, COMMAND = b"R", b"H", b"C", b"E", b"S", b"F", b"T"
+MESSAGE, PROOF = b"M", b"P"
+"""Kinds: a report (its interval in 4 bytes, then its line), the run's header as it is known, the
+closing of all intervals up to one (4 bytes; in the first closing the run's first interval follows),
+the end of the run, the state, how far files were read, a command to a peer or its answer (JSON),
+and a message of Kafka: the length of its head (4 bytes), its head (JSON: topic, partition, offset),
+and the records that were made of its lines. Under
+one CRC, so a message is in the log with all of its lines and its offset, or not at all.
+`PROOF` has the position up to which all is synced (8 bytes); readers do not get it."""
+
+_HEAD = struct.Struct(">II")
+NUMBER = struct.Struct(">I")
+_POSITION = struct.Struct(">Q")
+_GZIP_HEAD, _GZIP_TAIL = 10, struct.Struct("<II")
+PLAIN, SEALED = ".log", ".log.gz"
+_GAPS = "gaps.json"
+ADVICE = "restore the missing file or bytes, or continue without them: --past-damage"
+_MOVE = "the collector did not write this: move it away, and restore the segment if it is missing"
+_BEGINNING = re.compile(rb"(?=[\x00-\x07].{7}[RHCESFTMP])", re.DOTALL)
+"""What a record may begin with. No line of a report has such a byte, and a record has less than
+128 MB, so a search of the next record looks at few places."""
+_MOST = 2**27
+_SIP = 256
+"""Compressed bytes that are read at once: where one is damaged, the others are kept."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """A record of the log."""
+
+    kind: bytes
+    content: bytes
+    """Of a message: its head."""
+    start: int
+    """The position before it; before the message that it came with, where one did."""
+    end: int
+    """The position behind it, or behind that message."""
+
+    @property
+    def interval(self) -> int:
+        """Of a report or a closing."""
+        return int(NUMBER.unpack_from(self.content)[0])
+
+    @property
+    def first(self) -> int | None:
+        """Of a closing: the run's first interval, where this one is the first."""
+        told = self.content[NUMBER.size :]
+        return int(NUMBER.unpack(told)[0]) if told else None
+
+    @property
+    def line(self) -> bytes:
+        """Of a report."""
+        return self.content[NUMBER.size :]
+
+    @property
+    def proven(self) -> int:
+        """Of a proof: the position up to which all is synced."""
+        return int(_POSITION.unpack(self.content)[0])
+
+
+def packed(kind: bytes, content: bytes) -> bytes:
+    """A record as it is written."""
+    body = kind + content
+    return _HEAD.pack(len(body), zlib.crc32(body)) + body
+
+
+def report(interval: int, line: bytes) -> bytes:
+    """The record of a report."""
+    return packed(REPORT, NUMBER.pack(interval) + line)
+
+
+def close(interval: int, first: int | None = None) -> bytes:
+    """The record that closes all intervals up to this one. `first`: with which the run begins."""
+    return packed(CLOSE, NUMBER.pack(interval) + (b"" if first is None else NUMBER.pack(first)))
+
+
+def message(head: bytes, records: bytes) -> bytes:
+    """The record of a message of Kafka, with the records of its lines in it."""
+    return packed(MESSAGE, NUMBER.pack(len(head)) + head + records)
+
+
+def proof(position: int) -> bytes:
+    """The record that says up to where all is synced."""
+    return packed(PROOF, _POSITION.pack(position))
+
+
+def segments(directory: Path) -> list[tuple[int, Path]]:
+    """The segments with their positions, in order. A sealed one counts before its plain file.
+
+    Raises: LogDamaged where something else than a file has the name of one.
+    """
+    there = [
+        path
+        for suffix in (PLAIN, SEALED)
+        for path in directory.glob(f"*{suffix}")
+        if path.name.split(".")[0].isdecimal()
+    ]
+    for path in there:
+        with suppress(FileNotFoundError):  # it was sealed, or dropped, since it was listed
+            if not stat.S_ISREG(path.stat().st_mode):
+                raise LogDamaged(str(path), "it has the name of a segment but is not a file", _MOVE)
+    return sorted({int(path.name.split(".")[0]): path for path in there}.items())
+
+
+def read(directory: Path, since: int = 0, until: int | None = None) -> Iterator[Record]:
+    """The records from one position to another; null = to the last whole record. Those of a message
+    come before the message. Damage that the collector has passed is left out.
+
+    Raises: LogDamaged where `until` lies behind what can be read: what was acknowledged is lost.
+    """
+    gaps = gaps_in(directory)
+    at = since
+    found = segments(directory)
+    for place, (start, path) in enumerate(found):
+        if place + 1 < len(found) and found[place + 1][0] <= at:
+            continue
+        if until is not None and start >= until:
+            break
+        if place and start > at:
+            raise _lost(directory, at, start)
+        # Behind a failed sync, or a power cut, there may be what was never acknowledged.
+        ends = [*(begin for begin, _ in found[place + 1 : place + 2]), until]
+        end = min((one for one in ends if one is not None), default=None)
+        content = content_of(path).plain
+        at = max(at, start)
+        while True:
+            at = gaps.get(at, at)
+            for record in _up_to(end, whole(content, start, at - start)):
+                at = record.end
+                if record.kind != PROOF:
+                    yield record
+            if at not in gaps:
+                break
+    if until is not None and at < until:
+        raise _lost(directory, at, until)
+
+
+def _up_to(end: int | None, records: Iterator[Record]) -> Iterator[Record]:
+    return takewhile(lambda record: end is None or record.end <= end, records)
+
+
+class LogDamaged(StoreBroken):
+    """What was acknowledged cannot be read."""
+
+
+def _lost(directory: Path, at: int, until: int) -> LogDamaged:
+    why = f"the log cannot be read from {at:,} on, and was acknowledged up to {until:,}"
+    return LogDamaged(str(directory), why, ADVICE)
+
+
+@dataclass(frozen=True)
+class Content:
+    """What a segment has."""
+
+    plain: bytes
+    """Of a damaged sealed one what can be decompressed."""
+    size: int
+    """Bytes that it must have."""
+    is_whole: bool = True
+    """Whether it could be decompressed to what was compressed."""
+
+
+def content_of(path: Path) -> Content:
+    """The content of a segment."""
+    try:
+        try:
+            stored = path.read_bytes()
+        except FileNotFoundError:  # it was sealed since it was listed
+            path = path.with_name(f"{path.name}.gz")
+            stored = path.read_bytes()
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise LogDamaged(str(path), f"it cannot be read: {error.strerror}", _MOVE) from error
+    if path.suffix != ".gz":
+        return Content(stored, len(stored))
+    # A changed bit in the head says nothing of the content, so only the stream counts.
+    plain = _inflated(stored[_GZIP_HEAD:])
+    crc, size = _GZIP_TAIL.unpack(stored[-_GZIP_TAIL.size :].rjust(_GZIP_TAIL.size, b"\0"))
+    # Nor does one in the CRC itself. In the stream, it can make a record a copy of another one.
+    if (zlib.crc32(plain) ^ crc).bit_count() <= 1 and (len(plain) ^ size).bit_count() <= 1:
+        return Content(plain, len(plain))
+    return Content(plain, max(len(plain) + 1, size if size < _MOST else 0), is_whole=False)
+
+
+def _inflated(stored: bytes) -> bytes:
+    """As far as it can be decompressed."""
+    stream, found = zlib.decompressobj(-15), bytearray()
+    with suppress(zlib.error):
+        for at in range(0, len(stored), _SIP):
+            found += stream.decompress(stored[at : at + _SIP])
+    return bytes(found)
+
+
+def whole(content: bytes, start: int, offset: int) -> Iterator[Record]:
+    """The records up to the first that is not whole."""
+    while (end := end_of(content, offset)) is not None:
+        body = content[offset + _HEAD.size : end]
+        before, offset = start + offset, end
+        kind, own = body[:1], body[1:]
+        if kind == MESSAGE:
+            head = NUMBER.size + int(NUMBER.unpack_from(own)[0])
+            for inner in whole(own[head:], 0, 0):
+                yield Record(inner.kind, inner.content, before, start + offset)
+            own = own[NUMBER.size : head]
+        yield Record(kind, own, before, start + offset)
+
+
+def end_of(content: bytes, offset: int) -> int | None:
+    """Where the record ends that begins here; null where none does that is whole."""
+    if offset + _HEAD.size >= len(content):
+        return None
+    size, crc = _HEAD.unpack_from(content, offset)
+    end = offset + _HEAD.size + int(size)
+    if not size or end > len(content):
+        return None
+    is_whole = zlib.crc32(memoryview(content)[offset + _HEAD.size : end]) == crc
+    return end if is_whole else None
+
+
+def next_whole(content: bytes, offset: int) -> int | None:
+    """Where the next whole record begins, looked for byte by byte: lengths may be damaged, too."""
+    beginnings = (found.start() for found in _BEGINNING.finditer(content, offset))
+    return next((at for at in beginnings if end_of(content, at) is not None), None)
+
+
+def proven(content: bytes, start: int, offset: int) -> int | None:
+    """The greatest position that a whole proof behind an offset vouches for; null = there is none.
+    One that names another place than its own says nothing: it is in the content of a record.
+    """
+    empty, found, at = proof(0), None, offset
+    head = empty[:4]
+    while (at := content.find(head, at)) >= 0:
+        one = content[at : at + len(empty)]
+        if one[8:9] == PROOF and one == proof(start + at):
+            found = start + at
+        at += 1
+    return found
+
+
+def gaps_in(directory: Path) -> dict[int, int]:
+    """Damage that the collector has passed: where each begins, and where it ends."""
+    try:
+        found = json.loads((directory / _GAPS).read_text("utf-8"))
+    except FileNotFoundError:
+        return {}
+    return {int(one["from"]): int(one["to"]) for one in found}
+
+
+def keep_gaps(directory: Path, gaps: dict[int, int]) -> None:
+    """Note damage that is passed."""
+    told = [{"from": begin, "to": end} for begin, end in sorted(gaps.items())]
+    durable.write(directory / _GAPS, json.dumps(told))

@@ -1,0 +1,162 @@
+"""From the log to files: a batch has the reports of the intervals that closed since the last one.
+
+A batch is a file of reports as `ReportWriter` writes it, and the input of one append. Its name has
+its number, the position in the log up to which it reaches, and the last interval that was closed
+there. The run's manifest names its inputs, so the commit that takes a batch into the run also says
+how far the log is consumed, and nothing else has to. What came late is in the next batch: an append
+counts it, and `vizpub settle` reads it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from vizpub.collector.log import log
+from vizpub.reports.files import ReportWriter
+from vizpub.reports.records import RunHeader
+from vizpub.runstore import durable
+from vizpub.runstore.inputs import all_inputs
+from vizpub.runstore.manifest import read_manifest
+
+_NAME = re.compile(r"(\d{8})\.(\d{20})\.(\d+)\.ndjson\.gz")
+_COMPRESSION = 3
+
+
+@dataclass(frozen=True, order=True)
+class Batch:
+    """A file of reports."""
+
+    number: int
+    """From 1."""
+    position: int
+    """Everything in the log up to here is in this batch or an earlier one, but for reports of
+    intervals that were open."""
+    closed: int
+    """The last interval that was closed."""
+
+    @property
+    def name(self) -> str:
+        """Of its file."""
+        return f"{self.number:08}.{self.position:020}.{self.closed}.ndjson.gz"
+
+    @classmethod
+    def named(cls, path: str) -> Batch | None:
+        """The batch of a file; null for another file."""
+        found = _NAME.fullmatch(Path(path).name)
+        return cls(*map(int, found.groups())) if found else None
+
+
+NONE = Batch(0, 0, -1)
+"""Before the first batch."""
+
+
+def batches_in(folder: Path) -> list[Batch]:
+    """The batches that are there, in order."""
+    return sorted(filter(None, (Batch.named(path.name) for path in folder.glob("*.ndjson.gz"))))
+
+
+def consumed(run: Path) -> Batch:
+    """The last batch that a run has. Raises: StoreBroken."""
+    try:
+        manifest = read_manifest(run)
+    except FileNotFoundError:
+        return NONE
+    if not manifest.complete:
+        return NONE
+    found = (Batch.named(file["path"]) for file in all_inputs(run, manifest))
+    return max(filter(None, found), default=NONE)
+
+
+@dataclass
+class Builder:
+    """Makes the batches that follow one, from the log."""
+
+    directory: Path
+    """Of the log."""
+    last: Batch
+    _read: int = 0
+    _header: RunHeader | None = None
+    _held: dict[int, list[tuple[int, bytes]]] = field(default_factory=lambda: defaultdict(list))
+    """Reports by interval, each with the position before it."""
+    _first: int = 0
+    """The run's first interval. What slow clocks report before it is late: it would put empty
+    intervals before all others."""
+
+    def next(self, until: int, folder: Path) -> Batch | None:
+        """Write the batch with all that is closed up to a position; null where nothing is.
+
+        The file is complete and synced, or not there.
+        """
+        closed, position, end = self._advance(until)
+        ready = sorted(
+            report
+            for interval in [i for i in self._held if i <= closed]
+            if self.last.number or end is not None or interval >= self._first
+            for report in self._held.pop(interval)
+        )
+        if end is None and not ready and closed == self.last.closed:
+            return None
+        batch = Batch(self.last.number + 1, position, closed)
+        with ReportWriter(folder / batch.name, self._header, compression=_COMPRESSION) as writer:
+            for _, line in ready:
+                writer.write_lines(line + b"\n")
+            if end is not None:
+                writer.end(end)
+        durable.sync_directory(folder)
+        self.last = batch
+        return batch
+
+    @property
+    def needed(self) -> int:
+        """Nothing before this position of the log is needed any more."""
+        held = [reports[0][0] for reports in self._held.values() if reports]
+        return min([*held, self._read])
+
+    def _advance(self, until: int) -> tuple[int, int, int | None]:
+        """Read on. Returns the last closed interval, the position, and the last interval of a run
+        that has ended.
+        """
+        closed, end = self.last.closed, None
+        early: list[log.Record] = []
+        for record in self._records(until):
+            self._read = record.end
+            if record.kind == log.REPORT:
+                consumed = record.end <= self.last.position and record.interval <= self.last.closed
+                if consumed and self.last.number == 1:
+                    early.append(record)
+                elif not consumed:
+                    self._held[record.interval].append((record.start, record.line))
+            elif record.kind == log.CLOSE:
+                self._first = self._first if record.first is None else record.first
+                closed = record.interval if record.end > self.last.position else closed
+            elif record.kind == log.END and record.end > self.last.position:
+                end = _end_of(json.loads(record.content))
+            elif record.kind in (log.HEADER, log.STATE):
+                self._header = _header_of(record)
+        for record in early:  # the first batch left it out
+            if record.interval < self._first:
+                self._held[record.interval].append((record.start, record.line))
+        return closed, max(self.last.position, until), end
+
+    def _records(self, until: int) -> Iterator[log.Record]:
+        if not self._read:
+            first = next(iter(log.segments(self.directory)), (0, None))
+            self._read = first[0]
+        if self._read < until:
+            yield from log.read(self.directory, self._read, until)
+
+
+def _end_of(told: dict[str, Any]) -> int | None:
+    last = told["last_interval"] if told.get("ended") else None
+    return None if last is None else int(last)
+
+
+def _header_of(record: log.Record) -> RunHeader:
+    told = json.loads(record.content)
+    return RunHeader.from_json(told["header"] if record.kind == log.STATE else told)

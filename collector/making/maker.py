@@ -1,0 +1,152 @@
+"""The process that makes the run (`vizpub.collector.making.batches`), kept alive beside the intake.
+
+A process that ends is started again, later each time. One whose Java does not answer any more is
+ended first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+import time
+from asyncio.subprocess import DEVNULL, PIPE, Process
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any
+
+from vizpub.collector.intake import Intake
+from vizpub.collector.making import child
+from vizpub.collector.progress import Progress
+
+SILENT = "Java did not answer"
+
+FIRST_PAUSE_S, MOST_PAUSE_S = 1.0, 60.0
+"""Before a process that ended is started again."""
+SILENT_S = 120.0
+"""A process that says nothing for so long, not even that Java answers, is ended."""
+_END_S = 120.0
+"""That it has to end its append."""
+
+
+class Maker:
+    """Starts the process, orders appends, and notes in the progress what it did."""
+
+    def __init__(
+        self,
+        job: Mapping[str, Any],
+        intake: Intake,
+        progress: Progress,
+        committed: Callable[[], None],
+        say: Callable[[str], None],
+    ) -> None:
+        """`committed` is called when the run has changed."""
+        self._job, self._intake, self._progress = job, intake, progress
+        self._committed, self._say = committed, say
+        self._process: Process | None = None
+        self._ordered: tuple[int, bool] | None = None
+        self._why: str | None = None
+        """Why this process has ended, as far as it or its silence told."""
+
+    def order(self) -> None:
+        """Tell the process what it has to do, once."""
+        order = self._intake.closed_at, self._intake.ended
+        if self._progress.alive and order[0] and order != self._ordered:
+            self._ordered = order
+            self._write({"until": order[0], "ended": order[1]})
+
+    def _write(self, told: Mapping[str, Any]) -> None:
+        assert self._process
+        assert self._process.stdin
+        with suppress(OSError):
+            self._process.stdin.write(json.dumps(told).encode() + b"\n")
+
+    async def run(self) -> None:
+        """Keep the process alive, until the run has ended."""
+        pause = FIRST_PAUSE_S
+        while not (self._progress.settled or self._progress.draining):
+            batches = self._progress.batches
+            try:
+                why = await self._live()
+            except OSError as error:  # no memory or no files for another process
+                why = error.strerror or str(error)
+            self._progress.alive = False
+            if self._progress.settled or self._progress.draining:
+                return
+            pause = FIRST_PAUSE_S if self._progress.batches > batches else 2 * pause
+            pause = min(pause, MOST_PAUSE_S)
+            self._progress.error = why
+            self._say(f"appending stopped ({why}): it is tried again in {pause:g} s")
+            await asyncio.sleep(pause)
+
+    async def _live(self) -> str:
+        """Run the process once. Returns why it ended."""
+        self._why = None
+        answers, pipe = os.pipe()
+        arguments = (sys.executable, "-m", "vizpub.collector.making.batches", str(pipe))
+        # Ctrl-C is for this process alone, which lets the other one end its append.
+        try:
+            process = self._process = await asyncio.create_subprocess_exec(
+                *arguments,
+                env=child.environment(),
+                stdin=PIPE,
+                stdout=DEVNULL,
+                pass_fds=(pipe,),
+                start_new_session=True,
+            )
+        except OSError:
+            os.close(answers)
+            raise
+        finally:
+            os.close(pipe)
+        self._write(self._job)
+        self._ordered = None
+        reader = asyncio.StreamReader(limit=2**26)
+        transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(answers, "rb")
+        )
+        try:
+            async with asyncio.timeout(None) as silence:
+                while True:
+                    silence.reschedule(asyncio.get_running_loop().time() + SILENT_S)
+                    if not (line := await reader.readline()).endswith(b"\n"):
+                        break  # the end, or what a kill left of a line
+                    self._answer(json.loads(line))
+        except TimeoutError:
+            self._why = f"{SILENT} for {SILENT_S:g} s"
+            process.kill()
+        finally:
+            transport.close()
+        code = await process.wait()
+        return self._why or f"exit code {code}"
+
+    def _answer(self, told: dict[str, Any]) -> None:
+        progress = self._progress
+        progress.heard = time.monotonic()
+        if "error" in told:
+            self._why = told["error"]
+            if told.get("damaged"):
+                progress.damaged = self._why
+        elif "ready" in told:
+            progress.alive = True
+            progress.batches = told["number"]
+            progress.consumed = max(told["position"], progress.consumed)
+            if told["number"]:  # another collector may have ended before Neo4j had all
+                progress.done = told["closed"]
+                self._committed()
+        elif "settled" in told:
+            progress.settled = True
+            if progress.batches:  # else there is no run
+                self._committed()
+        elif "number" in told:
+            progress.committed(told)
+            self._intake.log.drop(told["needed"])
+            self._committed()
+        elif "rows" in told:
+            progress.measured(told["rows"])
+
+    async def end(self) -> None:
+        """Let the process end its append."""
+        if self._process:
+            await child.end(self._process, _END_S)

@@ -1,0 +1,1 @@
+"""What an ingest measures: the stage of metrics, own metrics, percolation."""

@@ -1,0 +1,1 @@
+"""Edge lists: only the structure of an overlay, with times and without."""

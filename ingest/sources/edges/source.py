@@ -1,0 +1,331 @@
+"""Edge lists, with times and without: only the structure of an overlay.
+
+CSV or Parquet with the columns `interval,src,dst` (a link exists in that interval),
+`src,dst,valid_from,valid_to` (from interval valid_from until before valid_to; no valid_to = open;
+`vf,vt` are accepted as well) or `src,dst` (in the whole run), each optionally with `layer`, `topic`
+or both at the end. Or plain columns: `src dst`, `src dst interval`, `src dst valid_from valid_to`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+import msgspec
+
+from vizpub.ingest.inputs.files import InputFile
+from vizpub.ingest.inputs.reader import Row, Split
+from vizpub.ingest.sources.base import Description, Observed, SourceOptions, first_lines
+from vizpub.ingest.sources.edges.comments import UNFIT, WEIGHT, read_comments
+from vizpub.ingest.sources.folded import OBSERVED
+from vizpub.ingest.sources.tables.delimited import (
+    COLUMNS,
+    NO_ROWS,
+    PLAIN,
+    SAY,
+    UNDIRECTED,
+    Placed,
+    TableSource,
+    Together,
+    columns_of,
+    is_plain_text,
+    own_columns,
+)
+from vizpub.ingest.sources.tables.folders import with_folders
+from vizpub.ingest.sources.tables.rules import Fields, Rule, key, number_of, optional_key, whole
+from vizpub.ingest.sources.tables.user_columns import LEFT_OUT, guess
+from vizpub.ingest.sources.times import GAP, NO_OUTLIERS, Outliers, Times, check_length
+from vizpub.ingest.tasks.fold import Counted, KeyFold
+from vizpub.ingest.tasks.sink import Fold
+from vizpub.model.clock import OPEN, Clock, duration
+from vizpub.model.errors import InputError, UseError
+from vizpub.reports.fields import INT32, LAST_INTERVAL
+from vizpub.reports.records import OVERLAY
+
+TIME_UNIT = "times are numbers of --time-unit"
+WHOLE_SECONDS = "times in plain columns are seconds"
+NO_LINK = "no link could be read"
+
+_KINDS = (
+    ("interval", "src", "dst"),
+    ("src", "dst", "valid_from", "valid_to"),
+    ("src", "dst", "vf", "vt"),
+    ("src", "dst"),
+)
+_EXTRAS = ((), ("layer",), ("topic",), ("layer", "topic"))
+_TABLES = {name: OBSERVED[name] for name in ("links", "names", "quarantine")}
+_UNKNOWN = ("topics", "roles", "traffic", "messages")
+
+
+_PLAIN_COLUMNS = {
+    2: ("src", "dst"),
+    3: ("src", "dst", "interval"),
+    4: ("src", "dst", "valid_from", "valid_to"),
+}
+# Two words are no links: many texts have two words on a line, none of these numbers or times.
+_NAME = rb"(?=[^\s\d]*\d)[\w.:/@+-]*\w"
+_PLAIN_LINE = re.compile(rb"\s*(?:\d+\s+\d+|%s\s+%s(?:\s+\d+){1,2})\s*" % (_NAME, _NAME))
+_DESCRIBED_LINE = re.compile(rb"\s*%s\s+%s(?:\s+[-+]?[\d.]+(?:[eE][-+]?\d+)?)*\s*" % (_NAME, _NAME))
+_LOOK_AT = 50
+_LISTED, _IN_PERIODS = "by interval", "by period (valid_from, valid_to)"
+WITHOUT_TIMES = "without times"
+_SECOND_US = 1_000_000
+
+
+def times_of(file: InputFile) -> str:
+    """How the rows of a file say when a link exists, as text for users."""
+    columns = columns_of(file.encoding)
+    if "interval" in columns:
+        return _LISTED
+    return _IN_PERIODS if {"valid_from", "vf"} & set(columns) else WITHOUT_TIMES
+
+
+def _is_listed(file: InputFile) -> bool:
+    """Whether each row names one interval."""
+    return times_of(file) == _LISTED
+
+
+def _plain_encoding(head: bytes) -> str | None:
+    """The encoding of plain columns, if most of the first lines have as many, and look like it;
+    comments may say what the columns are.
+    """
+    lines = first_lines(head)
+    told = [line for line in lines if line.lstrip()[:1] not in (b"#", b"%")][:_LOOK_AT]
+    described = read_comments([line for line in lines if line.lstrip()[:1] in (b"#", b"%")])
+    columns, kind = _PLAIN_COLUMNS, UNDIRECTED if described.is_undirected else PLAIN
+    if described.unfit:
+        return f"{described.unfit}()"
+    width = _width(told, _PLAIN_LINE)
+    if described.more:
+        named = ("src", "dst", *described.more)
+        columns = {n: named[:n] for n in range(2, len(named) + 1)}
+        width = _width(told, _DESCRIBED_LINE)
+    return f"{kind}({','.join(columns[width])})" if width in columns else None
+
+
+def _width(lines: Sequence[bytes], form: re.Pattern[bytes]) -> int:
+    """The number of words of most lines, if they have that form; 0 if there is none."""
+    widths = Counter(len(line.split()) for line in lines if form.fullmatch(line))
+    width, count = max(widths.items(), key=lambda found: found[1], default=(0, 0))
+    return width if 2 * count > len(lines) else 0
+
+
+def _end(row: Fields, name: str) -> str | None:
+    """An end after the start, or no end."""
+    text = row[name]
+    if not text:
+        return None
+    end, begin = number_of(text), number_of(row["valid_from"] or row["vf"] or "")
+    if end is None:
+        return whole(row, name)
+    if end > INT32 and text != str(OPEN):
+        return f"'{name}' is too large"
+    return "the end is not after the beginning" if begin is not None and end <= begin else None
+
+
+class Edges(TableSource):
+    """The source. Its rows are folded by the `src` peer of the link."""
+
+    name = "edges"
+    tables = _TABLES
+    settled = True
+    joins_rows = True
+    vague = frozenset({PLAIN, UNDIRECTED, *UNFIT})
+    headers = frozenset((*kind, *extra) for kind in _KINDS for extra in _EXTRAS)
+    rules: Mapping[str, Rule] = {
+        "src": key,
+        "dst": key,
+        "interval": partial(whole, most=LAST_INTERVAL),
+        "valid_from": partial(whole, most=LAST_INTERVAL),
+        "valid_to": _end,
+        "vf": partial(whole, most=LAST_INTERVAL),
+        "vt": _end,
+        "layer": optional_key,
+        "topic": optional_key,
+    }
+    together: Mapping[str, Together] = {
+        **{"listed": any, "first": min, "last": max, "end": max},
+        "times": Times.together,
+    }
+
+    @staticmethod
+    def place(row: Fields) -> Placed:
+        """By `src` peer and time."""
+        begin = number_of(row["interval"] or row["valid_from"] or row["vf"] or "") or 0
+        end = begin + 1 if row["interval"] else number_of(row["valid_to"] or row["vt"] or str(OPEN))
+        link = row["dst"], row["layer"] or OVERLAY, row["topic"]
+        return Placed(row["src"] or "", begin, 0, (*link, end))
+
+    def recognises(self, path: str, head: bytes) -> str | None:
+        """As TableSource, or plain columns, by content alone."""
+        found = super().recognises(path, head)
+        if found or self.columns is not None:
+            return found
+        encoding, folders = _plain_encoding(head), self._in_folders(path)
+        if not encoding or not folders or encoding.removesuffix("()") in UNFIT:
+            return encoding
+        own = [name for name in own_columns(encoding) if name != WEIGHT]
+        return with_folders(encoding, folders) if self.are_columns((*own, *folders)) else None
+
+    def near_miss(self, path: str, head: bytes) -> str | None:
+        """As TableSource; or, of any text with columns, how to say which is what."""
+        why = super().near_miss(path, head)
+        if why or (told := guess(head)) is None:
+            return why
+        example = ",".join(("src", "dst", *[LEFT_OUT] * (len(told.first) - 2)))
+        found = f"it has {told.kind} between {len(told.first)} columns, and begins with"
+        return f"{found} '{told.text}'; {SAY}, for example: {COLUMNS} {example}"
+
+    def layers(self, files: Sequence[InputFile]) -> frozenset[str] | None:
+        """One layer, if no file has a column `layer`."""
+        has_layers = any("layer" in columns_of(file.encoding) for file in files)
+        return None if has_layers else frozenset({OVERLAY})
+
+    def splits(self, files: Sequence[InputFile]) -> list[Split]:
+        """As TableSource. Raises: InputError for a mixture of kinds."""
+        one, *others = sorted({times_of(file) for file in files})
+        if others:
+            raise InputError(
+                f"some files list links {one}, others {others[0]}",
+                "they differ in when a peer is present: ingest one kind",
+            )
+        return super().splits(files)
+
+    def fold(
+        self, files: Sequence[InputFile], options: SourceOptions, counted: Counted | None
+    ) -> _LinkFold:
+        """Peer by peer. Raises: UseError where seconds are to be divided into parts of them."""
+        unit_us = options.time_unit_us or _SECOND_US
+        units, rest = divmod(options.interval_us or unit_us, unit_us)
+        have_times = [times_of(file) != WITHOUT_TIMES for file in files]
+        if options.time_unit_us is None:
+            both = zip(have_times, files, strict=True)
+            have_times = [has and is_plain_text(file.encoding) for has, file in both]
+        if rest and any(have_times):
+            why = WHOLE_SECONDS if options.time_unit_us is None else TIME_UNIT
+            raise UseError(f"{why}: give --interval in whole {duration(unit_us)}")
+        lengths = [units if has_times else 1 for has_times in have_times]
+        paths = [file.path for file in files]
+        outliers = Times.of(counted["times"]).outliers(1) if counted else NO_OUTLIERS
+        return _LinkFold(paths, lengths, outliers, listed=any(map(_is_listed, files)))
+
+    def is_refuted(self, fold: Fold, counted: Counted, options: SourceOptions) -> bool:
+        """Whether there are outliers."""
+        return bool(Times.of(counted["times"]).outliers(1))
+
+    def describe(
+        self, counted: Counted, before: Counted | None, options: SourceOptions
+    ) -> Description:
+        """One tick per interval. Periods that all have an end mark the end of the run.
+
+        Raises: InputError where there is no link, or the intervals lie too far apart.
+        """
+        del before
+        first, last = counted["first"], counted["last"]
+        if first is None:
+            raise InputError(NO_LINK, NO_ROWS)
+        clock, times = Clock(1, options.interval_us, first, last), Times.of(counted["times"])
+        in_seconds = replace(clock, tick_us=options.interval_us or _SECOND_US)
+        check_length(times, in_seconds, "the links", WHOLE_SECONDS)
+        return Description(
+            clock=clock,
+            ended=not counted["listed"] and counted["end"] < OPEN,
+            unknown=_UNKNOWN,
+            notes=times.empty(1) if counted["listed"] else {},
+            totals=counted,
+        )
+
+    def observe(self, run: Description, options: SourceOptions) -> Observed:
+        """Every peer in the list counts as a reporter.
+
+        If links have periods, a peer is present in the whole run; if they are listed by interval,
+        it is present from the first to the last interval in which it has a link.
+        """
+        del options
+        listed, since = run.totals["listed"], run.clock.first
+        stays = (
+            "open_at_end(max(valid_to)) AS valid_to, min(valid_from) AS valid_from"
+            if listed
+            else f"{since} AS valid_from, open_end() AS valid_to"
+        )
+        to = "open_at_end(valid_to)" if listed else "valid_to"
+        return Observed(
+            peers="SELECT name FROM folded.names WHERE kind = 'peer'",
+            names="FROM folded.names"
+            if listed
+            else f"SELECT * REPLACE ({since} AS valid_from) FROM folded.names",
+            presence=f"SELECT name AS peer, {stays} FROM folded.names WHERE kind = 'peer' "
+            "GROUP BY name",
+            links=f"SELECT * REPLACE ({to} AS valid_to) FROM folded.links",
+        )
+
+
+class _LinkFold(KeyFold):
+    """Makes maximal periods of the links of each peer."""
+
+    def __init__(
+        self, files: Sequence[str], lengths: Sequence[int], outliers: Outliers, *, listed: bool
+    ) -> None:
+        """Takes the names of the files, the length of an interval in the units of their times, and
+        the intervals that do not belong to the run; `listed` = their rows name one interval each.
+        """
+        super().__init__(_TABLES, files)
+        self._lengths, self._outliers, self._listed = lengths, outliers, listed
+
+    def start(self) -> None:
+        """Nothing is counted."""
+        self._first: int | None = None
+        self._last = self._end = -1
+        self._times = Times(GAP)
+
+    def counted(self) -> Counted:
+        """`listed`; the `first` and the `last` interval with a link, the greatest `end` of a link
+        (OPEN = it has none), and the `times` of all, in intervals.
+        """
+        bounds = {"first": self._first, "last": self._last, "end": self._end}
+        return {"listed": self._listed, **bounds, "times": self._times.plain}
+
+    def add(self, tally: bytes) -> None:
+        """Rows that were joined with others are records too."""
+        self.seen(msgspec.json.decode(tally))
+
+    def begin(self, key: str) -> None:
+        """Start a peer without links."""
+        self._src = key
+        self._held: dict[tuple[str, ...], tuple[int, int]] = {}
+
+    def take(self, row: Row) -> None:
+        """Add a period, or extend the last one of the link."""
+        *ends, valid_to = msgspec.json.decode(row.record)
+        link, length = tuple(ends), self._lengths[row.file]
+        valid_from = row.time // length
+        if valid_to < OPEN:
+            valid_to = -(-valid_to // length)
+        last = valid_to - 1 if valid_to < OPEN else valid_from
+        is_way_back = row.rank > 0  # of a link without direction, whose row was counted
+        if why := self._outliers.why(valid_from) or self._outliers.why(last):
+            if not is_way_back:
+                told = ",".join((self._src, *filter(None, link), str(row.time)))
+                self.refuse(row, why, told.encode())
+            return
+        for time in () if is_way_back else {valid_from, last}:
+            self._times.see(time, None, self._files[row.file], row.line)
+        self._first = valid_from if self._first is None else min(valid_from, self._first)
+        self._last = max(last, self._last)
+        self._end = max(valid_to, self._end)
+        since, until = self._held.get(link, (valid_from, valid_from))
+        if valid_from > until:
+            self._add(link, since, until)
+            since = valid_from
+        self._held[link] = since, max(valid_to, until)
+
+    def end(self) -> None:
+        """The last periods stand."""
+        for link, period in self._held.items():
+            self._add(link, *period)
+
+    def _add(self, link: tuple[str, ...], valid_from: int, valid_to: int) -> None:
+        self.rows["links"].append((self._src, *link, valid_from, valid_to))

@@ -1,0 +1,1 @@
+"""Tabular input: delimited text and Parquet, judged column by column."""

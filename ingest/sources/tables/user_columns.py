@@ -1,0 +1,131 @@
+"""Delimited text whose columns the user tells: `--columns src,dst,-,interval`.
+
+The separator is the one that divides most of the first lines into as many fields. The first line
+is a header if it has no number in the place of one, or names both ends of a link.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from functools import cache
+from itertools import islice
+from typing import NamedTuple
+
+from vizpub.ingest.inputs.reader import Split, lines
+from vizpub.ingest.sources.base import LOOK_AT, first_lines
+
+LEFT_OUT = "-"
+"""In place of a column that is not read."""
+SEPARATORS = {"commas": b",", "semicolons": b";", "tabs": b"\t", "bars": b"|", "blanks": None}
+"""By the kind of encoding."""
+COMMENT = re.compile(rb"\s*(?:[#%]|\Z)")
+_BELOW_HEADER = " below a header"
+_NUMBERS = frozenset({"interval", "valid_from", "valid_to", "vf", "vt", "t_us"})
+_ENDS = (
+    *("src", "dst", "source", "target", "from", "to", "sender", "receiver", "origin", "u", "v"),
+    *("destination", "node", "prev_node", "node1", "node2", "peer1", "peer2", "sourceid"),
+    *("targetid", "source_id", "target_id", "fromnodeid", "tonodeid"),
+)
+"""What headers call the ends of a link."""
+_MOST_COLUMNS = 20
+_SHOWN = 80
+
+
+def encoding_of(columns: Sequence[str], head: bytes) -> str | None:
+    """The encoding of a text that begins with `head` and has these columns; null if it has not."""
+    rows = _rows(head)
+    for kind, separator in SEPARATORS.items():
+        each = [split_fields(row, separator) for row in rows]
+        if 2 * sum(len(fields or ()) == len(columns) for fields in each) > len(rows):
+            below = _BELOW_HEADER if _is_header(each[0] or [], columns) else ""
+            return f"{kind}{below}({','.join(columns)})"
+    return None
+
+
+class Guess(NamedTuple):
+    """What a text with columns looks like."""
+
+    kind: str
+    """One of SEPARATORS."""
+    first: Sequence[str]
+    """The fields of its first line."""
+    text: str
+    """The beginning of that line."""
+
+
+def guess(head: bytes) -> Guess | None:
+    """What a text looks like whose first lines have as many fields; null for other texts."""
+    rows = _rows(head)
+    text = rows[0].decode("utf-8", "replace").strip()
+    for kind, separator in SEPARATORS.items():
+        each = [split_fields(row, separator) or [] for row in rows]
+        ((width, count),) = Counter(map(len, each)).most_common(1)
+        if 1 < width <= _MOST_COLUMNS and count == len(rows):
+            first = [field.decode("utf-8", "replace").strip() for field in each[0]]
+            return Guess(kind, first, text[:_SHOWN])
+    return None
+
+
+def separator_of(encoding: str) -> bytes | None:
+    """The separator of fields; null = blanks."""
+    return SEPARATORS.get(_kind(encoding).removesuffix(_BELOW_HEADER))
+
+
+def is_told(encoding: str) -> bool:
+    """Whether a file is recognised by columns that the user told."""
+    return _kind(encoding).removesuffix(_BELOW_HEADER) in SEPARATORS
+
+
+def header_line(number: int, path: str, encoding: str, max_line: int | None) -> int | None:
+    """The number of the line that is the header of a file; null if it has none."""
+    if not _kind(encoding).endswith(_BELOW_HEADER):
+        return None
+    told = (one.number for one in lines(Split(number, path), max_line) if not is_comment(one.text))
+    return next(told, None)
+
+
+def is_comment(text: bytes) -> bool:
+    """Whether a line is blank, or begins with # or %."""
+    return bool(COMMENT.match(text))
+
+
+def split_fields(text: bytes, separator: bytes | None) -> list[bytes] | None:
+    """The fields of a row, quoted as RFC 4180 has it; null where its quotes are invalid. Without a
+    separator, blanks and tabs are between them, and quotes are characters.
+    """
+    if separator is None:
+        return text.split()
+    if b'"' not in text:
+        return text.split(separator)
+    whole, each = _patterns(separator)
+    if not whole.fullmatch(text):
+        return None
+    found = each.findall(text + separator)[:-1]
+    return [f[1:-1].replace(b'""', b'"') if f.startswith(b'"') else f for f in found]
+
+
+@cache
+def _patterns(separator: bytes) -> tuple[re.Pattern[bytes], re.Pattern[bytes]]:
+    by = re.escape(separator)
+    field = rb'("(?:[^"]|"")*+"|[^"%s]*+)' % by
+    whole = re.compile(rb"%s(?:%s%s)*+" % (field, by, field))
+    return whole, re.compile(rb"%s(?:%s|\Z)" % (field, by))
+
+
+def _rows(head: bytes) -> list[bytes]:
+    rows = (line.removesuffix(b"\r") for line in first_lines(head))
+    return list(islice((row for row in rows if not is_comment(row)), LOOK_AT)) or [b""]
+
+
+def _kind(encoding: str) -> str:
+    return encoding.partition("(")[0]
+
+
+def _is_header(first: Sequence[bytes], columns: Sequence[str]) -> bool:
+    told = dict(zip(columns, (field.strip() for field in first), strict=False))
+    if any(name in _NUMBERS and text and not text.isdigit() for name, text in told.items()):
+        return True
+    ends = [text for name, text in told.items() if name in ("src", "dst", "node", "prev_node")]
+    return all(text.decode("utf-8", "replace").lower() in _ENDS for text in ends)

@@ -1,0 +1,35 @@
+"""Stored tables as frames of Spark, for GraphFrames."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from vizpub.runstore.integrity import files_of
+from vizpub.runstore.manifest import Since
+from vizpub.runstore.store import StoredTable
+
+_READ = {"parquet.page.verify-checksum.enabled": "true"}
+
+
+def from_files(spark: SparkSession, stored: StoredTable, since: Since | None = None) -> DataFrame:
+    """The rows of the parts, or such rows of them. Opens only files that may have such rows."""
+    shape = from_arrow_schema(stored.schema)
+    parts = (part.reaching(since) if since else part for part in stored.parts)
+    files = [_uri(path) for part in parts for path in files_of(stored.directory, part, stored.name)]
+    whole = (
+        spark.read.schema(shape).options(**_READ).parquet(*files)
+        if files
+        else spark.createDataFrame([], shape)
+    )
+    return whole.where(F.col(since.column) >= since.least) if since else whole
+
+
+def _uri(path: Path) -> str:
+    """A file URI for Spark's readers, with glob characters escaped."""
+    # Hadoop's configuration may say that a path without a scheme is elsewhere.
+    return "file://" + re.sub(r"([\[\]{}*?\\])", r"\\\1", str(path.absolute()))

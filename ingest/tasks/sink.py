@@ -1,0 +1,148 @@
+"""Tasks write the tables they make: one Parquet file per task and table.
+
+Each attempt of a task writes files with names of their own, and only the files that a successful
+task returns are listed in run.json. Files of failed or repeated attempts are ignored, so no
+committer is needed, and nothing has to be read back after it is written.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from vizpub.runstore import durable
+from vizpub.runstore.integrity import PARQUET, described, stored_schema
+from vizpub.runstore.manifest import StoredFile
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_WRITTEN = "table string, file string, summary string"
+_GROUP_ROWS = 1 << 17
+
+
+_Files = tuple[StoredFile, ...]
+
+
+class Fold(Protocol):
+    """Turns rows that arrive in order into rows of tables."""
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """Yield (table name, rows) pairs."""
+
+    def summary(self) -> str | None:
+        """The summary over all rows, after the last one; null = none."""
+
+
+class AsTheyAre(NamedTuple):
+    """The fold that passes the rows of one table through."""
+
+    table: str
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """The rows."""
+        return ((self.table, batch) for batch in batches if len(batch))
+
+    def summary(self) -> None:
+        """Nothing."""
+
+
+class Place(NamedTuple):
+    """The directory and the schema of a table to write."""
+
+    directory: Path
+    schema: pa.Schema
+
+
+class _Written(NamedTuple):
+    """The files that tasks wrote, and the summaries of their folds."""
+
+    files: Mapping[str, _Files]
+    """By table; a table without rows has one empty file."""
+    summaries: Sequence[str]
+
+
+class _Sink:
+    """The files that one attempt of a task writes: one per table, in the table's directory."""
+
+    def __init__(self, directories: Mapping[str, str]) -> None:
+        self._directories = directories
+        self._file = f"{uuid4().hex}.parquet"
+        self._writers: dict[str, pq.ParquetWriter] = {}
+        self._held: dict[str, list[pa.RecordBatch]] = {}
+
+    def write(self, name: str, rows: pa.RecordBatch) -> None:
+        """Add rows to a table."""
+        held = self._held.setdefault(name, [])
+        held.append(rows)
+        if sum(map(len, held)) >= _GROUP_ROWS:
+            self._flush(name)
+
+    def close(self) -> Iterator[tuple[str, StoredFile]]:
+        """Close and sync all files; they survive a power cut from here on. (table, file) pairs."""
+        for name in self._held:
+            self._flush(name)
+            self._writers[name].close()
+            durable.sync_file(self._path(name))
+            yield name, described(self._path(name))
+
+    def _path(self, name: str) -> Path:
+        return Path(self._directories[name], self._file)
+
+    def _flush(self, name: str) -> None:
+        if not (held := self._held[name]):
+            return
+        schema = stored_schema(held[0].schema)
+        rows = pa.Table.from_batches(held).cast(schema)
+        held.clear()
+        if name not in self._writers:
+            self._path(name).parent.mkdir(parents=True, exist_ok=True)
+            self._writers[name] = pq.ParquetWriter(self._path(name), schema, **PARQUET)
+        self._writers[name].write_table(rows, row_group_size=_GROUP_ROWS)
+
+
+def write(rows: DataFrame, fold: Fold, tables: Mapping[str, Place]) -> _Written:
+    """Fold the rows of each partition into files of the tables, in one Spark job."""
+    places = {name: str(place.directory.absolute()) for name, place in tables.items()}
+    folded = rows.mapInArrow(partial(_fold, fold=fold, directories=places), _WRITTEN)
+    files: dict[str, list[StoredFile]] = {name: [] for name in tables}
+    summaries = []
+    for row in folded.collect():
+        if row.table is None:
+            summaries.append(row.summary)
+        else:
+            files[row.table].append(StoredFile(**json.loads(row.file)))
+    without = {name: place for name, place in tables.items() if not files[name]}
+    nothing = store({name: of.schema.empty_table() for name, of in without.items()}, without)
+    return _Written({**{name: tuple(found) for name, found in files.items()}, **nothing}, summaries)
+
+
+def store(rows: Mapping[str, pa.Table], tables: Mapping[str, Place]) -> dict[str, _Files]:
+    """Write tables in memory, each as one file. Returns their files."""
+    sink = _Sink({name: str(place.directory.absolute()) for name, place in tables.items()})
+    for name, whole in rows.items():
+        shaped = whole.cast(tables[name].schema)
+        for batch in shaped.to_batches() or [pa.RecordBatch.from_pylist([], shaped.schema)]:
+            sink.write(name, batch)
+    return {name: (file,) for name, file in sink.close()}
+
+
+def _fold(
+    batches: Iterable[pa.RecordBatch], fold: Fold, directories: Mapping[str, str]
+) -> Iterator[pa.RecordBatch]:
+    sink = _Sink(directories)
+    for name, rows in fold(batches):
+        sink.write(name, rows)
+    found = [{"table": name, "file": json.dumps(asdict(file))} for name, file in sink.close()]
+    if (summary := fold.summary()) is not None:
+        found.append({"summary": summary})
+    columns = [(name, pa.string()) for name in ("table", "file", "summary")]
+    yield pa.RecordBatch.from_pylist(found, pa.schema(columns))

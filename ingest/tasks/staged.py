@@ -1,0 +1,72 @@
+"""Tables that stages hand on and that are not part of the complete run, and the texts of stages."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+
+from vizpub.analytics import steps
+from vizpub.analytics.steps import Step
+from vizpub.model.columns import INTERVAL, PEER, Column, Table, known, maybe
+
+_MESSAGE = known("message", "int64", "dense index of the message")
+_NAME = known("name", "string", "its name in the source")
+_TIMES = (
+    maybe("time_us", "int64", "time", "µs"),
+    INTERVAL,
+    known("tick", "int64", "time", "ticks"),
+)
+
+
+def _staged(name: str, row: str, *columns: Column) -> Table:
+    return Table(f"staged/{name}", row, columns, (columns[0].name,))
+
+
+MESSAGES = _staged("messages", "message that is evaluated", _MESSAGE, _NAME)
+NAMED_AGAIN = _staged("named_again", "message of the run that new input names", _MESSAGE, _NAME)
+UNREPORTED = _staged(
+    "unreported",
+    "report that leaves out what others have",
+    INTERVAL,
+    PEER,
+    maybe("receptions", "bool", "true = not reported"),
+    maybe("subscriptions", "bool", "true = not reported"),
+)
+CLAIMS = _staged(
+    "claims",
+    "report of a publication, or what a part of the arrivals say of it together",
+    _MESSAGE,
+    known("is_report", "bool", "it reports the publication"),
+    maybe("topic", "string", "name of its topic"),
+    maybe("publisher", "string", "name of its publisher"),
+    *_TIMES,
+)
+ARRIVALS = _staged(
+    "arrivals",
+    "arrival of a message at a peer",
+    _MESSAGE,
+    PEER,
+    maybe("previous_hop", "int32", "the peer that sent it"),
+    *_TIMES,
+    maybe("arrival", "int64", "orders those of a message, peer and tick"),
+    maybe("first", "bool", "it is the first one, as reported"),
+    maybe("hop", "int32", "as reported", "hops"),
+    maybe("subscribed", "bool", "the peer to the topic, as reported"),
+)
+STAGED = {of.name: of for of in (MESSAGES, NAMED_AGAIN, UNREPORTED, CLAIMS, ARRIVALS)}
+
+
+def is_staged(name: str) -> bool:
+    """Whether a table is not part of the complete run."""
+    return name.startswith("staged/")
+
+
+def step(name: str) -> Step:
+    """The step of that name, of the texts of the package ingest."""
+    return steps.step(name, "vizpub.ingest")
+
+
+@cache
+def macros() -> str:
+    """What the texts use."""
+    return (files("vizpub.ingest") / "sql/macros.sql").read_text("utf-8")

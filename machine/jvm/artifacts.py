@@ -1,0 +1,182 @@
+"""The jars of the JVM artifacts vizpub runs (Neo4j, GraphFrames), as locked, and of those that only
+its tests run (Gephi's toolkit, a broker of Kafka).
+
+`jars` gives the files of a set and fetches what is missing into the user's cache. A file is
+placed there atomically after a check of its sha256, so later starts only check names and sizes.
+Files without a sha256 in the lock are accepted as the repository returns them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+
+from vizpub.machine.jvm.lock import Artifact, JarSet, read_lock
+from vizpub.model.errors import ArtifactsMissing, UnknownName, UseError
+
+Progress = Callable[[int, int], None]
+"""Called with the bytes fetched so far and the bytes to fetch, one call at a time."""
+
+
+def cache_path() -> Path:
+    """The cache folder of vizpub: VIZPUB_CACHE, or the user's cache directory."""
+    from platformdirs import user_cache_path
+
+    given = os.environ.get("VIZPUB_CACHE")
+    return Path(given).expanduser().absolute() if given else user_cache_path("vizpub")
+
+
+def jar_set(name: str) -> JarSet:
+    """A set of the shipped lock. Raises: UnknownName."""
+    sets = read_lock()
+    if name not in sets:
+        raise UnknownName("set of JVM artifacts", name, sorted(sets))
+    return sets[name]
+
+
+def missing(name: str) -> list[Artifact]:
+    """The artifacts of a set that are not here yet; nothing is fetched or read."""
+    return [a for a in jar_set(name).files if not _is_here(a)]
+
+
+def jars(name: str, progress: Progress | None = None) -> list[Path]:
+    """The files of a set, fetched first where they are missing.
+
+    Where VIZPUB_JARS names a directory, its files are used instead, matched by name.
+
+    Raises: UnknownName, ArtifactsMissing (cannot be had, or differs from the lock), UseError
+    for a VIZPUB_JARS that is no directory.
+    """
+    wanted = jar_set(name)
+    if _given_folder():
+        _check_given(wanted, _folder())
+    else:
+        _fetch_missing(wanted, progress)
+    return [_folder() / a.file_name for a in wanted.files]
+
+
+def graphframes_jars(progress: Progress | None = None) -> list[Path]:
+    """GraphFrames for Spark: the files of VIZPUB_GRAPHFRAMES_JARS=a.jar,b.jar, else as `jars`.
+
+    Raises: ArtifactsMissing, UseError for a file that is not there.
+    """
+    given = os.environ.get("VIZPUB_GRAPHFRAMES_JARS")
+    if not given:
+        try:
+            return jars("graphframes", progress)
+        except ArtifactsMissing as error:
+            why = f"{error.why}; VIZPUB_GRAPHFRAMES_JARS=a.jar,b.jar names files of your own"
+            raise ArtifactsMissing(error.what, why) from error
+    paths = [Path(name).expanduser().absolute() for name in given.split(",")]
+    for path in paths:
+        if not path.is_file():
+            raise UseError(f"VIZPUB_GRAPHFRAMES_JARS: {path} is not a file")
+    return paths
+
+
+def _given_folder() -> Path | None:
+    given = os.environ.get("VIZPUB_JARS")
+    return Path(given).expanduser().absolute() if given else None
+
+
+def _folder() -> Path:
+    return _given_folder() or cache_path() / "jars"
+
+
+def _is_here(artifact: Artifact) -> bool:
+    try:
+        size = (_folder() / artifact.file_name).stat().st_size
+    except OSError:
+        return False
+    return size == artifact.size or not artifact.sha256
+
+
+def _check_given(wanted: JarSet, folder: Path) -> None:
+    if not folder.is_dir():
+        raise UseError(f"VIZPUB_JARS={folder} is not a directory")
+    paths = [folder / a.file_name for a in wanted.files]
+    absent = [path.name for path in paths if not path.is_file()]
+    if absent:
+        raise ArtifactsMissing(str(wanted), f"{folder} lacks {_few(absent)}")
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        sums = list(pool.map(_sha256, paths))
+    wrong = [
+        a.file_name
+        for a, found in zip(wanted.files, sums, strict=True)
+        if a.sha256 not in ("", found)
+    ]
+    if wrong:
+        raise ArtifactsMissing(str(wanted), f"{folder} has other contents for {_few(wrong)}")
+
+
+def _few(names: Sequence[str], shown: int = 5) -> str:
+    rest = len(names) - shown
+    return ", ".join(names[:shown]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _fetch_missing(wanted: JarSet, progress: Progress | None) -> None:
+    if all(map(_is_here, wanted.files)):
+        return
+    from filelock import FileLock
+
+    folder = _folder()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with FileLock(folder / ".lock"):  # a second process waits and finds them
+            _fetch_all([a for a in wanted.files if not _is_here(a)], progress)
+    except OSError as error:
+        raise ArtifactsMissing(str(folder), error.strerror or str(error)) from error
+
+
+def _fetch_all(artifacts: Sequence[Artifact], progress: Progress | None) -> None:
+    from vizpub.machine.jvm.maven import THREADS
+
+    count = _ByteCount(sum(a.size for a in artifacts), progress)
+    staging = _folder() / ".fetching"
+    shutil.rmtree(staging, ignore_errors=True)  # of a process that was killed
+    staging.mkdir()
+    try:
+        with ThreadPoolExecutor(THREADS) as pool:
+            # The first failure is raised here and ends the fetches that have not begun.
+            list(pool.map(partial(_fetch, staging=staging, count=count), artifacts))
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+
+
+def _fetch(artifact: Artifact, staging: Path, count: _ByteCount) -> None:
+    from vizpub.machine.jvm.maven import fetch
+
+    path = fetch(artifact.at, staging, partial(count.arrived, artifact.at))
+    found = _sha256(path)
+    if artifact.sha256 not in ("", found):
+        raise ArtifactsMissing(
+            artifact.at, f"the download has sha256 {found}; jvm.lock says {artifact.sha256}"
+        )
+    path.replace(_folder() / artifact.file_name)
+
+
+class _ByteCount:
+    """Adds up what the fetching threads report and passes it on, one call at a time."""
+
+    def __init__(self, total: int, progress: Progress | None) -> None:
+        self._total = total
+        self._progress = progress
+        self._by_artifact: dict[str, int] = {}
+        self._lock = threading.Lock()
+
+    def arrived(self, at: str, count: int) -> None:
+        with self._lock:
+            self._by_artifact[at] = count
+            if self._progress:
+                self._progress(sum(self._by_artifact.values()), self._total)

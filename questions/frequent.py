@@ -1,0 +1,232 @@
+"""Frequent questions about a run, answered from its files.
+
+The answers have the columns and rows that the queries of the same names give from Neo4j.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from vizpub.model.errors import UseError
+from vizpub.questions.names import NamedRun
+from vizpub.questions.sql import answer
+
+ABSENT = "is not present at"
+
+PUBLICATION_UNKNOWN = "the publication was not reported"
+
+_VALID = "valid_from <= $at AND valid_to > $at"
+_OF_LAYERS = "($layers IS NULL OR list_contains($layers, layer))"
+_NAMES = "coalesce(list_sort(list_distinct(list({0}) FILTER ({0} IS NOT NULL))), [])"
+
+_TOPIC = f"""
+WITH subscribers AS (SELECT DISTINCT peer, peer_name FROM subscriptions
+                     WHERE topic = $topic AND {_VALID}),
+     pairs AS (SELECT src, src_name, dst, dst_name, {_NAMES.format("layer")} AS layers,
+                      {_NAMES.format("topic_name")} AS topics
+               FROM links
+               WHERE {_VALID} AND {_OF_LAYERS} AND src IN (SELECT peer FROM subscribers)
+                 AND dst IN (SELECT peer FROM subscribers)
+               GROUP BY ALL)
+SELECT src_name AS src, dst_name AS dst, layers, topics FROM (
+  FROM pairs
+  UNION ALL
+  SELECT peer, peer_name, NULL, NULL, [], [] FROM subscribers
+  WHERE peer NOT IN (SELECT src FROM pairs UNION ALL SELECT dst FROM pairs)) AS found
+ORDER BY found.src, found.dst NULLS LAST
+"""
+
+_TOPICS = f"""
+WITH taken AS (SELECT DISTINCT peer, topic FROM subscriptions WHERE {_VALID}),
+     pairs AS (SELECT DISTINCT src, dst FROM links WHERE {_VALID} AND {_OF_LAYERS}),
+     linked AS (SELECT one.topic, count(*) AS links FROM pairs
+                JOIN taken one ON one.peer = src
+                JOIN taken other ON other.peer = dst AND other.topic = one.topic GROUP BY ALL),
+     counted AS (SELECT topic, count(*) AS subscribers FROM taken GROUP BY ALL)
+SELECT name AS topic, coalesce(subscribers, 0) AS subscribers, {{rendezvous}} AS rendezvous,
+       coalesce(links, 0) AS links, {{messages}} AS messages, {{publishers}} AS publishers
+FROM topics LEFT JOIN counted USING (topic) LEFT JOIN linked USING (topic)
+ORDER BY subscribers DESC, topics.topic
+"""
+_PAIRS = f"SELECT DISTINCT src, dst FROM links WHERE {_VALID} AND {_OF_LAYERS} ORDER BY ALL"
+_RENDEZVOUS = f"""
+coalesce((SELECT list(name ORDER BY peer) FROM (
+  SELECT DISTINCT peer, peer_name AS name FROM roles
+  WHERE roles.topic = topics.topic AND role = 'rendezvous' AND {_VALID})), [])
+"""
+_PUBLISHED = """
+(SELECT count({what}) FROM publications WHERE publications.topic = topics.topic AND tick <= $at)
+"""
+
+_DISSEMINATION = """
+SELECT hop, time_us, previous_hop_name AS "from", peer_name AS "to", first, subscribed
+FROM receptions WHERE message = $message ORDER BY hop, time_us, peer, previous_hop
+"""
+
+_MISSED = """
+WITH published AS (SELECT publisher, tick FROM publications WHERE message = $message),
+     lost AS (SELECT peer, peer_name FROM missed WHERE message = $message),
+     had AS (SELECT peer FROM receptions WHERE message = $message
+             UNION SELECT publisher FROM published),
+     refused AS ({refused}),
+     near AS ({near}),
+     linked AS (SELECT peer, count(*) AS neighbours, count(*) FILTER (other IN (FROM had)) AS held
+                FROM near GROUP BY peer),
+     gone AS (SELECT DISTINCT peer FROM presence, published WHERE valid_from <= published.tick
+              AND valid_to > published.tick
+              AND valid_to <= (SELECT max(tick) FROM receptions WHERE message = $message)),
+     counted AS (SELECT peer, peer_name, {count}(neighbours, 0) AS neighbours,
+                        {count}(held, 0) AS held, refused.reason AS refused,
+                        peer IN (FROM gone) AS has_left
+                 FROM lost LEFT JOIN linked USING (peer) LEFT JOIN refused USING (peer))
+SELECT peer_name AS peer, neighbours, held AS neighbours_with_it,
+       CASE WHEN refused IS NOT NULL THEN 'refused it: ' || refused
+            WHEN has_left THEN 'left while it spread'
+            WHEN neighbours = 0 THEN 'no neighbours'
+            WHEN held = 0 THEN 'no neighbour had it'
+            WHEN held > 0 THEN 'neighbours had it, none delivered it' END AS why
+FROM counted ORDER BY peer
+"""
+_REFUSED = """
+SELECT peer, string_agg(DISTINCT coalesce(reason, 'no reason given'), ', ' ORDER BY
+                        coalesce(reason, 'no reason given')) AS reason
+FROM rejections WHERE message = $message GROUP BY peer
+"""
+_NEAR = """
+SELECT peer, other FROM (
+  SELECT src AS peer, dst AS other FROM links, published WHERE {0}
+  UNION SELECT dst, src FROM links, published WHERE {0})
+""".format(f"valid_from <= tick AND valid_to > tick AND {_OF_LAYERS}")
+_NONE = "SELECT NULL::INTEGER AS peer, NULL::{0} WHERE false"
+
+
+def topic(
+    run: NamedRun, name: str, at: int | str = "last", layers: Sequence[str] | None = None
+) -> pa.Table:
+    """src, dst, layers, topics: as the query `topic-subgraph`.
+
+    Raises: UnknownName, AmbiguousName, OutOfRange, UseError for an invalid time, and where
+    subscriptions or links are unknown.
+    """
+    run.facts.check_known("subscriptions", "links")
+    return _asked(run, _TOPIC, topic=run.topic_index(name), **_moment(run, at, layers))
+
+
+def topics(run: NamedRun, at: int | str = "last", layers: Sequence[str] | None = None) -> pa.Table:
+    """topic, subscribers, rendezvous, links, messages, publishers: as the query `topics`.
+
+    Raises: as `topic`.
+    """
+    run.facts.check_known("subscriptions", "links")
+    known = run.stored.has("publications")
+    told = {
+        "rendezvous": _RENDEZVOUS if run.stored.has("roles") else "NULL",
+        "messages": _PUBLISHED.format(what="*") if known else "NULL",
+        "publishers": _PUBLISHED.format(what="DISTINCT publisher") if known else "NULL",
+    }
+    return _asked(run, _TOPICS.format(**told), **_moment(run, at, layers))
+
+
+def dissemination(run: NamedRun, message: str) -> pa.Table:
+    """hop, time_us, from, to, first, subscribed: as the query `dissemination-tree`.
+
+    Raises: UnknownName, AmbiguousName, UseError where receptions are unknown.
+    """
+    run.facts.check_known("receptions")
+    return _asked(run, _DISSEMINATION, message=run.message_index(message))
+
+
+def paths(
+    run: NamedRun,
+    ends: tuple[str, str],
+    at: int | str = "last",
+    layers: Sequence[str] | None = None,
+    *,
+    every: bool = False,
+) -> list[tuple[int, list[str]]]:
+    """The links on a shortest path and its peers, as the query `shortest-path`; with `every`, of
+    all, as `all-shortest-paths`. Empty if there is no path.
+
+    Raises: as `topic`, and UseError for a peer that is not present.
+    """
+    run.facts.check_known("presence", "links")
+    moment = _moment(run, at, layers)
+    names = run.peers
+    source, target = (_present(run, name, int(str(moment["at"]))) for name in ends)
+    following: dict[int, list[int]] = defaultdict(list)
+    for pair in _asked(run, _PAIRS, **moment).to_pylist():
+        following[pair["src"]].append(pair["dst"])
+    found = _shortest(following, source, target)
+    spoken = sorted([names[peer] for peer in path] for path in islice(found, None if every else 1))
+    return [(len(path) - 1, path) for path in spoken]
+
+
+def _present(run: NamedRun, name: str, at: int) -> int:
+    """The peer. Raises: UseError where it is not present at the tick."""
+    peer = run.peer_index(name)
+    rows = run.stored.read("presence", ["valid_from", "valid_to"], pc.field("peer") == peer)
+    periods = [(row["valid_from"], row["valid_to"]) for row in rows.to_pylist()]
+    if not any(begin <= at < end for begin, end in periods):
+        there = run.clock.describe_presence(periods)
+        raise UseError(f"peer '{name}' {ABSENT} {run.clock.describe(at)}; it is present {there}")
+    return peer
+
+
+def _shortest(
+    following: Mapping[int, Sequence[int]], source: int, target: int
+) -> Iterator[tuple[int, ...]]:
+    """All shortest paths, found backwards along the peers before each."""
+    before: dict[int, list[int]] = {source: []}
+    reached = [source]
+    while reached and target not in before:
+        level: dict[int, list[int]] = defaultdict(list)
+        for peer in reached:
+            for other in following.get(peer, ()):
+                if other not in before:
+                    level[other].append(peer)
+        before |= level
+        reached = list(level)
+    stack: list[tuple[int, ...]] = [(target,)] if target in before else []
+    while stack:
+        path = stack.pop()
+        if path[0] == source:
+            yield path
+        stack += [(peer, *path) for peer in before[path[0]]]
+
+
+def missed(run: NamedRun, message: str, layers: Sequence[str] | None = None) -> pa.Table:
+    """peer, neighbours, neighbours_with_it, why: the eligible peers that never received it.
+
+    Neighbours are those of its publication, over links of these layers (null = of all), in either
+    direction; those with it published or received it at any time. Unknown is null.
+
+    Raises: UnknownName, AmbiguousName, UseError where eligible peers are unknown.
+    """
+    run.facts.check_known("missed")
+    number = run.message_index(message)
+    of_it = pc.field("message") == number
+    told = run.stored.read("publications", ["publication_known"], of_it)["publication_known"]
+    if not pc.all(told).as_py():
+        raise UseError(f"{PUBLICATION_UNKNOWN} of '{message}': its eligible peers are unknown")
+    linked = run.stored.has("links")
+    near = _NEAR if linked else _NONE.format("INTEGER AS other")
+    refused = _REFUSED if run.stored.has("rejections") else _NONE.format("VARCHAR AS reason")
+    # Without links, nobody's neighbours are known.
+    statement = _MISSED.format(near=near, refused=refused, count="coalesce" if linked else "nullif")
+    wanted = list(run.checked_layers(layers) or []) or None if linked else None
+    return _asked(run, statement, message=number, **({"layers": wanted} if linked else {}))
+
+
+def _moment(run: NamedRun, at: int | str, layers: Sequence[str] | None) -> dict[str, object]:
+    tick = run.clock.parse_at(str(at), run.facts.epoch)
+    return {"at": tick, "layers": list(run.checked_layers(layers) or []) or None}
+
+
+def _asked(run: NamedRun, statement: str, **values: object) -> pa.Table:
+    with answer(run.stored, statement, values) as found:
+        return found.read_all()

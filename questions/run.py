@@ -1,0 +1,187 @@
+"""A run in Python.
+
+    run = Run.open("vizpub-data", "monday")
+    run.metrics("topics", ["subscribers"]).to_pandas()
+    run.overlay(12).to_networkx()
+    run.topic("news", "12.5s")
+    run.tree("m17")
+
+It returns frames (vizpub.questions.frames) with the columns of vizpub.model.tables and the names of
+peers, topics and messages after their dense indexes. It needs neither Neo4j nor Spark.
+A time is an interval number, 'first', 'last' or a time from the start as '12.5s'.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import and_
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from vizpub.model.columns import Table
+from vizpub.model.errors import UnknownName, UseError
+from vizpub.model.own import OwnMetric
+from vizpub.model.tables import GAUGES, PUBLICATIONS
+from vizpub.model.wording import amount
+from vizpub.questions import answers, sql
+from vizpub.questions.answers import Snapshot, Tree
+from vizpub.questions.frames import Frame, html_table
+from vizpub.questions.gauges import gauges
+from vizpub.questions.names import NamedRun
+from vizpub.questions.summary import facts_for_people
+from vizpub.runstore.store import metric_table, open_run
+
+_SHOWN_OF_A_FACT = 1_000
+"""Characters in a notebook."""
+
+
+@dataclass(frozen=True)
+class Where:
+    """A filter on rows of a metrics table: intervals `first` to `last`, one peer or topic."""
+
+    first: int | None = None
+    last: int | None = None
+    peer: str | None = None
+    topic: str | None = None
+
+
+@dataclass(frozen=True, repr=False)
+class Run(NamedRun):
+    """A complete run of a workspace."""
+
+    @staticmethod
+    def open(workspace: Path | str, name: str) -> Run:
+        """The run of that name. Raises: UnknownName, StoreBroken, RunNotComplete."""
+        return Run(open_run(Path(workspace), name))
+
+    def table(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
+        """A table of vizpub.model.tables, or some of its columns. Raises: UnknownName."""
+        meant = self.stored.definition(name)
+        return self.stored.read(name, _checked(columns, meant))
+
+    def metrics(
+        self,
+        name: str = "overlay",
+        columns: Sequence[str] | None = None,
+        where: Where | None = None,
+    ) -> Frame:
+        """A metrics table ('overlay', 'peers', 'topics', 'messages'), sorted by its key.
+
+        `columns` picks some beside the key. A dense index is followed by `<column>_name`;
+        messages also carry their interval of publication, topic and publisher.
+
+        Raises: UnknownName for a metric, column, peer or topic, UseError for a peer or topic
+        where the table has none, and where its source data is not reported.
+        """
+        meant = self.stored.definition(metric_table(name).name)
+        self.facts.check_known(meant.name)
+        columns = _checked(columns, meant)
+        if columns is not None:
+            columns = [c for c in meant.names if c in {*meant.key, *columns}]
+        if "message" in meant.key:
+            found = self._messages(columns, where or Where())
+        else:
+            found = self.stored.read(meant.name, columns, self._condition(meant, where or Where()))
+            found = found.select(list(dict.fromkeys([*meant.key, *found.column_names])))
+        found = _with_units(self.with_names(found), self.facts.own)
+        return Frame(f"{self.facts.name}, {meant.name}", found)
+
+    def gauges(self, names: Sequence[str] | None = None, where: Where | None = None) -> Frame:
+        """Numbers that peers reported of their own: a row per interval and peer with any, a column
+        for each (null = not reported then). `names` picks some.
+
+        Raises: UnknownName for a gauge or a peer, UseError where none are reported.
+        """
+        self.facts.check_known("gauges")
+        found = gauges(self.stored, names, self._condition(GAUGES, where or Where()))
+        return Frame(f"{self.facts.name}, gauges", self.with_names(found))
+
+    def overlay(self, at: int | str = "last", layers: Sequence[str] | None = None) -> Snapshot:
+        """The overlay at a time: its peers and links, of the given layers (null = of all).
+
+        Raises: OutOfRange, UnknownName, UseError for an invalid time, and if the run's
+        source does not report presence or links.
+        """
+        return answers.overlay(self, at, layers)
+
+    def topic(
+        self, name: str, at: int | str = "last", layers: Sequence[str] | None = None
+    ) -> Snapshot:
+        """A topic's part of the overlay at a time: its subscribers and the links between them.
+
+        Raises: as `overlay`.
+        """
+        return answers.topic(self, name, at, layers)
+
+    def tree(self, message: str) -> Tree:
+        """How a message spread: every copy that arrived, by hop and time.
+
+        Raises: UnknownName, UseError if the run's source does not report receptions.
+        """
+        return answers.tree(self, message)
+
+    def sql(self, statement: str) -> Frame:
+        """What a query in SQL gives; see vizpub.questions.sql. Raises: UseError, StoreBroken."""
+        with sql.answer(self.stored, statement) as found:
+            return Frame(f"{self.facts.name}, {statement}", found.read_all())
+
+    def _messages(self, columns: Sequence[str] | None, where: Where) -> pa.Table:
+        about = ["message", "interval", "topic", "publisher"]
+        published = self.stored.read("publications", about, self._condition(PUBLICATIONS, where))
+        found = self.stored.read("metrics/messages", columns)
+        joined = published.join(found, "message", join_type="inner").sort_by("message")
+        return joined.select(list(dict.fromkeys([*about, *found.column_names])))
+
+    def _condition(self, meant: Table, where: Where) -> pc.Expression | None:
+        conditions = []
+        if where.first is not None:
+            conditions.append(pc.field("interval") >= where.first)
+        if where.last is not None:
+            conditions.append(pc.field("interval") <= where.last)
+        if where.peer is not None:
+            column = _one_of(("peer", "publisher"), meant)
+            conditions.append(pc.field(column) == self.peer_index(where.peer))
+        if where.topic is not None:
+            conditions.append(pc.field(_one_of(("topic",), meant)) == self.topic_index(where.topic))
+        return reduce(and_, conditions) if conditions else None
+
+    def __repr__(self) -> str:
+        spoken = f" of {self.facts.protocol}" if self.facts.protocol else ""
+        peers, range_ = amount(self.stored.rows("peers"), "peer"), self.clock.describe_range()
+        return f"<run {self.facts.name}{spoken}: {peers}, {range_}>"
+
+    def _repr_html_(self) -> str:
+        """The facts that `vizpub runs show` prints."""
+        facts = list(facts_for_people(self.stored))
+        return html_table(repr(self)[1:-1], ("fact", "value"), facts, _SHOWN_OF_A_FACT)
+
+
+def _checked(columns: Sequence[str] | None, meant: Table) -> list[str] | None:
+    for column in columns or ():
+        if column not in meant.names:
+            raise UnknownName(
+                f"{meant.name} column", column, meant.names, f"vizpub tables {meant.name}"
+            )
+    return list(columns) if columns else None
+
+
+def _with_units(found: pa.Table, own: Iterable[OwnMetric]) -> pa.Table:
+    """The unit of an own metric as metadata of its column: no list of ours has it."""
+    for metric in own:
+        if metric.unit and metric.name in found.column_names:
+            column = pa.field(metric.name, pa.float64(), metadata={"unit": metric.unit})
+            found = found.set_column(
+                found.column_names.index(metric.name), column, found[metric.name]
+            )
+    return found
+
+
+def _one_of(columns: Sequence[str], meant: Table) -> str:
+    for column in columns:
+        if column in meant.names:
+            return column
+    raise UseError(f"the rows of {meant.name} have no {columns[0]}; see: vizpub tables")

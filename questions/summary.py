@@ -1,0 +1,93 @@
+"""The facts of a run, and what was left out of it, as text for users."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+from vizpub.model.errors import UseError
+from vizpub.model.wording import amount
+from vizpub.questions.totals import pooled, reporting
+from vizpub.runstore.changes import state
+from vizpub.runstore.collection import Collected
+from vizpub.runstore.manifest import LATE, LATE_MESSAGES
+from vizpub.runstore.store import StoredRun
+
+
+def damaged(run: StoredRun) -> list[str]:
+    """The files of the input that could be read in part only or not at all, with the reason."""
+    in_part = [f"{i['path']}: {i['damage']}" for i in run.manifest.inputs if i.get("damage")]
+    return in_part + [file for file in run.manifest.skipped if ": cannot be read" in file]
+
+
+def facts_for_people(run: StoredRun) -> Iterator[tuple[str, Any]]:
+    """The facts of a run, and what was left out of it: (fact, value)."""
+    manifest = run.manifest
+    yield "run", manifest.name
+    yield "state", state(run)
+    if manifest.collection:
+        yield "collection", _of_collection(run)
+    yield "source", manifest.source
+    yield "protocol", manifest.protocol
+    if manifest.clock:
+        yield "time", manifest.clock.describe_range()
+    if manifest.clock and manifest.is_grown:
+        yield "final up to interval", manifest.final
+        yield "messages final up to interval", manifest.settled
+    yield "epoch", manifest.epoch
+    files, size = manifest.input_size
+    yield "input", f"{amount(files, 'file')}, {amount(size, 'byte')}"
+    if manifest.options.get("layers"):
+        yield "layers counted", ", ".join(manifest.options["layers"])
+    for name, entry in manifest.tables.items():
+        yield f"rows of {name}", entry.rows
+    if manifest.complete:
+        yield from _messages(run)
+    for note, count in manifest.notes.items():
+        yield note.replace("_", " ") if note.isidentifier() else note, count
+    if {LATE, LATE_MESSAGES} & manifest.notes.keys():
+        yield "came late", f"left out of the tables; vizpub settle {manifest.name} takes it in"
+    for engine in dict.fromkeys(manifest.engines.values()):
+        parts = (part for part, by in manifest.engines.items() if by == engine)
+        yield f"measured by {engine}", ", ".join(parts)
+    yield from (("unknown", what) for what in manifest.unknown)
+    yield from (("damaged", what) for what in damaged(run))
+    yield from (("skipped", what) for what in manifest.skipped if what not in damaged(run))
+
+
+def _of_collection(run: StoredRun) -> str:
+    """Of the run that it has begun."""
+    of = Collected(run.directory.parents[1], run.name)
+    if run.manifest.ended:
+        return "has ended"
+    if not of.owns(run.manifest):
+        return "is gone"
+    with suppress(UseError):
+        if collector := of.collector():
+            return f"running ({collector})"
+    return f"is paused; resume it with: vizpub collect {run.name}"
+
+
+def _messages(run: StoredRun) -> Iterator[tuple[str, Any]]:
+    """The figures of messages, without refused ones."""
+    reporters, peers = reporting(run), run.rows("peers")
+    yield "peers that report", f"{reporters:,} of {peers:,}"
+    if reporters < peers:
+        yield "figures below", "subscriptions, hits and traffic cover only the peers that report"
+    found = pooled(run)
+    if found is None:
+        return
+    if found.hit_ratio is not None:
+        of = f"{found.delivered:,} of {found.eligible:,} = {found.hit_ratio:.4f}"
+        yield "hit ratio", f"{of}; mean over messages {found.hit_ratio_mean:.4f}"
+    if found.refused:
+        yield "left out of the hit ratio", f"{amount(found.refused, 'message')} that a peer refused"
+    if found.late:
+        yield "late deliveries", found.late
+    if found.unreported:
+        yield "publication not reported", amount(found.unreported, "message")
+    if found.hops:
+        names = (("unknown" if hop is None else hop, count) for hop, count in found.hops.items())
+        hops = (f"{hop}: {count:,}" for hop, count in names)
+        yield "first receptions by hops", ", ".join(hops)

@@ -1,0 +1,265 @@
+"""Reports of peers that a collector asks for. Standard library only.
+
+    with ReportServer(port=8700) as server:
+        server.report({"peer": "17", "interval": 42, "neighbors": ["3"]})
+
+The collector (`vizpub collect RUN --pull http://127.0.0.1:8700`) asks `GET /report?since=CURSOR`.
+The answer has lines of the report contract, and in the header `vizpub-cursor` what to ask next. A
+cursor is opaque; one that is unknown, as after a restart of the peer, or none gets all that is
+held. Reports are held until the memory is full, for a collector that has lost its cursor.
+
+What peers are asked to do comes by `POST /commands` (`given`), where the
+program asks for it with `server.commands()`.
+"""
+
+from __future__ import annotations
+
+import gzip
+import secrets
+import ssl
+from collections import deque
+from collections.abc import Mapping
+from email.message import Message
+from hmac import compare_digest
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import islice
+from socket import AF_INET, AF_INET6
+from threading import Lock, Thread
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+from urllib.parse import parse_qs, urlsplit
+
+from .commands import Given
+from .encoding import Lines
+from .endpoint import is_loopback, names_this_machine
+from .records import Record
+
+READABLE = "others could read the reports"
+NO_COMMANDS = "these peers obey no commands"
+
+CURSOR, MORE = "vizpub-cursor", "vizpub-more"
+"""Headers of an answer: what to ask next, and whether there is more already."""
+REPORT, COMMANDS = "/report", "/commands"
+"""Paths below the URL of a target."""
+_JSON = "application/json"
+_MOST = 4 * 2**20
+"""Bytes of an answer, before it is compressed; at least a line."""
+_OF_LINE = 64
+"""Bytes of memory that a line takes beside its content."""
+_MOST_COMMANDS = 2**20
+"""Bytes of a request with commands."""
+_TIMEOUT_S = 30.0
+"""That a connection may be silent."""
+
+
+class _Part(NamedTuple):
+    lines: list[bytes]
+    cursor: str
+    more: bool
+
+
+class ReportServer:
+    """Serves the reports of one or many peers. All methods may be called from any thread.
+
+    Without a token it serves this machine only.
+    """
+
+    def __init__(
+        self,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        *,
+        token: str | None = None,
+        memory: int = 32 * 2**20,
+        context: ssl.SSLContext | None = None,
+    ) -> None:
+        """`port` 0 = a free one; `token` is asked for; `memory`: bytes of reports that are held;
+        `context` has the certificate to show.
+
+        Raises: ValueError where others could read the reports; OSError where the port is taken.
+        """
+        if not (is_loopback(host) or (token and context)):
+            raise ValueError(f"at {host} {READABLE}: give token and context")
+        self._token, self._memory = token, memory
+        self._lines, self._lock = Lines(), Lock()
+        self._held: deque[bytes] = deque()
+        self._size = 0
+        self._name = secrets.token_urlsafe(8)
+        """Of this server in its cursors: those of an earlier one are unknown."""
+        self._next = self._fetched = 0
+        self.given = Given()
+        self.dropped = 0
+        """Reports that were never fetched, for want of memory."""
+        self._server = _Server((host, port))
+        self._server.reports = self
+        if context:
+            # The handshake is made by the connection's own thread.
+            self._server.socket = context.wrap_socket(
+                self._server.socket, server_side=True, do_handshake_on_connect=False
+            )
+        scheme = "https" if context else "http"
+        place = f"[{host}]" if ":" in host else host
+        self.url = f"{scheme}://{place}:{self._server.server_port}"
+        """What the collector is given."""
+        self._thread = Thread(target=self._server.serve_forever, name="reports", daemon=True)
+        self._thread.start()
+
+    def report(self, record: Record | Mapping[str, Any]) -> None:
+        """Hold a record, or a report as a JSON object without `format` and `seq`.
+
+        Raises: TypeError or ValueError for what is no JSON.
+        """
+        self.line(self._lines.line(record))
+
+    def line(self, line: bytes) -> None:
+        """As `report`, for a record that is encoded already, without a line break."""
+        with self._lock:
+            self._held.append(line)
+            self._next += 1
+            self._size += len(line) + _OF_LINE
+            while self._size > self._memory and len(self._held) > 1:
+                self.dropped += self._first >= self._fetched
+                self._size -= len(self._held.popleft()) + _OF_LINE
+
+    def commands(self) -> list[dict[str, Any]]:
+        """What peers are asked to do, each with its `id`, `peer` and `action` (leave or join); what
+        is answered or expired is left out. Before the first call the collector can give none.
+        """
+        return self.given.waiting()
+
+    def answer(self, number: int, refusal: str | None = None) -> None:
+        """Tell that the command of this id was obeyed, or why it was not. The collector fetches it
+        with its next question.
+        """
+        self.given.answer(number, refusal)
+
+    @property
+    def _first(self) -> int:
+        """The number of the oldest line that is held."""
+        return self._next - len(self._held)
+
+    def part(self, since: str) -> _Part:
+        """What follows a cursor."""
+        with self._lock:
+            after = self._number(since)
+            if after is not None:
+                self._fetched = max(self._fetched, after)
+            start = max(after or 0, self._first)
+            found: list[bytes] = []
+            size = 0
+            for line in islice(self._held, start - self._first, None):
+                size += len(line) + 1
+                if found and size > _MOST:
+                    break
+                found.append(line)
+            end = start + len(found)
+            return _Part(found, f"{self._name}-{end}", end < self._next)
+
+    def _number(self, cursor: str) -> int | None:
+        """How many lines somebody with this cursor has; null for one that is not ours."""
+        name, _, number = cursor.rpartition("-")
+        if name != self._name or not (number.isascii() and number.isdecimal()):
+            return None
+        return int(number) if len(number) < 20 and int(number) <= self._next else None
+
+    def allows(self, headers: Message) -> bool:
+        """Whether a request may be answered."""
+        if self._token is None:
+            return names_this_machine(headers.get("host", ""))
+        given = headers.get("authorization", "")
+        return compare_digest(given.encode(), f"Bearer {self._token}".encode())
+
+    def close(self) -> None:
+        """End; what was not fetched is lost."""
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+    reports: ReportServer
+
+    def __init__(self, at: tuple[str, int]) -> None:
+        self.address_family = AF_INET6 if ":" in at[0] else AF_INET
+        super().__init__(at, _Handler)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A connection that fails is the other side's matter."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    timeout = _TIMEOUT_S
+    server: _Server
+
+    def do_GET(self) -> None:
+        """`/report?since=CURSOR`."""
+        url = urlsplit(self.path)
+        if self._refused(url.path, REPORT):
+            return
+        since = parse_qs(url.query).get("since", [""])[0]
+        part = self.server.reports.part(since)
+        told = {"content-type": "application/x-ndjson", CURSOR: part.cursor}
+        told[MORE] = str(int(part.more))
+        self._answer(200, b"".join(line + b"\n" for line in part.lines), told)
+
+    def do_POST(self) -> None:
+        """`/commands`."""
+        given = self.server.reports.given
+        size = self.headers.get("content-length", "")
+        if self._refused(urlsplit(self.path).path, COMMANDS):
+            return
+        # A web page cannot send this type to another server without asking, which fails here.
+        if self.headers.get_content_type() != _JSON:
+            self._refuse(415, f"commands are sent as {_JSON}")
+        elif not given.obeyed:
+            self._refuse(403, NO_COMMANDS)
+        elif not size.isdecimal() or int(size) > _MOST_COMMANDS:
+            self._refuse(413, f"give the length of the body, at most {_MOST_COMMANDS:,}")
+        else:
+            try:
+                answers = given.take(self.rfile.read(int(size)))
+            except ValueError as error:
+                self._refuse(400, str(error))
+            else:
+                self._answer(200, answers, {"content-type": _JSON})
+
+    def _refused(self, path: str, right: str) -> bool:
+        if not self.server.reports.allows(self.headers):
+            self._refuse(401, "give the token of these reports")
+        elif path != right:
+            self._refuse(404, f"reports are at {REPORT}, and commands go to {COMMANDS}")
+        else:
+            return False
+        return True
+
+    def _refuse(self, code: int, why: str) -> None:
+        # What is left of a body is not read.
+        told = {"content-type": "text/plain", "connection": "close"}
+        self._answer(code, why.encode() + b"\n", told)
+
+    def _answer(self, code: int, body: bytes, told: Mapping[str, str]) -> None:
+        more = {}
+        if "gzip" in self.headers.get("accept-encoding", ""):
+            body, more = gzip.compress(body, 1), {"content-encoding": "gzip"}
+        self.send_response(code)
+        for name, value in {**told, **more, "content-length": str(len(body))}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: Any) -> None:
+        """Say nothing."""

@@ -1,0 +1,76 @@
+"""Changes of a run that were begun and not committed: until then the run is as it was.
+
+Only here it is said what became of such a change, for every command that shows a run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from vizpub.machine.locks import Held, holding, lock_of
+from vizpub.model.errors import StoreBroken
+from vizpub.model.wording import amount
+from vizpub.runstore.manifest import FILE, Manifest, read_manifest
+from vizpub.runstore.store import StoredRun
+
+PENDING = "pending.json"
+"""The manifest of a run that will replace an existing one when it is complete."""
+
+
+def pending(directory: Path, stored: Manifest | None) -> Manifest | None:
+    """The manifest of a change of the run that run.json describes now (null = it cannot be read);
+    null if there is none.
+    """
+    with suppress(FileNotFoundError, StoreBroken):
+        found = read_manifest(directory, PENDING)
+        return found if found.replaces == changed(directory, stored) else None
+    return None
+
+
+def changed(directory: Path, stored: Manifest | None) -> str:
+    """What a change replaces: the identity of the run's tables, so that it may be told more of
+    itself meanwhile; or of what is in run.json, if that cannot be read. Empty if there is none.
+    """
+    if stored:
+        return stored.identity
+    with suppress(OSError):
+        text = (directory / FILE).read_bytes()
+        return hashlib.blake2b(text, digest_size=12).hexdigest()
+    return ""
+
+
+def unfinished(run: StoredRun) -> str:
+    """What to say of a change of the run that is not committed; empty where there is none."""
+    begun = pending(run.directory, run.manifest) if run.manifest.complete else None
+    if begun is None:
+        return ""
+    what = "an append" if begun.extends else "making it anew"
+    files = amount(begun.input_size[0], "file")
+    if writer := _writer(run.directory):
+        return f"{what} goes on, in {writer}; until it is done, the run is as it was"
+    whole = f"{what} was interrupted ({files} in all)"
+    return f"{whole}; the run is as it was, and the same command goes on"
+
+
+def state(run: StoredRun) -> str:
+    """The state of a run, as text for users."""
+    if not run.manifest.complete:
+        return f"{run.manifest.state}, not complete"
+    told = unfinished(run)
+    return f"{run.manifest.state}; {told}" if told else run.manifest.state
+
+
+def _writer(directory: Path) -> str:
+    """The process that writes the run; empty where none does, or this user may not know."""
+    lock = lock_of(directory)
+    with suppress(OSError):
+        try:
+            if os.path.lexists(lock):
+                with holding(lock):
+                    pass
+        except Held as error:
+            return error.owner
+    return ""

@@ -1,0 +1,182 @@
+"""What is collected for a run, as far as it owns the run's name: `<workspace>/collected/<run>/`.
+
+A collector takes the name before it takes a report: with a run.json that has no interval yet, and
+the identity of its collection. Until the collection has ended, the run is made of its reports only:
+while a collector runs, by that; while it is paused, by `vizpub settle`, too. A collection whose run
+is gone is *retired*. It may be all that is left of what was measured, so it stays until somebody
+says otherwise.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import uuid4
+
+from vizpub.machine.files import as_errors_of_ours
+from vizpub.machine.locks import Held, holding
+from vizpub.model.errors import RunCollected, RunLocked, StoreBroken, UseError
+from vizpub.model.run import check_run_name
+from vizpub.runstore import durable
+from vizpub.runstore.leftovers import COLLECTED, DELETED
+from vizpub.runstore.manifest import Manifest, read_manifest
+
+RETIRED = "is retired: its run was removed or replaced, or never came to be"
+
+_LOOK_S = 0.5
+"""That a lock is tried again."""
+
+
+@dataclass(frozen=True)
+class Collected:
+    """The folder of a collection."""
+
+    workspace: Path
+    run: str
+
+    def __post_init__(self) -> None:
+        """Raises: UseError for an invalid name."""
+        check_run_name(self.run)
+
+    @property
+    def folder(self) -> Path:
+        """All of it."""
+        return self.workspace / COLLECTED / self.run
+
+    @property
+    def log(self) -> Path:
+        """The segments of the log."""
+        return self.folder / "log"
+
+    @property
+    def batches(self) -> Path:
+        """The files that the run is made from."""
+        return self.folder / "batches"
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it has nothing that anybody told. Raises: UseError."""
+        with as_errors_of_ours(self.folder):
+            return not any(map(_listed, (self.log, self.batches)))
+
+    @property
+    def identity(self) -> str:
+        """Of this collection alone; empty where it has taken no name yet. Raises: OSError."""
+        with suppress(FileNotFoundError, NotADirectoryError):
+            return self._identity.read_text("ascii")
+        return ""
+
+    @property
+    def _identity(self) -> Path:
+        return self.folder / "identity"
+
+    def identify(self) -> str:
+        """A new identity: what a process before this one still does, counts no more."""
+        durable.write(self._identity, uuid4().hex)
+        return self.identity
+
+    def owns(self, run: Manifest | None) -> bool:
+        """Whether it has begun this run of its name."""
+        if run is None or not run.collection:
+            return False
+        try:
+            return run.collection == self.identity
+        except PermissionError:  # of another user's, who knows better
+            return True
+
+    @property
+    def is_retired(self) -> bool:
+        """Whether its run is gone, and it has something to make one from. Raises: UseError."""
+        try:
+            return not (self.is_empty or self.owns(read_manifest(self._run)))
+        except FileNotFoundError:
+            return not self.is_empty
+        except StoreBroken:  # what it says is not known
+            return False
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether its run has."""
+        with suppress(FileNotFoundError, StoreBroken):
+            run = read_manifest(self._run)
+            return run.ended and self.owns(run)
+        return False
+
+    @property
+    def _run(self) -> Path:
+        return self.workspace / "runs" / self.run
+
+    @property
+    def _lock(self) -> Path:
+        return self.folder / ".collect.lock"
+
+    @contextmanager
+    def held(self, otherwise: type[RunLocked | RunCollected] = RunLocked) -> Iterator[None]:
+        """No other process collects, for the length of the block. Raises: `otherwise`, UseError."""
+        with ExitStack() as lock:
+            try:
+                with as_errors_of_ours(self.folder):  # perhaps somebody only looks: see collector
+                    lock.enter_context(holding(self._lock, _LOOK_S))
+            except Held as error:
+                raise otherwise(self.run, error.owner) from error
+            yield
+
+    def collector(self) -> str:
+        """The process that collects; empty where none does. Raises: UseError where this user may
+        not know.
+        """
+        try:
+            if os.path.lexists(self._lock):
+                with as_errors_of_ours(self.folder), holding(self._lock):
+                    pass
+        except Held as error:
+            return error.owner
+        return ""
+
+    def delete(self) -> None:
+        """All of it at once, for whoever looks for it. Raises: OSError."""
+        if self.folder.is_dir():
+            gone = self.folder.with_name(DELETED.format(self.run))
+            shutil.rmtree(gone, ignore_errors=True)  # of a deletion that was killed
+            durable.rename(self.folder, gone)
+            durable.sync_directory(gone.parent)
+            shutil.rmtree(gone, ignore_errors=True)
+
+
+def check_owner(of: Collected, run: Manifest | None, collection: str = "") -> None:
+    """Raises: RunCollected where a command that is no collector may not make the run anew, nor add
+    to it: it is collected now, or by a collection that has not ended, and is not `collection`.
+    """
+    if collector := of.collector():
+        raise RunCollected(of.run, collector)
+    if run is not None and not run.ended and run.collection != collection and of.owns(run):
+        raise RunCollected(of.run)
+
+
+def check_name(workspace: Path, name: str) -> None:
+    """Raises: RunCollected where a run of this name could not be made now."""
+    run = None
+    with suppress(FileNotFoundError, StoreBroken):
+        run = read_manifest(workspace / "runs" / name)
+    check_owner(Collected(workspace, name), run)
+
+
+def retired(workspace: Path) -> list[Collected]:
+    """The collections whose runs are gone, by name; of other users, those that may be seen."""
+    found = []
+    for path in sorted(_listed(workspace / COLLECTED)):
+        with suppress(UseError, OSError):  # or it has no name of a run
+            if (of := Collected(workspace, path.name)).is_retired:
+                found.append(of)
+    return found
+
+
+def _listed(folder: Path) -> list[Path]:
+    """What is in a folder, but for hidden files; nothing where it is not there."""
+    with suppress(FileNotFoundError, NotADirectoryError):
+        return [path for path in folder.iterdir() if not path.name.startswith(".")]
+    return []

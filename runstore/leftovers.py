@@ -1,0 +1,76 @@
+"""Removes files of killed commands from a workspace, unless a running process owns them.
+
+Incomplete runs stay: the same command resumes them.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import suppress
+from pathlib import Path
+from shutil import rmtree
+
+from vizpub.machine.locks import (
+    OF_IMPORTS,
+    OF_SPARK,
+    OF_STDIN,
+    Held,
+    holding,
+    lock_of,
+    sweep_folders,
+    with_locks,
+)
+from vizpub.model.errors import UseError
+
+SCRATCH = ".spark"
+"""The folder of Spark's temporary files and of the running session."""
+COLLECTED = "collected"
+"""The folder of what is collected for runs, beside these."""
+DELETED = ".{}.deleted"
+"""In it, a collection that is being deleted."""
+LET_GO = "let-go"
+"""The file that says that a run has files that only readers of an earlier run.json need, and since
+when."""
+_RUN_JSON = "run.json"
+_BEGINNING = {f"{_RUN_JSON}.new"}
+"""The possible files in the directory of a run that did not begin."""
+
+
+def sweep(workspace: Path) -> None:
+    """Remove Spark's temporary files, kept standard input, the files of an import into Neo4j,
+    directories of runs that did not begin, and locks, each if its process has ended; and what is
+    left of collections that were deleted. What cannot be removed stays.
+    """
+    sweep_folders(workspace / SCRATCH, OF_SPARK)
+    sweep_folders(workspace / SCRATCH, OF_STDIN)
+    sweep_folders(workspace / "neo4j", OF_IMPORTS)
+    for deleted in (workspace / COLLECTED).glob(DELETED.format("*")):
+        rmtree(deleted, ignore_errors=True)
+    _sweep_let_go(workspace)
+    for directory in with_locks(workspace / "runs", "[!.]*"):
+        # Of another user's run it may not be asked what is there: exists of os.path takes that.
+        if os.path.exists(lock_of(directory)) or not os.path.exists(directory / _RUN_JSON):
+            with suppress(Held, OSError), holding(lock_of(directory)):
+                _sweep_beginning(directory)
+
+
+def _sweep_let_go(workspace: Path) -> None:
+    """Remove what the writers of runs let go, once no reader can need it."""
+    for told in workspace.glob(f"runs/*/{LET_GO}"):
+        from vizpub.runstore.writer import KEPT_SECONDS, writing  # imports pyarrow, and few need it
+
+        with suppress(UseError, OSError):
+            is_free = not os.path.exists(lock_of(told.parent))  # its writer sees to it, too
+            if is_free and abs(time.time() - told.stat().st_mtime) >= KEPT_SECONDS:
+                with writing(workspace, told.parent.name):
+                    pass
+
+
+def _sweep_beginning(directory: Path) -> None:
+    if directory.is_symlink() or not directory.is_dir():
+        return
+    if {path.name for path in directory.iterdir()} <= _BEGINNING:
+        for path in directory.iterdir():
+            path.unlink()
+        directory.rmdir()

@@ -1,0 +1,289 @@
+"""`vizpub compare`, as a user calls it, on runs that are known by heart."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from scipy import stats
+from typer.testing import CliRunner, Result
+
+from tests.support.rewriting import rewrite
+from tests.support.words import tells, unfinished, unknown
+from vizpub.analytics.comparison.groups import NO_INTERVAL
+from vizpub.cli.commands.everyday.compare import estimate_text, for_people
+from vizpub.cli.main import app
+from vizpub.model.metrics import METRICS_OVERLAY
+from vizpub.runstore.manifest import read_manifest, write_manifest
+
+Call = Callable[..., Result]
+DIAMETERS = {"gossip": {1: 4, 2: 5, 3: 7}, "tree": {1: 9, 2: 11, 3: 12}}
+
+
+def make_run(workspace: Path, protocol: str, seed: int, diameter: int) -> None:
+    """A copy of `monday`: another protocol, seed and diameter."""
+    goal = workspace / "runs" / f"{protocol}-{seed}"
+    shutil.copytree(workspace / "runs" / "monday", goal)
+    told = {"name": goal.name, "protocol": protocol, "seed": seed, "parameters": {"peers": 4}}
+    write_manifest(goal, replace(read_manifest(goal), **told))
+    blank = dict.fromkeys(METRICS_OVERLAY.names)
+    rows = [blank | {"interval": i, "diameter": diameter + i % 2} for i in range(4)]
+    table = pa.Table.from_pylist(rows, METRICS_OVERLAY.arrow)
+    rewrite(workspace, goal.name, "metrics/overlay", table)
+
+
+@pytest.fixture
+def vizpub(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> Call:
+    monkeypatch.delenv("VIZPUB_WORKSPACE", raising=False)
+    monkeypatch.delenv("COLUMNS", raising=False)
+    for protocol, diameters in DIAMETERS.items():
+        for seed, diameter in diameters.items():
+            make_run(workspace, protocol, seed, diameter)
+
+    def call(*words: str) -> Result:
+        return CliRunner().invoke(app, ["--workspace", str(workspace), "compare", *words])
+
+    return call
+
+
+def data(result: Result) -> list[dict[str, Any]]:
+    assert result.exit_code == 0, result.output
+    found: list[dict[str, Any]] = json.loads(result.stdout)
+    return found
+
+
+def test_compare_shows_groups_side_by_side_with_their_intervals(vizpub: Call) -> None:
+    result = vizpub("gossip-*", "tree-*", "--metrics", "diameter,hit_ratio", "-f", "md")
+    head, _, diameter, hits = result.stdout.splitlines()
+    assert head == (
+        "| metric | gossip (3 runs) | tree (3 runs) | gossip / tree, paired "
+        "| gossip - tree, paired | unit | over |"
+    )
+    cells = [cell.strip() for cell in diameter.strip("|").split("|")]
+    assert cells[:3] == ["diameter", "5.8 ± 3.8", "11.2 ± 3.8"]
+    assert cells[4:] == ["-5.3 [-6.8, -3.9]", "hops", "mean of intervals"]
+    assert "| 0.5 ± 0 | 0.5 ± 0 | 1 [1, 1] | 0 [0, 0] | share | pooled over messages |" in hits
+    tells(result.stderr, "0 to 3")
+    assert "note" not in result.stderr
+
+
+def test_json_and_csv_have_every_estimate_in_full(vizpub: Call) -> None:
+    found = data(vizpub("gossip-*", "tree-*", "--metrics", "diameter", "-f", "json"))
+    assert [r["estimate"] for r in found] == ["mean", "mean", "paired ratio", "paired difference"]
+    x, y = ([d + 0.5 for d in DIAMETERS[group].values()] for group in ("gossip", "tree"))
+    assert (found[0]["value"], found[0]["n"]) == (pytest.approx(fmean(x)), 3)
+    bounds = stats.ttest_rel(x, y).confidence_interval(0.95)
+    assert [found[3]["low"], found[3]["high"]] == pytest.approx([bounds.low, bounds.high])
+    text = vizpub("gossip-*", "tree-*", "--metrics", "diameter", "-f", "csv").stdout
+    assert len(list(csv.DictReader(io.StringIO(text)))) == 4
+
+
+def test_single_group_or_run_makes_a_table_without_interval(vizpub: Call) -> None:
+    result = vizpub("gossip-1", "--metrics", "diameter")
+    assert result.stdout.splitlines()[2].split()[:2] == ["diameter", "4.5"]
+    tells(result.stderr, NO_INTERVAL, "gossip")
+    assert "gossip (3 runs)" in vizpub("gossip-*", "--metrics", "diameter").stdout
+
+
+def test_run_named_twice_is_counted_once(vizpub: Call) -> None:
+    (row,) = data(vizpub("gossip-*", "gossip-1", "--metrics", "diameter", "-f", "json"))
+    assert row["runs"] == 3
+
+
+def test_groups_by_run_stand_below_one_another(vizpub: Call) -> None:
+    result = vizpub("gossip-*", "tree-*", "--by", "run", "--metrics", "diameter")
+    lines = [line.split()[:4] for line in result.stdout.splitlines()[2:]]
+    assert lines[0] == ["diameter", "gossip-1", "4.5", "1"]
+    assert len(lines) == 6
+
+
+def test_default_metrics_leave_out_those_unknown_in_every_run(vizpub: Call) -> None:
+    result = vizpub("gossip-*", "tree-*", "-f", "json")
+    names = {row["metric"] for row in data(result)}
+    assert {"diameter", "hit_ratio", "distinct_links", "hops_max"} <= names
+    assert "clustering_mean" not in names
+    tells(result.stderr, "note", "clustering_mean")
+
+
+def test_window_limits_the_intervals_compared(vizpub: Call) -> None:
+    words = ["gossip-*", "--metrics", "diameter,publications", "-f", "json"]
+    diameter, published = data(vizpub(*words, "--from", "2", "--to", "2.5s"))
+    assert diameter["value"] == pytest.approx(fmean(DIAMETERS["gossip"].values()))
+    assert published["value"] == 1
+    assert vizpub(*words, "--from", "9").exit_code == 2
+
+
+def test_compare_over_intervals_has_a_row_per_interval(vizpub: Call) -> None:
+    words = ["gossip-*", "tree-*", "--over", "intervals", "--metrics", "diameter", "-f", "json"]
+    found = data(vizpub(*words, "--from", "1"))
+    assert [(r["group"], r["interval"]) for r in found] == [
+        (group, i) for group in DIAMETERS for i in (1, 2, 3)
+    ]
+    assert found[1]["value"] == pytest.approx(fmean(DIAMETERS["gossip"].values()))
+    assert (found[1]["n"], found[1]["runs"], found[1]["unit"]) == (3, 3, "hops")
+
+
+def test_compare_over_a_parameter_has_a_row_per_value(vizpub: Call) -> None:
+    words = ["gossip-*", "tree-*", "--over", "seed", "--metrics", "diameter"]
+    head, _, *lines = vizpub(*words).stdout.splitlines()
+    assert head.split()[:2] == ["metric", "seed"]
+    assert [line.split()[:4] for line in lines] == [
+        ["diameter", "1", "4.5", "9.5"],
+        ["diameter", "2", "5.5", "11.5"],
+        ["diameter", "3", "7.5", "12.5"],
+    ]
+    found = data(vizpub(*words, "-f", "json"))
+    assert [r["setting"] for r in found] == ["1"] * 4 + ["2"] * 4 + ["3"] * 4
+
+
+@pytest.mark.parametrize("over", ["runs", "intervals", "seed"])
+def test_plot_option_writes_a_figure_beside_the_table(
+    vizpub: Call, tmp_path: Path, over: str
+) -> None:
+    file, rows = tmp_path / "figure.svg", tmp_path / "table.csv"
+    words = ["--metrics", "diameter,hit_ratio", "--over", over, "--plot", str(file)]
+    result = vizpub("gossip-*", "tree-*", *words, "-o", str(rows))
+    assert result.exit_code == 0, result.stderr
+    assert file.read_text("utf-8").startswith("<?xml")
+    with rows.open(newline="") as text:
+        assert {row["metric"] for row in csv.DictReader(text)} == {"diameter", "hit_ratio"}
+    tells(result.stderr, file)
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ("gosip-1", unknown("run", "gosip-1", "gossip-1")),
+        ("nosuch-*", unknown("run like", "nosuch-*")),
+        ("gossip-1 half", unfinished("half", "ingesting")),
+        ("gossip-1 --metrics diametr", unknown("metric", "diametr", "diameter")),
+        ("gossip-1 --metrics diameter,", "'diameter,'"),
+        ("gossip-1 --by protocl", unknown("property of these runs", "protocl", "protocol")),
+        ("gossip-1 --over interval", unknown("property to compare over", "interval", "intervals")),
+        ("gossip-1 --over intervals --metrics distinct_links", "distinct_links"),
+        ("gossip-1 --plot x.gif", ".png, .svg, .pdf"),
+        ("gossip-1 --from 3 --to 1", "(interval 1)"),
+    ],
+)
+def test_compare_options_are_refused_with_the_reason(vizpub: Call, words: str, why: str) -> None:
+    result = vizpub(*words.split())
+    assert result.exit_code == (1 if "half" in words else 2)
+    assert result.stdout == ""
+    assert why in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def record(group: str, value: float | None = 5.0, **more: Any) -> dict[str, Any]:
+    about = {"metric": "diameter", "unit": "hops", "over": "mean of intervals"}
+    estimate = {"estimate": "mean", "value": value, "low": None, "high": None}
+    return {**about, "group": group, **estimate, "n": 1, "runs": 1, **more}
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "high", "n", "text"),
+    [
+        (None, None, None, 0, None),
+        (22.36427891, None, None, 3, "22.3643"),
+        (22.36427891, 22.36427891, 22.36427891, 3, "22.3643 ± 0"),
+        (22.36427891, 21.0, 23.72855782, 3, "22.4 ± 1.4"),
+        (2108790.0, 2108790.0, 2108790.0, 3, "2108790 ± 0"),
+        (73859.0, 54208.0, 93510.0, 3, "74000 ± 20000"),
+        (0.0000271, 0.0000269, 0.0000273, 3, "2.71e-05 ± 2e-07"),
+        (0.5, 0.25, 0.75, 2, "0.50 ± 0.25 (n = 2)"),
+    ],
+)
+def test_mean_has_the_digits_that_its_interval_supports(
+    value: float | None, low: float | None, high: float | None, n: int, text: str | None
+) -> None:
+    assert estimate_text(record("gossip", value, low=low, high=high, n=n, runs=3)) == text
+
+
+@pytest.mark.parametrize(
+    ("bounds", "text"),
+    [
+        ((0.4512, 0.5488), "0.500 [0.451, 0.549]"),
+        ((None, None), "0.5"),
+        ((-2, 9), "0.5 [-2.0, 9.0]"),
+    ],
+)
+def test_ratio_is_shown_with_its_bounds(bounds: tuple[Any, Any], text: str) -> None:
+    of = record("a / b", 0.5, low=bounds[0], high=bounds[1], estimate="ratio")
+    assert estimate_text(of) == text
+
+
+def test_large_ratio_without_bounds_is_shown_in_full() -> None:
+    assert estimate_text(record("a / b", 1091.6, estimate="ratio")) == "1090"
+
+
+def test_groups_stand_beside_one_another() -> None:
+    pair = record("a / b", 2.0, estimate="paired ratio")
+    rows, _ = for_people([record("a", 6.0, n=2, runs=2), record("b", 3.0), pair])
+    assert rows.columns == (
+        "metric", "a (2 runs)", "b (1 run)", "a / b, paired", "unit", "over",
+    )  # fmt: skip
+    assert list(rows.values) == [("diameter", "6", "3", "2", "hops", "mean of intervals")]
+
+
+def test_groups_beyond_the_columns_stand_below_one_another() -> None:
+    rows, _ = for_people([record(f"g{i}", float(i)) for i in range(5)])
+    assert [row[1:3] for row in rows.values] == [(f"g{i}", str(i)) for i in range(5)]
+
+
+def test_setting_has_a_row_despite_missing_run_or_group() -> None:
+    """One of the settings lacks a run, and one a group."""
+    every = [
+        record("a", 1.0, setting="0", n=2, runs=2),
+        record("a", 2.0, setting="5"),
+        record("b", 3.0, setting="5"),
+    ]
+    rows, _ = for_people(every, ("churn",))
+    assert rows.columns == ("metric", "churn", "a (2 runs)", "b (1 run)", "unit", "over")
+    about = ("hops", "mean of intervals")
+    assert list(rows.values) == [
+        ("diameter", "0", "1", None, *about),
+        ("diameter", "5", "2 (n = 1)", "3", *about),
+    ]
+
+
+def test_estimates_are_never_cut_to_the_width() -> None:
+    groups = [record(name, 3.14159, low=3.0, high=3.28318, n=2, runs=2) for name in ("a", "b")]
+    every = [*groups, record("a / b", 1.0, low=0.9, high=1.1, estimate="ratio")]
+    whole, nothing = for_people(every)
+    assert nothing == ()
+    cells = {str(cell) for row in whole.values for cell in row}
+    for width in range(20, 100):
+        rows, hidden = for_people(every, width=width)
+        assert {str(cell) for row in rows.values for cell in row} <= cells | {
+            "a",
+            "b",
+            "a / b",
+            "2",
+        }
+        if rows.columns[1] == "group":
+            assert rows.columns[2] == "estimate, 95 %"
+            assert len(list(rows.values)) == 3
+        else:
+            assert (*rows.columns, *hidden) == whole.columns
+            assert len(rows.columns) >= 3
+    assert for_people(every, width=25)[0].columns[1] == "group"
+
+
+def test_sentence_has_both_means_and_the_interval_of_their_difference(vizpub: Call) -> None:
+    result = vizpub("gossip-*", "tree-*", "--metrics", "diameter")
+    apart = [DIAMETERS["gossip"][seed] - DIAMETERS["tree"][seed] for seed in (1, 2, 3)]
+    low, high = stats.t.interval(0.95, 2, fmean(apart), stats.sem(apart))
+    assert (
+        "diameter: 5.8 ± 3.8 hops for gossip, 11.2 ± 3.8 hops for tree; gossip - tree is "
+        f"{fmean(apart):.1f} hops, between {low:.1f} and {high:.1f} with 95 % confidence "
+        "(3 pairs of runs)." in result.stderr
+    )
+    assert "confidence (" not in vizpub("gossip-*", "--metrics", "diameter").stderr

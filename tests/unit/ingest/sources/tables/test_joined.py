@@ -1,0 +1,122 @@
+"""Rows joined by column, against the same rows taken one by one."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from pathlib import Path
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from vizpub.ingest.inputs.files import InputFile
+from vizpub.ingest.inputs.reader import Kind, Row
+from vizpub.ingest.sources.base import SourceOptions
+from vizpub.ingest.sources.edges.source import Edges
+from vizpub.ingest.sources.tables.joined import joined
+from vizpub.reports.fields import LAST_INTERVAL
+
+SOURCE = Edges()
+_NAMES = ["a", "b", "é", "", "a\x00"]
+
+
+def _read(path: Path) -> list[Row]:
+    encoding = SOURCE.recognises(str(path), path.read_bytes())
+    assert encoding
+    files = [InputFile(str(path), encoding, 0, "")]
+    read = SOURCE.reader(files, SourceOptions(), lambda _: [])
+    return [row for split in SOURCE.splits(files) for row in read(split)]
+
+
+def _told(rows: list[Row]) -> tuple[dict[tuple[str | None, ...], set[int]], list[int], int]:
+    """The intervals of each link; the lines that are refused; how many records there are."""
+    links, refused, seen = defaultdict[tuple[str | None, ...], set[int]](set), [], 0
+    for row in rows:
+        if row.kind == Kind.TALLY:
+            seen += msgspec.json.decode(row.record)
+        elif row.kind == Kind.REFUSED:
+            refused.append(row.line)
+            seen += 1
+        else:
+            *link, end = msgspec.json.decode(row.record)
+            links[row.peer, *link] |= set(range(row.time, end))
+            seen += 1
+    return links, sorted(refused), seen
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_joined_rows_tell_what_single_rows_tell(tmp_path: Path, seed: int) -> None:
+    print(f"seed {seed}")
+    rng = random.Random(seed)
+    columns = {
+        "interval": [rng.choice([None, -1, *range(12), 10**12]) for _ in range(600)],
+        "src": rng.choices([*_NAMES, None], k=600),
+        "dst": rng.choices(_NAMES, k=600),
+        "layer": rng.choices(["mesh", None], k=600),
+    }
+    numbers = pa.table({**columns, "interval": pa.array(columns["interval"], pa.int64())})
+    texts = pa.table({**columns, "interval": numbers["interval"].cast(pa.string())})
+    for name, table in (("numbers", numbers), ("texts", texts)):
+        pq.write_table(table, tmp_path / f"{name}.parquet", row_group_size=250)
+    by_column, one_by_one = (_read(tmp_path / f"{name}.parquet") for name in ("numbers", "texts"))
+    assert _told(by_column) == _told(one_by_one)
+    assert _told(by_column)[2] == 600
+    assert len(by_column) < len(one_by_one)
+
+
+def test_long_link_is_one_record(tmp_path: Path) -> None:
+    table = {"interval": [*range(500), *range(600, 900)], "src": [1] * 800, "dst": [2] * 800}
+    pq.write_table(pa.table(table), tmp_path / "a.parquet")
+    records = [row for row in _read(tmp_path / "a.parquet") if row.kind == Kind.RECORD]
+    assert [(row.line, row.time, *msgspec.json.decode(row.record)) for row in records] == [
+        (1, 0, "2", "overlay", None, 500),
+        (501, 600, "2", "overlay", None, 900),
+    ]
+
+
+def test_damaged_group_keeps_the_rows_before_the_damage(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    count = 40_000
+    table = {"interval": range(count), "src": [7] * count, "dst": [8] * count}
+    pq.write_table(
+        pa.table({name: list(column) for name, column in table.items()}),
+        path,
+        compression="snappy",
+        use_dictionary=False,
+        data_page_size=4096,
+    )
+    content = bytearray(path.read_bytes())
+    chunk = pq.read_metadata(path).row_group(0).column(2)
+    middle = chunk.data_page_offset + chunk.total_compressed_size * 3 // 4
+    content[middle : middle + 20] = b"\xff" * 20
+    path.write_bytes(content)
+    links, refused, _ = _told(_read(path))
+    (held,) = links.values()
+    assert held == set(range(len(held)))
+    assert refused == [len(held) + 1]
+    assert count // 2 < len(held) < count
+
+
+def test_changed_value_under_a_checksum_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    table = pa.table({"interval": [1, 2], "src": ["left", "left"], "dst": ["right", "right"]})
+    pq.write_table(table, path, compression="none", use_dictionary=False, write_page_checksum=True)
+    before, after = (len(text).to_bytes(4, "little") + text for text in (b"left", b"lost"))
+    path.write_bytes(path.read_bytes().replace(before * 2, after * 2))
+    assert _told(_read(path)) == ({}, [1], 1)
+
+
+def test_columns_with_too_many_values_are_read_one_by_one() -> None:
+    many = [str(number) for number in range(3_000)]
+    names = {f"n{number}": many for number in range(6)}
+    batch = pa.record_batch({"interval": list(range(3_000)), **names})
+    assert joined(batch, "interval", LAST_INTERVAL, lambda _, values: values.is_valid()) is None
+
+
+def test_times_far_apart_are_ordered_as_near_ones() -> None:
+    batch = pa.record_batch({"interval": [2**62, 1, 0, 2**62 - 1], "x": ["a", "a", "a", "a"]})
+    found = joined(batch, "interval", 2**63 - 1, lambda _, values: values.is_valid())
+    assert found
+    assert (found.first.tolist(), found.last.tolist()) == ([2, 3], [1, 0])

@@ -1,0 +1,125 @@
+"""Columns of delimited text as the user tells them, and how an error shows what to tell."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.staged import Staged, staged
+from tests.support.words import naming, tells
+from vizpub.ingest.inputs.files import InputFile
+from vizpub.ingest.sources import SOURCES, sources_for
+from vizpub.ingest.sources.base import SourceOptions
+from vizpub.ingest.sources.deliveries import TOO_LARGE
+from vizpub.ingest.sources.edges.source import TIME_UNIT
+from vizpub.model.clock import OPEN
+from vizpub.model.errors import UseError
+
+HOUR_US = 3_600_000_000
+
+
+def read(path: Path, text: str, columns: str, **options: Any) -> Staged:
+    path.write_text(text)
+    (source,) = sources_for(columns)
+    encoding = source.recognises(str(path), text.encode())
+    assert encoding
+    file = InputFile(str(path), encoding, len(text), "")
+    return staged(source, [file], SourceOptions(columns=columns, **options))
+
+
+def links(found: Staged) -> list[tuple[Any, ...]]:
+    """src, dst, layer, valid_from, valid_to."""
+    rows = found.tables["links"].to_pylist()
+    return sorted((r["src"], r["dst"], r["layer"], r["valid_from"], r["valid_to"]) for r in rows)
+
+
+@pytest.mark.parametrize(
+    ("text", "columns"),
+    [
+        ("src;dst\nalice;bob\nbob;carol\n", "src,dst"),
+        ("alice;bob\nbob;carol\n", "src,dst"),
+        ("Source\tTarget\tWeight\r\nalice\tbob\t3\r\nbob\tcarol\t1\r\n", "src,dst,-"),
+        ("weight|to|from\n3|bob|alice\n1|carol|bob\n", "-,dst,src"),
+        ("# who knows whom\n\nalice bob\nbob   carol\n", "src,dst"),
+        ('From,To\n"alice",bob\nbob,"carol"\n', "src, dst"),
+    ],
+)
+def test_told_columns_are_read_with_any_separator(tmp_path: Path, text: str, columns: str) -> None:
+    found = read(tmp_path / "f", text, columns)
+    assert links(found) == [
+        ("alice", "bob", "overlay", 0, OPEN),
+        ("bob", "carol", "overlay", 0, OPEN),
+    ]
+    assert not found.quarantine
+
+
+def test_quoted_fields_hold_separators_and_other_rows_are_refused(tmp_path: Path) -> None:
+    found = read(tmp_path / "f", 'a;"b;""c"\na;b;c\n"a;b\nc;d\nd;e\n', "src,dst")
+    assert {(src, dst) for src, dst, *_ in links(found)} == {("a", 'b;"c'), ("c", "d"), ("d", "e")}
+    assert [row[1] for row in found.quarantine] == [2, 3]
+
+
+def test_first_line_without_a_number_in_its_place_is_a_header(tmp_path: Path) -> None:
+    found = read(tmp_path / "f", "who,whom,when\na,b,0\nb,c,x\nb,c,2\n", "src,dst,interval")
+    assert links(found) == [("a", "b", "overlay", 0, 1), ("b", "c", "overlay", 2, 3)]
+    assert [row[1:3] for row in found.quarantine] == [(3, "'interval' is not an integer")]
+
+
+def test_times_are_numbers_of_the_unit_that_is_told(tmp_path: Path) -> None:
+    text = "a,b,7200000\na,b,10799999\na,b,10800000\n"
+    found = read(tmp_path / "f", text, "src,dst,interval", interval_us=HOUR_US, time_unit_us=1000)
+    assert links(found) == [("a", "b", "overlay", 2, 4)]
+    with pytest.raises(UseError, match=naming(TIME_UNIT, "--interval", "1s")):
+        read(tmp_path / "f", text, "src,dst,interval", interval_us=1500, time_unit_us=10**6)
+
+
+def test_times_of_deliveries_have_the_unit_that_is_told(tmp_path: Path) -> None:
+    text = f"when;to;from;what\n5;a;a;m\n7;b;a;m\n{2**62};c;a;m\n"
+    columns = "t_us,node,prev_node,msg"
+    found = read(tmp_path / "f", text, columns, time_unit_us=1000)
+    (arrival,) = found.tables["receptions"].to_pylist()
+    assert (arrival["peer"], arrival["previous_hop"], arrival["time_us"]) == ("b", "a", 7000)
+    (publication,) = found.tables["publications"].to_pylist()
+    assert publication["time_us"] == 5000
+    assert [row[1:3] for row in found.quarantine] == [(4, TOO_LARGE)]
+
+
+@pytest.mark.parametrize(
+    "columns", ["src", "src,dst,colour", "src,src,dst", "-,-", "msg,node,t_us"]
+)
+def test_columns_that_no_source_has_are_refused(columns: str) -> None:
+    with pytest.raises(UseError, match=naming("--columns", "src,dst", "msg,node,prev_node,t_us")):
+        sources_for(columns)
+
+
+def test_text_of_other_width_is_not_recognised_and_the_reason_says_what_was_found() -> None:
+    (source,) = sources_for("src,dst")
+    head = b"src,dst,interval\na,b,0\n"
+    assert source.recognises("f", head) is None
+    why = source.near_miss("f", head)
+    assert why
+    tells(why, "--columns", "2 columns", "3", "src,dst,interval")
+
+
+@pytest.mark.parametrize(
+    ("head", "links_of"),
+    [
+        (b"src;dst\nalice;bob\n", {("alice", "bob")}),
+        (b"src,dst,weight\nalice,bob,3\n", {("alice", "bob")}),
+        (b"src,dst,interval\nalice,bob,0\n", {("alice", "bob")}),
+        (b"alice\tbob\t17.5\nbob\tcarol\t3\n", {("alice", "bob"), ("bob", "carol")}),
+    ],
+)
+def test_reason_shows_columns_that_read_the_file(
+    tmp_path: Path, head: bytes, links_of: set[tuple[str, str]]
+) -> None:
+    assert not any(source.recognises("f", head) for source in SOURCES)
+    (why, *_) = filter(None, (source.near_miss("f", head) for source in SOURCES))
+    tells(why, head.decode().partition("\n")[0].strip())
+    told = re.search(r"--columns (\S+)", why)
+    assert told
+    found = read(tmp_path / "f", head.decode(), told[1])
+    assert {(src, dst) for src, dst, *_ in links(found)} == links_of

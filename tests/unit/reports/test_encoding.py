@@ -1,0 +1,52 @@
+"""A snapshot becomes the line that the report would have become at once."""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from enum import StrEnum
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vizpub.reports.encoding import Lines, Snapshot
+from vizpub.reports.records import Report
+
+texts = st.text(st.characters(exclude_categories=["Cs"]))
+plain = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+values = st.recursive(
+    plain | texts, lambda of: st.lists(of) | st.dictionaries(texts, of), max_leaves=8
+)
+
+
+def read(line: bytes) -> object:
+    found = json.loads(line)
+    del found["seq"], found["format"]
+    return found
+
+
+@given(st.dictionaries(texts.filter(lambda name: name not in ("seq", "format")), values))
+def test_line_of_a_snapshot_is_that_of_the_report(told: dict[str, object]) -> None:
+    wanted, lines = json.loads(json.dumps(told)), Lines()
+    found = lines.snapshot(told)
+    assert isinstance(found, Snapshot)
+    assert read(found.line()) == read(lines.line(told)) == wanted
+
+
+def test_snapshot_of_other_classes_is_their_line() -> None:
+    class Topic(StrEnum):
+        NEWS = "news"
+
+    told = OrderedDict(peer="a", topics=[Topic.NEWS])
+    assert read(Lines().snapshot({"told": told})) == {"told": {"peer": "a", "topics": ["news"]}}
+
+
+def test_gauges_of_numpy_are_numbers() -> None:
+    """What numpy computes is a float to JSON, and bytes to marshal."""
+    gauges = {"load": np.mean([1.0, 2.0]), "delay": np.float64(0.1), "lookups": 3}
+    told = {"peer": "a", "interval": 0, "gauges": gauges}
+    for lines in (Lines().snapshot(told).line(), Lines().line(told)):
+        assert json.loads(lines)["gauges"] == {"load": 1.5, "delay": 0.1, "lookups": 3}
+    record = Report(peer="a", interval=0, gauges=gauges)
+    assert json.loads(Lines().snapshot(record).line())["gauges"]["delay"] == 0.1
