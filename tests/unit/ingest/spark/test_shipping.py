@@ -58,7 +58,7 @@ def test_archive_is_imported_without_unpacking(packed: Path, tmp_path: Path) -> 
         text=True,
         check=True,
     ).stdout
-    assert told.strip() == str(packed / "vizpub" / "ingest" / "reports" / "files.py")
+    assert told.strip() == str(packed / "vizpub" / "reports" / "files.py")
 
 
 def test_archive_at_a_relative_path_has_what_tasks_import(packed: Path) -> None:
