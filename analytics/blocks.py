@@ -27,7 +27,7 @@ Columns = dict[str, npt.NDArray[Any]]
 _Types = dict[str, type[np.generic]]
 
 
-class Links(NamedTuple):
+class LinkPeriods(NamedTuple):
     """Validity periods of directed links, of any layer and topic."""
 
     src: Integers
@@ -36,7 +36,7 @@ class Links(NamedTuple):
     stop: Integers
 
 
-class Presence(NamedTuple):
+class PresencePeriods(NamedTuple):
     """Validity periods of the presence of peers."""
 
     peer: Integers
@@ -44,7 +44,7 @@ class Presence(NamedTuple):
     stop: Integers
 
 
-class Subscriptions(NamedTuple):
+class SubscriptionPeriods(NamedTuple):
     """Validity periods of subscriptions."""
 
     peer: Integers
@@ -95,7 +95,7 @@ class BlockMetrics(NamedTuple):
     """Of intervals with at least one peer."""
 
 
-class Snapshot(NamedTuple):
+class IndexedSnapshot(NamedTuple):
     """The overlay of one interval. Other fields number peers by their position in `peers`."""
 
     interval: int
@@ -111,9 +111,9 @@ class Snapshot(NamedTuple):
 
 
 def measure_block(
-    links: Links,
-    presence: Presence,
-    subscriptions: Subscriptions,
+    links: LinkPeriods,
+    presence: PresencePeriods,
+    subscriptions: SubscriptionPeriods,
     first: int,
     last: int,
     measures: Measures = Measures(),
@@ -142,50 +142,59 @@ def measure_block(
     for snapshot in _snapshots(links, presence, subscriptions, range(first, last + 1)):
         if not snapshot.peers.size:
             continue
-        of_peers, of_interval = _measure_overlay(snapshot, measures)
-        peers.append(of_peers)
-        intervals.append(of_interval)
+        peer_columns, interval_columns = _measure_overlay(snapshot, measures)
+        peers.append(peer_columns)
+        intervals.append(interval_columns)
         if measures.topics:
             topics.append(_measure_topics(snapshot))
     return BlockMetrics(
-        _stack(peers, PEER_TYPES), _stack(topics, TOPIC_TYPES), _stack(intervals, INTERVAL_TYPES)
+        _concatenate(peers, PEER_TYPES),
+        _concatenate(topics, TOPIC_TYPES),
+        _concatenate(intervals, INTERVAL_TYPES),
     )
 
 
 def _snapshots(
-    links: Links, presence: Presence, subscriptions: Subscriptions, window: range
-) -> Iterator[Snapshot]:
+    links: LinkPeriods, presence: PresencePeriods, subscriptions: SubscriptionPeriods, window: range
+) -> Iterator[IndexedSnapshot]:
     """The overlay of each interval of the window, each made from the previous one."""
-    of_peers = clipped_periods((presence.peer, presence.peer), presence[1:], window)
-    of_links = clipped_periods((links.src, links.dst), links[2:], window)
-    of_topics = clipped_periods(
+    presence_periods = clipped_periods((presence.peer, presence.peer), presence[1:], window)
+    link_periods = clipped_periods((links.src, links.dst), links[2:], window)
+    subscription_periods = clipped_periods(
         (subscriptions.topic, subscriptions.peer), subscriptions[2:], window
     )
-    known = max(int(x.max(initial=-1)) for x in (of_peers.a, of_links.a, of_links.b, of_topics.b))
-    rank = np.empty(known + 1, np.int32)
+    largest_peer = max(
+        int(x.max(initial=-1))
+        for x in (presence_periods.a, link_periods.a, link_periods.b, subscription_periods.b)
+    )
+    rank = np.empty(largest_peer + 1, np.int32)
     alive = zip(
-        window, of_peers.alive(window), of_links.alive(window), of_topics.alive(window), strict=True
+        window,
+        presence_periods.alive(window),
+        link_periods.alive(window),
+        subscription_periods.alive(window),
+        strict=True,
     )
     for interval, present, linked, subscribed in alive:
-        peers = of_peers.a[present]
+        peers = presence_periods.a[present]
         rank[:] = -1
         rank[peers] = np.arange(peers.size)
-        out = outgoing(peers.size, rank, of_links.a, of_links.b, linked)
-        turned = reverse(*out)
-        subscriber = rank[of_topics.b[subscribed]]
-        here = subscriber >= 0
-        yield Snapshot(
+        outgoing_rows = outgoing(peers.size, rank, link_periods.a, link_periods.b, linked)
+        incoming = reverse(*outgoing_rows)
+        subscriber = rank[subscription_periods.b[subscribed]]
+        is_present = subscriber >= 0
+        yield IndexedSnapshot(
             interval,
             peers,
-            out,
-            turned,
-            union(*out, *turned),
-            of_topics.a[subscribed][here],
-            subscriber[here].astype(np.uint32),
+            outgoing_rows,
+            incoming,
+            union(*outgoing_rows, *incoming),
+            subscription_periods.a[subscribed][is_present],
+            subscriber[is_present].astype(np.uint32),
         )
 
 
-def _measure_overlay(snapshot: Snapshot, measures: Measures) -> tuple[Columns, Columns]:
+def _measure_overlay(snapshot: IndexedSnapshot, measures: Measures) -> tuple[Columns, Columns]:
     """Rows of `PEER_TYPES` and `INTERVAL_TYPES` of one interval."""
     peers, out = snapshot.peers, snapshot.outgoing
     rng = np.random.default_rng([measures.seed, snapshot.interval])
@@ -194,7 +203,7 @@ def _measure_overlay(snapshot: Snapshot, measures: Measures) -> tuple[Columns, C
     if measures.betweenness:
         hops = int(paths.eccentricity.max(initial=0))
         between, error = betweenness(*out, hops, measures.max_edge_visits, rng)
-    of_peers = {
+    peer_columns = {
         "interval": np.full(peers.size, snapshot.interval),
         "peer": peers,
         "in_degree": np.diff(snapshot.incoming[0]),
@@ -212,28 +221,26 @@ def _measure_overlay(snapshot: Snapshot, measures: Measures) -> tuple[Columns, C
         "pagerank": pagerank(out[0], *snapshot.incoming),
         "subscriptions": np.bincount(snapshot.subscriber, minlength=peers.size),
     }
-    return of_peers, {
+    return peer_columns, {
         "interval": np.array([snapshot.interval]),
         "average_path_length_error": np.array([paths.average_path_length_error]),
     }
 
 
-def _measure_topics(snapshot: Snapshot) -> Columns:
+def _measure_topics(snapshot: IndexedSnapshot) -> Columns:
     """Rows of `TOPIC_TYPES` of one interval."""
     begins = np.flatnonzero(np.diff(snapshot.topic, prepend=-1))
     topics, bounds = snapshot.topic[begins], np.append(begins, snapshot.topic.size)
-    measured = topic_measures(
-        snapshot.outgoing[0], *snapshot.either_way, bounds, snapshot.subscriber
-    )
+    values = topic_measures(snapshot.outgoing[0], *snapshot.either_way, bounds, snapshot.subscriber)
     return {
         "interval": np.full(topics.size, snapshot.interval),
         "topic": topics,
         "subscribers": np.diff(bounds),
-        **dict(zip(TOPIC_COLUMNS, measured.T, strict=True)),
+        **dict(zip(TOPIC_COLUMNS, values.T, strict=True)),
     }
 
 
-def _stack(rows: Sequence[Columns], types: _Types) -> Columns:
+def _concatenate(rows: Sequence[Columns], types: _Types) -> Columns:
     """The rows of all intervals as one set of columns of the given types."""
     return {
         name: np.concatenate(

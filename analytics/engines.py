@@ -21,7 +21,7 @@ from vizpub.model.errors import ArtifactsMissing, UseError
 from vizpub.model.wording import amount
 
 
-def by_graphframes(versions: Versions, clock: Clock, measures: Measures) -> DataFrame:
+def measure_with_graphframes(versions: Versions, clock: Clock, measures: Measures) -> DataFrame:
     """Rows of `STRUCTURE_SCHEMA` for each interval, lazily. Raises: UseError for own metrics."""
     from vizpub.analytics.graphframes import engine  # imports compiled kernels
 
@@ -30,7 +30,7 @@ def by_graphframes(versions: Versions, clock: Clock, measures: Measures) -> Data
             f"own metrics ({', '.join(names)}) are measured by the engine kernels only: "
             "give --engine kernels, or leave them out"
         )
-    return engine.by_graphframes(versions, clock, measures)
+    return engine.measure_with_graphframes(versions, clock, measures)
 
 
 _PARTS = ("degrees", "clustering", "components", "pagerank", "topics", "distances", "betweenness")
@@ -46,12 +46,14 @@ class Choice:
     description: str
 
 
-def engine_for(asked: str, peers: int, versions: Callable[[], Versions], clock: Clock) -> Choice:
+def choose_engine(
+    requested: str, peers: int, versions: Callable[[], Versions], clock: Clock
+) -> Choice:
     """The engine of that name. `auto` is kernels if the largest interval fits into a task, or if
     GraphFrames is not available, which the metadata then says; otherwise GraphFrames.
     """
-    if asked != "auto":
-        return Choice(asked, asked)
+    if requested != "auto":
+        return Choice(requested, requested)
     # Counts the largest interval only if that many peers could exceed a task.
     if fits_task(peers, peers**2) or fits_task(*largest_interval(versions(), clock)):
         return Choice("kernels", "kernels")
@@ -62,23 +64,23 @@ def engine_for(asked: str, peers: int, versions: Callable[[], Versions], clock: 
     return Choice("graphframes", "graphframes")
 
 
-def measured_by(
+def engine_by_part(
     engine: str, measures: Measures, overlay: Iterable[pa.RecordBatch]
 ) -> dict[str, str]:
-    """Which engine measured each part, and in how many intervals it was sampled.
+    """Name the engine that measured each part, and count the intervals in which it was sampled.
 
     `overlay` has rows of metrics/overlay.
     """
     counts: Counter[str] = Counter()
     for rows in overlay:
         counts["intervals"] += len(rows)
-        for name, holds in _left_to_sampling(rows, measures.max_edge_visits).items():
-            counts[name] += pc.sum(holds).as_py() or 0
+        for name, flags in _flag_sampled(rows, measures.max_edge_visits).items():
+            counts[name] += pc.sum(flags).as_py() or 0
     parts = {part: "kernels" if part in _PATHS else engine for part in _PARTS}
     for part in ("distances", "betweenness"):
         if counts[part]:
-            of_all = amount(counts["intervals"], "interval")
-            parts[part] += f", sampled in {counts[part]} of {of_all}"
+            total = amount(counts["intervals"], "interval")
+            parts[part] += f", sampled in {counts[part]} of {total}"
     if counts["left_out"]:  # too large for kernels
         parts |= {"topics": f"{engine}, links alone", "distances": "none", "betweenness": "none"}
     if not measures.betweenness:
@@ -86,13 +88,16 @@ def measured_by(
     return parts
 
 
-def _left_to_sampling(rows: pa.RecordBatch, most: float) -> dict[str, pa.Array]:
-    """Whether an interval was too large to measure betweenness or distances exactly, or at all."""
+def _flag_sampled(rows: pa.RecordBatch, max_edge_visits: float) -> dict[str, pa.Array]:
+    """Flag intervals that were too large to measure betweenness or distances exactly, or at all."""
     peers, links = (pc.cast(rows[name], "double") for name in ("network_size", "links"))
     cost = pc.multiply(peers, pc.add(peers, links))
-    dear = pc.greater(cost, most), pc.greater(cost, TARGETS_A_WORD * most)
+    is_costly = (
+        pc.greater(cost, max_edge_visits),
+        pc.greater(cost, TARGETS_A_WORD * max_edge_visits),
+    )
     return {
-        "betweenness": pc.and_(dear[0], pc.greater(peers, LEAST_SOURCES)),
-        "distances": pc.and_(dear[1], pc.greater(peers, LEAST_TARGETS)),
+        "betweenness": pc.and_(is_costly[0], pc.greater(peers, LEAST_SOURCES)),
+        "distances": pc.and_(is_costly[1], pc.greater(peers, LEAST_TARGETS)),
         "left_out": pc.and_(pc.greater(links, 0), pc.is_null(rows["diameter"])),
     }

@@ -14,43 +14,45 @@ class Interest:
     """Subscriptions; those of a peer and topic do not overlap. O(subscriptions) memory."""
 
     def __init__(self, topic: Int64s, peer: Int64s, valid_from: Int64s, valid_to: Int64s) -> None:
-        of_pair = np.lexsort((valid_from, peer, topic))
-        self._pairs = pairs(topic, peer)[of_pair]
-        self._begins, self._ends = valid_from[of_pair], valid_to[of_pair]
+        order = np.lexsort((valid_from, peer, topic))
+        self._pairs = pairs(topic, peer)[order]
+        self._begins, self._ends = valid_from[order], valid_to[order]
         self._topics = np.sort(topic)
         self._all_begins = valid_from[np.lexsort((valid_from, topic))]
         self._all_ends = valid_to[np.lexsort((valid_to, topic))]
 
-    def of(self, topic: Int64s, peer: Int64s, tick: Int64s) -> Flags:
-        """Whether each peer subscribes to that topic at that tick; false where one is -1."""
-        low, high = _places(self._pairs, pairs(topic, peer))
+    def is_subscribed(self, topic: Int64s, peer: Int64s, tick: Int64s) -> Flags:
+        """Flag each peer that subscribes to that topic at that tick; false where one is -1."""
+        low, high = _ranges_of(self._pairs, pairs(topic, peer))
         last = _beyond(self._begins, low, high, tick) - 1
-        begun = last >= low
-        begun[begun] = tick[begun] < self._ends[last[begun]]
-        return begun & (topic >= 0)
+        holds = last >= low
+        holds[holds] = tick[holds] < self._ends[last[holds]]
+        return holds & (topic >= 0)
 
-    def turned(self, topic: Int64s, peer: Int64s, tick: Int64s) -> Flags:
-        """Whether the subscription of each peer to that topic begins or ends at that tick."""
-        low, high = _places(self._pairs, pairs(topic, peer))
+    def is_changing(self, topic: Int64s, peer: Int64s, tick: Int64s) -> Flags:
+        """Flag each peer whose subscription to that topic begins or ends at that tick."""
+        low, high = _ranges_of(self._pairs, pairs(topic, peer))
         last = _beyond(self._begins, low, high, tick) - 1
-        turned = last >= low
-        begin, end = self._begins[last[turned]], self._ends[last[turned]]
-        turned[turned] = (begin == tick[turned]) | (end == tick[turned])
-        return turned & (topic >= 0)
+        changes = last >= low
+        begin, end = self._begins[last[changes]], self._ends[last[changes]]
+        changes[changes] = (begin == tick[changes]) | (end == tick[changes])
+        return changes & (topic >= 0)
 
-    def count(self, topic: Int64s, tick: Int64s) -> Int64s:
+    def count_subscribers(self, topic: Int64s, tick: Int64s) -> Int64s:
         """Number of subscribers of each topic at that tick, without listing them."""
-        low, high = _places(self._topics, topic)
-        begun = _beyond(self._all_begins, low, high, tick)
-        return begun - _beyond(self._all_ends, low, high, tick)
+        low, high = _ranges_of(self._topics, topic)
+        begin_counts = _beyond(self._all_begins, low, high, tick)
+        return begin_counts - _beyond(self._all_ends, low, high, tick)
 
-    def alive(self, topic: Int64s, tick: Int64s, at_once: int) -> Iterator[tuple[Int64s, Int64s]]:
+    def subscribers(
+        self, topic: Int64s, tick: Int64s, at_once: int
+    ) -> Iterator[tuple[Int64s, Int64s]]:
         """The subscribers of each of the topics at that tick: (positions in `topic`, peers), in
         parts of about `at_once` subscriptions, or all those of one topic.
         """
-        for place, row in _spread(*_of_first(self._pairs, topic), at_once):
-            here = (self._begins[row] <= tick[place]) & (tick[place] < self._ends[row])
-            yield place[here], first_and_second(self._pairs[row[here]])[1]
+        for position, row in _spread(*_ranges_of_first(self._pairs, topic), at_once):
+            is_valid = (self._begins[row] <= tick[position]) & (tick[position] < self._ends[row])
+            yield position[is_valid], first_and_second(self._pairs[row[is_valid]])[1]
 
 
 class Silence:
@@ -59,23 +61,23 @@ class Silence:
     def __init__(self, interval: Int64s, peer: Int64s) -> None:
         self._pairs = np.unique(pairs(interval, peer))
 
-    def of(self, interval: Int64s, peer: Int64s) -> Flags:
-        """Whether the receptions of each peer in that interval are unknown."""
-        low, high = _places(self._pairs, pairs(interval, peer))
+    def is_silent(self, interval: Int64s, peer: Int64s) -> Flags:
+        """Flag each peer whose receptions in that interval are unknown."""
+        low, high = _ranges_of(self._pairs, pairs(interval, peer))
         return high > low
 
-    def in_each(self, interval: Int64s, at_once: int) -> Iterator[tuple[Int64s, Int64s]]:
+    def silent_peers(self, interval: Int64s, at_once: int) -> Iterator[tuple[Int64s, Int64s]]:
         """The silent peers of each of the intervals: (positions in `interval`, peers), in parts of
         about `at_once` pairs, or all those of one interval.
         """
-        for place, row in _spread(*_of_first(self._pairs, interval), at_once):
-            yield place, first_and_second(self._pairs[row])[1]
+        for position, row in _spread(*_ranges_of_first(self._pairs, interval), at_once):
+            yield position, first_and_second(self._pairs[row])[1]
 
 
-def _of_first(ordered: Int64s, wanted: Int64s) -> tuple[Int64s, Int64s]:
+def _ranges_of_first(sorted_pairs: Int64s, firsts: Int64s) -> tuple[Int64s, Int64s]:
     """Positions `[low, high)` of the pairs with each of the wanted first numbers."""
-    least, most = (pairs(wanted, np.full_like(wanted, second)) for second in (0, LARGEST))
-    return np.searchsorted(ordered, least), np.searchsorted(ordered, most, "right")
+    least, most = (pairs(firsts, np.full_like(firsts, second)) for second in (0, LARGEST))
+    return np.searchsorted(sorted_pairs, least), np.searchsorted(sorted_pairs, most, "right")
 
 
 def _spread(low: Int64s, high: Int64s, at_once: int) -> Iterator[tuple[Int64s, Int64s]]:
@@ -92,9 +94,9 @@ def _spread(low: Int64s, high: Int64s, at_once: int) -> Iterator[tuple[Int64s, I
         yield place, low[place] + offset
 
 
-def _places(ordered: Int64s, wanted: Int64s) -> tuple[Int64s, Int64s]:
+def _ranges_of(sorted_pairs: Int64s, pairs_: Int64s) -> tuple[Int64s, Int64s]:
     """Positions `[low, high)` of each of the wanted numbers."""
-    return np.searchsorted(ordered, wanted), np.searchsorted(ordered, wanted, "right")
+    return np.searchsorted(sorted_pairs, pairs_), np.searchsorted(sorted_pairs, pairs_, "right")
 
 
 def _beyond(values: Int64s, low: Int64s, high: Int64s, limit: Int64s) -> Int64s:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from vizpub.analytics.own import Own
+    from vizpub.analytics.own import OwnFunction
 
 ENGINES = ("auto", "kernels", "graphframes")
 """Engines; auto is kernels if the largest interval fits into a task."""
@@ -33,5 +33,5 @@ class Measures:
     exact distances. Metrics that need more are sampled."""
     seed: int = 0
     """Seed of the samples, drawn separately in each interval, so that blocks do not matter."""
-    own: tuple[Own, ...] = ()
+    own: tuple[OwnFunction, ...] = ()
     """The user's own metrics."""

@@ -30,12 +30,12 @@ from vizpub.model.wording import amount
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _Floats = npt.NDArray[np.float64]
-_DECLARED = "vizpub_metric"
+_ATTRIBUTE = "vizpub_metric"
 _SHOWN = 5
 
 
 @dataclass(frozen=True)
-class Declared:
+class MetricDeclaration:
     """What the decorator says of a function."""
 
     level: str
@@ -54,16 +54,16 @@ def metric(
 
     def declare(function: _Function) -> _Function:
         own_name = name or str(getattr(function, "__name__", ""))
-        setattr(function, _DECLARED, Declared(level, own_name, unit))
+        setattr(function, _ATTRIBUTE, MetricDeclaration(level, own_name, unit))
         return function
 
     return declare
 
 
-def declared(function: object) -> Declared | None:
-    """What the decorator said; null where it was not used."""
-    found = getattr(function, _DECLARED, None)
-    return found if isinstance(found, Declared) else None
+def declaration_of(function: object) -> MetricDeclaration | None:
+    """Declaration that the decorator attached; null where it was not used."""
+    declaration = getattr(function, _ATTRIBUTE, None)
+    return declaration if isinstance(declaration, MetricDeclaration) else None
 
 
 @dataclass(frozen=True)
@@ -83,8 +83,8 @@ class Interval:
     @cached_property
     def topics(self) -> pa.Int32Array:
         """The topics with subscribers, ascending."""
-        found = np.unique(self.subscriptions["topic"].to_numpy())
-        return pa.array(found, pa.int32())
+        topics = np.unique(self.subscriptions["topic"].to_numpy())
+        return pa.array(topics, pa.int32())
 
     def edges(self, *layers: str) -> set[tuple[int, int]]:
         """The links as pairs (src, dst), each once; only those of the layers, if any are named."""
@@ -112,7 +112,7 @@ class Message:
 
 
 @dataclass(frozen=True)
-class Own:
+class OwnFunction:
     """An own metric with its function."""
 
     metric: OwnMetric
@@ -127,42 +127,44 @@ class Own:
     def of_interval(self, interval: Interval) -> _Floats:
         """Its values in an interval: one, or of each peer or topic. Raises: OwnMetricFailed."""
         where = f"interval {interval.number}"
-        found = self._called(interval, where)
+        result = self._call(interval, where)
         if self.metric.level == "overlay":
-            return np.array([self._number(found, where)])
+            return np.array([self._number(result, where)])
         keys = interval.peers if self.metric.level == "peer" else interval.topics
-        return self._of_each(found, keys.to_pylist(), where)
+        return self._numbers(result, keys.to_pylist(), where)
 
     def of_message(self, message: Message) -> float:
         """Its value for a message. Raises: OwnMetricFailed."""
         where = f"message #{message.number}"
-        return self._number(self._called(message, where), where)
+        return self._number(self._call(message, where), where)
 
-    def _called(self, given: Interval | Message, where: str) -> Any:
+    def _call(self, subject: Interval | Message, where: str) -> Any:
         try:
-            return self._function(given)
+            return self._function(subject)
         except (Exception, SystemExit) as error:  # any: it is the user's code
-            line = _line_in(error, self._function)
-            raise self._failed(where, f"{type(error).__name__}: {error}{line}") from error
+            line = _error_line(error, self._function)
+            raise self._failure(where, f"{type(error).__name__}: {error}{line}") from error
 
-    def _of_each(self, found: Any, keys: Sequence[int], where: str) -> _Floats:
-        what = f"{self.metric.level}s"
-        if isinstance(found, Mapping):
-            if others := [key for key in found if key not in {*keys}]:
-                why = f"returned {what} that are not there: {_listed(others)}"
-                raise self._failed(where, why)
-            if left_out := [key for key in keys if key not in found]:
-                why = f"returned nothing for {what} {_listed(left_out)}; None means unknown"
-                raise self._failed(where, why)
-            found = [found[key] for key in keys]
-        found = found.to_pylist() if isinstance(found, pa.Array | pa.ChunkedArray) else found
-        if not isinstance(found, Sequence | np.ndarray) or isinstance(found, str | bytes):
-            why = f"returned {_kind(found)}, not a number for each of the {what}"
-            raise self._failed(where, why)
-        if len(found) != len(keys):
-            why = f"returned {amount(len(found), 'number')} for {len(keys)} {what}"
-            raise self._failed(where, why)
-        return np.array([self._number(value, where) for value in found], np.float64)
+    def _numbers(self, result: Any, keys: Sequence[int], where: str) -> _Floats:
+        plural = f"{self.metric.level}s"
+        if isinstance(result, Mapping):
+            if extra_keys := [key for key in result if key not in {*keys}]:
+                reason = f"returned {plural} that are not there: {_list_some(extra_keys)}"
+                raise self._failure(where, reason)
+            if missing_keys := [key for key in keys if key not in result]:
+                reason = (
+                    f"returned nothing for {plural} {_list_some(missing_keys)}; None means unknown"
+                )
+                raise self._failure(where, reason)
+            result = [result[key] for key in keys]
+        result = result.to_pylist() if isinstance(result, pa.Array | pa.ChunkedArray) else result
+        if not isinstance(result, Sequence | np.ndarray) or isinstance(result, str | bytes):
+            reason = f"returned {_kind(result)}, not a number for each of the {plural}"
+            raise self._failure(where, reason)
+        if len(result) != len(keys):
+            reason = f"returned {amount(len(result), 'number')} for {len(keys)} {plural}"
+            raise self._failure(where, reason)
+        return np.array([self._number(value, where) for value in result], np.float64)
 
     def _number(self, value: Any, where: str) -> float:
         """NaN for None."""
@@ -170,17 +172,17 @@ class Own:
         if value is None:
             return np.nan
         if not isinstance(value, Real) or isinstance(value, bool | np.bool_):
-            raise self._failed(where, f"returned {_kind(value)}, not a number")
+            raise self._failure(where, f"returned {_kind(value)}, not a number")
         if np.isinf(float(value)):
-            raise self._failed(where, "returned an infinite number; None means unknown")
+            raise self._failure(where, "returned an infinite number; None means unknown")
         return float(value)
 
-    def _failed(self, where: str, why: str) -> OwnMetricFailed:
-        return OwnMetricFailed(self.metric.name, where, " ".join(why.split()))
+    def _failure(self, where: str, reason: str) -> OwnMetricFailed:
+        return OwnMetricFailed(self.metric.name, where, " ".join(reason.split()))
 
 
-def _line_in(error: BaseException, function: Callable[..., Any]) -> str:
-    """Where in the function's file the error was raised."""
+def _error_line(error: BaseException, function: Callable[..., Any]) -> str:
+    """Line of the function's file that raised the error, as text; empty if unknown."""
     code = getattr(function, "__code__", None)
     step, line = error.__traceback__, 0
     while step is not None:
@@ -194,7 +196,7 @@ def _kind(value: Any) -> str:
     return f"a value of type {type(value).__name__}"
 
 
-def _listed(keys: Sequence[Any]) -> str:
+def _list_some(keys: Sequence[Any]) -> str:
     more = f" and {len(keys) - _SHOWN} more" if len(keys) > _SHOWN else ""
     return ", ".join(map(str, keys[:_SHOWN])) + more
 
@@ -212,12 +214,12 @@ class Spans:
 
     def at(self, interval: int) -> pa.Table:
         """The rows of an interval."""
-        there = (self.start <= interval) & (interval < self.stop)
-        return self.columns.take(np.flatnonzero(there))
+        is_valid = (self.start <= interval) & (interval < self.stop)
+        return self.columns.take(np.flatnonzero(is_valid))
 
 
 @dataclass(frozen=True)
-class Overlay:
+class OverlayPeriods:
     """Validity periods of a block of intervals, of distinct rows."""
 
     presence: Spans
@@ -230,42 +232,46 @@ class Overlay:
     def at(self, number: int) -> Interval:
         """The overlay of an interval. What absent peers hold does not count."""
         peers = np.unique(self.presence.at(number)["peer"].to_numpy())
-        links, taken = self.links.at(number), self.subscriptions.at(number)
+        links, subscriptions = self.links.at(number), self.subscriptions.at(number)
         src, dst = links["src"].to_numpy(), links["dst"].to_numpy()
-        both = (src != dst) & np.isin(src, peers) & np.isin(dst, peers)
-        links = links.filter(pa.array(both))
-        taken = taken.filter(pa.array(np.isin(taken["peer"].to_numpy(), peers)))
-        taken = taken.sort_by([("topic", "ascending"), ("peer", "ascending")])
-        return Interval(number, pa.array(peers, pa.int32()), links, taken)
+        is_valid_link = (src != dst) & np.isin(src, peers) & np.isin(dst, peers)
+        links = links.filter(pa.array(is_valid_link))
+        subscriptions = subscriptions.filter(
+            pa.array(np.isin(subscriptions["peer"].to_numpy(), peers))
+        )
+        subscriptions = subscriptions.sort_by([("topic", "ascending"), ("peer", "ascending")])
+        return Interval(number, pa.array(peers, pa.int32()), links, subscriptions)
 
 
-def measured_by_own(
-    own: Sequence[Own], overlay: Overlay, window: range, begins: int
+def measure_own(
+    own_functions: Sequence[OwnFunction], overlay: OverlayPeriods, window: range, begins: int
 ) -> dict[str, Columns]:
     """The values of the own metrics in each interval of the window that has peers, by level: by
     interval, then by peer or topic. `begins` is the first interval of the run.
 
     Raises: OwnMetricFailed.
     """
-    found: dict[str, dict[str, list[_Floats]]] = {
-        level: {one.metric.name: [] for one in own if one.metric.level == level}
+    values_by_level: dict[str, dict[str, list[_Floats]]] = {
+        level: {
+            function.metric.name: [] for function in own_functions if function.metric.level == level
+        }
         for level in ("overlay", "peer", "topic")
     }
     for interval in _intervals(overlay, window, begins):
         if len(interval.peers):
-            for one in own:
-                if one.metric.level in found:
-                    values = one.of_interval(interval)
-                    found[one.metric.level][one.metric.name].append(values)
+            for function in own_functions:
+                if function.metric.level in values_by_level:
+                    values = function.of_interval(interval)
+                    values_by_level[function.metric.level][function.metric.name].append(values)
     return {
         level: {name: np.concatenate([np.empty(0), *parts]) for name, parts in columns.items()}
-        for level, columns in found.items()
+        for level, columns in values_by_level.items()
     }
 
 
-def _intervals(overlay: Overlay, window: range, begins: int) -> Iterator[Interval]:
-    before = overlay.at(window.start - 1) if window.start > begins else None
+def _intervals(overlay: OverlayPeriods, window: range, begins: int) -> Iterator[Interval]:
+    previous = overlay.at(window.start - 1) if window.start > begins else None
     for number in window:
-        now = overlay.at(number)
-        yield replace(now, before=before)
-        before = now
+        current = overlay.at(number)
+        yield replace(current, before=previous)
+        previous = current

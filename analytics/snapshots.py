@@ -39,7 +39,7 @@ _KNOWN_MEANS = ("mean_distance", "eccentricity")
 _LARGEST = ("in_degree", "out_degree", "degree", "betweenness")
 
 
-def of_peers(measured: Mapping[str, _Array]) -> _Columns:
+def peer_columns(measured: Mapping[str, _Array]) -> _Columns:
     """The graph's columns of metrics/peers.
 
     `measured` has the columns of `vizpub.analytics.blocks.PEER_TYPES`, by interval.
@@ -59,19 +59,19 @@ def of_peers(measured: Mapping[str, _Array]) -> _Columns:
     }
 
 
-def of_topics(measured: Mapping[str, _Array]) -> _Columns:
+def topic_columns(measured: Mapping[str, _Array]) -> _Columns:
     """The graph's columns of metrics/topics.
 
     `measured` has the columns of `vizpub.analytics.blocks.TOPIC_TYPES`, by interval.
     """
-    own = ("interval", "topic", "subscribers", "topic_links", "components", "topic_diameter")
+    names = ("interval", "topic", "subscribers", "topic_links", "components", "topic_diameter")
     return {
-        **{name: measured[name] for name in own},
+        **{name: measured[name] for name in names},
         "topic_average_path_length": _ratio(measured["distance_sum"], measured["pairs"]),
     }
 
 
-def of_intervals(
+def interval_columns(
     measured: Mapping[str, _Array], peers: Mapping[str, _Array], errors: Mapping[str, _Array]
 ) -> _Columns:
     """The graph's columns of metrics/overlay, for each interval with peers.
@@ -98,7 +98,7 @@ def of_intervals(
         "links": links,
         "density": _ratio(links, pairs),
         **{f"{name}_mean": total(peers[name]) / n for name in _MEANS},
-        **{f"{name}_mean": _known_mean(peers[name], total) for name in _KNOWN_MEANS},
+        **{f"{name}_mean": _mean_where_known(peers[name], total) for name in _KNOWN_MEANS},
         **{f"{name}_max": np.maximum.reduceat(peers[name], begins) for name in _LARGEST},
         "diameter": np.maximum.reduceat(peers["eccentricity"], begins),
         "average_path_length": _ratio(total(measured["distance_sum"]), reached),
@@ -107,15 +107,15 @@ def of_intervals(
         # A component is named after its smallest peer, which is in it.
         "weak_components": total((peers["component"] == peers["peer"]).astype(np.int32)),
         "strong_components": total((peers["strong_component"] == peers["peer"]).astype(np.int32)),
-        "largest_weak_component_share": _largest(place, peers["component"]) / n,
+        "largest_weak_component_share": _largest_component_sizes(place, peers["component"]) / n,
     }
 
 
 def topic_diameter_mean(topics: Mapping[str, _Array], intervals: _Array) -> _Floats:
     """The mean over the topics that have a diameter, for each of the intervals."""
-    known = topics["topic_diameter"] >= 0
-    place = np.searchsorted(intervals, topics["interval"][known])
-    sums = np.bincount(place, topics["topic_diameter"][known], intervals.size)
+    has_diameter = topics["topic_diameter"] >= 0
+    place = np.searchsorted(intervals, topics["interval"][has_diameter])
+    sums = np.bincount(place, topics["topic_diameter"][has_diameter], intervals.size)
     return _ratio(sums, np.bincount(place, minlength=intervals.size))
 
 
@@ -124,18 +124,18 @@ def _intervals(interval: _Array) -> tuple[_Array, _Array, _Array]:
     return np.unique(interval, return_inverse=True, return_counts=True)
 
 
-def _ratio(part: _Array, whole: _Array) -> _Floats:
+def _ratio(part: _Array, total: _Array) -> _Floats:
     """Quotient; NaN where the whole is 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(whole > 0, part / whole, np.nan)
+        return np.where(total > 0, part / total, np.nan)
 
 
-def _known_mean(values: _Array, total: Callable[[_Array], _Array]) -> _Floats:
-    known = values >= 0  # neither -1 nor NaN
-    return _ratio(total(np.where(known, values, 0)), total(known.astype(np.int32)))
+def _mean_where_known(values: _Array, total: Callable[[_Array], _Array]) -> _Floats:
+    is_known = values >= 0  # neither -1 nor NaN
+    return _ratio(total(np.where(is_known, values, 0)), total(is_known.astype(np.int32)))
 
 
-def _largest(place: _Array, component: _Array) -> _Array:
+def _largest_component_sizes(place: _Array, component: _Array) -> _Array:
     """Number of peers in the largest component of each interval."""
     width = int(component.max()) + 1
     sizes = np.bincount(place * width + component, minlength=(int(place[-1]) + 1) * width)

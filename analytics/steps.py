@@ -50,7 +50,7 @@ _TYPES = {"int32": "INTEGER", "int64": "BIGINT", "double": "DOUBLE", "string": "
 
 
 @dataclass(frozen=True)
-class Given:
+class TaskContext:
     """What a task of steps is about, besides its tables."""
 
     first: int
@@ -85,8 +85,8 @@ class Step:
     by_interval: tuple[str, ...] = ()
     by_message: tuple[str, ...] = ()
     whole: tuple[str, ...] = ()
-    function: Callable[[pa.Table, Given], pa.Table] | None = None
-    fold: Fold | None = None
+    function: Callable[[pa.Table, TaskContext], pa.Table] | None = None
+    fold: StepFold | None = None
     """Makes the tables of its own; `makes` is empty."""
 
     @property
@@ -95,7 +95,7 @@ class Step:
         return *self.by_interval, *self.by_message, *self.whole
 
 
-class Fold(Protocol):
+class StepFold(Protocol):
     """Turns rows in order into rows of tables."""
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.RecordBatch]]:
@@ -106,62 +106,62 @@ class Fold(Protocol):
 
 
 @cache
-def step(name: str, package: str = __package__) -> Step:
+def load_step(name: str, package: str = __package__) -> Step:
     """The step of that name. Raises: FileNotFoundError."""
     text = (files(package) / "sql" / f"{name}.sql").read_text("utf-8")
-    given = {
-        found["key"]: tuple(found["names"].split(", "))
+    header = {
+        match["key"]: tuple(match["names"].split(", "))
         for line in text.splitlines()
-        if (found := _HEADER.fullmatch(line))
+        if (match := _HEADER.fullmatch(line))
     }
     by_interval, by_message, whole = (
-        given.get(key, ()) for key in ("by interval", "by message", "whole")
+        header.get(key, ()) for key in ("by interval", "by message", "whole")
     )
-    return Step(name, text, given["makes"][0], by_interval, by_message, whole)
+    return Step(name, text, header["makes"][0], by_interval, by_message, whole)
 
 
-def view(makes: str, text: str) -> Step:
+def view_step(makes: str, text: str) -> Step:
     """A step without a header; its text names the tables that it takes as `schema.table`."""
-    taken = dict.fromkeys("/".join(found) for found in _TAKES.findall(text))
-    return Step(makes, text, makes, whole=tuple(taken))
+    names = dict.fromkeys("/".join(table) for table in _TAKES.findall(text))
+    return Step(makes, text, makes, whole=tuple(names))
 
 
-def _measure(versions: pa.Table, given: Given) -> pa.Table:
-    window = range(max(given.since, given.first), given.last + 1)
-    return measure_versions(versions, window, given.measures, given.begins)
+def _measure(versions: pa.Table, context: TaskContext) -> pa.Table:
+    window = range(max(context.since, context.first), context.last + 1)
+    return measure_versions(versions, window, context.measures, context.begins)
 
 
 KERNELS = (
-    step("versions"),
+    load_step("versions"),
     Step(
         "kernels", "-- Measure every interval", "measured", whole=("versions",), function=_measure
     ),
 )
 """The structure of intervals, by the engine `kernels`; others make the table `measured`."""
-METRICS = tuple(map(step, ("structure", "hits", "peers", "topics", "overlay")))
+METRICS = tuple(map(load_step, ("structure", "hits", "peers", "topics", "overlay")))
 """The metrics of peers, topics and the overlay, from `measured` and others."""
 
 
-def inputs(steps: Sequence[Step]) -> set[str]:
+def input_names(steps: Sequence[Step]) -> set[str]:
     """The tables that the steps take, without those that they make."""
     return {name for one in steps for name in one.takes} - {one.makes for one in steps}
 
 
-def needed(steps: Sequence[Step], makes: Collection[str]) -> tuple[Step, ...]:
-    """Those of the steps that tables depend on, and folds; in their order."""
-    wanted, kept = {*makes}, list[Step]()
-    for one in reversed(steps):
-        if one.fold or one.makes in wanted:
-            kept.append(one)
-            wanted.update(one.takes)
-    return tuple(reversed(kept))
+def select_needed(steps: Sequence[Step], makes: Collection[str]) -> tuple[Step, ...]:
+    """Select the steps that tables depend on, and folds; in their order."""
+    needed_names, selected = {*makes}, list[Step]()
+    for step in reversed(steps):
+        if step.fold or step.makes in needed_names:
+            selected.append(step)
+            needed_names.update(step.takes)
+    return tuple(reversed(selected))
 
 
-def compute(
+def compute_tables(
     steps: Sequence[Step],
     tables: Mapping[str, Sequence[Any]],
     makes: Collection[Table],
-    given: Given,
+    context: TaskContext,
 ) -> Iterator[tuple[str, pa.RecordBatch]]:
     """Do the steps, one after the other. Yields (table, rows) for each table of `makes`, its rows
     in the order of its key, and what folds make.
@@ -169,21 +169,23 @@ def compute(
     `tables` has Arrow tables or datasets of the columns of each of the `inputs`; all rows together
     are the table.
     """
-    meant = {table.name: table for table in makes}
+    definitions = {table.name: table for table in makes}
     with open_database() as database:
-        _declare(database, given, {*tables, *(one.makes for one in steps)})
-        _register(database, steps, tables, given)
-        for one in steps:
-            if one.function:
-                _do(database, one, given)
+        _declare_context(database, context, {*tables, *(step.makes for step in steps)})
+        _register_tables(database, steps, tables, context)
+        for step in steps:
+            if step.function:
+                _apply_function(database, step, context)
                 continue
-            if one.fold:
-                yield from one.fold(_ordered(database, one))
+            if step.fold:
+                yield from step.fold(_ordered(database, step))
                 continue
-            kind = "TABLE" if one.makes in meant else "VIEW"
-            database.execute(f"CREATE {kind} {_named(one.makes)} AS {one.text}")
-            if one.makes in meant:
-                yield from ((one.makes, rows) for rows in _rows(database, meant[one.makes]))
+            kind = "TABLE" if step.makes in definitions else "VIEW"
+            database.execute(f"CREATE {kind} {_sql_name(step.makes)} AS {step.text}")
+            if step.makes in definitions:
+                yield from (
+                    (step.makes, rows) for rows in _table_rows(database, definitions[step.makes])
+                )
 
 
 @contextmanager
@@ -199,47 +201,49 @@ def open_database() -> Iterator[duckdb.DuckDBPyConnection]:
         yield database
 
 
-def _declare(database: duckdb.DuckDBPyConnection, given: Given, tables: Collection[str]) -> None:
-    names = ", ".join(f"'{name}'" for name in sorted(given.known))
+def _declare_context(
+    database: duckdb.DuckDBPyConnection, context: TaskContext, tables: Collection[str]
+) -> None:
+    names = ", ".join(f"'{name}'" for name in sorted(context.known))
     database.execute(f"CREATE MACRO known(name) AS list_contains([{names}]::VARCHAR[], name)")
-    numbers = {"first": given.first, "last": given.last, "ticks": given.ticks}
-    for name, value in {**numbers, **given.variables}.items():
+    numbers = {"first": context.first, "last": context.last, "ticks": context.ticks}
+    for name, value in {**numbers, **context.variables}.items():
         database.execute(f'SET VARIABLE "{name}" = ?', [value])
-    database.execute("SET VARIABLE layers = ?::VARCHAR[]", [given.layers and [*given.layers]])
-    if given.macros:
-        database.execute(given.macros)
+    database.execute("SET VARIABLE layers = ?::VARCHAR[]", [context.layers and [*context.layers]])
+    if context.macros:
+        database.execute(context.macros)
     for schema in sorted({name.rpartition("/")[0] for name in tables} - {""}):
         database.execute(f"CREATE SCHEMA {schema}")
 
 
-def _register(
+def _register_tables(
     database: duckdb.DuckDBPyConnection,
     steps: Sequence[Step],
     tables: Mapping[str, Sequence[Any]],
-    given: Given,
+    context: TaskContext,
 ) -> None:
     """Hand over the rows that the steps take. The messages are those of the task; else those
     published in its intervals, or named by other rows of them.
     """
-    by_interval = {name for one in steps for name in one.by_interval} & tables.keys()
-    by_message = {name for one in steps for name in one.by_message} & tables.keys()
-    here = _between("interval", given.first, given.last)
+    by_interval = {name for step in steps for name in step.by_interval} & tables.keys()
+    by_message = {name for step in steps for name in step.by_message} & tables.keys()
+    in_intervals = _between("interval", context.first, context.last)
     for name in tables.keys() - by_message:
-        _view(database, name, tables[name], here if name in by_interval else None)
+        _create_view(database, name, tables[name], in_intervals if name in by_interval else None)
     if by_message:
-        naming = [
-            rows.filter(here)
+        referring = [
+            rows.filter(in_intervals)
             for name in by_interval | by_message
             for rows in tables[name]
             if {"message", "interval"} <= {*rows.schema.names}
         ]
-        first, after = given.messages or _messages(database, naming)
-        named = _between("message", first, after - 1)
+        first, end = context.messages or _message_range(database, referring)
+        in_messages = _between("message", first, end - 1)
         for name in by_message:
-            _view(database, name, tables[name], named)
+            _create_view(database, name, tables[name], in_messages)
 
 
-def _view(
+def _create_view(
     database: duckdb.DuckDBPyConnection,
     name: str,
     parts: Sequence[Any],
@@ -249,47 +253,51 @@ def _view(
     for place, rows in zip(places, parts, strict=True):
         database.register(place, rows if where is None else rows.filter(where))
     union = " UNION ALL BY NAME ".join(f'FROM "{place}"' for place in places)
-    database.execute(f"CREATE VIEW {_named(name)} AS {union}")
+    database.execute(f"CREATE VIEW {_sql_name(name)} AS {union}")
 
 
-def _messages(database: duckdb.DuckDBPyConnection, naming: Sequence[Any]) -> tuple[int, int]:
+def _message_range(
+    database: duckdb.DuckDBPyConnection, referring: Sequence[Any]
+) -> tuple[int, int]:
     """The first one that rows name, and the one after the last."""
-    _view(database, "naming", naming, None)
+    _create_view(database, "naming", referring, None)
     least = "SELECT coalesce(min(message), 0), coalesce(max(message), -1) + 1 FROM naming"
-    [(first, after)] = database.execute(least).fetchall()
-    return first, after
+    [(first, end)] = database.execute(least).fetchall()
+    return first, end
 
 
 def _ordered(database: duckdb.DuckDBPyConnection, one: Step) -> Iterator[pa.RecordBatch]:
     """The rows of the table that a step takes."""
     (name,) = one.takes
-    return iter(database.sql(f"FROM {_named(name)}").to_arrow_reader(_BATCH_ROWS))
+    return iter(database.sql(f"FROM {_sql_name(name)}").to_arrow_reader(_BATCH_ROWS))
 
 
-def _do(database: duckdb.DuckDBPyConnection, one: Step, given: Given) -> None:
+def _apply_function(database: duckdb.DuckDBPyConnection, step: Step, context: TaskContext) -> None:
     """Do a step that is a function."""
-    assert one.function
-    (name,) = one.takes
-    taken = database.sql(f"FROM {_named(name)}").to_arrow_reader(_BATCH_ROWS).read_all()
-    database.register("/" + one.makes, one.function(taken, given))
-    database.execute(f'CREATE VIEW {_named(one.makes)} AS FROM "/{one.makes}"')
+    assert step.function
+    (name,) = step.takes
+    rows = database.sql(f"FROM {_sql_name(name)}").to_arrow_reader(_BATCH_ROWS).read_all()
+    database.register("/" + step.makes, step.function(rows, context))
+    database.execute(f'CREATE VIEW {_sql_name(step.makes)} AS FROM "/{step.makes}"')
 
 
-def _rows(database: duckdb.DuckDBPyConnection, meant: Table) -> Iterator[pa.RecordBatch]:
+def _table_rows(database: duckdb.DuckDBPyConnection, definition: Table) -> Iterator[pa.RecordBatch]:
     """The rows of a table that was made, with the columns that it is to have."""
-    made = database.sql(f"FROM {_named(meant.name)}")
-    columns = ", ".join(_column(column, column.name in made.columns) for column in meant)
-    ordered = made.project(columns).order(", ".join(f'"{name}" NULLS FIRST' for name in meant.key))
+    relation = database.sql(f"FROM {_sql_name(definition.name)}")
+    columns = ", ".join(_column(column, column.name in relation.columns) for column in definition)
+    ordered = relation.project(columns).order(
+        ", ".join(f'"{name}" NULLS FIRST' for name in definition.key)
+    )
     for rows in ordered.to_arrow_reader(_BATCH_ROWS):
-        yield rows.cast(meant.arrow)
+        yield rows.cast(definition.arrow)
 
 
-def _column(column: Column, there: bool) -> str:
-    value = f'"{column.name}"' if there else "NULL"
+def _column(column: Column, exists: bool) -> str:
+    value = f'"{column.name}"' if exists else "NULL"
     return f'{value}::{_TYPES.get(column.type, "BOOLEAN")} AS "{column.name}"'
 
 
-def _named(table: str) -> str:
+def _sql_name(table: str) -> str:
     """The name of a table in a text."""
     return table.replace("/", ".")
 

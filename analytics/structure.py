@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from vizpub.analytics.blocks import BlockMetrics
-    from vizpub.analytics.own import Columns, Overlay
+    from vizpub.analytics.own import Columns, OverlayPeriods
 
 _PRESENCE, _LINK, _SUBSCRIPTION = 0, 1, 2
 NESTED = ("topics", "overlay")
@@ -46,22 +46,22 @@ _BYTES_PER_PEER, _BYTES_PER_LINK = 1_500, 150
 more while betweenness is sampled in lanes, and 100 to 120 per link."""
 
 
-def _of_graph(table: Table, *more: str) -> pa.Schema:
+def _graph_schema(table: Table, *more: str) -> pa.Schema:
     """The key of a metrics table, its columns about the graph, and `more` of its columns."""
-    kept = {*table.key, *more, *(column.name for column in table if column.graph)}
-    return pa.schema([field.with_nullable(True) for field in table.arrow if field.name in kept])
+    names = {*table.key, *more, *(column.name for column in table if column.graph)}
+    return pa.schema([field.with_nullable(True) for field in table.arrow if field.name in names])
 
 
-def structure_schema(own: Iterable[OwnMetric] = ()) -> pa.Schema:
+def structure_schema(own_metrics: Iterable[OwnMetric] = ()) -> pa.Schema:
     """A row per present peer: the graph's columns of metrics/peers, and subscriptions. The first
     row of each interval also has the graph's columns of metrics/topics (for topics with
     subscribers) and of metrics/overlay; the other rows have null there. Own metrics of peers,
     topics and intervals are among these columns.
     """
-    own = tuple(own)
-    names = [metric.name for metric in own]
+    own_metrics = tuple(own_metrics)
+    names = [metric.name for metric in own_metrics]
     peers, topics, overlay = (
-        _of_graph(with_own(table, own), *more, *names)
+        _graph_schema(with_own(table, own_metrics), *more, *names)
         for table, more in (
             (METRICS_PEERS, ["subscriptions"]),
             (METRICS_TOPICS, ["subscribers"]),
@@ -75,13 +75,13 @@ def structure_schema(own: Iterable[OwnMetric] = ()) -> pa.Schema:
 STRUCTURE_SCHEMA = structure_schema()
 
 
-def settled_schemas(own: Iterable[OwnMetric] = ()) -> dict[str, pa.Schema]:
-    """What metrics tables have of the structure, by the names that the steps give them."""
-    whole = structure_schema(own)
-    peers = [field for field in whole if field.name not in NESTED]
-    nested = {name: pa.schema(whole.field(name).type.value_type) for name in NESTED}
-    named = {"peers": pa.schema([*peers, pa.field("present", pa.bool_())]), **nested}
-    return {f"settled_{name}": schema for name, schema in named.items()}
+def settled_schemas(own_metrics: Iterable[OwnMetric] = ()) -> dict[str, pa.Schema]:
+    """Schemas of the structure's columns in metrics tables, by the steps' names of them."""
+    schema = structure_schema(own_metrics)
+    peers = [field for field in schema if field.name not in NESTED]
+    nested = {name: pa.schema(schema.field(name).type.value_type) for name in NESTED}
+    schemas = {"peers": pa.schema([*peers, pa.field("present", pa.bool_())]), **nested}
+    return {f"settled_{name}": schema for name, schema in schemas.items()}
 
 
 @dataclass(frozen=True)
@@ -93,13 +93,13 @@ class Versions:
     subscriptions: DataFrame
 
 
-def chosen_layers(links: DataFrame, layers: tuple[str, ...] | None) -> DataFrame:
+def select_layers(links: DataFrame, layers: tuple[str, ...] | None) -> DataFrame:
     """The links of those layers; all links if layers is null."""
     return links if layers is None else links.where(F.col("layer").isin(*layers))
 
 
 def fits_task(peers: int, links: int) -> bool:
-    """Whether the kernels can measure an overlay of that size in one task."""
+    """Return True if the kernels can measure an overlay of that size in one task."""
     return _BYTES_PER_PEER * peers + _BYTES_PER_LINK * links <= TASK_BYTES
 
 
@@ -122,8 +122,8 @@ def largest_interval(versions: Versions, clock: Clock) -> tuple[int, int]:
         .groupBy("what")
         .agg(F.max("alive").alias("most"))
     )
-    found = {row["what"]: row["most"] for row in most.collect()}
-    return found.get("peers", 0), found.get("links", 0)
+    largest = {row["what"]: row["most"] for row in most.collect()}
+    return largest.get("peers", 0), largest.get("links", 0)
 
 
 def cache_kernels() -> None:
@@ -138,37 +138,44 @@ def measure_versions(rows: pa.Table, window: range, measures: Measures, begins: 
     `rows` is what the step `versions` makes. `begins` is the first interval of the run.
     """
     if not len(rows) or not window:
-        return structure_schema(own.metric for own in measures.own).empty_table()
+        return structure_schema(own_columns.metric for own_columns in measures.own).empty_table()
     cache_kernels()
-    from vizpub.analytics.blocks import Links, Presence, Subscriptions, measure_block
+    from vizpub.analytics.blocks import (
+        LinkPeriods,
+        PresencePeriods,
+        SubscriptionPeriods,
+        measure_block,
+    )
 
     peer, _, start, stop = _spans(rows, _PRESENCE)
     measured = measure_block(
-        Links(*_spans(rows, _LINK)),
-        Presence(peer, start, stop),
-        Subscriptions(*_spans(rows, _SUBSCRIPTION)),
+        LinkPeriods(*_spans(rows, _LINK)),
+        PresencePeriods(peer, start, stop),
+        SubscriptionPeriods(*_spans(rows, _SUBSCRIPTION)),
         window.start,
         window.stop - 1,
         measures,
     )
     if not measures.own:
         return structure_rows(measured)
-    from vizpub.analytics.own import measured_by_own
+    from vizpub.analytics.own import measure_own
 
-    own = measured_by_own(measures.own, _overlay(rows), window, begins)
-    return structure_rows(measured, structure_schema(one.metric for one in measures.own), own)
+    own_columns = measure_own(measures.own, _overlay_periods(rows), window, begins)
+    return structure_rows(
+        measured, structure_schema(function.metric for function in measures.own), own_columns
+    )
 
 
-def _overlay(rows: pa.Table) -> Overlay:
+def _overlay_periods(rows: pa.Table) -> OverlayPeriods:
     """The rows as own metrics see them."""
-    from vizpub.analytics.own import Overlay, Spans
+    from vizpub.analytics.own import OverlayPeriods, Spans
 
     def of(kind: int, **names: str) -> Spans:
         chosen = rows.filter(pc.equal(rows["kind"], kind))
         columns = chosen.select(list(names.values())).rename_columns(list(names))
         return Spans(columns, chosen["start"].to_numpy(), chosen["stop"].to_numpy())
 
-    return Overlay(
+    return OverlayPeriods(
         of(_PRESENCE, peer="a"),
         of(_LINK, src="a", dst="b", layer="layer", topic="topic"),
         of(_SUBSCRIPTION, topic="b", peer="a"),
@@ -184,18 +191,23 @@ def _spans(rows: pa.Table, kind: int) -> list[npt.NDArray[np.int32]]:
 def structure_rows(
     measured: BlockMetrics,
     schema: pa.Schema = STRUCTURE_SCHEMA,
-    own: Mapping[str, Columns] | None = None,
+    own_columns: Mapping[str, Columns] | None = None,
 ) -> pa.Table:
     """Rows of `structure_schema` from the metrics of a block, and the own ones by level."""
-    from vizpub.analytics.snapshots import of_intervals, of_peers, of_topics, topic_diameter_mean
+    from vizpub.analytics.snapshots import (
+        interval_columns,
+        peer_columns,
+        topic_columns,
+        topic_diameter_mean,
+    )
 
-    peers, topics = of_peers(measured.peers), of_topics(measured.topics)
+    peers, topics = peer_columns(measured.peers), topic_columns(measured.topics)
     if not peers["interval"].size:
         return schema.empty_table()
-    overlay = of_intervals(measured.peers, peers, measured.intervals)
+    overlay = interval_columns(measured.peers, peers, measured.intervals)
     overlay["topic_diameter_mean"] = topic_diameter_mean(topics, overlay["interval"])
     for level, measured_columns in (("peer", peers), ("topic", topics), ("overlay", overlay)):
-        measured_columns.update((own or {}).get(level, {}))
+        measured_columns.update((own_columns or {}).get(level, {}))
     arrays = _arrow_columns(peers, [f for f in schema if f.name not in NESTED])
     for name, columns in zip(NESTED, (topics, overlay), strict=True):
         fields = list(schema.field(name).type.value_type)

@@ -22,7 +22,7 @@ from tempfile import TemporaryDirectory, mkdtemp
 
 from benchmarks.watched import ROOT
 from vizpub.ingest.spark.session import LOCATORS
-from vizpub.ingest.spark.shipping import pack
+from vizpub.ingest.spark.shipping import pack_package
 
 _COMMAND = "from vizpub.cli.__main__ import main; main()"
 _HIDE_NOTHING = (
@@ -40,7 +40,7 @@ def kept_code(with_it: bool) -> float:
             session.mkdir()
             taken = _processor_s(
                 "import sys; sys.path.insert(0, sys.argv[1]); import vizpub.analytics.blocks",
-                str(pack(session)),
+                str(pack_package(session)),
                 NUMBA_CACHE_LOCATOR_CLASSES=",".join(LOCATORS if with_it else LOCATORS[1:]),
                 HOME=folder,
                 VIZPUB_CACHE=folder,

@@ -48,7 +48,7 @@ def _python(text: str) -> None:
 
 
 def _stop_and_start(server: LocalServer) -> None:
-    with server.stopped() as tool:
+    with server.offline_tool() as tool:
         last_transaction(tool, DATABASE)
     server.start()
 

@@ -18,10 +18,10 @@ from pathlib import Path
 
 import numpy as np
 
-from vizpub.simulators.channels.layout import Layout, Updates
-from vizpub.simulators.channels.liftoff import analysed
+from vizpub.simulators.channels.layout import ChannelLayout, Updates
+from vizpub.simulators.channels.liftoff import analyze_mapping
 from vizpub.simulators.channels.parameters import MAPPINGS, ChannelParameters
-from vizpub.simulators.channels.running import Measured, run
+from vizpub.simulators.channels.running import ChannelMeasurement, run
 
 HERE = Path(__file__).parent
 CLIENTS = 1_000
@@ -29,16 +29,16 @@ LOAD = 0.8
 """Of the busiest channel of the static mapping."""
 
 
-def layout(mapping: str, items: int) -> Layout:
+def layout(mapping: str, items: int) -> ChannelLayout:
     """100 channels; each client wants ten pages."""
     parameters = ChannelParameters(
         channels=100, listen=5, items=items, mapping=mapping, assignment="random",
         profile="zipf:10",
     )  # fmt: skip
-    return Layout(parameters, CLIENTS, 1)
+    return ChannelLayout(parameters, CLIENTS, 1)
 
 
-def measured(given: Layout, updates: Updates) -> tuple[Measured, float]:
+def measured(given: ChannelLayout, updates: Updates) -> tuple[ChannelMeasurement, float]:
     """What came of a run, and the processor seconds that it took."""
     for part in ("wants", "channels_of", "carried", "reach", "transmission"):
         getattr(given, part)  # drawn before the clock runs
@@ -47,7 +47,7 @@ def measured(given: Layout, updates: Updates) -> tuple[Measured, float]:
     return found, time.process_time() - begun
 
 
-def beside_simpy(given: Layout, updates: Updates, python: Path) -> float:
+def beside_simpy(given: ChannelLayout, updates: Updates, python: Path) -> float:
     """Processor seconds of simpy. Raises: AssertionError where its counts differ from ours."""
     count = len(updates.times)
     assert given.carried is not None
@@ -78,9 +78,9 @@ def main() -> None:
     parser.add_argument("--python", type=Path, default=Path(".bench/env/bin/python"))
     chosen = parser.parse_args()
     static = layout("offline-c", chosen.items)
-    gap = max(channel.breaking_gap_us for channel in analysed(static)) / LOAD
-    updates = static.drawn(int(chosen.updates), gap)
-    run(static, static.drawn(1_000, gap))  # loads compiled code
+    gap = max(channel.breaking_gap_us for channel in analyze_mapping(static)) / LOAD
+    updates = static.draw_updates(int(chosen.updates), gap)
+    run(static, static.draw_updates(1_000, gap))  # loads compiled code
     print(f"{len(updates.times):,} updates of {static.database.pages} pages, {CLIENTS:,} clients")
     of_static = 0.0
     for mapping in MAPPINGS[:-1]:  # smallest covers of a hundred channels take too long to find
@@ -88,7 +88,7 @@ def main() -> None:
         sent, received = int(found.counts.sent.sum()), found.totals["receptions"]
         print(f"{mapping}: {seconds:.1f} s, {sent:,} transmissions, {received:,} receptions")
         of_static = seconds if mapping == "offline-c" else of_static
-    few = static.drawn(int(chosen.simpy), gap)
+    few = static.draw_updates(int(chosen.simpy), gap)
     theirs = beside_simpy(static, few, chosen.python) / len(few.times)
     print(
         f"an update in simpy takes {theirs / (of_static / len(updates.times)):,.0f} times as long"

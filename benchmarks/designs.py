@@ -24,10 +24,10 @@ import numpy as np
 
 from benchmarks.smoke import measured
 from benchmarks.watched import Json
-from vizpub.analytics.figures.canvas import PALETTE, panels, save, styled
+from vizpub.analytics.figures.canvas import PALETTE, figure_style, panels, save
 from vizpub.simulators.designs.algorithms import Design, construct
 from vizpub.simulators.designs.flat import Flat
-from vizpub.simulators.designs.kernels import centres_of, edges_of, refine
+from vizpub.simulators.designs.kernels import centres_of, edges_of, refine_centres
 from vizpub.simulators.designs.stars import Interests
 
 HERE = Path(__file__).parent
@@ -48,13 +48,15 @@ def large(given: tuple[int, str]) -> list[Json]:
     """The compiled algorithms on one set of subscriptions of (nodes, law)."""
     nodes, law = given
     _warm()
-    flat = Flat.drawn(nodes, topics_of(nodes), _EACH, 1, LAWS[law])
+    flat = Flat.draw(nodes, topics_of(nodes), _EACH, 1, LAWS[law])
     told: list[Json] = []
     centres: dict[str, np.ndarray] = {}
     spent: dict[str, np.ndarray] = {}
     for name, rule in RULES.items():
         begun, busy = time.perf_counter(), time.process_time()
-        centres[name] = refine(flat, centres[rule]) if rule in centres else centres_of(flat, rule)
+        centres[name] = (
+            refine_centres(flat, centres[rule]) if rule in centres else centres_of(flat, rule)
+        )
         edges = edges_of(flat, centres[name])
         taken = np.array([time.perf_counter() - begun, time.process_time() - busy])
         spent[name] = taken + spent.get(rule, 0)  # what is refined was constructed before
@@ -90,16 +92,16 @@ def commands(nodes: int) -> Json:
 
 def _warm() -> None:
     """Load compiled code."""
-    flat = Flat.drawn(20, 10, 3, 1)
+    flat = Flat.draw(20, 10, 3, 1)
     for rule in set(RULES.values()):
-        edges_of(flat, refine(flat, centres_of(flat, rule)))
+        edges_of(flat, refine_centres(flat, centres_of(flat, rule)))
     construct(Design("gm"), Interests([[0], [0]], 1))
 
 
 def small(nodes: int) -> list[Json]:
     """All algorithms on few nodes, beside direct implementations with numpy."""
     _warm()
-    flat = Flat.drawn(nodes, topics_of(nodes), _EACH, 1)
+    flat = Flat.draw(nodes, topics_of(nodes), _EACH, 1)
     interests = Interests(flat.topics.reshape(nodes, _EACH).tolist(), topics_of(nodes))
     ways: dict[str, Callable[[], int]] = {
         f"{name} here": lambda name=name: _edges(interests, name)  # type: ignore[misc]
@@ -166,7 +168,7 @@ def direct_gm(interests: Interests) -> int:
 
 def draw(points: Sequence[Json], out: Path) -> None:
     """Processor time over the nodes: a panel for each law."""
-    with styled():
+    with figure_style():
         figure, rows = panels(len(LAWS), "Constructing overlays (compiled, one processor)")
         for panel, law in zip(rows, LAWS, strict=True):
             names = dict.fromkeys(point["algorithm"] for point in points)

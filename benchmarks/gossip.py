@@ -17,9 +17,9 @@ from random import Random
 import networkx as nx
 import numpy as np
 
-from vizpub.analytics.prediction.message_passing import Overlay, predict, threshold
+from vizpub.analytics.prediction.message_passing import LinkGraph, predict_spread, threshold
 from vizpub.model.arrays import Int64s
-from vizpub.simulators.protocols.broadcast.topologies import Poisson, joined
+from vizpub.simulators.protocols.broadcast.topologies import Poisson, join_ends
 from vizpub.simulators.protocols.gossip.events import (
     Adjacency,
     Bools,
@@ -45,7 +45,7 @@ def seconds(function: Callable[[], object], times: int = 3) -> float:
 def network_of(peers: int) -> Adjacency:
     """A Poisson graph."""
     numbers = np.random.default_rng(1)
-    return adjacency(joined(Poisson(MEAN).degrees(peers, numbers), numbers), peers)
+    return adjacency(join_ends(Poisson(MEAN).degrees(peers, numbers), numbers), peers)
 
 
 def pairs(network: Adjacency) -> Int64s:
@@ -105,10 +105,10 @@ def main() -> None:
     both = np.concatenate([links, links[:, ::-1]])
     graph = nx.Graph(links.tolist())
     graph.add_nodes_from(range(peers))
-    overlay = Overlay(peers, both[:, 0], both[:, 1])
-    ours = seconds(lambda: predict(Overlay(peers, both[:, 0], both[:, 1]), 0.0, GAMMA))
+    overlay = LinkGraph(peers, both[:, 0], both[:, 1])
+    ours = seconds(lambda: predict_spread(LinkGraph(peers, both[:, 0], both[:, 1]), 0.0, GAMMA))
     theirs = seconds(lambda: by_sampling(graph), 1)
-    told = float(predict(overlay, 0.0, GAMMA).receivers.mean())
+    told = float(predict_spread(overlay, 0.0, GAMMA).receivers.mean())
     words = f"percolation, {len(links):,} links: {told:,.0f} receivers by message passing, "
     print(row(f"{words}{by_sampling(graph):,.0f} by {SAMPLES} samples", ours, theirs))
     spent = seconds(lambda: threshold(overlay))

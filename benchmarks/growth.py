@@ -12,7 +12,7 @@ import numpy as np
 from benchmarks.parts import Bench
 from benchmarks.sizes import Size
 from benchmarks.watched import Json
-from vizpub.analytics.figures.canvas import PALETTE, panels, save, styled
+from vizpub.analytics.figures.canvas import PALETTE, figure_style, panels, save
 
 AXES = ("intervals", "peers")
 FACTORS = (0.25, 0.5, 1, 2)
@@ -60,7 +60,7 @@ def exponent(points: Sequence[Json], axis: str, cost: str) -> float:
 
 def draw(size: Size, told: Json, out: Path) -> None:
     """Seconds and memory over the factors of each axis, as PNG."""
-    with styled():
+    with figure_style():
         figure, rows = panels(len(_DRAWN), f"Structure of {size.name} without betweenness")
         for panel, cost in zip(rows, _DRAWN, strict=True):
             for axis, colour in zip(AXES, PALETTE, strict=False):

@@ -191,9 +191,9 @@ def _judged(
     of, peer = received["message"].to_numpy(), received["peer"].to_numpy()
     names = ("topic", "peer", "valid_from", "valid_to")
     interest = Interest(*(subscriptions[name].to_numpy() for name in names))
-    eligible = interest.of(topic[of], peer, tick[of]) & (peer != publisher[of])
+    eligible = interest.is_subscribed(topic[of], peer, tick[of]) & (peer != publisher[of])
     reached = pairs(of, peer)
-    both = np.concatenate([pairs(*part) for part in interest.alive(topic, tick, 1 << 20)])
+    both = np.concatenate([pairs(*part) for part in interest.subscribers(topic, tick, 1 << 20)])
     message, there = first_and_second(both[~np.isin(both, reached)])
     asked = there != publisher[message]
     missed = pa.table({"message": message[asked], "peer": there[asked]})

@@ -176,7 +176,7 @@ def question(name: str, run: LoadedRun, of: LongRun, place: float) -> tuple[str,
             given[p.name] = of.sample(p.type, 0 if p.name == "to" else place)
         elif p.type == "layers" and p.default:
             given[p.name] = LAYER
-    return queries.prepared(query, given, run)
+    return queries.prepare(query, given, run)
 
 
 def _asked(run: LoadedRun, text: str, values: Mapping[str, Any]) -> _Asked:

@@ -13,7 +13,7 @@ from typing import Any
 
 from benchmarks.steps import Steps
 from benchmarks.variants import VARIANTS
-from vizpub.ingest.measures.choice import Measuring
+from vizpub.ingest.measures.choice import MeasurementOptions
 from vizpub.ingest.pipeline import IngestRequest, ingest
 
 RUN = "benchmark"
@@ -25,7 +25,7 @@ def main() -> None:
     measures = VARIANTS["all" if betweenness == "exact" else "topics"]
     more: dict[str, Any] = {"append": True} if how == "append" else {}
     request = IngestRequest(
-        tuple(paths), RUN, Path(workspace), measuring=Measuring(measures=measures), **more
+        tuple(paths), RUN, Path(workspace), measuring=MeasurementOptions(measures=measures), **more
     )
     steps = Steps()
 

@@ -28,15 +28,15 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from vizpub.collector.closing import Rules
-from vizpub.collector.http.interface import Web
+from vizpub.collector.closing import ClosingRules
+from vizpub.collector.http.interface import HttpInterface
 from vizpub.collector.http.protocol import PatientProtocol
-from vizpub.collector.inputs.kafka import Kafka
+from vizpub.collector.inputs.kafka import KafkaInput
 from vizpub.collector.inputs.kafka_topic import Topic
-from vizpub.collector.intake import Intake, Limits
-from vizpub.collector.log.log import Log, report
-from vizpub.collector.place import Place
-from vizpub.collector.progress import Progress
+from vizpub.collector.intake import Intake, IntakeLimits
+from vizpub.collector.log.log import ReportLog, report
+from vizpub.collector.place import CollectionPlace
+from vizpub.collector.progress import CollectionProgress
 from vizpub.reports.records import RunHeader
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ PEERS = 1000
 
 def bare(folder: Path) -> Starlette:
     """Stores bodies as they come."""
-    log = Log(folder, lambda: b"{}")
+    log = ReportLog(folder, lambda: b"{}")
 
     async def take(request: Request) -> Response:
         body = await request.body()
@@ -59,13 +59,13 @@ def bare(folder: Path) -> Starlette:
     return Starlette(routes=[Route("/v1/runs/lab/reports", take, methods=["POST"])])
 
 
-def collecting(folder: Path) -> Web:
+def collecting(folder: Path) -> HttpInterface:
     """The collector's own, without the process that makes the run."""
-    place = Place(folder, "lab")
+    place = CollectionPlace(folder, "lab")
     place.make()
     header = RunHeader(run="lab", interval_us=1_000_000, epoch=_EPOCH)
-    taking = Intake(place, header, Rules(ahead=10**6), Limits(reserve=1))
-    return Web(taking, Progress(taking))
+    taking = Intake(place, header, ClosingRules(ahead=10**6), IntakeLimits(reserve=1))
+    return HttpInterface(taking, CollectionProgress(taking))
 
 
 def intake(folder: Path) -> Starlette:
@@ -192,7 +192,7 @@ def taken(broker: Broker, asked: argparse.Namespace) -> float:
 
     async def work(folder: Path) -> float:
         web = collecting(folder)
-        kafka = Kafka(Topic(broker.address, name), web.intake, print, web)
+        kafka = KafkaInput(Topic(broker.address, name), web.intake, print, web)
         following = asyncio.create_task(kafka.follow())
 
         async def reached(number: int) -> tuple[int, float]:

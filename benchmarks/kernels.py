@@ -16,7 +16,7 @@ import numpy as np
 from benchmarks.reference import Versions, read_versions
 from benchmarks.steps import Steps
 from benchmarks.variants import TIMES, VARIANTS
-from vizpub.analytics.blocks import Links, measure_block
+from vizpub.analytics.blocks import LinkPeriods, measure_block
 from vizpub.analytics.options import Measures
 
 _LARGEST_BLOCK = 50
@@ -34,7 +34,7 @@ def _measure(first: int, last: int, measures: Measures) -> int:
     """Measure a block. The number of rows; the rows stay in the process."""
     links, presence, subscriptions = _held[0]
     inside = (links.start <= last) & (links.stop > first)
-    block = Links(*(column[inside] for column in links))
+    block = LinkPeriods(*(column[inside] for column in links))
     measured = measure_block(block, presence, subscriptions, first, last, measures)
     return int(measured.peers["peer"].size)
 

@@ -25,8 +25,8 @@ from tempfile import TemporaryDirectory
 import psutil
 
 from benchmarks.fed import System
-from vizpub.collector.http.client import Collector, collector_of
-from vizpub.collector.place import Place
+from vizpub.collector.http.client import CollectorClient, collector_of
+from vizpub.collector.place import CollectionPlace
 from vizpub.model.errors import ServiceError, UseError
 from vizpub.reports.client import Pace, Reporter
 
@@ -36,7 +36,7 @@ _WARM = 3
 
 
 @contextmanager
-def collected(workspace: Path, asked: argparse.Namespace) -> Iterator[tuple[int, Collector]]:
+def collected(workspace: Path, asked: argparse.Namespace) -> Iterator[tuple[int, CollectorClient]]:
     """A collector: its process number, and what it answers."""
     vizpub = [sys.executable, "-m", "vizpub.cli", "--workspace", str(workspace)]
     told = ["--no-token", "--interval", f"{asked.interval}s", "--lateness", "2s"]
@@ -44,7 +44,7 @@ def collected(workspace: Path, asked: argparse.Namespace) -> Iterator[tuple[int,
         told.append("--no-load")
     process = subprocess.Popen([*vizpub, "collect", "lab", *told])
     try:
-        yield process.pid, answering(Place(workspace, "lab"))
+        yield process.pid, answering(CollectionPlace(workspace, "lab"))
     finally:
         process.terminate()
         process.wait()
@@ -52,7 +52,7 @@ def collected(workspace: Path, asked: argparse.Namespace) -> Iterator[tuple[int,
             subprocess.run([*vizpub, "neo4j", "stop"], check=False)
 
 
-def answering(place: Place) -> Collector:
+def answering(place: CollectionPlace) -> CollectorClient:
     """Waits until it listens."""
     end = time.monotonic() + _START_S
     while time.monotonic() < end:
@@ -69,7 +69,7 @@ def answering(place: Place) -> Collector:
 class Feed:
     """Reports to a collector, and how far it is behind them."""
 
-    collector: Collector
+    collector: CollectorClient
     pid: int
     what: str
     """What tells of the progress: `in_run` or `in_neo4j`."""
@@ -100,7 +100,9 @@ class Feed:
             self.look()
 
 
-def fed(collector: Collector, pid: int, asked: argparse.Namespace) -> list[tuple[float, float]]:
+def fed(
+    collector: CollectorClient, pid: int, asked: argparse.Namespace
+) -> list[tuple[float, float]]:
     """Lag in seconds, and memory in MB, of each interval that is measured."""
     system, what = System(asked.peers, asked.links), "in_neo4j" if asked.neo4j else "in_run"
     with Reporter(collector.url, pace=Pace(gather_s=0.02)) as reporter:

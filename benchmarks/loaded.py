@@ -12,7 +12,7 @@ from typing import Any
 
 from benchmarks.ingested import RUN
 from benchmarks.steps import Steps
-from vizpub.graphstore.load.bulk import Target, load
+from vizpub.graphstore.load.bulk import LoadTarget, load
 from vizpub.graphstore.server.connection import connect
 from vizpub.graphstore.server.server import LocalServer
 from vizpub.model.errors import CheckFailed
@@ -39,7 +39,7 @@ def _loaded(run: StoredRun, home: Path, way: str, steps: Steps) -> dict[str, Any
     """The numbers of nodes and relationships after the load."""
     server = LocalServer(home)
     try:
-        target = Target(server.start(), server, WAYS[way])
+        target = LoadTarget(server.start(), server, WAYS[way])
         loaded = load(target, run.facts, run, lambda step, *_: steps.at(f"{way}: {step}"))
         steps.at("count")
         with connect(server.start()) as driver:

@@ -13,7 +13,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from benchmarks.sizes import Size
-from vizpub.analytics.blocks import Links, Presence, Subscriptions, measure_block
+from vizpub.analytics.blocks import LinkPeriods, PresencePeriods, SubscriptionPeriods, measure_block
 from vizpub.analytics.structure import structure_rows
 from vizpub.model.errors import CheckFailed
 
@@ -24,9 +24,9 @@ _SHOWN = 10
 class Versions(NamedTuple):
     """The arguments of `measure_block`. A link that stays open ends with the run."""
 
-    links: Links
-    presence: Presence
-    subscriptions: Subscriptions
+    links: LinkPeriods
+    presence: PresencePeriods
+    subscriptions: SubscriptionPeriods
 
 
 class Measured(NamedTuple):
@@ -40,9 +40,9 @@ class Measured(NamedTuple):
 def read_versions(folder: Path, intervals: int) -> Versions:
     """The versions that `benchmarks.inputs` made."""
     return Versions(
-        Links(*_columns(folder / "links.parquet", intervals)),
-        Presence(*_columns(folder / "presence.parquet", intervals)),
-        Subscriptions(*_columns(folder / "subscriptions.parquet", intervals)),
+        LinkPeriods(*_columns(folder / "links.parquet", intervals)),
+        PresencePeriods(*_columns(folder / "presence.parquet", intervals)),
+        SubscriptionPeriods(*_columns(folder / "subscriptions.parquet", intervals)),
     )
 
 

@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 from benchmarks.steps import Steps
 from benchmarks.watched import Program, measure
 from vizpub.analytics.options import Measures
-from vizpub.ingest.measures.choice import Measuring
+from vizpub.ingest.measures.choice import MeasurementOptions
 from vizpub.ingest.pipeline import IngestRequest, ingest
 from vizpub.runstore.store import open_run
 
@@ -96,7 +96,9 @@ def measured(told: Path, workspace: Path, max_edge_visits: float, paths: list[st
     """The measured process: an ingest, with a step for each of its stages."""
     steps = Steps()
 
-    measuring = Measuring(measures=Measures(betweenness=False, max_edge_visits=max_edge_visits))
+    measuring = MeasurementOptions(
+        measures=Measures(betweenness=False, max_edge_visits=max_edge_visits)
+    )
     steps.at("session")
     ingest(IngestRequest(tuple(paths), RUN, workspace, measuring=measuring), steps.progress)
     steps.write(told, "pyspark")

@@ -33,8 +33,8 @@ import psutil
 
 from benchmarks.fed import System
 from benchmarks.live import answering
-from vizpub.collector.http.client import Collector
-from vizpub.collector.place import Place
+from vizpub.collector.http.client import CollectorClient
+from vizpub.collector.place import CollectionPlace
 from vizpub.graphstore.server.server import LocalServer
 from vizpub.model.errors import CheckFailed, ServiceError
 from vizpub.reports.client import Pace, Reporter
@@ -73,7 +73,7 @@ class Soaked:
             self.port: int = door.getsockname()[1]
         self.vizpub = [sys.executable, "-m", "vizpub.cli", "--workspace", str(self.workspace)]
         self.neo4j = LocalServer(self.workspace / "neo4j")
-        self.place = Place(self.workspace, "lab")
+        self.place = CollectionPlace(self.workspace, "lab")
         self.process = self.start()
 
     def start(self) -> subprocess.Popen[bytes]:
@@ -107,7 +107,7 @@ class Soaked:
         elif kind == "Neo4j":
             self.neo4j.start()
 
-    def look(self, collector: Collector) -> dict[str, float] | None:
+    def look(self, collector: CollectorClient) -> dict[str, float] | None:
         """MB of each kind and of the disk, seconds behind; null while something is away."""
         found: dict[str, float] = defaultdict(float)
         with suppress(psutil.NoSuchProcess, ServiceError):
@@ -218,7 +218,7 @@ def slow_readers(port: int) -> Iterator[threading.Event]:
             thread.join()
 
 
-def watch(case: Soaked, collector: Collector, seconds: float, kills: int) -> None:
+def watch(case: Soaked, collector: CollectorClient, seconds: float, kills: int) -> None:
     """Look, and kill in the first half, for so long; print a row for each part of it."""
     print("|", " | ".join(("part", *_SHOWN)), "|\n|", " --- |" * (1 + len(_SHOWN)), flush=True)
     begun = time.monotonic()

@@ -16,14 +16,14 @@ from benchmarks.steps import Steps
 from benchmarks.variants import TIMES, VARIANTS
 from vizpub.analytics import steps
 from vizpub.analytics.options import Measures
-from vizpub.analytics.steps import Given
+from vizpub.analytics.steps import TaskContext
 from vizpub.analytics.structure import (
     settled_schemas,
 )
 from vizpub.ingest.spark.session import spark_session
-from vizpub.ingest.tasks.sink import Place, write
+from vizpub.ingest.tasks.sink import OutputTable, write_tables
 from vizpub.ingest.tasks.staged import UNREPORTED
-from vizpub.ingest.tasks.steps import Block, StepFold, Taken, blocks
+from vizpub.ingest.tasks.steps import BlockFold, StepInput, TaskBlock, cut_blocks
 from vizpub.model.clock import Clock
 from vizpub.model.metrics import METRICS_OVERLAY, METRICS_PEERS, METRICS_TOPICS
 from vizpub.model.tables import table
@@ -41,19 +41,19 @@ def _measure(
     tables = periods | {"peers": pa.table({"peer": numbers, "is_reporter": pa.repeat(True, peers)})}
     others = {"unreported": UNREPORTED.arrow, **settled_schemas()}
     chosen = (*steps.KERNELS, *steps.METRICS)
-    for name in steps.inputs(chosen) - tables.keys():
+    for name in steps.input_names(chosen) - tables.keys():
         schema = others[name] if name in others else table(name).arrow
         tables[name] = schema.empty_table()
     known = frozenset({*periods, "duplicates"})
-    whole = Given(
+    whole = TaskContext(
         clock.first, clock.last, clock.ticks_per_interval, known, clock.first, clock.first, measures
     )
-    parts = blocks(whole, peers, spark.sparkContext.defaultParallelism)
+    parts = cut_blocks(whole, peers, spark.sparkContext.defaultParallelism)
     makes = (METRICS_PEERS, METRICS_TOPICS, METRICS_OVERLAY)
-    taken = {name: [Taken(rows)] for name, rows in tables.items()}
+    taken = {name: [StepInput(rows)] for name, rows in tables.items()}
     rows = spark.range(0, len(parts), 1, len(parts))
-    fold = StepFold(chosen, taken, makes, [Block(part) for part in parts])
-    write(rows, fold, {of.name: Place(out / of.name, of.arrow) for of in makes})
+    fold = BlockFold(chosen, taken, makes, [TaskBlock(part) for part in parts])
+    write_tables(rows, fold, {of.name: OutputTable(out / of.name, of.arrow) for of in makes})
 
 
 def main() -> None:

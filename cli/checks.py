@@ -30,8 +30,8 @@ class Check:
 
     part: str
     state: Literal["ok", "on first use", "missing"]
-    found: str
-    get: str = ""
+    detail: str
+    remedy: str = ""
     """How to get it."""
     optional: bool = False
     development: bool = False
@@ -39,22 +39,26 @@ class Check:
 
     @property
     def needed_for(self) -> str:
-        """Who needs it."""
+        """Who needs this part: developers, some commands or every run."""
         if self.development:
             return "development"
         return "some commands" if self.optional else "every run"
 
     @property
-    def fails(self) -> bool:
-        """Whether the default commands do not work without it."""
+    def is_missing(self) -> bool:
+        """True if the default commands do not work here because of this part."""
         return self.state == "missing" and not self.optional
 
 
-def checks(workspace: Path) -> Iterator[Check]:
-    """Every part: what users need, then what some commands need, then what developers need."""
+def check_machine(workspace: Path) -> Iterator[Check]:
+    """Check the parts that users need, then those that some commands or developers need."""
     yield _python()
     yield _packages()
-    java = _found_java()
+    java: Java | VizpubError
+    try:
+        java = find_java()
+    except VizpubError as error:
+        java = error
     yield _java(java)
     yield _neo4j(workspace)
     yield _workspace(workspace)
@@ -67,25 +71,27 @@ def checks(workspace: Path) -> Iterator[Check]:
 
 
 def _python() -> Check:
-    found = ".".join(map(str, sys.version_info[:3]))
+    python = ".".join(map(str, sys.version_info[:3]))
     usable = (3, 11) <= sys.version_info[:2] <= (3, 13)
     return Check(
-        "Python", "ok" if usable else "missing", found, "install Python 3.11, 3.12 or 3.13"
+        "Python", "ok" if usable else "missing", python, "install Python 3.11, 3.12 or 3.13"
     )
 
 
 def _packages() -> Check:
-    found = {name: _version(name) for name in _PACKAGES}
-    absent = [name for name, number in found.items() if number is None]
+    versions = {name: _version(name) for name in _PACKAGES}
+    absent = [name for name, number in versions.items() if number is None]
     if absent:
         return Check("packages", "missing", f"without {', '.join(absent)}", "pip install -e .")
-    return Check("packages", "ok", f"pyspark {found['pyspark']}, pyarrow {found['pyarrow']}, …")
+    return Check(
+        "packages", "ok", f"pyspark {versions['pyspark']}, pyarrow {versions['pyarrow']}, …"
+    )
 
 
 def _own_metrics() -> Check:
     names = sorted(point.name for point in entry_points(group="vizpub.metrics"))
-    found = f"installed: {', '.join(names)}" if names else "none installed; files can have them"
-    return Check("own metrics", "ok", found, optional=True)
+    installed = f"installed: {', '.join(names)}" if names else "none installed; files can have them"
+    return Check("own metrics", "ok", installed, optional=True)
 
 
 def _version(package: str) -> str | None:
@@ -93,13 +99,6 @@ def _version(package: str) -> str | None:
         return version(package)
     except PackageNotFoundError:
         return None
-
-
-def _found_java() -> Java | VizpubError:
-    try:
-        return find_java()
-    except VizpubError as error:
-        return error
 
 
 def _java(java: Java | VizpubError) -> Check:
@@ -112,15 +111,15 @@ def _java(java: Java | VizpubError) -> Check:
 
 def _neo4j(workspace: Path) -> Check:
     if os.environ.get("NEO4J_URI"):
-        return _given_neo4j()
+        return _remote_neo4j()
     from vizpub.graphstore.server.server import LocalServer
 
     absent = missing("neo4j")
     if absent:
         size = sum(artifact.size for artifact in absent) / 1e6
         total = len(jar_set("neo4j").artifacts)
-        found = f"{len(absent)} of {total} jars are not cached ({size:.0f} MB)"
-        return Check("Neo4j", "on first use", found, "vizpub neo4j start")
+        jars = f"{len(absent)} of {total} jars are not cached ({size:.0f} MB)"
+        return Check("Neo4j", "on first use", jars, "vizpub neo4j start")
     try:
         status = LocalServer(workspace / "neo4j").status()
     except UseError as error:
@@ -128,7 +127,7 @@ def _neo4j(workspace: Path) -> Check:
     return Check("Neo4j", "ok", f"{jar_set('neo4j').version}, the local server is {status.state}")
 
 
-def _given_neo4j() -> Check:
+def _remote_neo4j() -> Check:
     from vizpub.graphstore.server.address import from_environment
     from vizpub.graphstore.server.connection import connect
 
@@ -142,32 +141,31 @@ def _given_neo4j() -> Check:
 
 
 def _workspace(workspace: Path) -> Check:
-    there = _nearest(workspace)
-    if refused := _refused(there):
-        found = f"{there} cannot be written: {refused}"
-        return Check("workspace", "missing", found, "give --workspace DIR")
-    free = shutil.disk_usage(there).free / 1e9
+    parent = _nearest(workspace)
+    if problem := _write_problem(parent):
+        detail = f"{parent} cannot be written: {problem}"
+        return Check("workspace", "missing", detail, "give --workspace DIR")
+    free = shutil.disk_usage(parent).free / 1e9
     return Check("workspace", "ok", f"{workspace}, can be written, {free:.0f} GB free")
 
 
 def _cache() -> Check:
-    """Jars, compiled kernels and archives of Java classes: without them each start takes longer."""
+    """Check the cache: without its jars, kernels and class archives each start takes longer."""
     folder = cache_path()
-    if refused := _refused(_nearest(folder)):
-        found = (
-            f"{folder} cannot be written ({refused}): every start downloads, loads and compiles "
+    if problem := _write_problem(_nearest(folder)):
+        detail = (
+            f"{folder} cannot be written ({problem}): every start downloads, loads and compiles "
             "again"
         )
-        return Check("cache", "missing", found, "set VIZPUB_CACHE=DIR", optional=True)
+        return Check("cache", "missing", detail, "set VIZPUB_CACHE=DIR", optional=True)
     size = bytes_below(folder) / 1e9
-    quick = [program for program in ("spark", "neo4j") if any(map(find_archive, _kinds(program)))]
+    quick = [
+        program
+        for program in ("spark", "neo4j")
+        if any(find_archive(path) for path in folder.glob(f"{program}/*") if path.is_dir())
+    ]
     archives = f"; cached classes of {' and '.join(quick)}" if quick else ""
     return Check("cache", "ok", f"{folder}, {size:.1f} GB{archives}", optional=True)
-
-
-def _kinds(program: str) -> list[Path]:
-    folder = cache_path() / program
-    return [path for path in folder.iterdir() if path.is_dir()] if folder.is_dir() else []
 
 
 def _nearest(folder: Path) -> Path:
@@ -175,9 +173,10 @@ def _nearest(folder: Path) -> Path:
     return next(p for p in (folder.absolute(), *folder.absolute().parents) if p.exists())
 
 
-def _refused(folder: Path) -> str:
-    """Why a file cannot be written there; empty if it can. The permissions do not say it of a full
-    disk, of a quota, or to root of a file system that can only be read."""
+def _write_problem(folder: Path) -> str:
+    """The reason why a file cannot be written in the folder; empty if it can be."""
+    # Permissions show neither a full disk nor a quota, and root may write by them even where the
+    # file system is read-only.
     try:
         with tempfile.TemporaryFile(dir=folder) as file:
             file.write(b"vizpub" * 1000)
@@ -189,49 +188,50 @@ def _refused(folder: Path) -> str:
 
 
 def _optional(
-    part: str, found: str | None, use: str, get: str, *, development: bool = False
+    part: str, place: str | None, use: str, remedy: str, *, development: bool = False
 ) -> Check:
-    if found:
-        return Check(part, "ok", found, optional=True, development=development)
-    return Check(part, "missing", use, get, optional=True, development=development)
+    if place:
+        return Check(part, "ok", place, optional=True, development=development)
+    return Check(part, "missing", use, remedy, optional=True, development=development)
 
 
 def _compiler(java: Java | VizpubError) -> Check:
     beside = java.home / "bin" / "javac" if isinstance(java, Java) else None
-    found = str(beside) if beside and beside.exists() else shutil.which("javac")
-    get = "install a JDK (Debian: openjdk-21-jdk-headless)"
-    return _optional("Java compiler", found, "for vizpub export check", get)
+    javac = str(beside) if beside and beside.exists() else shutil.which("javac")
+    remedy = "install a JDK (Debian: openjdk-21-jdk-headless)"
+    return _optional("Java compiler", javac, "for vizpub export check", remedy)
 
 
 def _graphframes() -> Check:
-    """Checks the jars only; whether they load is known once Spark runs."""
-    part, given = "GraphFrames", os.environ.get("VIZPUB_GRAPHFRAMES_JARS")
+    """Check that the jars exist; only Spark can tell whether they load."""
+    part, jars = "GraphFrames", os.environ.get("VIZPUB_GRAPHFRAMES_JARS")
     locked = jar_set("graphframes")
-    get = f"set VIZPUB_GRAPHFRAMES_JARS=a.jar,b.jar to those of {', '.join(locked.roots)}"
-    if given:
-        absent = [name for name in given.split(",") if not Path(name).expanduser().is_file()]
-        found = f"no file: {', '.join(absent)}" if absent else given
-        return Check(part, "missing" if absent else "ok", found, get, optional=True)
+    remedy = f"set VIZPUB_GRAPHFRAMES_JARS=a.jar,b.jar to those of {', '.join(locked.roots)}"
+    if jars:
+        absent = [name for name in jars.split(",") if not Path(name).expanduser().is_file()]
+        detail = f"no file: {', '.join(absent)}" if absent else jars
+        return Check(part, "missing" if absent else "ok", detail, remedy, optional=True)
     if absent_jars := missing("graphframes"):
-        found = f"{len(absent_jars)} of {len(locked.files)} jars are not cached"
-        get = f"vizpub ingest --engine graphframes; if that cannot fetch them, {get}"
-        return Check(part, "on first use", found, get, optional=True)
+        detail = f"{len(absent_jars)} of {len(locked.files)} jars are not cached"
+        remedy = f"vizpub ingest --engine graphframes; if that cannot fetch them, {remedy}"
+        return Check(part, "on first use", detail, remedy, optional=True)
     return Check(part, "ok", f"{locked.version}, for very large overlays", optional=True)
 
 
 def _browser() -> Check:
-    found = next(filter(None, map(shutil.which, _BROWSERS)), None)
-    use, get = "for tests in a browser", "install chromium"
-    return _optional("Chromium", found, use, get, development=True)
+    program = next(filter(None, map(shutil.which, _BROWSERS)), None)
+    use, remedy = "for tests in a browser", "install chromium"
+    return _optional("Chromium", program, use, remedy, development=True)
 
 
 def _docker() -> Check:
-    found = _answer(["docker", "version", "--format", "{{.Server.Version}}"])
-    use, get = "to build the images", "install docker and start its engine"
-    return _optional("Docker", found, use, get, development=True)
+    server = _command_output(["docker", "version", "--format", "{{.Server.Version}}"])
+    use, remedy = "to build the images", "install docker and start its engine"
+    return _optional("Docker", server, use, remedy, development=True)
 
 
-def _answer(command: Sequence[str]) -> str | None:
+def _command_output(command: Sequence[str]) -> str | None:
+    """Standard output of a command; null if it fails or takes too long."""
     try:
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=_ANSWER_S, check=True

@@ -33,18 +33,18 @@ _MOST = 200
 _Completer = Callable[[typer.Context, str], list[str]]
 
 
-def _offering(names: Callable[[typer.Context], Iterable[str]]) -> _Completer:
+def _completer(list_names: Callable[[typer.Context], Iterable[str]]) -> _Completer:
     def complete(ctx: typer.Context, incomplete: str) -> list[str]:
         try:
-            found = [name for name in names(ctx) if name.startswith(incomplete)]
+            matches = [name for name in list_names(ctx) if name.startswith(incomplete)]
         except Exception:  # the shell cannot show an error
             return []
-        return found[:_MOST]
+        return matches[:_MOST]
 
     return complete
 
 
-def _typed(ctx: typer.Context, name: str, place: int) -> str:
+def _typed_argument(ctx: typer.Context, name: str, place: int) -> str:
     """An argument already typed. While an option lacks its value, arguments are not parsed yet."""
     return str(ctx.args[place] if len(ctx.args) > place else ctx.params[name])
 
@@ -53,14 +53,14 @@ def _workspace(ctx: typer.Context) -> Path:
     return Path(ctx.find_root().params["workspace"])
 
 
-complete_formats = _offering(lambda _: FORMATS)
-complete_kinds = _offering(lambda _: KINDS)
-complete_layouts = _offering(lambda _: LAYOUTS)
-complete_sources = _offering(lambda _: SOURCES)
-complete_engines = _offering(lambda _: ENGINES)
+complete_formats = _completer(lambda _: FORMATS)
+complete_kinds = _completer(lambda _: KINDS)
+complete_layouts = _completer(lambda _: LAYOUTS)
+complete_sources = _completer(lambda _: SOURCES)
+complete_engines = _completer(lambda _: ENGINES)
 
 
-@_offering
+@_completer
 def complete_runs(ctx: typer.Context) -> Iterable[str]:
     """Names of the runs of the workspace."""
     from vizpub.runstore.store import run_names
@@ -68,8 +68,8 @@ def complete_runs(ctx: typer.Context) -> Iterable[str]:
     return run_names(_workspace(ctx))
 
 
-def _offering_names(table: str) -> _Completer:
-    """Names of the run already typed, long ones by beginnings that commands take for them."""
+def _name_completer(table: str) -> _Completer:
+    """Complete names of the run already typed, long names by their shortest unique beginnings."""
 
     def complete(ctx: typer.Context, incomplete: str) -> list[str]:
         from vizpub.model.naming import beginnings
@@ -87,13 +87,13 @@ def _offering_names(table: str) -> _Completer:
     return complete
 
 
-complete_topics = _offering_names("topics")
-complete_peers = _offering_names("peers")
-complete_messages = _offering_names("publications")
+complete_topics = _name_completer("topics")
+complete_peers = _name_completer("peers")
+complete_messages = _name_completer("publications")
 _NAMES = {"peer": complete_peers, "topic": complete_topics, "message": complete_messages}
 
 
-@_offering
+@_completer
 def complete_layers(ctx: typer.Context) -> Iterable[str]:
     """Layers of the links of the run already typed."""
     return sorted(set(_column(ctx, "links", "layer")))
@@ -102,12 +102,12 @@ def complete_layers(ctx: typer.Context) -> Iterable[str]:
 def _column(ctx: typer.Context, table: str, column: str) -> Iterator[str]:
     from vizpub.runstore.store import open_run
 
-    run = open_run(_workspace(ctx), _typed(ctx, "run", 0))
+    run = open_run(_workspace(ctx), _typed_argument(ctx, "run", 0))
     for batch in run.scan(table, [column]):
         yield from batch[column].unique().to_pylist()
 
 
-@_offering
+@_completer
 def complete_tables(ctx: typer.Context) -> Iterable[str]:
     """Names of the tables."""
     from vizpub.model.tables import TABLES
@@ -115,7 +115,7 @@ def complete_tables(ctx: typer.Context) -> Iterable[str]:
     return [table.name for table in TABLES]
 
 
-@_offering
+@_completer
 def complete_metrics(ctx: typer.Context) -> Iterable[str]:
     """Names of the metrics tables."""
     from vizpub.model.metrics import METRICS
@@ -123,20 +123,20 @@ def complete_metrics(ctx: typer.Context) -> Iterable[str]:
     return [*(table.name.removeprefix("metrics/") for table in METRICS), "gauges"]
 
 
-@_offering
+@_completer
 def complete_columns(ctx: typer.Context) -> Iterable[str]:
     """Columns of the metrics table already typed, with those of the run already typed."""
     from vizpub.model.own import with_own
     from vizpub.model.tables import table
     from vizpub.runstore.store import open_run
 
-    own: Iterable[OwnMetric] = ()
+    own_metrics: Iterable[OwnMetric] = ()
     with suppress(VizpubError):
-        own = open_run(_workspace(ctx), _typed(ctx, "run", 0)).manifest.own
-    return with_own(table(f"metrics/{_typed(ctx, 'table', 1)}"), own).names
+        own_metrics = open_run(_workspace(ctx), _typed_argument(ctx, "run", 0)).manifest.own
+    return with_own(table(f"metrics/{_typed_argument(ctx, 'table', 1)}"), own_metrics).names
 
 
-@_offering
+@_completer
 def complete_queries(ctx: typer.Context) -> Iterable[str]:
     """Names of the shipped queries."""
     from vizpub import cypher
@@ -144,16 +144,16 @@ def complete_queries(ctx: typer.Context) -> Iterable[str]:
     return cypher.names("queries")
 
 
-@_offering
+@_completer
 def complete_parameters(ctx: typer.Context) -> Iterable[str]:
     """Parameters of the query already typed, up to the equals sign, and words they may be."""
-    return [f"{p.name}={word}" for p in _asked(ctx) for word in p.words or [""]]
+    return [f"{p.name}={word}" for p in _query_parameters(ctx) for word in p.words or [""]]
 
 
 def complete_values(ctx: typer.Context, incomplete: str) -> list[str]:
     """Values of the next parameter of the query already typed: words, or names of the run."""
     try:
-        parameter = _asked(ctx)[len(ctx.params.get("values") or ())]
+        parameter = _query_parameters(ctx)[len(ctx.params.get("values") or ())]
     except Exception:  # the shell cannot show an error
         return []
     if of_run := _NAMES.get(parameter.type):
@@ -161,15 +161,15 @@ def complete_values(ctx: typer.Context, incomplete: str) -> list[str]:
     return [word for word in parameter.words if word.startswith(incomplete)]
 
 
-def _asked(ctx: typer.Context) -> list[Parameter]:
-    """What the query already typed asks of the user, in the order of its header."""
+def _query_parameters(ctx: typer.Context) -> list[Parameter]:
+    """Parameters that the user gives to the query already typed, in the order of its header."""
     from vizpub import cypher
 
-    asked = cypher.statement("queries", _typed(ctx, "name", 1)).parameters
-    return [p for p in asked if p.type not in ("run", "levels", "ranges")]
+    parameters = cypher.statement("queries", _typed_argument(ctx, "name", 1)).parameters
+    return [p for p in parameters if p.type not in ("run", "levels", "ranges")]
 
 
-@_offering
+@_completer
 def complete_plotted(ctx: typer.Context) -> Iterable[str]:
     """Columns of the metrics tables."""
     from vizpub.model.metrics import METRICS

@@ -53,7 +53,7 @@ _NUMBERS: dict[Any, tuple[tuple[type, ...], str]] = {
 
 @dataclass(frozen=True)
 class Configuration:
-    """What the file and the environment say."""
+    """The settings of the file and the environment."""
 
     file: Path | None = None
     options: dict[str, Any] = field(default_factory=dict)
@@ -66,7 +66,7 @@ class Configuration:
     """Variables to set for the services."""
 
     def keep(self, path: Sequence[str], parameter: Any, value: Any, origin: str) -> None:
-        """Take a value of an option, in place of an earlier one."""
+        """Store the value of an option, in place of an earlier one."""
         table = self.options
         for name in path:
             table = table.setdefault(name, {})
@@ -87,33 +87,33 @@ class Configuration:
 
 def configuration(ctx: typer.Context) -> Configuration:
     """The configuration of this call."""
-    found: Configuration = ctx.find_root().meta.get(_KEY) or Configuration()
-    return found
+    current: Configuration = ctx.find_root().meta.get(_KEY) or Configuration()
+    return current
 
 
 def configure(ctx: typer.Context) -> None:
-    """Make what the file and the environment say the defaults of all options.
+    """Make the settings of the file and the environment the defaults of all options.
 
     Raises: InputError for a file that cannot be read or a value of another type, UnknownName for
     a key that is no option, UseError.
     """
-    given = ctx.params["config"]
-    path = Path(given) if given else Path(ctx.params["workspace"]) / FILE
-    here = Configuration(path if given or path.exists() else None)
+    file = ctx.params["config"]
+    path = Path(file) if file else Path(ctx.params["workspace"]) / FILE
+    current = Configuration(path if file or path.exists() else None)
     words = [*ctx._protected_args, *ctx.args]
-    if here.file:
-        if not given:
+    if current.file:
+        if not file:
             _check_trusted(path)
-        reading = _Reading(here, path, words, implicit=not given)
-        reading.table(ctx.command, _toml(path), ())
-    for names, command in _called(ctx, words):
-        _read_environment(here, names, command)
-    ctx.default_map = here.options
+        reader = _FileReader(current, path, words, implicit=not file)
+        reader.read_table(ctx.command, _read_toml(path), ())
+    for names, command in _called_commands(ctx, words):
+        _read_environment(current, names, command)
+    ctx.default_map = current.options
     for parameter in settable(ctx.command):
         source = ctx.get_parameter_source(parameter.name)
-        if source is not None and source.name == "DEFAULT" and parameter.name in here.options:
-            ctx.params[parameter.name] = here.options[parameter.name]
-    ctx.meta[_KEY] = here
+        if source is not None and source.name == "DEFAULT" and parameter.name in current.options:
+            ctx.params[parameter.name] = current.options[parameter.name]
+    ctx.meta[_KEY] = current
 
 
 def settable(command: Any) -> list[Any]:
@@ -153,7 +153,9 @@ def commands(
             yield from commands(ctx, command.get_command(ctx, name), (*path, name))
 
 
-def _called(ctx: typer.Context, words: Sequence[str]) -> Iterator[tuple[tuple[str, ...], Any]]:
+def _called_commands(
+    ctx: typer.Context, words: Sequence[str]
+) -> Iterator[tuple[tuple[str, ...], Any]]:
     """The commands that are called: vizpub, and those that the words name; all for `config`."""
     if words[:1] == ["config"]:
         yield from commands(ctx, ctx.command)
@@ -161,42 +163,42 @@ def _called(ctx: typer.Context, words: Sequence[str]) -> Iterator[tuple[tuple[st
     command: Any = ctx.command
     path: tuple[str, ...] = ()
     yield path, command
-    # Some commands are made on use, so they are not looked up without need.
+    # Some commands are created on use, so they are not looked up without need.
     begin = f"VIZPUB_{words[0]}_".upper() if words else ""
     if not words or not any(name.startswith(begin) for name in os.environ):
         return
     for word in words:
         if not isinstance(command, TyperGroup):
             return
-        found = None
+        subcommand = None
         with suppress(VizpubError):  # typer says it as well
-            found = command.get_command(ctx, word)
-        if found is None:
+            subcommand = command.get_command(ctx, word)
+        if subcommand is None:
             return
-        command, path = found, (*path, word)
+        command, path = subcommand, (*path, word)
         yield path, command
 
 
-def _read_environment(into: Configuration, path: tuple[str, ...], command: Any) -> None:
+def _read_environment(current: Configuration, path: tuple[str, ...], command: Any) -> None:
     for parameter in settable(command):
         name = variable(path, parameter)
         if not (text := os.environ.get(name)):
             continue
-        given = text.split() if parameter.multiple else text
-        into.keep(path, parameter, _taken(parameter, given, name), name)
+        value = text.split() if parameter.multiple else text
+        current.keep(path, parameter, _coerced_value(parameter, value, name), name)
 
 
-def _taken(parameter: Any, value: Any, where: str) -> Any:
-    """The value as the option takes it. Raises: InputError."""
+def _coerced_value(parameter: Any, value: Any, place: str) -> Any:
+    """The value in the type of the option. Raises: InputError."""
     try:
         return parameter.get_runtime_param().coerce(value, param=parameter, ctx=None)
     except typer.BadParameter as error:
-        said = error.message.removeprefix("Value error, ").removeprefix("Input ")
-        raise InputError(f"{where}: {said}") from None
+        problem = error.message.removeprefix("Value error, ").removeprefix("Input ")
+        raise InputError(f"{place}: {problem}") from None
 
 
 def _check_trusted(path: Path) -> None:
-    """Raises: UseError for a file of others, which could send a password somewhere else."""
+    """Refuse files of other users: they could send a password elsewhere. Raises: UseError."""
     from vizpub.machine.private import check_trusted
 
     try:
@@ -207,7 +209,7 @@ def _check_trusted(path: Path) -> None:
         raise InputError(f"{path} cannot be read: {error.strerror}") from error
 
 
-def _toml(path: Path) -> dict[str, Any]:
+def _read_toml(path: Path) -> dict[str, Any]:
     try:
         return toml_of(path)
     except OSError as error:
@@ -217,43 +219,46 @@ def _toml(path: Path) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class _Reading:
-    """Checks the file and takes what it says."""
+class _FileReader:
+    """Checks the file and copies its settings into a configuration."""
 
-    into: Configuration
+    target: Configuration
     file: Path
     words: Sequence[str]
     """The words of the call after the global options."""
     implicit: bool
-    """The file was found in the workspace."""
+    """True if the file was found in the workspace, not named by the user."""
 
-    def table(self, command: Any, content: Mapping[str, Any], path: tuple[str, ...]) -> None:
-        """Take a table. Raises: InputError, UnknownName, UseError."""
+    def read_table(self, command: Any, content: Mapping[str, Any], path: tuple[str, ...]) -> None:
+        """Read a table. Raises: InputError, UnknownName, UseError."""
         options = {key(p): p for p in settable(command)} if command else {}
         for name, value in content.items():
             below, full = (*path, name), ".".join((*path, name))
             if full in SERVICES:
-                self._service(full, value)
+                self._read_service(full, value)
             elif name in options:
-                self._option(path, options[name], value)
+                self._read_option(path, options[name], value)
             elif self._is_table(command, below):
                 if not isinstance(value, dict):
                     raise InputError(f"{self.file}: {full} is a table; write [{full}]")
-                self._command(command, value, below)
+                self._read_command(command, value, below)
             else:
-                self._unknown(command, options, below)
+                raise self._unknown_name(command, options, below)
 
     def _is_table(self, command: Any, path: tuple[str, ...]) -> bool:
-        known = isinstance(command, TyperGroup) and (
-            path[-1] in command.commands or _makes_on_use(command)
+        has_command = isinstance(command, TyperGroup) and (
+            path[-1] in command.commands or _creates_commands(command)
         )
-        return known or any(name.startswith(".".join(path) + ".") for name in SERVICES)
+        return has_command or any(name.startswith(".".join(path) + ".") for name in SERVICES)
 
-    def _command(self, group: Any, content: Mapping[str, Any], path: tuple[str, ...]) -> None:
-        """Take the table of a command. One that is made on use is made only for its own calls and
-        for `config`: it would load what other commands do not need."""
+    def _read_command(self, group: Any, content: Mapping[str, Any], path: tuple[str, ...]) -> None:
+        """Read the table of a command.
+
+        A command that is created on use is created only for its own calls and for `config`: it
+        would load what other commands do not need.
+        """
         name = path[-1]
-        if group is not None and name not in group.commands and _makes_on_use(group):
+        if group is not None and name not in group.commands and _creates_commands(group):
             if self.words[:1] != ["config"] and tuple(self.words[: len(path)]) != path:
                 return
             try:
@@ -262,23 +267,25 @@ class _Reading:
                 raise InputError(f"{self.file}: {'.'.join(path)}: {error}") from None
         else:
             command = group.commands.get(name) if group else None
-        self.table(command, content, path)
+        self.read_table(command, content, path)
 
-    def _unknown(self, command: Any, options: Mapping[str, Any], path: tuple[str, ...]) -> None:
-        """Raises: UnknownName, or UseError for a password."""
+    def _unknown_name(
+        self, command: Any, options: Mapping[str, Any], path: tuple[str, ...]
+    ) -> UnknownName | UseError:
+        """The error for a name that is no setting: UnknownName, or UseError for a password."""
         full, table = ".".join(path), ".".join(path[:-1])
         if full == "neo4j.password":
-            raise UseError(
+            return UseError(
                 f"{self.file}: a password does not stand in this file; write it to a file of mode "
                 "0600 and name that file: neo4j.password-file, or set NEO4J_PASSWORD"
             )
         names = [*options, *(command.commands if isinstance(command, TyperGroup) else ())]
-        known = {".".join((*path[:-1], name)) for name in names}
-        known |= {name for name in SERVICES if name.startswith(table)}
+        known_names = {".".join((*path[:-1], name)) for name in names}
+        known_names |= {name for name in SERVICES if name.startswith(table)}
         see = f"vizpub config show {table}".strip()
-        raise UnknownName(f"setting in {self.file}", full, sorted(known), see)
+        return UnknownName(f"setting in {self.file}", full, sorted(known_names), see)
 
-    def _option(self, path: tuple[str, ...], parameter: Any, value: Any) -> None:
+    def _read_option(self, path: tuple[str, ...], parameter: Any, value: Any) -> None:
         full = full_name(path, parameter)
         if full == "workspace" and self.implicit:
             raise UseError(
@@ -290,11 +297,14 @@ class _Reading:
             value = self._path(value)
         if full in _FUNCTIONS:
             value = [self._path(item) if ":" in item else item for item in value]
-        value = _taken(parameter, value, f"{self.file}: {full}")
-        self.into.keep(path, parameter, value, str(self.file))
+        value = _coerced_value(parameter, value, f"{self.file}: {full}")
+        self.target.keep(path, parameter, value, str(self.file))
 
     def _check_type(self, full: str, parameter: Any, value: Any) -> None:
-        """Raises: InputError. Otherwise true would be read as the number 1, and 7 as a text."""
+        """Check the type, or true would be read as the number 1, and 7 as a text.
+
+        Raises: InputError.
+        """
         if parameter.is_flag:
             fits, words = isinstance(value, bool), "true or false"
         elif parameter.multiple:
@@ -304,49 +314,40 @@ class _Reading:
             types, words = _NUMBERS.get(parameter.type_descriptor.annotation, ((str,), _TEXT))
             fits = isinstance(value, types) and not isinstance(value, bool)
         if not fits:
-            raise InputError(f"{self.file}: {full} is {words}, not {_spelled(value)}")
+            raise InputError(f"{self.file}: {full} is {words}, not {_toml_text(value)}")
 
-    def _service(self, full: str, value: Any) -> None:
+    def _read_service(self, full: str, value: Any) -> None:
         if not isinstance(value, str):
-            raise InputError(f"{self.file}: {full} is {_TEXT}, not {_spelled(value)}")
+            raise InputError(f"{self.file}: {full} is {_TEXT}, not {_toml_text(value)}")
         if full in _PATHS:
             value = self._path(value)
         names = SERVICES[full]
         elsewhere = full in _LOGIN and os.environ.get("NEO4J_URI")
         if elsewhere or any(os.environ.get(name) for name in names):
             return
-        if full == "neo4j.uri":
-            self._check_uri(value)
-        if full == "neo4j.password-file":
-            self._check_private(Path(value))
-        self.into.variables[names[0]] = value
-        self.into.values[full], self.into.origins[full] = value, str(self.file)
-
-    def _check_uri(self, uri: str) -> None:
-        from vizpub.graphstore.server.address import check_uri
-
         try:
-            check_uri(uri)
-        except UseError as error:
-            raise InputError(f"{self.file}: neo4j.uri: {error}") from None
+            if full == "neo4j.uri":
+                from vizpub.graphstore.server.address import check_uri
 
-    def _check_private(self, path: Path) -> None:
-        from vizpub.machine.private import open_secret
+                check_uri(value)
+            if full == "neo4j.password-file":
+                from vizpub.machine.private import open_secret
 
-        try:
-            open_secret(path).close()
+                open_secret(Path(value)).close()
         except UseError as error:
-            raise InputError(f"{self.file}: neo4j.password-file: {error}") from None
+            raise InputError(f"{self.file}: {full}: {error}") from None
+        self.target.variables[names[0]] = value
+        self.target.values[full], self.target.origins[full] = value, str(self.file)
 
     def _path(self, text: str) -> str:
-        """A path of the file; a relative one begins at the folder of the file."""
+        """A path in the file; a relative one begins at the folder of the file."""
         return text if text == "-" else str(self.file.parent / Path(text).expanduser())
 
 
-def _makes_on_use(group: Any) -> bool:
-    """Whether a group has commands that it makes when they are looked up."""
+def _creates_commands(group: Any) -> bool:
+    """Return True if a group creates commands when they are looked up."""
     return type(group).get_command is not TyperGroup.get_command
 
 
-def _spelled(value: Any) -> str:
+def _toml_text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else repr(value)

@@ -26,8 +26,8 @@ _INTERRUPTED = 130
 _ENDS = {signal.SIGTERM: "terminated", signal.SIGQUIT: "quit"}
 
 
-class _Ended(BaseException):
-    """A signal ends the process. As KeyboardInterrupt, so that blocks clean up."""
+class _SignalReceived(BaseException):
+    """A signal that ends the process; raised like KeyboardInterrupt, so that blocks clean up."""
 
     def __init__(self, number: int) -> None:
         self.word, self.exit_code = _ENDS[signal.Signals(number)], 128 + number
@@ -41,15 +41,15 @@ class CommandGroup(TyperGroup):
         """Run the program; see typer."""
         prepare()
         try:
-            with _signals_raised():
-                return self._ran(*words, **more)
-        except _Ended as ended:  # before a command began, or after it ended
-            sys.exit(ended.exit_code)
+            with _raising_signals():
+                return self._run_typer(*words, **more)
+        except _SignalReceived as received:  # before a command began, or after it ended
+            sys.exit(received.exit_code)
         finally:
             STYLE.json = False
 
-    def _ran(self, *words: Any, **more: Any) -> Any:
-        """As `main`; output of typer itself (help, version) can fail as well."""
+    def _run_typer(self, *words: Any, **more: Any) -> Any:
+        """Run typer's main; its own output (help, version) can fail as well."""
         try:
             try:
                 return super().main(*words, **more)
@@ -73,7 +73,9 @@ class CommandGroup(TyperGroup):
             raise
         except typer.TyperException as error:
             # "Value error" is how typer's checks begin what they say.
-            error.message = error.message.removeprefix("Value error, ") + _misplaced(error, ctx)
+            error.message = error.message.removeprefix("Value error, ") + _placement_hint(
+                error, ctx
+            )
             if not STYLE.json:
                 raise
             message(error.format_message(), "error", exit_code=error.exit_code)
@@ -81,9 +83,9 @@ class CommandGroup(TyperGroup):
         except KeyboardInterrupt:
             message("interrupted", "error", exit_code=_INTERRUPTED)
             raise typer.Exit(_INTERRUPTED) from None
-        except _Ended as ended:
-            message(ended.word, "error", exit_code=ended.exit_code)
-            raise typer.Exit(ended.exit_code) from None
+        except _SignalReceived as received:
+            message(received.word, "error", exit_code=received.exit_code)
+            raise typer.Exit(received.exit_code) from None
         except BrokenPipeError as error:  # while typer prints help
             with standard_output():
                 raise error from None
@@ -92,8 +94,8 @@ class CommandGroup(TyperGroup):
         return result
 
 
-def _misplaced(error: typer.TyperException, ctx: Any) -> str:
-    """A hint if global options were given after the command."""
+def _placement_hint(error: typer.TyperException, ctx: Any) -> str:
+    """A hint if global options were given after the command; otherwise empty."""
     name = getattr(error, "option_name", None)
     for option in ctx.command.params:
         if name in option.opts:
@@ -110,29 +112,33 @@ def _flush() -> None:
 
 
 @contextmanager
-def _signals_raised() -> Iterator[None]:
-    """In the block, signals that end the process raise _Ended; a second one ends it at once.
-    Signals that the parent process ignores, or that already have a handler, are left alone.
+def _raising_signals() -> Iterator[None]:
+    """Raise _SignalReceived in the block for signals that end the process.
+
+    A second signal ends it at once. Signals that the parent process ignores, or that already have
+    a handler, are left alone.
     """
 
     def end(number: int, frame: FrameType | None) -> None:
         del frame
         signal.signal(number, signal.SIG_DFL)
-        raise _Ended(number)
+        raise _SignalReceived(number)
 
-    here = threading.current_thread() is threading.main_thread()
-    ours = [number for number in _ENDS if here and signal.getsignal(number) is signal.SIG_DFL]
-    for number in ours:
+    in_main_thread = threading.current_thread() is threading.main_thread()
+    handled = [
+        number for number in _ENDS if in_main_thread and signal.getsignal(number) is signal.SIG_DFL
+    ]
+    for number in handled:
         signal.signal(number, end)
     try:
         yield
     finally:
-        for number in ours:
+        for number in handled:
             signal.signal(number, signal.SIG_DFL)
 
 
 def report(error: Exception, *, debug: bool = False) -> int:
-    """Print the error on stderr. Returns its exit code."""
+    """Print the error on stderr; return its exit code."""
     fields: dict[str, Any] = {"error": type(error).__name__}
     if debug and STYLE.json:
         fields["traceback"] = "".join(traceback.format_exception(error))
@@ -145,10 +151,7 @@ def report(error: Exception, *, debug: bool = False) -> int:
         message(NO_MEMORY, "error", prefix="error: ", exit_code=1, **fields)
         return 1
     hint = "" if debug else " (vizpub --debug shows more)"
-    text = f"unexpected {type(error).__name__}: {_first_line(error)}{hint}"
+    first_line = next(iter(str(error).splitlines()), "no message")
+    text = f"unexpected {type(error).__name__}: {first_line}{hint}"
     message(text, "error", exit_code=1, **fields)
     return 1
-
-
-def _first_line(error: Exception) -> str:
-    return next(iter(str(error).splitlines()), "no message")

@@ -23,15 +23,15 @@ def lean_imports() -> Iterator[None]:
     takes 0.38 s of processor time instead of 0.51 s (`python -m benchmarks.ablations
     hidden_pandas`). pyarrow looks again when a data frame is requested.
     """
-    lean = _Lean()
-    sys.meta_path.insert(0, lean)
+    finder = _LeanFinder()
+    sys.meta_path.insert(0, finder)
     try:
         yield
     finally:
-        sys.meta_path.remove(lean)
+        sys.meta_path.remove(finder)
 
 
-class _Lean(MetaPathFinder):
+class _LeanFinder(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
@@ -39,13 +39,13 @@ class _Lean(MetaPathFinder):
             raise ModuleNotFoundError("no command that only reads needs pandas", name=fullname)
         if fullname != "neo4j":
             return None
-        found = PathFinder.find_spec(fullname, path)
-        if found is None or found.origin is None:
+        spec = PathFinder.find_spec(fullname, path)
+        if spec is None or spec.origin is None:
             return None
-        return spec_from_loader(fullname, _Driver(fullname, found.origin))
+        return spec_from_loader(fullname, _DriverLoader(fullname, spec.origin))
 
 
-class _Driver(SourceFileLoader):
+class _DriverLoader(SourceFileLoader):
     def exec_module(self, module: ModuleType) -> None:
         hidden = [name for name in ("numpy", "pyarrow") if name not in sys.modules]
         sys.modules.update(dict.fromkeys(hidden))  # type: ignore[arg-type]

@@ -44,7 +44,7 @@ class _Program(CommandGroup):
     """All commands, with the defaults of the configuration file."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the global options and the file. Raises: as configure."""
+        """Read the global options and the file. Raises: the errors of `configure`."""
         if "--no-color" in args:
             from typer import rich_utils
 
@@ -81,7 +81,9 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-class _Say(logging.Handler):
+class _MessageHandler(logging.Handler):
+    """Print log records as messages for the user."""
+
     def __init__(self, settings: Settings) -> None:
         super().__init__()
         self._settings = settings
@@ -94,14 +96,14 @@ class _Say(logging.Handler):
 def _show_log(settings: Settings) -> None:
     """Print log records of the ingest on stderr: warnings, with --verbose also information."""
     logger = logging.getLogger("vizpub.ingest")
-    logger.handlers = [_Say(settings)]
+    logger.handlers = [_MessageHandler(settings)]
     logger.setLevel(logging.INFO if settings.debug or settings.verbose else logging.WARNING)
     logger.propagate = False
 
 
 @dataclass(frozen=True)
-class _Messages:
-    """Which messages are shown, and how."""
+class _MessageOptions:
+    """Selection and form of the messages that are shown."""
 
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False
     verbose: Annotated[
@@ -123,7 +125,7 @@ class _Messages:
 @command
 def vizpub(
     ctx: typer.Context,
-    messages: _Messages,
+    messages: _MessageOptions,
     workspace: Annotated[
         Path,
         typer.Option(

@@ -37,7 +37,7 @@ Limit = Annotated[
 
 @dataclass(frozen=True)
 class Output:
-    """Where data goes and how it is written."""
+    """Destination and format of the data."""
 
     format: Annotated[
         str | None,
@@ -96,7 +96,7 @@ class Window:
 
 
 def command(function: Callable[..., None]) -> Callable[..., None]:
-    """Make a command of a function with plain arguments.
+    """Turn a function with plain arguments into a command.
 
     A parameter that is a dataclass becomes one option per field; `Settings` is taken from
     the global options, and `ctx` is the context of the call.
@@ -109,32 +109,32 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
     }
 
     @wraps(function)
-    def called(ctx: typer.Context, **given: Any) -> None:
-        for name, value in given.items():
+    def run_command(ctx: typer.Context, **values: Any) -> None:
+        for name, value in values.items():
             if isinstance(value, int) and abs(value) > MOST:
                 raise UseError(f"--{name.replace('_', '-')} {value}: {MOST} is the most")
         built = {
-            name: group(**{f.name: given.pop(f.name) for f in fields(group)})
+            name: group(**{f.name: values.pop(f.name) for f in fields(group)})
             for name, group in groups.items()
         }
         if "settings" in parameters:
             built["settings"] = ctx.obj
         if "ctx" in parameters:
             built["ctx"] = ctx
-        function(**given, **built)
+        function(**values, **built)
 
     shown = [p for p in parameters.values() if p.name not in {*groups, "settings", "ctx"}]
-    shown += [p for group in groups.values() for p in _field_parameters(group)]
+    for group in groups.values():
+        hints = get_type_hints(group, include_extras=True)
+        arguments = inspect.signature(group).parameters
+        shown += [
+            arguments[f.name].replace(annotation=_as_option(hints[f.name])) for f in fields(group)
+        ]
     context = inspect.Parameter("ctx", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
-    only = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in shown]
-    called.__signature__ = inspect.Signature([context, *only])  # type: ignore[attr-defined]
-    return called
-
-
-def _field_parameters(group: type[Any]) -> list[inspect.Parameter]:
-    hints = get_type_hints(group, include_extras=True)
-    own = inspect.signature(group).parameters
-    return [own[f.name].replace(annotation=_as_option(hints[f.name])) for f in fields(group)]
+    keyword_only = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in shown]
+    signature = inspect.Signature([context, *keyword_only])
+    run_command.__signature__ = signature  # type: ignore[attr-defined]
+    return run_command
 
 
 def _as_option(hint: Any) -> Any:
@@ -142,11 +142,11 @@ def _as_option(hint: Any) -> Any:
     notes = [note for note in getattr(hint, "__metadata__", ()) if hasattr(note, "description")]
     if not notes:
         return hint
-    (said,) = [note.description for note in notes if note.description]
-    kind, notes, optional = _plain(get_args(hint)[0], notes)
+    (help_text,) = [note.description for note in notes if note.description]
+    kind, notes, optional = _without_none(get_args(hint)[0], notes)
     metavar = _metavar(kind, notes)
     option = typer.Option(
-        help=said,
+        help=help_text,
         min=next((note.ge for note in notes if note.ge is not None), None),
         max=next((note.le for note in notes if note.le is not None), None),
         metavar=f"{metavar}|none" if metavar and optional else metavar,
@@ -155,21 +155,18 @@ def _as_option(hint: Any) -> Any:
     return Annotated[kind | None if optional else kind, option]
 
 
-def _plain(kind: Any, notes: list[Any]) -> tuple[Any, list[Any], bool]:
+def _without_none(kind: Any, notes: list[Any]) -> tuple[Any, list[Any], bool]:
     """A type without `| None` and metadata, all of its metadata, and whether it may be None."""
-    members = [of for of in get_args(kind) if of is not NoneType] if _is_union(kind) else [kind]
+    optional = get_origin(kind) in (Union, UnionType)
+    members = [of for of in get_args(kind) if of is not NoneType] if optional else [kind]
     (inner,) = members
     if hasattr(inner, "__metadata__"):
-        return get_args(inner)[0], [*notes, *inner.__metadata__], _is_union(kind)
-    return inner, notes, _is_union(kind)
-
-
-def _is_union(kind: Any) -> bool:
-    return get_origin(kind) in (Union, UnionType)
+        return get_args(inner)[0], [*notes, *inner.__metadata__], optional
+    return inner, notes, optional
 
 
 def _metavar(kind: Any, notes: list[Any]) -> str | None:
-    """What stands for the value in the help; null = the name of the option."""
+    """The word for the value in the help; null = the name of the option."""
     if get_origin(kind) is Literal:
         return "|".join(map(str, get_args(kind)))
     if any(note.pattern for note in notes):
@@ -178,7 +175,7 @@ def _metavar(kind: Any, notes: list[Any]) -> str | None:
 
 
 def _number_or_none(text: Any) -> int | None:
-    """As the specs of the world have it (vizpub.simulators.engine.specs). Raises: BadParameter."""
+    """Parse a whole number, or 'none' as specs of the world have it. Raises: BadParameter."""
     if text == "none":
         return None
     try:

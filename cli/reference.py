@@ -12,7 +12,7 @@ from typing import Any
 import typer
 
 from vizpub.cli.main import app
-from vizpub.experiments.formatting import markdown
+from vizpub.experiments.formatting import markdown_table
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "cli.md"
 
@@ -37,36 +37,31 @@ This page is made from the commands' own help (`python -m vizpub.cli.reference`)
 
 def commands() -> Iterator[tuple[str, Any]]:
     """Every command and group with its full name, `vizpub` itself first."""
-    yield from _below("vizpub", typer.main.get_command(app))
+    yield from _walk_commands("vizpub", typer.main.get_command(app))
 
 
-def _below(name: str, command: Any) -> Iterator[tuple[str, Any]]:
+def _walk_commands(name: str, command: Any) -> Iterator[tuple[str, Any]]:
     yield name, command
     if hasattr(command, "commands"):
         for part in sorted(command.list_commands(None)):
-            yield from _below(f"{name} {part}", command.get_command(None, part))
+            yield from _walk_commands(f"{name} {part}", command.get_command(None, part))
 
 
 def page() -> str:
     """The page in Markdown."""
-    sections = [_section(name, command) for name, command in commands()]
-    return "\n".join([_HEAD, _overview(), *sections])
-
-
-def _overview() -> str:
-    """Every command with the first line of its help, as a table in Markdown."""
-    rows = [
+    overview = [
         (f"`{name}`", command.help.splitlines()[0])
         for name, command in commands()
         if not hasattr(command, "commands")
     ]
-    return "\n".join([*markdown(("command", "does"), rows), ""])
+    sections = [_section(name, command) for name, command in commands()]
+    return "\n".join([_HEAD, *markdown_table(("command", "does"), overview), "", *sections])
 
 
 def _section(name: str, command: Any) -> str:
     lines = [f"## {name}", "", command.help.strip(), ""]
     if rows := [row for parameter in command.params if (row := _row(parameter))]:
-        lines += [*markdown(("", ""), rows), ""]
+        lines += [*markdown_table(("", ""), rows), ""]
     return "\n".join(lines)
 
 
@@ -74,26 +69,21 @@ def _row(parameter: Any) -> tuple[str, str] | None:
     if parameter.name in ("help", "install_completion", "show_completion"):
         return None
     argument = parameter.param_type_name == "argument"
-    shown = parameter.metavar or (parameter.name.upper() if argument else _value(parameter))
+    value = parameter.name.upper() if argument or not parameter.is_flag else ""
+    metavar = parameter.metavar or value
     names = [] if argument else [", ".join([*parameter.opts, *parameter.secondary_opts])]
     words = [parameter.help or ""]
     default = parameter.default
     if default is not None and default is not False and not callable(default):  # 0 is shown
-        words.append(f"Default: {_plain(default)}.")
+        words.append(
+            f"Default: {default:g}." if isinstance(default, float) else f"Default: {default}."
+        )
     if parameter.required:
         words.append("Required.")
     if parameter.envvar:
         words.append(f"Or: {parameter.envvar}.")
-    left = " ".join([*names, *([shown] if shown else [])])
-    return f"`{left}`", " ".join(filter(None, words))
-
-
-def _plain(default: Any) -> str:
-    return f"{default:g}" if isinstance(default, float) else str(default)
-
-
-def _value(parameter: Any) -> str:
-    return "" if parameter.is_flag else parameter.name.upper()
+    usage = " ".join([*names, *([metavar] if metavar else [])])
+    return f"`{usage}`", " ".join(filter(None, words))
 
 
 if __name__ == "__main__":

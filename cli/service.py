@@ -17,13 +17,13 @@ from vizpub.cli.settings import Settings
 from vizpub.model.errors import Neo4jUnavailable, ServiceError, UnknownName, UseError
 
 if TYPE_CHECKING:
-    from vizpub.graphstore.load.bulk import Target
+    from vizpub.graphstore.load.bulk import LoadTarget
     from vizpub.graphstore.runs import LoadedRun
     from vizpub.graphstore.server.address import Connection
-    from vizpub.graphstore.server.offline import Place
+    from vizpub.graphstore.server.offline import StoppableServer
     from vizpub.graphstore.server.server import LocalServer
     from vizpub.graphstore.verify.verify import Difference
-    from vizpub.graphstore.verify.verify_kept import Found
+    from vizpub.graphstore.verify.verify_kept import KeptVerification
     from vizpub.questions.names import NamedRun
     from vizpub.runstore.store import StoredRun
 
@@ -38,7 +38,7 @@ def local_server(settings: Settings) -> LocalServer:
 
 
 def has_neo4j(settings: Settings) -> bool:
-    """Whether a Neo4j is named, or was ever started for the workspace."""
+    """Return True if NEO4J_URI is set, or a Neo4j was ever started for the workspace."""
     from vizpub.graphstore.server.address import from_environment
 
     return from_environment() is not None or local_server(settings).status().state != "absent"
@@ -56,7 +56,7 @@ def start_local(settings: Settings) -> Connection:
         return server.start(lambda done, total: progress("Fetch Neo4j (bytes)", done, total))
 
 
-def _to_read(settings: Settings) -> Connection:
+def _reading_connection(settings: Settings) -> Connection:
     """A Neo4j to query. The local one is started if it was started before.
 
     Raises: Neo4jUnavailable if there is none, UseError.
@@ -83,28 +83,29 @@ class Neo4j:
         return open_run(self.driver, self.database, name)
 
     def verify(self, run: StoredRun) -> list[Difference]:
-        """What differs between Neo4j and the store. Raises: Neo4jUnavailable, Neo4jAnswer."""
+        """Compare the copy in Neo4j with the store. Raises: Neo4jUnavailable, Neo4jAnswer."""
         from vizpub.graphstore.verify.verify import verify_run
 
         return verify_run(self.driver, self.database, run.facts, run)
 
-    def verify_kept(self, run: StoredRun) -> Found | None:
-        """What differs between Neo4j and the checksums that it keeps of the store; null where it
-        keeps none. Raises: Neo4jUnavailable, Neo4jAnswer.
+    def verify_kept(self, run: StoredRun) -> KeptVerification | None:
+        """Compare the copy with the checksums of the store that it keeps; null if it keeps none.
+
+        Raises: Neo4jUnavailable, Neo4jAnswer.
         """
         from vizpub.graphstore.verify.verify_kept import verify_kept
 
         return verify_kept(self.driver, self.database, run.facts, run)
 
     def has_other(self, run: StoredRun) -> bool:
-        """Whether it has a run of that name made from other tables, which no load lets grow."""
-        from vizpub.graphstore.runs import is_of_other_tables, run_properties
+        """Return True if it has a run of that name from other tables, which no load lets grow."""
+        from vizpub.graphstore.runs import has_other_tables, run_properties
 
-        there = run_properties(self.driver, self.database, run.name)
+        properties = run_properties(self.driver, self.database, run.name)
         return (
-            there is not None
-            and is_of_other_tables(there, run.facts)
-            and not run.boundary_since(there.get("tables", ""))
+            properties is not None
+            and has_other_tables(properties, run.facts)
+            and not run.boundary_since(properties.get("tables", ""))
             and run.is_current()  # else it may be of a later append
         )
 
@@ -130,19 +131,19 @@ def connected(connection: Connection) -> Iterator[Neo4j]:
 
 
 @contextmanager
-def asking(settings: Settings, run: str | None = None) -> Iterator[Neo4j]:
-    """A Neo4j to query, about `run`, in the block. The local one is started as in `_to_read`.
+def querying(settings: Settings, run: str | None = None) -> Iterator[Neo4j]:
+    """Open a Neo4j to query, about `run`, for the block; start the local one if it is stopped.
 
     Raises: Neo4jUnavailable, and UseError for a run that the workspace has and Neo4j has not.
     """
-    if run and not has_neo4j(settings) and _stored(settings, run):
+    if run and not has_neo4j(settings) and _is_stored(settings, run):
         hint = f"load the run, which starts a server, with: vizpub load {run}"
         raise Neo4jUnavailable(str(settings.workspace), "no server was ever started here", hint)
-    with connected(_to_read(settings)) as neo4j:
+    with connected(_reading_connection(settings)) as neo4j:
         try:
             yield neo4j
         except UnknownName as error:
-            if error.kind != "run" or not _stored(settings, error.name):
+            if error.kind != "run" or not _is_stored(settings, error.name):
                 raise
             raise UseError(
                 f"run '{error.name}' is not in Neo4j; load it with: vizpub load {error.name}"
@@ -162,7 +163,7 @@ def run_of_workspace(settings: Settings, run: str) -> NamedRun | None:
         return None
 
 
-def _stored(settings: Settings, run: str) -> bool:
+def _is_stored(settings: Settings, run: str) -> bool:
     from vizpub.runstore.store import run_names
 
     return run in run_names(settings.workspace)
@@ -173,7 +174,9 @@ def states_in_neo4j(settings: Settings, runs: Sequence[StoredRun]) -> dict[str, 
     append), or outdated (a complete copy of an earlier run of that name). Empty if no Neo4j is
     running, or if it fails, with a message. No server is started.
     """
-    if not runs or not _any_home(settings):
+    # Without a Neo4j the driver is not even imported: that is slow.
+    may_have_neo4j = os.environ.get("NEO4J_URI") or (settings.workspace / "neo4j").is_dir()
+    if not runs or not may_have_neo4j:
         return {}
     from vizpub.graphstore.runs import run_states
     from vizpub.graphstore.server.address import from_environment
@@ -184,24 +187,19 @@ def states_in_neo4j(settings: Settings, runs: Sequence[StoredRun]) -> dict[str, 
             return {}
         connection = find_connection(settings.workspace / "neo4j")
         with connect(connection, timeout_s=2) as driver:
-            found = run_states(driver, connection.database)
+            states = run_states(driver, connection.database)
     except (ServiceError, UseError) as error:
         settings.say(f"{STATES_UNKNOWN}: {error}")
         return {}
-    return {run.name: _state(run, *found.get(run.name, ("absent", None))) for run in runs}
-
-
-def _any_home(settings: Settings) -> bool:
-    """Whether there may be a Neo4j. Does not import the driver, which is slow."""
-    return bool(os.environ.get("NEO4J_URI")) or (settings.workspace / "neo4j").is_dir()
+    return {run.name: _state(run, *states.get(run.name, ("absent", None))) for run in runs}
 
 
 def _state(run: StoredRun, state: str, tables: str | None) -> str:
-    from vizpub.graphstore.runs import is_of_other_tables
+    from vizpub.graphstore.runs import has_other_tables
 
     if state != "complete" or not run.manifest.complete:
         return state
-    if not is_of_other_tables({"tables": tables}, run.facts):
+    if not has_other_tables({"tables": tables}, run.facts):
         return state
     return "behind" if run.boundary_since(tables or "") else "outdated"
 
@@ -227,12 +225,12 @@ def remove_from_neo4j(settings: Settings, run: str) -> bool:
     """Remove a run from Neo4j, if there is one with that run. Returns whether it was removed."""
     if not _any_neo4j(settings):
         return False
-    with connected(_to_read(settings)) as neo4j:
+    with connected(_reading_connection(settings)) as neo4j:
         return neo4j.remove(run, settings)
 
 
-def stale_copy_removed(run: str) -> str:
-    """What is said after it."""
+def stale_copy_message(run: str) -> str:
+    """The message after the copy of an earlier run was removed."""
     return f"the copy of an earlier run '{run}' was removed from Neo4j"
 
 
@@ -244,7 +242,7 @@ def remove_stale(settings: Settings, run: StoredRun) -> None:
     if not _any_neo4j(settings):
         return
     try:
-        with connected(_to_read(settings)) as neo4j:
+        with connected(_reading_connection(settings)) as neo4j:
             removed = neo4j.has_other(run) and neo4j.remove(run.name, settings)
     except ServiceError as error:
         settings.say(
@@ -252,7 +250,7 @@ def remove_stale(settings: Settings, run: StoredRun) -> None:
         )
         return
     if removed:
-        settings.say(stale_copy_removed(run.name))
+        settings.say(stale_copy_message(run.name))
 
 
 def _any_neo4j(settings: Settings) -> bool:
@@ -275,8 +273,8 @@ Container = Annotated[
 
 
 @dataclass(frozen=True)
-class Filling:
-    """How a run is loaded into Neo4j."""
+class LoadOptions:
+    """Options for loading a run into Neo4j."""
 
     bulk: Annotated[
         bool | None,
@@ -296,30 +294,35 @@ class Filling:
     ] = None
 
 
-def _stoppable(settings: Settings, container: str | None) -> Place | None:
+def _stoppable(settings: Settings, container: str | None) -> StoppableServer | None:
     """The Neo4j that commands use, if they can stop it.
 
     Raises: UseError for a container without NEO4J_URI.
     """
     from vizpub.graphstore.server.address import from_environment
 
-    given = from_environment()
+    remote = from_environment()
     # Some commands that load a run do not have the option.
     container = container or os.environ.get(_VARIABLE)
     if not container:
-        return None if given else local_server(settings)
-    if not given:
+        return None if remote else local_server(settings)
+    if not remote:
         raise UseError(
             f"container {container} is given, but NEO4J_URI is not set; set it (and "
             "NEO4J_PASSWORD), or leave out the container"
         )
     from vizpub.graphstore.server.container import Container
 
-    return Container(container, given)
+    return Container(container, remote)
 
 
-def stopping(settings: Settings, container: str | None) -> tuple[Place, Connection]:
-    """As `_stoppable`, and start it. Raises: UseError if it cannot be stopped."""
+def stoppable_server(
+    settings: Settings, container: str | None
+) -> tuple[StoppableServer, Connection]:
+    """The Neo4j that commands use, started, and its connection.
+
+    Raises: UseError if it cannot be stopped.
+    """
     place = _stoppable(settings, container)
     if not place:
         raise UseError(
@@ -327,25 +330,25 @@ def stopping(settings: Settings, container: str | None) -> tuple[Place, Connecti
             "name its container with --container NAME, or unset NEO4J_URI to use the "
             "workspace's own"
         )
-    return place, _started(settings, place)
+    return place, _start_target(settings, place)
 
 
-def target(settings: Settings, filling: Filling) -> Target:
+def target(settings: Settings, filling: LoadOptions) -> LoadTarget:
     """The target of a load, started if possible.
 
     Raises: UseError, Neo4jUnavailable, JavaMissing, ArtifactsMissing.
     """
-    from vizpub.graphstore.load.bulk import Target
+    from vizpub.graphstore.load.bulk import LoadTarget
     from vizpub.graphstore.load.partitions import PARTITION_INTERVALS
 
     place = _stoppable(settings, filling.container)
     intervals = None if filling.partitioned is None else filling.partitioned * PARTITION_INTERVALS
-    return Target(_started(settings, place), place, filling.bulk, intervals)
+    return LoadTarget(_start_target(settings, place), place, filling.bulk, intervals)
 
 
-def _started(settings: Settings, place: Place | None) -> Connection:
+def _start_target(settings: Settings, place: StoppableServer | None) -> Connection:
     from vizpub.graphstore.server.address import from_environment
 
-    if not (given := from_environment()):
+    if not (remote := from_environment()):
         return start_local(settings)
-    return place.start() if place else given
+    return place.start() if place else remote

@@ -51,14 +51,14 @@ class Settings:
         if self.quiet:
             yield silent
         elif sys.stderr.isatty() and not self.json_log:
-            with bar(color=self.color) as progress:
+            with progress_bar(color=self.color) as progress:
                 yield progress
         else:
-            yield _line_per_step(self.say)
+            yield _print_steps(self.say)
 
 
 @contextmanager
-def bar(*, color: bool = True) -> Iterator[Progress]:
+def progress_bar(*, color: bool = True) -> Iterator[Progress]:
     """A progress bar per step during the block; a total of 0 means unknown."""
     import rich.progress as rp
     from rich.console import Console
@@ -86,13 +86,13 @@ def bar(*, color: bool = True) -> Iterator[Progress]:
         yield show
 
 
-def _line_per_step(say: Callable[..., None]) -> Progress:
+def _print_steps(say: Callable[..., None]) -> Progress:
     """Print the name of each step once, when it begins: for logs and pipes."""
-    begun: set[str] = set()
+    printed: set[str] = set()
 
     def show(step: str, done: int, total: int, note: str = "") -> None:
-        if step not in begun:
-            begun.add(step)
+        if step not in printed:
+            printed.add(step)
             say(step, step=step, done=done, total=total)
 
     return show

@@ -1,4 +1,4 @@
-"""What became of the lines that somebody gave."""
+"""The answer to a request: which of its lines were accepted."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ _REASON = 1000
 
 
 @dataclass
-class Taken:
-    """What became of the lines of one request."""
+class Acceptance:
+    """The outcome for the lines of one request: how many were accepted, and why others were not."""
 
-    taken: int = 0
+    accepted: int = 0
     late: int = 0
-    """Of those taken: for a closed interval. They enter the run by `settle`."""
+    """Accepted lines of closed intervals. They enter the run by `settle`."""
     refused: int = 0
-    why: list[dict[str, Any]] = field(default_factory=list)
+    refusals: list[dict[str, Any]] = field(default_factory=list)
     """`line` (from 1) and `reason` of the first refused lines."""
     peers: set[str] = field(default_factory=set)
-    """Of the reports that were taken."""
+    """The peers of the accepted reports."""
 
     def refuse(self, line: int, reason: str) -> None:
-        """A line that was not taken."""
+        """Count a refused line, and keep its reason if few were refused before it."""
         self.refused += 1
         if len(reason) > _REASON:
             reason = f"{reason[: _REASON // 2]}…{reason[-_REASON // 2 :]}"
-        if len(self.why) < REFUSED_SHOWN:
-            self.why.append({"line": line, "reason": reason})
+        if len(self.refusals) < REFUSED_SHOWN:
+            self.refusals.append({"line": line, "reason": reason})
 
     def to_json(self) -> dict[str, Any]:
-        """The answer to a reporter."""
+        """Return the answer to the reporter."""
         return {
-            "taken": self.taken,
+            "taken": self.accepted,
             "late": self.late,
             "refused": self.refused,
-            "lines": self.why,
+            "lines": self.refusals,
         }

@@ -12,39 +12,39 @@ from collections.abc import Callable
 from datetime import datetime
 
 _JUMP_S = 1.0
-"""What the clock is set by at least. Who keeps it right moves it by less, bit by bit."""
+"""A smaller change of the wall clock is no jump: time daemons move it bit by bit."""
 
 
-def _steady() -> float:
+def _steady_clock() -> float:
     if hasattr(time, "CLOCK_BOOTTIME"):
         return time.clock_gettime(time.CLOCK_BOOTTIME)
     return time.monotonic()
 
 
-class Clock:
+class CollectorClock:
     """Time since an epoch."""
 
     def __init__(
         self,
         epoch: str,
         wall: Callable[[], float] = time.time,
-        steady: Callable[[], float] = _steady,
+        steady: Callable[[], float] = _steady_clock,
     ) -> None:
         """`epoch` in ISO 8601."""
         self._epoch = datetime.fromisoformat(epoch).timestamp()
         self._wall, self._steady = wall, steady
-        self._ahead = self._known = wall() - steady()
-        """Of the steady clock: what the wall clock had when this one began, and has as was told."""
+        self._offset = self._seen_offset = wall() - steady()
+        """Wall clock minus steady clock: when this clock began, and at the last jump."""
 
     @property
     def now_us(self) -> int:
         """Time since the epoch, in µs; 0 before it."""
-        return max(int((self._steady() + self._ahead - self._epoch) * 1_000_000), 0)
+        return max(int((self._steady() + self._offset - self._epoch) * 1_000_000), 0)
 
     def jump(self) -> float:
-        """By how many seconds the wall clock was set since the last look; 0 where it was not."""
-        ahead = self._wall() - self._steady()
-        if abs(by := ahead - self._known) < _JUMP_S:
+        """Return the seconds by which the wall clock was set since the last call; else 0."""
+        offset = self._wall() - self._steady()
+        if abs(change := offset - self._seen_offset) < _JUMP_S:
             return 0.0
-        self._known = ahead
-        return by
+        self._seen_offset = offset
+        return change

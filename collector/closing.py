@@ -1,4 +1,4 @@
-"""When an interval is closed: what was not reported by then comes late.
+"""The closing of intervals: reports that come after it are late.
 
 Intervals close in order, once more than half of the members have reached them, and so have all
 members but those that are behind; or some time (the lateness) after more than half have. A member
@@ -21,11 +21,11 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Rules:
-    """How long to wait, and for whom."""
+class ClosingRules:
+    """The time to wait before an interval closes, and the peers to wait for."""
 
     lateness_s: float = 5.0
-    """How long to wait for the rest after more than half of the peers; 0 = for nobody."""
+    """Seconds to wait for the rest after more than half of the peers; 0 = for nobody."""
     ahead: int = 16
     """A report is refused that is more intervals ahead of the median peer and of the clock."""
     gap_tolerance: int = 0
@@ -37,9 +37,9 @@ class Rules:
 
 @dataclass
 class Closing:
-    """What the peers have reached, and what is closed. Times are in seconds, monotonic."""
+    """The intervals that peers have reached, and the closed ones. Times are monotonic seconds."""
 
-    rules: Rules
+    rules: ClosingRules
     closed: int | None = None
     """The last closed interval; null = none is."""
     newest: dict[str, int] = field(default_factory=dict)
@@ -59,25 +59,25 @@ class Closing:
     """Peers that have not left, by the interval that they have reached."""
 
     def __post_init__(self) -> None:
-        there = self.newest.items()
-        self._reached = Counter(at for peer, at in there if peer not in self.left)
+        present = (at for peer, at in self.newest.items() if peer not in self.left)
+        self._reached = Counter(present)
 
     @classmethod
-    def restored(cls, rules: Rules, state: Mapping[str, Any], now: float) -> Closing:
-        """As it was, from `state`; waiting begins again."""
-        made = cls(rules, state["closed"], dict(state["newest"]), set(state["left"]))
-        made._heard = dict.fromkeys(made.newest, now)
+    def from_state(cls, rules: ClosingRules, state: Mapping[str, Any], now: float) -> Closing:
+        """Restore it from a `state`. All waiting begins again."""
+        closing = cls(rules, state["closed"], dict(state["newest"]), set(state["left"]))
+        closing._heard = dict.fromkeys(closing.newest, now)
         # Older logs have one first interval for all.
-        firsts = state.get("firsts", dict.fromkeys(made.newest, state.get("first")))
-        if made.closed is None and firsts:
-            made._firsts, made._began = dict(firsts), now
-        for interval in made.newest.values():
-            if made.closed is None or interval > made.closed:
-                made._last_at[interval] = now
-        return made
+        firsts = state.get("firsts", dict.fromkeys(closing.newest, state.get("first")))
+        if closing.closed is None and firsts:
+            closing._firsts, closing._began = dict(firsts), now
+        for interval in closing.newest.values():
+            if closing.closed is None or interval > closing.closed:
+                closing._last_at[interval] = now
+        return closing
 
     def state(self) -> dict[str, Any]:
-        """What `restored` needs, as JSON."""
+        """Return what `from_state` needs, as JSON."""
         return {
             "closed": self.closed,
             "newest": self.newest,
@@ -93,41 +93,43 @@ class Closing:
         return median_low(self._firsts.values()) if self._firsts else None
 
     @property
-    def reached(self) -> int | None:
+    def greatest_interval(self) -> int | None:
         """The greatest interval of any report."""
         return max(self.newest.values(), default=None)
 
     def is_late(self, interval: int) -> bool:
-        """Whether the interval is closed."""
+        """Return True if the interval is closed."""
         return self.closed is not None and interval <= self.closed
 
     def median(self) -> int | None:
-        """The interval that the median of the peers who are expected has reached. Peers that fell
+        """Return the interval that the median of the expected peers has reached. Peers that fell
         silent do not count: in time they would be most, and hold the others back.
         """
         oldest = None if self.closed is None else self.closed - self.rules.gap_tolerance
-        there = sorted(at for at in self._reached if oldest is None or at >= oldest)
-        left = (sum(self._reached[at] for at in there) + 1) // 2
-        for at in there:
-            left -= self._reached[at]
-            if left <= 0:
+        intervals = sorted(at for at in self._reached if oldest is None or at >= oldest)
+        behind = (sum(self._reached[at] for at in intervals) + 1) // 2
+        for at in intervals:
+            behind -= self._reached[at]
+            if behind <= 0:
                 return at
         return None
 
     def is_ahead(self, interval: int, now: int) -> bool:
-        """Whether a report must be refused because its peer's clock is wrong. `now` is the interval
-        of the collector's own clock, too: after a break of the collector, or of the network, each
-        reporter sends all that it has kept, and the median peer is still where the break began.
+        """Return True if a report must be refused because its peer's clock is wrong.
+
+        `now`, the interval of the collector's own clock, counts, too: after a break of the
+        collector, or of the network, each reporter sends all that it has kept, while the median
+        peer is still where the break began.
         """
         return interval > max(self.median() or 0, now) + self.rules.ahead
 
-    def note(self, peer: str, interval: int, now: float, *, left: bool = False) -> None:
-        """A report that was admitted."""
-        if interval >= (before := self.newest.get(peer, -1)):
-            if before >= 0 and peer not in self.left:
-                self._reached[before] -= 1
-                if not self._reached[before]:
-                    del self._reached[before]
+    def note_report(self, peer: str, interval: int, now: float, *, left: bool = False) -> None:
+        """Count an admitted report. `left`: its peer leaves with it."""
+        if interval >= (previous := self.newest.get(peer, -1)):
+            if previous >= 0 and peer not in self.left:
+                self._reached[previous] -= 1
+                if not self._reached[previous]:
+                    del self._reached[previous]
             self.newest[peer] = interval
             (self.left.add if left else self.left.discard)(peer)
             if not left:
@@ -143,7 +145,7 @@ class Closing:
             self._firsts[peer] = min(interval, self._firsts.get(peer, interval))
 
     def due(self, now: float) -> int | None:
-        """The interval up to which can be closed now; null = nothing new."""
+        """Return the interval up to which all can be closed now; null = nothing new."""
         following = self.first if self.closed is None else self.closed + 1
         if following is None:
             return None
@@ -152,18 +154,18 @@ class Closing:
             Counter(at for peer, at in members if peer not in self.left),
             Counter(at for peer, at in members if peer in self.left),
         )
-        for lost in [i for i in self._quorum_at if quorum is None or i > quorum]:
-            del self._quorum_at[lost]
+        for outdated in [i for i in self._quorum_at if quorum is None or i > quorum]:
+            del self._quorum_at[outdated]
         if quorum is None:
             return None
         self._quorum_at.setdefault(quorum, now)
         lateness = self.rules.lateness_s
-        due = min([quorum, *(at for peer, at in members if self._is_waited_for(peer, now))])
+        due = min([quorum, *(at for peer, at in members if self._holds_others(peer, now))])
         due = max([due, *(i for i, at in self._quorum_at.items() if now - at >= lateness)])
         return None if due < following or self._is_early(now) else due
 
     def is_silent(self, now: float) -> bool:
-        """Whether no peer goes on: each has left, or is a member no more."""
+        """Return True if no peer goes on: each has left, or is no longer a member."""
         rules = self.rules
         since = now - (1 + rules.gap_tolerance) * rules.interval_s - rules.lateness_s
         heard = self._heard
@@ -172,26 +174,26 @@ class Closing:
         return all(at < since or peer in self.left for peer, at in heard.items())
 
     def close(self, interval: int) -> None:
-        """All intervals up to this one are closed."""
+        """Close all intervals up to this one."""
         self.closed = interval if self.closed is None else max(self.closed, interval)
         self._firsts.clear()
         for waits in (self._quorum_at, self._last_at):
             for done in [i for i in waits if i <= interval]:
                 del waits[done]
 
-    def waited(self, now: float) -> float:
-        """How long the oldest report of an open interval has waited, in seconds; 0 for none."""
+    def waiting_time(self, now: float) -> float:
+        """Return the seconds that the oldest report of an open interval has waited; 0 for none."""
         return now - min(self._last_at.values()) if self._last_at else 0.0
 
     def _is_early(self, now: float) -> bool:
-        """Before the first closing nobody knows who will report: all have the time to come."""
+        """Return True before the first closing: nobody knows who will report, so all get time."""
         if self.closed is not None or self.rules.peers is not None or not self.rules.lateness_s:
             return False
         assert self._began is not None
         return now - self._began < self.rules.interval_s + self.rules.lateness_s
 
     def _members(self, now: float) -> list[tuple[str, int]]:
-        """The members, those that left among them, with what they have reached."""
+        """Return all members, also departed ones, with the interval that each has reached."""
         if self.rules.peers is not None:
             return [(peer, self.newest.get(peer, -1)) for peer in self.rules.peers]
         if self.closed is None:
@@ -201,9 +203,9 @@ class Closing:
         since = now - (1 + rules.gap_tolerance) * rules.interval_s - rules.lateness_s
         return [(peer, self.newest[peer]) for peer, at in self._heard.items() if at >= since]
 
-    def _is_waited_for(self, peer: str, now: float) -> bool:
-        """Not where it left, or where it is behind for so long that its next report is late, too:
-        who was late once reports in time again.
+    def _holds_others(self, peer: str, now: float) -> bool:
+        """Return True if intervals wait for the peer. They do not if it left, or has been behind
+        for so long that its next report is late, too; a peer that was late once may recover.
         """
         if peer in self.left:
             return False
@@ -211,13 +213,14 @@ class Closing:
         return since is None or now - since < self.rules.lateness_s
 
 
-def _quorum(there: Counter[int], gone: Counter[int]) -> int | None:
-    """The greatest interval that more than half of the members have reached, which are counted by
-    what they have reached. One that left is a member up to its last interval.
+def _quorum(present: Counter[int], departed: Counter[int]) -> int | None:
+    """Return the greatest interval that more than half of the members have reached. Members are
+    counted by the interval that they have reached; a departed one counts up to its last.
     """
-    count, reached = there.total(), 0
-    for at in sorted({*there, *gone}, reverse=True):
-        reached += 2 * there[at] + gone[at]
-        if reached > count:
+    # Twice the members that have reached an interval, minus the departed that are members there.
+    count, twice = present.total(), 0
+    for at in sorted({*present, *departed}, reverse=True):
+        twice += 2 * present[at] + departed[at]
+        if twice > count:
             return at
     return None

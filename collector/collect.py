@@ -20,25 +20,25 @@ from typing import Any
 
 import uvicorn
 
-from vizpub.collector.closing import Rules
+from vizpub.collector.closing import ClosingRules
 from vizpub.collector.http import descriptors
-from vizpub.collector.http.interface import Web
-from vizpub.collector.http.listener import door_of, listen_at, most_connections
+from vizpub.collector.http.interface import HttpInterface
+from vizpub.collector.http.listener import bounded_socket, listen_at, most_connections
 from vizpub.collector.http.protocol import PatientProtocol
 from vizpub.collector.http.tokens import Tokens
-from vizpub.collector.inputs.folder import Folder
-from vizpub.collector.inputs.kafka import Kafka
+from vizpub.collector.inputs.folder import FolderInput
+from vizpub.collector.inputs.kafka import KafkaInput
 from vizpub.collector.inputs.kafka_topic import Topic
-from vizpub.collector.inputs.pull import Pull, Sources
+from vizpub.collector.inputs.pull import PullInput, TargetList
 from vizpub.collector.inputs.watched import WatchedTraces
-from vizpub.collector.intake import Intake, Limits
-from vizpub.collector.log.damage import go_past
+from vizpub.collector.intake import Intake, IntakeLimits
+from vizpub.collector.log.damage import leave_out_damage
 from vizpub.collector.log.log import LogFailed
-from vizpub.collector.making.batch import batches_in, consumed
-from vizpub.collector.making.loading import Loading
-from vizpub.collector.making.maker import Maker
-from vizpub.collector.place import Place
-from vizpub.collector.progress import Progress
+from vizpub.collector.making.batch import batches_in, last_batch_in
+from vizpub.collector.making.loading import CopyLoader
+from vizpub.collector.making.maker import RunMaker
+from vizpub.collector.place import CollectionPlace
+from vizpub.collector.progress import CollectionProgress
 from vizpub.collector.reservation import release, reserve
 from vizpub.collector.systemd import notify
 from vizpub.machine.private import open_secret
@@ -60,7 +60,7 @@ _IDLE_S = 75
 
 
 @dataclass(frozen=True)
-class Listening:
+class ListenOptions:
     """Where the intake listens."""
 
     host: str = "127.0.0.1"
@@ -69,12 +69,13 @@ class Listening:
     certificate: Path | None = None
     key: Path | None = None
     tokens: bool = True
-    before: int = 0
+    port_before: int = 0
     """The port of the collector before this one; 0 = none, or it is not known."""
 
     def check(self) -> None:
-        """Raises: UseError where the certificate and the key cannot be used, or others can read
-        the key.
+        """Check the certificate and the key.
+
+        Raises: UseError if they cannot be used, or others can read the key.
         """
         if self.certificate is None:
             return
@@ -89,19 +90,19 @@ class Listening:
 
 
 @dataclass(frozen=True)
-class Collection:
-    """What to collect, and how."""
+class CollectRequest:
+    """The run to collect, and the options of the collector."""
 
-    place: Place
+    place: CollectionPlace
     interval_us: int = 1_000_000
-    rules: Rules = field(default_factory=Rules)
-    limits: Limits = field(default_factory=Limits)
-    listening: Listening = field(default_factory=Listening)
+    rules: ClosingRules = field(default_factory=ClosingRules)
+    limits: IntakeLimits = field(default_factory=IntakeLimits)
+    listening: ListenOptions = field(default_factory=ListenOptions)
     message_window: int | None = None
     betweenness: bool = True
     fields: tuple[str, ...] = ()
     commands: bool = False
-    """Whether peers may be asked to leave or join."""
+    """True if peers may be asked to leave or join."""
     watch: Path | None = None
     """A folder whose files of reports and traces are taken, too."""
     pull: tuple[str, ...] = ()
@@ -118,22 +119,22 @@ class Collection:
     """Go on behind damage of the log, without what was in it."""
 
     def header(self) -> RunHeader:
-        """Of a run that begins now."""
+        """Return the header of a run that begins now."""
         now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         return RunHeader(run=self.place.run, interval_us=self.interval_us, epoch=now)
 
     @property
     def job(self) -> dict[str, Any]:
-        """For the process that makes the run."""
+        """The `BatchJob` of the process that makes the run, as JSON."""
         return {
             "workspace": str(self.place.workspace.absolute()),
             "run": self.place.run,
-            **(self.place.kept() if self.stop else self.options),
+            **(self.place.kept_options() if self.stop else self.options),
         }
 
     @property
     def options(self) -> dict[str, Any]:
-        """Of the run: who ends it need not give them again."""
+        """The options of the run, which are kept: ending it needs none of them."""
         return {
             "gap_tolerance": self.rules.gap_tolerance,
             "message_window": self.message_window,
@@ -142,46 +143,47 @@ class Collection:
 
 
 class _Server(uvicorn.Server):
-    """Signals are the collector's."""
+    """A server that leaves signals to the collector."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Nothing."""
+        """Capture no signals."""
         yield
 
 
 class Collector:
     """One collection while it runs."""
 
-    def __init__(self, what: Collection, say: Callable[[str], None]) -> None:
-        self._what, self._say = what, say
-        for damaged in go_past(what.place.log) if what.past_damage else ():
+    def __init__(self, request: CollectRequest, say: Callable[[str], None]) -> None:
+        self._request, self._say = request, say
+        for damaged in leave_out_damage(request.place.log) if request.past_damage else ():
             say(f"left out of the run: {damaged}")
-        self._intake = Intake(what.place, what.header(), what.rules, what.limits)
+        self._intake = Intake(request.place, request.header(), request.rules, request.limits)
         if torn := self._intake.log.torn:
             say(f"the last {torn[1]:,} bytes of {torn[0]} were not acknowledged, and are left out")
         self._check_log()
-        self._progress = Progress(self._intake)
+        self._progress = CollectionProgress(self._intake)
         self._over = asyncio.Event()
-        self._loading = Loading(what.load, self._progress, say)
-        self._maker = Maker(what.job, self._intake, self._progress, self._loading.wake, say)
-        if self._intake.header.interval_us != what.interval_us and not what.stop:
+        self._loading = CopyLoader(request.load, self._progress, say)
+        self._maker = RunMaker(request.job, self._intake, self._progress, self._loading.wake, say)
+        if self._intake.header.interval_us != request.interval_us and not request.stop:
             raise UseError(
-                f"run '{what.place.run}' has intervals of {self._intake.header.interval_us} µs: "
+                f"run '{request.place.run}' has intervals of {self._intake.header.interval_us} µs: "
                 "give the same --interval, or collect another run"
             )
-        if not what.stop:
-            what.place.keep(what.options)
+        if not request.stop:
+            request.place.keep_options(request.options)
 
     def _check_log(self) -> None:
-        """Raises: UseError where the log ends before what was made of it: what comes then would be
-        taken for that.
+        """Check that the log goes as far as its batches, else new reports pass for old ones.
+
+        Raises: UseError if it ends before.
         """
-        place, end = self._what.place, self._intake.log.end
-        made = batches_in(place.batches)
+        place, end = self._request.place, self._intake.log.end
+        batches = batches_in(place.batches)
         with suppress(StoreBroken):  # which stops no intake
-            made.append(consumed(place.workspace / "runs" / place.run))
-        position = max((one.position for one in made), default=0)
+            batches.append(last_batch_in(place.workspace / "runs" / place.run))
+        position = max((one.position for one in batches), default=0)
         if position > end:
             raise UseError(
                 f"the log of run '{place.run}' in {place.log} ends at {end:,}, and the run has all "
@@ -189,28 +191,28 @@ class Collector:
             )
 
     async def run(self) -> None:
-        """Until a signal, or the end of the run. Raises: UseError."""
+        """Collect until a signal, or the end of the run. Raises: UseError."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._over.set)
-        listening = self._what.listening
-        tokens = Tokens(self._what.place.tokens) if listening.tokens else None
-        web = Web(
+        listening = self._request.listening
+        tokens = Tokens(self._request.place.tokens) if listening.tokens else None
+        web = HttpInterface(
             self._intake,
             self._progress,
             tokens,
-            fields=self._what.fields,
-            commands=self._what.commands,
+            fields=self._request.fields,
+            commands=self._request.commands,
         )
-        server = None if self._what.stop else await self._serve(web)
+        server = None if self._request.stop else await self._start_server(web)
         works = [self._tick, self._maker.run, self._loading.run]
-        if not self._what.stop:
-            works += self._other_ends(web)
+        if not self._request.stop:
+            works += self._inputs(web)
         tasks = [asyncio.create_task(work()) for work in works]
         over = asyncio.create_task(self._over.wait())
         await asyncio.wait([over, *tasks], return_when=asyncio.FIRST_COMPLETED)
         notify("STOPPING=1")
-        await self._before_the_end(over, tasks[2])
+        await self._await_last_load(over, tasks[2])
         self._progress.drain()
         if server:
             server[0].should_exit = True
@@ -218,45 +220,45 @@ class Collector:
         await self._maker.end()
         for task in (over, *tasks):
             task.cancel()
-        done = await asyncio.gather(over, *tasks, return_exceptions=True)
+        results = await asyncio.gather(over, *tasks, return_exceptions=True)
         await self._intake.log.aclose()
-        for found in done:
-            if isinstance(found, Exception):
-                raise found
+        for result in results:
+            if isinstance(result, Exception):
+                raise result
 
-    async def _before_the_end(self, over: asyncio.Task[Any], loading: asyncio.Task[None]) -> None:
-        """Say what there is to wait for, and wait for the last load, but no longer than `over`."""
+    async def _await_last_load(self, over: asyncio.Task[Any], loading: asyncio.Task[None]) -> None:
+        """Wait for the last load, but no longer than `over`; say what there is to wait for."""
         progress, intake = self._progress, self._intake
         if progress.settled and not progress.batches:
             self._say(NOTHING_REPORTED)
-        elif progress.settled and self._what.load:
+        elif progress.settled and self._request.load:
             await asyncio.wait([over, loading], return_when=asyncio.FIRST_COMPLETED)
             why = progress.load_error if loading.done() else "interrupted"
             if why:
-                run = self._what.place.run
+                run = self._request.place.run
                 self._say(f"Neo4j does not have all of the run ({why}): vizpub load {run}")
         elif not progress.settled and intake.closed_at > progress.consumed:
             self._say(PAUSING)
 
-    def _other_ends(self, web: Web) -> Iterator[Callable[[], Coroutine[Any, Any, None]]]:
-        """What takes reports beside HTTP. Raises: UseError."""
-        what = self._what
-        if what.watch:
-            traces = WatchedTraces(what.watch, what.place, self._say)
-            yield Folder(what.watch, self._intake, self._say, web, traces.wake).follow
+    def _inputs(self, web: HttpInterface) -> Iterator[Callable[[], Coroutine[Any, Any, None]]]:
+        """Yield what takes reports beside HTTP: a folder, targets, a topic. Raises: UseError."""
+        request = self._request
+        if request.watch:
+            traces = WatchedTraces(request.watch, request.place, self._say)
+            yield FolderInput(request.watch, self._intake, self._say, web, traces.wake).follow
             yield traces.follow
-        if what.pull:
-            yield Pull(Sources(what.pull), self._intake, self._say, web).follow
-        if what.topic:
-            yield Kafka(what.topic, self._intake, self._say, web).follow
+        if request.pull:
+            yield PullInput(TargetList(request.pull), self._intake, self._say, web).follow
+        if request.topic:
+            yield KafkaInput(request.topic, self._intake, self._say, web).follow
 
-    async def _serve(self, web: Web) -> tuple[uvicorn.Server, asyncio.Task[None]]:
-        """Listen, and say where."""
-        to = self._what.listening
+    async def _start_server(self, web: HttpInterface) -> tuple[uvicorn.Server, asyncio.Task[None]]:
+        """Listen for reports, and announce the address. Returns the server and its task."""
+        listening = self._request.listening
         config = uvicorn.Config(
             web.app(),
-            host=to.host,
-            port=to.port,
+            host=listening.host,
+            port=listening.port,
             http=PatientProtocol,
             ws="none",
             lifespan="off",
@@ -266,52 +268,55 @@ class Collector:
             limit_concurrency=_CONNECTIONS,
             timeout_graceful_shutdown=5,
             timeout_keep_alive=_IDLE_S,
-            ssl_certfile=to.certificate,
-            ssl_keyfile=to.key,
+            ssl_certfile=listening.certificate,
+            ssl_keyfile=listening.key,
         )
-        most = most_connections(_CONNECTIONS)
-        door = door_of(listen_at(to.host, to.port, to.before), most)
+        connections = most_connections(_CONNECTIONS)
+        plain = listen_at(listening.host, listening.port, listening.port_before)
+        door = bounded_socket(plain, connections)
         loop = asyncio.get_running_loop()
-        loop.set_exception_handler(_handle)
+        loop.set_exception_handler(_ignore_full_socket)
         server = _Server(config)
         loop.add_signal_handler(signal.SIGHUP, self._reload, config, web.tokens)
         serving = asyncio.create_task(server.serve(sockets=[door]))
         while not server.started and not serving.done():
             await asyncio.sleep(TICK_S)
-        port, scheme = door.getsockname()[1], "https" if to.certificate else "http"
-        host = f"[{to.host}]" if ":" in to.host else to.host
-        url = f"{scheme}://{host}:{port}/v1/runs/{self._what.place.run}"
-        certificate = str(to.certificate.absolute()) if to.certificate else None
-        self._what.place.tell(url, tokens=to.tokens, certificate=certificate)
-        self._say(f"reports of run '{self._what.place.run}' are taken at {url}/reports")
+        port, scheme = door.getsockname()[1], "https" if listening.certificate else "http"
+        host = f"[{listening.host}]" if ":" in listening.host else listening.host
+        url = f"{scheme}://{host}:{port}/v1/runs/{self._request.place.run}"
+        certificate = str(listening.certificate.absolute()) if listening.certificate else None
+        self._request.place.announce(url, tokens=listening.tokens, certificate=certificate)
+        self._say(f"reports of run '{self._request.place.run}' are taken at {url}/reports")
         notify("READY=1")
         return server, serving
 
     def _reload(self, config: uvicorn.Config, tokens: Tokens | None) -> None:
-        """New connections have the new certificate."""
-        to = self._what.listening
+        """Read tokens and the certificate again. New connections get the new certificate."""
+        listening = self._request.listening
         try:
-            to.check()  # a context that fails to load a pair has half of it
+            listening.check()  # a context that fails to load a pair has half of it
             if tokens:
                 tokens.load()
-            if config.ssl and to.certificate:
-                config.ssl.load_cert_chain(to.certificate, to.key)
+            if config.ssl and listening.certificate:
+                config.ssl.load_cert_chain(listening.certificate, listening.key)
             self._say("tokens and certificates were read again")
         except (UseError, OSError, ValueError) as error:  # or a token is no UTF-8
             self._say(f"{AS_BEFORE}: {error}")
 
     async def _tick(self) -> None:
         """Close what is due, until the run has ended. What the system refuses ends nothing."""
-        stop, closed, measured = self._what.place.stop, self._intake.closing.closed, -_MEASURE_S
+        stop, closed, measured = self._request.place.stop, self._intake.closing.closed, -_MEASURE_S
         while not self._progress.settled:
             if time.monotonic() - measured >= _MEASURE_S:
-                self._progress.disk, measured = self._what.place.size(), time.monotonic()
+                self._progress.disk, measured = self._request.place.size(), time.monotonic()
             self._say_jump()
             await self._close_due(stop)
-            if (now := self._intake.closing.closed) != closed and now is not None:
-                for interval in range(now if closed is None else closed + 1, now + 1):
-                    self._progress.closed(interval)
-                closed = now
+            if (last_closed := self._intake.closing.closed) != closed and last_closed is not None:
+                for interval in range(
+                    last_closed if closed is None else closed + 1, last_closed + 1
+                ):
+                    self._progress.note_closed(interval)
+                closed = last_closed
             self._maker.order()
             notify("WATCHDOG=1")
             await asyncio.sleep(TICK_S)
@@ -324,7 +329,7 @@ class Collector:
             if failed:  # nobody may report meanwhile, so nothing else would find out
                 await self._intake.probe()
                 self._say("the log can be written again")
-            if (self._what.stop or stop.exists()) and not self._intake.ended:
+            if (self._request.stop or stop.exists()) and not self._intake.ended:
                 await self._intake.end()
             else:
                 await self._intake.close_due()
@@ -343,41 +348,43 @@ class Collector:
             )
 
 
-def _handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """A full door is no fault."""
+def _ignore_full_socket(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Report errors of the event loop, except a listening socket that is full."""
     if not isinstance(context.get("exception"), OSError) or "socket" not in context:
         loop.default_exception_handler(context)
 
 
-def collect(what: Collection, say: Callable[[str], None]) -> bool:
+def collect(request: CollectRequest, say: Callable[[str], None]) -> bool:
     """Collect until a signal, or the end of the run. Returns whether the run has ended.
 
     Raises: RunLocked where another process does; UseError.
     """
-    if not what.stop:
-        what.listening.check()
-    what.place.make()
-    if shutil.disk_usage(what.place.folder).free < what.limits.reserve and not what.stop:
-        raise UseError(f"less than {what.limits.reserve:,} bytes are free: see --reserve")
+    if not request.stop:
+        request.listening.check()
+    request.place.make()
+    if shutil.disk_usage(request.place.folder).free < request.limits.reserve and not request.stop:
+        raise UseError(f"less than {request.limits.reserve:,} bytes are free: see --reserve")
     descriptors.allow(2 * _CONNECTIONS)  # all else needs some, too
-    with what.place.held():
-        reserve(what.place, revive=what.revive)
+    with request.place.held():
+        reserve(request.place, revive=request.revive)
         try:
-            return _collect(what, say)
+            return _collect(request, say)
         finally:
-            if what.place.is_empty:  # nothing needs the name
-                release(what.place)
+            if request.place.is_empty:  # nothing needs the name
+                release(request.place)
 
 
-def _collect(what: Collection, say: Callable[[str], None]) -> bool:
-    if what.stop and what.place.is_empty:
+def _collect(request: CollectRequest, say: Callable[[str], None]) -> bool:
+    if request.stop and request.place.is_empty:
         say(NOTHING_REPORTED)
         return True
-    what = replace(what, listening=replace(what.listening, before=what.place.port()))
-    what.place.tell_nothing()
+    request = replace(
+        request, listening=replace(request.listening, port_before=request.place.port())
+    )
+    request.place.withdraw()
 
     async def run() -> bool:
-        collector = Collector(what, say)
+        collector = Collector(request, say)
         await collector.run()
         return collector._progress.settled
 

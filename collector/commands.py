@@ -1,8 +1,8 @@
-"""What peers are asked to do while they run: leave the overlay, or join it again.
+"""Commands to peers while they run: to leave the overlay, or to join it again.
 
-A command waits for the reporter of
-its peer to fetch it, obey and answer, until it expires. All of this is in the log, so a collector
-that is started again knows it. A reporter may get a command twice; obeying twice changes nothing.
+A command waits for the reporter of its peer to fetch it, obey and answer, until it expires. All of
+this is in the log, so a restarted collector knows it. A reporter may get a command twice; obeying
+twice changes nothing.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ _MOST_OPEN = 1_000
 """Commands that may wait at once."""
 _MOST_S = 86_400
 _KEPT = 2_000
-"""Commands that are told, those that are over included."""
+"""Commands that are kept for readers, including those that are over."""
 
 
 @dataclass(frozen=True)
-class Command:
+class PeerCommand:
     """One command to one peer."""
 
     id: int
@@ -40,11 +40,11 @@ class Command:
     """Why it did not obey."""
 
     def is_open(self, now: float) -> bool:
-        """Whether a reporter still has to obey."""
+        """Return True if a reporter still has to obey it."""
         return self.obeyed is None and now < self.expires
 
-    def told(self, now: float) -> dict[str, Any]:
-        """For readers: `state` is queued, obeyed, refused or expired."""
+    def summary(self, now: float) -> dict[str, Any]:
+        """Return the command for readers: `state` is queued, obeyed, refused or expired."""
         if self.obeyed is None:
             state = "queued" if self.is_open(now) else "expired"
         else:
@@ -59,29 +59,29 @@ class Command:
         }
 
     def to_json(self) -> dict[str, Any]:
-        """For the log."""
+        """Return the content of its record in the log."""
         return dict(vars(self))
 
 
-class Commands:
-    """All that were given, but for old ones that are over."""
+class PeerCommands:
+    """All commands, except old ones that are over."""
 
-    def __init__(self, known: Iterable[Mapping[str, Any]] = ()) -> None:
-        self._known: dict[int, Command] = {}
+    def __init__(self, commands: Iterable[Mapping[str, Any]] = ()) -> None:
+        self._commands: dict[int, PeerCommand] = {}
         self._last = 0
-        for one in known:
-            self.note(Command(**one))
+        for one in commands:
+            self.record(PeerCommand(**one))
 
     def to_json(self) -> list[dict[str, Any]]:
-        """For the log."""
-        return [one.to_json() for one in self._known.values()]
+        """Return the content of its record in the log."""
+        return [one.to_json() for one in self._commands.values()]
 
-    def open(self, now: float) -> list[Command]:
-        """Those that reporters have to obey, in order."""
-        return [one for one in self._known.values() if one.is_open(now)]
+    def open(self, now: float) -> list[PeerCommand]:
+        """Return the commands that reporters still have to obey, in order."""
+        return [one for one in self._commands.values() if one.is_open(now)]
 
-    def next(self, peer: str, action: str, now: float, seconds: float) -> Command:
-        """A command that is not noted yet. Raises: InputError."""
+    def new_command(self, peer: str, action: str, now: float, seconds: float) -> PeerCommand:
+        """Return a command with the next id. It counts once it is recorded. Raises: InputError."""
         if action not in ACTIONS:
             raise InputError(f"'{action}' is none of {', '.join(ACTIONS)}")
         if not 0 < seconds <= _MOST_S:
@@ -89,24 +89,26 @@ class Commands:
         if len(self.open(now)) >= _MOST_OPEN:
             raise InputError(f"{_MOST_OPEN:,} {WAITING}")
         self._last += 1
-        return Command(self._last, peer, action, now + seconds)
+        return PeerCommand(self._last, peer, action, now + seconds)
 
-    def note(self, command: Command) -> None:
-        """A new one, or what became of one."""
-        self._known[command.id] = command
+    def record(self, command: PeerCommand) -> None:
+        """Keep a new command, or the new state of one."""
+        self._commands[command.id] = command
         self._last = max(self._last, command.id)
-        if len(self._known) > _KEPT:
-            oldest = min(self._known.values(), key=lambda one: (one.obeyed is None, one.id))
-            del self._known[oldest.id]
+        if len(self._commands) > _KEPT:
+            oldest = min(self._commands.values(), key=lambda one: (one.obeyed is None, one.id))
+            del self._commands[oldest.id]
 
-    def get(self, number: int) -> Command:
-        """Raises: InputError for one that nobody knows any more."""
+    def get(self, number: int) -> PeerCommand:
+        """Return a command by its number. Raises: InputError if it is not kept any more."""
         try:
-            return self._known[number]
+            return self._commands[number]
         except KeyError:
             raise InputError(f"no command {number} is known") from None
 
-    def answered(self, number: int, *, obeyed: bool, reason: str | None) -> Command:
-        """A command with its reporter's answer; the first answer counts. Raises: InputError."""
-        found = self.get(number)
-        return found if found.obeyed is not None else replace(found, obeyed=obeyed, reason=reason)
+    def with_answer(self, number: int, *, obeyed: bool, reason: str | None) -> PeerCommand:
+        """Return a command with its answer; the first answer counts. Raises: InputError."""
+        command = self.get(number)
+        if command.obeyed is not None:
+            return command
+        return replace(command, obeyed=obeyed, reason=reason)

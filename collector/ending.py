@@ -13,8 +13,8 @@ from vizpub.model.errors import InputError
 
 @dataclass
 class Ending:
-    """What was marked. A mark by who may only report counts once all members agree: they have left
-    or fallen silent, and none has reported a later interval.
+    """The marked end of the run, if any. The mark of a peer that may only report counts once all
+    members agree: they have left or fallen silent, and none has reported a later interval.
     """
 
     last: int | None = None
@@ -24,8 +24,9 @@ class Ending:
     marked_at: float = field(default_factory=time.monotonic)
 
     def mark(self, last: int, closing: Closing, at: tuple[int, int], *, may_end: bool) -> None:
-        """An end. `at`: the greatest interval of any line, and that of the collector's clock.
-        Raises: InputError.
+        """Mark an end. `at`: the greatest interval of any line, and that of the collector's clock.
+
+        Raises: InputError if reports go on behind it, or it is too far ahead.
         """
         reached, now = at
         if last < reached:
@@ -37,14 +38,14 @@ class Ending:
         if may_end or self.by_all or self.last is None:
             self.last, self.by_all, self.marked_at = last, not may_end, time.monotonic()
 
-    def note(self, interval: int) -> None:
-        """A report: its peer goes on."""
+    def note_report(self, interval: int) -> None:
+        """Discard a mark that needs all members, if a peer reports a later interval."""
         if self.by_all and self.last is not None and interval > self.last:
             self.last, self.by_all = None, False
 
     def is_reached(self, closing: Closing, due: int | None, now: float) -> bool:
-        """Whether the run ends now. Often the end is told after all reports, and then all are
-        silent, which closes nothing.
+        """Return True if the run ends now. Peers often mark the end after all their reports:
+        then all are silent, which closes no interval.
         """
         if self.last is None:
             return False
@@ -55,10 +56,10 @@ class Ending:
         return is_due or now >= self.marked_at + rules.interval_s + rules.lateness_s
 
     def to_json(self) -> dict[str, Any]:
-        """For the log."""
+        """Return the content of its record in the log."""
         return {"last_interval": self.last, "by_all": self.by_all}
 
     @classmethod
-    def from_json(cls, told: Mapping[str, Any]) -> Ending:
-        """From the log; older ones say nothing of who marked it."""
-        return cls(told["last_interval"], bool(told.get("by_all")))
+    def from_json(cls, content: Mapping[str, Any]) -> Ending:
+        """Read it from the log. Older logs do not say who marked the end."""
+        return cls(content["last_interval"], bool(content.get("by_all")))

@@ -1,4 +1,4 @@
-"""What peers tell of the run as a whole."""
+"""The header of a collected run."""
 
 from __future__ import annotations
 
@@ -8,15 +8,17 @@ from vizpub.model.errors import InputError
 from vizpub.reports.records import RunHeader
 
 
-def merged(told: RunHeader, known: RunHeader, run: str, *, is_closed: bool) -> RunHeader:
-    """The header with what is told; none changes once an interval is closed. Raises: InputError."""
-    interval_us = told.interval_us or known.interval_us
-    found = replace(told, run=run, interval_us=interval_us, epoch=known.epoch)
-    if found.interval_us != known.interval_us:
+def merge_header(new: RunHeader, current: RunHeader, run: str, *, is_closed: bool) -> RunHeader:
+    """Return the run's header after a peer sent `new`. Raises: InputError if that would change
+    the length of intervals, or anything once an interval is closed.
+    """
+    interval_us = new.interval_us or current.interval_us
+    merged = replace(new, run=run, interval_us=interval_us, epoch=current.epoch)
+    if merged.interval_us != current.interval_us:
         raise InputError(
-            f"its intervals are of {found.interval_us} µs, and the run's of "
-            f"{known.interval_us}: ask for the run's header first"
+            f"its intervals are of {merged.interval_us} µs, and the run's of "
+            f"{current.interval_us}: ask for the run's header first"
         )
-    if found != known and is_closed:
+    if merged != current and is_closed:
         raise InputError("it differs from the run's header, and intervals are closed already")
-    return found
+    return merged

@@ -1,4 +1,4 @@
-"""What is admitted: lines of the report contract become records of the log.
+"""The intake: lines of the report contract become records of the log.
 
 The intake knows the header of the run, judges every line, and decides when intervals close
 (`vizpub.collector.closing`); all of this is in the log, so it goes on after a kill. It knows
@@ -17,18 +17,18 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from vizpub.collector.acceptance import Taken
-from vizpub.collector.clock import Clock
-from vizpub.collector.closing import Closing, Rules
-from vizpub.collector.commands import Command, Commands
+from vizpub.collector.acceptance import Acceptance
+from vizpub.collector.clock import CollectorClock
+from vizpub.collector.closing import Closing, ClosingRules
+from vizpub.collector.commands import PeerCommand, PeerCommands
 from vizpub.collector.ending import Ending
-from vizpub.collector.header import merged
-from vizpub.collector.inputs.kafka_message import Message, interval_of
-from vizpub.collector.last_lines import Marks
+from vizpub.collector.header import merge_header
+from vizpub.collector.inputs.kafka_message import KafkaMessage, interval_of
+from vizpub.collector.last_lines import LastLines
 from vizpub.collector.log import log
-from vizpub.collector.log.log import Log
+from vizpub.collector.log.log import ReportLog
 from vizpub.collector.making.batch import batches_in
-from vizpub.collector.place import Place
+from vizpub.collector.place import CollectionPlace
 from vizpub.model.errors import InputError
 from vizpub.reports.compressed import LongLine
 from vizpub.reports.files import parse
@@ -38,12 +38,12 @@ _TURN = 256
 """Lines after which others get their turn."""
 _WAIT_S = 0.01
 _NAMED = 16
-"""Peers with late or refused reports that the progress names."""
+"""The number of peers with late or refused reports that the progress names."""
 
 
 @dataclass(frozen=True)
-class Limits:
-    """What the intake takes at most."""
+class IntakeLimits:
+    """Upper bounds of what the intake takes."""
 
     peers: int = 100_000
     name: int = 2**10
@@ -57,39 +57,41 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class _Admitted:
+class _AdmittedReport:
     peer: str
     interval: int
     left: bool
 
 
 class Intake:
-    """The log, the closing, and what was counted. Lives in one event loop."""
+    """Judges lines and logs them, closes intervals, and counts. Lives in one event loop."""
 
-    def __init__(self, place: Place, header: RunHeader, rules: Rules, limits: Limits) -> None:
+    def __init__(
+        self, place: CollectionPlace, header: RunHeader, rules: ClosingRules, limits: IntakeLimits
+    ) -> None:
         rules = replace(rules, interval_s=(header.interval_us or 0) / 1_000_000)
         self._rules, self.limits, self.place = rules, limits, place
         self.header = header
         self.closing = Closing(rules)
         self.counts: Counter[str] = Counter()
         self.of_peers: dict[str, Counter[str]] = {"late": Counter(), "refused": Counter()}
-        self.read: dict[str, Any] = {}
+        self.positions: dict[str, Any] = {}
         """How far files are read, in bytes of their content, where to ask targets to go on, and the
         offsets of partitions that come next."""
-        self.commands = Commands()
+        self.commands = PeerCommands()
         self.ended = False
         """The peers marked the end of the run, or somebody asked for it."""
         self.ending = Ending()
-        self._marks = Marks()
+        self._last_lines = LastLines()
         self.closed_at = 0
         """The position behind the record that closed the last interval, or ended the run."""
         self._is_closing = self._is_ending = False
         self._takes = 0
         """Lines that are being judged or written, as requests."""
-        self.log = Log(place.log, self._state, beside=self._told_header)
+        self.log = ReportLog(place.log, self._state, beside=self._header_record)
         self._replay()
         assert self.header.epoch is not None
-        self.clock = Clock(self.header.epoch)
+        self.clock = CollectorClock(self.header.epoch)
 
     def _replay(self) -> None:
         """Go on where the log ends: from the last state in it."""
@@ -100,40 +102,41 @@ class Intake:
             if records and records[0].kind == log.STATE:
                 break
         else:  # the log is empty, or what is left of it begins behind damage that was passed
-            if made := batches_in(self.place.batches):
-                self._closed(made[-1].closed, made[-1].position)
+            if batches := batches_in(self.place.batches):
+                self._note_closed(batches[-1].closed, batches[-1].position)
         for record in records:
-            self._redo(record, now)
+            self._replay_record(record, now)
 
-    def _redo(self, record: log.Record, now: float) -> None:
+    def _replay_record(self, record: log.Record, now: float) -> None:
         if record.kind == log.STATE:
             state = json.loads(record.content)
-            self.closing = Closing.restored(self._rules, state, now)
-            self._marks = Marks(self.closing.newest)
+            self.closing = Closing.from_state(self._rules, state, now)
+            self._last_lines = LastLines(self.closing.newest)
             self.header = RunHeader.from_json(state["header"])
             self.counts, self.closed_at = Counter(state["counts"]), state["closed_at"]
             self.ending, self.ended = Ending.from_json(state), state["ended"]
-            self.read, self.commands = dict(state["read"]), Commands(state["commands"])
+            self.positions, self.commands = dict(state["read"]), PeerCommands(state["commands"])
         elif record.kind == log.HEADER:
             self.header = RunHeader.from_json(json.loads(record.content))
         elif record.kind == log.CLOSE:
-            self._closed(record.interval, record.end)
+            self._note_closed(record.interval, record.end)
         elif record.kind == log.READ:
-            self.read.update(json.loads(record.content))
+            self.positions.update(json.loads(record.content))
         elif record.kind == log.MESSAGE:
-            told = json.loads(record.content)
-            self.counts["refused"] += told.pop("refused", 0)
-            found_in = Message(**told)
-            self.read[found_in.source] = found_in.offset + 1
+            head = json.loads(record.content)
+            self.counts["refused"] += head.pop("refused", 0)
+            message = KafkaMessage(**head)
+            self.positions[message.source] = message.offset + 1
         elif record.kind == log.COMMAND:
-            self.commands.note(Command(**json.loads(record.content)))
+            self.commands.record(PeerCommand(**json.loads(record.content)))
         elif record.kind == log.END:
-            self._ended_at(json.loads(record.content), record.end)
+            self._note_end(json.loads(record.content), record.end)
         elif record.kind == log.REPORT:
-            told = json.loads(record.line)
+            value = json.loads(record.line)
             with suppress(InputError):  # two with one name, on both sides of a restart
-                self._marks.add(told, record.line, self.closing.closed)
-            self._note(_Admitted(told["peer"], record.interval, bool(told.get("left"))), now)
+                self._last_lines.add(value, record.line, self.closing.closed)
+            left = bool(value.get("left"))
+            self._note_report(_AdmittedReport(value["peer"], record.interval, left), now)
 
     def _state(self) -> bytes:
         state = {
@@ -143,18 +146,18 @@ class Intake:
             "closed_at": self.closed_at,
             "ended": self.ended,
             **self.ending.to_json(),
-            "read": self.read,
+            "read": self.positions,
             "commands": self.commands.to_json(),
         }
         return json.dumps(state, separators=(",", ":")).encode()
 
-    def _told_header(self) -> bytes:
-        """Without it no interval has its time: it is there twice."""
-        return log.packed(log.HEADER, json.dumps(self.header.to_json()).encode())
+    def _header_record(self) -> bytes:
+        """Return the record of the run's header. States have it, too, but may be damaged."""
+        return log.encode_record(log.HEADER, json.dumps(self.header.to_json()).encode())
 
     @property
     def last_interval(self) -> int | None:
-        """Of a marked end."""
+        """The last interval of the run, if somebody marked its end."""
         return self.ending.last
 
     @property
@@ -173,93 +176,95 @@ class Intake:
         read: Mapping[str, Any] | None = None,
         *,
         may_end: bool = False,
-    ) -> Taken:
+    ) -> Acceptance:
         """Judge lines, log those that are admitted, and wait for the sync. `read` says how far
         files and targets are read with them, and is logged together with them. A mark of the end by
         who may not end the run counts once all members have fallen silent. Raises: LogFailed.
         """
-        with self._taking():
-            done, admitted, records = await self._judge(lines, may_end=may_end)
-            self.counts["refused"] += done.refused
+        with self._count_take():
+            acceptance, admitted, records = await self._judge(lines, may_end=may_end)
+            self.counts["refused"] += acceptance.refused
             if read:
-                records += log.packed(log.READ, json.dumps(read).encode())
+                records += log.encode_record(log.READ, json.dumps(read).encode())
             if records:
                 await self.log.put(bytes(records), lambda _: self._note_all(admitted, read))
-        return done
+        return acceptance
 
     @contextmanager
-    def _taking(self) -> Iterator[None]:
+    def _count_take(self) -> Iterator[None]:
         self._takes += 1
         try:
             yield
         finally:
             self._takes -= 1
 
-    async def take_messages(self, messages: Sequence[Message]) -> list[Taken]:
-        """As `take`, of messages: each is one record of the log, with its offset. Returns what
-        became of each. Raises: LogFailed; then none is taken.
+    async def take_messages(self, messages: Sequence[KafkaMessage]) -> list[Acceptance]:
+        """Judge and log messages like `take`: each is one record of the log, with its offset.
+
+        Returns the outcome of each. Raises: LogFailed; then no message is taken.
         """
-        found, records = list[Taken](), bytearray()
-        admitted: list[_Admitted] = []
+        acceptances, records = list[Acceptance](), bytearray()
+        admitted: list[_AdmittedReport] = []
         read = {message.source: message.offset + 1 for message in messages}
 
         def note(_: int) -> None:
-            self.counts["refused"] += sum(done.refused for done in found)
+            self.counts["refused"] += sum(one.refused for one in acceptances)
             self._note_all(admitted, read)
 
-        with self._taking():
+        with self._count_take():
             for number, message in enumerate(messages):
                 if number % _TURN == 0:
                     await asyncio.sleep(0)
-                done, of_lines, inner = await self._judge(message.lines)
-                found.append(done)
-                admitted += of_lines
-                records += log.message(message.head(done.refused), bytes(inner))
+                acceptance, reports, inner = await self._judge(message.lines)
+                acceptances.append(acceptance)
+                admitted += reports
+                records += log.message(message.head(acceptance.refused), bytes(inner))
             if records:
                 await self.log.put(bytes(records), note)
-        return found
+        return acceptances
 
     async def _judge(
         self, lines: Iterable[bytes], *, may_end: bool = False
-    ) -> tuple[Taken, list[_Admitted], bytearray]:
-        """What becomes of lines, the reports among them, and the records of what is taken."""
-        done, admitted, records = Taken(), [], bytearray()
+    ) -> tuple[Acceptance, list[_AdmittedReport], bytearray]:
+        """Return the outcome for lines, the reports among them, and the records to log."""
+        acceptance, admitted, records = Acceptance(), [], bytearray()
         for number, line in enumerate(lines, 1):
             if number % _TURN == 0:
                 await asyncio.sleep(0)
             if isinstance(line, LongLine):
-                done.refuse(number, f"a line of {line.size:,} bytes is too long")
+                acceptance.refuse(number, f"a line of {line.size:,} bytes is too long")
                 continue
             if not (text := line.strip()):
                 continue
             value, wrong = parse(text)
             if wrong:
-                done.refuse(number, "; ".join(wrong))
+                acceptance.refuse(number, "; ".join(wrong))
                 continue
             try:
-                found, packed = self._admit(value, text, may_end=may_end)
+                report, record = self._admit(value, text, may_end=may_end)
             except InputError as error:
-                done.refuse(number, str(error))
-                self._blame("refused", value.get("peer"))
+                acceptance.refuse(number, str(error))
+                self._count_peer("refused", value.get("peer"))
                 continue
-            records += packed
-            done.taken += 1
-            if found:
-                done.late += self.closing.is_late(found.interval)
-                done.peers.add(found.peer)
-                admitted.append(found)
-        return done, admitted, records
+            records += record
+            acceptance.accepted += 1
+            if report:
+                acceptance.late += self.closing.is_late(report.interval)
+                acceptance.peers.add(report.peer)
+                admitted.append(report)
+        return acceptance, admitted, records
 
     @property
     def horizon(self) -> int:
-        """The greatest interval that is not too far ahead for what can wait."""
-        # Whole histories go side by side, whatever the clock says.
+        """The greatest interval that inputs which can wait may send now."""
+        # Unlike `is_ahead`, it ignores the clock: whole histories are read side by side.
         median = self.closing.median()
         return (self.now if median is None else median) + self._rules.ahead
 
-    def waits(self, line: bytes) -> int | None:
-        """The interval of a report; null for another line. Raises: InputError where it is too far
-        ahead now: a file can wait, and need not be refused.
+    def check_horizon(self, line: bytes) -> int | None:
+        """Return the interval of a report, or null for another line.
+
+        Raises: InputError if it is beyond the horizon: a file can wait, and need not be refused.
         """
         interval = interval_of(line)
         if interval is not None and interval > (horizon := self.horizon):
@@ -270,24 +275,24 @@ class Intake:
 
     def _admit(
         self, value: dict[str, Any], line: bytes, *, may_end: bool
-    ) -> tuple[_Admitted | None, bytes]:
-        """The record of a line. Raises: InputError with the reason why it is refused."""
+    ) -> tuple[_AdmittedReport | None, bytes]:
+        """Return the report of a line (or null) and its record. Raises: InputError."""
         if (run := value.get("run")) not in (None, self.place.run):
             raise InputError(f"it is of run '{run}', and this is '{self.place.run}'")
         if self.ended or self._is_ending:
             raise InputError("the run has ended")
         if value["format"] == RunHeader.format:
-            told, is_closed = RunHeader.from_json(value), self.closing.closed is not None
-            self.header = merged(told, self.header, self.place.run, is_closed=is_closed)
-            return None, self._told_header()
+            header, is_closed = RunHeader.from_json(value), self.closing.closed is not None
+            self.header = merge_header(header, self.header, self.place.run, is_closed=is_closed)
+            return None, self._header_record()
         if value["format"] == "vizpub.end/1":
-            last, reached = value["last_interval"], self._marks.reached
+            last, reached = value["last_interval"], self._last_lines.greatest_interval
             self.ending.mark(last, self.closing, (reached, self.now), may_end=may_end)
-            return None, log.packed(log.END, json.dumps(self.ending.to_json()).encode())
+            return None, log.encode_record(log.END, json.dumps(self.ending.to_json()).encode())
         peer, interval = value["peer"], value["interval"]
         self._check_peer(peer, interval)
-        self._marks.add(value, line, self.closing.closed)
-        return _Admitted(peer, interval, bool(value.get("left"))), log.report(interval, line)
+        self._last_lines.add(value, line, self.closing.closed)
+        return _AdmittedReport(peer, interval, bool(value.get("left"))), log.report(interval, line)
 
     def _check_peer(self, peer: str, interval: int) -> None:
         if (size := len(peer.encode())) > self.limits.name:
@@ -297,7 +302,7 @@ class Intake:
             )
         if self._rules.peers is not None and peer not in self._rules.peers:
             raise InputError(f"peer '{peer}' is not in the list of peers")
-        if peer not in self._marks and len(self._marks) >= self.limits.peers:
+        if peer not in self._last_lines and len(self._last_lines) >= self.limits.peers:
             raise InputError(f"peer '{peer}' is one more than the {self.limits.peers:,} allowed")
         if self.closing.is_ahead(interval, self.now):
             median = self.closing.median()
@@ -307,43 +312,49 @@ class Intake:
                 "set its clock, or count intervals from the run's epoch"
             )
 
-    def _note_all(self, admitted: Iterable[_Admitted], read: Mapping[str, Any] | None) -> None:
+    def _note_all(
+        self, admitted: Iterable[_AdmittedReport], read: Mapping[str, Any] | None
+    ) -> None:
         now = time.monotonic()
-        self.read.update(read or {})
-        for found in admitted:
-            self._note(found, now)
+        self.positions.update(read or {})
+        for report in admitted:
+            self._note_report(report, now)
 
-    def _note(self, found: _Admitted, now: float) -> None:
+    def _note_report(self, report: _AdmittedReport, now: float) -> None:
         self.counts["reports"] += 1
-        if self.closing.is_late(found.interval):
+        if self.closing.is_late(report.interval):
             self.counts["late"] += 1
-            self._blame("late", found.peer)
-        self.ending.note(found.interval)
-        self.closing.note(found.peer, found.interval, now, left=found.left)
+            self._count_peer("late", report.peer)
+        self.ending.note_report(report.interval)
+        self.closing.note_report(report.peer, report.interval, now, left=report.left)
 
-    def _blame(self, what: str, peer: object) -> None:
-        named = self.of_peers[what]
-        if isinstance(peer, str) and (peer in named or len(named) < _NAMED):
-            named[peer] += 1
+    def _count_peer(self, outcome: str, peer: object) -> None:
+        counts = self.of_peers[outcome]
+        if isinstance(peer, str) and (peer in counts or len(counts) < _NAMED):
+            counts[peer] += 1
 
-    async def tell(self, peer: str, action: str, seconds: float) -> Command:
+    async def queue_command(self, peer: str, action: str, seconds: float) -> PeerCommand:
         """Queue a command to a peer. Raises: InputError, LogFailed."""
         if peer not in self.closing.newest:
             raise InputError(f"no peer '{peer}' has reported")
-        return await self._put(self.commands.next(peer, action, time.time(), seconds))
+        return await self._log_command(
+            self.commands.new_command(peer, action, time.time(), seconds)
+        )
 
-    async def answer(self, number: int, *, obeyed: bool, reason: str | None) -> Command:
-        """What a reporter says of a command. Raises: InputError, LogFailed."""
-        return await self._put(self.commands.answered(number, obeyed=obeyed, reason=reason))
+    async def note_answer(self, number: int, *, obeyed: bool, reason: str | None) -> PeerCommand:
+        """Log a reporter's answer to a command. Raises: InputError, LogFailed."""
+        return await self._log_command(
+            self.commands.with_answer(number, obeyed=obeyed, reason=reason)
+        )
 
-    async def _put(self, command: Command) -> Command:
-        content = log.packed(log.COMMAND, json.dumps(command.to_json()).encode())
-        await self.log.put(content, lambda _: self.commands.note(command))
+    async def _log_command(self, command: PeerCommand) -> PeerCommand:
+        content = log.encode_record(log.COMMAND, json.dumps(command.to_json()).encode())
+        await self.log.put(content, lambda _: self.commands.record(command))
         return command
 
     async def probe(self) -> None:
-        """Write a record that says nothing. Raises: LogFailed."""
-        await self.log.put(log.packed(log.READ, b"{}"), lambda _: None)
+        """Write a record without content, to see if the log can be written. Raises: LogFailed."""
+        await self.log.put(log.encode_record(log.READ, b"{}"), lambda _: None)
 
     async def close_due(self) -> bool:
         """Close what is due. Returns whether something was closed. Raises: LogFailed."""
@@ -354,19 +365,21 @@ class Intake:
         return due is not None and await self._close(due)
 
     async def end(self) -> bool:
-        """Close all that was reported; the run ends. Raises: LogFailed."""
+        """Close all reported intervals, and end the run. Raises: LogFailed."""
         if self.ended:
             return False
         self._is_ending = True
         while self._takes:  # what was admitted before is in the log first, and noted
             await asyncio.sleep(_WAIT_S)
         await self.probe()
-        ends = [one for one in (self.ending.last, self.closing.reached) if one is not None]
+        ends = [
+            one for one in (self.ending.last, self.closing.greatest_interval) if one is not None
+        ]
         if (last := max(ends, default=None)) is not None and not self.closing.is_late(last):
             await self._close(last)
         done = {"last_interval": last, "ended": True}
-        content = log.packed(log.END, json.dumps(done).encode())
-        await self.log.put(content, lambda end: self._ended_at(done, end))
+        content = log.encode_record(log.END, json.dumps(done).encode())
+        await self.log.put(content, lambda end: self._note_end(done, end))
         return True
 
     async def _close(self, interval: int) -> bool:
@@ -375,16 +388,16 @@ class Intake:
         self._is_closing = True
         try:
             record = log.close(interval, self.closing.first)
-            await self.log.put(record, partial(self._closed, interval))
+            await self.log.put(record, partial(self._note_closed, interval))
         finally:
             self._is_closing = False
         return True
 
-    def _closed(self, interval: int, end: int) -> None:
+    def _note_closed(self, interval: int, end: int) -> None:
         self.closing.close(interval)
         self.closed_at = end
 
-    def _ended_at(self, told: dict[str, Any], end: int) -> None:
-        self.ending = Ending.from_json(told)
-        if told.get("ended"):
+    def _note_end(self, mark: dict[str, Any], end: int) -> None:
+        self.ending = Ending.from_json(mark)
+        if mark.get("ended"):
             self.ended, self.closed_at = True, end

@@ -1,9 +1,9 @@
-"""What a collection has on disk, and the messages of its two processes.
+"""The folder of a collection, and what its process announces to others.
 
 `<workspace>/collected/<run>/` has the log (`vizpub.collector.log.log`), the batches
 (`vizpub.collector.making.batch`), the tokens and where the intake listens. It is the input of the
-run, as files are of an ingest, so it stands beside the runs: whoever removes the run does not
-remove what peers have told. Whose the name of the run is, `vizpub.runstore.collection` knows.
+run, as files are of an ingest, so it stands beside the runs: removing the run does not
+remove what peers have reported. `vizpub.runstore.collection` decides who owns the name of the run.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Listener(msgspec.Struct, frozen=True):
 
     url: str
     tokens: bool
-    """Whether it asks for one."""
+    """True if it asks for one."""
     pid: int
     boot: str
     ticks: int
@@ -42,14 +42,14 @@ class Listener(msgspec.Struct, frozen=True):
     """The file with the certificate that it shows."""
 
     def listens(self) -> bool:
-        """Whether that very process listens there now, as the kernel knows."""
+        """Return True if this very process listens there now, as the kernel knows."""
         process = find_process(self.pid, Birth(self.boot, self.ticks))
         port = urlsplit(self.url).port
         return bool(process and port and listens(process, port))
 
 
 @dataclass(frozen=True)
-class Place(Collected):
+class CollectionPlace(Collected):
     """The folder of a collection, for its owner alone: it says where tokens are sent."""
 
     @property
@@ -67,7 +67,7 @@ class Place(Collected):
         return self.folder / "endpoint.json"
 
     def make(self) -> None:
-        """The folders. Raises: UseError where others could have put something there, DiskFull."""
+        """Create the folders. Raises: UseError if others could have written to them, DiskFull."""
         with as_errors_of_ours(self.folder):
             durable.make_directory(self.folder.parent)
             make_private(self.folder)
@@ -76,25 +76,26 @@ class Place(Collected):
                 durable.make_directory(folder)
 
     def size(self) -> int:
-        """Bytes of the log and of the batches, as far as they can be seen now."""
-        found = 0
+        """Return the bytes of the log and of the batches, as far as they can be seen now."""
+        size = 0
         for folder in (self.log, self.batches):
             with suppress(OSError):  # moved for a moment, or no file is left to open it with
                 for file in os.scandir(folder):
                     with suppress(OSError):  # sealed or renamed meanwhile
-                        found += file.stat().st_size
-        return found
+                        size += file.stat().st_size
+        return size
 
     def free(self) -> int:
-        """Bytes that are free on its disk; 0 where it cannot be seen now."""
+        """Return the bytes that are free on its disk; 0 if it cannot be seen now."""
         try:
             return shutil.disk_usage(self.folder).free
         except OSError:
             return 0
 
-    def is_there(self) -> bool:
-        """Whether something was ever collected. Raises: UseError where others could have put
-        something there.
+    def exists(self) -> bool:
+        """Return True if something was ever collected.
+
+        Raises: UseError if others could have written to the folder.
         """
         try:
             check_private(self.folder)
@@ -103,11 +104,11 @@ class Place(Collected):
         return True
 
     def is_held(self) -> bool:
-        """Whether some process collects. Raises: UseError where this user may not know."""
-        return self.is_there() and bool(self.collector())
+        """Return True if some process collects. Raises: UseError if this user may not know."""
+        return self.exists() and bool(self.collector())
 
     def port(self) -> int:
-        """Where the last intake listened; 0 where none told."""
+        """Return the port at which the last intake listened; 0 if none announced it."""
         with suppress(UseError):  # an earlier version wrote it for all
             if listener := self.listener():
                 return urlsplit(listener.url).port or 0
@@ -117,42 +118,37 @@ class Place(Collected):
     def _options(self) -> Path:
         return self.folder / "options.json"
 
-    def keep(self, options: Mapping[str, Any]) -> None:
-        """With which options the run is made."""
+    def keep_options(self, options: Mapping[str, Any]) -> None:
+        """Keep the options with which the run is made."""
         durable.write(self._options, json.dumps(options))
 
-    def kept(self) -> dict[str, Any]:
-        """Those that were kept last; empty where none were."""
-        return _object(self._options)
+    def kept_options(self) -> dict[str, Any]:
+        """Return the options that were kept last; empty if there are none."""
+        try:
+            options: dict[str, Any] = json.loads(self._options.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {}
+        return options
 
-    def tell(self, url: str, *, tokens: bool, certificate: str | None) -> None:
-        """Say that this process listens there."""
+    def announce(self, url: str, *, tokens: bool, certificate: str | None) -> None:
+        """Tell other processes that this one listens at a URL."""
         born = birth(os.getpid())
         assert born
-        found = Listener(url, tokens, os.getpid(), *born, certificate)
-        replace_text(self._endpoint, msgspec.json.encode(found).decode())
+        listener = Listener(url, tokens, os.getpid(), *born, certificate)
+        replace_text(self._endpoint, msgspec.json.encode(listener).decode())
 
-    def tell_nothing(self) -> None:
-        """It listens nowhere yet. What an earlier one told is another process's address by now."""
+    def withdraw(self) -> None:
+        """Remove what an earlier process announced: its address may be another program's by now."""
         self._endpoint.unlink(missing_ok=True)
 
     def listener(self) -> Listener | None:
-        """Who listens for reports, or did; null where none told.
+        """Return the process that listens for reports, or did; null if none announced itself.
 
-        Raises: UseError where others could have told it.
+        Raises: UseError if others could have written the file.
         """
-        if not self.is_there():
+        if not self.exists():
             return None
         try:
             return msgspec.json.decode(read_private(self._endpoint), type=Listener)
         except (FileNotFoundError, ValueError):
             return None
-
-
-def _object(path: Path) -> dict[str, Any]:
-    """Of JSON in a file; empty where there is none."""
-    try:
-        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return found

@@ -1,4 +1,4 @@
-"""What is told about a collection: its progress, a row of metrics per interval, and counters.
+"""The public state of a collection: its progress, a row of metrics per interval, and counters.
 
 Rows are kept for those who read late or come back; who reads too slowly gets the newest row.
 """
@@ -14,15 +14,15 @@ from typing import Any
 
 from vizpub.collector.intake import Intake
 
-_KEPT = 512
+_KEPT_ROWS = 512
 """Rows that are kept for readers who come back."""
-_BEHIND = 64
+_MOST_BEHIND = 64
 """Rows that a reader may be behind before it gets the newest one instead."""
 _SILENT_S = 30.0
 Row = dict[str, Any]
 
 
-class Progress:
+class CollectionProgress:
     """The progress of the intake, and of the process that makes the run."""
 
     def __init__(self, intake: Intake) -> None:
@@ -37,7 +37,7 @@ class Progress:
         self.loaded: int | None = None
         """The last interval that Neo4j has."""
         self.seconds = 0.0
-        """Of the last append."""
+        """The duration of the last append."""
         self.run_late = 0
         self.settled = False
         self.error: str | None = None
@@ -54,7 +54,7 @@ class Progress:
         self.disk = 0
         """Bytes of the log and of all batches."""
         self.posts = self.post_errors = 0
-        self.rows: deque[Row] = deque(maxlen=_KEPT)
+        self.rows: deque[Row] = deque(maxlen=_KEPT_ROWS)
         self.counted: dict[str, int] = {}
         """Publications, receptions and first receptions since this process began, as far as they
         are known."""
@@ -63,44 +63,44 @@ class Progress:
         self.lag_s = 0.0
         """From the closing of the last interval in the run to its commit."""
 
-    def closed(self, interval: int) -> None:
-        """The intake closed it."""
+    def note_closed(self, interval: int) -> None:
+        """Note that the intake closed an interval."""
         self._closed_at[interval] = time.monotonic()
         self._wake()
 
-    def committed(self, told: Row) -> None:
-        """A batch is in the run."""
-        self.batches, self.consumed, self.done = told["number"], told["position"], told["closed"]
-        self.seconds, self.run_late = told["seconds"], told["late"]
+    def note_commit(self, batch: Row) -> None:
+        """Note that a batch is in the run, as the process that appended it says."""
+        self.batches, self.consumed, self.done = batch["number"], batch["position"], batch["closed"]
+        self.seconds, self.run_late = batch["seconds"], batch["late"]
         self.error = None
-        ready = [i for i in self._closed_at if i <= told["closed"]]
+        ready = [i for i in self._closed_at if i <= batch["closed"]]
         if ready:
             self.lag_s = time.monotonic() - min(self._closed_at[i] for i in ready)
         for interval in ready:
             del self._closed_at[interval]
-        self.measured(told["rows"])
+        self.add_rows(batch["rows"])
 
-    def measured(self, rows: Sequence[Row]) -> None:
-        """The run has these."""
+    def add_rows(self, rows: Sequence[Row]) -> None:
+        """Add rows of the run's metrics, for readers of events."""
         self.rows.extend(rows)
         for row in rows:
-            for name, value in _counts(row):
+            for name, value in _message_counts(row):
                 if value is not None:  # unknown is not 0
                     self.counted[name] = self.counted.get(name, 0) + value
         self._wake()
 
     def drain(self) -> None:
-        """Nothing is taken any more; readers of events are let go."""
+        """Stop: nothing is taken any more, and readers of events get their last one."""
         self.draining = True
         self._wake()
 
     def _wake(self) -> None:
-        before, self._more = self._more, asyncio.Event()
-        before.set()
+        waiting, self._more = self._more, asyncio.Event()
+        waiting.set()
 
     @property
     def has_spark(self) -> bool:
-        """Whether Spark runs, and its Java has answered lately."""
+        """True if Spark runs, and its Java has answered lately."""
         return self.alive and time.monotonic() - self.heard < _SILENT_S
 
     @property
@@ -113,18 +113,18 @@ class Progress:
         """Seconds that the oldest closed interval has waited for its commit."""
         return time.monotonic() - min(self._closed_at.values()) if self._closed_at else 0.0
 
-    def told(self) -> Row:
-        """All of it, as JSON."""
+    def summary(self) -> Row:
+        """Return the progress as JSON (docs/collecting.md has its members)."""
         intake, closing, topic = self._intake, self._intake.closing, self.topic()
         return {
             "state": self.state,
             "peers": len(closing.newest) - len(closing.left),
             "median": closing.median(),
-            "reached": closing.reached,
+            "reached": closing.greatest_interval,
             "closed": closing.closed,
             "in_run": self.done,
             "in_neo4j": self.loaded,
-            "waited_s": round(closing.waited(time.monotonic()), 3),
+            "waited_s": round(closing.waiting_time(time.monotonic()), 3),
             "lag_s": round(max(self.lag, self.lag_s if not self._closed_at else 0), 3),
             "append_s": self.seconds,
             "batches": self.batches,
@@ -144,7 +144,7 @@ class Progress:
 
     @property
     def state(self) -> str:
-        """In a word."""
+        """collecting, pausing, ending or ended."""
         if self.settled:
             return "ended"
         if self._intake.ended:
@@ -152,23 +152,24 @@ class Progress:
         return "pausing" if self.draining else "collecting"
 
     async def events(self, after: int | None, status_s: float = 5.0) -> AsyncGenerator[Row]:
-        """Rows of intervals after one, as they come, and the progress behind them, at the end, and
-        again and again: readers take a long silence for the end.
+        """Yield the rows of intervals after one as they come, each time followed by the progress.
+
+        The progress also comes every `status_s` seconds: readers take a long silence for the end.
         """
         clock = asyncio.get_running_loop().time
-        yield {"event": "status", **self.told()}
+        yield {"event": "status", **self.summary()}
         due, last = clock() + status_s, -1 if after is None else after
         if after is None and self.rows:
             last = self.rows[-1]["interval"] - 1
         while True:
-            # What comes before the end is told, too.
+            # This is read before the rows, so that rows added before the end are told, too.
             more, is_over = self._more, self.draining
             new = [row for row in self.rows if row["interval"] > last]
-            for row in new if len(new) <= _BEHIND else new[-1:]:
+            for row in new if len(new) <= _MOST_BEHIND else new[-1:]:
                 last = row["interval"]
                 yield {"event": "interval", **row}
             if new or is_over or clock() >= due:
-                yield {"event": "status", **self.told()}
+                yield {"event": "status", **self.summary()}
                 due = clock() + status_s
             if is_over:
                 return
@@ -178,8 +179,9 @@ class Progress:
                     await more.wait()
 
 
-def _counts(row: Row) -> Iterator[tuple[str, int | None]]:
+def _message_counts(row: Row) -> Iterator[tuple[str, int | None]]:
     yield "publications", row.get("publications")
-    yield "receptions", (arrived := row.get("receptions"))
-    again = row.get("duplicates")
-    yield "first receptions", None if arrived is None or again is None else arrived - again
+    receptions, duplicates = row.get("receptions"), row.get("duplicates")
+    yield "receptions", receptions
+    first = None if receptions is None or duplicates is None else receptions - duplicates
+    yield "first receptions", first

@@ -1,4 +1,4 @@
-"""What systemd is told, where it started the process (`Type=notify`)."""
+"""Notifications to systemd, if it started the process (`Type=notify`)."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from contextlib import suppress
 
 
 def notify(state: str) -> None:
-    """Send a line such as READY=1; nothing where nobody listens."""
+    """Send a line such as READY=1. Does nothing if nobody listens."""
     address = os.environ.get("NOTIFY_SOCKET", "")
     if not address:
         return
-    with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as to:
-        to.sendto(state.encode(), "\0" + address[1:] if address.startswith("@") else address)
+    with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+        sender.sendto(state.encode(), "\0" + address[1:] if address.startswith("@") else address)

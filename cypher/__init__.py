@@ -64,7 +64,7 @@ class Parameter:
 
 
 @dataclass(frozen=True)
-class Column:
+class AnswerColumn:
     """One column of a statement's answer."""
 
     name: str
@@ -80,7 +80,7 @@ class Statement:
     text: str
     purpose: str
     parameters: tuple[Parameter, ...]
-    columns: tuple[Column, ...]
+    columns: tuple[AnswerColumn, ...]
     needs: tuple[str, ...] = ()
     """Tables that a run must have, be they empty, for an answer."""
     times: tuple[tuple[str, str], ...] = ()
@@ -91,22 +91,22 @@ class Statement:
 
 
 def names(folder: str) -> list[str]:
-    """The statements of a folder (schema, load, queries, …), sorted."""
+    """Return the names of the statements in a folder (schema, load, queries, …), sorted."""
     entries = (files(__name__) / folder).iterdir()
     return sorted(e.name.removesuffix(".cypher") for e in entries if e.name.endswith(".cypher"))
 
 
 @cache
 def statement(folder: str, name: str) -> Statement:
-    """One statement. Raises: KeyError where there is none of that name."""
+    """Return one statement. Raises: KeyError if there is none of that name."""
     if name not in names(folder):
         raise KeyError(f"{folder}/{name}")
     text = (files(__name__) / folder / f"{name}.cypher").read_text("utf-8")
-    return parsed(folder, name, text)
+    return parse_statement(folder, name, text)
 
 
-def parsed(folder: str, name: str, text: str) -> Statement:
-    """A statement of that text, with its header taken apart; no header is an empty one."""
+def parse_statement(folder: str, name: str, text: str) -> Statement:
+    """Parse a statement and its header, which may be empty."""
     header = [line for line in text.splitlines() if line.startswith("//")]
     parameters = [m for line in header if (m := _PARAMETER.fullmatch(line))]
     needs = [m["tables"].split(", ") for line in header if (m := _NEEDS.fullmatch(line))]
@@ -119,7 +119,7 @@ def parsed(folder: str, name: str, text: str) -> Statement:
         text,
         _purpose(header),
         tuple(_parameter(match) for match in parameters),
-        tuple(Column(match["name"], match["meaning"]) for match in columns),
+        tuple(AnswerColumn(match["name"], match["meaning"]) for match in columns),
         tuple(chain.from_iterable(needs)),
         tuple(chain.from_iterable(times)),
         next(iter(messages), None),
@@ -127,7 +127,7 @@ def parsed(folder: str, name: str, text: str) -> Statement:
 
 
 def _purpose(header: list[str]) -> str:
-    """The lines before the first empty one, parameter or column."""
+    """Return the lines before the first empty one, parameter or column."""
     lines = []
     for line in header:
         words = line.removeprefix("//").strip()
@@ -138,9 +138,9 @@ def _purpose(header: list[str]) -> str:
 
 
 def _windows(times: str) -> list[tuple[str, str]]:
-    """`$at` is one as well, from itself to itself."""
-    named = [re.findall(r"\w+", window) for window in times.split(", ")]
-    return [(names[0], names[-1]) for names in named]
+    """Return the windows of times; `$at` is one from itself to itself."""
+    window_names = [re.findall(r"\w+", window) for window in times.split(", ")]
+    return [(names[0], names[-1]) for names in window_names]
 
 
 def _parameter(match: re.Match[str]) -> Parameter:

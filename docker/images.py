@@ -32,7 +32,7 @@ from vizpub.graphstore.server.settings import (
     conf_lines,
     settings,
 )
-from vizpub.ingest.spark.shipping import pack
+from vizpub.ingest.spark.shipping import pack_package
 from vizpub.machine.jvm.artifacts import cache_path, jar_set, jars
 
 HERE = Path(__file__).parent
@@ -49,7 +49,7 @@ class Image:
     tag: str
     folder: Path
     """The folder of its Dockerfile and of the files that it copies unchanged."""
-    written: Mapping[str, str]
+    texts: Mapping[str, str]
     """Path in the build context, and text: small files that are made here."""
     made_of: str
     """Identifies the content of `collected` before anything is collected."""
@@ -64,10 +64,10 @@ class Image:
         return os.environ.get("VIZPUB_BASE_IMAGE") or slim
 
     def digest(self) -> str:
-        """Changes with any part of the image."""
-        own = {path.name: path.read_text("utf-8") for path in self.folder.iterdir()}
-        told = [self.base, self.made_of, own, dict(self.written)]
-        return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+        """Return a hash that changes with any part of the image."""
+        files = {path.name: path.read_text("utf-8") for path in self.folder.iterdir()}
+        parts = [self.base, self.made_of, files, dict(self.texts)]
+        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
 def neo4j() -> Image:
@@ -78,7 +78,7 @@ def neo4j() -> Image:
         "server.directories.data": "/data",
         "server.directories.logs": "/logs",
     }
-    written = {
+    texts = {
         "conf/neo4j.conf": conf_lines(places | settings(profile)),
         "conf/jvm": "\n".join(profile.jvm),
         "conf/admin": "\n".join(ADMIN_JVM),
@@ -87,7 +87,7 @@ def neo4j() -> Image:
     return Image(
         "vizpub/neo4j:" + jar_files.version.rpartition(".")[0],
         HERE / "neo4j",
-        written,
+        texts,
         " ".join(artifact.sha256 for artifact in jar_files.files),
         lambda: {f"lib/{path.name}": path for path in jars(JARS)},
     )
@@ -97,18 +97,18 @@ def vizpub() -> Image:
     """The command line and Spark, with the packages of requirements.lock that vizpub needs."""
     lock = _lock_for("vizpub")
     with TemporaryDirectory() as folder:
-        ours = pack(Path(folder)).stem
+        ours = pack_package(Path(folder)).stem
     return Image("vizpub/vizpub", HERE / "application", {}, f"{ours} {lock}", lambda: _wheels(lock))
 
 
 def _lock_for(project: str) -> str:
     """The entries of requirements.lock that the project needs at run time."""
-    wanted = set(_needed(project, set()))
+    wanted = set(_dependencies(project, set()))
     entries = re.split(r"\n(?=\S)", (ROOT / "requirements.lock").read_text("utf-8"))
     return "\n".join(e for e in entries if canonicalize_name(re.split("[=[]", e)[0]) in wanted)
 
 
-def _needed(project: str, seen: set[str]) -> Iterator[str]:
+def _dependencies(project: str, seen: set[str]) -> Iterator[str]:
     """All direct and indirect dependencies of the project on this platform."""
     for requirement in map(Requirement, requires(project) or ()):
         name = canonicalize_name(requirement.name)
@@ -116,7 +116,7 @@ def _needed(project: str, seen: set[str]) -> Iterator[str]:
         if applies and name not in seen:
             seen.add(name)
             yield name
-            yield from _needed(name, seen)
+            yield from _dependencies(name, seen)
 
 
 def _wheels(lock: str) -> Files:
@@ -128,9 +128,9 @@ def _wheels(lock: str) -> Files:
         (folder / "lock.txt").write_text(lock, "utf-8")
         _pip_wheel(folder, "--require-hashes", "-r", str(folder / "lock.txt"))
         (folder / "complete").touch()
-    own = cache_path() / "wheels" / "vizpub"
-    _pip_wheel(own, "--no-build-isolation", str(ROOT))
-    ours = max(own.glob("*.whl"), key=lambda path: path.stat().st_mtime)
+    own_folder = cache_path() / "wheels" / "vizpub"
+    _pip_wheel(own_folder, "--no-build-isolation", str(ROOT))
+    ours = max(own_folder.glob("*.whl"), key=lambda path: path.stat().st_mtime)
     locked = {f"locked/{path.name}": path for path in folder.glob("*.whl")}
     return locked | {f"own/{ours.name}": ours}
 
@@ -140,10 +140,10 @@ def _pip_wheel(folder: Path, *words: str) -> None:
     subprocess.run([*pip, "-w", str(folder), *words], check=True)
 
 
-def build(image: Image) -> None:
+def build_image(image: Image) -> None:
     """Build the image unless one with the same content exists."""
     digest = image.digest()
-    if _label(image.tag) == digest:
+    if _image_digest(image.tag) == digest:
         print(f"{image.tag} is up to date")
         return
     subprocess.run([HERE / "base.sh", image.base], check=True)
@@ -154,16 +154,16 @@ def build(image: Image) -> None:
     ) as building:
         assert building.stdin
         with tarfile.open(mode="w|", format=tarfile.GNU_FORMAT, fileobj=building.stdin) as context:
-            _fill(context, image, collected)
+            _fill_context(context, image, collected)
         building.stdin.close()
     if building.returncode:
         sys.exit(f"{image.tag} could not be built")
 
 
-def _fill(context: tarfile.TarFile, image: Image, collected: Files) -> None:
+def _fill_context(context: tarfile.TarFile, image: Image, collected: Files) -> None:
     for path in image.folder.iterdir():
         context.add(path, path.name)
-    for name, text in image.written.items():
+    for name, text in image.texts.items():
         entry = tarfile.TarInfo(name)
         entry.size = len(text.encode())
         context.addfile(entry, io.BytesIO(text.encode()))
@@ -171,7 +171,7 @@ def _fill(context: tarfile.TarFile, image: Image, collected: Files) -> None:
         context.add(path, name)
 
 
-def _label(tag: str) -> str:
+def _image_digest(tag: str) -> str:
     """The digest that the existing image carries; empty without an image."""
     wanted = f'{{{{index .Config.Labels "{LABEL}"}}}}'
     shown = subprocess.run(
@@ -184,13 +184,13 @@ def _label(tag: str) -> str:
 
 
 def find_engine() -> None:
-    """Exit with a message where no Docker engine answers."""
+    """Exit with a message if no Docker engine answers."""
     try:
-        asked = subprocess.run(["docker", "version"], capture_output=True, text=True, check=False)
+        version = subprocess.run(["docker", "version"], capture_output=True, text=True, check=False)
     except FileNotFoundError:
         sys.exit("the docker command is not installed: install Docker to build the images")
-    if asked.returncode:
-        sys.exit(f"{asked.stderr.strip()}\nstart a Docker engine to build the images")
+    if version.returncode:
+        sys.exit(f"{version.stderr.strip()}\nstart a Docker engine to build the images")
 
 
 IMAGES = {"neo4j": neo4j, "vizpub": vizpub}
@@ -198,4 +198,4 @@ IMAGES = {"neo4j": neo4j, "vizpub": vizpub}
 if __name__ == "__main__":
     find_engine()
     for name in sys.argv[1:] or IMAGES:
-        build(IMAGES[name]())
+        build_image(IMAGES[name]())

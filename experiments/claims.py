@@ -1,7 +1,8 @@
 """Published values, and whether our runs agree with them.
 
 A claim is about the mean over the runs. It names a metric (`vizpub tables`, docs/compare.md
-or `vizpub.experiments.results.OWN`) and groups. A term is a group, or a ratio of two groups such as
+or `vizpub.experiments.results.EXPERIMENT_METRICS`) and groups.
+A term is a group, or a ratio of two groups such as
 'PolderCast / Scribe'. A claim without bounds is shown, not judged.
 """
 
@@ -15,14 +16,14 @@ from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
-from vizpub.experiments.formatting import estimate_text, number
+from vizpub.experiments.formatting import estimate_text, number_text
 from vizpub.experiments.groups import WHOLE, Share, groups_of
 from vizpub.experiments.results import check_metric
 from vizpub.model.errors import UseError
 
 if TYPE_CHECKING:
     from vizpub.analytics.comparison.estimates import Estimate
-    from vizpub.experiments.results import Results
+    from vizpub.experiments.results import ExperimentResults
     from vizpub.model.own import OwnMetric
 
 NO_TOLERANCE = "a tolerance needs a value"
@@ -39,7 +40,7 @@ _EXACT = 1e-9
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ClaimVerdict:
     """The result of our runs for a claim."""
 
     ours: str
@@ -48,7 +49,7 @@ class Verdict:
     """Distance from the published value, if the claim is not met."""
 
 
-class _Claimed(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", kw_only=True):
+class _ClaimFields(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", kw_only=True):
     """Fields of every claim."""
 
     what: str
@@ -61,12 +62,12 @@ class _Claimed(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind"
     """The only scale at which it is judged."""
     during: Share = WHOLE
 
-    def check(self, own: Sequence[OwnMetric] = ()) -> None:
+    def check(self, own_metrics: Sequence[OwnMetric] = ()) -> None:
         """Raises: UnknownName, UseError if the claim cannot be evaluated."""
-        check_metric(self.metric, own=own)
+        check_metric(self.metric, own_metrics=own_metrics)
 
 
-class _Bounded(_Claimed, frozen=True, kw_only=True):
+class _BoundedClaim(_ClaimFields, frozen=True, kw_only=True):
     """A claim on a number."""
 
     value: float | None = None
@@ -79,32 +80,32 @@ class _Bounded(_Claimed, frozen=True, kw_only=True):
     below: float | None = None
 
     @property
-    def published(self) -> str:
+    def published_text(self) -> str:
         """The claim as text."""
-        words = [] if self.value is None else [number(self.value)]
+        words = [] if self.value is None else [number_text(self.value)]
         if self.relative == 0:
             words.append("exactly")
         elif self.relative is not None:
-            words.append(f"± {number(100 * self.relative)} %")
+            words.append(f"± {number_text(100 * self.relative)} %")
         if self.absolute is not None:
-            words.append(f"± {number(self.absolute)}")
+            words.append(f"± {number_text(self.absolute)}")
         if self.range is not None:
-            bounds = f"{number(self.range[0])} to {number(self.range[1])}"
+            bounds = f"{number_text(self.range[0])} to {number_text(self.range[1])}"
             words.append(f"({bounds})" if words else bounds)
-        words += [] if self.above is None else [f"> {number(self.above)}"]
-        words += [] if self.below is None else [f"< {number(self.below)}"]
+        words += [] if self.above is None else [f"> {number_text(self.above)}"]
+        words += [] if self.below is None else [f"< {number_text(self.below)}"]
         return " ".join(words)
 
-    def check(self, own: Sequence[OwnMetric] = ()) -> None:
+    def check(self, own_metrics: Sequence[OwnMetric] = ()) -> None:
         """See _Claimed."""
-        super().check(own)
+        super().check(own_metrics)
         if self.value is None and (self.relative is not None or self.absolute is not None):
             raise UseError(NO_TOLERANCE)
-        if not self.published:
+        if not self.published_text:
             raise UseError(NOTHING_GIVEN)
 
     def holds(self, ours: float) -> bool | None:
-        """Whether our value lies within the bounds; null without any."""
+        """Return True if our value lies within the bounds; null without any."""
         tests = []
         if self.value is not None and (self.relative, self.absolute) != (None, None):
             relative = max(self.relative or 0, _EXACT)
@@ -119,15 +120,15 @@ class _Bounded(_Claimed, frozen=True, kw_only=True):
         assert self.value is not None
         return max(relative * abs(self.value), self.absolute or 0)
 
-    def judged(self, ours: Estimate) -> Verdict:
+    def judge(self, ours: Estimate) -> ClaimVerdict:
         """Compare an estimate with the bounds."""
         if ours.value is None:
-            return Verdict("–", "unknown")
+            return ClaimVerdict("–", "unknown")
         text, holds = estimate_text(ours), self.holds(ours.value)
         if holds:
-            return Verdict(text, "met")
+            return ClaimVerdict(text, "met")
         outcome: _Outcome = "shown" if holds is None else "not met"
-        return Verdict(text, outcome, self._deviation(ours.value))
+        return ClaimVerdict(text, outcome, self._deviation(ours.value))
 
     def _deviation(self, ours: float) -> str:
         if not self.value:
@@ -138,7 +139,7 @@ class _Bounded(_Claimed, frozen=True, kw_only=True):
         return f"{share:+.0%}" if abs(share) >= 0.01 else f"{share:+.2%}"
 
 
-class _OfTerm(_Bounded, frozen=True, kw_only=True):
+class _TermClaim(_BoundedClaim, frozen=True, kw_only=True):
     """A claim on a number of one term."""
 
     of: str
@@ -149,45 +150,45 @@ class _OfTerm(_Bounded, frozen=True, kw_only=True):
         return (self.of,)
 
 
-class Value(_OfTerm, frozen=True, kw_only=True, tag="value"):
+class ValueClaim(_TermClaim, frozen=True, kw_only=True, tag="value"):
     """The value of a metric for a term."""
 
-    def verdict(self, results: Results) -> Verdict:
+    def verdict(self, results: ExperimentResults) -> ClaimVerdict:
         """Evaluate the claim for our runs."""
-        return self.judged(results.estimate(self.metric, self.of, self.during))
+        return self.judge(results.estimate(self.metric, self.of, self.during))
 
 
-class Change(_OfTerm, frozen=True, kw_only=True, tag="change"):
+class ChangeClaim(_TermClaim, frozen=True, kw_only=True, tag="change"):
     """Relative change of a metric from one part of the run to another: -0.1 is 10 % less."""
 
     before: Share
     after: Share
 
-    def verdict(self, results: Results) -> Verdict:
+    def verdict(self, results: ExperimentResults) -> ClaimVerdict:
         """Evaluate the claim for our runs."""
-        return self.judged(results.change(self.metric, self.of, (self.before, self.after)))
+        return self.judge(results.change(self.metric, self.of, (self.before, self.after)))
 
 
-class Correlation(_OfTerm, frozen=True, kw_only=True, tag="correlation"):
+class CorrelationClaim(_TermClaim, frozen=True, kw_only=True, tag="correlation"):
     """Spearman's rank correlation of two metrics of peers, each averaged over the run."""
 
     to: str
     """The other metric."""
 
-    def verdict(self, results: Results) -> Verdict:
+    def verdict(self, results: ExperimentResults) -> ClaimVerdict:
         """Evaluate the claim for our runs."""
-        return self.judged(results.correlation((self.metric, self.to), self.of, self.during))
+        return self.judge(results.correlation((self.metric, self.to), self.of, self.during))
 
-    def check(self, own: Sequence[OwnMetric] = ()) -> None:
+    def check(self, own_metrics: Sequence[OwnMetric] = ()) -> None:
         """See _Claimed."""
-        super().check(own)
+        super().check(own_metrics)
         for metric in (self.metric, self.to):
-            check_metric(metric, "peers", own)
+            check_metric(metric, "peers", own_metrics)
         if len(groups_of(self.of)) > 1:
             raise UseError(f"'{self.of}': {ONE_GROUP}")
 
 
-class Line(_Bounded, frozen=True, kw_only=True, tag="line"):
+class LineClaim(_BoundedClaim, frozen=True, kw_only=True, tag="line"):
     """R² of the straight line that fits the metric best along another one, with a point for each
     group: 1 if the metric is linear in the other one.
     """
@@ -202,21 +203,21 @@ class Line(_Bounded, frozen=True, kw_only=True, tag="line"):
         """The terms that the claim compares."""
         return self.points
 
-    def check(self, own: Sequence[OwnMetric] = ()) -> None:
+    def check(self, own_metrics: Sequence[OwnMetric] = ()) -> None:
         """See _Claimed."""
-        super().check(own)
-        check_metric(self.along, own=own)
+        super().check(own_metrics)
+        check_metric(self.along, own_metrics=own_metrics)
         if len({*self.points}) < 3:
             raise UseError(THREE_POINTS)
         if ratios := [term for term in self.points if len(groups_of(term)) > 1]:
             raise UseError(f"'{ratios[0]}': {POINT_OF_ONE}")
 
-    def verdict(self, results: Results) -> Verdict:
+    def verdict(self, results: ExperimentResults) -> ClaimVerdict:
         """Evaluate the claim for our runs."""
-        return self.judged(results.fit((self.metric, self.along), self.points, self.during))
+        return self.judge(results.fit((self.metric, self.along), self.points, self.during))
 
 
-class Order(_Claimed, frozen=True, kw_only=True, tag="order"):
+class OrderClaim(_ClaimFields, frozen=True, kw_only=True, tag="order"):
     """The metric increases from term to term."""
 
     order: tuple[str, ...]
@@ -227,26 +228,26 @@ class Order(_Claimed, frozen=True, kw_only=True, tag="order"):
         return self.order
 
     @property
-    def published(self) -> str:
+    def published_text(self) -> str:
         """The claim as text."""
         return " < ".join(f"({term})" if " / " in term else term for term in self.order)
 
-    def check(self, own: Sequence[OwnMetric] = ()) -> None:
+    def check(self, own_metrics: Sequence[OwnMetric] = ()) -> None:
         """See _Claimed."""
-        super().check(own)
+        super().check(own_metrics)
         if len(self.order) < 2:
             raise UseError(TWO_TERMS)
 
-    def verdict(self, results: Results) -> Verdict:
+    def verdict(self, results: ExperimentResults) -> ClaimVerdict:
         """Evaluate the claim for our runs."""
-        found = [results.estimate(self.metric, term, self.during) for term in self.order]
-        values = [estimate.value for estimate in found if estimate.value is not None]
-        texts = list(map(estimate_text, found))
-        if len(values) < len(found):
-            return Verdict(", ".join(texts), "unknown")
+        estimates = [results.estimate(self.metric, term, self.during) for term in self.order]
+        values = [estimate.value for estimate in estimates if estimate.value is not None]
+        texts = list(map(estimate_text, estimates))
+        if len(values) < len(estimates):
+            return ClaimVerdict(", ".join(texts), "unknown")
         signs = [_SIGN[(a < b) - (a > b)] for a, b in pairwise(values)]
         ours = "".join(f"{text} {sign} " for text, sign in zip(texts, [*signs, ""], strict=True))
-        return Verdict(ours.strip(), "met" if {*signs} == {"<"} else "not met")
+        return ClaimVerdict(ours.strip(), "met" if {*signs} == {"<"} else "not met")
 
 
-Claim = Value | Change | Correlation | Line | Order
+Claim = ValueClaim | ChangeClaim | CorrelationClaim | LineClaim | OrderClaim

@@ -22,22 +22,28 @@ from msgspec import Struct
 
 from vizpub.experiments.claims import Claim
 from vizpub.experiments.drawings import Drawing
-from vizpub.experiments.groups import Group, Setting, Share, System, groups_of
+from vizpub.experiments.groups import (
+    ExperimentGroup,
+    ExperimentSetting,
+    ExperimentSystem,
+    Share,
+    groups_of,
+)
 from vizpub.machine.files import text_of
 from vizpub.model.errors import InputError, UnknownName, UseError, cause_of
-from vizpub.simulators.engine.files import found
-from vizpub.simulators.engine.plan import Plan, planned
+from vizpub.simulators.engine.files import find_file
+from vizpub.simulators.engine.plan import Plan, make_plan
 from vizpub.simulators.engine.systems import system_named
 
 if TYPE_CHECKING:
-    from vizpub.analytics.own import Own
+    from vizpub.analytics.own import OwnFunction
     from vizpub.model.own import OwnMetric
 
 _SCALES = ("small", "full")
 _SUFFIX = ".toml"
 
 
-class Data(Struct, frozen=True, forbid_unknown_fields=True):
+class DataFile(Struct, frozen=True, forbid_unknown_fields=True):
     """A file that is not shipped."""
 
     file: str
@@ -45,24 +51,24 @@ class Data(Struct, frozen=True, forbid_unknown_fields=True):
     """Where to get it."""
 
 
-class Content(Struct, frozen=True, forbid_unknown_fields=True):
+class ExperimentContent(Struct, frozen=True, forbid_unknown_fields=True):
     """The content of the file, at one scale."""
 
     title: str
     about: str
     source: str
     world: dict[str, Any]
-    systems: tuple[System, ...]
+    systems: tuple[ExperimentSystem, ...]
     seeds: tuple[int, ...]
     metrics: tuple[str, ...]
     own_metrics: tuple[str, ...] = ()
     """Own metrics to measure: FILE.py:NAME, from the folder of the TOML file."""
-    settings: tuple[Setting, ...] = (Setting(),)
+    settings: tuple[ExperimentSetting, ...] = (ExperimentSetting(),)
     axis: str = ""
     """Meaning of the settings' `x`."""
     window: Share = (0.0, 1.0)
     """The part of the run over which metrics are averaged."""
-    data: tuple[Data, ...] = ()
+    data: tuple[DataFile, ...] = ()
     notes: tuple[str, ...] = ()
     """Notes for the reader of the report."""
     figures: tuple[Drawing, ...] = ()
@@ -75,20 +81,20 @@ class Experiment:
 
     name: str
     scale: str
-    content: Content
-    own: tuple[Own, ...] = ()
+    content: ExperimentContent
+    own: tuple[OwnFunction, ...] = ()
     """The own metrics with their functions."""
 
     @cached_property
-    def groups(self) -> tuple[Group, ...]:
+    def groups(self) -> tuple[ExperimentGroup, ...]:
         """Every system in every setting."""
         return tuple(
-            Group(system, setting)
+            ExperimentGroup(system, setting)
             for setting in self.content.settings
             for system in self.content.systems
         )
 
-    def group(self, name: str) -> Group:
+    def group(self, name: str) -> ExperimentGroup:
         """The group of that name. Raises: UnknownName."""
         for group in self.groups:
             if group.name == name:
@@ -102,21 +108,23 @@ class Experiment:
         more = range(max(seeds) + 1, max(seeds) + 1 + max(0, wanted - len(seeds)))
         return (*seeds, *more)[:wanted]
 
-    def plan(self, group: Group, seed: int) -> Plan:
+    def plan(self, group: ExperimentGroup, seed: int) -> Plan:
         """The plan of a simulation. Raises: InputError naming the group."""
-        chosen = {
+        parameters = {
             **self.content.world,
             **group.setting.parameters,
             **group.system.parameters,
         }
         try:
-            return planned(group.system.system, {**_reported(group.system), **chosen}, seed)
+            return make_plan(
+                group.system.system, {**_links_option(group.system), **parameters}, seed
+            )
         except UseError as error:
             raise InputError(f"experiment '{self.name}', {group.name}: {error}") from error
 
     def check_data(self) -> None:
         """Raises: InputError naming every missing file and where to get it."""
-        missing = [data for data in self.content.data if not _is_there(data.file)]
+        missing = [data for data in self.content.data if not _exists(data.file)]
         if missing:
             raise InputError(
                 f"experiment '{self.name}' at scale {self.scale} needs data that is missing: "
@@ -130,34 +138,34 @@ class Experiment:
             )
 
 
-def _reported(system: System) -> dict[str, str]:
+def _links_option(system: ExperimentSystem) -> dict[str, str]:
     """The option that limits reported links to the measured layers, if the system has them all."""
     layers = set(system.layers or ())
-    known = set(system_named(system.system).make.layers)
-    return {"links": ",".join(system.layers or ())} if layers and layers <= known else {}
+    available = set(system_named(system.system).make.layers)
+    return {"links": ",".join(system.layers or ())} if layers and layers <= available else {}
 
 
-def _is_there(file: str) -> bool:
+def _exists(file: str) -> bool:
     try:
-        return bool(found(file))
+        return bool(find_file(file))
     except InputError:
         return False
 
 
-def shipped() -> list[str]:
+def shipped_names() -> list[str]:
     """The names of the experiments that come with vizpub."""
     folder = files("vizpub.experiments").iterdir()
     return sorted(item.name.removesuffix(_SUFFIX) for item in folder if item.name.endswith(_SUFFIX))
 
 
-def known() -> list[str]:
+def experiment_names() -> list[str]:
     """The names of all experiments: those in files, and those that are measured by code."""
     from vizpub.experiments import cd_max, channels, gossip
 
-    return sorted([*shipped(), cd_max.NAME, channels.NAME, gossip.NAME])
+    return sorted([*shipped_names(), cd_max.NAME, channels.NAME, gossip.NAME])
 
 
-def read(name: str, scale: str = "full") -> Experiment:
+def read_experiment(name: str, scale: str = "full") -> Experiment:
     """The experiment of that name, or of that TOML file.
 
     Raises: UnknownName for the name or scale; InputError for a file that cannot be read, or for
@@ -165,39 +173,41 @@ def read(name: str, scale: str = "full") -> Experiment:
     """
     if scale not in _SCALES:
         raise UnknownName("scale", scale, _SCALES)
-    text = _text(name)
+    text = _read_text(name)
     try:
-        given = tomllib.loads(text)
+        content_data = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{name} is not TOML: {error}") from error
-    smaller = given.pop("small", {})
+    smaller = content_data.pop("small", {})
     if scale == "small":
-        given = merged(given, smaller)
-    content = _converted(name, given)
-    own = _own(name, content.own_metrics)
-    experiment = Experiment(Path(name).name.removesuffix(_SUFFIX), scale, content, own)
-    _check(name, experiment)
+        content_data = merge_tables(content_data, smaller)
+    content = _convert(name, content_data)
+    own_functions = _load_own_metrics(name, content.own_metrics)
+    experiment = Experiment(Path(name).name.removesuffix(_SUFFIX), scale, content, own_functions)
+    _check_content(name, experiment)
     return experiment
 
 
-def _own(name: str, named: Sequence[str]) -> tuple[Own, ...]:
-    if not named:
+def _load_own_metrics(name: str, references: Sequence[str]) -> tuple[OwnFunction, ...]:
+    if not references:
         return ()
-    from vizpub.ingest.measures.own import own_metrics
+    from vizpub.ingest.measures.own import load_own_metrics
 
     folder = Path(name).parent
-    return own_metrics(str(folder / one) if ":" in one else one for one in named)
+    return load_own_metrics(
+        str(folder / reference) if ":" in reference else reference for reference in references
+    )
 
 
-def own_of(own: Sequence[Own]) -> tuple[OwnMetric, ...]:
+def own_metrics_of(own_functions: Sequence[OwnFunction]) -> tuple[OwnMetric, ...]:
     """The own metrics without their functions."""
-    return tuple(one.metric for one in own)
+    return tuple(function.metric for function in own_functions)
 
 
-def _text(name: str) -> str:
+def _read_text(name: str) -> str:
     if not name.endswith(_SUFFIX):
-        if name not in shipped():
-            raise UnknownName("experiment", name, known(), "vizpub experiment list")
+        if name not in shipped_names():
+            raise UnknownName("experiment", name, experiment_names(), "vizpub experiment list")
         return (files("vizpub.experiments") / f"{name}{_SUFFIX}").read_text("utf-8")
     try:
         return text_of(Path(name))
@@ -205,37 +215,37 @@ def _text(name: str) -> str:
         raise InputError(f"{name} cannot be read: {cause_of(error)}") from error
 
 
-def merged(whole: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+def merge_tables(base: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
     """`whole` updated with `other`: tables are merged, other values replaced."""
-    result = dict(whole)
-    for key, value in other.items():
-        before = result.get(key)
-        if isinstance(before, dict) and isinstance(value, dict):
-            result[key] = merged(before, value)
+    result = dict(base)
+    for key, value in overrides.items():
+        base_value = result.get(key)
+        if isinstance(base_value, dict) and isinstance(value, dict):
+            result[key] = merge_tables(base_value, value)
         else:
             result[key] = value
     return result
 
 
-def _converted(name: str, given: Mapping[str, Any]) -> Content:
+def _convert(name: str, content_data: Mapping[str, Any]) -> ExperimentContent:
     try:
-        return msgspec.convert(given, Content)
+        return msgspec.convert(content_data, ExperimentContent)
     except msgspec.ValidationError as error:
-        raise InputError(f"{name}: {_plainly(str(error))}") from error
+        raise InputError(f"{name}: {_plain_message(str(error))}") from error
 
 
-def _plainly(message: str) -> str:
+def _plain_message(message: str) -> str:
     """'published 3: there is no `what`' from 'Object missing … - at `$.published[2]`'."""
-    what, _, place = message.partition(" - at `$")
+    text, _, place = message.partition(" - at `$")
     words = {"Object missing required field": "there is no", "Object contains unknown field": "no"}
-    for before, after in words.items():
-        what = what.replace(before, after)
-    where = re.sub(r"\[(\d+)\]", lambda found: f" {int(found[1]) + 1}", place.rstrip("`"))
-    where = where.replace("[...]", " (a value)").lstrip(".").replace(".", ", ")
-    return f"{where}: {what}" if where else what
+    for original, replacement in words.items():
+        text = text.replace(original, replacement)
+    location = re.sub(r"\[(\d+)\]", lambda match: f" {int(match[1]) + 1}", place.rstrip("`"))
+    location = location.replace("[...]", " (a value)").lstrip(".").replace(".", ", ")
+    return f"{location}: {text}" if location else text
 
 
-def _check(name: str, experiment: Experiment) -> None:
+def _check_content(name: str, experiment: Experiment) -> None:
     """Raises: InputError for errors that the types cannot express."""
     content = experiment.content
     if not (content.systems and content.settings and content.seeds and content.metrics):
@@ -245,16 +255,16 @@ def _check(name: str, experiment: Experiment) -> None:
     places = [setting.x for setting in content.settings if setting.x is not None]
     if len({*places}) < len(places):
         raise InputError(f"{name}: two settings have the same x")
-    for place, asked in _asked(content):
+    for place, item in _claims_and_drawings(content):
         try:
-            asked.check(own_of(experiment.own))
-            for name_of_group in chain.from_iterable(map(groups_of, asked.terms)):
+            item.check(own_metrics_of(experiment.own))
+            for name_of_group in chain.from_iterable(map(groups_of, item.terms)):
                 experiment.group(name_of_group)
         except UseError as error:
             raise InputError(f"{name}: {place}: {error}") from error
 
 
-def _asked(content: Content) -> Iterator[tuple[str, Claim | Drawing]]:
+def _claims_and_drawings(content: ExperimentContent) -> Iterator[tuple[str, Claim | Drawing]]:
     kinds: tuple[tuple[str, Sequence[Claim | Drawing]], ...] = (
         ("published", content.published),
         ("figures", content.figures),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Meta, Struct
 
-from vizpub.experiments.groups import WHOLE, Share, intervals
+from vizpub.experiments.groups import WHOLE, Share, interval_range
 from vizpub.experiments.results import check_metric
 from vizpub.model.wording import amount
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from matplotlib.figure import Figure
 
-    from vizpub.experiments.groups import Group
-    from vizpub.experiments.results import Replica, Results
+    from vizpub.experiments.groups import ExperimentGroup
+    from vizpub.experiments.results import ExperimentResults, Replica
     from vizpub.model.own import OwnMetric
 
 _FileName = Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9.-]*$")]
 
 
 @dataclass(frozen=True)
-class Drawn:
+class DrawnFigure:
     """A figure and the numbers it shows."""
 
     name: str
@@ -35,7 +35,9 @@ class Drawn:
     """The run and the message that it shows; the message is written as GEXF as well."""
 
 
-class _Drawing(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", kw_only=True):
+class _FigureFields(
+    Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", kw_only=True
+):
     """Fields of every figure."""
 
     name: _FileName
@@ -49,99 +51,111 @@ class _Drawing(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind"
         """The groups that the figure names."""
         return self.groups
 
-    def check(self, own: Sequence[OwnMetric] = ()) -> None:
+    def check(self, own_metrics: Sequence[OwnMetric] = ()) -> None:
         """Raises: UnknownName for an unknown metric."""
 
-    def chosen(self, groups: Sequence[Group]) -> list[Group]:
+    def chosen(self, groups: Sequence[ExperimentGroup]) -> list[ExperimentGroup]:
         """The groups to draw."""
         return [group for group in groups if not self.groups or group.name in self.groups]
 
 
-class _OfMetrics(_Drawing, frozen=True, kw_only=True):
+class _MetricsFigure(_FigureFields, frozen=True, kw_only=True):
     metrics: Annotated[tuple[str, ...], Meta(min_length=1)]
 
-    def check(self, own: Sequence[OwnMetric] = ()) -> None:
+    def check(self, own_metrics: Sequence[OwnMetric] = ()) -> None:
         """See _Drawing."""
         for metric in self.metrics:
-            check_metric(metric, own=own)
+            check_metric(metric, own_metrics=own_metrics)
 
 
-class Series(_OfMetrics, frozen=True, kw_only=True, tag="series"):
+class SeriesFigure(_MetricsFigure, frozen=True, kw_only=True, tag="series"):
     """Metrics over the intervals, a line for each group, with 95 % intervals over the runs."""
 
-    def check(self, own: Sequence[OwnMetric] = ()) -> None:
+    def check(self, own_metrics: Sequence[OwnMetric] = ()) -> None:
         """See _Drawing."""
-        from vizpub.analytics.comparison.metrics import interval_metric
+        from vizpub.analytics.comparison.metrics import find_interval_metric
 
         for metric in self.metrics:
-            interval_metric(metric, own)
+            find_interval_metric(metric, own_metrics)
 
-    def drawn(self, results: Results, groups: Sequence[Group]) -> Iterator[Drawn]:
+    def draw(
+        self, results: ExperimentResults, groups: Sequence[ExperimentGroup]
+    ) -> Iterator[DrawnFigure]:
         """The figure."""
-        from vizpub.analytics.comparison.metrics import interval_metric
+        from vizpub.analytics.comparison.metrics import find_interval_metric
         from vizpub.analytics.comparison.tables import compare_series
         from vizpub.analytics.figures.comparison import comparison_series
 
-        found = results.series(self.metrics, [group.name for group in self.chosen(groups)])
-        if found:
+        run_metrics = results.series(self.metrics, [group.name for group in self.chosen(groups)])
+        if run_metrics:
             first = results.replicas[0].run.clock.first
-            described = [interval_metric(metric, results.own) for metric in self.metrics]
-            table = compare_series(found, described, first)
-            yield Drawn(self.name, self.caption, comparison_series(table), table)
+            metrics = [find_interval_metric(metric, results.own) for metric in self.metrics]
+            table = compare_series(run_metrics, metrics, first)
+            yield DrawnFigure(self.name, self.caption, comparison_series(table), table)
 
 
-class Means(_OfMetrics, frozen=True, kw_only=True, tag="means"):
+class MeansFigure(_MetricsFigure, frozen=True, kw_only=True, tag="means"):
     """The mean of metrics for each group, with 95 % intervals and every run."""
 
     during: Share = WHOLE
 
-    def drawn(self, results: Results, groups: Sequence[Group]) -> Iterator[Drawn]:
+    def draw(
+        self, results: ExperimentResults, groups: Sequence[ExperimentGroup]
+    ) -> Iterator[DrawnFigure]:
         """The figure."""
-        from vizpub.analytics.comparison.tables import compare
+        from vizpub.analytics.comparison.tables import compare_groups
         from vizpub.analytics.figures.comparison import comparison
 
         names = [group.name for group in self.chosen(groups)]
-        found = [m for m in results.measured(self.metrics, self.during) if m.group in names]
-        if found:
-            table = compare(found, results.described(self.metrics))
-            yield Drawn(self.name, self.caption, comparison(table, found), table)
+        run_metrics = [
+            m for m in results.run_metrics(self.metrics, self.during) if m.group in names
+        ]
+        if run_metrics:
+            table = compare_groups(run_metrics, results.describe(self.metrics))
+            yield DrawnFigure(self.name, self.caption, comparison(table, run_metrics), table)
 
 
-class Axis(_OfMetrics, frozen=True, kw_only=True, tag="axis"):
+class AxisFigure(_MetricsFigure, frozen=True, kw_only=True, tag="axis"):
     """Metrics over the settings' x, a line for each system, with 95 % intervals over the runs."""
 
     label: str
     """Meaning of x."""
     during: Share = WHOLE
 
-    def drawn(self, results: Results, groups: Sequence[Group]) -> Iterator[Drawn]:
+    def draw(
+        self, results: ExperimentResults, groups: Sequence[ExperimentGroup]
+    ) -> Iterator[DrawnFigure]:
         """The figure."""
         from vizpub.analytics.comparison.tables import compare_settings
         from vizpub.analytics.figures.comparison import comparison_settings
 
         shown = {group.name: group for group in self.chosen(groups) if group.setting.x is not None}
-        found = [
-            replace(of, group=group.system.name, setting=f"{group.setting.x:g}")
-            for of in results.measured(self.metrics, self.during)
-            if (group := shown.get(of.group))
+        run_metrics = [
+            replace(metrics_of_run, group=group.system.name, setting=f"{group.setting.x:g}")
+            for metrics_of_run in results.run_metrics(self.metrics, self.during)
+            if (group := shown.get(metrics_of_run.group))
         ]
-        if found:
-            table = compare_settings(found, results.described(self.metrics))
-            yield Drawn(self.name, self.caption, comparison_settings(table, self.label), table)
+        if run_metrics:
+            table = compare_settings(run_metrics, results.describe(self.metrics))
+            yield DrawnFigure(
+                self.name, self.caption, comparison_settings(table, self.label), table
+            )
 
 
-class Distribution(_Drawing, frozen=True, kw_only=True, tag="distribution"):
+class DistributionFigure(_FigureFields, frozen=True, kw_only=True, tag="distribution"):
     """Share of peers with a value of at least x at a time, for the first run of each group."""
 
     metric: str
     at: float = 1.0
     """Time as a share of the run's length."""
 
-    def check(self, own: Sequence[OwnMetric] = ()) -> None:
+    def check(self, own_metrics: Sequence[OwnMetric] = ()) -> None:
         """See _Drawing."""
-        check_metric(self.metric, "peers", own)
+        check_metric(self.metric, "peers", own_metrics)
 
-    def drawn(self, results: Results, groups: Sequence[Group]) -> Iterator[Drawn]:
+    def draw(
+        self, results: ExperimentResults, groups: Sequence[ExperimentGroup]
+    ) -> Iterator[DrawnFigure]:
         """The figure."""
         import pyarrow as pa
 
@@ -155,23 +169,25 @@ class Distribution(_Drawing, frozen=True, kw_only=True, tag="distribution"):
         if parts:
             table = pa.concat_tables(parts)
             figure = distribution(table, [self.metric], complementary=True, by="group")
-            yield Drawn(self.name, self.caption, figure, table)
+            yield DrawnFigure(self.name, self.caption, figure, table)
 
 
-class Tree(_Drawing, frozen=True, kw_only=True, tag="tree"):
+class TreeFigure(_FigureFields, frozen=True, kw_only=True, tag="tree"):
     """How the first message of the first run of each group spread, hop by hop; GEXF as well."""
 
     hops: tuple[int, ...] = ()
     """Draw a figure up to each of these hops as well."""
 
-    def drawn(self, results: Results, groups: Sequence[Group]) -> Iterator[Drawn]:
+    def draw(
+        self, results: ExperimentResults, groups: Sequence[ExperimentGroup]
+    ) -> Iterator[DrawnFigure]:
         """A figure for each group and number of hops."""
         for group in self.chosen(groups):
             replica = _first(results, group)
             if replica is not None and _messages(replica):
                 yield from self._of(group, replica)
 
-    def _of(self, group: Group, replica: Replica) -> Iterator[Drawn]:
+    def _of(self, group: ExperimentGroup, replica: Replica) -> Iterator[DrawnFigure]:
         from vizpub.analytics.figures import dissemination_tree
         from vizpub.questions.snapshots import spread
 
@@ -183,17 +199,19 @@ class Tree(_Drawing, frozen=True, kw_only=True, tag="tree"):
             figure = dissemination_tree(peers, copies, title, hops=hops)
             name = f"{self.name}-{group.slug}" + ("" if hops is None else f"-hop-{hops}")
             caption = f"{self.caption} {title}, message {message} of {replica.run.facts.name}."
-            whole = (replica, message) if hops is None else None
-            yield Drawn(name, caption, figure, copies, whole)
+            exported = (replica, message) if hops is None else None
+            yield DrawnFigure(name, caption, figure, copies, exported)
 
 
-class Overlay(_Drawing, frozen=True, kw_only=True, tag="overlay"):
+class OverlayFigure(_FigureFields, frozen=True, kw_only=True, tag="overlay"):
     """The overlay of the first run of each group at a time, with its peers on a ring."""
 
     at: float = 1.0
     """Time as a share of the run's length."""
 
-    def drawn(self, results: Results, groups: Sequence[Group]) -> Iterator[Drawn]:
+    def draw(
+        self, results: ExperimentResults, groups: Sequence[ExperimentGroup]
+    ) -> Iterator[DrawnFigure]:
         """A figure for each group."""
         from vizpub.analytics.figures import overlay_snapshot
         from vizpub.questions.snapshots import snapshot
@@ -201,18 +219,20 @@ class Overlay(_Drawing, frozen=True, kw_only=True, tag="overlay"):
         for group in self.chosen(groups):
             if (replica := _first(results, group)) is not None:
                 run = replica.run
-                interval, _ = intervals(run.clock, (self.at, self.at))
+                interval, _ = interval_range(run.clock, (self.at, self.at))
                 peers, links = snapshot(run, run.clock.sampling_tick(interval))
                 about = f"{group.name}, seed {replica.seed}, interval {interval}"
                 title = f"{about}: {amount(len(peers), 'peer')}, {amount(len(links), 'link')}"
                 figure = overlay_snapshot(peers, links, len(run.peers), title)
-                yield Drawn(f"{self.name}-{group.slug}", f"{self.caption} {title}.", figure, links)
+                yield DrawnFigure(
+                    f"{self.name}-{group.slug}", f"{self.caption} {title}.", figure, links
+                )
 
 
-Drawing = Series | Means | Axis | Distribution | Tree | Overlay
+Drawing = SeriesFigure | MeansFigure | AxisFigure | DistributionFigure | TreeFigure | OverlayFigure
 
 
-def _first(results: Results, group: Group) -> Replica | None:
+def _first(results: ExperimentResults, group: ExperimentGroup) -> Replica | None:
     return next((r for r in results.replicas if r.group == group.name), None)
 
 
@@ -228,8 +248,8 @@ def _peers_at(replica: Replica, metric: str, at: float) -> pa.Table:
 
     from vizpub.questions.run import Where
 
-    interval, _ = intervals(replica.run.clock, (at, at))
-    found = replica.run.metrics("peers", ["present", metric], Where(interval, interval))
-    rows: Any = found.to_arrow()
+    interval, _ = interval_range(replica.run.clock, (at, at))
+    frame = replica.run.metrics("peers", ["present", metric], Where(interval, interval))
+    rows: Any = frame.to_arrow()
     rows = rows.filter(pc.coalesce(rows["present"], True)).drop_columns(["present"])
     return rows.append_column("group", pa.array([replica.group] * len(rows), pa.string()))

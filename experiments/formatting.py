@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 UNKNOWN = "–"
 
 
-def number(value: float | None, digits: int = 4) -> str:
+def number_text(value: float | None, digits: int = 4) -> str:
     """A value by its first digits; whole numbers in full."""
     if value is None:
         return UNKNOWN
@@ -20,32 +20,33 @@ def number(value: float | None, digits: int = 4) -> str:
     return f"{value:.{digits}g}" if abs(value) < 10**digits else f"{value:,.0f}"
 
 
-def estimate_text(of: Estimate) -> str:
+def estimate_text(estimate: Estimate) -> str:
     """'22.4 ± 1.3', as many digits as the 95 % interval supports; '22.4' of one run.
 
     An interval that is wider on one side is shown by its ends.
     """
-    if of.value is None:
+    if estimate.value is None:
         return UNKNOWN
-    if of.low is None or of.high is None or of.low == of.high:
-        return number(of.value)
-    half = (of.high - of.low) / 2
-    if abs(of.low + half - of.value) > half / 100:
-        return f"{_rounded(of.value, half)} [{_rounded(of.low, half)}, {_rounded(of.high, half)}]"
-    return f"{_rounded(of.value, half)} ± {_rounded(half, half)}"
+    if estimate.low is None or estimate.high is None or estimate.low == estimate.high:
+        return number_text(estimate.value)
+    half = (estimate.high - estimate.low) / 2
+    if abs(estimate.low + half - estimate.value) > half / 100:
+        low, high = _round_text(estimate.low, half), _round_text(estimate.high, half)
+        return f"{_round_text(estimate.value, half)} [{low}, {high}]"
+    return f"{_round_text(estimate.value, half)} ± {_round_text(half, half)}"
 
 
-def _rounded(value: float, half: float) -> str:
+def _round_text(value: float, half: float) -> str:
     """The value to two significant digits of its interval's half-width."""
     from vizpub.analytics.comparison.estimates import decimals
 
     places = decimals(half)
     if places is None:
-        return number(value, 6)
+        return number_text(value, 6)
     return f"{round(value, places):,.{max(places, 0)}f}"
 
 
-def size(count: int | None) -> str:
+def size_text(count: int | None) -> str:
     """Bytes in the unit that suits them."""
     if count is None:
         return UNKNOWN
@@ -55,7 +56,7 @@ def size(count: int | None) -> str:
     return f"{amount:.3g} {units[0]}"
 
 
-def duration(seconds: float | None) -> str:
+def duration_text(seconds: float | None) -> str:
     """'12 s', '3.5 min', '2.1 h'."""
     if seconds is None:
         return UNKNOWN
@@ -64,7 +65,7 @@ def duration(seconds: float | None) -> str:
     return f"{seconds / 60:.3g} min" if seconds < 7200 else f"{seconds / 3600:.3g} h"
 
 
-def markdown(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+def markdown_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
     """The lines of a Markdown table."""
     yield _markdown_row(heads)
     yield _markdown_row(["---"] * len(heads))

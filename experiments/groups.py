@@ -17,7 +17,7 @@ WHOLE: Share = (0.0, 1.0)
 _OVER = " / "
 
 
-class System(Struct, frozen=True, forbid_unknown_fields=True):
+class ExperimentSystem(Struct, frozen=True, forbid_unknown_fields=True):
     """A system with its parameters."""
 
     name: str
@@ -28,7 +28,7 @@ class System(Struct, frozen=True, forbid_unknown_fields=True):
     parameters: dict[str, Any] = {}
 
 
-class Setting(Struct, frozen=True, forbid_unknown_fields=True):
+class ExperimentSetting(Struct, frozen=True, forbid_unknown_fields=True):
     """Parameters that differ from the world; every system is run in every setting."""
 
     name: str = ""
@@ -38,11 +38,11 @@ class Setting(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 @dataclass(frozen=True)
-class Group:
+class ExperimentGroup:
     """A system in a setting; its runs differ in the seed only."""
 
-    system: System
-    setting: Setting
+    system: ExperimentSystem
+    setting: ExperimentSetting
 
     @property
     def name(self) -> str:
@@ -60,7 +60,7 @@ def groups_of(term: str) -> list[str]:
     return term.split(_OVER, 1)
 
 
-def intervals(clock: Clock, share: Share) -> tuple[int, int]:
+def interval_range(clock: Clock, share: Share) -> tuple[int, int]:
     """First and last interval of a part of a run; at least one interval."""
     first = min(floor(share[0] * clock.intervals), clock.intervals - 1)
     last = max(ceil(share[1] * clock.intervals) - 1, first)

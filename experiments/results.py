@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from math import isfinite
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from vizpub.experiments.groups import WHOLE, Share, groups_of, intervals
+from vizpub.experiments.groups import WHOLE, Share, groups_of, interval_range
 from vizpub.model.errors import UnknownName, UseError
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from vizpub.analytics.comparison.estimates import Estimate
     from vizpub.analytics.comparison.metrics import Metric
-    from vizpub.analytics.comparison.tables import Measured
+    from vizpub.analytics.comparison.tables import RunMetrics
     from vizpub.model.own import OwnMetric
     from vizpub.questions.run import Run
     from vizpub.simulators.engine.folder import Result as SimulationResult
@@ -31,7 +31,7 @@ _UNION = {
     "weak_components": "",
     "strong_components": "",
 }
-OWN = {
+EXPERIMENT_METRICS = {
     **{f"union/{name}": unit for name, unit in _UNION.items()},
     "undirected/average_path_length": "hops",
     "publisher_copies": "copies",
@@ -52,25 +52,30 @@ _OVER = " / "
 """Separates two metrics of the same runs: their quotient."""
 
 
-def check_metric(name: str, table: str = "", own: Sequence[OwnMetric] = ()) -> None:
+def check_metric(name: str, table: str = "", own_metrics: Sequence[OwnMetric] = ()) -> None:
     """Raises: UnknownName for an unknown metric; UseError if it is not of that table."""
-    from vizpub.analytics.comparison.metrics import gauge_metric, metric, names
+    from vizpub.analytics.comparison.metrics import find_metric, metric_names, parse_gauge_metric
 
     if _OVER in name:
         for part in name.split(_OVER, 1):
-            check_metric(part, own=own)
+            check_metric(part, own_metrics=own_metrics)
         return
-    if not table and (name in OWN or _kind_of(name)):
+    if not table and (name in EXPERIMENT_METRICS or _parse_message_count(name)):
         return
-    if gauge_metric(name) and not table:
+    if parse_gauge_metric(name) and not table:
         return
-    if name not in names(own):
-        raise UnknownName("metric", name, [*OWN, *names(own)], "vizpub tables and docs/compare.md")
-    if table and not metric(f"{table}/{name}", own):
+    if name not in metric_names(own_metrics):
+        raise UnknownName(
+            "metric",
+            name,
+            [*EXPERIMENT_METRICS, *metric_names(own_metrics)],
+            "vizpub tables and docs/compare.md",
+        )
+    if table and not find_metric(f"{table}/{name}", own_metrics):
         raise UseError(f"{name} is not a metric of {table}")
 
 
-class _Counted(NamedTuple):
+class _MessageCount(NamedTuple):
     """Messages that a simulation counted."""
 
     by: Literal["kind", "traffic"]
@@ -79,30 +84,30 @@ class _Counted(NamedTuple):
     """What of them is counted."""
 
 
-def _kind_of(name: str) -> _Counted | None:
+def _parse_message_count(name: str) -> _MessageCount | None:
     """The messages of a metric of counted messages; null for other metrics."""
     which, _, count = name.rpartition("/")
     if count not in _COUNTS:
         return None
     if kind := which.removeprefix(_KINDS) if which.startswith(_KINDS) else "":
-        return _Counted("kind", kind, count)
+        return _MessageCount("kind", kind, count)
     if which in (f"{_TRAFFIC}control", f"{_TRAFFIC}publication"):
-        return _Counted("traffic", which.removeprefix(_TRAFFIC), count)
+        return _MessageCount("traffic", which.removeprefix(_TRAFFIC), count)
     return None
 
 
-def metric_of(name: str, own: Sequence[OwnMetric] = ()) -> Metric:
+def describe_metric(name: str, own_metrics: Sequence[OwnMetric] = ()) -> Metric:
     """The description of a metric, including `OWN`, and `own` ones of users."""
-    from vizpub.analytics.comparison.metrics import Metric, metric
+    from vizpub.analytics.comparison.metrics import Metric, find_metric
 
     if _OVER in name:
         return Metric(name, "", "quotient", "")
-    if of_kind := _kind_of(name):
-        return Metric(name, _COUNTS[of_kind.what], "whole simulation, all of it", "")
-    if name in OWN:
+    if count := _parse_message_count(name):
+        return Metric(name, _COUNTS[count.what], "whole simulation, all of it", "")
+    if name in EXPERIMENT_METRICS:
         over = "whole run, all of it" if name.startswith("union/") else "whole run"
-        return Metric(name, OWN[name], over, "")
-    return metric(name, own)
+        return Metric(name, EXPERIMENT_METRICS[name], over, "")
+    return find_metric(name, own_metrics)
 
 
 @dataclass(frozen=True)
@@ -117,13 +122,13 @@ class Replica:
 
 
 @dataclass
-class Results:
+class ExperimentResults:
     """Values of complete runs; each is computed once."""
 
     replicas: Sequence[Replica]
     own: tuple[OwnMetric, ...] = ()
     """Own metrics of users."""
-    _found: dict[tuple[str, str, Share], float | None] = field(default_factory=dict)
+    _cache: dict[tuple[str, str, Share], float | None] = field(default_factory=dict)
 
     def of(self, metric: str, group: str, during: Share = WHOLE) -> dict[int, float]:
         """The metric in a part of each run of the group, by seed, without unknown values."""
@@ -134,13 +139,13 @@ class Results:
         """The mean over a group's runs, or the ratio of two groups' means, paired by seed."""
         from vizpub.analytics.comparison.estimates import mean, ratio
 
-        first, *others = (self.of(metric, group, during) for group in groups_of(term))
-        if not others:
+        first, *other_values = (self.of(metric, group, during) for group in groups_of(term))
+        if not other_values:
             return mean(list(first.values()))
-        paired = first.keys() == others[0].keys() and len(first) > 1
+        paired = first.keys() == other_values[0].keys() and len(first) > 1
         return ratio(
             [first[seed] for seed in sorted(first)],
-            [others[0][seed] for seed in sorted(others[0])],
+            [other_values[0][seed] for seed in sorted(other_values[0])],
             paired=paired,
         )
 
@@ -148,16 +153,18 @@ class Results:
         """Relative increase of the metric from the first to the second part of the run."""
         from vizpub.analytics.comparison.estimates import mean
 
-        before, after = (self.of(metric, group, part) for part in parts)
-        both = [seed for seed in before if seed in after and before[seed]]
-        return mean([after[seed] / before[seed] - 1 for seed in both])
+        earlier, later = (self.of(metric, group, part) for part in parts)
+        both = [seed for seed in earlier if seed in later and earlier[seed]]
+        return mean([later[seed] / earlier[seed] - 1 for seed in both])
 
     def correlation(self, metrics: tuple[str, str], group: str, during: Share) -> Estimate:
         """Mean over the runs of Spearman's rank correlation over the peers."""
         from vizpub.analytics.comparison.estimates import mean
 
-        found = [_spearman(r.run, metrics, during) for r in self.replicas if r.group == group]
-        return mean([value for value in found if value is not None])
+        correlations = [
+            _spearman(r.run, metrics, during) for r in self.replicas if r.group == group
+        ]
+        return mean([value for value in correlations if value is not None])
 
     def fit(self, metrics: tuple[str, str], groups: Sequence[str], during: Share) -> Estimate:
         """Mean over the seeds of R² of a straight line through a point for each group: the first
@@ -167,109 +174,118 @@ class Results:
 
         y, x = ([self.of(metric, group, during) for group in groups] for metric in metrics)
         seeds = sorted(set.intersection(*(set(values) for values in (*y, *x))))
-        found = [determination([of[s] for of in x], [of[s] for of in y]) for s in seeds]
-        return mean([value for value in found if value is not None])
+        determinations = [
+            determination([values[s] for values in x], [values[s] for values in y]) for s in seeds
+        ]
+        return mean([value for value in determinations if value is not None])
 
-    def measured(self, metrics: Sequence[str], during: Share) -> list[Measured]:
+    def run_metrics(self, metrics: Sequence[str], during: Share) -> list[RunMetrics]:
         """One value of each metric for every run, by the names that `metric_of` gives them."""
-        from vizpub.analytics.comparison.tables import Measured
+        from vizpub.analytics.comparison.tables import RunMetrics
 
-        described = list(zip(metrics, self.described(metrics), strict=True))
+        described = list(zip(metrics, self.describe(metrics), strict=True))
         return [
-            Measured(
+            RunMetrics(
                 r.run.facts.name,
                 r.group,
                 r.seed,
-                {of.name: self._value(metric, r, during) for metric, of in described},
+                {
+                    described_metric.name: self._value(metric, r, during)
+                    for metric, described_metric in described
+                },
             )
             for r in self.replicas
         ]
 
-    def described(self, metrics: Sequence[str]) -> list[Metric]:
-        """As `metric_of`."""
-        return [metric_of(metric, self.own) for metric in metrics]
+    def describe(self, metrics: Sequence[str]) -> list[Metric]:
+        """Describe each metric as `describe_metric` does."""
+        return [describe_metric(metric, self.own) for metric in metrics]
 
-    def series(self, metrics: Sequence[str], groups: Sequence[str]) -> list[Measured]:
+    def series(self, metrics: Sequence[str], groups: Sequence[str]) -> list[RunMetrics]:
         """The metrics in every interval, of the runs of the groups."""
         from dataclasses import replace
 
-        from vizpub.analytics.comparison.per_run import Question, measured
+        from vizpub.analytics.comparison.per_run import ComparisonRequest, measure_runs
 
-        chosen = [r for group in groups for r in self.replicas if r.group == group]
-        if not chosen:
+        replicas = [r for group in groups for r in self.replicas if r.group == group]
+        if not replicas:
             return []
-        found = measured([r.run for r in chosen], Question(tuple(metrics), per_interval=True))
-        return [replace(m, group=r.group) for m, r in zip(found.runs, chosen, strict=True)]
+        compared = measure_runs(
+            [r.run for r in replicas], ComparisonRequest(tuple(metrics), per_interval=True)
+        )
+        return [replace(m, group=r.group) for m, r in zip(compared.runs, replicas, strict=True)]
 
     def _value(self, metric: str, replica: Replica, during: Share) -> float | None:
         if _OVER in metric:
             parts = [self._value(part, replica, during) for part in metric.split(_OVER, 1)]
             return parts[0] / parts[1] if parts[0] is not None and parts[1] else None
-        if of_kind := _kind_of(metric):
-            return _counted(replica.result, of_kind)
+        if count := _parse_message_count(metric):
+            return _count_messages(replica.result, count)
         name = replica.run.facts.name
-        if (metric, name, during) not in self._found:
-            for found, value in _measured(metric, replica.run, during).items():
-                known = value is not None and isfinite(value)
-                self._found[found, name, during] = value if known else None
-        return self._found[metric, name, during]
+        if (metric, name, during) not in self._cache:
+            for computed, value in _measure(metric, replica.run, during).items():
+                is_known = value is not None and isfinite(value)
+                self._cache[computed, name, during] = value if is_known else None
+        return self._cache[metric, name, during]
 
 
-def _counted(result: SimulationResult | None, wanted: _Counted) -> float | None:
+def _count_messages(result: SimulationResult | None, wanted: _MessageCount) -> float | None:
     """Null if the system has no such messages."""
-    every = result.messages if result else ()
-    found = [of for of in every if getattr(of, wanted.by) == wanted.name]
-    return float(sum(getattr(of, wanted.what) for of in found)) if found else None
+    messages = result.messages if result else ()
+    matching = [message for message in messages if getattr(message, wanted.by) == wanted.name]
+    return float(sum(getattr(message, wanted.what) for message in matching)) if matching else None
 
 
-def _measured(metric: str, run: Run, during: Share) -> Mapping[str, float | None]:
+def _measure(metric: str, run: Run, during: Share) -> Mapping[str, float | None]:
     """The metric, and others that are computed with it."""
-    from vizpub.analytics.comparison.per_run import Question, measured
+    from vizpub.analytics.comparison.per_run import ComparisonRequest, measure_runs
 
     if metric == "publisher_copies":
-        return {metric: _publisher_copies(run)}
+        return {metric: _count_publisher_copies(run)}
     if metric == "subscriptions_per_peer":
-        return {metric: _subscriptions(run, during)}
-    if metric in OWN:
+        return {metric: _mean_subscriptions(run, during)}
+    if metric in EXPERIMENT_METRICS:
         from vizpub.experiments.union import undirected_path_length, union_graph
 
         if metric.startswith("undirected/"):
             return {metric: undirected_path_length(run, during)}
         graph = asdict(union_graph(run, during))
         return {f"union/{name}": float(value) for name, value in graph.items()}
-    (found,) = measured([run], Question((metric,), window=intervals(run.clock, during))).runs
-    (value,) = found.values.values()
+    (run_metrics,) = measure_runs(
+        [run], ComparisonRequest((metric,), window=interval_range(run.clock, during))
+    ).runs
+    (value,) = run_metrics.values.values()
     return {metric: value}
 
 
-def _publisher_copies(run: Run) -> float | None:
+def _count_publisher_copies(run: Run) -> float | None:
     import pyarrow.compute as pc
 
     published = run.table("publications", ["message", "publisher"])
     if not published.num_rows:
         return None
     message, publisher = (published[name][0].as_py() for name in ("message", "publisher"))
-    of_it = (pc.field("message") == message) & (pc.field("previous_hop") == publisher)
-    return float(run.stored.read("receptions", ["peer"], of_it).num_rows)
+    by_publisher = (pc.field("message") == message) & (pc.field("previous_hop") == publisher)
+    return float(run.stored.read("receptions", ["peer"], by_publisher).num_rows)
 
 
-def _subscriptions(run: Run, during: Share) -> float | None:
+def _mean_subscriptions(run: Run, during: Share) -> float | None:
     import pyarrow.compute as pc
 
-    first, last = intervals(run.clock, during)
+    first, last = interval_range(run.clock, during)
     inside = (pc.field("interval") >= first) & (pc.field("interval") <= last)
     inside &= pc.field("present")
-    found: float | None = pc.mean(
+    mean: float | None = pc.mean(
         run.stored.read("metrics/peers", ["subscriptions"], inside)["subscriptions"]
     ).as_py()
-    return found
+    return mean
 
 
 def _spearman(run: Run, metrics: tuple[str, str], during: Share) -> float | None:
     """Correlation of two metrics, each averaged over the intervals in which a peer is present."""
     import pyarrow.compute as pc
 
-    first, last = intervals(run.clock, during)
+    first, last = interval_range(run.clock, during)
     inside = (pc.field("interval") >= first) & (pc.field("interval") <= last)
     rows = run.stored.read("metrics/peers", ["peer", *metrics], inside & pc.field("present"))
     means = rows.group_by("peer").aggregate([(name, "mean") for name in metrics])
@@ -292,6 +308,6 @@ def rank_correlation(x: np.ndarray, y: np.ndarray) -> float | None:
     from scipy.stats import rankdata
 
     ranks = rankdata(x), rankdata(y)
-    if len(x) < 2 or any(np.ptp(of) == 0 for of in ranks):
+    if len(x) < 2 or any(np.ptp(values) == 0 for values in ranks):
         return None
     return float(np.corrcoef(*ranks)[0, 1])

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vizpub.experiments.definition import Experiment
-from vizpub.experiments.groups import Group
+from vizpub.experiments.groups import ExperimentGroup
 from vizpub.experiments.results import Replica
 from vizpub.machine.files import bytes_below
 from vizpub.model.errors import RunNotComplete, UnknownName, UseError
@@ -34,11 +34,11 @@ from vizpub.simulators.engine.folder import Folder, Result
 from vizpub.simulators.engine.plan import Plan
 
 if TYPE_CHECKING:
-    from vizpub.analytics.own import Own
+    from vizpub.analytics.own import OwnFunction
 
 
 @dataclass(frozen=True)
-class Place:
+class ExperimentFolder:
     """The folder of an experiment at one scale."""
 
     path: Path
@@ -55,7 +55,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Costs:
+class RunCosts:
     """Sizes and time of a run, on the machine that made it."""
 
     reports_bytes: int
@@ -64,13 +64,13 @@ class Costs:
 
 
 @dataclass(frozen=True)
-class Planned:
+class PlannedRun:
     """A run of the experiment, which may exist already."""
 
-    group: Group
+    group: ExperimentGroup
     plan: Plan
-    place: Place
-    own: tuple[Own, ...] = ()
+    place: ExperimentFolder
+    own: tuple[OwnFunction, ...] = ()
     """Own metrics to measure."""
 
     @property
@@ -96,11 +96,11 @@ class Planned:
         """The result of the finished simulation; null before."""
         return self.folder.result(self.plan)
 
-    def costs(self) -> Costs | None:
+    def costs(self) -> RunCosts | None:
         """Its costs, if they are known."""
         if not self._costs.exists():
             return None
-        return Costs(**json.loads(self._costs.read_text("utf-8")))
+        return RunCosts(**json.loads(self._costs.read_text("utf-8")))
 
     def run(self) -> Run | None:
         """The complete run; null if there is none. Raises: UseError if its plan differs."""
@@ -110,17 +110,17 @@ class Planned:
             run = Run.open(self.place.workspace, self.name)
         except RunNotComplete:
             return None
-        if changed := self._changed(run):
+        if changed := self._differences(run):
             raise UseError(
                 f"{self.place.path} has a run '{self.name}' with other parameters ({changed}); "
                 "give another --out, or --replace to recreate it"
             )
         return run
 
-    def _changed(self, run: Run) -> str:
-        """How the plan of the run differs, as text."""
+    def _differences(self, run: Run) -> str:
+        """Differences of the plan of the run, as text."""
         changed = self.plan.changed(run.facts.parameters)
-        if {own.metric for own in self.own} != {*run.facts.own}:
+        if {function.metric for function in self.own} != {*run.facts.own}:
             changed.append("own metrics")
         return ", ".join(changed)
 
@@ -138,7 +138,7 @@ class Planned:
         return Replica(self.group.name, self.plan.seed, run, self.result())
 
     def has_reports(self) -> bool:
-        """Whether the reports of the whole simulation are there."""
+        """Return True if the reports of the whole simulation are there."""
         return self.result() is not None and self.folder.reports.is_dir()
 
     def forget(self) -> None:
@@ -156,46 +156,48 @@ class Planned:
     def ingest(self, master: str | None, progress: Progress) -> None:
         """Ingest the reports, and store the costs."""
         from vizpub.analytics.options import Measures
-        from vizpub.ingest.measures.choice import Measuring
+        from vizpub.ingest.measures.choice import MeasurementOptions
         from vizpub.ingest.pipeline import IngestRequest, ingest
 
-        begun = time.perf_counter()
+        start = time.perf_counter()
         request = IngestRequest(
             (str(self.folder.reports),),
             self.name,
             self.place.workspace,
             source="reports",
-            measuring=Measuring(self.group.system.layers, measures=Measures(own=self.own)),
+            measuring=MeasurementOptions(self.group.system.layers, measures=Measures(own=self.own)),
             master=master,
         )
         outcome = ingest(request, progress)
-        took = round(time.perf_counter() - begun, 1)
-        costs = Costs(bytes_below(self.folder.reports), bytes_below(outcome.run.directory), took)
+        seconds = round(time.perf_counter() - start, 1)
+        costs = RunCosts(
+            bytes_below(self.folder.reports), bytes_below(outcome.run.directory), seconds
+        )
         self._costs.write_text(json.dumps(asdict(costs)), "utf-8")
 
 
 def planned_runs(
-    experiment: Experiment, place: Place, runs: int | None, only: Sequence[str]
-) -> list[Planned]:
+    experiment: Experiment, place: ExperimentFolder, runs: int | None, only: Sequence[str]
+) -> list[PlannedRun]:
     """Every group with every seed; `only` limits them to these systems, settings or groups.
 
     Raises: UseError, InputError for invalid parameters.
     """
     groups = [group for group in experiment.groups if _is_chosen(group, only)]
     return [
-        Planned(group, experiment.plan(group, seed), place, experiment.own)
+        PlannedRun(group, experiment.plan(group, seed), place, experiment.own)
         for seed in experiment.seeds(runs)
         for group in groups
     ]
 
 
-def _is_chosen(group: Group, only: Sequence[str]) -> bool:
+def _is_chosen(group: ExperimentGroup, only: Sequence[str]) -> bool:
     return not only or bool({group.name, group.system.name, group.setting.name} & {*only})
 
 
 @dataclass(frozen=True)
-class Making:
-    """How runs are made."""
+class MakingOptions:
+    """Options for making runs."""
 
     scratch: Path
     parallel: int
@@ -206,16 +208,16 @@ class Making:
     say: Callable[[str], None] = lambda text: None
 
 
-def make(runs: Sequence[Planned], making: Making) -> int:
+def make_runs(runs: Sequence[PlannedRun], making: MakingOptions) -> int:
     """Make the runs that do not exist yet. Returns their number.
 
     Raises: as simulate, spread and ingest.
     """
     missing = [run for run in runs if run.run() is None]
-    before = len(runs) - len(missing)
-    course = _Course(making.progress, before, len(missing))
-    if missing and before:
-        making.say(f"{before} of {amount(len(runs), 'run')} complete already")
+    complete = len(runs) - len(missing)
+    course = _RunProgress(making.progress, complete, len(missing))
+    if missing and complete:
+        making.say(f"{complete} of {amount(len(runs), 'run')} complete already")
     for start in range(0, len(missing), making.parallel):
         batch = missing[start : start + making.parallel]
         course.begin(f"simulate {_names(batch)}", start, 2 * start, len(batch))
@@ -232,11 +234,11 @@ def make(runs: Sequence[Planned], making: Making) -> int:
     return len(missing)
 
 
-def _names(runs: Sequence[Planned]) -> str:
+def _names(runs: Sequence[PlannedRun]) -> str:
     return " and ".join(run.label for run in runs)
 
 
-def _simulate(runs: Sequence[Planned], making: Making, course: _Course) -> None:
+def _simulate(runs: Sequence[PlannedRun], making: MakingOptions, course: _RunProgress) -> None:
     from vizpub.simulators.engine.simulation import simulate, simulate_quietly
 
     if not runs:
@@ -246,11 +248,11 @@ def _simulate(runs: Sequence[Planned], making: Making, course: _Course) -> None:
     if len(runs) == 1:
         simulate(runs[0].plan, runs[0].folder, course.of_simulation, replace=repeated[0])
         return
-    from vizpub.ingest.spark.tasks import spread
+    from vizpub.ingest.spark.tasks import run_in_tasks
 
     folders = [run.folder.absolute() for run in runs]  # executors may work elsewhere
     plans = [run.plan for run in runs]
-    spread(
+    run_in_tasks(
         simulate_quietly,
         list(zip(plans, folders, repeated, strict=True)),
         step="simulate",
@@ -260,17 +262,18 @@ def _simulate(runs: Sequence[Planned], making: Making, course: _Course) -> None:
     )
 
 
-def _report_run(run: Planned, making: Making, course: _Course) -> None:
+def _report_run(run: PlannedRun, making: MakingOptions, course: _RunProgress) -> None:
     """A line for a finished run: which of how many, its costs, and when all will be finished."""
-    from vizpub.experiments.formatting import duration, size
+    from vizpub.experiments.formatting import duration_text, size_text
 
     result, costs = run.result(), run.costs()
     assert result
     assert costs
     course.finish()
+    ingest_time = duration_text(costs.ingest_seconds)
     parts = [
-        f"{course.place}: {run.label}: simulated in {duration(result.seconds)}, "
-        f"{size(costs.reports_bytes)} of reports ingested in {duration(costs.ingest_seconds)}",
+        f"{course.place}: {run.label}: simulated in {duration_text(result.seconds)}, "
+        f"{size_text(costs.reports_bytes)} of reports ingested in {ingest_time}",
         course.end(),
     ]
     making.say("; ".join(filter(None, parts)))
@@ -280,7 +283,7 @@ _STEPS = 100
 """Progress steps of half a run."""
 
 
-class _Course:
+class _RunProgress:
     """Combines the progress of all runs, and estimates when they end; simulation and ingest count
     half a run each.
     """
@@ -288,11 +291,11 @@ class _Course:
     def __init__(
         self,
         progress: Progress,
-        before: int,
+        complete: int,
         missing: int,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._progress, self._complete, self._missing = progress, before, missing
+        self._progress, self._complete, self._missing = progress, complete, missing
         self._clock, self._begun = clock, clock()
         self._what, self._run, self._before, self._now, self._done = "", 0, 0, 1, 0.0
 
@@ -301,18 +304,18 @@ class _Course:
         """Which run of how many, with those that were complete before: 'run 3 of 12'."""
         return f"run {self._complete + self._run + 1} of {self._complete + self._missing}"
 
-    def begin(self, what: str, run: int, before: int, now: int) -> None:
+    def begin(self, description: str, run: int, earlier: int, at_once: int) -> None:
         """Begin a step of `now` half runs at once, after `before` half runs; `run` is the first of
         its runs, from 0.
         """
-        self._what, self._run, self._before, self._now = what, run, before, now
+        self._what, self._run, self._before, self._now = description, run, earlier, at_once
         self._show(0.0, "")
 
     def finish(self) -> None:
         """The step is done."""
         self._done = self._before + self._now
 
-    def left(self) -> float | None:
+    def seconds_left(self) -> float | None:
         """Seconds until all runs are made, if the rest is as fast; null at the beginning."""
         if self._done < 1:
             return None
@@ -320,14 +323,14 @@ class _Course:
 
     def end(self) -> str:
         """When all will be finished; empty where that is not known, and at the end."""
-        from vizpub.experiments.formatting import duration
+        from vizpub.experiments.formatting import duration_text
 
-        if not (left := self.left()):
+        if not (seconds_left := self.seconds_left()):
             return ""
         now = datetime.now()
-        then = now + timedelta(seconds=left)
-        day = "" if then.date() == now.date() else "%Y-%m-%d "
-        return f"ends at about {then:{day}%H:%M}, in {duration(round(left))}"
+        finish = now + timedelta(seconds=seconds_left)
+        day = "" if finish.date() == now.date() else "%Y-%m-%d "
+        return f"ends at about {finish:{day}%H:%M}, in {duration_text(round(seconds_left))}"
 
     def of_simulation(self, step: str, done: int, total: int, note: str = "") -> None:
         """Intervals of one simulation, or tasks of several."""
@@ -343,5 +346,5 @@ class _Course:
     def _show(self, share: float, note: str) -> None:
         self._done = self._before + share * self._now
         text = f"{self.place}, {self._what}: {note}" if note else f"{self.place}, {self._what}"
-        whole = "; ".join(filter(None, [text, self.end()]))
-        self._progress("runs", round(_STEPS * self._done), _STEPS * 2 * self._missing, whole)
+        message = "; ".join(filter(None, [text, self.end()]))
+        self._progress("runs", round(_STEPS * self._done), _STEPS * 2 * self._missing, message)

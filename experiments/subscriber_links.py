@@ -16,7 +16,7 @@ from vizpub.simulators.protocols.scribe import system
 from vizpub.simulators.protocols.scribe.parameters import ScribeParameters
 
 
-class Scribe(system.Scribe):
+class SubscriberScribe(system.Scribe):
     """Scribe; the layer `members` has the links of the layer `tree` between subscribers."""
 
     layers = ("members", "tree", "leafset", "routing", "neighbourhood")
@@ -42,10 +42,10 @@ class Scribe(system.Scribe):
 
     def links(self, peer: int) -> Iterable[Links]:
         """The links of Scribe, and the links between subscribers again as `members`."""
-        for held in super().links(peer):
-            yield held
-            if held.layer == "tree" and held.topic in self.wanted[peer]:
-                yield Links("members", held.topic, self._subscribed(held))
+        for tree_links in super().links(peer):
+            yield tree_links
+            if tree_links.layer == "tree" and tree_links.topic in self.wanted[peer]:
+                yield Links("members", tree_links.topic, self._subscribed(tree_links))
 
-    def _subscribed(self, held: Links) -> list[int]:
-        return [other for other in held.peers if held.topic in self.wanted[other]]
+    def _subscribed(self, tree_links: Links) -> list[int]:
+        return [peer for peer in tree_links.peers if tree_links.topic in self.wanted[peer]]

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from vizpub.experiments.groups import Share, intervals
+from vizpub.experiments.groups import Share, interval_range
 from vizpub.questions.run import Run
 
 
@@ -37,22 +37,22 @@ class UnionGraph:
 
 def union_graph(run: Run, during: Share) -> UnionGraph:
     """The union graph of a run, of the layers that its metrics count."""
-    (first, last), k = intervals(run.clock, during), run.clock.ticks_per_interval
-    peers, src, dst = _there(run, first * k, (last + 1) * k)
-    measured = _measured(peers, src, dst)
-    pairs, distances = measured["reachable_peers"].sum(), measured["distance_sum"].sum()
+    (first, last), k = interval_range(run.clock, during), run.clock.ticks_per_interval
+    peers, src, dst = _existing(run, first * k, (last + 1) * k)
+    measures = _measure_graph(peers, src, dst)
+    pairs, distances = measures["reachable_peers"].sum(), measures["distance_sum"].sum()
     n = peers.size
-    degree = float(measured["out_degree"].mean())
+    degree = float(measures["out_degree"].mean())
     return UnionGraph(
         nodes=n,
-        links=int(measured["out_degree"].sum()),
+        links=int(measures["out_degree"].sum()),
         degree=degree,
         density=degree / (n - 1) if n > 1 else float("nan"),
-        clustering=float(measured["clustering"].mean()),
-        diameter=float(measured["eccentricity"].max()),
+        clustering=float(measures["clustering"].mean()),
+        diameter=float(measures["eccentricity"].max()),
         average_path_length=float(distances / pairs) if pairs else float("nan"),
-        weak_components=np.unique(measured["component"]).size,
-        strong_components=np.unique(measured["strong_component"]).size,
+        weak_components=np.unique(measures["component"]).size,
+        strong_components=np.unique(measures["strong_component"]).size,
     )
 
 
@@ -60,33 +60,38 @@ def undirected_path_length(run: Run, during: Share) -> float:
     """Mean hops over the connected pairs at the end of the window, along links of the layers that
     the metrics count, in either direction; NaN if no pair is connected.
     """
-    tick = run.clock.sampling_tick(intervals(run.clock, during)[1])
-    peers, src, dst = _there(run, tick, tick + 1)
+    tick = run.clock.sampling_tick(interval_range(run.clock, during)[1])
+    peers, src, dst = _existing(run, tick, tick + 1)
     ends = np.concatenate([src, dst]), np.concatenate([dst, src])
     pairs = np.unique(np.stack(ends), axis=1)
-    measured = _measured(peers, pairs[0], pairs[1])
-    reached = measured["reachable_peers"].sum()
-    return float(measured["distance_sum"].sum() / reached) if reached else float("nan")
+    measures = _measure_graph(peers, pairs[0], pairs[1])
+    reached = measures["reachable_peers"].sum()
+    return float(measures["distance_sum"].sum() / reached) if reached else float("nan")
 
 
-def _measured(peers: np.ndarray, src: np.ndarray, dst: np.ndarray) -> dict[str, np.ndarray]:
+def _measure_graph(peers: np.ndarray, src: np.ndarray, dst: np.ndarray) -> dict[str, np.ndarray]:
     """The measures of the peers of a graph, by vizpub.analytics.blocks."""
-    from vizpub.analytics.blocks import Links, Presence, Subscriptions, measure_block
+    from vizpub.analytics.blocks import (
+        LinkPeriods,
+        PresencePeriods,
+        SubscriptionPeriods,
+        measure_block,
+    )
     from vizpub.analytics.options import Measures
 
     none = np.empty(0, np.int32)
     begin, end = np.zeros_like, np.ones_like
     return measure_block(
-        Links(src, dst, begin(src), end(src)),
-        Presence(peers, begin(peers), end(peers)),
-        Subscriptions(none, none, none, none),
+        LinkPeriods(src, dst, begin(src), end(src)),
+        PresencePeriods(peers, begin(peers), end(peers)),
+        SubscriptionPeriods(none, none, none, none),
         0,
         0,
         Measures(betweenness=False, topics=False),
     ).peers
 
 
-def _there(run: Run, start: int, end: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _existing(run: Run, start: int, end: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The peers and the ends of the links that existed in the ticks `[start, end)`."""
     alive = (pc.field("valid_from") < end) & (pc.field("valid_to") > start)
     layers = run.facts.layers

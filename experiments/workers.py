@@ -15,14 +15,15 @@ _LOOK_S = 0.5
 
 
 @contextmanager
-def workers(processes: int) -> Iterator[ProcessPoolExecutor]:
-    """So many processes for the block. Where an error or a signal ends it, what has not begun is
-    dropped, and what has begun is finished; a killed experiment takes its processes along.
+def worker_pool(processes: int) -> Iterator[ProcessPoolExecutor]:
+    """Provide a pool of processes for the block. If an error or a signal ends the block, tasks that
+    have not started are dropped and started ones are finished; a killed
+    experiment takes its processes along.
     """
     # Not forked: a copy of a process with threads may hang or crash, and its copies of open
     # connections end those of the experiment when it forgets them.
     pool = ProcessPoolExecutor(
-        processes, get_context("spawn"), initializer=_begin, initargs=(os.getpid(),)
+        processes, get_context("spawn"), initializer=_start_worker, initargs=(os.getpid(),)
     )
     try:
         yield pool
@@ -32,16 +33,16 @@ def workers(processes: int) -> Iterator[ProcessPoolExecutor]:
     pool.shutdown()
 
 
-def _begin(parent: int) -> None:
+def _start_worker(parent: int) -> None:
     """Leave signals of a terminal to the experiment, and look after it: a pool's processes wait
     for work for ever when the one that gives it is gone.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGQUIT, signal.SIG_IGN)
-    threading.Thread(target=_end_after, args=(parent,), daemon=True).start()
+    threading.Thread(target=_exit_after, args=(parent,), daemon=True).start()
 
 
-def _end_after(parent: int) -> None:
+def _exit_after(parent: int) -> None:
     while os.getppid() == parent:
         time.sleep(_LOOK_S)
     os._exit(1)

@@ -12,7 +12,7 @@ from vizpub.explorer.history import History
 from vizpub.model.arrays import Floats
 from vizpub.model.errors import VizpubError
 from vizpub.questions.names import NamedRun
-from vizpub.questions.totals import pooled
+from vizpub.questions.totals import pool_messages
 from vizpub.runstore.store import BrokenRun, StoredRun, runs
 
 _POINTS = 80
@@ -43,7 +43,7 @@ def _row(run: StoredRun | BrokenRun) -> dict[str, Any]:
 
 
 def _figures(run: NamedRun) -> dict[str, Any]:
-    stored, clock, messages = run.stored, run.clock, pooled(run.stored)
+    stored, clock, messages = run.stored, run.clock, pool_messages(run.stored)
     return {
         "peers": stored.rows("peers"),
         "topics": stored.rows("topics") if run.facts.knows("topics") else None,

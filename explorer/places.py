@@ -27,21 +27,21 @@ def places(history: History, layout: str) -> Floats:
 
     Raises: UnknownName for another layout; by force, UseError where links are unknown.
     """
-    if layout not in layouts.NAMES:
-        raise UnknownName("layout", layout, layouts.NAMES)
+    if layout not in layouts.LAYOUT_NAMES:
+        raise UnknownName("layout", layout, layouts.LAYOUT_NAMES)
     if layout == "circle":
-        return layouts.circle(history.size)
+        return layouts.circle_layout(history.size)
     file = _file(history, layout)
     kept = _read(file, history.size)
     return kept if kept is not None else _keep(file, _by_force(history))
 
 
 def _by_force(history: History) -> Floats:
-    from vizpub.analytics.layouts.force import by_force
+    from vizpub.analytics.layouts.force import force_layout
 
     history.run.facts.check_known("links")
     src, dst, weight = weighted(history)
-    return by_force(history.size, src, dst, weight)
+    return force_layout(history.size, src, dst, weight)
 
 
 def weighted(history: History) -> tuple[Int32s, Int32s, Floats]:

@@ -1,4 +1,4 @@
-"""Rows of a run as exports take them: peers and topics are dense indexes, times are ticks."""
+"""Rows of a run, as exports read them: peers and topics are dense indexes, times are ticks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class PeerRow(NamedTuple):
-    """A peer; `labels` has Publisher, Rendezvous, Hub and a class of degree where they fit."""
+    """A peer; `labels` may hold Publisher, Rendezvous, Hub and a class of degree."""
 
     peer: int
     name: str
@@ -23,7 +23,7 @@ class PresenceRow(NamedTuple):
 
 
 class SubscriptionRow(NamedTuple):
-    """A life of a subscription."""
+    """A validity period of a subscription."""
 
     peer: int
     topic: int
@@ -32,7 +32,7 @@ class SubscriptionRow(NamedTuple):
 
 
 class LinkRow(NamedTuple):
-    """A life of a link."""
+    """A validity period of a link."""
 
     src: int
     dst: int

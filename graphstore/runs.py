@@ -1,4 +1,4 @@
-"""The Run nodes: what a run is, whether it can be queried, and its clock."""
+"""The Run nodes: a run's facts, its state and its clock."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from vizpub.model.errors import RunNotComplete, UnknownName, UseError
 from vizpub.model.run import AFTERWARDS, RunFacts
 
 FORMAT = 3
-"""Of a copy of a run: changes with what labels, types and properties are called."""
+"""Version of a copy's labels, types and properties; changes when they do."""
 State = Literal["loading", "complete", "removing"]
 
 _RESUME = {"loading": "vizpub load {run}", "removing": "vizpub runs remove {run}"}
@@ -25,29 +25,29 @@ _RESUME = {"loading": "vizpub load {run}", "removing": "vizpub runs remove {run}
 
 @dataclass(frozen=True)
 class LoadedRun:
-    """A run in Neo4j that may be asked."""
+    """A run in Neo4j that can be queried."""
 
     driver: Driver
     database: str
     facts: RunFacts
     levels: tuple[int, ...] = ()
-    """The `length_class` of its closed validity periods."""
+    """The values of `length_class` among the closed validity periods."""
     layers: tuple[str, ...] = ()
     """The layers of its links."""
     peers: int = 0
     partitions: Partitions = NONE
-    """Which copies of its links and subscriptions there are."""
+    """The time partitions of its links and subscriptions."""
     state: str = ""
-    """Other text after each transaction that grows the copy."""
+    """Changes with each transaction that grows the copy."""
     growing: bool = False
-    """A growth has begun, and has not come to its end."""
+    """True if a growth has begun and not ended."""
 
     def rows(
         self, folder: str, statement: str, /, timeout: float | None = None, **parameters: Any
     ) -> list[list[Any]]:
-        """All rows of one of our own statements; `$run` is given.
+        """Return all rows of one of our own statements, which gets the run's name as `$run`.
 
-        Raises: Neo4jUnavailable, Neo4jAnswer, UseError where the time is up.
+        Raises: Neo4jUnavailable, Neo4jAnswer, UseError if the time is up.
         """
         text = cypher.statement(folder, statement).text
         parameters["run"] = self.facts.name
@@ -55,15 +55,15 @@ class LoadedRun:
 
 
 def open_run(driver: Driver, database: str, name: str) -> LoadedRun:
-    """The run, to ask it.
+    """Open a complete run for queries.
 
     Raises: UnknownName, RunNotComplete, Neo4jUnavailable, Neo4jAnswer.
     """
     properties = run_properties(driver, database, name)
     if properties is None:
         states = run_states(driver, database)
-        known = sorted(run for run, (state, _) in states.items() if state == "complete")
-        raise UnknownName("run", name, known, "vizpub query runs")
+        complete = sorted(run for run, (state, _) in states.items() if state == "complete")
+        raise UnknownName("run", name, complete, "vizpub query runs")
     state = properties["state"]
     if state != "complete":
         raise RunNotComplete(name, state, _RESUME[state].format(run=name))
@@ -87,18 +87,18 @@ def open_run(driver: Driver, database: str, name: str) -> LoadedRun:
 
 
 def run_properties(driver: Driver, database: str, name: str) -> dict[str, Any] | None:
-    """The properties of a Run node, whatever its state; null where there is none."""
-    found = _rows(driver, database, "run", run=name)
-    return found[0][0] if found else None
+    """Return the properties of a Run node in any state, or None if there is none."""
+    rows = _rows(driver, database, "run", run=name)
+    return rows[0][0] if rows else None
 
 
 def run_names(driver: Driver, database: str) -> list[str]:
-    """The names of all runs, whatever their state."""
+    """Return the names of all runs, in any state."""
     return [name for (name,) in _rows(driver, database, "run-names")]
 
 
 def run_states(driver: Driver, database: str) -> dict[str, tuple[State, str | None]]:
-    """Of each run its state and the identity of its tables; null = unknown."""
+    """Return each run's state and the identity of its tables (None = unknown), by name."""
     return {name: (state, tables) for name, state, tables in _rows(driver, database, "run-states")}
 
 
@@ -107,7 +107,7 @@ def _rows(driver: Driver, database: str, name: str, **parameters: Any) -> list[l
 
 
 def properties_of(facts: RunFacts) -> dict[str, Any]:
-    """The facts as properties of the Run node; null takes a property away."""
+    """Return the facts as properties of the Run node; None removes a property."""
     return {
         "format": FORMAT,
         "name": facts.name,
@@ -123,9 +123,9 @@ def properties_of(facts: RunFacts) -> dict[str, Any]:
         "unknown": list(facts.unknown),
         "layers": None if facts.layers is None else list(facts.layers),
         "tables": facts.tables or None,
-        # What is made of the run when it is asked for is not copied.
+        # Tables that are made on demand are not copied.
         "known": None if facts.known is None else sorted({*facts.known} - AFTERWARDS),
-        # None where nothing was appended, as in copies of versions that knew no generations.
+        # None if nothing was appended, as in copies by versions without generations.
         "generation": facts.generation or None,
         "final": facts.final,
         "settled": facts.settled,
@@ -133,13 +133,13 @@ def properties_of(facts: RunFacts) -> dict[str, Any]:
 
 
 def node_of(facts: RunFacts, partitions: Partitions, summary: Mapping[str, Any]) -> dict[str, Any]:
-    """The properties of a Run node but for its state; null = it has none of that name."""
+    """Return the properties of a Run node except its state; None = no such property."""
     length = partitions.intervals
     return {"key": facts.name, **properties_of(facts), "partition_intervals": length, **summary}
 
 
 def facts_of(properties: Mapping[str, Any]) -> RunFacts:
-    """The facts read back from the Run node's properties."""
+    """Read the facts back from the properties of a Run node."""
     layers, known = properties.get("layers"), properties.get("known")
     return RunFacts(
         name=properties["name"],
@@ -165,10 +165,11 @@ def facts_of(properties: Mapping[str, Any]) -> RunFacts:
 
 
 def partitions_in(properties: Mapping[str, Any], clock: Clock) -> Partitions:
-    """The partitions of a run's copy, by its Run node."""
+    """Return the partitions of a run's copy, by the properties of its Run node."""
     return Partitions(clock, properties.get("partition_intervals", 0))
 
 
-def is_of_other_tables(properties: Mapping[str, Any], facts: RunFacts) -> bool:
-    """Whether a Run node is of other tables than the facts; no, where theirs are unknown."""
+def has_other_tables(properties: Mapping[str, Any], facts: RunFacts) -> bool:
+    """Return True if a Run node was made from other tables than the facts describe."""
+    # The identity of the tables is empty if it is unknown.
     return facts.tables not in ("", properties.get("tables"))

@@ -1,4 +1,4 @@
-"""Where an ingest spends its time, from the start of the program to its end.
+"""Time that an ingest spends, from the start of the program to its end.
 
 Wall time is divided into consecutive parts that add up to the total. Spark runs jobs inside a
 part; the rest of a part is query planning, Python and commits.
@@ -23,28 +23,28 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Part:
-    """A stretch of time, in seconds since the program started."""
+class AccountPart:
+    """A consecutive part of an ingest; times are seconds since the program started."""
 
     name: str
     begin: float
     end: float
-    used: Used | None = None
+    used: ResourceUse | None = None
     rows: int | None = None
-    """That it wrote; null where it writes none."""
+    """Rows written; null if the part writes none."""
 
 
-class Used(NamedTuple):
-    """What the processes use: this one, Java, and what that has started."""
+class ResourceUse(NamedTuple):
+    """Processor time and memory of this process, Java and its child processes."""
 
     seconds: float
-    """Of processors, so far."""
+    """Processor seconds so far."""
     resident: int
-    """Bytes of memory now; pages that processes share count in each."""
+    """Resident bytes now; pages that processes share count once for each."""
 
     @classmethod
-    def by(cls, java: psutil.Process) -> Self:
-        """As it is now."""
+    def measure(cls, java: psutil.Process) -> Self:
+        """Measure the current use."""
         seconds, resident = 0.0, 0
         for process in (psutil.Process(), java, *java.children(recursive=True)):
             with suppress(psutil.Error):  # a worker may end meanwhile
@@ -66,13 +66,13 @@ class SparkJob:
 
 @dataclass
 class Account:
-    """Filled while an ingest runs."""
+    """Time that an ingest spends, by part and by Spark job; filled while it runs."""
 
-    parts: list[Part] = field(default_factory=list)
+    parts: list[AccountPart] = field(default_factory=list)
     jobs: list[SparkJob] = field(default_factory=list)
     called: float = field(default_factory=lambda: float(psutil.Process().create_time()))
     java: psutil.Process | None = None
-    """Where it is known, parts have what they used."""
+    """The JVM; while it is set, parts record their resource use."""
 
     def _now(self) -> float:
         now: float = time.time()
@@ -80,23 +80,27 @@ class Account:
 
     @contextmanager
     def part(self, name: str, rows: Callable[[], int | None] = lambda: None) -> Iterator[None]:
-        """Record the block as a part; `rows` says afterwards how many it wrote."""
-        begin, before = self._now(), self._used()
+        """Record the block as a part; `rows` is called afterwards and returns the rows written."""
+        begin, use_at_begin = self._now(), self._measure_use()
         if not self.parts:
-            self.parts.append(Part("start of Python", 0.0, begin))
+            self.parts.append(AccountPart("start of Python", 0.0, begin))
         try:
             yield
         finally:
-            end, now = self._now(), self._used()
-            used = Used(now.seconds - before.seconds, now.resident) if before and now else None
-            self.parts.append(Part(name, begin, end, used, rows()))
+            end, use_at_end = self._now(), self._measure_use()
+            used = (
+                ResourceUse(use_at_end.seconds - use_at_begin.seconds, use_at_end.resident)
+                if use_at_begin and use_at_end
+                else None
+            )
+            self.parts.append(AccountPart(name, begin, end, used, rows()))
 
-    def _used(self) -> Used | None:
-        return Used.by(self.java) if self.java else None
+    def _measure_use(self) -> ResourceUse | None:
+        return ResourceUse.measure(self.java) if self.java else None
 
     @contextmanager
-    def watched(self, spark: SparkSession, *, closely: bool = False) -> Iterator[None]:
-        """Record the jobs that the session runs in the block; `closely` = and what parts use."""
+    def watch_jobs(self, spark: SparkSession, *, closely: bool = False) -> Iterator[None]:
+        """Record the Spark jobs of the block; if `closely`, also the resource use of its parts."""
         context = spark.sparkContext._jsc.sc()
         if closely and spark._jvm:
             self.java = psutil.Process(spark._jvm.java.lang.ProcessHandle.current().pid())
@@ -122,10 +126,10 @@ class Account:
 
     @property
     def seconds(self) -> float:
-        """From the start of the program to the end of the last part."""
+        """Seconds from the start of the program to the end of the last part."""
         return max((part.end for part in self.parts), default=0.0)
 
-    def in_jobs(self, begin: float = 0.0, end: float = float("inf")) -> float:
+    def seconds_in_jobs(self, begin: float = 0.0, end: float = float("inf")) -> float:
         """Seconds between `begin` and `end` in which at least one job ran."""
         total, reached = 0.0, begin
         for job in sorted(self.jobs, key=lambda job: job.begin):
@@ -133,14 +137,16 @@ class Account:
             reached = max(reached, job.end)
         return total
 
-    def longest(self, count: int) -> list[SparkJob]:
+    def longest_jobs(self, count: int) -> list[SparkJob]:
         """The `count` longest jobs, the longest first."""
         return sorted(self.jobs, key=lambda job: job.begin - job.end)[:count]
 
-    def line(self) -> str:
-        """The account in one line: `21.3 s: start of Python 1.2, …, Spark's jobs 9.8, …`."""
+    def summary_line(self) -> str:
+        """Return the account in one line: `21.3 s: start of Python 1.2, …, 9 jobs of Spark 9.8,
+        …`.
+        """
         ours = [part for part in self.parts if part.name not in _AROUND]
-        jobs = self.in_jobs()
+        jobs = self.seconds_in_jobs()
         seconds_of = {
             part.name: part.end - part.begin for part in self.parts if part.name in _AROUND
         }
@@ -149,11 +155,13 @@ class Account:
         words = ", ".join(f"{name} {seconds:.1f}" for name, seconds in seconds_of.items())
         return f"{self.seconds:.1f} s: {words}"
 
-    def lines(self) -> Iterator[tuple[Part, float, int]]:
-        """Each part, seconds in which Spark ran a job in it, and tasks that ended in it."""
+    def part_lines(self) -> Iterator[tuple[AccountPart, float, int]]:
+        """Yield each part, the seconds in which Spark ran a job in it, and the tasks that ended in
+        it.
+        """
         for part in self.parts:
             tasks = sum(job.tasks for job in self.jobs if part.begin < job.end <= part.end)
-            yield part, self.in_jobs(part.begin, part.end), tasks
+            yield part, self.seconds_in_jobs(part.begin, part.end), tasks
 
 
 START, END = "start of Spark", "end of Spark"

@@ -1,4 +1,4 @@
-"""What an append changes of a run (see vizpub.ingest.plan)."""
+"""The plan of an append: which intervals, rows and files of a run it changes."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import pyarrow.compute as pc
 
 from vizpub.ingest.inputs import late
 from vizpub.ingest.inputs.late import NAMING
-from vizpub.ingest.plan import Ingest, Plan, end_of
-from vizpub.ingest.tasks.fold import Counted
-from vizpub.ingest.tasks.staged import NAMED_AGAIN, step
-from vizpub.ingest.tasks.steps import Taken
+from vizpub.ingest.plan import IngestPlan, JobView, end_tick
+from vizpub.ingest.tasks.fold import RunCounts
+from vizpub.ingest.tasks.staged import NAMED_AGAIN, ingest_step
+from vizpub.ingest.tasks.steps import StepInput
 from vizpub.model.clock import OPEN, Clock
 from vizpub.model.errors import NeedsSettling
 from vizpub.model.run import Boundary
@@ -29,18 +29,18 @@ from vizpub.runstore.manifest import (
 )
 from vizpub.runstore.store import StoredRun, StoredTable
 
-_MADE_ANEW = ("peers", "topics")
+_REWRITTEN = ("peers", "topics")
 """Small tables that an append writes again in full."""
-_OF_MESSAGES = ("publications", "receptions", "unreported")
+_FOLDED_OF_MESSAGES = ("publications", "receptions", "unreported")
 """Folded tables of messages: an append evaluates them together with what came before."""
 _MESSAGES = ("publications", "metrics/messages", "missed", "rejections")
 """Tables whose rows are needed with the messages that recent events name."""
 
 
-class Growth(Plan):
-    """New input is added to a run; what is settled stays as it was written."""
+class AppendPlan(IngestPlan):
+    """Plan of an append: add new input to a run, and leave settled intervals as written."""
 
-    def __init__(self, job: Ingest, base: Manifest, clock: Clock) -> None:
+    def __init__(self, job: JobView, base: Manifest, clock: Clock) -> None:
         super().__init__(job)
         self._base, self._clock = base, clock
         """The run that is appended to."""
@@ -48,70 +48,78 @@ class Growth(Plan):
 
     @property
     def since(self) -> int:
-        """Bridging a missing report changes intervals before the new input; without any, the end of
-        the run closes what is open in its last interval.
+        """First interval that the append may change.
+
+        Bridging a missing report changes intervals before the new input. Without new input, the
+        end of the run closes what is open in its last interval.
         """
         last = self._clock.last
         return min(last + 1 - self._job.options.gap_tolerance, self._job.clock.last)
 
     @property
     def boundary(self) -> Boundary:
-        """Known in full once the messages are numbered; behind everything, if all came late."""
+        """Boundary of the append, complete once messages are numbered; the run's end if it is
+        idle.
+        """
         if self.is_idle:
-            messages = self._stored.rows("publications")
-            return Boundary(end_of(self._clock), self._clock.last + 1, messages, messages)
+            messages = self._base_run.rows("publications")
+            return Boundary(end_tick(self._clock), self._clock.last + 1, messages, messages)
         return self._job.manifest.boundary or super().boundary
 
     @property
     def are_maximal(self) -> bool:
-        """Periods that continue are joined to earlier ones."""
+        """False: periods that continue are joined to earlier ones."""
         return False
 
     @property
     def is_idle(self) -> bool:
-        """All of it came late, and does not end the run."""
+        """True if all new input is late, and does not end the run."""
         return self._job.clock.last == self._clock.last and not self._job.manifest.ended
 
-    def counts(self, counted: Counted) -> Counted:
-        """As Plan.counts."""
-        source, before = self._job.source, self._base.totals
-        if not before:  # an earlier version kept none
+    def combine_counts(self, counted: RunCounts) -> RunCounts:
+        """Add the counts of new input to those of the run; see IngestPlan."""
+        source, earlier = self._job.source, self._base.totals
+        if not earlier:  # an earlier version kept none
             return counted
-        known = source.tallied([before, counted])
-        if why := source.reverses(known, before):
+        combined = source.combine_tallies([earlier, counted])
+        if why := source.find_reversal(combined, earlier):
             raise NeedsSettling(self._base.name, why)
-        return known
+        return combined
 
-    def check(self, unknown: Sequence[str]) -> None:
-        """Raises: NeedsSettling where the input reports what the run has no table or column for."""
-        before, now = set(self._base.unknown), set(unknown)
-        for names, what in ((before - now, "reports"), (now - before, "lacks")):
+    def check_facts(self, unknown: Sequence[str]) -> None:
+        """Check that the input reports the same facts as the run. Raises: NeedsSettling."""
+        unknown_before, unknown_now = set(self._base.unknown), set(unknown)
+        for names, verb in (
+            (unknown_before - unknown_now, "reports"),
+            (unknown_now - unknown_before, "lacks"),
+        ):
             if names:
                 raise NeedsSettling(
                     self._base.name,
-                    f"the new input {what} {', '.join(sorted(names))}, unlike the run",
+                    f"the new input {verb} {', '.join(sorted(names))}, unlike the run",
                 )
 
     def find_boundary(self) -> Boundary | None:
-        """From the earliest message that is named by new input or was published in an unsettled
-        interval; and the earliest interval of it and later messages.
+        """Find the first message to evaluate again, and the earliest interval of it and later ones.
+
+        It is the earliest that new input names or that was published in an unsettled interval.
         """
         since = self.since
         if "publications" not in self._base.tables:
             return Boundary(since, since, 0)
-        self._job.make_of_whole([step("named_again")], [NAMED_AGAIN])
+        self._job.make_from_whole_input([ingest_step("named_again")], [NAMED_AGAIN])
         self._job.flush()
-        taken = self._base.tables["publications"].rows
-        least = partial(late.least, self._stored)
+        message_count = self._base.tables["publications"].rows
+        least = partial(late.least_value, self._base_run)
         open_yet = least("message", Since("interval", since), "publications")
-        first = min(self._named_again[0], taken, open_yet)
+        first = min(self._named_messages[0], message_count, open_yet)
         interval = min(since, least("interval", Since("message", first), *NAMING))
         recent = least("message", Since("interval", interval), *NAMING)
         return Boundary(since, interval, first, min(first, recent))
 
     @cached_property
-    def _named_again(self) -> tuple[int, int]:
-        """The first message that is named and not final, and how many are final."""
+    def _named_messages(self) -> tuple[int, int]:
+        """First open message that new input names, and the number of final ones that it names."""
         entry = self._job.manifest.tables[NAMED_AGAIN.name]
         schema, first, late_ones = NAMED_AGAIN.arrow, OPEN, 0
         stored = StoredTable(self._job.writer.directory, NAMED_AGAIN.name, entry.parts, schema)
@@ -123,100 +131,105 @@ class Growth(Plan):
         return first, late_ones
 
     @property
-    def _stored(self) -> StoredRun:
+    def _base_run(self) -> StoredRun:
         return StoredRun(self._job.writer.directory, self._base)
 
     @cached_property
     def _first_open(self) -> int:
-        """All messages before this one are final."""
-        return late.first_open(self._stored)
+        """Number of the first message that is not final."""
+        return late.first_open_message(self._base_run)
 
     def late_messages(self) -> int:
-        """With those of earlier input."""
-        before = self._base.notes.get(LATE_MESSAGES, 0)
-        return before + (self._named_again[1] if "publications" in self._base.tables else 0)
+        """Count the final messages that this and earlier input names."""
+        earlier = self._base.notes.get(LATE_MESSAGES, 0)
+        return earlier + (self._named_messages[1] if "publications" in self._base.tables else 0)
 
     @property
     def variables(self) -> dict[str, int | str]:
-        """Periods that ended before `since` are settled. One that was open ends at the end of the
-        last observed interval, unless it goes on.
+        """Variables of ingest.sql for an append.
+
+        Periods that ended before `since` are settled. One that was open ends at the end of the
+        last observed interval, unless it continues.
         """
         published = self._base.tables.get("publications")
         return {
             "unsettled": self.since,
-            "end_before": end_of(self._clock),
+            "end_before": end_tick(self._clock),
             "last_before": self._clock.last,
             "boundary": self.boundary.interval,
             "first_open": self._first_open,
             "messages_before": published.rows if published else 0,
         }
 
-    def before(self, name: str) -> list[Taken]:
-        """Names, messages from the boundary on, and periods that are not settled."""
+    def earlier_rows(self, name: str) -> list[StepInput]:
+        """Return names, messages from the boundary on, and unsettled periods of the run."""
         if name == "publications":
             numbered = self._job.manifest.boundary
             since = Since("message", numbered.message) if numbered else None
         else:
-            since = None if name in _MADE_ANEW else Since("valid_to", self.since)
+            since = None if name in _REWRITTEN else Since("valid_to", self.since)
         names = ("links", "dangling_links") if name == "links" else (name,)
         return [
-            Taken(*found)
+            StepInput(*pair)
             for stored in names
             if (entry := self._base.tables.get(stored))
-            for found in StoredTable(
+            for pair in StoredTable(
                 self._job.writer.directory, stored, entry.parts, table(stored).arrow
             ).datasets(since)
         ]
 
-    def carried(self, name: str) -> list[Taken]:
-        """What earlier ingests kept of messages, from the boundary on."""
-        if name not in _OF_MESSAGES or (entry := self._base.carry.get(name)) is None:
+    def carried_rows(self, name: str) -> list[StepInput]:
+        """Return the message rows that earlier ingests kept, from the boundary on."""
+        if name not in _FOLDED_OF_MESSAGES or (entry := self._base.carry.get(name)) is None:
             return []
         schema, at = self._job.source.tables[name], self.boundary.interval
         recent = Since("interval", at) if "interval" in schema.names else Since("valid_to", at + 1)
         stored = StoredTable(self._job.writer.directory, name, entry.parts, schema)
-        return [Taken(*found) for found in stored.datasets(recent)]
+        return [StepInput(*pair) for pair in stored.datasets(recent)]
 
-    def _needed(self, name: str) -> Since:
-        """The rows of a table that the intervals from the boundary on need."""
-        columns, at = table(name).names, self.boundary
-        if "valid_to" in columns:
-            return Since("valid_to", at.interval * self._job.clock.ticks_per_interval + 1)
-        if name in _MESSAGES:
-            return Since("message", at.named)
-        return Since("interval", at.interval)
+    def needed_parts(self, name: str) -> tuple[tuple[Part, ...], Since | None]:
+        """Return the older parts of a table, and the condition for the rows that are needed of
+        them.
 
-    def stays(self, name: str) -> tuple[tuple[Part, ...], Since | None]:
-        """Periods that hold at some tick from the boundary on; events from it on, and the messages
-        that they name.
+        These are periods that hold at some tick from the boundary on, events from it on, and the
+        messages that these name.
         """
-        parts = self.older(name)
-        return parts, self._needed(name) if parts else None
+        parts, boundary = self.older_parts(name), self.boundary
+        if not parts:
+            return parts, None
+        if "valid_to" in table(name).names:
+            tick = boundary.interval * self._job.clock.ticks_per_interval
+            return parts, Since("valid_to", tick + 1)
+        if name in _MESSAGES:
+            return parts, Since("message", boundary.named)
+        return parts, Since("interval", boundary.interval)
 
-    def settled(self, name: str) -> tuple[Part, ...]:
-        """None where all intervals from the boundary on are measured."""
+    def settled_parts(self, name: str) -> tuple[Part, ...]:
+        """Return parts with settled intervals after the boundary; none if all are measured
+        again.
+        """
         if self.boundary.interval >= self.since or name not in self._base.tables:
             return ()
         return self._base.tables[name].parts
 
-    def older(self, name: str) -> tuple[Part, ...]:
-        """Up to the boundary."""
-        if name in _MADE_ANEW or name not in self._base.tables:
+    def older_parts(self, name: str) -> tuple[Part, ...]:
+        """Return the parts of a table up to the boundary."""
+        if name in _REWRITTEN or name not in self._base.tables:
             return ()
         if name not in self._older:  # a cut writes files
             parts = self._base.tables[name].parts
             self._older[name] = self._job.writer.cut(name, parts, self._cut(name))
         return self._older[name]
 
-    def next_generation(self, made: Manifest) -> Manifest:
-        """One more than the run that is appended to."""
+    def next_generation(self, manifest: Manifest) -> Manifest:
+        """Return the manifest as the generation after that of the run that is appended to."""
         changes = (*self._base.boundaries, Change(self._base.identity, self.boundary))
-        number, kept = self._base.generation + 1, changes[-MOST_BOUNDARIES:]
-        open_from = late.open_from(StoredRun(self._job.writer.directory, made))
-        return replace(made, generation=number, boundaries=kept, open_from=open_from)
+        number, boundaries = self._base.generation + 1, changes[-MOST_BOUNDARIES:]
+        open_from = late.first_open_interval(StoredRun(self._job.writer.directory, manifest))
+        return replace(manifest, generation=number, boundaries=boundaries, open_from=open_from)
 
     def _cut(self, name: str) -> Cut | None:
-        """Which rows of the existing parts of a table stay; null = all."""
+        """Return the condition for rows of existing parts that stay; null = all stay."""
         columns = table(name).names
         if "valid_to" in columns:
             return Cut("valid_to", self.boundary.period)

@@ -33,30 +33,30 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from vizpub.analytics.graphframes.graphs import load_graphframes
-from vizpub.analytics.own import Own
+from vizpub.analytics.own import OwnFunction
 from vizpub.ingest.account import END, START, Account
-from vizpub.ingest.inputs.files import Found, find
+from vizpub.ingest.inputs.files import ResolvedPath, find_files
 from vizpub.ingest.inputs.inventory import (
     STEP,
     Inventory,
     check_layers,
     check_options,
     check_source,
-    inventory,
+    take_inventory,
 )
 from vizpub.ingest.job import Job
-from vizpub.ingest.measures.choice import Measuring
-from vizpub.ingest.plan import end_of
-from vizpub.ingest.sources import SOURCES, source_named, sources_for
+from vizpub.ingest.measures.choice import MeasurementOptions
+from vizpub.ingest.plan import end_tick
+from vizpub.ingest.sources import SOURCES, find_source, sources_for
 from vizpub.ingest.sources.base import SourceOptions
 from vizpub.ingest.spark.cluster import is_local
-from vizpub.ingest.spark.progress import report_failed_tasks, watching
-from vizpub.ingest.spark.scale import QUICK_START, SMALL_RUN, is_small, restore, tune
+from vizpub.ingest.spark.progress import report_failed_tasks, watch_progress
+from vizpub.ingest.spark.scale import QUICK_START, SMALL_RUN, is_small, restore_spark, tune_spark
 from vizpub.ingest.spark.session import vizpub_errors
 from vizpub.ingest.spark.warm import warm_session
-from vizpub.ingest.stages import STAGES, STEPS, make
-from vizpub.ingest.starting import PUT_BACK, Start, Wanted, check_own
-from vizpub.ingest.starting import start as start_of
+from vizpub.ingest.stages import STAGES, STEPS, run_stages
+from vizpub.ingest.starting import PUT_BACK, RequestedRun, StartingPoint, check_own_metrics
+from vizpub.ingest.starting import find_start as start_of
 from vizpub.model.errors import NeedsSettling, UseError
 from vizpub.model.progress import Progress, silent
 from vizpub.model.run import check_run_name
@@ -70,7 +70,7 @@ from vizpub.runstore.store import StoredRun, open_run
 from vizpub.runstore.writer import RunWriter, writing
 
 _LOG = logging.getLogger(__name__)
-_OWN = ("runs", "collected", "neo4j", SCRATCH)
+_OWN_FOLDERS = ("runs", "collected", "neo4j", SCRATCH)
 """Folders of a workspace that are no input of a folder around it."""
 _TIGHTER = 10
 """A Parquet file is at least this many times smaller than compressed lines of the same content."""
@@ -85,13 +85,13 @@ class IngestRequest:
     workspace: Path
     source: str = "auto"
     options: SourceOptions = field(default_factory=SourceOptions)
-    measuring: Measuring = field(default_factory=Measuring)
+    measuring: MeasurementOptions = field(default_factory=MeasurementOptions)
     replace: bool = False
     """Replace an existing run, whatever it was made from."""
     append: bool = False
     """Add files to an existing run that it was not made from yet."""
     settle: bool = True
-    """Where files cannot be added to the run as it is, make it anew from all of them."""
+    """If files cannot be added to the run as it is, rebuild it from all of them."""
     settles: tuple[int, int] | None = None
     """With `replace`: `paths` have all files of the run, which had that number and size."""
     collection: str = ""
@@ -101,7 +101,7 @@ class IngestRequest:
     master: str | None = None
     """Spark master; null = the environment's, or this machine."""
     profile: bool = False
-    """Account for processors and memory, too."""
+    """Record processor time and memory, too."""
 
     def __post_init__(self) -> None:
         """Raises: UseError for options that exclude each other, and an invalid run name."""
@@ -110,15 +110,15 @@ class IngestRequest:
             raise UseError("--append adds to a run, --replace recreates it: give only one of them")
 
     @cached_property
-    def found(self) -> dict[str, Found]:
-        """The files to read, by path. Raises: UnknownName for an unknown source; as find."""
+    def resolved_paths(self) -> dict[str, ResolvedPath]:
+        """Files to read, by path. Raises: UnknownName for an unknown source; InputError."""
         check_source(self.source, SOURCES)
-        return find(self.paths, (str(self.workspace / folder) for folder in _OWN))
+        return find_files(self.paths, (str(self.workspace / folder) for folder in _OWN_FOLDERS))
 
     @property
     def size(self) -> int:
-        """Bytes of input, as if all of it were compressed lines."""
-        files = dict(chain(*(found.files.items() for found in self.found.values())))
+        """Bytes of input, with Parquet converted to the size of compressed lines."""
+        files = dict(chain(*(resolved.files.items() for resolved in self.resolved_paths.values())))
         return sum(
             _TIGHTER * stamp.size if path.endswith(".parquet") else stamp.size
             for path, stamp in files.items()
@@ -127,12 +127,12 @@ class IngestRequest:
 
 @dataclass(frozen=True)
 class IngestOutcome:
-    """The run, and whether it was complete already."""
+    """The run that an ingest made or found complete."""
 
     run: StoredRun
     already_complete: bool
     account: Account = field(default_factory=Account)
-    """Where the time went."""
+    """Time that the ingest spent, by part."""
 
 
 def ingest(request: IngestRequest, progress: Progress = silent) -> IngestOutcome:
@@ -144,51 +144,54 @@ def ingest(request: IngestRequest, progress: Progress = silent) -> IngestOutcome
     """
     with vizpub_errors(request.workspace):
         try:
-            return _ingest(request, progress)
+            return _ingest_once(request, progress)
         except NeedsSettling:
             if not request.settle:
                 raise
-            return _ingest(made_anew(request), progress)
+            return _ingest_once(rebuild_request(request), progress)
 
 
-def settle(
+def settle_run(
     run: StoredRun,
-    own: tuple[Own, ...] = (),
+    own_metrics: tuple[OwnFunction, ...] = (),
     master: str | None = None,
     progress: Progress = silent,
 ) -> IngestOutcome:
-    """Make a run anew from all files that it was made from, late records included, beside the old
-    one. Raises: as `ingest`; UseError where files have changed or are gone, or `own` are not the
-    run's own metrics.
+    """Rebuild a run from all of its files, including late records, and then replace the old one.
+
+    Raises: the errors of `ingest`; UseError if files have changed or are gone, or the own metrics
+    are not the run's.
     """
-    return ingest(settling(run, own, master), progress)
+    return ingest(settling_request(run, own_metrics, master), progress)
 
 
-def settling(run: StoredRun, own: tuple[Own, ...] = (), master: str | None = None) -> IngestRequest:
-    """The request to make the run anew, with its own options. Most of its records may be refused,
-    as they were before.
+def settling_request(
+    run: StoredRun, own_metrics: tuple[OwnFunction, ...] = (), master: str | None = None
+) -> IngestRequest:
+    """Return the request to rebuild a run with its stored options. Most of its records may be
+    refused, as they were the first time.
     """
-    check_own(run.manifest, [one.metric for one in own])
-    told, directory = run.manifest.options, run.directory
+    check_own_metrics(run.manifest, [one.metric for one in own_metrics])
+    stored, directory = run.manifest.options, run.directory
     options = SourceOptions(
-        **{of.name: told.get(of.name, of.default) for of in fields(SourceOptions)}
+        **{of.name: stored.get(of.name, of.default) for of in fields(SourceOptions)}
     )
-    asked = IngestRequest(
+    request = IngestRequest(
         (),
         run.name,
         directory.parents[1],
         options=options,
-        measuring=Measuring.of(told, own),
+        measuring=MeasurementOptions.of(stored, own_metrics),
         keep_going=True,
         master=master,
     )
-    return made_anew(asked)
+    return rebuild_request(request)
 
 
-def made_anew(request: IngestRequest) -> IngestRequest:
-    """The request to make the run anew from all of its files and those of the request.
+def rebuild_request(request: IngestRequest) -> IngestRequest:
+    """Return the request to rebuild the run from all of its files and those of the request.
 
-    Raises: UseError where files are gone.
+    Raises: UseError if files are gone.
     """
     run = open_run(request.workspace, request.run)
     paths = [file["path"] for file in all_inputs(run.directory, run.manifest)]
@@ -208,19 +211,19 @@ def made_anew(request: IngestRequest) -> IngestRequest:
     )
 
 
-def _ingest(request: IngestRequest, progress: Progress) -> IngestOutcome:
+def _ingest_once(request: IngestRequest, progress: Progress) -> IngestOutcome:
     size, account = request.size, Account()
     with writing(request.workspace, request.run) as writer:
         # Inspect a small input before Spark starts: it may be refused, or already be ingested.
-        start = _look(request, writer, None, account) if is_small(size) else None
-        if start and start.made:
-            return IngestOutcome(start.made, already_complete=True, account=account)
+        start = _inspect(request, writer, None, account) if is_small(size) else None
+        if start and start.complete_run:
+            return IngestOutcome(start.complete_run, already_complete=True, account=account)
         with ExitStack() as stack:
             with account.part(START):
                 scratch, quick = request.workspace / SCRATCH, size < QUICK_START
                 session = warm_session(scratch, master=request.master, quick=quick)
                 spark = stack.enter_context(session)
-            start = start or _look(request, writer, spark, account, progress)
+            start = start or _inspect(request, writer, spark, account, progress)
             outcome = _make(spark, writer, request, start, account, progress)
             with account.part(END):
                 stack.close()
@@ -230,84 +233,84 @@ def _ingest(request: IngestRequest, progress: Progress) -> IngestOutcome:
 def ingest_in(
     spark: SparkSession, writer: RunWriter, request: IngestRequest, progress: Progress = silent
 ) -> IngestOutcome:
-    """As `ingest`, in a given session and into the run of a given writer."""
+    """Make a run like `ingest`, in a given session and into the run of a given writer."""
     try:
         return _ingest_in(spark, writer, request, progress)
     except NeedsSettling:
         if not request.settle:
             raise
-        return _ingest_in(spark, writer, made_anew(request), progress)
+        return _ingest_in(spark, writer, rebuild_request(request), progress)
 
 
 def _ingest_in(
     spark: SparkSession, writer: RunWriter, request: IngestRequest, progress: Progress
 ) -> IngestOutcome:
     small, account = is_small(request.size), Account()
-    start = _look(request, writer, None if small else spark, account, progress)
+    start = _inspect(request, writer, None if small else spark, account, progress)
     return _make(spark, writer, request, start, account, progress)
 
 
-def _look(
+def _inspect(
     request: IngestRequest,
     writer: RunWriter,
     spark: SparkSession | None,
     account: Account,
     progress: Progress = silent,
-) -> Start:
+) -> StartingPoint:
     """Inspect the input, and decide where the ingest starts."""
     writer.check_owner(request.collection)
     many = None if spark is None or is_local(spark.sparkContext.master) else spark
-    with account.part(STEP), watching(many, STEP, progress) if many else nullcontext():
-        asked, limit = request.source, request.options.max_line
+    with account.part(STEP), watch_progress(many, STEP, progress) if many else nullcontext():
+        name, limit = request.source, request.options.max_line
         sources = sources_for(request.options.columns)
-        found = inventory(many, request.found, sources, asked, progress, limit)
-        source = source_named(found.source)
+        inventory = take_inventory(many, request.resolved_paths, sources, name, progress, limit)
+        source = find_source(inventory.source)
         check_options(source, request.options)
-        if (layers := source.layers(found.files)) is not None:
+        if (layers := source.layers(inventory.files)) is not None:
             check_layers(request.measuring.layers, layers)
-        fresh = _new_manifest(request, found)
-        wanted = Wanted(fresh, found.files, request.replace, request.append, request.settles)
-        return start_of(writer, wanted)
+        new, files = _new_manifest(request, inventory), inventory.files
+        run = RequestedRun(new, files, request.replace, request.append, request.settles)
+        return start_of(writer, run)
 
 
 def _make(
     spark: SparkSession,
     writer: RunWriter,
     request: IngestRequest,
-    start: Start,
+    start: StartingPoint,
     account: Account,
     progress: Progress,
 ) -> IngestOutcome:
-    if start.made:
-        return IngestOutcome(start.made, already_complete=True, account=account)
+    if start.complete_run:
+        return IngestOutcome(start.complete_run, already_complete=True, account=account)
     if request.measuring.engine == "graphframes":
         load_graphframes(spark)  # fail now, not after an hour
     start.begin()
-    begun = writer.manifest
-    assert begun is not None
+    manifest = writer.manifest
+    assert manifest is not None
     size = sum(file.size for file in start.files)
     alone = is_local(spark.sparkContext.master) and request.measuring.engine != "graphframes"
     small = alone and is_small(size) and (writer.base is None or _is_light(writer.base))
     files = tuple(start.files)
     journal = Journal(writer.directory)
-    steps = _Steps(spark, writer, account, journal, progress)
-    asked = spark, writer, files, request.options, request.measuring
+    steps = _StageWatch(spark, writer, account, journal, progress)
+    inputs = spark, writer, files, request.options, request.measuring
     reporting = account, steps, journal.note, request.keep_going
     with (
-        journal.ingest(_log_entry(begun)),
+        journal.ingest(_log_entry(manifest)),
         vizpub_errors(request.workspace),
-        account.watched(spark, closely=request.profile),
+        account.watch_jobs(spark, closely=request.profile),
     ):
-        _do(Job(*asked, small, *reporting), request.workspace)
+        _run_tuned(Job(*inputs, small, *reporting), request.workspace)
     assert writer.manifest is not None
     run = StoredRun(writer.directory, writer.manifest)
     return IngestOutcome(run, already_complete=False, account=account)
 
 
 def _is_light(base: Manifest) -> bool:
-    """Whether an append reads so little of the run that the plans of a small input do."""
+    """Return True if an append reads few enough rows of the run for the plans of a small input."""
     assert base.clock is not None
-    open_yet = Since("valid_to", end_of(base.clock))
+    open_yet = Since("valid_to", end_tick(base.clock))
     parts = (
         part.reaching(open_yet)
         for name, entry in base.tables.items()
@@ -318,35 +321,39 @@ def _is_light(base: Manifest) -> bool:
     return sum(rows) <= SMALL_RUN
 
 
-def _log_entry(begun: Manifest) -> str:
-    """The log's entry for the start of an ingest."""
-    size = sum(int(file["size"]) for file in begun.inputs)
+def _log_entry(manifest: Manifest) -> str:
+    """Return the log's entry for the start of an ingest."""
+    size = sum(int(file["size"]) for file in manifest.inputs)
     facts = [
-        f"vizpub {begun.versions.get('vizpub', '')}, process {os.getpid()}",
-        f"source {begun.source}, {amount(len(begun.inputs), 'file')}, {amount(size, 'byte')}",
+        f"vizpub {manifest.versions.get('vizpub', '')}, process {os.getpid()}",
+        f"source {manifest.source}, {amount(len(manifest.inputs), 'file')}, {amount(size, 'byte')}",
     ]
     facts += (
-        ["adds to the run"] if begun.extends else ["replaces the run"] if begun.replaces else []
+        ["adds to the run"]
+        if manifest.extends
+        else ["replaces the run"]
+        if manifest.replaces
+        else []
     )
-    facts += [f"resumes after {', '.join(begun.stages)}"] if begun.stages else []
+    facts += [f"resumes after {', '.join(manifest.stages)}"] if manifest.stages else []
     return "; ".join(facts)
 
 
-def _do(job: Job, workspace: Path) -> None:
-    before = tune(job.spark, job.small)
+def _run_tuned(job: Job, workspace: Path) -> None:
+    old_settings = tune_spark(job.spark, job.small)
     try:
         with vizpub_errors(workspace):  # what own metrics raise in tasks is a UseError, too
-            make(job)
+            run_stages(job)
     except UseError:
         job.writer.restore()
         raise
     finally:
-        restore(job.spark, before)
+        restore_spark(job.spark, old_settings)
 
 
 @dataclass
-class _Steps:
-    """Reports the progress of stages, and records their time."""
+class _StageWatch:
+    """Context managers around stages: report their progress, and record time and rows."""
 
     spark: SparkSession
     writer: RunWriter
@@ -356,37 +363,37 @@ class _Steps:
 
     @contextmanager
     def __call__(self, stage: str) -> Iterator[None]:
-        step, before = f"{stage} ({STEPS.index(stage) + 1}/{len(STEPS)})", self._tables()
+        step, earlier = f"{stage} ({STEPS.index(stage) + 1}/{len(STEPS)})", self._tables()
         with (
-            self.account.part(stage, lambda: sum(self._rows(before).values())),
-            self.journal.stage(stage, lambda: self._rows(before)),
-            report_failed_tasks(self.spark, self._repeated),
-            watching(self.spark, step, self.progress),
+            self.account.part(stage, lambda: sum(self._rows(earlier).values())),
+            self.journal.stage(stage, lambda: self._rows(earlier)),
+            report_failed_tasks(self.spark, self._log_failure),
+            watch_progress(self.spark, step, self.progress),
         ):
             yield
 
     def _tables(self) -> dict[str, TableEntry]:
         return self.writer.manifest.tables if self.writer.manifest else {}
 
-    def _rows(self, before: dict[str, TableEntry]) -> dict[str, int]:
-        """Rows of each new table."""
-        there = self._tables().items()
-        return {name: entry.rows for name, entry in there if before.get(name) != entry}
+    def _rows(self, earlier: dict[str, TableEntry]) -> dict[str, int]:
+        """Return the number of rows of each table that is new since `earlier`."""
+        tables = self._tables().items()
+        return {name: entry.rows for name, entry in tables if earlier.get(name) != entry}
 
-    def _repeated(self, why: str) -> None:
+    def _log_failure(self, why: str) -> None:
         _LOG.warning("%s", why)
         self.journal.note(why)
 
 
-def _new_manifest(request: IngestRequest, found: Inventory) -> Manifest:
+def _new_manifest(request: IngestRequest, inventory: Inventory) -> Manifest:
     return Manifest(
         name=request.run,
-        source=found.source,
-        inputs=tuple(file.manifest_entry for file in found.files),
+        source=inventory.source,
+        inputs=tuple(file.manifest_entry for file in inventory.files),
         options={**asdict(request.options), **request.measuring.options},
-        own=tuple(own.metric for own in request.measuring.measures.own),
+        own=tuple(own_metric.metric for own_metric in request.measuring.measures.own),
         collection=request.collection,
-        skipped=tuple(f"{path}: {why}" for path, why in found.skipped),
+        skipped=tuple(f"{path}: {why}" for path, why in inventory.skipped),
         versions={name: version(name) for name in ("vizpub", "pyspark", "pyarrow", "numba")},
         formats={stage.name: stage.format for stage in STAGES},
     )

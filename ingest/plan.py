@@ -1,4 +1,4 @@
-"""What an ingest makes: a complete run, or the changes that an append makes to one.
+"""The plan of an ingest: make a complete run, or change one by an append.
 
 The stages ask the plan wherever the two differ; nothing else depends on it.
 """
@@ -10,8 +10,8 @@ from typing import Protocol
 
 from vizpub.analytics.steps import Step
 from vizpub.ingest.sources.base import Source, SourceOptions
-from vizpub.ingest.tasks.fold import Counted
-from vizpub.ingest.tasks.steps import Taken
+from vizpub.ingest.tasks.fold import RunCounts
+from vizpub.ingest.tasks.steps import StepInput
 from vizpub.model.clock import OPEN, Clock
 from vizpub.model.columns import Table
 from vizpub.model.run import Boundary
@@ -19,77 +19,78 @@ from vizpub.runstore.manifest import Manifest, Part, Since
 from vizpub.runstore.writer import RunWriter
 
 
-class Ingest(Protocol):
-    """The part of vizpub.ingest.job.Job that a plan reads."""
+class JobView(Protocol):
+    """Those members of vizpub.ingest.job.Job that a plan uses."""
 
     writer: RunWriter
     options: SourceOptions
 
     @property
     def manifest(self) -> Manifest:
-        """The manifest of the run so far."""
+        """Manifest of the run so far."""
 
     @property
     def clock(self) -> Clock:
-        """The run's clock."""
+        """Clock of the run."""
 
     @property
     def source(self) -> Source:
         """The source of the run."""
 
-    def make_of_whole(self, steps: Sequence[Step], makes: Sequence[Table]) -> None:
-        """Make tables of the whole input, by steps in one task."""
+    def make_from_whole_input(self, steps: Sequence[Step], makes: Sequence[Table]) -> None:
+        """Make tables from the whole input, by steps in one task."""
 
     def flush(self) -> None:
-        """Make what is held."""
+        """Run the steps that are pending."""
 
 
-class Plan:
-    """A run is made from all of its input."""
+class IngestPlan:
+    """Plan of a run that is made from all of its input."""
 
-    def __init__(self, job: Ingest) -> None:
+    def __init__(self, job: JobView) -> None:
         self._job = job
 
     @property
     def since(self) -> int:
-        """The first interval whose state is not settled before this ingest."""
+        """First interval whose state is not settled before this ingest."""
         return self._job.clock.first
 
     @property
     def boundary(self) -> Boundary:
-        """Where what this ingest makes begins."""
+        """Interval, tick and message from which this ingest makes rows."""
         return Boundary(self.since, self.since, 0)
 
     @property
     def are_maximal(self) -> bool:
-        """Whether observed periods are maximal already."""
+        """True if observed periods are maximal already."""
         return self._job.source.settled
 
     @property
     def is_idle(self) -> bool:
-        """Whether the input changes no table."""
+        """True if the input changes no table."""
         return False
 
-    def counts(self, counted: Counted) -> Counted:
-        """The counts of all input, with that of the run that is appended to. Raises: NeedsSettling
-        where they show that what it has was judged wrongly.
+    def combine_counts(self, counted: RunCounts) -> RunCounts:
+        """Return the counts of all input, including that of the run that is appended to.
+
+        Raises: NeedsSettling if they show that records of that run were judged wrongly.
         """
         return counted
 
-    def check(self, unknown: Sequence[str]) -> None:
-        """Raises: NeedsSettling where the input reports other things than the run."""
+    def check_facts(self, unknown: Sequence[str]) -> None:
+        """Check that the input reports the same facts as the run. Raises: NeedsSettling."""
 
     def find_boundary(self) -> Boundary | None:
-        """Where new rows begin; null where all rows are new."""
+        """Return the boundary from which rows are new; null if all are."""
         return None
 
     def late_messages(self) -> int:
-        """How many messages the input names that no append changes any more."""
+        """Count the messages of the input that no append changes any more."""
         return 0
 
     @property
     def variables(self) -> dict[str, int | str]:
-        """The variables of ingest.sql that an append sets."""
+        """Variables of ingest.sql that an append sets."""
         return {
             "unsettled": -OPEN,
             "end_before": OPEN,
@@ -99,37 +100,39 @@ class Plan:
             "messages_before": 0,
         }
 
-    def before(self, name: str) -> list[Taken]:
-        """The rows of a table of the run that an append joins to new ones, or numbers after."""
-        del name
-        return []
-
-    def carried(self, name: str) -> list[Taken]:
-        """The rows of a folded table, from earlier ingests, of the messages that are evaluated."""
-        del name
-        return []
-
-    def stays(self, name: str) -> tuple[tuple[Part, ...], Since | None]:
-        """The parts of a table that stay beside what this ingest writes, and which of their rows
-        the intervals from the boundary on need; null = all.
+    def earlier_rows(self, name: str) -> list[StepInput]:
+        """Return the rows of a table that an append joins to new ones, or numbers new ones
+        after.
         """
-        return self.older(name), None
+        del name
+        return []
 
-    def settled(self, name: str) -> tuple[Part, ...]:
-        """The parts of a metrics table with intervals from the boundary on that are settled."""
+    def carried_rows(self, name: str) -> list[StepInput]:
+        """Return rows of a folded table from earlier ingests, for the messages to evaluate."""
+        del name
+        return []
+
+    def needed_parts(self, name: str) -> tuple[tuple[Part, ...], Since | None]:
+        """Return the parts of a table that stay beside what this ingest writes, and the condition
+        for the rows that intervals from the boundary on need; null = all.
+        """
+        return self.older_parts(name), None
+
+    def settled_parts(self, name: str) -> tuple[Part, ...]:
+        """Return the parts of a metrics table with settled intervals after the boundary."""
         del name
         return ()
 
-    def older(self, name: str) -> tuple[Part, ...]:
-        """The parts of a table that stay beside what this ingest writes."""
+    def older_parts(self, name: str) -> tuple[Part, ...]:
+        """Return the parts of a table that stay beside what this ingest writes."""
         del name
         return ()
 
-    def next_generation(self, made: Manifest) -> Manifest:
-        """The manifest, with its generation and what the last ones changed."""
-        return made
+    def next_generation(self, manifest: Manifest) -> Manifest:
+        """Return the manifest with its generation, and the boundaries of the last ones."""
+        return manifest
 
 
-def end_of(clock: Clock) -> int:
-    """The tick after the last interval."""
+def end_tick(clock: Clock) -> int:
+    """Return the tick after the last interval."""
     return clock.sampling_tick(clock.last) + 1

@@ -1,9 +1,9 @@
-"""The stages of an ingest, in the order in which `make` does them.
+"""The stages of an ingest, in the order in which `run_stages` runs them.
 
-Each makes tables of those of earlier stages, by the texts in `ingest/sql` and `analytics/sql`, in
-tasks of Spark. Names are numbered by one task. Periods and events are made by a task for each part
-of what was folded, as all of a peer is in one part; messages by ranges of their numbers; metrics by
-blocks of intervals. A table that is not known is not made.
+Each makes tables from those of earlier stages, by the texts in `ingest/sql` and `analytics/sql`, in
+Spark tasks. One task numbers the names. Periods and events have a task for each part of the folded
+tables, because all rows of a peer are in one part; messages have a task for each range of their
+numbers, and metrics one for each block of intervals. Unknown tables are not made.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ import pyarrow.compute as pc
 
 from vizpub.analytics.messages import message_fold
 from vizpub.analytics.messages.message_fold import MessageFold
-from vizpub.analytics.steps import Step, view
-from vizpub.ingest.folding import fold
+from vizpub.analytics.steps import Step, view_step
+from vizpub.ingest.folding import fold_input
 from vizpub.ingest.inputs.files import check_unchanged
 from vizpub.ingest.inputs.inventory import check_layers
 from vizpub.ingest.job import Job, Stage
 from vizpub.ingest.measures import metrics
 from vizpub.ingest.sources.times import ALONE, TOO_FAR
 from vizpub.ingest.tasks import staged
-from vizpub.ingest.tasks.fold import reasons
-from vizpub.ingest.tasks.staged import step
-from vizpub.ingest.tasks.steps import Block
+from vizpub.ingest.tasks.fold import refusal_summary
+from vizpub.ingest.tasks.staged import ingest_step
+from vizpub.ingest.tasks.steps import TaskBlock
 from vizpub.model.clock import OPEN
 from vizpub.model.columns import Table
 from vizpub.model.errors import InputError
@@ -38,36 +38,36 @@ from vizpub.model.wording import amount
 from vizpub.runstore.manifest import LATE_MESSAGES
 
 _ROWS_AT_ONCE = 2_000_000
-"""Arrivals that a task is to sort."""
+"""Most arrivals that one task sorts."""
 
 
-def make(job: Job) -> None:
-    """Do all stages of the run that are not done yet.
+def run_stages(job: Job) -> None:
+    """Run all stages that are not done yet.
 
     Raises: InputError, UseError and UnknownName for input or options that cannot be used.
     """
-    job.do(READ)
+    job.run_stage(READ)
     if job.plan.is_idle or not job.small:  # a small input is looked at again in the end
         _check_inputs(job)
     if job.plan.is_idle:
         job.commit_unchanged()
         return
     for stage in (NAMES, PERIODS, MESSAGES, METRICS):
-        job.do(stage)
-    finish(job)
+        job.run_stage(stage)
+    finish_run(job)
 
 
-def _read(job: Job) -> None:
-    """Input → the source's tables, the quarantine, and the description of the run."""
+def _read_input(job: Job) -> None:
+    """Read the input into the source's tables and the quarantine, and describe the run."""
     try:
-        fold(job)
+        fold_input(job)
     except Exception:  # of any kind: a file that has gone meanwhile is the cause
         _check_inputs(job)
         raise
-    before = job.base.totals if job.base else None
-    description = job.source.describe(job.manifest.totals, before, job.options)
-    _judge_refused(job)
-    job.plan.check(description.unknown)
+    earlier = job.base.totals if job.base else None
+    description = job.source.describe(job.manifest.totals, earlier, job.options)
+    _check_refusals(job)
+    job.plan.check_facts(description.unknown)
     job.update(
         **vars(description) | {"notes": dict(description.notes), "totals": dict(description.totals)}
     )
@@ -75,16 +75,19 @@ def _read(job: Job) -> None:
         check_layers(job.measuring.layers, _layers(job))
 
 
-def _judge_refused(job: Job) -> None:
-    """Raises: InputError where most records were refused: the source is probably the wrong one, or
-    the program that wrote the input has a fault.
+def _check_refusals(job: Job) -> None:
+    """Note how many records were refused.
+
+    Raises: InputError if most were: probably the source is the wrong one, or the program that
+    wrote the input has a fault.
     """
-    if not (refused := job.refused.total()):
+    if not (refused := job.refusals.total()):
         return
-    message = f"refused {refused:,} of {amount(job.seen, 'record')}: {reasons(job.refused)}"
+    reasons, records = refusal_summary(job.refusals), amount(job.records_seen, "record")
+    message = f"refused {refused:,} of {records}: {reasons}"
     # Of an append, all may be of a wrong clock.
-    odd = refused - sum(job.refused[why] for why in (ALONE, TOO_FAR))
-    if 2 * odd > job.seen and not job.keep_going:
+    odd = refused - sum(job.refusals[why] for why in (ALONE, TOO_FAR))
+    if 2 * odd > job.records_seen and not job.keep_going:
         source = job.manifest.source
         raise InputError(
             message, f"check whether the source is '{source}'; --keep-going ingests the rest"
@@ -93,24 +96,28 @@ def _judge_refused(job: Job) -> None:
 
 
 def _layers(job: Job) -> set[str]:
-    """The layers of the links that were read."""
-    parts = [one.kept for one in job.folded().get("folded/links", ())]
+    """Return the layers of the links that were read."""
+    parts = [
+        rows_of_part.selected_rows for rows_of_part in job.folded_tables().get("folded/links", ())
+    ]
     batches = (rows for part in parts for rows in part.to_batches(columns=["layer"]))
     return {layer for rows in batches for layer in pc.unique(rows["layer"]).to_pylist()}
 
 
 def _check_inputs(job: Job) -> None:
-    """Raises: InputError for a file that changed after it was inspected."""
+    """Check that no file has changed since it was inspected. Raises: InputError."""
     check_unchanged({file.path: file.stamp for file in job.files if file.stamp})
 
 
-def _observing(job: Job) -> tuple[Step, ...]:
-    """The steps from folded tables to observed ones."""
-    observed = job.observed
-    texts = {name: cast(str, getattr(observed, name)) for name in sorted(observed.known)}
+def _observing_steps(job: Job) -> tuple[Step, ...]:
+    """Return the steps from folded tables to observed ones."""
+    observed = job.observed_tables
+    texts = {name: cast(str, getattr(observed, name)) for name in sorted(observed.known_tables)}
     if job.base:
         texts["names"] = _WITHOUT_FINAL.format(names=texts["names"])
-    return *observed.functions, *(view(f"observed/{name}", text) for name, text in texts.items())
+    return *observed.functions, *(
+        view_step(f"observed/{name}", text) for name, text in texts.items()
+    )
 
 
 _WITHOUT_FINAL = """
@@ -121,35 +128,35 @@ _WITHOUT_FINAL = """
 """
 
 
-def _names(job: Job) -> None:
-    """Names → peers, topics and messages with their indices; and presence."""
+def _number_names(job: Job) -> None:
+    """Number peers, topics and messages by their names, and make presence."""
     job.update(boundary=job.plan.find_boundary())
     if late := job.plan.late_messages():
         job.update(notes={**job.manifest.notes, LATE_MESSAGES: late})
     optional = {"publications": staged.MESSAGES, "presence": PRESENCE}
-    makes = [PEERS, TOPICS, *_of(job, optional)]
-    texts = (step(name) for name in ("peers", "topics", "messages", "presence"))
-    job.make_of_whole([*_observing(job), *texts], makes)
+    makes = [PEERS, TOPICS, *_tables_observed(job, optional)]
+    texts = (ingest_step(name) for name in ("peers", "topics", "messages", "presence"))
+    job.make_from_whole_input([*_observing_steps(job), *texts], makes)
 
 
-def _periods(job: Job) -> None:
-    """Observed periods → maximal ones while their peers are present; and events, by index."""
+def _make_periods(job: Job) -> None:
+    """Make periods maximal and clip them to the presence of their peers; number events."""
     optional = {name: table(name) for name in _BY_PEER}
     optional |= {
         "unreported": staged.UNREPORTED,
         "publications": staged.CLAIMS,
         "receptions": staged.ARRIVALS,
     }
-    makes = [*_of(job, optional)]
-    if "links" in job.observed.known:
+    makes = [*_tables_observed(job, optional)]
+    if "links" in job.observed_tables.known_tables:
         makes.append(table("dangling_links"))
-    if job.is_known("rejections") and "rejections" in job.observed.known:
+    if job.is_known("rejections") and "rejections" in job.observed_tables.known_tables:
         makes.append(REJECTIONS)
-    stays = "FROM presence" if "presence" in job.observed.known else _EVERYBODY
-    taken = ("presence",) if "presence" in job.observed.known else ("peers",)
-    stay = Step("stays", stays, "stays", whole=taken)
-    texts = (step(name) for name in ("mine", *_TEXTS))
-    job.make([*_observing(job), stay, *texts], makes, _parts(job))
+    stays_text = "FROM presence" if "presence" in job.observed_tables.known_tables else _EVERYBODY
+    stay_tables = ("presence",) if "presence" in job.observed_tables.known_tables else ("peers",)
+    stay = Step("stays", stays_text, "stays", whole=stay_tables)
+    texts = (ingest_step(name) for name in ("mine", *_TEXTS))
+    job.make_tables([*_observing_steps(job), stay, *texts], makes, _blocks_of_parts(job))
 
 
 _BY_PEER = ("links", "subscriptions", "roles", "traffic", "gauges")
@@ -158,33 +165,35 @@ _TEXTS = (
     *("unreported", "claims", "arrivals", "rejections"),
 )
 _EVERYBODY = "SELECT peer, -open_end() AS valid_from, open_end() AS valid_to FROM peers"
-"""Where presence is unknown, nothing is clipped."""
+"""Stays for unknown presence: nothing is clipped."""
 
 
-def _of(job: Job, tables: dict[str, Table]) -> list[Table]:
-    """Those of the tables whose observed ones are known."""
-    return [of for name, of in tables.items() if name in job.observed.known]
+def _tables_observed(job: Job, tables: dict[str, Table]) -> list[Table]:
+    """Return those tables, by the name of their observed one, that the source knows."""
+    return [table for name, table in tables.items() if name in job.observed_tables.known_tables]
 
 
-def _parts(job: Job) -> list[Block]:
-    """A block for each part of what was folded; of an append, the last one has what no part has."""
+def _blocks_of_parts(job: Job) -> list[TaskBlock]:
+    """Return a block for each part of the folded tables; the last block of an append has the rows
+    that earlier ingests kept.
+    """
     files = job.parts
     if len(files) <= 1:
-        return [Block(job.given("all"), job.folded())]
-    some = job.given("some")
-    blocks = [Block(some, job.folded(file)) for file in files]
+        return [TaskBlock(job.step_constants("all"), job.folded_tables())]
+    some = job.step_constants("some")
+    blocks = [TaskBlock(some, job.folded_tables(file)) for file in files]
     if job.base:
-        nothing = {name: [rows[0].nothing] for name, rows in job.folded().items()}
-        kept = {f"folded/{name}": job.plan.carried(name) for name in job.source.carried}
-        names = {"folded/names": job.folded()["folded/names"]}
-        rest = nothing | {name: rows for name, rows in kept.items() if rows} | names
-        blocks.append(Block(job.given("rest"), rest))
+        nothing = {name: [rows[0].without_rows] for name, rows in job.folded_tables().items()}
+        carried = {f"folded/{name}": job.plan.carried_rows(name) for name in job.source.carried}
+        names = {"folded/names": job.folded_tables()["folded/names"]}
+        rest = nothing | {name: rows for name, rows in carried.items() if rows} | names
+        blocks.append(TaskBlock(job.step_constants("rest"), rest))
     return blocks
 
 
-def _messages(job: Job) -> None:
-    """Publications; receptions with `first`, `subscribed`, `eligible` and `hop`; missed; and
-    metrics/messages.
+def _make_messages(job: Job) -> None:
+    """Make publications, missed, metrics/messages, and receptions with `first`, `subscribed`,
+    `eligible` and `hop`.
     """
     if staged.CLAIMS.name not in job.tables:
         return
@@ -197,48 +206,48 @@ def _messages(job: Job) -> None:
         rejections_known="rejections" in job.tables,
     )
     followed = Step("messages", "", "", whole=("message_rows",), fold=follow)
-    chosen = [step("publications"), step("message_rows"), followed]
-    before = job.base.arrival_capabilities if job.base else None
+    chosen = [ingest_step("publications"), ingest_step("message_rows"), followed]
+    earlier = job.base.arrival_capabilities if job.base else None
 
     def keep(summaries: Sequence[str]) -> None:
         each = map(json.loads, summaries)
-        job.update(arrival_capabilities=message_fold.together([before, *each]))
+        job.update(arrival_capabilities=message_fold.join_capabilities([earlier, *each]))
 
-    job.make(chosen, [PUBLICATIONS], _ranges(job), follow.tables, keep)
+    job.make_tables(chosen, [PUBLICATIONS], _blocks_of_messages(job), follow.tables, keep)
 
 
-def _ranges(job: Job) -> list[Block]:
-    """The messages that are evaluated, cut into ranges of about equal length."""
+def _blocks_of_messages(job: Job) -> list[TaskBlock]:
+    """Cut the messages to evaluate into ranges of about equal length, a block for each."""
     first = job.plan.boundary.message
     if job.small:
-        return [Block(job.given("all", (first, OPEN)))]
-    count = job.rows(staged.MESSAGES.name)
-    arrivals = job.rows(staged.ARRIVALS.name) if staged.ARRIVALS.name in job.tables else 0
+        return [TaskBlock(job.step_constants("all", (first, OPEN)))]
+    count = job.row_count(staged.MESSAGES.name)
+    arrivals = job.row_count(staged.ARRIVALS.name) if staged.ARRIVALS.name in job.tables else 0
     tasks = max(job.parallelism, -(-arrivals // _ROWS_AT_ONCE))
     number = max(1, min(count, tasks))
     ends = [first + count * at // number for at in range(number + 1)]
-    return [Block(job.given("all", span)) for span in itertools.pairwise(ends)]
+    return [TaskBlock(job.step_constants("all", span)) for span in itertools.pairwise(ends)]
 
 
-def finish(job: Job) -> None:
+def finish_run(job: Job) -> None:
     """Commit the complete run, without its staged tables."""
     with job.watch(FINISH):
         engines = job.manifest.engines
         if engine := engines.get("structure"):
-            engines = metrics.measured_by(job, engine)
-        made = job.settle()
+            engines = metrics.engines_used(job, engine)
+        manifest = job.final_manifest()
         if job.small:
             _check_inputs(job)
-        made = job.plan.next_generation(made)
-        done = replace(made.with_stage(FINISH, {}), state="complete", engines=engines)
+        manifest = job.plan.next_generation(manifest)
+        done = replace(manifest.with_stage(FINISH, {}), state="complete", engines=engines)
         job.writer.commit(replace(done, extends="", replaces="", boundary=None))
 
 
 FINISH = "finish"
-READ = Stage("read", _read, format=6)
-NAMES = Stage("names", _names, format=2)
-PERIODS = Stage("periods", _periods, format=3)
-MESSAGES = Stage("messages", _messages, format=5)
+READ = Stage("read", _read_input, format=6)
+NAMES = Stage("names", _number_names, format=2)
+PERIODS = Stage("periods", _make_periods, format=3)
+MESSAGES = Stage("messages", _make_messages, format=5)
 METRICS = Stage("metrics", metrics.measure, format=4)
 STAGES = (READ, NAMES, PERIODS, MESSAGES, METRICS)
 STEPS = (*(stage.name for stage in STAGES), FINISH)

@@ -1,4 +1,4 @@
-"""Where an ingest starts: from the beginning, with the interrupted stage, or not at all.
+"""The start of an ingest: from the beginning, with the interrupted stage, or not at all.
 
 The manifest of an existing run decides: its inputs and options, the format number of each stage,
 and whether the files of its stages exist. The version of the package does not matter.
@@ -15,7 +15,7 @@ from itertools import takewhile
 from pathlib import Path
 
 from vizpub.ingest.inputs.files import InputFile
-from vizpub.ingest.sources import source_named
+from vizpub.ingest.sources import find_source
 from vizpub.model.clock import duration
 from vizpub.model.errors import InputsDiffer, NeedsSettling, RunChanged, UseError
 from vizpub.model.own import OwnMetric
@@ -30,48 +30,48 @@ ENDED = "its source marks its end"
 
 _SHOWN = 5
 _INSTEAD = "another --run NAME, or --replace to replace it"
-"""What to give where an append was asked for."""
+"""Advice after a refused append."""
 PUT_BACK = "restore them, or ingest all existing files with --replace"
-"""What to do where a run lacks some of its files."""
+"""Advice for a run some of whose files are gone."""
 _NAMES = {
     "interval_us": "--interval",
     "only": "--input-run",
     "betweenness": "--no-betweenness",
     "own": "--metric",
 }
-"""Options that are called otherwise in run.json."""
+"""Options whose names in run.json differ, by that name."""
 _SWITCHES = {"betweenness": False, "reporters_only": True, "undirected": True}
-"""The value in run.json of an option that is given."""
+"""Value in run.json of a switch that is given."""
 
 
 @dataclass(frozen=True)
-class Start:
-    """Where an ingest begins."""
+class StartingPoint:
+    """The files that an ingest reads, and how it begins."""
 
     files: Sequence[InputFile]
-    """The files to read."""
-    made: StoredRun | None
-    """The run, if it is complete and the input has nothing new."""
+    """Files to read."""
+    complete_run: StoredRun | None
+    """The run, if it is complete and the input has no new file; otherwise null."""
     begin: Callable[[], None]
-    """Starts or resumes the run."""
+    """Start or resume the run."""
 
 
 @dataclass(frozen=True)
-class Wanted:
+class RequestedRun:
     """The run that the user asked for."""
 
     manifest: Manifest
-    """The manifest before the first stage, with all files as input."""
+    """Manifest before the first stage, with all files as input."""
     files: Sequence[InputFile]
     replace: bool = False
     """Replace an existing run, whatever its state."""
     append: bool = False
     """Add files to a complete run that it was not made from yet."""
     settle: tuple[int, int] | None = None
-    """With `replace`: make it anew from all of its files, of that number and size, and more."""
+    """With `replace`: the number and size of the files that the rebuilt run was made from."""
 
 
-def start(writer: RunWriter, wanted: Wanted) -> Start:
+def find_start(writer: RunWriter, wanted: RequestedRun) -> StartingPoint:
     """Decide where the ingest starts.
 
     Raises: InputsDiffer, NeedsSettling, RunChanged, UseError, and StoreBroken where an existing run
@@ -81,58 +81,62 @@ def start(writer: RunWriter, wanted: Wanted) -> Start:
     if wanted.settle and old:
         if old.input_size != wanted.settle:  # an append came in between
             raise RunChanged(fresh.name)
-        _check_whole(writer, old, fresh)
+        _check_inputs_present(writer, old, fresh)
     if wanted.replace:
-        return _anew(writer, wanted, writer.pending() or old)
+        return _start_anew(writer, wanted, writer.pending() or old)
     if writer.broken:
         raise writer.broken
     if old is None or not old.complete:
-        if old and wanted.append and _contents(writer, old) - _contents(writer, fresh):
+        if old and wanted.append and _contents_of(writer, old) - _contents_of(writer, fresh):
             raise InputsDiffer(fresh.name, _differences(writer, old, fresh), _INSTEAD)
         # An incomplete run of other inputs is not resumed.
-        return _anew(writer, wanted, old)
+        return _start_anew(writer, wanted, old)
     if wanted.append:
-        return _append(writer, wanted, old)
+        return _start_append(writer, wanted, old)
     if differences := _differences(writer, old, fresh):
         raise InputsDiffer(fresh.name, differences)
-    return _made(writer, old, wanted.files)
+    return _keep_complete(writer, old, wanted.files)
 
 
-def _anew(writer: RunWriter, wanted: Wanted, half: Manifest | None) -> Start:
+def _start_anew(writer: RunWriter, wanted: RequestedRun, half: Manifest | None) -> StartingPoint:
     """Start the run, or resume an incomplete one of the same inputs."""
-    begun = wanted.manifest
-    if half and not half.complete and not half.extends and not _differences(writer, half, begun):
-        begun = _going_on(writer.directory, half, begun)
-    return Start(wanted.files, None, partial(writer.begin, begun))
+    manifest = wanted.manifest
+    if half and not half.complete and not half.extends and not _differences(writer, half, manifest):
+        manifest = _resumable(writer.directory, half, manifest)
+    return StartingPoint(wanted.files, None, partial(writer.begin, manifest))
 
 
-def _made(writer: RunWriter, old: Manifest, files: Sequence[InputFile]) -> Start:
-    """Nothing to do. Raises: StoreBroken where files of the run are missing."""
+def _keep_complete(writer: RunWriter, old: Manifest, files: Sequence[InputFile]) -> StartingPoint:
+    """Return the start for a complete run. Raises: StoreBroken if some of its files are missing."""
     for name, entry in {**old.tables, **old.carry}.items():
         for part in entry.parts:
             files_of(writer.directory, part, name)
-    return Start(files, StoredRun(writer.directory, old), lambda: None)
+    return StartingPoint(files, StoredRun(writer.directory, old), lambda: None)
 
 
-def _append(writer: RunWriter, wanted: Wanted, old: Manifest) -> Start:
-    """Add the new files to the run."""
+def _start_append(writer: RunWriter, wanted: RequestedRun, old: Manifest) -> StartingPoint:
+    """Return the start of an append: begin one, or resume one that was interrupted."""
     fresh = wanted.manifest
     if old.source != fresh.source:
-        raise InputsDiffer(old.name, _other_choices(old, fresh), _INSTEAD)
-    known = _contents(writer, old)
-    new = [file for file in wanted.files if (Path(file.path).name, file.sha256) not in known]
-    if not new:
-        return _made(writer, old, new)
+        raise InputsDiffer(old.name, _option_differences(old, fresh), _INSTEAD)
+    contents = _contents_of(writer, old)
+    new_files = [
+        file for file in wanted.files if (Path(file.path).name, file.sha256) not in contents
+    ]
+    if not new_files:
+        return _keep_complete(writer, old, new_files)
     _check_appendable(old)
-    check_own(old, fresh.own)
-    if differences := _other_choices(old, fresh):
+    check_own_metrics(old, fresh.own)
+    if differences := _option_differences(old, fresh):
         raise NeedsSettling(old.name, "; ".join(differences))
-    if other := [name for name, number in fresh.formats.items() if old.formats.get(name) != number]:
-        why = f"it was made by another version, which differs in: {', '.join(other)}"
+    if differing := [
+        name for name, number in fresh.formats.items() if old.formats.get(name) != number
+    ]:
+        why = f"it was made by another version, which differs in: {', '.join(differing)}"
         raise NeedsSettling(old.name, why)
     grown = replace(
         fresh,
-        inputs=(*old.inputs, *(file.manifest_entry for file in new)),
+        inputs=(*old.inputs, *(file.manifest_entry for file in new_files)),
         skipped=tuple(dict.fromkeys([*old.skipped, *fresh.skipped])),
         earlier_bytes=old.earlier_bytes,
         extends=old.identity,
@@ -140,26 +144,27 @@ def _append(writer: RunWriter, wanted: Wanted, old: Manifest) -> Start:
     pending = writer.pending()
     if pending and not pending.extends:
         pending = None  # the run was to be replaced
-    if pending and (left_out := _left_out(pending, grown, wanted.files)):
+    if pending and (left_out := _omitted_files(pending, grown, wanted.files)):
         raise UseError(
             f"an append to run '{old.name}' was interrupted; name its files too: "
             + ", ".join(left_out)
         )
     if pending and not _differences(writer, pending, grown):
-        grown = _going_on(writer.directory, pending, grown)
-    return Start(new, None, partial(writer.begin, grown))
+        grown = _resumable(writer.directory, pending, grown)
+    return StartingPoint(new_files, None, partial(writer.begin, grown))
 
 
-def _left_out(pending: Manifest, grown: Manifest, given: Sequence[InputFile]) -> list[str]:
-    """The names of the files of an interrupted append that another one leaves out. A file that has
-    changed since, or is gone, cannot be given as it was.
+def _omitted_files(pending: Manifest, grown: Manifest, files: Sequence[InputFile]) -> list[str]:
+    """Return the names of files of an interrupted append that the new one leaves out.
+
+    A file that has changed since, or is gone, cannot be given as it was, so it does not count.
     """
-    taken = {(Path(file["path"]).name, file["sha256"]) for file in grown.inputs}
-    paths = {file.path for file in given}
+    current = {(Path(file["path"]).name, file["sha256"]) for file in grown.inputs}
+    paths = {file.path for file in files}
     return sorted(
         Path(path).name
         for path, sha256 in ((file["path"], file["sha256"]) for file in pending.inputs)
-        if (Path(path).name, sha256) not in taken and path not in paths and _is_there(path)
+        if (Path(path).name, sha256) not in current and path not in paths and _is_there(path)
     )
 
 
@@ -167,18 +172,21 @@ def _is_there(path: str) -> bool:
     return "://" in path or os.path.exists(path)
 
 
-def _check_whole(writer: RunWriter, old: Manifest, fresh: Manifest) -> None:
-    """Raises: UseError where the input lacks files that the run was made from."""
-    if lost := _contents(writer, old) - _contents(writer, fresh):
+def _check_inputs_present(writer: RunWriter, old: Manifest, fresh: Manifest) -> None:
+    """Check that the input has all files of the run. Raises: UseError."""
+    if lost := _contents_of(writer, old) - _contents_of(writer, fresh):
         raise UseError(
             f"run '{old.name}' cannot be rebuilt: some of its input files have changed or "
             f"are gone: {_few(sorted(name for name, _ in lost))}; {PUT_BACK}"
         )
 
 
-def check_own(run: Manifest, own: Iterable[OwnMetric]) -> None:
-    """Raises: UseError where they are not the run's own metrics, whose columns it would lose."""
-    if {*own} != {*run.own}:
+def check_own_metrics(run: Manifest, own_metrics: Iterable[OwnMetric]) -> None:
+    """Check that the own metrics are those of the run, which would lose columns otherwise.
+
+    Raises: UseError.
+    """
+    if {*own_metrics} != {*run.own}:
         names = ", ".join(metric.name for metric in run.own) or "none"
         raise UseError(
             f"run '{run.name}' has other own metrics: {names}; name the same ones again, unchanged "
@@ -191,25 +199,25 @@ def _few(names: Sequence[str]) -> str:
     return ", ".join([*names[:_SHOWN], *more])
 
 
-def _going_on(directory: Path, half: Manifest, fresh: Manifest) -> Manifest:
-    """The part of an incomplete run to keep: the stages before the first one whose format changed
-    or whose files are missing, and their tables. Later stages run again.
+def _resumable(directory: Path, half: Manifest, fresh: Manifest) -> Manifest:
+    """Return the manifest from which an incomplete run resumes: the stages before the first one
+    whose format changed or whose files are missing, and their tables. Later stages run again.
     """
     lost = {
         entry.stage
         for entry in half.tables.values()
         if entry.stage and not stands(directory, entry.newest)
     }
-    kept = tuple(
+    stages = tuple(
         takewhile(
             lambda stage: stage not in lost and half.formats.get(stage) == fresh.formats.get(stage),
             half.stages,
         )
     )
-    tables = {name: entry for name, entry in half.tables.items() if entry.stage in kept}
+    tables = {name: entry for name, entry in half.tables.items() if entry.stage in stages}
     return replace(
         half,
-        stages=kept,
+        stages=stages,
         tables=tables,
         formats=fresh.formats,
         versions=fresh.versions,
@@ -218,9 +226,9 @@ def _going_on(directory: Path, half: Manifest, fresh: Manifest) -> Manifest:
 
 
 def _check_appendable(run: Manifest) -> None:
-    """Raises: UseError where more input cannot be added to the run."""
+    """Check that input can be added to the run. Raises: UseError."""
     why = None
-    if not source_named(run.source).appendable:
+    if not find_source(run.source).appendable:
         why = f"in source '{run.source}' later input changes earlier intervals"
     elif run.ended:
         why = ENDED
@@ -236,17 +244,17 @@ def _check_appendable(run: Manifest) -> None:
 
 
 def _differences(writer: RunWriter, old: Manifest, new: Manifest) -> list[str]:
-    """The differences between the inputs and options of two manifests, as text."""
-    found = _other_choices(old, new)
-    before, now = _contents(writer, old), _contents(writer, new)
-    if before != now:
-        added, gone = (now - before).total(), (before - now).total()
-        found.append(f"{amount(added, 'file')} new or changed, {gone} gone")
-    return found
+    """Describe the differences between the inputs and options of two manifests."""
+    differences = _option_differences(old, new)
+    old_contents, new_contents = _contents_of(writer, old), _contents_of(writer, new)
+    if old_contents != new_contents:
+        added, gone = (new_contents - old_contents).total(), (old_contents - new_contents).total()
+        differences.append(f"{amount(added, 'file')} new or changed, {gone} gone")
+    return differences
 
 
-def _spelled(key: str, value: object) -> str:
-    """The value of an option in run.json, as it is given."""
+def _option_text(key: str, value: object) -> str:
+    """Return the value of an option in run.json as the user gives it."""
     if key in _SWITCHES:
         return "given" if value is _SWITCHES[key] else "not given"
     if value is None:
@@ -256,20 +264,20 @@ def _spelled(key: str, value: object) -> str:
     return ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
-def _other_choices(old: Manifest, new: Manifest) -> list[str]:
-    """The options and the source that differ, as text."""
-    found = [
-        f"{_NAMES.get(key) or '--' + key.replace('_', '-')}: {_spelled(key, old.options.get(key))} "
-        f"then, {_spelled(key, value)} now"
+def _option_differences(old: Manifest, new: Manifest) -> list[str]:
+    """Describe the options that differ, and the source."""
+    differences = [
+        f"{_NAMES.get(key) or '--' + key.replace('_', '-')}: "
+        f"{_option_text(key, old.options.get(key))} then, {_option_text(key, value)} now"
         for key, value in new.options.items()
         if old.options.get(key) != value
     ]
     if old.source != new.source:
-        found.append(f"source: {old.source} then, {new.source} now")
-    return found
+        differences.append(f"source: {old.source} then, {new.source} now")
+    return differences
 
 
-def _contents(writer: RunWriter, run: Manifest) -> Counter[tuple[str, str]]:
-    """The files by name and content; where they lie does not matter."""
+def _contents_of(writer: RunWriter, run: Manifest) -> Counter[tuple[str, str]]:
+    """Count the input files of a run by name and checksum, regardless of their folders."""
     files = all_inputs(writer.directory, run)
     return Counter((Path(file["path"]).name, file["sha256"]) for file in files)

@@ -85,7 +85,7 @@ def is_ours(process: psutil.Process) -> bool:
 
 
 def is_alive(process: psutil.Process) -> bool:
-    """Whether it has not ended yet."""
+    """Return True if it has not ended yet."""
     import psutil
 
     with suppress(psutil.NoSuchProcess):
@@ -97,7 +97,7 @@ def is_alive(process: psutil.Process) -> bool:
 
 
 def listens(process: psutil.Process, port: int) -> bool:
-    """Whether that process, as the kernel knows, listens at the port."""
+    """Return True if a process listens at a port, as the kernel knows."""
     import psutil
 
     with suppress(psutil.Error):

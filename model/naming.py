@@ -29,7 +29,7 @@ def number_of(given: str) -> int | None:
 
 
 def ends_of(given: str) -> list[tuple[str, str]]:
-    """How a name that is meant may begin and end; the first of a pair is the beginning."""
+    """Return how a shortened name may begin and end; the first of a pair is the beginning."""
     start, *end = _CUT.split(given, maxsplit=1)
     return [(start, end[0])] if end else [(given, ""), ("", given)]
 

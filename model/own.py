@@ -51,8 +51,9 @@ _TAKEN = frozenset(
 
 
 def is_taken(name: str) -> bool:
-    """Whether an own metric cannot have a name: because of a column that tables, plans or exports
-    have beside it, a property of a node, or a reserved word. Spark, DuckDB and Gephi know no case.
+    """Return True if an own metric cannot have a name: because of a column that tables, plans or
+    exports have beside it, a property of a node, or a reserved word. Spark, DuckDB and Gephi
+    know no case.
     """
     return name.lower() in _TAKEN or name.lower().startswith(_BEGINNINGS)
 

@@ -59,7 +59,7 @@ class Boundary:
     """The least message that rows of `interval` or later name."""
 
     def least(self, other: Boundary) -> Boundary:
-        """Where the rows begin that one of two appends replaces."""
+        """Return the boundary of two appends together: the earlier one of each kind."""
         return Boundary(
             min(self.period, other.period),
             min(self.interval, other.interval),
@@ -99,7 +99,7 @@ class RunFacts:
     """The last interval whose messages no append changes; null likewise."""
 
     def provisional(self, interval: int | None = None) -> str:
-        """What to say of an answer about messages that were published up to an interval (null = to
+        """Describe an answer about messages that were published up to an interval (null = to
         the end); empty where no append changes it.
         """
         upto = self.clock.last if interval is None else min(interval, self.clock.last)
@@ -111,7 +111,7 @@ class RunFacts:
         return f"{which} are provisional: input that is appended may add to them"
 
     def knows(self, name: str) -> bool:
-        """Whether its source reports a table, or has one of CAPABILITIES."""
+        """Return True if its source reports a table, or has one of CAPABILITIES."""
         return self.known is None or name in self.known
 
     def check_known(self, *names: str) -> None:

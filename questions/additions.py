@@ -14,10 +14,11 @@ _OF = ("peer", "peer_name", "topic", "topic_name")
 """What a row of totals is of."""
 
 
-def added(rows: pa.Table) -> pa.Table:
-    """The totals of a metrics table over its intervals: a row for each peer or topic, or a single
-    one of the overlay. `intervals` says of how many; every column of `COUNTS` has the sum of what
-    is known, null where no interval is.
+def add_intervals(rows: pa.Table) -> pa.Table:
+    """Add up a metrics table over its intervals: a row per peer or topic, or one of the overlay.
+
+    `intervals` counts them; every column of `COUNTS` has the sum of the known values, null if
+    none is known.
 
     Raises: UseError if the table has no intervals, or no column that can be added.
     """
@@ -28,12 +29,12 @@ def added(rows: pa.Table) -> pa.Table:
             f"columns of {', '.join(COUNTS)}"
         )
     of = [name for name in _OF if name in rows.column_names]
-    known = pc.ScalarAggregateOptions(min_count=1)
-    sums = [("interval", "count"), *((name, "sum", known) for name in counts)]
-    found = (
+    options = pc.ScalarAggregateOptions(min_count=1)
+    sums = [("interval", "count"), *((name, "sum", options) for name in counts)]
+    totals = (
         rows.group_by(of)
         .aggregate(sums)
         .select([*of, "interval_count", *(f"{name}_sum" for name in counts)])
     )
-    found = found.rename_columns([*of, "intervals", *counts])
-    return found.sort_by([(of[0], "ascending")]) if of else found
+    totals = totals.rename_columns([*of, "intervals", *counts])
+    return totals.sort_by([(of[0], "ascending")]) if of else totals

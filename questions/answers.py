@@ -27,7 +27,7 @@ _ENDS = ("src_name", "dst_name")
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Snapshot(Frame):
+class OverlaySnapshot(Frame):
     """An overlay, or a topic's part of one, at a time: a row for each link, layer and topic.
 
     src  src_name  dst  dst_name  layer  topic  topic_name  valid_from  valid_to
@@ -35,7 +35,7 @@ class Snapshot(Frame):
     """
 
     peers: Frame
-    """Who is there, with or without links: `peer`, `peer_name`, `valid_from`, `valid_to`."""
+    """The peers, with or without links: `peer`, `peer_name`, `valid_from`, `valid_to`."""
 
     def to_networkx(self, *, multi: bool = False) -> nx.DiGraph[str]:
         """The peers by name, with `peer`, the dense index; from peer to peer one edge with its
@@ -61,7 +61,7 @@ class Snapshot(Frame):
 
 
 def _join(graph: nx.DiGraph[str], ends: tuple[str, str], layer: str, topic: str | None) -> None:
-    """One more link from peer to peer: the edge has its layer and topic too."""
+    """Add a link to the edge between two peers."""
     if not graph.has_edge(*ends):
         graph.add_edge(*ends, layers=[], topics=[])
     edge = graph.edges[ends]
@@ -91,8 +91,8 @@ class Tree(Frame):
     vizpub.questions.snapshots.spread."""
 
 
-def overlay(run: NamedRun, at: int | str, layers: Sequence[str] | None) -> Snapshot:
-    """The overlay at a time: the peers that are present, and their links.
+def overlay(run: NamedRun, at: int | str, layers: Sequence[str] | None) -> OverlaySnapshot:
+    """Return the overlay at a time: the peers that are present, and their links.
 
     Raises: as Run.overlay.
     """
@@ -103,8 +103,8 @@ def overlay(run: NamedRun, at: int | str, layers: Sequence[str] | None) -> Snaps
     return _snapshot(run, f"overlay in {run.clock.describe(tick)}", peers, links)
 
 
-def topic(run: NamedRun, name: str, at: int | str, layers: Sequence[str] | None) -> Snapshot:
-    """A topic's part of the overlay at a time: its subscribers and the links between them.
+def topic(run: NamedRun, name: str, at: int | str, layers: Sequence[str] | None) -> OverlaySnapshot:
+    """Return a topic's part of the overlay at a time: its subscribers and the links between them.
 
     Raises: as Run.topic.
     """
@@ -119,14 +119,14 @@ def topic(run: NamedRun, name: str, at: int | str, layers: Sequence[str] | None)
     return _snapshot(run, f"topic {name} in {run.clock.describe(tick)}", peers, links)
 
 
-def _snapshot(run: NamedRun, title: str, peers: pa.Table, links: pa.Table) -> Snapshot:
+def _snapshot(run: NamedRun, title: str, peers: pa.Table, links: pa.Table) -> OverlaySnapshot:
     title = f"{run.facts.name}, {title}"
     beside = Frame(f"{title}, peers", run.with_names(peers))
-    return Snapshot(title, run.with_names(links), beside)
+    return OverlaySnapshot(title, run.with_names(links), beside)
 
 
 def tree(run: NamedRun, message: str) -> Tree:
-    """How a message spread. Raises: as Run.tree."""
+    """Return how a message spread. Raises: as Run.tree."""
     peers, copies = spread(run, message)
     title = f"{run.facts.name}, message {message}"
     return Tree(title, copies, Frame(f"{title}, peers", peers))

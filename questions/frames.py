@@ -66,7 +66,7 @@ class Frame:
         return self.columns
 
     def _repr_html_(self) -> str:
-        """The first rows and columns, and how many there are."""
+        """Show the first rows and columns, and the numbers of all."""
         shown = self.rows.slice(0, _SHOWN_ROWS).select(self.columns[:_SHOWN_COLUMNS])
         values = zip(*(column.to_pylist() for column in shown.columns), strict=True)
         rest = "".join(_rest(len(self), len(self.columns)))
@@ -101,20 +101,20 @@ def html_table(
     rows: Sequence[Sequence[Any]],
     longest: int = _SHOWN_CHARACTERS,
 ) -> str:
-    """An HTML table with all texts escaped, and cut after `longest` characters."""
+    """Return an HTML table with all texts escaped, and cut after `longest` characters."""
 
-    def line(tag: str, values: Sequence[Any]) -> str:
+    def table_row(tag: str, values: Sequence[Any]) -> str:
         cells = (f"<{tag}>{escape(_short(_text(v), longest))}</{tag}>" for v in values)
         return f"<tr>{''.join(cells)}</tr>"
 
-    head = f"<thead>{line('th', columns)}</thead>"
-    lines = (line("td", row) for row in rows)
+    head = f"<thead>{table_row('th', columns)}</thead>"
+    lines = (table_row("td", row) for row in rows)
     body = f"<tbody>{''.join(lines)}</tbody>"
     return f"<table><caption>{escape(_short(caption, 200))}</caption>{head}{body}</table>"
 
 
 def _text(value: object) -> str:
-    """A value for people; a dash is unknown, and `open` the end of an open period."""
+    """Format a value for people: a dash if it is unknown, `open` for an open end."""
     if value is None:
         return "–"
     if value == OPEN:

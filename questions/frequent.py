@@ -114,7 +114,7 @@ def topic(
     subscriptions or links are unknown.
     """
     run.facts.check_known("subscriptions", "links")
-    return _asked(run, _TOPIC, topic=run.topic_index(name), **_moment(run, at, layers))
+    return _query(run, _TOPIC, topic=run.topic_index(name), **_moment(run, at, layers))
 
 
 def topics(run: NamedRun, at: int | str = "last", layers: Sequence[str] | None = None) -> pa.Table:
@@ -123,13 +123,13 @@ def topics(run: NamedRun, at: int | str = "last", layers: Sequence[str] | None =
     Raises: as `topic`.
     """
     run.facts.check_known("subscriptions", "links")
-    known = run.stored.has("publications")
-    told = {
+    has_publications = run.stored.has("publications")
+    columns = {
         "rendezvous": _RENDEZVOUS if run.stored.has("roles") else "NULL",
-        "messages": _PUBLISHED.format(what="*") if known else "NULL",
-        "publishers": _PUBLISHED.format(what="DISTINCT publisher") if known else "NULL",
+        "messages": _PUBLISHED.format(what="*") if has_publications else "NULL",
+        "publishers": _PUBLISHED.format(what="DISTINCT publisher") if has_publications else "NULL",
     }
-    return _asked(run, _TOPICS.format(**told), **_moment(run, at, layers))
+    return _query(run, _TOPICS.format(**columns), **_moment(run, at, layers))
 
 
 def dissemination(run: NamedRun, message: str) -> pa.Table:
@@ -138,7 +138,7 @@ def dissemination(run: NamedRun, message: str) -> pa.Table:
     Raises: UnknownName, AmbiguousName, UseError where receptions are unknown.
     """
     run.facts.check_known("receptions")
-    return _asked(run, _DISSEMINATION, message=run.message_index(message))
+    return _query(run, _DISSEMINATION, message=run.message_index(message))
 
 
 def paths(
@@ -157,49 +157,51 @@ def paths(
     run.facts.check_known("presence", "links")
     moment = _moment(run, at, layers)
     names = run.peers
-    source, target = (_present(run, name, int(str(moment["at"]))) for name in ends)
+    source, target = (_present_peer(run, name, int(str(moment["at"]))) for name in ends)
     following: dict[int, list[int]] = defaultdict(list)
-    for pair in _asked(run, _PAIRS, **moment).to_pylist():
+    for pair in _query(run, _PAIRS, **moment).to_pylist():
         following[pair["src"]].append(pair["dst"])
-    found = _shortest(following, source, target)
-    spoken = sorted([names[peer] for peer in path] for path in islice(found, None if every else 1))
-    return [(len(path) - 1, path) for path in spoken]
+    shortest = _shortest_paths(following, source, target)
+    named_paths = sorted(
+        [names[peer] for peer in path] for path in islice(shortest, None if every else 1)
+    )
+    return [(len(path) - 1, path) for path in named_paths]
 
 
-def _present(run: NamedRun, name: str, at: int) -> int:
-    """The peer. Raises: UseError where it is not present at the tick."""
+def _present_peer(run: NamedRun, name: str, at: int) -> int:
+    """Return the index of a peer. Raises: UseError if it is not present at the tick."""
     peer = run.peer_index(name)
     rows = run.stored.read("presence", ["valid_from", "valid_to"], pc.field("peer") == peer)
     periods = [(row["valid_from"], row["valid_to"]) for row in rows.to_pylist()]
     if not any(begin <= at < end for begin, end in periods):
-        there = run.clock.describe_presence(periods)
-        raise UseError(f"peer '{name}' {ABSENT} {run.clock.describe(at)}; it is present {there}")
+        presence = run.clock.describe_presence(periods)
+        raise UseError(f"peer '{name}' {ABSENT} {run.clock.describe(at)}; it is present {presence}")
     return peer
 
 
-def _shortest(
+def _shortest_paths(
     following: Mapping[int, Sequence[int]], source: int, target: int
 ) -> Iterator[tuple[int, ...]]:
-    """All shortest paths, found backwards along the peers before each."""
-    before: dict[int, list[int]] = {source: []}
+    """Yield all shortest paths, from the target back along the predecessors of each peer."""
+    predecessors: dict[int, list[int]] = {source: []}
     reached = [source]
-    while reached and target not in before:
+    while reached and target not in predecessors:
         level: dict[int, list[int]] = defaultdict(list)
         for peer in reached:
-            for other in following.get(peer, ()):
-                if other not in before:
-                    level[other].append(peer)
-        before |= level
+            for neighbour in following.get(peer, ()):
+                if neighbour not in predecessors:
+                    level[neighbour].append(peer)
+        predecessors |= level
         reached = list(level)
-    stack: list[tuple[int, ...]] = [(target,)] if target in before else []
+    stack: list[tuple[int, ...]] = [(target,)] if target in predecessors else []
     while stack:
         path = stack.pop()
         if path[0] == source:
             yield path
-        stack += [(peer, *path) for peer in before[path[0]]]
+        stack += [(peer, *path) for peer in predecessors[path[0]]]
 
 
-def missed(run: NamedRun, message: str, layers: Sequence[str] | None = None) -> pa.Table:
+def missed_peers(run: NamedRun, message: str, layers: Sequence[str] | None = None) -> pa.Table:
     """peer, neighbours, neighbours_with_it, why: the eligible peers that never received it.
 
     Neighbours are those of its publication, over links of these layers (null = of all), in either
@@ -210,8 +212,10 @@ def missed(run: NamedRun, message: str, layers: Sequence[str] | None = None) -> 
     run.facts.check_known("missed")
     number = run.message_index(message)
     of_it = pc.field("message") == number
-    told = run.stored.read("publications", ["publication_known"], of_it)["publication_known"]
-    if not pc.all(told).as_py():
+    publication_known = run.stored.read("publications", ["publication_known"], of_it)[
+        "publication_known"
+    ]
+    if not pc.all(publication_known).as_py():
         raise UseError(f"{PUBLICATION_UNKNOWN} of '{message}': its eligible peers are unknown")
     linked = run.stored.has("links")
     near = _NEAR if linked else _NONE.format("INTEGER AS other")
@@ -219,7 +223,7 @@ def missed(run: NamedRun, message: str, layers: Sequence[str] | None = None) -> 
     # Without links, nobody's neighbours are known.
     statement = _MISSED.format(near=near, refused=refused, count="coalesce" if linked else "nullif")
     wanted = list(run.checked_layers(layers) or []) or None if linked else None
-    return _asked(run, statement, message=number, **({"layers": wanted} if linked else {}))
+    return _query(run, statement, message=number, **({"layers": wanted} if linked else {}))
 
 
 def _moment(run: NamedRun, at: int | str, layers: Sequence[str] | None) -> dict[str, object]:
@@ -227,6 +231,6 @@ def _moment(run: NamedRun, at: int | str, layers: Sequence[str] | None) -> dict[
     return {"at": tick, "layers": list(run.checked_layers(layers) or []) or None}
 
 
-def _asked(run: NamedRun, statement: str, **values: object) -> pa.Table:
-    with answer(run.stored, statement, values) as found:
-        return found.read_all()
+def _query(run: NamedRun, statement: str, **values: object) -> pa.Table:
+    with answer(run.stored, statement, values) as rows:
+        return rows.read_all()

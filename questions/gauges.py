@@ -21,21 +21,21 @@ def gauges(
 
     Raises: UnknownName for a gauge that the run does not have.
     """
-    there = checked_gauges(stored, names or ())
-    chosen = names or there
-    asked = pc.field("gauge").isin(chosen)
-    rows = stored.read("gauges", where=asked if where is None else asked & where)
-    made = rows.select(_KEY).group_by(_KEY).aggregate([])
+    available = checked_gauges(stored, names or ())
+    chosen = names or available
+    condition = pc.field("gauge").isin(chosen)
+    rows = stored.read("gauges", where=condition if where is None else condition & where)
+    table = rows.select(_KEY).group_by(_KEY).aggregate([])
     for name in chosen:
-        own = rows.filter(pc.field("gauge") == name).select([*_KEY, "value"])
-        made = made.join(own.rename_columns([*_KEY, name]), _KEY)
-    return made.sort_by([(name, "ascending") for name in _KEY])
+        values = rows.filter(pc.field("gauge") == name).select([*_KEY, "value"])
+        table = table.join(values.rename_columns([*_KEY, name]), _KEY)
+    return table.sort_by([(name, "ascending") for name in _KEY])
 
 
 def checked_gauges(stored: StoredRun, names: Sequence[str]) -> list[str]:
     """All gauges of the run. Raises: UnknownName if one of the names is none of them."""
-    there: list[str] = sorted(pc.unique(stored.read("gauges", ["gauge"])["gauge"]).to_pylist())
+    available: list[str] = sorted(pc.unique(stored.read("gauges", ["gauge"])["gauge"]).to_pylist())
     for name in names:
-        if name not in there:
-            raise UnknownName("gauge", name, there)
-    return there
+        if name not in available:
+            raise UnknownName("gauge", name, available)
+    return available

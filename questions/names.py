@@ -75,19 +75,21 @@ class NamedRun:
         return place_of(kind, name, names, f"vizpub runs show {self.facts.name} {NAMED[kind]}")
 
     def checked_layers(self, layers: Sequence[str] | None) -> Sequence[str] | None:
-        """Those layers, if the run has links of all of them. Raises: UnknownName."""
+        """Return the layers, after a check that the run has links in each. Raises: UnknownName."""
         if layers is not None:
-            there = sorted(pc.unique(self.stored.read("links", ["layer"])["layer"]).to_pylist())
+            run_layers = sorted(
+                pc.unique(self.stored.read("links", ["layer"])["layer"]).to_pylist()
+            )
             for layer in layers:
-                if layer not in there:
-                    raise UnknownName("layer", layer, there)
+                if layer not in run_layers:
+                    raise UnknownName("layer", layer, run_layers)
         return layers
 
-    def with_names(self, found: pa.Table) -> pa.Table:
-        """The table with `<column>_name` after each column that holds a dense index."""
-        for column in found.column_names:
+    def with_names(self, rows: pa.Table) -> pa.Table:
+        """Add `<column>_name` after each column that holds a dense index."""
+        for column in rows.column_names:
             if column in NAMED:
                 names = pa.array(self._names(NAMED[column]), pa.string())
-                place = found.column_names.index(column) + 1
-                found = found.add_column(place, f"{column}_name", names.take(found[column]))
-        return found
+                place = rows.column_names.index(column) + 1
+                rows = rows.add_column(place, f"{column}_name", names.take(rows[column]))
+        return rows

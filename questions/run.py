@@ -28,7 +28,7 @@ from vizpub.model.own import OwnMetric
 from vizpub.model.tables import GAUGES, PUBLICATIONS
 from vizpub.model.wording import amount
 from vizpub.questions import answers, sql
-from vizpub.questions.answers import Snapshot, Tree
+from vizpub.questions.answers import OverlaySnapshot, Tree
 from vizpub.questions.frames import Frame, html_table
 from vizpub.questions.gauges import gauges
 from vizpub.questions.names import NamedRun
@@ -60,8 +60,8 @@ class Run(NamedRun):
 
     def table(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
         """A table of vizpub.model.tables, or some of its columns. Raises: UnknownName."""
-        meant = self.stored.definition(name)
-        return self.stored.read(name, _checked(columns, meant))
+        definition = self.stored.definition(name)
+        return self.stored.read(name, _check_columns(columns, definition))
 
     def metrics(
         self,
@@ -77,18 +77,20 @@ class Run(NamedRun):
         Raises: UnknownName for a metric, column, peer or topic, UseError for a peer or topic
         where the table has none, and where its source data is not reported.
         """
-        meant = self.stored.definition(metric_table(name).name)
-        self.facts.check_known(meant.name)
-        columns = _checked(columns, meant)
+        definition = self.stored.definition(metric_table(name).name)
+        self.facts.check_known(definition.name)
+        columns = _check_columns(columns, definition)
         if columns is not None:
-            columns = [c for c in meant.names if c in {*meant.key, *columns}]
-        if "message" in meant.key:
-            found = self._messages(columns, where or Where())
+            columns = [c for c in definition.names if c in {*definition.key, *columns}]
+        if "message" in definition.key:
+            rows = self._messages(columns, where or Where())
         else:
-            found = self.stored.read(meant.name, columns, self._condition(meant, where or Where()))
-            found = found.select(list(dict.fromkeys([*meant.key, *found.column_names])))
-        found = _with_units(self.with_names(found), self.facts.own)
-        return Frame(f"{self.facts.name}, {meant.name}", found)
+            rows = self.stored.read(
+                definition.name, columns, self._condition(definition, where or Where())
+            )
+            rows = rows.select(list(dict.fromkeys([*definition.key, *rows.column_names])))
+        rows = _with_units(self.with_names(rows), self.facts.own)
+        return Frame(f"{self.facts.name}, {definition.name}", rows)
 
     def gauges(self, names: Sequence[str] | None = None, where: Where | None = None) -> Frame:
         """Numbers that peers reported of their own: a row per interval and peer with any, a column
@@ -97,10 +99,12 @@ class Run(NamedRun):
         Raises: UnknownName for a gauge or a peer, UseError where none are reported.
         """
         self.facts.check_known("gauges")
-        found = gauges(self.stored, names, self._condition(GAUGES, where or Where()))
-        return Frame(f"{self.facts.name}, gauges", self.with_names(found))
+        rows = gauges(self.stored, names, self._condition(GAUGES, where or Where()))
+        return Frame(f"{self.facts.name}, gauges", self.with_names(rows))
 
-    def overlay(self, at: int | str = "last", layers: Sequence[str] | None = None) -> Snapshot:
+    def overlay(
+        self, at: int | str = "last", layers: Sequence[str] | None = None
+    ) -> OverlaySnapshot:
         """The overlay at a time: its peers and links, of the given layers (null = of all).
 
         Raises: OutOfRange, UnknownName, UseError for an invalid time, and if the run's
@@ -110,7 +114,7 @@ class Run(NamedRun):
 
     def topic(
         self, name: str, at: int | str = "last", layers: Sequence[str] | None = None
-    ) -> Snapshot:
+    ) -> OverlaySnapshot:
         """A topic's part of the overlay at a time: its subscribers and the links between them.
 
         Raises: as `overlay`.
@@ -118,35 +122,37 @@ class Run(NamedRun):
         return answers.topic(self, name, at, layers)
 
     def tree(self, message: str) -> Tree:
-        """How a message spread: every copy that arrived, by hop and time.
+        """Return how a message spread: every copy that arrived, by hop and time.
 
         Raises: UnknownName, UseError if the run's source does not report receptions.
         """
         return answers.tree(self, message)
 
     def sql(self, statement: str) -> Frame:
-        """What a query in SQL gives; see vizpub.questions.sql. Raises: UseError, StoreBroken."""
-        with sql.answer(self.stored, statement) as found:
-            return Frame(f"{self.facts.name}, {statement}", found.read_all())
+        """Answer a query in SQL; see vizpub.questions.sql. Raises: UseError, StoreBroken."""
+        with sql.answer(self.stored, statement) as reader:
+            return Frame(f"{self.facts.name}, {statement}", reader.read_all())
 
     def _messages(self, columns: Sequence[str] | None, where: Where) -> pa.Table:
         about = ["message", "interval", "topic", "publisher"]
         published = self.stored.read("publications", about, self._condition(PUBLICATIONS, where))
-        found = self.stored.read("metrics/messages", columns)
-        joined = published.join(found, "message", join_type="inner").sort_by("message")
-        return joined.select(list(dict.fromkeys([*about, *found.column_names])))
+        metrics = self.stored.read("metrics/messages", columns)
+        joined = published.join(metrics, "message", join_type="inner").sort_by("message")
+        return joined.select(list(dict.fromkeys([*about, *metrics.column_names])))
 
-    def _condition(self, meant: Table, where: Where) -> pc.Expression | None:
+    def _condition(self, definition: Table, where: Where) -> pc.Expression | None:
         conditions = []
         if where.first is not None:
             conditions.append(pc.field("interval") >= where.first)
         if where.last is not None:
             conditions.append(pc.field("interval") <= where.last)
         if where.peer is not None:
-            column = _one_of(("peer", "publisher"), meant)
+            column = _one_of(("peer", "publisher"), definition)
             conditions.append(pc.field(column) == self.peer_index(where.peer))
         if where.topic is not None:
-            conditions.append(pc.field(_one_of(("topic",), meant)) == self.topic_index(where.topic))
+            conditions.append(
+                pc.field(_one_of(("topic",), definition)) == self.topic_index(where.topic)
+            )
         return reduce(and_, conditions) if conditions else None
 
     def __repr__(self) -> str:
@@ -160,28 +166,29 @@ class Run(NamedRun):
         return html_table(repr(self)[1:-1], ("fact", "value"), facts, _SHOWN_OF_A_FACT)
 
 
-def _checked(columns: Sequence[str] | None, meant: Table) -> list[str] | None:
+def _check_columns(columns: Sequence[str] | None, definition: Table) -> list[str] | None:
     for column in columns or ():
-        if column not in meant.names:
+        if column not in definition.names:
             raise UnknownName(
-                f"{meant.name} column", column, meant.names, f"vizpub tables {meant.name}"
+                f"{definition.name} column",
+                column,
+                definition.names,
+                f"vizpub tables {definition.name}",
             )
     return list(columns) if columns else None
 
 
-def _with_units(found: pa.Table, own: Iterable[OwnMetric]) -> pa.Table:
-    """The unit of an own metric as metadata of its column: no list of ours has it."""
-    for metric in own:
-        if metric.unit and metric.name in found.column_names:
+def _with_units(rows: pa.Table, own_metrics: Iterable[OwnMetric]) -> pa.Table:
+    """Add the units of own metrics as metadata of their columns."""
+    for metric in own_metrics:
+        if metric.unit and metric.name in rows.column_names:
             column = pa.field(metric.name, pa.float64(), metadata={"unit": metric.unit})
-            found = found.set_column(
-                found.column_names.index(metric.name), column, found[metric.name]
-            )
-    return found
+            rows = rows.set_column(rows.column_names.index(metric.name), column, rows[metric.name])
+    return rows
 
 
-def _one_of(columns: Sequence[str], meant: Table) -> str:
+def _one_of(columns: Sequence[str], definition: Table) -> str:
     for column in columns:
-        if column in meant.names:
+        if column in definition.names:
             return column
-    raise UseError(f"the rows of {meant.name} have no {columns[0]}; see: vizpub tables")
+    raise UseError(f"the rows of {definition.name} have no {columns[0]}; see: vizpub tables")

@@ -82,8 +82,8 @@ def _with_rendezvous(run: NamedRun, peers: pa.Table, tick: int, topic: int | Non
     of_it = alive(tick) & (pc.field("role") == "rendezvous")
     if topic is not None:
         of_it &= pc.field("topic") == topic
-    found = run.stored.read("roles", ["peer"], of_it)["peer"].combine_chunks()
-    return peers.append_column("rendezvous", pc.is_in(peers["peer"], found))
+    rendezvous = run.stored.read("roles", ["peer"], of_it)["peer"].combine_chunks()
+    return peers.append_column("rendezvous", pc.is_in(peers["peer"], rendezvous))
 
 
 def links_at(run: NamedRun, tick: int, layers: Sequence[str] | None) -> pa.Table:
@@ -124,10 +124,14 @@ def coverage(run: NamedRun, messages: Sequence[str] = ()) -> pa.Table:
     """
     run.facts.check_known("subscriptions", "receptions", TIMES, PUBLICATION_TIMES, AUDIENCE)
     published = run.stored.read("publications", where=pc.field("time_us").is_valid())
-    published = _named(published, messages) if messages else _accepted(run, published)
-    asked = run.stored.read("metrics/messages", ["message", "eligible"], pc.field("eligible") > 0)
+    published = (
+        _select_messages(published, messages) if messages else _without_refused(run, published)
+    )
+    audience = run.stored.read(
+        "metrics/messages", ["message", "eligible"], pc.field("eligible") > 0
+    )
     published = published.select(["message", "name", "time_us"]).join(
-        asked, "message", join_type="inner"
+        audience, "message", join_type="inner"
     )
     arrived = _deliveries(run).join(published, "message", join_type="inner")
     return _shares(published, arrived)
@@ -135,14 +139,16 @@ def coverage(run: NamedRun, messages: Sequence[str] = ()) -> pa.Table:
 
 def _deliveries(run: NamedRun) -> pa.Table:
     delivered = pc.field("first") & pc.field("eligible") & pc.field("time_us").is_valid()
-    found = run.stored.read("receptions", ["message", "time_us"], delivered)
-    return found.rename_columns(["message", "arrival_us"])
+    rows = run.stored.read("receptions", ["message", "time_us"], delivered)
+    return rows.rename_columns(["message", "arrival_us"])
 
 
 def _shares(published: pa.Table, arrived: pa.Table) -> pa.Table:
     """A row for each publication and each arrival, in order, with what is delivered by then."""
     starts = published.append_column("arrival_us", published["time_us"])
-    rows = pa.concat_tables([_marked(starts, 0), _marked(arrived.select(starts.column_names), 1)])
+    rows = pa.concat_tables(
+        [_with_arrival(starts, 0), _with_arrival(arrived.select(starts.column_names), 1)]
+    )
     rows = rows.sort_by([(key, "ascending") for key in ("message", "arrival", "arrival_us")])
     delivered = _place_in_group(rows["message"].to_numpy())
     return pa.table(
@@ -157,21 +163,21 @@ def _shares(published: pa.Table, arrived: pa.Table) -> pa.Table:
     )
 
 
-def _marked(rows: pa.Table, arrival: int) -> pa.Table:
+def _with_arrival(rows: pa.Table, arrival: int) -> pa.Table:
     return rows.append_column("arrival", pa.array([arrival] * len(rows), pa.int8()))
 
 
-def _accepted(run: NamedRun, published: pa.Table) -> pa.Table:
+def _without_refused(run: NamedRun, published: pa.Table) -> pa.Table:
     nobody_refused = pc.coalesce(pc.field("rejections"), pc.scalar(0)) == 0
     accepted = run.stored.read("metrics/messages", ["message"], nobody_refused)["message"]
     return published.filter(pc.field("message").isin(accepted))
 
 
-def _named(published: pa.Table, messages: Sequence[str]) -> pa.Table:
-    known = set(published["name"].to_pylist())
+def _select_messages(published: pa.Table, messages: Sequence[str]) -> pa.Table:
+    names = set(published["name"].to_pylist())
     for name in messages:
-        if name not in known:
-            raise UnknownName("message with a known time", name, sorted(known))
+        if name not in names:
+            raise UnknownName("message with a known time", name, sorted(names))
     return published.filter(pc.field("name").isin(messages))
 
 
@@ -203,7 +209,7 @@ def spread(run: NamedRun, message: str) -> tuple[pa.Table, pa.Table]:
     copies = copies.sort_by([(column, "ascending") for column in order])
     missed = frozenset(run.stored.read("missed", ["peer"], of_it)["peer"].to_pylist())
     counts = run.facts.knows(DUPLICATES)
-    rows = list(_reached(copies, published["publisher"][0].as_py(), missed, counts=counts))
+    rows = list(_peer_rows(copies, published["publisher"][0].as_py(), missed, counts=counts))
     peers = pa.Table.from_pylist(rows, _REACHED)
     # A message of an unknown topic has no rendezvous.
     topic = published["topic"][0].as_py()
@@ -228,15 +234,15 @@ def _message(run: NamedRun, name: str) -> pa.Table:
     return run.stored.read("publications", where=pc.field("message") == run.message_index(name))
 
 
-def _reached(
+def _peer_rows(
     copies: pa.Table, publisher: int | None, missed: frozenset[int], *, counts: bool
 ) -> Iterator[dict[str, Any]]:
     """The rows of the peers, by peer; `counts` = all copies are reported, not only the first."""
     receivers = copies["peer"].to_pylist()
     copied = Counter(receivers)
     firsts = {row["peer"]: row for row in copies.to_pylist() if row["first"]}
-    named = {*receivers, *copies["previous_hop"].to_pylist(), publisher} - {None}
-    for peer in sorted({*named, *missed}):
+    peers = {*receivers, *copies["previous_hop"].to_pylist(), publisher} - {None}
+    for peer in sorted({*peers, *missed}):
         first = firsts.get(peer)
         hop = 0 if peer == publisher else first and first["hop"]
         role = "publisher" if peer == publisher else _role(first, peer in missed)

@@ -73,8 +73,9 @@ def answer(
     values: Mapping[str, object] | None = None,
     limits: QueryLimits = _LIMITS,
 ) -> Iterator[pa.RecordBatchReader]:
-    """The rows that a statement gives, in batches, to be read inside the block; `values` of what
-    stands in it as `$name`.
+    """Run a statement and yield its rows in batches, to be read inside the block.
+
+    `values` are those of `$name` in the statement.
 
     Raises: UseError for a statement that DuckDB refuses or stops, StoreBroken.
     """
@@ -82,25 +83,27 @@ def answer(
 
     with (
         TemporaryDirectory(prefix="vizpub-sql-") as scratch,
-        _asking(duckdb.connect(), limits) as asked,
+        _open_timed(duckdb.connect(), limits) as session,
     ):
-        database = asked.database
+        database = session.database
         # Half of it: not all that DuckDB uses is in its accounts.
         database.execute("SET memory_limit = ?", [f"{limits.memory // 2}B"])
         database.execute("SET max_temp_directory_size = ?", [f"{limits.memory * _ON_DISK}B"])
         database.execute("SET temp_directory = ?", [scratch])
         database.execute("CREATE SCHEMA stored")
         for table in _tables(run):
-            _add(database, run, table)
+            _add_view(database, run, table)
         for setting in _LOCKED:
             database.execute(setting)
         try:
-            yield asked.do(lambda: _reader(asked, statement, values))
+            yield session.do(lambda: _reader(session, statement, values))
         except duckdb.CatalogException as error:
-            there = tables(run)
+            names = tables(run)
             # DuckDB also suggests tables of its own.
-            said = _SUGGESTED.sub(lambda found: found[0] if found[1] in there else "", str(error))
-            raise UseError(f"{said}\n  tables: {', '.join(there)}") from error
+            message = _SUGGESTED.sub(
+                lambda match: match[0] if match[1] in names else "", str(error)
+            )
+            raise UseError(f"{message}\n  tables: {', '.join(names)}") from error
         except (duckdb.OutOfMemoryException, MemoryError) as error:
             raise UseError(_too_large(limits)) from error
         except duckdb.Error as error:
@@ -108,83 +111,83 @@ def answer(
 
 
 def _reader(
-    asked: _Asked, statement: str, values: Mapping[str, object] | None
+    session: _TimedConnection, statement: str, values: Mapping[str, object] | None
 ) -> pa.RecordBatchReader:
-    found = asked.database.sql(statement, params=dict(values) if values else None)
-    if found is None:
+    relation = session.database.sql(statement, params=dict(values) if values else None)
+    if relation is None:
         raise UseError("the statement gives no rows; a query begins with SELECT or FROM")
-    reader = found.to_arrow_reader(_BATCH_ROWS)
-    return pa.RecordBatchReader.from_batches(reader.schema, _batches(asked, reader))
+    reader = relation.to_arrow_reader(_BATCH_ROWS)
+    return pa.RecordBatchReader.from_batches(reader.schema, _batches(session, reader))
 
 
-def _batches(asked: _Asked, reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
-    """Raises: UseError for what DuckDB says in the middle, which is an OSError to Arrow."""
+def _batches(session: _TimedConnection, reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+    """Yield batches. Raises: UseError for errors of DuckDB, which Arrow turns into OSError."""
     while True:
         try:
-            yield asked.do(reader.read_next_batch)
+            yield session.do(reader.read_next_batch)
         except StopIteration:
             return
         except MemoryError as error:
-            raise UseError(_too_large(asked.limits)) from error
+            raise UseError(_too_large(session.limits)) from error
         except OSError as error:
             is_large = str(error).startswith("Out of Memory")
-            raise UseError(_too_large(asked.limits) if is_large else str(error)) from error
+            raise UseError(_too_large(session.limits) if is_large else str(error)) from error
 
 
 def _too_large(limits: QueryLimits) -> str:
     return f"the query needs more than {format_size(limits.memory)} of memory: ask for less at once"
 
 
-class _Asked:
-    """DuckDB, asked in a thread of its own: who waits for it hears of signals and of the end of the
-    time.
-    """
+class _TimedConnection:
+    """A DuckDB connection with steps in threads: the caller still gets signals and timeouts."""
 
     def __init__(self, database: duckdb.DuckDBPyConnection, limits: QueryLimits) -> None:
         self.database, self.limits, self.lost = database, limits, False
         self._left = limits.timeout_s
 
     def do(self, step: Callable[[], T]) -> T:
-        """What a step gives. Raises: as it does; UseError where the time is up."""
-        given: Future[T] = Future()
+        """Run a step in a thread. Raises: as it does; UseError if the time is up."""
+        result: Future[T] = Future()
         began = time.monotonic()
-        Thread(target=_do, args=(step, given), daemon=True).start()
+        Thread(target=_run_step, args=(step, result), daemon=True).start()
         try:
-            given.exception(self._left)
+            result.exception(self._left)
         except TimeoutError:
-            self._stop(given)
+            self._stop(result)
             raise UseError(f"{LATE} after {self.limits.timeout_s:g} s") from None
         except BaseException:  # the caller is interrupted
-            self._stop(given)
+            self._stop(result)
             raise
         if self._left is not None:
             self._left = max(self._left - (time.monotonic() - began), 0.0)
-        return given.result()
+        return result.result()
 
-    def _stop(self, given: Future[T]) -> None:
+    def _stop(self, result: Future[T]) -> None:
         end = time.monotonic() + _STOPPED_S
-        while not given.done() and time.monotonic() < end:
+        while not result.done() and time.monotonic() < end:
             self.database.interrupt()  # one that has not begun yet does not hear it
             time.sleep(0.01)
-        self.lost = not given.done()
+        self.lost = not result.done()
 
 
 @contextmanager
-def _asking(database: duckdb.DuckDBPyConnection, limits: QueryLimits) -> Iterator[_Asked]:
-    """For the length of the block."""
-    asked = _Asked(database, limits)
+def _open_timed(
+    database: duckdb.DuckDBPyConnection, limits: QueryLimits
+) -> Iterator[_TimedConnection]:
+    """Open a session, and close it after the block."""
+    session = _TimedConnection(database, limits)
     try:
-        yield asked
+        yield session
     finally:
-        if not asked.lost:  # else it would wait for the query
+        if not session.lost:  # else it would wait for the query
             database.close()
 
 
-def _do(step: Callable[[], T], given: Future[T]) -> None:
+def _run_step(step: Callable[[], T], result: Future[T]) -> None:
     try:
-        given.set_result(step())
+        result.set_result(step())
     except BaseException as error:
-        given.set_exception(error)
+        result.set_exception(error)
 
 
 def tables(run: StoredRun) -> list[str]:
@@ -194,35 +197,37 @@ def tables(run: StoredRun) -> list[str]:
 
 def _tables(run: StoredRun) -> list[Table]:
     """The tables that the run has; those with names first."""
-    there = [run.definition(table.name) for table in TABLES if run.has(table.name)]
-    return sorted(there, key=lambda table: table.name not in NAMED.values())
+    tables_of_run = [run.definition(table.name) for table in TABLES if run.has(table.name)]
+    return sorted(tables_of_run, key=lambda table: table.name not in NAMED.values())
 
 
 def _sql_name(table: str) -> str:
     return table.replace("/", ".")
 
 
-def _add(database: duckdb.DuckDBPyConnection, run: StoredRun, table: Table) -> None:
+def _add_view(database: duckdb.DuckDBPyConnection, run: StoredRun, table: Table) -> None:
     """The table as a view with names, over one of what is stored."""
     columns, joins = [], []
     for column in table.names:
         columns.append(f'rows."{column}"')
-        named = NAMED.get(column)
-        if named and named != table.name and run.has(named):
-            names, index = f'"names of {column}"', model_table(named).key[0]
+        name_table = NAMED.get(column)
+        if name_table and name_table != table.name and run.has(name_table):
+            names, index = f'"names of {column}"', model_table(name_table).key[0]
             columns.append(f"{names}.name AS {column}_name")
-            joins.append(f'LEFT JOIN {_stored(named)} {names} ON rows."{column}" = {names}.{index}')
+            joins.append(
+                f'LEFT JOIN {_stored_view(name_table)} {names} ON rows."{column}" = {names}.{index}'
+            )
     schema = table.name.rpartition("/")[0]
     if schema:
         database.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
     files = f"files of {table.name}"
     database.register(files, run.dataset(table.name))
-    database.execute(f'CREATE VIEW {_stored(table.name)} AS SELECT * FROM "{files}"')
+    database.execute(f'CREATE VIEW {_stored_view(table.name)} AS SELECT * FROM "{files}"')
     database.execute(
         f"CREATE VIEW {_sql_name(table.name)} AS "
-        f"SELECT {', '.join(columns)} FROM {_stored(table.name)} rows {' '.join(joins)}"
+        f"SELECT {', '.join(columns)} FROM {_stored_view(table.name)} rows {' '.join(joins)}"
     )
 
 
-def _stored(table: str) -> str:
+def _stored_view(table: str) -> str:
     return f'stored."{table}"'

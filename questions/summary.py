@@ -8,14 +8,14 @@ from typing import Any
 
 from vizpub.model.errors import UseError
 from vizpub.model.wording import amount
-from vizpub.questions.totals import pooled, reporting
+from vizpub.questions.totals import pool_messages, reporting
 from vizpub.runstore.changes import state
 from vizpub.runstore.collection import Collected
 from vizpub.runstore.manifest import LATE, LATE_MESSAGES
 from vizpub.runstore.store import StoredRun
 
 
-def damaged(run: StoredRun) -> list[str]:
+def damaged_inputs(run: StoredRun) -> list[str]:
     """The files of the input that could be read in part only or not at all, with the reason."""
     in_part = [f"{i['path']}: {i['damage']}" for i in run.manifest.inputs if i.get("damage")]
     return in_part + [file for file in run.manifest.skipped if ": cannot be read" in file]
@@ -52,8 +52,8 @@ def facts_for_people(run: StoredRun) -> Iterator[tuple[str, Any]]:
         parts = (part for part, by in manifest.engines.items() if by == engine)
         yield f"measured by {engine}", ", ".join(parts)
     yield from (("unknown", what) for what in manifest.unknown)
-    yield from (("damaged", what) for what in damaged(run))
-    yield from (("skipped", what) for what in manifest.skipped if what not in damaged(run))
+    yield from (("damaged", what) for what in damaged_inputs(run))
+    yield from (("skipped", what) for what in manifest.skipped if what not in damaged_inputs(run))
 
 
 def _of_collection(run: StoredRun) -> str:
@@ -75,7 +75,7 @@ def _messages(run: StoredRun) -> Iterator[tuple[str, Any]]:
     yield "peers that report", f"{reporters:,} of {peers:,}"
     if reporters < peers:
         yield "figures below", "subscriptions, hits and traffic cover only the peers that report"
-    found = pooled(run)
+    found = pool_messages(run)
     if found is None:
         return
     if found.hit_ratio is not None:

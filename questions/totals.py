@@ -27,8 +27,8 @@ class Span:
     def read(self, table: str, columns: Iterable[str], where: pc.Expression) -> pa.Table:
         """Some rows of a table of the run, in no order."""
         chosen = list(columns)
-        meant = self.run.stored.definition(table).arrow
-        schema = pa.schema([meant.field(name) for name in chosen])
+        definition = self.run.stored.definition(table).arrow
+        schema = pa.schema([definition.field(name) for name in chosen])
         return pa.Table.from_batches(self.run.stored.scan(table, chosen, where), schema)
 
     @property
@@ -60,11 +60,11 @@ def whole_run(span: Span, wanted: Iterable[str]) -> Figures:
     """The `wanted` figures of vizpub.analytics.comparison.metrics.WHOLE, by name; null =
     unknown."""
     wanted = set(wanted)
-    found: Figures = {}
+    results: Figures = {}
     for names, figures in _FAMILIES.items():
         if wanted.intersection(names):
-            found |= dict(zip(names, figures(span), strict=True))
-    return {name: value for name, value in found.items() if name in wanted}
+            results |= dict(zip(names, figures(span), strict=True))
+    return {name: value for name, value in results.items() if name in wanted}
 
 
 def _distinct(span: Span) -> Iterable[float | None]:
@@ -88,7 +88,7 @@ def _outcome(span: Span) -> Iterable[float | None]:
     if not span.run.stored.has("metrics/messages"):
         return (None,) * 5
     messages = span.messages
-    counted = _accepted(messages)
+    counted = _without_refused(messages)
     return (
         messages.num_rows,
         _quotient(counted, "delivered", "eligible"),
@@ -100,27 +100,27 @@ def _outcome(span: Span) -> Iterable[float | None]:
 
 def _quotient(rows: pa.Table, above: str, below: str) -> float | None:
     """Σ above / Σ below over the rows that have both; null where Σ below is 0 or unknown."""
-    known = rows.filter(pc.is_valid(pc.field(above)) & pc.is_valid(pc.field(below)))
-    total = pc.sum(known[below]).as_py()
-    return pc.sum(known[above]).as_py() / total if total else None
+    complete = rows.filter(pc.is_valid(pc.field(above)) & pc.is_valid(pc.field(below)))
+    total = pc.sum(complete[below]).as_py()
+    return pc.sum(complete[above]).as_py() / total if total else None
 
 
 def _hops(span: Span) -> Iterable[float | None]:
     """Mean and largest hop of first receptions."""
     of_these = pc.field("message").isin(span.published["message"])
-    known = pc.field("first") & pc.field("hop").is_valid() & of_these
-    hops = span.read("receptions", ["hop"], known)["hop"]
+    with_hop = pc.field("first") & pc.field("hop").is_valid() & of_these
+    hops = span.read("receptions", ["hop"], with_hop)["hop"]
     return pc.mean(hops).as_py(), pc.max(hops).as_py()
 
 
 def _convergence(span: Span) -> Iterable[float | None]:
     """µs from the first publication to the last first reception of what was published."""
-    begun = span.read("publications", ["time_us"], span.inside)["time_us"]
-    known = pc.field("first") & pc.field("message").isin(span.published["message"])
-    arrived = span.read("receptions", ["time_us"], known)["time_us"]
-    if begun.null_count or arrived.null_count or not len(begun) or not len(arrived):
+    starts = span.read("publications", ["time_us"], span.inside)["time_us"]
+    first_receptions = pc.field("first") & pc.field("message").isin(span.published["message"])
+    arrived = span.read("receptions", ["time_us"], first_receptions)["time_us"]
+    if starts.null_count or arrived.null_count or not len(starts) or not len(arrived):
         return (None,)
-    return (pc.max(arrived).as_py() - pc.min(begun).as_py(),)
+    return (pc.max(arrived).as_py() - pc.min(starts).as_py(),)
 
 
 _TENTH = 10
@@ -134,15 +134,15 @@ def _busiest(span: Span) -> Iterable[float | None]:
     an interval, and their share of all; the share of those with most bytes. Null where a direction
     is not reported.
     """
-    messages, of_bytes = (_loads(span, what) for what in ("messages", "bytes"))
+    messages, of_bytes = (_loads(span, unit) for unit in ("messages", "bytes"))
     most, intervals = _busy(messages), span.last + 1 - span.first
     each = sum(most) / len(most) / intervals if most else None
     return each, _share_of_busy(messages), _share_of_busy(of_bytes)
 
 
-def _loads(span: Span, what: str) -> list[int]:
-    """What each peer sends and receives, most first; empty where a direction is not reported."""
-    columns = [way.format(what) for way in _WAYS]
+def _loads(span: Span, unit: str) -> list[int]:
+    """Return the messages or bytes of each peer, most first; empty if a direction is unknown."""
+    columns = [template.format(unit) for template in _WAYS]
     rows = span.read("traffic", ["peer", *columns], span.inside)
     if any(rows[column].null_count == rows.num_rows for column in columns):
         return []
@@ -159,7 +159,7 @@ def _share_of_busy(loads: list[int]) -> float | None:
     return sum(_busy(loads)) / sum(loads) if sum(loads) else None
 
 
-def _rooted(span: Span) -> Iterable[float | None]:
+def _rooted_topics(span: Span) -> Iterable[float | None]:
     """Least, mean and most topics of which a peer is the rendezvous, of the peers present at the
     end of the span; null where no peer ever reports to be one.
     """
@@ -192,7 +192,7 @@ _FAMILIES: dict[tuple[str, ...], Callable[[Span], Iterable[float | None]]] = {
     ("hops_mean", "hops_max"): _hops,
     ("convergence_us",): _convergence,
     ("busiest_tenth_messages", "busiest_tenth_share", "busiest_tenth_bytes_share"): _busiest,
-    ("rooted_topics_min", "rooted_topics_mean", "rooted_topics_max"): _rooted,
+    ("rooted_topics_min", "rooted_topics_mean", "rooted_topics_max"): _rooted_topics,
 }
 
 
@@ -223,17 +223,17 @@ class Pooled:
         return self.delivered / self.eligible
 
 
-def pooled(run: StoredRun) -> Pooled | None:
+def pool_messages(run: StoredRun) -> Pooled | None:
     """The figures of a complete run; null where messages are unknown."""
     if not run.has("metrics/messages"):
         return None
     measured = run.read("metrics/messages")
-    counted = _accepted(measured)
+    counted = _without_refused(measured)
     sums = {name: pc.sum(counted[name]).as_py() for name in ("eligible", "delivered")}
-    known = run.read("publications", ["publication_known"])["publication_known"]
+    publication_known = run.read("publications", ["publication_known"])["publication_known"]
     return Pooled(
         messages=measured.num_rows,
-        unreported=measured.num_rows - (pc.sum(known).as_py() or 0),
+        unreported=measured.num_rows - (pc.sum(publication_known).as_py() or 0),
         refused=measured.num_rows - counted.num_rows,
         hit_ratio_mean=pc.mean(counted["hit_ratio"]).as_py(),
         late=pc.sum(counted["late_deliveries"]).as_py(),
@@ -255,6 +255,6 @@ def _hop_counts(run: StoredRun) -> dict[int | None, int]:
     return dict(sorted(counts.items(), key=lambda item: (item[0] is None, item[0] or 0)))
 
 
-def _accepted(messages: pa.Table) -> pa.Table:
+def _without_refused(messages: pa.Table) -> pa.Table:
     """The rows of metrics/messages that pooled hit ratios count: without a known refusal."""
     return messages.filter(pc.fill_null(pc.equal(messages["rejections"], 0), True))

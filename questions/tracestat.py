@@ -116,10 +116,10 @@ class Tracestat:
             joined.append(f"LEFT JOIN ({traffic}) counters USING (peer)")
         statement = (
             f"{_CHOSEN} SELECT {', '.join(shown)} FROM peers {' '.join(joined)} "
-            f"WHERE peer IN ({_REPORTING}) AND peer IN ({self._taking_part()}) ORDER BY peers.peer"
+            f"WHERE peer IN ({_REPORTING}) AND peer IN ({self._participants()}) ORDER BY peers.peer"
         )
-        found: list[dict[str, str | int | None]] = self._asked(statement).to_pylist()
-        return found
+        rows: list[dict[str, str | int | None]] = self._query(statement).to_pylist()
+        return rows
 
     def _column(self, name: str) -> str:
         if not self._knows(name):
@@ -143,22 +143,22 @@ class Tracestat:
 
     @cached_property
     def _of_traffic(self) -> dict[str, str]:
-        """What is known by counters of the peers, which are of no topic: its column of traffic."""
+        """The columns of traffic that count something, by its name; they are of no topic."""
         if self._topic is not None or not self.run.stored.has("traffic"):
             return {}
         return _RPCS if self._lists_duplicates else {**_RPCS, "duplicates": "duplicates"}
 
     @cached_property
     def _publications_known(self) -> bool:
-        """Whether any publication is reported; otherwise messages are known by their arrivals."""
-        known = self.run.stored.read("publications", ["publication_known"])["publication_known"]
-        return not len(known) or bool(pc.any(known).as_py())
+        """True if any publication is reported; otherwise messages are known by their arrivals."""
+        flags = self.run.stored.read("publications", ["publication_known"])["publication_known"]
+        return not len(flags) or bool(pc.any(flags).as_py())
 
-    def _taking_part(self) -> str:
+    def _participants(self) -> str:
         if self._topic is None:
             return "SELECT peer FROM peers"
-        there = [one for table, one in _TAKING_PART.items() if self.run.stored.has(table)]
-        return " UNION ".join(there)
+        statements = [one for table, one in _TAKING_PART.items() if self.run.stored.has(table)]
+        return " UNION ".join(statements)
 
     def per_message(self) -> Iterator[pa.RecordBatch]:
         """message, topic, publisher, delivered, duplicates, rejected and delays_ms, of what arrived
@@ -168,32 +168,32 @@ class Tracestat:
             duplicates="coalesce(duplicates, 0)" if self._lists_duplicates else "NULL::BIGINT",
             rejected=_REJECTED if self._knows("rejected") else "NULL::BIGINT",
         )
-        with self._rows(statement) as found:
-            yield from found
+        with self._rows(statement) as batches:
+            yield from batches
 
     def delays(self) -> list[tuple[int, int]]:
         """The distribution of propagation delays: ms, rounded, and how many deliveries took up to
         these; without the publishers' own, and without those whose times are unknown.
         """
-        found, total = [], 0
-        for row in self._asked(_DELAYS).to_pylist():
+        counts, total = [], 0
+        for row in self._query(_DELAYS).to_pylist():
             total += row["n"]
-            found.append((row["ms"], total))
-        return found
+            counts.append((row["ms"], total))
+        return counts
 
     @cached_property
     def _topic(self) -> int | None:
         return None if self.topic is None else self.run.topic_index(self.topic)
 
-    def _asked(self, statement: str) -> pa.Table:
-        with self._rows(statement) as found:
-            return found.read_all()
+    def _query(self, statement: str) -> pa.Table:
+        with self._rows(statement) as reader:
+            return reader.read_all()
 
     @contextmanager
     def _rows(self, statement: str) -> Iterator[pa.RecordBatchReader]:
         values = {"topic": self._topic} if "$topic" in statement else {}
-        with answer(self.run.stored, statement, values) as found:
-            yield found
+        with answer(self.run.stored, statement, values) as reader:
+            yield reader
 
 
 def totals(peers: list[dict[str, str | int | None]]) -> Figures:
@@ -209,16 +209,16 @@ def distribution(delays: list[tuple[int, int]], own: int | None) -> list[Figures
     """Rows ms, delivered, delivered_and_own: how many took up to so many ms, with `own` deliveries
     of publishers to themselves, after 0 ms. Empty where no delay is known.
     """
-    found = dict(delays)
-    if found and own:
-        found.setdefault(0, max((n for ms, n in delays if ms < 0), default=0))
+    delivered = dict(delays)
+    if delivered and own:
+        delivered.setdefault(0, max((n for ms, n in delays if ms < 0), default=0))
     return [
         {
             "ms": ms,
-            "delivered": found[ms],
-            "delivered_and_own": None if own is None else found[ms] + (own if ms >= 0 else 0),
+            "delivered": delivered[ms],
+            "delivered_and_own": None if own is None else delivered[ms] + (own if ms >= 0 else 0),
         }
-        for ms in sorted(found)
+        for ms in sorted(delivered)
     ]
 
 

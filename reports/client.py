@@ -133,7 +133,7 @@ class Reporter:
         self.line(self._lines.snapshot(record))
 
     def line(self, line: bytes) -> None:
-        """As `report`, for a record that is encoded already, without a line break."""
+        """Report a record that is encoded already, without a line break."""
         with self._changed:
             self._waiting.append(line)
             self._size += len(line) + _OF_LINE
@@ -161,8 +161,8 @@ class Reporter:
         return found
 
     def commands(self) -> list[dict[str, Any]]:
-        """What peers are asked to do, each with its `id`, `peer` and `action` (leave or join); none
-        where `header` found a collector that gives no commands. Raises: OSError.
+        """Return the commands to peers, each with its `id`, `peer` and `action` (leave or join);
+        none if `header` found a collector that gives no commands. Raises: OSError.
         """
         found = self._at.ask("/commands").get("commands") if self._obeys else []
         if not isinstance(found, list):
@@ -271,8 +271,8 @@ class Reporter:
                 self._changed.notify_all()
 
     def _next(self) -> tuple[list[bytes], Spool | None] | None:
-        """What goes into the next request, and the spool if it comes from there: that is older
-        than what is in memory. Null at the end.
+        """Return the content of the next request, and the spool if it comes from there: that is
+        older than what is in memory. Null at the end.
         """
         spool, pace = self._spool, self._pace
         with self._changed:

@@ -28,7 +28,9 @@ def without_query(path: str) -> str:
 
 
 def packing_of(path: str) -> str | None:
-    """What packed a file, by its name; the inventory checks that the content is of that kind."""
+    """Return the kind of compression of a file, by its name; the
+    inventory checks that the content is of that kind.
+    """
     name = without_query(path)
     return next((kind for kind, (_, ends) in PACKED.items() if name.endswith(ends)), None)
 

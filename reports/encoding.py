@@ -39,8 +39,8 @@ class Lines:
         return _text(self._object(record)).encode()
 
     def snapshot(self, record: Record | Mapping[str, Any]) -> bytes:
-        """As `line`, but a `Snapshot` where the object has plain values of Python only; whether
-        they are JSON shows in its line.
+        """Return a line like `line`, but a `Snapshot` if the object has plain values of
+        Python only. Its line shows if they are JSON.
         """
         found = self._object(record)
         if isinstance(gauges := found.get("gauges"), dict):

@@ -90,7 +90,7 @@ class Endpoint:
         raise self.no_collector()
 
     def no_collector(self) -> NoCollector:
-        """What to raise where something else answers."""
+        """Return the error to raise if something else answers."""
         return NoCollector(f"{self.url} {IS_NO_COLLECTOR}")
 
     @contextmanager
@@ -164,7 +164,7 @@ class _Bounded(io.RawIOBase):
         return True
 
     def readinto(self, buffer: WriteableBuffer, /) -> int | None:
-        """As of a raw stream. Raises: OSError."""
+        """Read into a buffer, as a raw stream does. Raises: OSError."""
         left_s = self._end - time.monotonic()
         if left_s <= 0:
             raise TimeoutError(f"no whole answer within {self._timeout_s:g} s")
@@ -196,7 +196,7 @@ def run_at(url: str) -> SplitResult:
 
 
 def is_address(url: str) -> bool:
-    """Whether somebody can be asked at this URL."""
+    """Return True if a URL can be asked."""
     with suppress(ValueError):  # such as of a port that is no number
         parts = urlsplit(url)
         host = parts.hostname or ""
@@ -217,14 +217,14 @@ def bearer(token: str | None) -> dict[str, str]:
 
 
 def reason(text: bytes) -> str:
-    """What an answer says of an error."""
+    """Return the error that an answer names."""
     with suppress(ValueError, KeyError, TypeError, RecursionError):
         return str(json.loads(text)["error"])[:_SHOWN]
     return text[:200].decode("utf-8", "replace")
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a name or an address is of this machine only."""
+    """Return True if a name or an address is of this machine only."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -232,8 +232,8 @@ def is_loopback(host: str) -> bool:
 
 
 def names_this_machine(host: str) -> bool:
-    """Whether a Host header does. Who asks for no token answers no other: a web page, shown by a
-    browser here, may ask under a name of its own that leads here.
+    """Return True if a Host header names this machine. A server without tokens answers no other:
+    a web page, shown by a browser here, may ask under a name of its own that leads here.
     """
     found = _HOST.fullmatch(host.lower())
     return found is not None and is_loopback(found["v6"] or found["name"])

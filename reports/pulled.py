@@ -112,7 +112,7 @@ class ReportServer:
         self.line(self._lines.line(record))
 
     def line(self, line: bytes) -> None:
-        """As `report`, for a record that is encoded already, without a line break."""
+        """Report a record that is encoded already, without a line break."""
         with self._lock:
             self._held.append(line)
             self._next += 1
@@ -122,8 +122,8 @@ class ReportServer:
                 self._size -= len(self._held.popleft()) + _OF_LINE
 
     def commands(self) -> list[dict[str, Any]]:
-        """What peers are asked to do, each with its `id`, `peer` and `action` (leave or join); what
-        is answered or expired is left out. Before the first call the collector can give none.
+        """Return the commands to peers, each with its `id`, `peer` and `action` (leave or join),
+        without those that are answered or expired. Before the first call there can be none.
         """
         return self.given.waiting()
 
@@ -139,7 +139,7 @@ class ReportServer:
         return self._next - len(self._held)
 
     def part(self, since: str) -> _Part:
-        """What follows a cursor."""
+        """Return the lines behind a cursor."""
         with self._lock:
             after = self._number(since)
             if after is not None:
@@ -156,14 +156,14 @@ class ReportServer:
             return _Part(found, f"{self._name}-{end}", end < self._next)
 
     def _number(self, cursor: str) -> int | None:
-        """How many lines somebody with this cursor has; null for one that is not ours."""
+        """Return the number of lines before a cursor; null for one that is not ours."""
         name, _, number = cursor.rpartition("-")
         if name != self._name or not (number.isascii() and number.isdecimal()):
             return None
         return int(number) if len(number) < 20 and int(number) <= self._next else None
 
     def allows(self, headers: Message) -> bool:
-        """Whether a request may be answered."""
+        """Return True if a request may be answered."""
         if self._token is None:
             return names_this_machine(headers.get("host", ""))
         given = headers.get("authorization", "")

@@ -39,12 +39,12 @@ class Spool:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is left to take, and what was taken is sent."""
+        """True if all reports were taken and sent."""
         return self._sent == self._size
 
     @property
     def has_more(self) -> bool:
-        """Whether something is left to take."""
+        """True if there are reports to take."""
         return self._taken < self._size
 
     def add(self, lines: Iterable[bytes]) -> None:
@@ -78,7 +78,7 @@ class Spool:
         return lines
 
     def back(self) -> None:
-        """What was taken and is not sent will be taken again."""
+        """Put back what was taken and not sent."""
         with self._lock:
             self._taken = self._sent
 

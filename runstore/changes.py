@@ -25,14 +25,14 @@ def pending(directory: Path, stored: Manifest | None) -> Manifest | None:
     null if there is none.
     """
     with suppress(FileNotFoundError, StoreBroken):
-        found = read_manifest(directory, PENDING)
-        return found if found.replaces == changed(directory, stored) else None
+        manifest = read_manifest(directory, PENDING)
+        return manifest if manifest.replaces == changed(directory, stored) else None
     return None
 
 
 def changed(directory: Path, stored: Manifest | None) -> str:
-    """What a change replaces: the identity of the run's tables, so that it may be told more of
-    itself meanwhile; or of what is in run.json, if that cannot be read. Empty if there is none.
+    """Return the identity that a change replaces: that of the run's tables, so that run.json may
+    change otherwise meanwhile; or a digest of run.json, if that cannot be read; or empty.
     """
     if stored:
         return stored.identity
@@ -43,24 +43,24 @@ def changed(directory: Path, stored: Manifest | None) -> str:
 
 
 def unfinished(run: StoredRun) -> str:
-    """What to say of a change of the run that is not committed; empty where there is none."""
-    begun = pending(run.directory, run.manifest) if run.manifest.complete else None
-    if begun is None:
+    """Describe a change of the run that is not committed; empty if there is none."""
+    change = pending(run.directory, run.manifest) if run.manifest.complete else None
+    if change is None:
         return ""
-    what = "an append" if begun.extends else "making it anew"
-    files = amount(begun.input_size[0], "file")
+    action = "an append" if change.extends else "making it anew"
+    files = amount(change.input_size[0], "file")
     if writer := _writer(run.directory):
-        return f"{what} goes on, in {writer}; until it is done, the run is as it was"
-    whole = f"{what} was interrupted ({files} in all)"
-    return f"{whole}; the run is as it was, and the same command goes on"
+        return f"{action} goes on, in {writer}; until it is done, the run is as it was"
+    interruption = f"{action} was interrupted ({files} in all)"
+    return f"{interruption}; the run is as it was, and the same command goes on"
 
 
 def state(run: StoredRun) -> str:
     """The state of a run, as text for users."""
     if not run.manifest.complete:
         return f"{run.manifest.state}, not complete"
-    told = unfinished(run)
-    return f"{run.manifest.state}; {told}" if told else run.manifest.state
+    change = unfinished(run)
+    return f"{run.manifest.state}; {change}" if change else run.manifest.state
 
 
 def _writer(directory: Path) -> str:

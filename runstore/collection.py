@@ -59,9 +59,9 @@ class Collected:
 
     @property
     def is_empty(self) -> bool:
-        """Whether it has nothing that anybody told. Raises: UseError."""
+        """True if nothing was ever reported to it. Raises: UseError."""
         with as_errors_of_ours(self.folder):
-            return not any(map(_listed, (self.log, self.batches)))
+            return not any(map(_visible_entries, (self.log, self.batches)))
 
     @property
     def identity(self) -> str:
@@ -80,7 +80,7 @@ class Collected:
         return self.identity
 
     def owns(self, run: Manifest | None) -> bool:
-        """Whether it has begun this run of its name."""
+        """Return True if it began this run of its name."""
         if run is None or not run.collection:
             return False
         try:
@@ -90,7 +90,7 @@ class Collected:
 
     @property
     def is_retired(self) -> bool:
-        """Whether its run is gone, and it has something to make one from. Raises: UseError."""
+        """True if its run is gone, and it has reports to rebuild it from. Raises: UseError."""
         try:
             return not (self.is_empty or self.owns(read_manifest(self._run)))
         except FileNotFoundError:
@@ -100,7 +100,7 @@ class Collected:
 
     @property
     def has_ended(self) -> bool:
-        """Whether its run has."""
+        """True if its run has ended."""
         with suppress(FileNotFoundError, StoreBroken):
             run = read_manifest(self._run)
             return run.ended and self.owns(run)
@@ -167,16 +167,16 @@ def check_name(workspace: Path, name: str) -> None:
 
 def retired(workspace: Path) -> list[Collected]:
     """The collections whose runs are gone, by name; of other users, those that may be seen."""
-    found = []
-    for path in sorted(_listed(workspace / COLLECTED)):
+    collections = []
+    for path in sorted(_visible_entries(workspace / COLLECTED)):
         with suppress(UseError, OSError):  # or it has no name of a run
             if (of := Collected(workspace, path.name)).is_retired:
-                found.append(of)
-    return found
+                collections.append(of)
+    return collections
 
 
-def _listed(folder: Path) -> list[Path]:
-    """What is in a folder, but for hidden files; nothing where it is not there."""
+def _visible_entries(folder: Path) -> list[Path]:
+    """Return the entries of a folder, except hidden ones; none if there is no folder."""
     with suppress(FileNotFoundError, NotADirectoryError):
         return [path for path in folder.iterdir() if not path.name.startswith(".")]
     return []

@@ -51,7 +51,7 @@ class Journal:
     @contextmanager
     def ingest(self, note: str) -> Iterator[None]:
         """Log the block as an ingest."""
-        with self._timed("ingest", lambda: None, note):
+        with self._log_block("ingest", lambda: None, note):
             yield
 
     @contextmanager
@@ -59,24 +59,24 @@ class Journal:
         """Log the block as a stage; `rows` is called at its end."""
         self._stage = name
         try:
-            with self._timed("stage", rows):
+            with self._log_block("stage", rows):
                 yield
         finally:
             self._stage = None
 
     @contextmanager
-    def _timed(
-        self, what: str, rows: Callable[[], Mapping[str, int] | None], note: str | None = None
+    def _log_block(
+        self, kind: str, rows: Callable[[], Mapping[str, int] | None], note: str | None = None
     ) -> Iterator[None]:
-        begun = time.monotonic()
-        self.add(f"{what} begun", note=note)
+        start = time.monotonic()
+        self.add(f"{kind} begun", note=note)
         try:
             yield
         except BaseException as error:
             why = str(error).partition("\n")[0] or type(error).__name__
-            self.add(f"{what} stopped", seconds=_since(begun), note=why)
+            self.add(f"{kind} stopped", seconds=_since(start), note=why)
             raise
-        self.add(f"{what} ended", seconds=_since(begun), rows=rows())
+        self.add(f"{kind} ended", seconds=_since(start), rows=rows())
 
 
 def read_journal(directory: Path) -> Iterator[_Event]:
@@ -93,8 +93,8 @@ def read_journal(directory: Path) -> Iterator[_Event]:
             yield {**dict.fromkeys(COLUMNS), "event": "unreadable", "note": text}
 
 
-def _since(begun: float) -> float:
-    return round(time.monotonic() - begun, 3)
+def _since(start: float) -> float:
+    return round(time.monotonic() - start, 3)
 
 
 def _append(path: Path, line: bytes) -> None:

@@ -228,7 +228,7 @@ class Manifest:
 
     @property
     def is_grown(self) -> bool:
-        """Whether something was appended to it."""
+        """True if something was appended to it."""
         return self.generation > 0
 
     @property
@@ -255,7 +255,7 @@ class Manifest:
 
     @property
     def input_size(self) -> tuple[int, int]:
-        """How many files the run was made from, and their bytes."""
+        """The number of files that the run was made from, and their bytes."""
         earlier = self.carry[INPUTS].rows if INPUTS in self.carry else 0
         size = sum(file["size"] for file in self.inputs)
         return earlier + len(self.inputs), self.earlier_bytes + size
@@ -277,7 +277,7 @@ class Manifest:
             self.unknown,
             tuple(layers) if layers else None,
             self.identity,
-            tuple(sorted({*self._kept(), *self._capabilities})),
+            tuple(sorted({*self._directories_by_table(), *self._capabilities})),
             self.generation,
             self.own,
             self.final if self.is_grown else None,
@@ -296,8 +296,8 @@ class Manifest:
     def _capabilities(self) -> set[str]:
         if "receptions" not in self.tables:
             return set()
-        told = self.arrival_capabilities
-        capabilities = CAPABILITIES if told is None else (DUPLICATES, *told)
+        reported = self.arrival_capabilities
+        capabilities = CAPABILITIES if reported is None else (DUPLICATES, *reported)
         return {*capabilities} - {*self.unknown}
 
     @property
@@ -309,19 +309,21 @@ class Manifest:
     @property
     def identity(self) -> str:
         """A digest of the tables' directories, which are different for each ingest."""
-        made = {name: of for name, of in self._kept().items() if name not in AFTERWARDS}
-        text = json.dumps(made, sort_keys=True)
+        directories = {
+            name: of for name, of in self._directories_by_table().items() if name not in AFTERWARDS
+        }
+        text = json.dumps(directories, sort_keys=True)
         return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
 
-    def _kept(self) -> dict[str, str]:
+    def _directories_by_table(self) -> dict[str, str]:
         """The directories of tables that are not staged, by name."""
         return {n: t.directory for n, t in self.tables.items() if not n.startswith("staged/")}
 
     def with_stage(self, stage: str, tables: dict[str, TableEntry], **changes: Any) -> Manifest:
         """The manifest after a stage: its tables named, the stage done."""
-        made = {name: replace(entry, stage=stage) for name, entry in tables.items()}
+        entries = {name: replace(entry, stage=stage) for name, entry in tables.items()}
         return replace(
-            self, stages=(*self.stages, stage), tables={**self.tables, **made}, **changes
+            self, stages=(*self.stages, stage), tables={**self.tables, **entries}, **changes
         )
 
 
@@ -332,18 +334,18 @@ def read_manifest(directory: Path, file: str = FILE) -> Manifest:
         if path.exists() and not path.is_file():  # a pipe would hang, a device give text for ever
             raise StoreBroken(str(path), "it is not a file")
         raw = json.loads(path.read_text(encoding="utf-8"))
-        found = raw.pop("format")
-        if found != FORMAT:
+        version = raw.pop("format")
+        if version != FORMAT:
             raise StoreBroken(
                 str(path),
-                f"written by another version of vizpub (format {found}; this one reads {FORMAT})",
+                f"written by another version of vizpub (format {version}; this one reads {FORMAT})",
                 "ingest the run again, with --replace",
             )
         if raw.pop("crc") != _crc(raw):
             raise StoreBroken(str(path), "its checksum does not match its text")
         if surprises := raw.keys() - {of.name for of in fields(Manifest)}:
             raise ValueError(f"unknown: {', '.join(sorted(surprises))}")
-        return _checked(msgspec.convert(raw, Manifest))
+        return _check_paths(msgspec.convert(raw, Manifest))
     except FileNotFoundError:
         raise
     except OSError as error:
@@ -357,9 +359,9 @@ def manifest_in(directory: Path) -> Manifest:
     """The manifest of a run, which has the name of its directory, also where that was renamed or is
     a copy of another. Raises: as read_manifest; StoreBroken where no run can have that name.
     """
-    found = read_manifest(directory)
+    manifest = read_manifest(directory)
     try:
-        return replace(found, name=check_run_name(directory.name))
+        return replace(manifest, name=check_run_name(directory.name))
     except UseError as error:
         raise StoreBroken(str(directory), str(error), "rename the directory") from error
 
@@ -376,7 +378,7 @@ def _crc(content: dict[str, Any]) -> int:
     return crc32(json.dumps(content, sort_keys=True).encode())
 
 
-def _checked(manifest: Manifest) -> Manifest:
+def _check_paths(manifest: Manifest) -> Manifest:
     """Raises: ValueError, UseError where it names paths outside its directory."""
     check_run_name(manifest.name)
     entries = (*manifest.tables.values(), *manifest.carry.values())
@@ -390,6 +392,6 @@ def _checked(manifest: Manifest) -> Manifest:
 
 
 def _is_below(path: str) -> bool:
-    """Whether a path is relative, normalised and without `..`."""
+    """Return True if a path is relative, normalised and without `..`."""
     parts = path.split("/")
     return str(PurePosixPath(path)) == path and "\0" not in path and not {"", ".", ".."} & {*parts}

@@ -30,30 +30,30 @@ def up_to(run: Path, name: str, part: Part, cut: Cut, fresh: Fresh) -> Part:
     files = part.files
     if files is None:
         files = tuple(map(described, files_of(run, part, name)))
-    whole = tuple(file for file in files if file.greatest(cut.column) < cut.below)
-    if whole == files:
+    unchanged = tuple(file for file in files if file.greatest(cut.column) < cut.below)
+    if unchanged == files:
         return part
     directory = fresh(name)
     directory.mkdir(parents=True)
-    for path in files_of(run, replace(part, files=whole), name):
+    for path in files_of(run, replace(part, files=unchanged), name):
         _name_also(path, directory / path.name)
-    others = replace(part, files=tuple(file for file in files if file not in whole))
-    made = _written(run, name, [others], directory, pc.field(cut.column) < cut.below)
-    return _part(run, directory, (*whole, *made))
+    others = replace(part, files=tuple(file for file in files if file not in unchanged))
+    files_made = _write_rows(run, name, [others], directory, pc.field(cut.column) < cut.below)
+    return _part(run, directory, (*unchanged, *files_made))
 
 
 def joined(run: Path, name: str, parts: Sequence[Part], fresh: Fresh) -> Part:
     """Parts of a table as one. Raises: StoreBroken, OSError."""
     directory = fresh(name)
     directory.mkdir(parents=True)
-    return _part(run, directory, _written(run, name, parts, directory))
+    return _part(run, directory, _write_rows(run, name, parts, directory))
 
 
 def _part(run: Path, directory: Path, files: tuple[StoredFile, ...]) -> Part:
     return Part(str(directory.relative_to(run)), sum(file.rows for file in files), files)
 
 
-def _written(
+def _write_rows(
     run: Path,
     name: str,
     parts: Sequence[Part],
@@ -68,10 +68,10 @@ def _written(
     with pq.ParquetWriter(path, schema, **PARQUET) as file:
         for batch in StoredTable(run, name, tuple(parts), schema).scan(where=where):
             file.write_batch(batch)
-    told = described(path)
-    if not told.rows:
+    stored = described(path)
+    if not stored.rows:
         path.unlink()
-    return (told,) if told.rows else ()
+    return (stored,) if stored.rows else ()
 
 
 def _name_also(path: Path, to: Path) -> None:

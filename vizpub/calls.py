@@ -36,8 +36,8 @@ def ingest_files(  # noqa: PLR0913 - the options of a command
     JavaMissing, SparkFailed and more, all VizpubError.
     """
     from vizpub.analytics.options import Measures
-    from vizpub.ingest.measures.choice import Measuring
-    from vizpub.ingest.measures.own import own_metrics as loaded
+    from vizpub.ingest.measures.choice import MeasurementOptions
+    from vizpub.ingest.measures.own import load_own_metrics as loaded
     from vizpub.ingest.pipeline import IngestRequest
     from vizpub.ingest.pipeline import ingest as make
     from vizpub.ingest.sources.base import SourceOptions
@@ -45,7 +45,7 @@ def ingest_files(  # noqa: PLR0913 - the options of a command
     from vizpub.questions.run import Run
 
     measures = Measures(betweenness, own=loaded(own_metrics or ()))
-    measuring = Measuring(tuple(layers) if layers else None, measures=measures)
+    measuring = MeasurementOptions(tuple(layers) if layers else None, measures=measures)
     options = SourceOptions(parse_duration_us(interval) if interval else None)
     request = IngestRequest(
         tuple(map(str, paths)),
@@ -71,11 +71,11 @@ def simulate(
     Raises: UnknownName, UseError, DiskFull.
     """
     from vizpub.simulators.engine.folder import Folder
-    from vizpub.simulators.engine.plan import planned
+    from vizpub.simulators.engine.plan import make_plan
     from vizpub.simulators.engine.simulation import simulate as run
 
     folder = Folder(Path(out))
-    run(planned(system, parameters, seed), folder, replace=replace)
+    run(make_plan(system, parameters, seed), folder, replace=replace)
     return folder.reports
 
 
@@ -90,12 +90,12 @@ def compare(
 
     Caveats are warnings. Raises: UnknownName, UseError for what cannot be compared.
     """
-    from vizpub.analytics.comparison.per_run import Question, measured
-    from vizpub.analytics.comparison.tables import compare as side_by_side
+    from vizpub.analytics.comparison.per_run import ComparisonRequest, measure_runs
+    from vizpub.analytics.comparison.tables import compare_groups as side_by_side
     from vizpub.questions.frames import Frame
 
-    question = Question(tuple(metrics) if metrics else None, window=(first, last))
-    found = measured(runs, question)
+    question = ComparisonRequest(tuple(metrics) if metrics else None, window=(first, last))
+    found = measure_runs(runs, question)
     for note in found.notes:
         warnings.warn(note, stacklevel=2)
     names = ", ".join(run.facts.name for run in runs)

@@ -38,8 +38,8 @@ def decimals(half: float) -> int | None:
 
     Negative for tens and more. Null where the interval supports more digits than that.
     """
-    found = 1 - floor(log10(half)) if half else _MOST_DECIMALS + 1
-    return None if found > _MOST_DECIMALS else found
+    places = 1 - floor(log10(half)) if half else _MOST_DECIMALS + 1
+    return None if places > _MOST_DECIMALS else places
 
 
 def _student_t(freedom: float | _Floats) -> _Floats:
@@ -52,10 +52,10 @@ def mean(values: Sequence[float]) -> Estimate:
     """Mean over the runs: mean ± t(n-1)·sd/√n. Student, Biometrika 6 (1908) 1-25."""
     if not values:
         return Estimate(None)
-    found = {name: float(row[0]) for name, row in row_means(np.array([values])).items()}
+    row = {name: float(row[0]) for name, row in row_means(np.array([values])).items()}
     if len(values) < 2:
-        return Estimate(found["value"], n=1)
-    return Estimate(found["value"], found["low"], found["high"], len(values), found["sd"])
+        return Estimate(row["value"], n=1)
+    return Estimate(row["value"], row["low"], row["high"], len(values), row["sd"])
 
 
 def row_means(values: _Floats) -> dict[str, _Floats]:
@@ -63,11 +63,11 @@ def row_means(values: _Floats) -> dict[str, _Floats]:
 
     Returns value, low, high, sd and n as arrays; NaN if there is none.
     """
-    known = ~np.isnan(values)
-    n = known.sum(axis=1).astype(float)
+    is_known = ~np.isnan(values)
+    n = is_known.sum(axis=1).astype(float)
     with np.errstate(divide="ignore", invalid="ignore"):
-        value = np.where(known, values, 0).sum(axis=1) / n
-        squares = np.where(known, (values - value[:, None]) ** 2, 0).sum(axis=1)
+        value = np.where(is_known, values, 0).sum(axis=1) / n
+        squares = np.where(is_known, (values - value[:, None]) ** 2, 0).sum(axis=1)
         sd = np.sqrt(squares / np.where(n > 1, n - 1, np.nan))
         half = _student_t(np.where(n > 1, n - 1, np.nan)) * sd / np.sqrt(n)
     return {"value": value, "low": value - half, "high": value + half, "sd": sd, "n": n}
@@ -88,13 +88,13 @@ class _Moments:
     @staticmethod
     def of(x: Sequence[float], y: Sequence[float], *, paired: bool) -> _Moments:
         n, m = len(x), len(y)
-        together = float(np.cov(x, y)[0, 1]) / n if paired else 0.0
+        covariance = float(np.cov(x, y)[0, 1]) / n if paired else 0.0
         return _Moments(
             float(np.mean(x)),
             float(np.mean(y)),
             float(np.var(x, ddof=1)) / n,
             float(np.var(y, ddof=1)) / m,
-            together,
+            covariance,
             (n, m),
             paired,
         )
@@ -144,16 +144,16 @@ def ratio(x: Sequence[float], y: Sequence[float], *, paired: bool = False) -> Es
     if min(len(x), len(y)) < 2:
         return Estimate(value, n=n)
     moments = _Moments.of(x, y, paired=paired)
-    bounds = _fieller(moments, float(_student_t(moments.freedom(value))) ** 2)
+    bounds = _fieller_bounds(moments, float(_student_t(moments.freedom(value))) ** 2)
     return Estimate(value, *bounds, n) if bounds else Estimate(value, n=n)
 
 
-def _fieller(of: _Moments, t2: float) -> tuple[float, float] | None:
+def _fieller_bounds(moments: _Moments, t2: float) -> tuple[float, float] | None:
     """The ratios r with (x - r·y)² ≤ t²·variance(x - r·y); null if they are unbounded."""
-    a = of.y**2 - t2 * of.var_y
+    a = moments.y**2 - t2 * moments.var_y
     if a <= 0:
         return None
-    b = of.x * of.y - t2 * of.covariance
-    c = of.x**2 - t2 * of.var_x
+    b = moments.x * moments.y - t2 * moments.covariance
+    c = moments.x**2 - t2 * moments.var_x
     root = sqrt(max(b**2 - a * c, 0.0))
     return (b - root) / a, (b + root) / a

@@ -35,7 +35,7 @@ class Grouping:
     notes: tuple[str, ...]
 
 
-def grouped(
+def group_runs(
     runs: Sequence[RunFacts], by: Sequence[str] | None = None, over: str | None = None
 ) -> Grouping:
     """Group runs by the given traits, by default by protocol and by the parameters that differ
@@ -46,24 +46,27 @@ def grouped(
     Raises: UnknownName for a trait that no run has, UseError if a run lacks the trait `over`.
     """
     traits = [_traits(facts) for facts in runs]
-    known = sorted({trait for of in traits for trait in of})
+    names = sorted({trait for run_traits in traits for trait in run_traits})
     for name in by or ():
-        if name not in known:
-            raise UnknownName("property of these runs", name, known)
-    chosen = ("protocol", *_differing(traits)) if by is None else tuple(by)
+        if name not in names:
+            raise UnknownName("property of these runs", name, names)
+    chosen = ("protocol", *_differing_parameters(traits)) if by is None else tuple(by)
     chosen = tuple(name for name in chosen if name != over)
-    settings = tuple(_setting(of, over, known) for of in traits)
-    alike = [(_label(of, chosen), setting) for of, setting in zip(traits, settings, strict=True)]
-    alone = _no_replicates(traits, alike) if by is None else set[str]()
+    settings = tuple(_setting_of(run_traits, over, names) for run_traits in traits)
+    cells = [
+        (_label(run_traits, chosen), setting)
+        for run_traits, setting in zip(traits, settings, strict=True)
+    ]
+    ungrouped = _unseeded_runs(traits, cells) if by is None else set[str]()
     groups = tuple(
-        _label(of, (*chosen, "run")) if of["run"] in alone else label
-        for of, (label, _) in zip(traits, alike, strict=True)
+        _label(run_traits, (*chosen, "run")) if run_traits["run"] in ungrouped else label
+        for run_traits, (label, _) in zip(traits, cells, strict=True)
     )
     members: dict[str, list[_Traits]] = defaultdict(list)
-    for label, setting, of in zip(groups, settings, traits, strict=True):
-        members[f"{label} {over}={setting}" if over else label].append(of)
+    for label, setting, run_traits in zip(groups, settings, traits, strict=True):
+        members[f"{label} {over}={setting}" if over else label].append(run_traits)
     notes = (
-        *_alone_notes(alone),
+        *_alone_notes(ungrouped),
         *_single_notes(members),
         *_seed_notes(members),
         *_mixed_notes(members),
@@ -72,72 +75,84 @@ def grouped(
     return Grouping(groups, settings, notes)
 
 
-def _no_replicates(traits: Sequence[_Traits], alike: Sequence[tuple[str, str]]) -> set[str]:
+def _unseeded_runs(traits: Sequence[_Traits], cells: Sequence[tuple[str, str]]) -> set[str]:
     """Runs without a seed of their own in their group, so they may not be independent."""
-    cells = [(cell, of.get("seed")) for of, cell in zip(traits, alike, strict=True)]
-    sizes, same = Counter(alike), Counter(cells)
+    seeded_cells = [
+        (cell, run_traits.get("seed")) for run_traits, cell in zip(traits, cells, strict=True)
+    ]
+    sizes, runs_per_seed = Counter(cells), Counter(seeded_cells)
     return {
-        of["run"]
-        for of, (cell, seed) in zip(traits, cells, strict=True)
-        if sizes[cell] > 1 and (seed is None or same[cell, seed] > 1)
+        run_traits["run"]
+        for run_traits, (cell, seed) in zip(traits, seeded_cells, strict=True)
+        if sizes[cell] > 1 and (seed is None or runs_per_seed[cell, seed] > 1)
     }
 
 
-def _setting(of: _Traits, over: str | None, known: Sequence[str]) -> str:
+def _setting_of(run_traits: _Traits, over: str | None, names: Sequence[str]) -> str:
     if over is None:
         return ""
-    if over not in known:
-        raise UnknownName("property to compare over", over, [*known, "intervals", "runs"])
-    if over not in of:
-        raise UseError(f"run '{of['run']}' has no {over} to compare over")
-    return of[over]
+    if over not in names:
+        raise UnknownName("property to compare over", over, [*names, "intervals", "runs"])
+    if over not in run_traits:
+        raise UseError(f"run '{run_traits['run']}' has no {over} to compare over")
+    return run_traits[over]
 
 
 def _traits(facts: RunFacts) -> _Traits:
     described = facts.parameters.get("described")
-    made = [*described, "described"] if isinstance(described, list) else []
-    given = {name: value for name, value in facts.parameters.items() if name not in made}
-    own = {name: value for name, value in _flat(given) if name not in _FACTS}
-    own |= {"protocol": facts.protocol or facts.source, "source": facts.source, "run": facts.name}
+    derived = [*described, "described"] if isinstance(described, list) else []
+    parameters = {name: value for name, value in facts.parameters.items() if name not in derived}
+    traits = {name: value for name, value in _flatten(parameters) if name not in _FACTS}
+    traits |= {
+        "protocol": facts.protocol or facts.source,
+        "source": facts.source,
+        "run": facts.name,
+    }
     seed = facts.parameters.get("seed") if facts.seed is None else facts.seed
-    return own if seed is None else own | {"seed": str(seed)}
+    return traits if seed is None else traits | {"seed": str(seed)}
 
 
-def _flat(parameters: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str]]:
+def _flatten(parameters: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str]]:
     for name, value in parameters.items():
         if isinstance(value, dict):
-            yield from _flat(value, f"{above}{name}.")
+            yield from _flatten(value, f"{above}{name}.")
         else:
             text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
             yield f"{above}{name}", text
 
 
-def _parameters(of: _Traits) -> dict[str, str]:
-    return {name: value for name, value in of.items() if name not in _FACTS}
+def _parameters(run_traits: _Traits) -> dict[str, str]:
+    return {name: value for name, value in run_traits.items() if name not in _FACTS}
 
 
-def _differing(traits: Sequence[_Traits]) -> list[str]:
+def _differing_parameters(traits: Sequence[_Traits]) -> list[str]:
     """Parameters in which runs of one protocol differ; each system has its own parameters."""
     by_protocol: dict[str, list[_Traits]] = defaultdict(list)
-    for of in traits:
-        by_protocol[of["protocol"]].append(of)
-    return list(dict.fromkeys(name for runs in by_protocol.values() for name in _varying(runs)))
+    for run_traits in traits:
+        by_protocol[run_traits["protocol"]].append(run_traits)
+    return list(
+        dict.fromkeys(name for runs in by_protocol.values() for name in _varying_parameters(runs))
+    )
 
 
-def _varying(runs: Sequence[_Traits]) -> list[str]:
-    every = dict.fromkeys(name for of in runs for name in _parameters(of))
-    return [name for name in every if len({of.get(name) for of in runs}) > 1]
+def _varying_parameters(runs: Sequence[_Traits]) -> list[str]:
+    every = dict.fromkeys(name for run_traits in runs for name in _parameters(run_traits))
+    return [name for name in every if len({run_traits.get(name) for run_traits in runs}) > 1]
 
 
-def _label(of: _Traits, chosen: Sequence[str]) -> str:
-    parts = [of[name] if name in _BARE else f"{name}={of[name]}" for name in chosen if name in of]
+def _label(run_traits: _Traits, names: Sequence[str]) -> str:
+    parts = [
+        run_traits[name] if name in _BARE else f"{name}={run_traits[name]}"
+        for name in names
+        if name in run_traits
+    ]
     return " ".join(parts) or "others"
 
 
-def _alone_notes(alone: Collection[str]) -> Iterator[str]:
-    if alone:
+def _alone_notes(runs: Collection[str]) -> Iterator[str]:
+    if runs:
         yield (
-            f"{', '.join(sorted(alone))}: a group each, as their seeds do not differ and "
+            f"{', '.join(sorted(runs))}: a group each, as their seeds do not differ and "
             "nothing marks them as replicates; --by protocol groups them"
         )
 
@@ -149,22 +164,24 @@ def _single_notes(members: Mapping[str, Sequence[_Traits]]) -> Iterator[str]:
 
 def _seed_notes(members: Mapping[str, Sequence[_Traits]]) -> Iterator[str]:
     for label, runs in members.items():
-        seeds = Counter(of["seed"] for of in runs if "seed" in of)
-        if again := [seed for seed, count in seeds.items() if count > 1]:
+        seeds = Counter(run_traits["seed"] for run_traits in runs if "seed" in run_traits)
+        if repeated := [seed for seed, count in seeds.items() if count > 1]:
             yield (
-                f"{label}: several runs have seed {', '.join(again)}; runs that are not "
+                f"{label}: several runs have seed {', '.join(repeated)}; runs that are not "
                 "independent make the interval too narrow"
             )
-        if len(runs) > 1 and (without := [of["run"] for of in runs if "seed" not in of]):
+        if len(runs) > 1 and (
+            unseeded := [run_traits["run"] for run_traits in runs if "seed" not in run_traits]
+        ):
             yield (
-                f"{label}: {', '.join(without)} have no seed; if they are not independent, the "
+                f"{label}: {', '.join(unseeded)} have no seed; if they are not independent, the "
                 "interval is too narrow"
             )
 
 
 def _mixed_notes(members: Mapping[str, Sequence[_Traits]]) -> Iterator[str]:
     for label, runs in members.items():
-        if different := _varying(runs):
+        if different := _varying_parameters(runs):
             yield f"{label}: combines runs that differ in {', '.join(different)}"
 
 
@@ -172,10 +189,12 @@ def _confounded_notes(
     members: Mapping[str, Sequence[_Traits]], chosen: Sequence[str | None]
 ) -> Iterator[str]:
     """Traits that are fixed in each group and differ between groups, but do not define them."""
-    runs = [of for group in members.values() for of in group]
-    shared = [name for name in _varying(runs) if all(name in of for of in runs)]
-    inside = {name for group in members.values() for name in _varying(group)}
+    runs = [run_traits for group in members.values() for run_traits in group]
+    shared = [
+        name for name in _varying_parameters(runs) if all(name in run_traits for run_traits in runs)
+    ]
+    within_groups = {name for group in members.values() for name in _varying_parameters(group)}
     for name in shared:
-        if name not in chosen and name not in inside:
+        if name not in chosen and name not in within_groups:
             values = ", ".join(f"{label}: {group[0][name]}" for label, group in members.items())
             yield f"the groups also differ in {name} ({values})"

@@ -43,73 +43,81 @@ class RunOfLayers(Run):
         columns: Sequence[str] | None = None,
         where: Where | None = None,
     ) -> Frame:
-        """As Run.metrics; each interval of the window is measured now, in this process.
+        """Return metrics as Run.metrics does, but measure the window's intervals in this process.
 
         Raises: as Run.metrics, and UseError for messages, which no layer changes.
         """
-        kept = super().metrics(name, columns, where)
+        stored = super().metrics(name, columns, where)
         if (table := _MEASURED.get(f"metrics/{name}")) is None:
             raise UseError(f"the metrics of {name} {WITHOUT_LAYERS}")
-        rows = kept.to_arrow()
+        rows = stored.to_arrow()
         if not rows.num_rows:
-            return kept
+            return stored
         bounds = pc.min_max(rows["interval"]).as_py()
-        found = self._measured(range(bounds["min"], bounds["max"] + 1), rows.column_names)
-        beside = found[table.name].append_column(
-            "measured", pa.array([True] * len(found[table.name]))
+        measured = self._measure_layers(range(bounds["min"], bounds["max"] + 1), rows.column_names)
+        table_rows = measured[table.name].append_column(
+            "measured", pa.array([True] * len(measured[table.name]))
         )
         joined = rows.append_column("place", pa.array(range(len(rows)))).join(
-            beside, list(table.key), join_type="left outer", right_suffix=" of layers"
+            table_rows, list(table.key), join_type="left outer", right_suffix=" of layers"
         )
         joined = joined.sort_by("place")
-        is_there = pc.fill_null(joined["measured"], False)
+        is_measured = pc.fill_null(joined["measured"], False)
         for column in rows.column_names:
             if f"{column} of layers" in joined.column_names:
-                values = pc.if_else(is_there, joined[f"{column} of layers"], joined[column])
+                values = pc.if_else(is_measured, joined[f"{column} of layers"], joined[column])
                 place = rows.column_names.index(column)
                 rows = rows.set_column(place, rows.schema.field(column), values)
-        return Frame(f"{kept.title}, {' and '.join(self.layers)}", rows)
+        return Frame(f"{stored.title}, {' and '.join(self.layers)}", rows)
 
-    def _measured(self, window: range, columns: Sequence[str]) -> Mapping[str, pa.Table]:
-        from vizpub.analytics.blocks import Links, Presence, Subscriptions, measure_block
+    def _measure_layers(self, window: range, columns: Sequence[str]) -> Mapping[str, pa.Table]:
+        from vizpub.analytics.blocks import (
+            LinkPeriods,
+            PresencePeriods,
+            SubscriptionPeriods,
+            measure_block,
+        )
         from vizpub.analytics.structure import cache_kernels, structure_rows
 
         cache_kernels()
-        measures = self._measures(columns)
-        presence, links = self._sampled("presence", window), self._sampled("links", window)
-        taken = self._sampled("subscriptions", window)
+        measures = self._needed_measures(columns)
+        presence, links = (
+            self._read_sampled("presence", window),
+            self._read_sampled("links", window),
+        )
+        subscriptions = self._read_sampled("subscriptions", window)
         span = ("start", "stop")
         measured = measure_block(
-            Links(*_arrays(links, "src", "dst", *span)),
-            Presence(*_arrays(presence, "peer", *span)),
-            Subscriptions(*_arrays(taken, "peer", "topic", *span)),
+            LinkPeriods(*_arrays(links, "src", "dst", *span)),
+            PresencePeriods(*_arrays(presence, "peer", *span)),
+            SubscriptionPeriods(*_arrays(subscriptions, "peer", "topic", *span)),
             window.start,
             window.stop - 1,
             measures,
         )
         rows = structure_rows(measured)
-        overlay = _listed(rows["overlay"])
-        clipped = self._dangling(window, overlay["interval"].to_pylist())
+        overlay = _flatten_structs(rows["overlay"])
+        clipped = self._count_dangling(window, overlay["interval"].to_pylist())
         return {
             METRICS_PEERS.name: rows.drop_columns(["overlay", "topics"]),
-            METRICS_TOPICS.name: _listed(rows["topics"]),
+            METRICS_TOPICS.name: _flatten_structs(rows["topics"]),
             METRICS_OVERLAY.name: overlay.append_column("dangling_links", clipped),
         }
 
-    def _measures(self, columns: Sequence[str]) -> Measures:
-        """What the columns need, as far and by the samples that the run's own metrics had."""
+    def _needed_measures(self, columns: Sequence[str]) -> Measures:
+        """Measures that the columns need, with the options that the run was measured by."""
         from dataclasses import fields, replace
 
         from vizpub.analytics.options import Measures
 
         options = self.stored.manifest.options
-        told = {
+        stored_options = {
             f.name: options[f.name] for f in fields(Measures) if options.get(f.name) is not None
         }
-        needed = any("betweenness" in column for column in columns)
-        return replace(Measures(**told), betweenness=needed)
+        needs_betweenness = any("betweenness" in column for column in columns)
+        return replace(Measures(**stored_options), betweenness=needs_betweenness)
 
-    def _sampled(self, name: str, window: range) -> pa.Table:
+    def _read_sampled(self, name: str, window: range) -> pa.Table:
         """Rows of validity periods, of the layers, with the intervals [start, stop) of each."""
         if not self.stored.has(name):
             return pa.table(
@@ -131,12 +139,12 @@ class RunOfLayers(Run):
         )
         return rows.filter(pc.field("start") < pc.field("stop"))
 
-    def _dangling(self, window: range, intervals: Sequence[int]) -> pa.Array:
+    def _count_dangling(self, window: range, intervals: Sequence[int]) -> pa.Array:
         """The links of the layers to or from absent peers, in each of the intervals."""
         pairs: dict[int, set[tuple[int, int]]] = defaultdict(set)
         if not self.stored.has("dangling_links"):
             return pa.nulls(len(intervals), pa.int32())
-        for row in self._sampled("dangling_links", window).to_pylist():
+        for row in self._read_sampled("dangling_links", window).to_pylist():
             for interval in range(row["start"], row["stop"]):
                 pairs[interval].add((row["src"], row["dst"]))
         return pa.array([len(pairs[interval]) for interval in intervals], pa.int32())
@@ -146,6 +154,6 @@ def _arrays(rows: pa.Table, *columns: str) -> list[Integers]:
     return [rows[column].to_numpy() for column in columns]
 
 
-def _listed(column: pa.ChunkedArray) -> pa.Table:
+def _flatten_structs(column: pa.ChunkedArray) -> pa.Table:
     """The structs in lists as rows."""
     return pa.Table.from_struct_array(pc.list_flatten(column))

@@ -64,29 +64,37 @@ class Metric:
     column: str = ""
 
 
-def _whole(name: str, over: str, meaning: str, unit: str = "") -> Metric:
+def _run_metric(name: str, over: str, meaning: str, unit: str = "") -> Metric:
     return Metric(name, unit, over, meaning)
 
 
-WHOLE = (
-    _whole("distinct_peers", "whole run", "peers that were ever present, N", "peers"),
-    _whole("distinct_links", "whole run", "pairs (src, dst) ever linked, E", "links"),
-    _whole("distinct_links_per_peer", "whole run", "E/N"),
-    _whole("distinct_density", "whole run", "E/(N(N-1))"),
-    _whole("publications", "sum over the run", "messages published", "messages"),
-    _whole("hit_ratio", "pooled over messages", "Σ delivered / Σ eligible", "share"),
-    _whole("hit_ratio_mean", "mean of messages", "delivered / eligible", "share"),
-    _whole("hops_mean", "mean of first receptions", "links travelled from the publisher", "hops"),
-    _whole("hops_max", "largest of first receptions", "links travelled", "hops"),
-    _whole("duplicates_per_delivery", "pooled over messages", "Σ duplicates / Σ delivered"),
-    _whole("relay_share", "pooled over messages", "Σ relay receptions / Σ receptions", "share"),
-    _whole("convergence_us", "whole run", "last first reception - first publication", "µs"),
-    _whole("busiest_tenth_messages", "per interval", "messages of each of the tenth", "messages"),
-    _whole("busiest_tenth_share", "whole run", "messages of the busiest tenth of peers", "share"),
-    _whole("busiest_tenth_bytes_share", "whole run", "bytes of the busiest tenth", "share"),
-    _whole("rooted_topics_min", "last interval", "fewest topics that a peer is the root of"),
-    _whole("rooted_topics_mean", "last interval", "topics that a peer is the root of"),
-    _whole("rooted_topics_max", "last interval", "most topics that a peer is the root of"),
+RUN_METRICS = (
+    _run_metric("distinct_peers", "whole run", "peers that were ever present, N", "peers"),
+    _run_metric("distinct_links", "whole run", "pairs (src, dst) ever linked, E", "links"),
+    _run_metric("distinct_links_per_peer", "whole run", "E/N"),
+    _run_metric("distinct_density", "whole run", "E/(N(N-1))"),
+    _run_metric("publications", "sum over the run", "messages published", "messages"),
+    _run_metric("hit_ratio", "pooled over messages", "Σ delivered / Σ eligible", "share"),
+    _run_metric("hit_ratio_mean", "mean of messages", "delivered / eligible", "share"),
+    _run_metric(
+        "hops_mean", "mean of first receptions", "links travelled from the publisher", "hops"
+    ),
+    _run_metric("hops_max", "largest of first receptions", "links travelled", "hops"),
+    _run_metric("duplicates_per_delivery", "pooled over messages", "Σ duplicates / Σ delivered"),
+    _run_metric(
+        "relay_share", "pooled over messages", "Σ relay receptions / Σ receptions", "share"
+    ),
+    _run_metric("convergence_us", "whole run", "last first reception - first publication", "µs"),
+    _run_metric(
+        "busiest_tenth_messages", "per interval", "messages of each of the tenth", "messages"
+    ),
+    _run_metric(
+        "busiest_tenth_share", "whole run", "messages of the busiest tenth of peers", "share"
+    ),
+    _run_metric("busiest_tenth_bytes_share", "whole run", "bytes of the busiest tenth", "share"),
+    _run_metric("rooted_topics_min", "last interval", "fewest topics that a peer is the root of"),
+    _run_metric("rooted_topics_mean", "last interval", "topics that a peer is the root of"),
+    _run_metric("rooted_topics_max", "last interval", "most topics that a peer is the root of"),
 )
 """Metrics of whole runs. Hit ratios and duplicates leave out messages that a peer refused."""
 
@@ -103,68 +111,88 @@ DEFAULT_SERIES = (
 )  # fmt: skip
 
 
-def metric(name: str, own: Iterable[OwnMetric] = ()) -> Metric:
+def find_metric(name: str, own_metrics: Iterable[OwnMetric] = ()) -> Metric:
     """The metric of that name, with one value per run; `own` are further ones of the runs.
 
     Raises: UnknownName.
     """
-    return gauge_metric(name) or _found(name, (*WHOLE, *_columns(_OVER, own)))
+    return parse_gauge_metric(name) or _find(
+        name, (*RUN_METRICS, *_column_metrics(_OVER, own_metrics))
+    )
 
 
-def interval_metric(name: str, own: Iterable[OwnMetric] = ()) -> Metric:
+def find_interval_metric(name: str, own_metrics: Iterable[OwnMetric] = ()) -> Metric:
     """The metric of that name, with one value per interval; `own` as in `metric`.
 
     Raises: UnknownName, UseError for a metric of whole runs only.
     """
-    if found := gauge_metric(name, per_interval=True):
-        return found
-    columns = tuple(_columns(_OVER_OF_INTERVAL, own))
-    if any(name == of.name for of in WHOLE) and all(name != of.column for of in columns):
+    if gauge := parse_gauge_metric(name, per_interval=True):
+        return gauge
+    columns = tuple(_column_metrics(_OVER_OF_INTERVAL, own_metrics))
+    if any(name == metric.name for metric in RUN_METRICS) and all(
+        name != metric.column for metric in columns
+    ):
         raise UseError(f"{name} {OF_A_WHOLE_RUN} and has no value per interval")
-    return _found(name, columns)
+    return _find(name, columns)
 
 
-def gauge_metric(name: str, *, per_interval: bool = False) -> Metric | None:
+def parse_gauge_metric(name: str, *, per_interval: bool = False) -> Metric | None:
     """The metric of a number that peers report of their own; null if the name is of no such metric.
     Only the runs know which there are.
     """
     if (match := _OF_GAUGE.fullmatch(name)) is None:
         return None
-    gauge, how, other = match.groups()
-    over = _OVER_OF_GAUGE["per" if other else how][per_interval]
-    meaning = f"{gauge} / {other}" if other else f"the gauge {gauge}"
+    gauge, statistic, divisor = match.groups()
+    over = _OVER_OF_GAUGE["per" if divisor else statistic][per_interval]
+    meaning = f"{gauge} / {divisor}" if divisor else f"the gauge {gauge}"
     return Metric(name, "", over, meaning, GAUGES, name.removeprefix(f"{GAUGES}/"))
 
 
-def names(own: Iterable[OwnMetric] = ()) -> list[str]:
+def metric_names(own_metrics: Iterable[OwnMetric] = ()) -> list[str]:
     """Every name that `metric` knows, without those of gauges."""
-    every = (*WHOLE, *_columns(_OVER, own))
-    return sorted({name for of in every for name in (_full(of), of.column or of.name)})
+    metrics = (*RUN_METRICS, *_column_metrics(_OVER, own_metrics))
+    return sorted(
+        {name for metric in metrics for name in (_full_name(metric), metric.column or metric.name)}
+    )
 
 
-def _found(name: str, among: tuple[Metric, ...]) -> Metric:
+def _find(name: str, among: tuple[Metric, ...]) -> Metric:
     for candidate in among:
-        if name in (candidate.name, candidate.column, _full(candidate)):
+        if name in (candidate.name, candidate.column, _full_name(candidate)):
             plain = candidate.column or candidate.name
-            first = next(c for c in among if plain in (c.name, c.column))
-            shown = plain if first is candidate else _full(candidate)
+            first = next(
+                other_metric
+                for other_metric in among
+                if plain in (other_metric.name, other_metric.column)
+            )
+            shown = plain if first is candidate else _full_name(candidate)
             return replace(candidate, name=shown)
-    known = sorted({text for c in among for text in (c.column or c.name, _full(c))})
-    raise UnknownName("metric", name, known, "vizpub tables --columns and docs/compare.md")
+    names = sorted(
+        {
+            text
+            for other_metric in among
+            for text in (other_metric.column or other_metric.name, _full_name(other_metric))
+        }
+    )
+    raise UnknownName("metric", name, names, "vizpub tables --columns and docs/compare.md")
 
 
-def _full(of: Metric) -> str:
-    return f"{of.table}/{of.column}" if of.table else of.name
+def _full_name(metric: Metric) -> str:
+    return f"{metric.table}/{metric.column}" if metric.table else metric.name
 
 
-def _columns(over: dict[str, str], own: Iterable[OwnMetric] = ()) -> Iterator[Metric]:
-    own = tuple(own)
-    for table in (with_own(table, own) for table in METRICS):
+def _column_metrics(
+    over_by_table: dict[str, str], own_metrics: Iterable[OwnMetric] = ()
+) -> Iterator[Metric]:
+    own_metrics = tuple(own_metrics)
+    for table in (with_own(table, own_metrics) for table in METRICS):
         short = table.name.removeprefix("metrics/")
         for column in table:
             if _is_quantity(table, column):
                 full = f"{short}/{column.name}"
-                yield Metric(full, column.unit, over[short], column.meaning, short, column.name)
+                yield Metric(
+                    full, column.unit, over_by_table[short], column.meaning, short, column.name
+                )
 
 
 def _is_quantity(table: Table, column: Column) -> bool:

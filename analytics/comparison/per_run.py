@@ -17,16 +17,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from vizpub.analytics.comparison.gauges import gauge_series, gauge_values
-from vizpub.analytics.comparison.groups import grouped
+from vizpub.analytics.comparison.groups import group_runs
 from vizpub.analytics.comparison.metrics import (
     DEFAULT,
     DEFAULT_SERIES,
     GAUGES,
     Metric,
-    interval_metric,
-    metric,
+    find_interval_metric,
+    find_metric,
 )
-from vizpub.analytics.comparison.tables import Measured, is_known
+from vizpub.analytics.comparison.tables import RunMetrics, is_known
 from vizpub.model.clock import Clock
 from vizpub.model.errors import UseError
 from vizpub.model.own import OwnMetric
@@ -43,7 +43,7 @@ _REFUSABLE = frozenset(
 
 
 @dataclass(frozen=True)
-class Question:
+class ComparisonRequest:
     """What to compare."""
 
     metrics: tuple[str, ...] | None = None
@@ -60,10 +60,10 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Answer:
+class ComparedRuns:
     """The metrics of the runs in intervals `first` to `last`, and caveats."""
 
-    runs: tuple[Measured, ...]
+    runs: tuple[RunMetrics, ...]
     metrics: tuple[Metric, ...]
     first: int
     last: int
@@ -84,96 +84,114 @@ def common_clock(runs: Sequence[Run]) -> Clock:
     return Clock(1, lengths.pop() if len(lengths) == 1 else None, first, last)
 
 
-def measured(
-    runs: Sequence[Run], question: Question | None = None, progress: Progress = silent
-) -> Answer:
+def measure_runs(
+    runs: Sequence[Run], question: ComparisonRequest | None = None, progress: Progress = silent
+) -> ComparedRuns:
     """The metrics of every run, over the intervals that all of them have.
 
     Raises: UnknownName, UseError for what cannot be compared; StoreBroken.
     """
-    question = question or Question()
+    question = question or ComparisonRequest()
     clock, (low, high) = common_clock(runs), question.window
     first = clock.first if low is None else max(low, clock.first)
     last = clock.last if high is None else min(high, clock.last)
-    metrics = _metrics(question, _own_metrics(runs))
-    grouping = grouped([run.facts for run in runs], question.by, question.setting)
-    find = _in_intervals if question.per_interval else _as_a_whole
-    found = []
+    metrics = _find_metrics(question, _own_metrics(runs))
+    grouping = group_runs([run.facts for run in runs], question.by, question.setting)
+    measure = _measure_intervals if question.per_interval else _measure_run
+    measured = []
     places = zip(runs, grouping.groups, grouping.settings, strict=True)
     for done, (run, group, setting) in enumerate(places):
         progress("read the runs", done, len(runs), run.facts.name)
-        one = find(Span(run, first, last), metrics)
-        found.append(replace(one, group=group, setting=setting))
-    kept = metrics if question.metrics else _known_somewhere(found, metrics)
+        run_metrics = measure(Span(run, first, last), metrics)
+        measured.append(replace(run_metrics, group=group, setting=setting))
+    selected = metrics if question.metrics else _known_somewhere(measured, metrics)
     notes = (
         *_clock_notes(runs, first, last, cut=low is None or high is None),
         *_layer_notes(runs),
         *_own_notes(runs, metrics),
         *grouping.notes,
-        *_refusal_notes(runs, kept),
-        *_unknown_notes(found, metrics),
+        *_refusal_notes(runs, selected),
+        *_unknown_notes(measured, metrics),
     )
-    return Answer(tuple(found), kept, first, last, notes)
+    return ComparedRuns(tuple(measured), selected, first, last, notes)
 
 
 def _own_metrics(runs: Sequence[Run]) -> tuple[OwnMetric, ...]:
     """The own metrics of all runs. Raises: UseError where one name is of several levels."""
-    found: dict[str, OwnMetric] = {}
-    for own in (own for run in runs for own in run.facts.own):
-        if found.setdefault(own.name, own).level != own.level:
-            raise UseError(f"the own metric '{own.name}' is of another level in another run")
-    return tuple(found.values())
+    metrics: dict[str, OwnMetric] = {}
+    for own_metric in (own_metric for run in runs for own_metric in run.facts.own):
+        if metrics.setdefault(own_metric.name, own_metric).level != own_metric.level:
+            raise UseError(f"the own metric '{own_metric.name}' is of another level in another run")
+    return tuple(metrics.values())
 
 
-def _metrics(question: Question, own: Sequence[OwnMetric]) -> tuple[Metric, ...]:
-    find = interval_metric if question.per_interval else metric
-    usual = DEFAULT_SERIES if question.per_interval else DEFAULT
-    found = [find(name, own) for name in question.metrics or usual]
-    return tuple({of.name: of for of in found}.values())
+def _find_metrics(
+    question: ComparisonRequest, own_metrics: Sequence[OwnMetric]
+) -> tuple[Metric, ...]:
+    find = find_interval_metric if question.per_interval else find_metric
+    defaults = DEFAULT_SERIES if question.per_interval else DEFAULT
+    metrics = [find(name, own_metrics) for name in question.metrics or defaults]
+    return tuple({metric_.name: metric_ for metric_ in metrics}.values())
 
 
-def _as_a_whole(span: Span, metrics: Sequence[Metric]) -> Measured:
-    values: dict[str, float | None] = dict.fromkeys([of.name for of in metrics])
-    values |= whole_run(span, [of.name for of in metrics if not of.table])
-    for table, own, rows in _tables(span, metrics):
-        values |= {of.name: _value(table, rows, of.column) for of in own}
-    if gauges := [of for of in metrics if of.table == GAUGES]:
-        found = gauge_values(span, [of.column for of in gauges])
-        values |= {of.name: found[of.column] for of in gauges}
-    return Measured(span.run.facts.name, seed=span.run.facts.seed, values=values)
+def _measure_run(span: Span, metrics: Sequence[Metric]) -> RunMetrics:
+    values: dict[str, float | None] = dict.fromkeys([metric_.name for metric_ in metrics])
+    values |= whole_run(span, [metric_.name for metric_ in metrics if not metric_.table])
+    for table, table_metrics, rows in _read_tables(span, metrics):
+        values |= {
+            metric_.name: _mean_value(table, rows, metric_.column) for metric_ in table_metrics
+        }
+    if gauges := [metric_ for metric_ in metrics if metric_.table == GAUGES]:
+        gauge_totals = gauge_values(span, [metric_.column for metric_ in gauges])
+        values |= {metric_.name: gauge_totals[metric_.column] for metric_ in gauges}
+    return RunMetrics(span.run.facts.name, seed=span.run.facts.seed, values=values)
 
 
-def _in_intervals(span: Span, metrics: Sequence[Metric]) -> Measured:
-    found = _tables(span, metrics)
+def _measure_intervals(span: Span, metrics: Sequence[Metric]) -> RunMetrics:
+    tables = _read_tables(span, metrics)
     nothing = [None] * (span.last - span.first + 1)
-    series: dict[str, list[float | None]] = {of.name: [*nothing] for of in metrics}
-    series |= {of.name: _series(span, rows, of.column) for _, own, rows in found for of in own}
-    if gauges := [of for of in metrics if of.table == GAUGES]:
-        reported = gauge_series(span, [of.column for of in gauges])
-        series |= {of.name: reported[of.column] for of in gauges}
-    return Measured(span.run.facts.name, seed=span.run.facts.seed, series=series)
+    series: dict[str, list[float | None]] = {metric_.name: [*nothing] for metric_ in metrics}
+    series |= {
+        metric_.name: _mean_series(span, rows, metric_.column)
+        for _, table_metrics, rows in tables
+        for metric_ in table_metrics
+    }
+    if gauges := [metric_ for metric_ in metrics if metric_.table == GAUGES]:
+        reported = gauge_series(span, [metric_.column for metric_ in gauges])
+        series |= {metric_.name: reported[metric_.column] for metric_ in gauges}
+    return RunMetrics(span.run.facts.name, seed=span.run.facts.seed, series=series)
 
 
-def _tables(span: Span, metrics: Sequence[Metric]) -> Iterator[tuple[str, list[Metric], pa.Table]]:
+def _read_tables(
+    span: Span, metrics: Sequence[Metric]
+) -> Iterator[tuple[str, list[Metric], pa.Table]]:
     """Each metrics table once, with those of its metrics that the run has, and their rows."""
-    for table in dict.fromkeys(of.table for of in metrics if of.table not in ("", GAUGES)):
-        there = span.run.stored.definition(f"metrics/{table}").names
-        own = [of for of in metrics if of.table == table and of.column in there]
-        yield table, own, _rows(span, table, [of.column for of in own])
+    for table in dict.fromkeys(
+        metric_.table for metric_ in metrics if metric_.table not in ("", GAUGES)
+    ):
+        columns = span.run.stored.definition(f"metrics/{table}").names
+        table_metrics = [
+            metric_ for metric_ in metrics if metric_.table == table and metric_.column in columns
+        ]
+        yield (
+            table,
+            table_metrics,
+            _read_rows(span, table, [metric_.column for metric_ in table_metrics]),
+        )
 
 
-def _rows(span: Span, table: str, columns: Sequence[str]) -> pa.Table:
+def _read_rows(span: Span, table: str, columns: Sequence[str]) -> pa.Table:
     """interval and the columns: the rows of the window to average."""
-    wanted = ["interval", *dict.fromkeys(columns)]
+    selected = ["interval", *dict.fromkeys(columns)]
     if table == "messages":
-        return _accepted(span.messages, columns).select(wanted)
+        return _hide_refused(span.messages, columns).select(selected)
     if table == "peers":
-        here = span.inside & pc.coalesce(pc.field("present"), pc.scalar(True))
-        return span.read("metrics/peers", wanted, here)
-    return span.read(f"metrics/{table}", wanted, span.inside)
+        is_present = span.inside & pc.coalesce(pc.field("present"), pc.scalar(True))
+        return span.read("metrics/peers", selected, is_present)
+    return span.read(f"metrics/{table}", selected, span.inside)
 
 
-def _accepted(messages: pa.Table, columns: Sequence[str]) -> pa.Table:
+def _hide_refused(messages: pa.Table, columns: Sequence[str]) -> pa.Table:
     """Messages; metrics of `_REFUSABLE` are null for messages that a peer refused."""
     refused = pc.fill_null(pc.greater(messages["rejections"], 0), False)
     for name in _REFUSABLE.intersection(columns):
@@ -188,22 +206,22 @@ def _means(rows: pa.Table, column: str) -> pa.Table:
     return rows.group_by("interval", use_threads=False).aggregate([(column, "mean")])
 
 
-def _value(table: str, rows: pa.Table, column: str) -> float | None:
+def _mean_value(table: str, rows: pa.Table, column: str) -> float | None:
     """The mean over messages, or over intervals of the means in each."""
-    every = rows[column] if table == "messages" else _means(rows, column)[f"{column}_mean"]
-    found: float | None = pc.mean(every).as_py()
-    return found
+    values = rows[column] if table == "messages" else _means(rows, column)[f"{column}_mean"]
+    value: float | None = pc.mean(values).as_py()
+    return value
 
 
-def _series(span: Span, rows: pa.Table, column: str) -> list[float | None]:
+def _mean_series(span: Span, rows: pa.Table, column: str) -> list[float | None]:
     means = _means(rows, column)
-    known = dict(
+    values = dict(
         zip(means["interval"].to_pylist(), means[f"{column}_mean"].to_pylist(), strict=True)
     )
-    return [known.get(interval) for interval in range(span.first, span.last + 1)]
+    return [values.get(interval) for interval in range(span.first, span.last + 1)]
 
 
-def _known_somewhere(found: Sequence[Measured], metrics: Sequence[Metric]) -> tuple[Metric, ...]:
+def _known_somewhere(found: Sequence[RunMetrics], metrics: Sequence[Metric]) -> tuple[Metric, ...]:
     return tuple(of for of in metrics if any(is_known(run, of.name) for run in found))
 
 
@@ -241,9 +259,12 @@ def _layer_notes(runs: Sequence[Run]) -> Iterator[str]:
 
 def _own_notes(runs: Sequence[Run], metrics: Sequence[Metric]) -> Iterator[str]:
     """Own metrics whose files differ between runs."""
-    for name in (of.column for of in metrics if of.table):
+    for name in (metric_.column for metric_ in metrics if metric_.table):
         files = {
-            run.facts.name: own.digest for run in runs for own in run.facts.own if own.name == name
+            run.facts.name: own_metric.digest
+            for run in runs
+            for own_metric in run.facts.own
+            if own_metric.name == name
         }
         if len({*files.values()}) > 1:
             yield f"the runs were measured by different files of {name} ({_by_value(files)})"
@@ -251,7 +272,7 @@ def _own_notes(runs: Sequence[Run], metrics: Sequence[Metric]) -> Iterator[str]:
 
 def _refusal_notes(runs: Sequence[Run], metrics: Sequence[Metric]) -> Iterator[str]:
     """Messages that a peer refused, if hit ratios are compared."""
-    if not any((of.column or of.name) in _OF_HITS for of in metrics):
+    if not any((metric_.column or metric_.name) in _OF_HITS for metric_ in metrics):
         return
     refused = {run.facts.name: _refused(run) for run in runs}
     if counts := ", ".join(f"{name}: {count}" for name, count in refused.items() if count):
@@ -263,14 +284,21 @@ def _refused(run: Run) -> int:
     return len(run.stored.read("metrics/messages", ["message"], where))
 
 
-def _unknown_notes(found: Sequence[Measured], metrics: Sequence[Metric]) -> Iterator[str]:
+def _unknown_notes(measured: Sequence[RunMetrics], metrics: Sequence[Metric]) -> Iterator[str]:
     """Metrics that are unknown in some or all runs."""
-    missing = {of.name: _list(r.run for r in found if not is_known(r, of.name)) for of in metrics}
-    nowhere = [of.name for of in metrics if not any(is_known(run, of.name) for run in found)]
+    missing = {
+        metric_.name: _list_some(r.run for r in measured if not is_known(r, metric_.name))
+        for metric_ in metrics
+    }
+    nowhere = [
+        metric_.name
+        for metric_ in metrics
+        if not any(is_known(run, metric_.name) for run in measured)
+    ]
     if nowhere:
         yield f"unknown in every run: {', '.join(nowhere)}"
-    some = {name: runs for name, runs in missing.items() if runs and name not in nowhere}
-    for runs, names in groupby(some, some.__getitem__):
+    partly_unknown = {name: runs for name, runs in missing.items() if runs and name not in nowhere}
+    for runs, names in groupby(partly_unknown, partly_unknown.__getitem__):
         yield f"unknown, and left out of the means, in {runs}: {', '.join(names)}"
 
 
@@ -279,10 +307,10 @@ def _by_value(values: dict[str, str]) -> str:
     by_value: dict[str, list[str]] = {}
     for name, value in values.items():
         by_value.setdefault(value, []).append(name)
-    return "; ".join(f"{_list(names)}: {value}" for value, names in by_value.items())
+    return "; ".join(f"{_list_some(names)}: {value}" for value, names in by_value.items())
 
 
-def _list(names: Iterator[str] | Sequence[str]) -> str:
+def _list_some(names: Iterator[str] | Sequence[str]) -> str:
     every = list(names)
     some = ", ".join(every[:_LISTED])
     return some if len(every) <= _LISTED else f"{some} and {len(every) - _LISTED} more"

@@ -57,14 +57,14 @@ def save(figure: Figure, out: Path | IO[bytes], form: str) -> None:
     if form not in FORMATS:
         raise UseError(f"'{form}' {NO_FORMAT}; use {', '.join(FORMATS)}")
     undated = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
-    with styled(), warnings.catch_warnings():
+    with figure_style(), warnings.catch_warnings():
         # Characters that the font lacks are drawn as boxes.
         warnings.filterwarnings("ignore", "Glyph .* missing from font")
         figure.savefig(out, format=form, metadata=undated[form])
 
 
 @contextmanager
-def styled() -> Iterator[None]:
+def figure_style() -> Iterator[None]:
     """Use our style in the block; matplotlib's global style is not changed."""
     from matplotlib import rc_context
 
@@ -78,7 +78,7 @@ def panels(count: int, title: str, height: float = PANEL_HEIGHT) -> tuple[Figure
 
     figure = Figure(figsize=(_WIDTH, max(height * count, 3.0)))
     if title:
-        figure.suptitle(short(title, _TITLE))
+        figure.suptitle(shorten(title, _TITLE))
     return figure, list(figure.subplots(count, 1, squeeze=False)[:, 0])
 
 
@@ -97,7 +97,7 @@ def shades_of(count: int) -> list[Any]:
     return list(colormaps["viridis"](np.linspace(0, 0.9, count)))
 
 
-def groups(table: pa.Table, by: str | None) -> list[tuple[str, pa.Table]]:
+def split_by(table: pa.Table, by: str | None) -> list[tuple[str, pa.Table]]:
     """The rows of each value of column `by`, in order of appearance; null = all rows, named ''.
 
     Whole numbers are named with their column: `interval 12`.
@@ -105,8 +105,8 @@ def groups(table: pa.Table, by: str | None) -> list[tuple[str, pa.Table]]:
     if by is None:
         return [("", table)]
     values = pc.unique(table[by])
-    before = f"{by} " if pa.types.is_integer(values.type) else ""
-    return [(f"{before}{value}", table.filter(pc.field(by) == value)) for value in values]
+    prefix = f"{by} " if pa.types.is_integer(values.type) else ""
+    return [(f"{prefix}{value}", table.filter(pc.field(by) == value)) for value in values]
 
 
 def numbers(column: pa.ChunkedArray) -> np.ndarray:
@@ -115,56 +115,56 @@ def numbers(column: pa.ChunkedArray) -> np.ndarray:
     return values
 
 
-def keep_whole(axis: Axis) -> None:
+def use_whole_ticks(axis: Axis) -> None:
     """Put ticks at whole numbers only."""
     from matplotlib.ticker import MaxNLocator
 
     axis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
 
 
-def keep_share(panel: Axes, unit: str) -> None:
+def limit_share(panel: Axes, unit: str) -> None:
     """Limit the axis of a share to 0 and 1; Student's intervals may exceed them."""
     if unit == "share":
         low, high = panel.get_ylim()
         panel.set_ylim(max(low, -0.03), min(high, 1.03))
 
 
-def alone(values: np.ndarray) -> np.ndarray:
+def isolated_points(values: np.ndarray) -> np.ndarray:
     """Positions of values between two unknown ones, which no line connects."""
-    known = np.pad(~np.isnan(values), 1)
-    return np.flatnonzero(known[1:-1] & ~known[:-2] & ~known[2:])
+    is_known = np.pad(~np.isnan(values), 1)
+    return np.flatnonzero(is_known[1:-1] & ~is_known[:-2] & ~is_known[2:])
 
 
-def say_if_unknown(panel: Axes, values: np.ndarray) -> None:
+def mark_if_unknown(panel: Axes, values: np.ndarray) -> None:
     """Write 'unknown' into the panel if no value is known."""
     if not len(values) or np.isnan(values).all():
         panel.set_yticks([])
         panel.text(0.5, 0.5, "unknown", transform=panel.transAxes, ha="center", va="center")
 
 
-def short(name: str, width: int = 24) -> str:
+def shorten(name: str, width: int = 24) -> str:
     """A name cut in its middle to at most `width` characters, as `plain` text."""
-    return plain(cut(name, width))
+    return escape(truncate(name, width))
 
 
-def cut(name: str, width: int = 24) -> str:
+def truncate(name: str, width: int = 24) -> str:
     """A name cut in its middle to at most `width` characters."""
     return name if len(name) <= width else f"{name[:8]}…{name[9 - width :]}"
 
 
-def plain(text: str) -> str:
+def escape(text: str) -> str:
     """The text, escaped so that matplotlib draws it unchanged."""
     hidden = " " if text.startswith("_") else ""  # legends skip names that begin with _
     return hidden + text.translate(_DRAWN)
 
 
-def require(something: Any) -> None:
+def require_data(data: Any) -> None:
     """Raises: UseError if it is empty or 0."""
-    if not something:
+    if not data:
         raise UseError(NOTHING_TO_PLOT)
 
 
-def measured(table: pa.Table, name: str) -> tuple[np.ndarray, str]:
+def values_and_label(table: pa.Table, name: str) -> tuple[np.ndarray, str]:
     """The values of a column as doubles (null = NaN), and its name with the unit."""
     values, unit = numbers(table[name]), _unit(table, name)
     if unit == "µs":
@@ -173,13 +173,13 @@ def measured(table: pa.Table, name: str) -> tuple[np.ndarray, str]:
 
 
 def _unit(table: pa.Table, name: str) -> str:
-    said = table.schema.field(name).metadata or {}  # of own metrics
-    if b"unit" in said:
-        return str(said[b"unit"].decode())
+    metadata = table.schema.field(name).metadata or {}  # of own metrics
+    if b"unit" in metadata:
+        return str(metadata[b"unit"].decode())
     columns: Iterable[Column] = (c for t in (*METRICS, RECEPTIONS) for c in t if c.name == name)
     return next((column.unit for column in columns), "µs" if name.endswith("_us") else "")
 
 
-def is_counted(table: pa.Table, name: str) -> bool:
-    """Whether the values are drawn as whole numbers (µs are drawn as ms)."""
+def is_whole(table: pa.Table, name: str) -> bool:
+    """Return True if the values are drawn as whole numbers (µs are drawn as ms)."""
     return pa.types.is_integer(table.schema.field(name).type) and _unit(table, name) != "µs"

@@ -12,19 +12,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from vizpub.analytics.comparison.tables import Measured
+from vizpub.analytics.comparison.tables import RunMetrics
 from vizpub.analytics.figures.canvas import (
     PALETTE,
-    alone,
-    keep_share,
-    keep_whole,
+    escape,
+    figure_style,
+    isolated_points,
+    limit_share,
+    mark_if_unknown,
     numbers,
     panels,
-    plain,
-    require,
-    say_if_unknown,
-    short,
-    styled,
+    require_data,
+    shorten,
+    use_whole_ticks,
 )
 from vizpub.model.errors import UseError
 
@@ -44,28 +44,29 @@ _LABEL = 26
 """Longest label that fits above a panel in one line."""
 
 
-def comparison(table: pa.Table, runs: Sequence[Measured] = (), title: str = "") -> Figure:
+def comparison(table: pa.Table, runs: Sequence[RunMetrics] = (), title: str = "") -> Figure:
     """The mean and interval of every group: a panel for each metric of `table`.
 
-    `table` is the result of vizpub.analytics.comparison.tables.compare; each of `runs` is a small
-    circle beside the mean of its group. Raises: UseError if there is no row, or too many groups.
+    `table` is the result of vizpub.analytics.comparison.tables.compare_groups; each of `runs` is a
+    small circle beside the mean of its group. Raises: UseError
+    if there is no row, or too many groups.
     """
     means = table.filter(pc.field("estimate") == "mean")
-    require(means.num_rows)
+    require_data(means.num_rows)
     metrics, groups = (pc.unique(means[name]).to_pylist() for name in ("metric", "group"))
     styles = _styles(groups)
-    with styled():
+    with figure_style():
         figure, rows = _grid(len(metrics), len(groups), title)
         for panel, metric in zip(rows, metrics, strict=True):
-            own = means.filter(pc.field("metric") == metric)
-            factor = _label(panel.set_title, metric, own["unit"][0].as_py())
-            for place, mean in enumerate(own.to_pylist()):
+            metric_rows = means.filter(pc.field("metric") == metric)
+            factor = _label(panel.set_title, metric, metric_rows["unit"][0].as_py())
+            for place, mean in enumerate(metric_rows.to_pylist()):
                 singles = [r.values.get(metric) for r in runs if r.group == mean["group"]]
                 _draw_group(panel, place, mean, factor, styles[mean["group"]])
                 _draw_runs(panel, place, singles, factor, styles[mean["group"]])
             panel.set_xlim(-0.6, len(groups) - 0.4)
             panel.set_xticks([])
-            _finish(panel, own)
+            _finish(panel, metric_rows)
         _legend(figure, styles, means)
     return figure
 
@@ -76,23 +77,25 @@ def comparison_series(table: pa.Table, title: str = "") -> Figure:
     `table` is the result of vizpub.analytics.comparison.tables.compare_series. A gap is unknown; a
     group of one run has no band. Raises: UseError if there is no row, or too many groups.
     """
-    require(table.num_rows)
+    require_data(table.num_rows)
     metrics, groups = (pc.unique(table[name]).to_pylist() for name in ("metric", "group"))
     styles = _styles(groups)
-    with styled():
+    with figure_style():
         figure, rows = panels(len(metrics), title)
         figure.set_figheight(figure.get_figheight() + _LEGEND_LINE * len(groups))
         for panel, metric in zip(rows, metrics, strict=True):
-            own = table.filter(pc.field("metric") == metric)
-            factor = _label(panel.set_ylabel, metric, own["unit"][0].as_py())
+            metric_rows = table.filter(pc.field("metric") == metric)
+            factor = _label(panel.set_ylabel, metric, metric_rows["unit"][0].as_py())
             for group in groups:
-                _draw_series(panel, own.filter(pc.field("group") == group), factor, styles[group])
-            _finish(panel, own)
+                _draw_series(
+                    panel, metric_rows.filter(pc.field("group") == group), factor, styles[group]
+                )
+            _finish(panel, metric_rows)
             panel.sharex(rows[0])
             panel.tick_params(labelbottom=panel is rows[-1])
         rows[0].set_xlim(*_around(numbers(table["interval"])))
         rows[-1].set_xlabel("interval")
-        keep_whole(rows[0].xaxis)
+        use_whole_ticks(rows[0].xaxis)
         _legend(figure, styles, table)
     return figure
 
@@ -104,39 +107,39 @@ def comparison_settings(table: pa.Table, parameter: str, title: str = "") -> Fig
     are on a linear axis. Raises: UseError if there is no row, or too many groups.
     """
     means = table.filter(pc.field("estimate") == "mean")
-    require(means.num_rows)
+    require_data(means.num_rows)
     metrics, groups = (pc.unique(means[name]).to_pylist() for name in ("metric", "group"))
-    styles, axis = _styles(groups), _Settings.of(pc.unique(means["setting"]).to_pylist())
-    with styled():
+    styles, axis = _styles(groups), _SettingAxis.of(pc.unique(means["setting"]).to_pylist())
+    with figure_style():
         figure, rows = _grid(len(metrics), len(groups), title)
         for panel, metric in zip(rows, metrics, strict=True):
-            own = means.filter(pc.field("metric") == metric)
-            factor = _label(panel.set_title, metric, own["unit"][0].as_py())
+            metric_rows = means.filter(pc.field("metric") == metric)
+            factor = _label(panel.set_title, metric, metric_rows["unit"][0].as_py())
             for shift, (group, style) in enumerate(styles.items(), -(len(styles) // 2)):
-                line = own.filter(pc.field("group") == group)
-                x = [axis.place(of, shift) for of in line["setting"].to_pylist()]
+                line = metric_rows.filter(pc.field("group") == group)
+                x = [axis.place(name, shift) for name in line["setting"].to_pylist()]
                 panel.plot(x, numbers(line["value"]) * factor, color=style["color"], lw=1)
                 for place, mean in zip(x, line.to_pylist(), strict=True):
                     _draw_group(panel, place, mean, factor, style)
-            _finish(panel, own)
+            _finish(panel, metric_rows)
         axis.mark(figure, rows, parameter)
         _legend(figure, styles, means)
     return figure
 
 
 @dataclass(frozen=True)
-class _Settings:
+class _SettingAxis:
     """Positions of settings: at their numbers, or in order if some are not numeric."""
 
     names: Sequence[str]
     numbers: Sequence[float] | None
 
     @staticmethod
-    def of(names: Sequence[str]) -> _Settings:
+    def of(names: Sequence[str]) -> _SettingAxis:
         try:
-            return _Settings(names, [float(name) for name in names])
+            return _SettingAxis(names, [float(name) for name in names])
         except ValueError:
-            return _Settings(names, None)
+            return _SettingAxis(names, None)
 
     def place(self, name: str, shift: int) -> float:
         """Position of a setting, moved by `shift` so that the bars of groups do not overlap."""
@@ -148,19 +151,19 @@ class _Settings:
         """Label the settings and the parameter below the lowest panels."""
         panels[0].set_xlim(*_around(np.array(self.numbers or range(len(self.names)), float), 0.1))
         if self.numbers is None:
-            labels = [short(name, _SETTING) for name in self.names]
+            labels = [shorten(name, _SETTING) for name in self.names]
             panels[0].set_xticks(range(len(labels)), labels, rotation=90)
             longest = max(map(len, labels))
             figure.set_figheight(figure.get_figheight() + _CHARACTER * longest)
         elif all(number.is_integer() for number in self.numbers):
-            keep_whole(panels[0].xaxis)
+            use_whole_ticks(panels[0].xaxis)
         for panel in panels[1:]:
             panel.sharex(panels[0])
         for panel in panels[:-_ABREAST]:
             panel.tick_params(labelbottom=False)
         for panel in panels[-_ABREAST:]:
             panel.tick_params(labelbottom=True, rotation=90 * (self.numbers is None), axis="x")
-            panel.set_xlabel(short(parameter))
+            panel.set_xlabel(shorten(parameter))
 
 
 def _styles(groups: Sequence[str]) -> dict[str, dict[str, Any]]:
@@ -184,7 +187,7 @@ def _grid(count: int, groups: int, title: str) -> tuple[Figure, list[Axes]]:
     lines = ceil(count / abreast)
     figure = Figure(figsize=(_WIDTH, _HEIGHT * lines + _LEGEND_LINE * groups + 0.3))
     if title:
-        figure.suptitle(plain(title))
+        figure.suptitle(escape(title))
     every = list(figure.subplots(lines, abreast, squeeze=False).flat)
     for panel in every[count:]:
         panel.set_axis_off()
@@ -202,10 +205,10 @@ def _label(write: Any, name: str, unit: str) -> float:
     return factor
 
 
-def _finish(panel: Axes, own: pa.Table) -> None:
+def _finish(panel: Axes, metric_rows: pa.Table) -> None:
     """Mark a panel without known values; limit the axis of a share."""
-    say_if_unknown(panel, numbers(own["value"]))
-    keep_share(panel, own["unit"][0].as_py())
+    mark_if_unknown(panel, numbers(metric_rows["value"]))
+    limit_share(panel, metric_rows["unit"][0].as_py())
 
 
 def _draw_group(
@@ -229,15 +232,15 @@ def _draw_runs(
     factor: float,
     style: dict[str, Any],
 ) -> None:
-    known = [value * factor for value in values if value is not None]
-    if len(known) > 1:
-        beside = np.full(len(known), place + 0.25)
-        panel.plot(beside, known, "o", ms=3, mfc="none", color=style["color"], alpha=0.6)
+    known_values = [value * factor for value in values if value is not None]
+    if len(known_values) > 1:
+        beside = np.full(len(known_values), place + 0.25)
+        panel.plot(beside, known_values, "o", ms=3, mfc="none", color=style["color"], alpha=0.6)
 
 
-def _draw_series(panel: Axes, own: pa.Table, factor: float, style: dict[str, Any]) -> None:
-    x = numbers(own["interval"])
-    value, low, high = (numbers(own[name]) * factor for name in ("value", "low", "high"))
+def _draw_series(panel: Axes, group_rows: pa.Table, factor: float, style: dict[str, Any]) -> None:
+    x = numbers(group_rows["interval"])
+    value, low, high = (numbers(group_rows[name]) * factor for name in ("value", "low", "high"))
     line = {"color": style["color"], "ls": style["ls"], "lw": 1.3}
     panel.plot(x, value, **line, marker=style["marker"], ms=3, markevery=_marks(value))
     panel.fill_between(x, low, high, color=style["color"], alpha=0.2, lw=0)
@@ -245,7 +248,9 @@ def _draw_series(panel: Axes, own: pa.Table, factor: float, style: dict[str, Any
 
 def _marks(values: np.ndarray) -> list[int]:
     """Positions to mark: ten at equal distances, and values that no line connects."""
-    return sorted({*range(0, len(values), ceil(len(values) / 10)), *alone(values).tolist()})
+    return sorted(
+        {*range(0, len(values), ceil(len(values) / 10)), *isolated_points(values).tolist()}
+    )
 
 
 def _around(x: np.ndarray, share: float = 0.02) -> tuple[float, float]:
@@ -267,4 +272,4 @@ def _legend(figure: Figure, styles: dict[str, dict[str, Any]], table: pa.Table) 
 def _labels(groups: Iterable[str], table: pa.Table) -> Iterator[str]:
     for group in groups:
         runs = table.filter(pc.field("group") == group)["runs"][0].as_py()
-        yield f"{short(group, 60)} ({runs} run{'s' if runs != 1 else ''})"
+        yield f"{shorten(group, 60)} ({runs} run{'s' if runs != 1 else ''})"

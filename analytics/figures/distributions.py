@@ -11,16 +11,16 @@ import pyarrow as pa
 
 from vizpub.analytics.figures.canvas import (
     colours,
-    groups,
-    is_counted,
-    keep_whole,
-    measured,
+    figure_style,
+    is_whole,
+    mark_if_unknown,
     panels,
-    require,
-    say_if_unknown,
+    require_data,
     shades_of,
-    short,
-    styled,
+    shorten,
+    split_by,
+    use_whole_ticks,
+    values_and_label,
 )
 from vizpub.model.wording import amount
 
@@ -49,8 +49,8 @@ def distribution(
 
     Raises: UseError if there is no row or no column.
     """
-    draw = _draw_from_above if complementary else _draw_from_below
-    return _drawn(table, columns, title, by, draw)
+    draw = _draw_ccdf if complementary else _draw_ecdf
+    return _draw_panels(table, columns, title, by, draw)
 
 
 def density(
@@ -64,7 +64,7 @@ def density(
 
     Raises: UseError if there is no row or no column.
     """
-    return _drawn(table, columns, title, by, _draw_density)
+    return _draw_panels(table, columns, title, by, _draw_density)
 
 
 @dataclass(frozen=True)
@@ -78,31 +78,31 @@ class _Sample:
 
     @property
     def style(self) -> dict[str, Any]:
-        label = f"{short(self.name)} ({amount(len(self.values), 'value')})"
+        label = f"{shorten(self.name)} ({amount(len(self.values), 'value')})"
         return {"color": self.colour, "label": label}
 
 
 _Draw = Callable[["Axes", Sequence[_Sample]], None]
 
 
-def _drawn(
+def _draw_panels(
     table: pa.Table, columns: Sequence[str], title: str, by: str | None, draw: _Draw
 ) -> Figure:
-    require(table.num_rows and columns)
-    with styled():
+    require_data(table.num_rows and columns)
+    with figure_style():
         figure, rows = panels(len(columns), title, _HEIGHT)
         for panel, column, colour in zip(rows, columns, colours(), strict=False):
-            values, label = measured(table, column)
+            values, label = values_and_label(table, column)
             panel.set_xlabel(label)
-            say_if_unknown(panel, values)
+            mark_if_unknown(panel, values)
             samples = list(_samples(table, column, by, colour))
             if not samples:
                 panel.set_xticks([])
                 continue
             draw(panel, samples)
-            _say_how_many(panel, samples)
+            _write_counts(panel, samples)
             if samples[0].whole and panel.get_xscale() == "linear":
-                keep_whole(panel.xaxis)
+                use_whole_ticks(panel.xaxis)
         if by is not None:
             _explain(rows)
     return figure
@@ -115,16 +115,16 @@ def _explain(rows: Sequence[Axes]) -> None:
 
 
 def _samples(table: pa.Table, column: str, by: str | None, colour: str) -> Iterator[_Sample]:
-    lines = groups(table, by)
+    lines = split_by(table, by)
     shades = [colour] if by is None else shades_of(len(lines))
     for (name, part), shade in zip(lines, shades, strict=True):
-        values, _ = measured(part, column)
-        known = np.sort(values[~np.isnan(values)])
-        if len(known):
-            yield _Sample(name, known, is_counted(part, column), shade)
+        values, _ = values_and_label(part, column)
+        known_values = np.sort(values[~np.isnan(values)])
+        if len(known_values):
+            yield _Sample(name, known_values, is_whole(part, column), shade)
 
 
-def _say_how_many(panel: Axes, samples: Sequence[_Sample]) -> None:
+def _write_counts(panel: Axes, samples: Sequence[_Sample]) -> None:
     """The number of values, and of those that a logarithmic axis cannot show."""
     values = np.concatenate([sample.values for sample in samples])
     hidden = int((values <= 0).sum()) if panel.get_xscale() == "log" else 0
@@ -132,7 +132,7 @@ def _say_how_many(panel: Axes, samples: Sequence[_Sample]) -> None:
     panel.set_title(f"{amount(len(values), 'value')}{rest}", loc="right", fontsize=8)
 
 
-def _draw_from_below(panel: Axes, samples: Sequence[_Sample]) -> None:
+def _draw_ecdf(panel: Axes, samples: Sequence[_Sample]) -> None:
     for sample in samples:
         x, first, counts = np.unique(sample.values, return_index=True, return_counts=True)
         share = (first + counts) / len(sample.values)
@@ -141,16 +141,16 @@ def _draw_from_below(panel: Axes, samples: Sequence[_Sample]) -> None:
     panel.set_ylim(0, 1.02)
 
 
-def _draw_from_above(panel: Axes, samples: Sequence[_Sample]) -> None:
-    wide = _span_a_decade(np.concatenate([sample.values for sample in samples]))
-    if wide:
+def _draw_ccdf(panel: Axes, samples: Sequence[_Sample]) -> None:
+    is_wide = _span_a_decade(np.concatenate([sample.values for sample in samples]))
+    if is_wide:
         _scale(panel)
     for sample in samples:
         x, first = np.unique(sample.values, return_index=True)
         share = 1 - first / len(sample.values)
-        if wide:
+        if is_wide:
             x, share = x[x > 0], share[x > 0]
-        marked = list(_first_of_bins(x)) if wide else None
+        marked = list(_first_of_bins(x)) if is_wide else None
         line: dict[str, Any] = {"lw": 1, "drawstyle": "steps-pre", "marker": "o", "ms": 3.5}
         panel.plot(x, share, markevery=marked, **line, **sample.style)
     panel.set_ylabel("share ≥ x")
@@ -180,7 +180,7 @@ def _first_of_bins(x: np.ndarray) -> np.ndarray:
 def _draw_density(panel: Axes, samples: Sequence[_Sample]) -> None:
     _scale(panel)
     for sample in samples:
-        x, share = _binned(sample.values, sample.whole)
+        x, share = _bin_density(sample.values, sample.whole)
         if len(x):
             panel.plot(x, share, lw=1, marker="o", ms=3.5, **sample.style)
     if not panel.lines:
@@ -188,7 +188,7 @@ def _draw_density(panel: Axes, samples: Sequence[_Sample]) -> None:
     panel.set_ylabel("share per unit")
 
 
-def _binned(values: np.ndarray, whole: bool) -> tuple[np.ndarray, np.ndarray]:
+def _bin_density(values: np.ndarray, whole: bool) -> tuple[np.ndarray, np.ndarray]:
     """The geometric mean of the edges and the density of each non-empty logarithmic bin."""
     positive = values[values > 0]
     if not len(positive):
@@ -204,6 +204,6 @@ def _binned(values: np.ndarray, whole: bool) -> tuple[np.ndarray, np.ndarray]:
         edges = np.append(edges, edges[-1] + 1 if whole else edges[-1] * 10 ** (1 / _PER_DECADE))
     counts, _ = np.histogram(positive, edges)
     last = edges[1:] - 1 if whole else edges[1:]
-    held = counts > 0
+    is_filled = counts > 0
     share = counts / np.diff(edges) / len(values)
-    return np.sqrt(edges[:-1] * last)[held], share[held]
+    return np.sqrt(edges[:-1] * last)[is_filled], share[is_filled]

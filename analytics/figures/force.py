@@ -32,8 +32,8 @@ def places_by_force(count: int, src: np.ndarray, dst: np.ndarray) -> np.ndarray:
         longest = _WARM * (1 - step / _STEPS)
         places += force * (np.minimum(length, longest) / length)[:, None]
     places -= (places.max(axis=0) + places.min(axis=0)) / 2
-    around: np.ndarray = places / max(np.hypot(*places.T).max(), 1e-9)
-    return around
+    scaled: np.ndarray = places / max(np.hypot(*places.T).max(), 1e-9)
+    return scaled
 
 
 def _pairs(src: np.ndarray, dst: np.ndarray) -> np.ndarray:
@@ -44,7 +44,7 @@ def _pairs(src: np.ndarray, dst: np.ndarray) -> np.ndarray:
 
 
 def _push(places: np.ndarray, wanted: float) -> np.ndarray:
-    """What all other peers push each peer by."""
+    """Force by which all other peers push each peer away; shape (peers, 2)."""
     x, y = (axis[:, None] - axis[None, :] for axis in places.T)
     strength = wanted**2 / np.maximum(x**2 + y**2, 1e-6)
     force: np.ndarray = np.stack([(x * strength).sum(axis=1), (y * strength).sum(axis=1)], axis=1)
@@ -52,7 +52,7 @@ def _push(places: np.ndarray, wanted: float) -> np.ndarray:
 
 
 def _pull(places: np.ndarray, ends: np.ndarray, wanted: float) -> np.ndarray:
-    """What its links, and the centre, pull each peer by."""
+    """Force by which its links, and the centre, pull each peer; shape (peers, 2)."""
     across = places[ends[:, 1]] - places[ends[:, 0]]
     strength = across * np.hypot(*across.T)[:, None] / wanted
     force: np.ndarray = -_TO_CENTRE * places * np.hypot(*places.T)[:, None] / wanted

@@ -90,7 +90,7 @@ class Layout:
         )  # fmt: skip
 
 
-def on_ring(peers: Sequence[int]) -> Layout:
+def ring_layout(peers: Sequence[int]) -> Layout:
     """The peers by number on a circle, anticlockwise from the right, evenly spread."""
     ordered = sorted(peers)
     places = places_on_ring(np.arange(len(ordered)), len(ordered))
@@ -98,14 +98,14 @@ def on_ring(peers: Sequence[int]) -> Layout:
     return Layout(dict(zip(ordered, map(tuple, places.tolist()), strict=True)), diameter, 7.4)
 
 
-def layered(columns: Mapping[str, Sequence[int]], parents: Mapping[int, int | None]) -> Layout:
+def layer_layout(columns: Mapping[str, Sequence[int]], parents: Mapping[int, int | None]) -> Layout:
     """A column for each hop; each peer is centred on the peers it reached first.
 
     `columns` has the peers of each column by name, from left to right; `parents` the peer from
     which each peer had its first copy. Subtrees have rows of their own, so first receptions do
     not cross unless a hop is not one more than the previous.
     """
-    column = {peer: x for x, of in enumerate(columns.values()) for peer in of}
+    column = {peer: x for x, peers_at_hop in enumerate(columns.values()) for peer in peers_at_hop}
     rows = _rows(column, parents)
     places = {peer: (float(column[peer]), rows[peer]) for peer in column}
     count = max(rows.values(), default=0.0) + 1
@@ -141,8 +141,8 @@ def _children_first(
     for root in roots:
         stack = [(root, False)]
         while stack:
-            peer, done = stack.pop()
-            if done:
+            peer, children_done = stack.pop()
+            if children_done:
                 yield peer
             elif peer not in seen:
                 seen.add(peer)

@@ -15,11 +15,11 @@ from vizpub.analytics.figures.canvas import (
     PALETTE,
     PANEL_HEIGHT,
     colours,
+    figure_style,
     numbers,
     panels,
-    require,
-    short,
-    styled,
+    require_data,
+    shorten,
 )
 from vizpub.model.wording import amount
 
@@ -50,10 +50,10 @@ def coverage(table: pa.Table, title: str = "") -> Figure:
 
     Raises: UseError if there is no row.
     """
-    require(table.num_rows)
-    with styled():
+    require_data(table.num_rows)
+    with figure_style():
         figure, (panel,) = panels(1, title, height=2 * PANEL_HEIGHT)
-        lines = list(_lines(table))
+        lines = list(_message_lines(table))
         draw = _draw_named if len(lines) <= _NAMED else _draw_mean
         (draw if len(lines) <= _LINES else _draw_bands)(panel, lines)
         panel.set_xlabel("time since publication (ms)")
@@ -63,7 +63,7 @@ def coverage(table: pa.Table, title: str = "") -> Figure:
     return figure
 
 
-def _lines(table: pa.Table) -> Iterator[tuple[str, _Line]]:
+def _message_lines(table: pa.Table) -> Iterator[tuple[str, _Line]]:
     """The line of each message; the rows of a message are next to each other."""
     delay, share = numbers(table["delay_us"]) / 1000, numbers(table["share"])
     names = table["message_name"].combine_chunks()
@@ -74,21 +74,21 @@ def _lines(table: pa.Table) -> Iterator[tuple[str, _Line]]:
 
 def _draw_named(panel: Axes, lines: Sequence[tuple[str, _Line]]) -> None:
     for (name, line), colour in zip(lines, colours(), strict=False):
-        panel.step(*line, where="post", lw=1.4, color=colour, label=short(name))
+        panel.step(*line, where="post", lw=1.4, color=colour, label=shorten(name))
 
 
 def _draw_mean(panel: Axes, lines: Sequence[tuple[str, _Line]]) -> None:
     for _, line in lines:
         panel.step(*line, where="post", lw=0.5, color=GREY)
     times = np.unique(np.concatenate([delay for _, (delay, _) in lines]))
-    mean = np.mean([_at(times, line) for _, line in lines], axis=0)
+    mean = np.mean([_share_at(times, line) for _, line in lines], axis=0)
     panel.step(times, mean, where="post", color=PALETTE[1], lw=2,
                label=f"mean of {amount(len(lines), 'message')}")  # fmt: skip
 
 
 def _draw_bands(panel: Axes, lines: Sequence[tuple[str, _Line]]) -> None:
     times = np.linspace(0, max(delay[-1] for _, (delay, _) in lines), _STEPS)
-    shares = np.array([_at(times, line) for _, line in lines])
+    shares = np.array([_share_at(times, line) for _, line in lines])
     for low, high, name, colour in _BANDS:
         edges = np.quantile(shares, [low, high], axis=0)
         panel.fill_between(times, edges[0], edges[1], step="post", color=colour, lw=0,
@@ -97,8 +97,8 @@ def _draw_bands(panel: Axes, lines: Sequence[tuple[str, _Line]]) -> None:
                label="median")  # fmt: skip
 
 
-def _at(times: np.ndarray, line: _Line) -> np.ndarray:
+def _share_at(times: np.ndarray, line: _Line) -> np.ndarray:
     """The share reached at each time; before its first, as there."""
     delay, share = line
-    held: np.ndarray = share[np.maximum(np.searchsorted(delay, times, side="right") - 1, 0)]
-    return held
+    shares: np.ndarray = share[np.maximum(np.searchsorted(delay, times, side="right") - 1, 0)]
+    return shares

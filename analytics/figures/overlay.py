@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from vizpub.analytics.figures.canvas import GREY, numbers, panels, plain, styled
+from vizpub.analytics.figures.canvas import GREY, escape, figure_style, numbers, panels
 from vizpub.analytics.figures.force import places_by_force
 from vizpub.model.errors import UnknownName, UseError
 from vizpub.model.naming import captions
@@ -57,7 +57,7 @@ def overlay_snapshot(
 
     if layout not in OVERLAY_LAYOUTS:
         raise UnknownName("layout of an overlay", layout, OVERLAY_LAYOUTS)
-    with styled():
+    with figure_style():
         figure, (panel,) = panels(1, title, height=6.2)
         inside = np.array(links["inside"].to_pylist(), dtype=bool)
         src, dst = (numbers(links[end]).astype(int) for end in ("src", "dst"))
@@ -91,11 +91,11 @@ def _places_by_force(peers: pa.Table, src: np.ndarray, dst: np.ndarray, size: in
             f"a layout by forces has room for {MOST_BY_FORCE:,} peers, not {peers.num_rows:,}; "
             "take --layout ring"
         )
-    there = numbers(peers["peer"]).astype(int)
+    present = numbers(peers["peer"]).astype(int)
     place = np.full(size, -1)
-    place[there] = np.arange(len(there))
+    place[present] = np.arange(len(present))
     places = np.full((size, 2), np.nan)
-    places[there] = places_by_force(len(there), place[src], place[dst])
+    places[present] = places_by_force(len(present), place[src], place[dst])
     return places
 
 
@@ -105,7 +105,7 @@ def _draw_names(panel: Axes, peers: pa.Table, places: np.ndarray) -> None:
     names = captions(peers["peer_name"].to_pylist())
     for peer, name in zip(peers["peer"].to_pylist(), names, strict=True):
         panel.annotate(
-            plain(name), places[peer], textcoords="offset points", xytext=(0, 8), ha="center",
+            escape(name), places[peer], textcoords="offset points", xytext=(0, 8), ha="center",
             fontsize=6.5, color="#333333", zorder=5,
             path_effects=[withStroke(linewidth=1.5, foreground="white")],
         )  # fmt: skip
@@ -116,12 +116,12 @@ def _draw_peers(panel: Axes, peers: pa.Table, places: np.ndarray, size: int) -> 
     for role in reversed(ROLE_COLOURS):
         colour = ROLE_COLOURS[role]
         style: dict[str, Any] = {"color": colour, "edgecolors": "white", "linewidths": 0.6}
-        of = peers.filter(pc.field("role") == role)
-        _draw_dots(panel, of, places, role, {**style, "s": area, "zorder": 3})
+        selected = peers.filter(pc.field("role") == role)
+        _draw_dots(panel, selected, places, role, {**style, "s": area, "zorder": 3})
     for column, (label, colour, wider) in _RINGS.items():
         ring: dict[str, Any] = {"facecolors": "none", "edgecolors": colour, "linewidths": 2}
-        of = peers.filter(pc.field(column))
-        _draw_dots(panel, of, places, label, {**ring, "s": wider * area, "zorder": 4})
+        selected = peers.filter(pc.field(column))
+        _draw_dots(panel, selected, places, label, {**ring, "s": wider * area, "zorder": 4})
 
 
 def _draw_dots(

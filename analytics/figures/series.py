@@ -9,19 +9,19 @@ import numpy as np
 import pyarrow as pa
 
 from vizpub.analytics.figures.canvas import (
-    alone,
     colours,
-    groups,
-    is_counted,
-    keep_whole,
-    measured,
+    figure_style,
+    is_whole,
+    isolated_points,
+    mark_if_unknown,
     numbers,
     panels,
-    require,
-    say_if_unknown,
+    require_data,
     shades_of,
-    short,
-    styled,
+    shorten,
+    split_by,
+    use_whole_ticks,
+    values_and_label,
 )
 
 if TYPE_CHECKING:
@@ -43,31 +43,31 @@ def series(
 
     Raises: UseError if there is no row or no column.
     """
-    require(table.num_rows and columns)
-    lines = groups(table, by)
-    with styled():
+    require_data(table.num_rows and columns)
+    lines = split_by(table, by)
+    with figure_style():
         figure, rows = panels(len(columns), title)
         for panel, column, colour in zip(rows, columns, colours(), strict=False):
-            values, label = measured(table, column)
+            values, label = values_and_label(table, column)
             panel.set_ylabel(label if len(label) <= _LABEL else label.replace(" (", "\n("))
             shades = [colour] if by is None else shades_of(len(lines))
             for (name, part), shade in zip(lines, shades, strict=True):
-                _draw_line(panel, part, column, {"color": shade, "label": short(name)})
-            if is_counted(table, column):
-                keep_whole(panel.yaxis)
-            say_if_unknown(panel, values)
+                _draw_line(panel, part, column, {"color": shade, "label": shorten(name)})
+            if is_whole(table, column):
+                use_whole_ticks(panel.yaxis)
+            mark_if_unknown(panel, values)
         rows[-1].set_xlabel("interval")
         _share_x(rows)
         _show_all(rows[-1], numbers(table["interval"]))
-        keep_whole(rows[-1].xaxis)
+        use_whole_ticks(rows[-1].xaxis)
         if by is not None:
             rows[0].legend()
     return figure
 
 
 def _draw_line(panel: Axes, part: pa.Table, column: str, style: dict[str, Any]) -> None:
-    values, _ = measured(part, column)
-    marked = None if part.num_rows <= _MARKED else list(alone(values))
+    values, _ = values_and_label(part, column)
+    marked = None if part.num_rows <= _MARKED else list(isolated_points(values))
     (line,) = panel.plot(numbers(part["interval"]), values, lw=1.2, **style)
     line.set(marker="o", markersize=3, markevery=marked)
 

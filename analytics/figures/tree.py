@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from vizpub.analytics.figures.canvas import GREY, keep_whole, panels, short, styled
-from vizpub.analytics.figures.layouts import Layout, layered, on_ring
+from vizpub.analytics.figures.canvas import GREY, figure_style, panels, shorten, use_whole_ticks
+from vizpub.analytics.figures.layouts import Layout, layer_layout, ring_layout
 from vizpub.analytics.figures.overlay import RENDEZVOUS_COLOUR
 from vizpub.model.errors import UnknownName
 
@@ -66,23 +66,23 @@ def dissemination_tree(
     """
     if layout not in LAYOUTS:
         raise UnknownName("layout", layout, LAYOUTS)
-    spread = _Spread(peers.to_pylist(), copies.to_pylist(), hops)
-    placed = (
-        on_ring([row["peer"] for row in spread.peers])
+    dissemination = _Dissemination(peers.to_pylist(), copies.to_pylist(), hops)
+    positions = (
+        ring_layout([row["peer"] for row in dissemination.peers])
         if layout == "ring"
-        else layered(spread.columns, spread.parents)
+        else layer_layout(dissemination.columns, dissemination.parents)
     )
-    with styled():
-        figure, (panel,) = panels(1, title, height=placed.height)
-        _prepare(panel, placed)
-        _draw_copies(panel, spread, placed)
-        _draw_peers(panel, spread, placed)
-        _explain(figure, spread)
+    with figure_style():
+        figure, (panel,) = panels(1, title, height=positions.height)
+        _prepare_panel(panel, positions)
+        _draw_copies(panel, dissemination, positions)
+        _draw_peers(panel, dissemination, positions)
+        _add_legend(figure, dissemination)
     return figure
 
 
 @dataclass(frozen=True)
-class _Spread:
+class _Dissemination:
     """The rows of a message, and which of them are drawn."""
 
     peers: Sequence[dict[str, Any]]
@@ -112,7 +112,7 @@ class _Spread:
         return {row["peer"]: row["previous_hop"] for row in self.copies if row["first"]}
 
     def is_over(self, row: Mapping[str, Any]) -> bool:
-        """Whether it happened by the last hop that is drawn."""
+        """Return True if it happened by the last hop that is drawn."""
         return self.hops is None or (row["hop"] is not None and row["hop"] <= self.hops)
 
     @property
@@ -137,51 +137,56 @@ class _Spread:
         """The colour of a hop; white = unknown."""
         return "white" if hop is None else self.scale.to_rgba(np.array(hop))
 
-    def shown(self, row: Mapping[str, Any]) -> str:
-        """How a peer is drawn: by its role, or as `ahead` if its hop is not drawn yet."""
+    def look_of(self, row: Mapping[str, Any]) -> str:
+        """Look of a peer in `_LOOKS`: its role, or as `ahead` if its hop is not drawn yet."""
         role: str = row["role"]
         return role if self.is_over(row) or self.hops is None else "ahead"
 
 
-def _prepare(panel: Axes, placed: Layout) -> None:
+def _prepare_panel(panel: Axes, positions: Layout) -> None:
     panel.grid(False)
-    if not placed.columns:
+    if not positions.columns:
         panel.margins(0.08)
         panel.set_aspect("equal")
         panel.set_axis_off()
         return
-    panel.set_xticks(range(len(placed.columns)), placed.columns)
+    panel.set_xticks(range(len(positions.columns)), positions.columns)
     panel.set_xlabel("hop")
     panel.set_yticks([])
-    panel.set_xlim(-0.5, len(placed.columns) - 0.5)
-    panel.set_ylim(max((y for _, y in placed.places.values()), default=0) + 1, -1)
+    panel.set_xlim(-0.5, len(positions.columns) - 0.5)
+    panel.set_ylim(max((y for _, y in positions.places.values()), default=0) + 1, -1)
     panel.spines["left"].set_visible(False)
 
 
-def _draw_copies(panel: Axes, spread: _Spread, placed: Layout) -> None:
-    pairs = spread.pairs
+def _draw_copies(panel: Axes, dissemination: _Dissemination, positions: Layout) -> None:
+    pairs = dissemination.pairs
     thin = 0.6 if len(pairs) > _THICK else 1.0
     firsts: dict[str, Any] = {"color": _INK, "lw": thin, "zorder": 2, "linestyle": "-"}
-    others: dict[str, Any] = {"color": GREY, "lw": 0.6 * thin, "zorder": 1, "linestyle": _DASHED}
+    duplicates: dict[str, Any] = {
+        "color": GREY,
+        "lw": 0.6 * thin,
+        "zorder": 1,
+        "linestyle": _DASHED,
+    }
     draw = _draw_arrows if len(pairs) <= _POINTED else _draw_lines
-    draw(panel, [pair for pair, first in pairs.items() if not first], placed, others)
-    draw(panel, [pair for pair, first in pairs.items() if first], placed, firsts)
+    draw(panel, [pair for pair, first in pairs.items() if not first], positions, duplicates)
+    draw(panel, [pair for pair, first in pairs.items() if first], positions, firsts)
 
 
 def _draw_arrows(
-    panel: Axes, pairs: Sequence[tuple[int, int]], placed: Layout, style: dict[str, Any]
+    panel: Axes, pairs: Sequence[tuple[int, int]], positions: Layout, style: dict[str, Any]
 ) -> None:
     from matplotlib.patches import FancyArrowPatch
 
     for source, target in pairs:
         arrow = FancyArrowPatch(
-            placed.places[source],
-            placed.places[target],
-            connectionstyle=f"arc3,rad={placed.bend(source, target):.4f}",
+            positions.places[source],
+            positions.places[target],
+            connectionstyle=f"arc3,rad={positions.bend(source, target):.4f}",
             arrowstyle="-|>",
             mutation_scale=7,
-            shrinkA=placed.diameter / 2,
-            shrinkB=placed.diameter / 2 + 1,
+            shrinkA=positions.diameter / 2,
+            shrinkB=positions.diameter / 2 + 1,
             **style,
         )
         # As a patch it would extend the limits by its screen coordinates.
@@ -189,84 +194,92 @@ def _draw_arrows(
 
 
 def _draw_lines(
-    panel: Axes, pairs: Sequence[tuple[int, int]], placed: Layout, style: dict[str, Any]
+    panel: Axes, pairs: Sequence[tuple[int, int]], positions: Layout, style: dict[str, Any]
 ) -> None:
     from matplotlib.collections import LineCollection
 
-    curves = [placed.curve(*pair) for pair in pairs]
+    curves = [positions.curve(*pair) for pair in pairs]
     panel.add_collection(LineCollection(curves, **style), autolim=False)
 
 
-def _draw_peers(panel: Axes, spread: _Spread, placed: Layout) -> None:
+def _draw_peers(panel: Axes, dissemination: _Dissemination, positions: Layout) -> None:
     by_look: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for row in spread.peers:
-        by_look[spread.shown(row)].append(row)
+    for row in dissemination.peers:
+        by_look[dissemination.look_of(row)].append(row)
     for look, rows in by_look.items():
         marker, face, edge, width = _LOOKS[look]
-        x, y = zip(*(placed.places[row["peer"]] for row in rows), strict=True)
-        colours = [face or spread.shade(row["hop"]) for row in rows]
+        x, y = zip(*(positions.places[row["peer"]] for row in rows), strict=True)
+        colours = [face or dissemination.shade(row["hop"]) for row in rows]
         style: dict[str, Any] = {
             "marker": marker,
             "edgecolors": edge,
             "linewidths": width,
             "zorder": 3,
         }
-        panel.scatter(x, y, s=placed.diameter**2, color=colours, **style)
-    if rings := [placed.places[row["peer"]] for row in spread.peers if row["rendezvous"]]:
+        panel.scatter(x, y, s=positions.diameter**2, color=colours, **style)
+    if rings := [positions.places[row["peer"]] for row in dissemination.peers if row["rendezvous"]]:
         x, y = zip(*rings, strict=True)
-        panel.scatter(x, y, s=(placed.diameter + 6) ** 2, linewidths=1.8, **_RING)
-    if len(spread.peers) <= _NUMBERED:
-        for row in filter(spread.is_over, spread.peers):
-            _number(panel, spread, placed, row)
-    if len(spread.peers) <= _NAMED:
-        for row in spread.peers:
-            placed.name(panel, row["peer"], short(row["peer_name"], 14))
+        panel.scatter(x, y, s=(positions.diameter + 6) ** 2, linewidths=1.8, **_RING)
+    if len(dissemination.peers) <= _NUMBERED:
+        for row in filter(dissemination.is_over, dissemination.peers):
+            _write_hop(panel, dissemination, positions, row)
+    if len(dissemination.peers) <= _NAMED:
+        for row in dissemination.peers:
+            positions.name(panel, row["peer"], shorten(row["peer_name"], 14))
 
 
-def _number(panel: Axes, spread: _Spread, placed: Layout, row: Mapping[str, Any]) -> None:
+def _write_hop(
+    panel: Axes, dissemination: _Dissemination, positions: Layout, row: Mapping[str, Any]
+) -> None:
     """Write the hop on a peer, in a contrasting colour."""
     if row["role"] == "missed":
         return
     text = "?" if row["hop"] is None else str(row["hop"])
-    deep = row["role"] != "publisher" and (row["hop"] or 0) > 0.55 * spread.last
+    deep = row["role"] != "publisher" and (row["hop"] or 0) > 0.55 * dissemination.last
     panel.text(
-        *placed.places[row["peer"]], text, color="white" if deep else "black", zorder=4,
-        ha="center", va="center_baseline", fontsize=min(7.5, 0.6 * placed.diameter),
+        *positions.places[row["peer"]], text, color="white" if deep else "black", zorder=4,
+        ha="center", va="center_baseline", fontsize=min(7.5, 0.6 * positions.diameter),
     )  # fmt: skip
 
 
-def _explain(figure: Figure, spread: _Spread) -> None:
-    handles = [*_peer_handles(spread), *_copy_handles(spread)]
+def _add_legend(figure: Figure, dissemination: _Dissemination) -> None:
+    handles = [*_peer_handles(dissemination), *_copy_handles(dissemination)]
     figure.legend(handles=handles, loc="outside lower center", ncols=4, fontsize=8)
-    if len(spread.peers) > _NUMBERED:
-        bar = figure.colorbar(spread.scale, ax=figure.axes[0], label="hop", shrink=0.4, pad=0)
-        bar.ax.set_ylim(0, max(spread.last, 1))
-        keep_whole(bar.ax.yaxis)
+    if len(dissemination.peers) > _NUMBERED:
+        bar = figure.colorbar(
+            dissemination.scale, ax=figure.axes[0], label="hop", shrink=0.4, pad=0
+        )
+        bar.ax.set_ylim(0, max(dissemination.last, 1))
+        use_whole_ticks(bar.ax.yaxis)
 
 
-def _peer_handles(spread: _Spread) -> Iterator[Any]:
+def _peer_handles(dissemination: _Dissemination) -> Iterator[Any]:
     from matplotlib.lines import Line2D
 
-    counts = Counter(map(spread.shown, spread.peers))
+    counts = Counter(map(dissemination.look_of, dissemination.peers))
     meanings = {
         "relay": "relay, not subscribed",
         "peer": "interest unknown",
-        "ahead": f"not reached by hop {spread.hops}",
+        "ahead": f"not reached by hop {dissemination.hops}",
     }
     for look, (marker, face, edge, _) in _LOOKS.items():
         if counts[look]:
             label = f"{meanings.get(look, look)} ({counts[look]})"
-            style: dict[str, Any] = {"marker": marker, "mfc": face or spread.shade(1), "mec": edge}
+            style: dict[str, Any] = {
+                "marker": marker,
+                "mfc": face or dissemination.shade(1),
+                "mec": edge,
+            }
             yield Line2D([], [], ls="", ms=7, label=label, **style)
-    if count := sum(row["rendezvous"] for row in spread.peers):
+    if count := sum(row["rendezvous"] for row in dissemination.peers):
         style = {"marker": "o", "mfc": "none", "mec": _RING["edgecolors"], "mew": 1.8}
         yield Line2D([], [], ls="", ms=9, label=f"rendezvous ({count})", **style)
 
 
-def _copy_handles(spread: _Spread) -> Iterator[Any]:
+def _copy_handles(dissemination: _Dissemination) -> Iterator[Any]:
     from matplotlib.lines import Line2D
 
-    drawn = [row for row in spread.copies if spread.is_over(row)]
+    drawn = [row for row in dissemination.copies if dissemination.is_over(row)]
     firsts = sum(row["first"] for row in drawn)
     if firsts:
         yield Line2D([], [], color=_INK, lw=1.0, label=f"first reception ({firsts})")

@@ -30,7 +30,7 @@ from vizpub.analytics.graphframes.graphs import (
     load_graphframes,
     peer_of,
     topic_links,
-    undirected,
+    undirected_graph,
     union_graph,
 )
 from vizpub.analytics.options import DAMPING, Measures
@@ -59,7 +59,7 @@ _UNBOUNDED = 2**31 - 2
 """Limit of iterations; the algorithms for components end without it."""
 
 
-def by_graphframes(versions: Versions, clock: Clock, measures: Measures) -> DataFrame:
+def measure_with_graphframes(versions: Versions, clock: Clock, measures: Measures) -> DataFrame:
     """The engine `graphframes`; see the module. Unlike `kernels` it runs at once.
 
     One graph for as many intervals as memory allows, so the number of Spark jobs grows with
@@ -74,35 +74,37 @@ def by_graphframes(versions: Versions, clock: Clock, measures: Measures) -> Data
     firsts = range(clock.first, clock.last + 1, size)
     windows = [replace(clock, first=i, last=min(i + size - 1, clock.last)) for i in firsts]
     paths = fits_task(peers, links)
-    parts = [_measured(versions, window, measures, paths=paths) for window in windows]
+    parts = [_measure_window(versions, window, measures, paths=paths) for window in windows]
     return reduce(DataFrame.unionAll, parts)
 
 
-def _measured(versions: Versions, window: Clock, measures: Measures, *, paths: bool) -> DataFrame:
+def _measure_window(
+    versions: Versions, window: Clock, measures: Measures, *, paths: bool
+) -> DataFrame:
     spark = versions.presence.sparkSession
     with cached_frames(spark) as keep:
         graph = union_graph(versions, window).persist(STORAGE)
         keep(graph.vertices)
         keep(graph.edges)
-        peers = _peers(graph, keep).groupBy("interval")
-        others = _links_and_topics(graph, paths=paths).groupBy("interval")
-        rows = peers.cogroup(others).applyInArrow(
+        peers = _measure_peers(graph, keep).groupBy("interval")
+        links_and_topics = _links_and_topics(graph, paths=paths).groupBy("interval")
+        rows = peers.cogroup(links_and_topics).applyInArrow(
             _assembler(measures, paths=paths), from_arrow_schema(STRUCTURE_SCHEMA)
         )
         return rows.localCheckpoint() if _is_local(spark) else rows.checkpoint()
 
 
 def _is_local(spark: SparkSession) -> bool:
-    """Whether results stay with the executors, as no checkpoint directory is set."""
+    """Return True if results stay with the executors, as no checkpoint directory is set."""
     return spark.sparkContext.getCheckpointDir() is None
 
 
-def _peers(graph: GraphFrame, keep: Callable[[DataFrame], DataFrame]) -> DataFrame:
-    """interval, peer, topics and the columns `FOUND`; pagerank is not normalised yet."""
+def _measure_peers(graph: GraphFrame, keep: Callable[[DataFrame], DataFrame]) -> DataFrame:
+    """Columns interval, peer, topics and `GRAPHFRAMES_COLUMNS`; pagerank is not normalised."""
     from graphframes import GraphFrame
 
     directed = GraphFrame(graph.vertices.select("id"), graph.edges.select("src", "dst"))
-    pairs = undirected(graph)
+    pairs = undirected_graph(graph)
     keep(pairs.edges.persist(STORAGE))
     measured = _join_all(
         [
@@ -111,7 +113,7 @@ def _peers(graph: GraphFrame, keep: Callable[[DataFrame], DataFrame]) -> DataFra
             _counts(directed.outDegrees, "out_degree"),
             _counts(pairs.degrees, "degree"),
             keep(_triangles(pairs)).select("id", F.col("count").alias("triangles")),
-            keep(_components(pairs)).select("id", peer_of("component").alias("component")),
+            keep(_weak_components(pairs)).select("id", peer_of("component").alias("component")),
             keep(_strong_components(directed)).select(
                 "id", peer_of("component").alias("strong_component")
             ),
@@ -122,7 +124,7 @@ def _peers(graph: GraphFrame, keep: Callable[[DataFrame], DataFrame]) -> DataFra
     ).fillna(0, ["in_degree", "out_degree", "degree"])
     clustering = F.expr("IF(degree < 2, 0.0D, 2.0D * triangles / degree / (degree - 1))")
     return measured.withColumn("clustering", clustering).select(
-        "interval", "peer", "topics", *FOUND
+        "interval", "peer", "topics", *GRAPHFRAMES_COLUMNS
     )
 
 
@@ -132,15 +134,15 @@ def _counts(degrees: DataFrame, name: str) -> DataFrame:
 
 
 def _triangles(pairs: GraphFrame) -> DataFrame:
-    counted: DataFrame = pairs.triangleCount(
+    triangles: DataFrame = pairs.triangleCount(
         storage_level=STORAGE, algorithm="exact", lg_nom_entries=12
     )
-    return counted
+    return triangles
 
 
-def _components(pairs: GraphFrame) -> DataFrame:
+def _weak_components(pairs: GraphFrame) -> DataFrame:
     """Weak components, named by their smallest vertex."""
-    found: DataFrame = pairs.connectedComponents(
+    components: DataFrame = pairs.connectedComponents(
         algorithm="graphx",
         checkpointInterval=2,
         broadcastThreshold=-1,
@@ -149,13 +151,13 @@ def _components(pairs: GraphFrame) -> DataFrame:
         max_iter=_UNBOUNDED,
         storage_level=STORAGE,
     )
-    return found
+    return components
 
 
 def _strong_components(directed: GraphFrame) -> DataFrame:
     """Strong components, named by their smallest vertex."""
-    found: DataFrame = directed.stronglyConnectedComponents(maxIter=_UNBOUNDED)
-    return found
+    components: DataFrame = directed.stronglyConnectedComponents(maxIter=_UNBOUNDED)
+    return components
 
 
 def _ranks(directed: GraphFrame) -> DataFrame:
@@ -165,14 +167,14 @@ def _ranks(directed: GraphFrame) -> DataFrame:
     usual, would add the same amount to every peer of the interval, so the ratios are the same:
     divided by their sum, the ranks are the usual ones.
     """
-    ranked: DataFrame = directed.pageRank(
+    ranks: DataFrame = directed.pageRank(
         resetProbability=1 - DAMPING, sourceId=None, maxIter=None, tol=_RANK_TOLERANCE
     ).vertices
-    return ranked
+    return ranks
 
 
 def _links_and_topics(graph: GraphFrame, *, paths: bool) -> DataFrame:
-    """Rows (interval, kind, a, b) as `assembled` takes them."""
+    """Rows (interval, kind, a, b) as `assemble_metrics` takes them."""
 
     def rows(frame: DataFrame, kind: int) -> DataFrame:
         return frame.toDF("interval", "a", "b").withColumn("kind", F.lit(kind))
@@ -185,15 +187,17 @@ def _links_and_topics(graph: GraphFrame, *, paths: bool) -> DataFrame:
 def _assembler(
     measures: Measures, *, paths: bool
 ) -> Callable[[tuple[Any, ...], pa.Table, pa.Table], pa.Table]:
-    def assemble(_: tuple[Any, ...], peers: pa.Table, others: pa.Table) -> pa.Table:
+    def assemble(_: tuple[Any, ...], peers: pa.Table, links_and_topics: pa.Table) -> pa.Table:
         cache_kernels()
-        return structure_rows(assembled(peers.sort_by("peer"), others, measures, paths=paths))
+        return structure_rows(
+            assemble_metrics(peers.sort_by("peer"), links_and_topics, measures, paths=paths)
+        )
 
     return assemble
 
 
 LINK, TOPIC = 0, 1
-FOUND = (
+GRAPHFRAMES_COLUMNS = (
     "in_degree", "out_degree", "degree", "clustering", "component", "strong_component", "pagerank",
 )  # fmt: skip
 """Columns of metrics/peers that GraphFrames finds; pagerank is not normalised yet."""
@@ -205,40 +209,50 @@ _OF_PATHS = (
 _OF_TOPIC_PATHS = ("components", "topic_diameter", "distance_sum", "pairs")
 
 
-def assembled(
-    peers: pa.Table, others: pa.Table, measures: Measures, *, paths: bool
+def assemble_metrics(
+    peers: pa.Table, links_and_topics: pa.Table, measures: Measures, *, paths: bool
 ) -> BlockMetrics:
     """The metrics of one interval, in the form of `vizpub.analytics.blocks.measure_block`.
 
-    `peers`: interval, peer, topics (a list) and `FOUND`, ascending by peer, at least one row.
+    `peers`: interval, peer, topics (a list) and `GRAPHFRAMES_COLUMNS`, ascending by peer, at
+    least one row.
     `others`: rows (kind, a, b), of kind `LINK` a link's peers, of kind `TOPIC` a topic and the
     number of links within it. Without `paths` the links are not read, and metrics of
     shortest paths are NaN.
     """
-    measured = _by_kernels(peers, others, measures) if paths else _without_paths(peers)
+    metrics = (
+        _measure_with_kernels(peers, links_and_topics, measures) if paths else _without_paths(peers)
+    )
     ranks = peers["pagerank"].to_numpy()
-    measured.peers.update({name: peers[name].to_numpy() for name in FOUND})
-    measured.peers["pagerank"] = ranks / ranks.sum()
+    metrics.peers.update({name: peers[name].to_numpy() for name in GRAPHFRAMES_COLUMNS})
+    metrics.peers["pagerank"] = ranks / ranks.sum()
     if not measures.topics:
-        return measured._replace(topics={name: x[:0] for name, x in measured.topics.items()})
-    measured.topics["topic_links"] = _links_of(measured.topics["topic"], others)
-    return measured
+        return metrics._replace(topics={name: x[:0] for name, x in metrics.topics.items()})
+    metrics.topics["topic_links"] = _count_topic_links(metrics.topics["topic"], links_and_topics)
+    return metrics
 
 
-def _by_kernels(peers: pa.Table, others: pa.Table, measures: Measures) -> BlockMetrics:
-    from vizpub.analytics.blocks import Links, Presence, Subscriptions, measure_block
+def _measure_with_kernels(
+    peers: pa.Table, links_and_topics: pa.Table, measures: Measures
+) -> BlockMetrics:
+    from vizpub.analytics.blocks import (
+        LinkPeriods,
+        PresencePeriods,
+        SubscriptionPeriods,
+        measure_block,
+    )
 
     interval = peers["interval"][0].as_py()
-    links = others.filter(pc.equal(others["kind"], LINK))
+    links = links_and_topics.filter(pc.equal(links_and_topics["kind"], LINK))
 
     def within_interval(*columns: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], ...]:
         start = np.full(len(columns[0]), interval)
         return (*columns, start, start + 1)
 
     return measure_block(
-        Links(*within_interval(links["a"].to_numpy(), links["b"].to_numpy())),
-        Presence(*within_interval(peers["peer"].to_numpy())),
-        Subscriptions(*within_interval(*_subscriptions(peers))),
+        LinkPeriods(*within_interval(links["a"].to_numpy(), links["b"].to_numpy())),
+        PresencePeriods(*within_interval(peers["peer"].to_numpy())),
+        SubscriptionPeriods(*within_interval(*_subscriptions(peers))),
         interval,
         interval,
         measures,
@@ -250,20 +264,20 @@ def _without_paths(peers: pa.Table) -> BlockMetrics:
 
     interval = peers["interval"].to_numpy()
     topics, subscribers = np.unique(_subscriptions(peers)[1], return_counts=True)
-    of_peers: Columns = {
+    peer_columns: Columns = {
         "interval": interval,
         "peer": peers["peer"].to_numpy(),
         **{name: np.full(len(interval), np.nan) for name in _OF_PATHS},
         "subscriptions": pc.list_value_length(peers["topics"]).to_numpy(),
     }
-    of_topics: Columns = {
+    topic_columns: Columns = {
         "interval": np.full(len(topics), interval[0]),
         "topic": topics,
         "subscribers": subscribers,
         **{name: np.full(len(topics), np.nan) for name in _OF_TOPIC_PATHS},
     }
-    of_interval = {"interval": interval[:1], "average_path_length_error": np.array([np.nan])}
-    return BlockMetrics(of_peers, of_topics, of_interval)
+    interval_columns = {"interval": interval[:1], "average_path_length_error": np.array([np.nan])}
+    return BlockMetrics(peer_columns, topic_columns, interval_columns)
 
 
 def _subscriptions(peers: pa.Table) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
@@ -273,9 +287,11 @@ def _subscriptions(peers: pa.Table) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]
     return peers["peer"].to_numpy()[subscriber], topics.flatten().to_numpy()
 
 
-def _links_of(topics: npt.NDArray[Any], others: pa.Table) -> npt.NDArray[np.int64]:
+def _count_topic_links(
+    topics: npt.NDArray[Any], links_and_topics: pa.Table
+) -> npt.NDArray[np.int64]:
     """Number of links within each of the topics, which ascend; 0 without a row."""
-    rows = others.filter(pc.equal(others["kind"], TOPIC))
+    rows = links_and_topics.filter(pc.equal(links_and_topics["kind"], TOPIC))
     links = np.zeros(len(topics), np.int64)
     links[np.searchsorted(topics, rows["a"].to_numpy())] = rows["b"].to_numpy()
     return links
@@ -284,7 +300,7 @@ def _links_of(topics: npt.NDArray[Any], others: pa.Table) -> npt.NDArray[np.int6
 def _join_all(frames: Sequence[DataFrame], keys: Sequence[str], how: str = "full") -> DataFrame:
     """Join the frames by their common keys."""
 
-    def joined(left: DataFrame, right: DataFrame) -> DataFrame:
-        return left.join(right, list(keys), how)
+    def join(first: DataFrame, second: DataFrame) -> DataFrame:
+        return first.join(second, list(keys), how)
 
-    return reduce(joined, frames)
+    return reduce(join, frames)

@@ -93,7 +93,7 @@ def union_graph(versions: Versions, window: Clock) -> GraphFrame:
     return GraphFrame(vertices, edges.distinct())
 
 
-def undirected(graph: GraphFrame) -> GraphFrame:
+def undirected_graph(graph: GraphFrame) -> GraphFrame:
     """The same vertices (id only), and each linked pair once, src < dst."""
     from graphframes import GraphFrame
 
@@ -107,10 +107,10 @@ def motifs_by_topic(graph: GraphFrame, motif: str = "(a)-[e]->(b)") -> DataFrame
     A row per place and topic: the motif's columns (of a vertex id, interval, peer and topics;
     of an edge src, dst and interval) and `topic`.
     """
-    named = dict.fromkeys(re.findall(r"\((\w+)\)", motif))
-    shared = reduce(F.array_intersect, [F.col(f"{name}.topics") for name in named])
-    found: DataFrame = graph.find(motif)
-    return found.withColumn("topic", F.explode(shared))
+    vertex_names = dict.fromkeys(re.findall(r"\((\w+)\)", motif))
+    shared = reduce(F.array_intersect, [F.col(f"{name}.topics") for name in vertex_names])
+    matches: DataFrame = graph.find(motif)
+    return matches.withColumn("topic", F.explode(shared))
 
 
 def topic_links(graph: GraphFrame) -> DataFrame:
@@ -131,7 +131,7 @@ def cached_frames(spark: SparkSession) -> Iterator[Callable[[DataFrame], DataFra
     also the intermediate graphs that GraphFrames' algorithms leave in the cache.
     """
     persisted = spark.sparkContext._jsc.getPersistentRDDs
-    before, frames = set(persisted()), list[DataFrame]()
+    cached_earlier, frames = set(persisted()), list[DataFrame]()
 
     def keep(frame: DataFrame) -> DataFrame:
         frames.append(frame)
@@ -143,5 +143,5 @@ def cached_frames(spark: SparkSession) -> Iterator[Callable[[DataFrame], DataFra
         for frame in frames:
             frame.unpersist()
         for number, rdd in dict(persisted()).items():
-            if number not in before and rdd.name() in ("VertexRDD", "EdgeRDD"):
+            if number not in cached_earlier and rdd.name() in ("VertexRDD", "EdgeRDD"):
                 rdd.unpersist(False)

@@ -48,18 +48,18 @@ def outgoing(n: int, rank: Int32s, src: Int32s, dst: Int32s, alive: Int32s) -> R
 def reverse(ptr: Int64s, idx: Peers) -> Rows:
     """The rows of the reversed links: incoming from outgoing ones. O(n + links)."""
     n = ptr.size - 1
-    turned_ptr = np.zeros(n + 1, np.int64)
+    reversed_ptr = np.zeros(n + 1, np.int64)
     for v in idx:
-        turned_ptr[v + 1] += 1
+        reversed_ptr[v + 1] += 1
     for v in range(n):
-        turned_ptr[v + 1] += turned_ptr[v]
-    place = turned_ptr[:-1].copy()
-    turned_idx = np.empty_like(idx)
+        reversed_ptr[v + 1] += reversed_ptr[v]
+    place = reversed_ptr[:-1].copy()
+    reversed_idx = np.empty_like(idx)
     for v in range(n):
         for k in row(ptr, v):
-            turned_idx[np.uint64(place[idx[k]])] = v
+            reversed_idx[np.uint64(place[idx[k]])] = v
             place[idx[k]] += 1
-    return turned_ptr, turned_idx
+    return reversed_ptr, reversed_idx
 
 
 @compiled("(int64[::1], uint32[::1], int64[::1], uint32[::1])")

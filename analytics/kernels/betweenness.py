@@ -45,7 +45,7 @@ def _count_paths(
 
 
 @compiled("(int64[::1], uint32[::1], uint32[::1])")
-def _one_by_one(ptr: Int64s, idx: Peers, sources: Peers) -> Floats:
+def _dependencies_by_source(ptr: Int64s, idx: Peers, sources: Peers) -> Floats:
     """`dependencies` of one source after the other. O(sources · (n + links))."""
     n = ptr.size - 1
     sums = np.zeros((2, n))
@@ -66,16 +66,16 @@ def _one_by_one(ptr: Int64s, idx: Peers, sources: Peers) -> Floats:
 
 
 @njit(inline="always")
-def _add_rows(rows: Floats, which: Peers, total: Floats) -> None:
+def _add_rows(rows: Floats, chosen: Peers, total: Floats) -> None:
     """Set `total` to the sum of those rows, four at a time: it is the innermost loop."""
     total[:] = 0
-    fours = which.size // 4 * 4
+    fours = chosen.size // 4 * 4
     for k in range(0, fours, 4):
-        a, b, c, d = rows[which[k]], rows[which[k + 1]], rows[which[k + 2]], rows[which[k + 3]]
+        a, b, c, d = rows[chosen[k]], rows[chosen[k + 1]], rows[chosen[k + 2]], rows[chosen[k + 3]]
         for lane in range(_LANES):
             total[lane] += (a[lane] + b[lane]) + (c[lane] + d[lane])
-    for k in range(fours, which.size):
-        a = rows[which[k]]
+    for k in range(fours, chosen.size):
+        a = rows[chosen[k]]
         for lane in range(_LANES):
             total[lane] += a[lane]
 
@@ -87,7 +87,7 @@ _LANED = "(int64[::1], uint32[::1], int64, int32[:, ::1], float64[:, :, ::1])"
 
 @compiled(_LANED)
 def _count_paths_in_lanes(
-    in_ptr: Int64s, in_idx: Peers, left: int, hops: Int32s, lanes: Floats
+    in_ptr: Int64s, in_idx: Peers, remaining: int, hops: Int32s, lanes: Floats
 ) -> int:
     """Compute hops and paths; returns the largest distance. They (and `front`) initially hold the
     sources only, -1 and 0 elsewhere.
@@ -97,7 +97,7 @@ def _count_paths_in_lanes(
     """
     paths, front, wave = lanes[0], lanes[1], lanes[2]
     hop, gained = 0, 1
-    while left > 0 and gained > 0:
+    while remaining > 0 and gained > 0:
         hop, gained = hop + 1, 0
         for v in range(paths.shape[0]):
             row, mine, at = wave[v], paths[v], hops[v]
@@ -108,13 +108,13 @@ def _count_paths_in_lanes(
                 mine[lane] += row[lane]
                 at[lane] = hop if is_reached else at[lane]
                 gained += is_reached
-        left -= gained
+        remaining -= gained
         front, wave = wave, front
     return hop if gained else hop - 1
 
 
 @compiled(_LANED)
-def _depend(ptr: Int64s, idx: Peers, depth: int, hops: Int32s, lanes: Floats) -> None:
+def _add_dependencies(ptr: Int64s, idx: Peers, depth: int, hops: Int32s, lanes: Floats) -> None:
     """Add the dependencies of all lanes to the sums, from the farthest hop inwards.
 
     Every peer adds, from its successors one hop further, 1 plus the dependency on them, per
@@ -137,7 +137,7 @@ def _depend(ptr: Int64s, idx: Peers, depth: int, hops: Int32s, lanes: Floats) ->
 
 
 @compiled("(int64[::1], uint32[::1], uint32[::1])")
-def _in_lanes(ptr: Int64s, idx: Peers, sources: Peers) -> Floats:
+def _dependencies_in_lanes(ptr: Int64s, idx: Peers, sources: Peers) -> Floats:
     """`dependencies` by 32 sources at once, a sum per lane: float64[2, n, lanes].
 
     O(hops · sources · (n + links)), in vector instructions.
@@ -148,14 +148,14 @@ def _in_lanes(ptr: Int64s, idx: Peers, sources: Peers) -> Floats:
     linked = in_ptr[1:] > in_ptr[:-1]
     for first in range(0, sources.size, _LANES):
         hops[:], lanes[:2] = -1, 0
-        taken = sources[first : first + _LANES]
-        for lane in range(taken.size):
-            hops[taken[lane], lane] = 0
-            lanes[:2, taken[lane], lane] = 1
+        lane_sources = sources[first : first + _LANES]
+        for lane in range(lane_sources.size):
+            hops[lane_sources[lane], lane] = 0
+            lanes[:2, lane_sources[lane], lane] = 1
         # Peers with incoming links can be reached, except for the source.
-        left = taken.size * linked.sum() - linked[taken].sum()
-        depth = _count_paths_in_lanes(in_ptr, in_idx, left, hops, lanes)
-        _depend(ptr, idx, depth, hops, lanes)
+        remaining = lane_sources.size * linked.sum() - linked[lane_sources].sum()
+        depth = _count_paths_in_lanes(in_ptr, in_idx, remaining, hops, lanes)
+        _add_dependencies(ptr, idx, depth, hops, lanes)
     return lanes[3:]
 
 
@@ -167,9 +167,9 @@ def dependencies(ptr: Int64s, idx: Peers, sources: Peers, hops: int) -> Floats:
     their targets; over all sources it adds up to betweenness by ordered pairs, not normalised.
     """
     if hops <= (_SHALLOW if ptr.size <= _FEW else _SHALLOW // 2):
-        sums: Floats = _in_lanes(ptr, idx, sources).sum(axis=2)
+        sums: Floats = _dependencies_in_lanes(ptr, idx, sources).sum(axis=2)
         return sums
-    return _one_by_one(ptr, idx, sources)
+    return _dependencies_by_source(ptr, idx, sources)
 
 
 def betweenness(

@@ -22,13 +22,13 @@ def _count_common(ptr: Int64s, idx: Peers, rows: Words, corners: Int64s) -> None
     """Add to both ends of each link the number of neighbours of the band that they share."""
     for v in range(rows.shape[0]):
         for k in row(ptr, v):
-            other = idx[k]
-            if other > v:
+            neighbour = idx[k]
+            if neighbour > v:
                 shared = 0
                 for word in range(rows.shape[1]):
-                    shared += population(rows[v, word] & rows[other, word])
+                    shared += population(rows[v, word] & rows[neighbour, word])
                 corners[v] += shared
-                corners[other] += shared
+                corners[neighbour] += shared
 
 
 @compiled("(int64[::1], uint32[::1])")
@@ -44,7 +44,7 @@ def corners_by_bits(ptr: Int64s, idx: Peers) -> Int64s:
 
 
 @compiled("(int64[::1], uint32[::1])")
-def _upwards(ptr: Int64s, idx: Peers) -> Rows:
+def _rows_upwards(ptr: Int64s, idx: Peers) -> Rows:
     """The rows of the neighbours with more neighbours (or as many, and a larger number)."""
     n = ptr.size - 1
     up_ptr, up_idx = np.zeros(n + 1, np.int64), np.empty(idx.size // 2 + 1, np.uint32)
@@ -52,10 +52,10 @@ def _upwards(ptr: Int64s, idx: Peers) -> Rows:
     for v in range(n):
         degree = ptr[v + 1] - ptr[v]
         for k in row(ptr, v):
-            other = idx[k]
-            theirs = ptr[other + np.uint32(1)] - ptr[other]
-            if theirs > degree or (theirs == degree and other > v):
-                up_idx[count] = other
+            neighbour = idx[k]
+            theirs = ptr[neighbour + np.uint32(1)] - ptr[neighbour]
+            if theirs > degree or (theirs == degree and neighbour > v):
+                up_idx[count] = neighbour
                 count += 1
         up_ptr[v + 1] = count
     return up_ptr, up_idx[:count]
@@ -71,17 +71,17 @@ def corners_by_links(ptr: Int64s, idx: Peers) -> Int64s:
     """
     n = ptr.size - 1
     corners, seen_from = np.zeros(n, np.int64), np.full(n, -1, np.int32)
-    up_ptr, up_idx = _upwards(ptr, idx)
+    up_ptr, up_idx = _rows_upwards(ptr, idx)
     for v in range(n):
         for k in row(up_ptr, v):
             seen_from[up_idx[k]] = v
         for k in row(up_ptr, v):
-            other, shared = up_idx[k], 0
-            for j in row(up_ptr, other):
+            neighbour, shared = up_idx[k], 0
+            for j in row(up_ptr, neighbour):
                 if seen_from[up_idx[j]] == v:
                     corners[up_idx[j]] += 2
                     shared += 2
-            corners[other] += shared
+            corners[neighbour] += shared
             corners[v] += shared
     return corners
 

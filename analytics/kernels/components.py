@@ -10,7 +10,7 @@ from vizpub.model.arrays import Int32s, Int64s
 
 
 @compiled("(uint32[::1], uint32)")
-def _root(parent: Peers, v: int) -> int:
+def _find_root(parent: Peers, v: int) -> int:
     """The root of v's tree; halves the path on the way."""
     while parent[v] != v:
         parent[v] = parent[parent[v]]
@@ -32,11 +32,11 @@ def weak_components(ptr: Int64s, idx: Peers) -> Peers:
         if trees == 1:
             break
         for k in row(ptr, v):
-            a, b = _root(parent, v), _root(parent, idx[k])
+            a, b = _find_root(parent, v), _find_root(parent, idx[k])
             trees -= a != b
             parent[max(a, b)] = min(a, b)
     for v in range(n):
-        parent[v] = _root(parent, v)
+        parent[v] = _find_root(parent, v)
     return parent
 
 
@@ -63,7 +63,7 @@ def strong_components(ptr: Int64s, idx: Peers) -> Int32s:
     low = np.empty(n, np.int32)
     following = ptr[:-1].copy()
     path, stack = np.empty(n, np.uint32), np.empty(n, np.uint32)
-    depth, top, found = 0, 0, 0
+    depth, top, visited = 0, 0, 0
     for start in range(n):
         if order[start] >= 0:
             continue
@@ -71,9 +71,9 @@ def strong_components(ptr: Int64s, idx: Peers) -> Int32s:
         while depth > 0:
             v = path[depth - 1]
             if order[v] < 0:
-                order[v] = low[v] = found
+                order[v] = low[v] = visited
                 stack[top] = v
-                found += 1
+                visited += 1
                 top += 1
             if following[v] < ptr[v + 1]:
                 w = idx[following[v]]

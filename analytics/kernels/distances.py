@@ -32,7 +32,9 @@ _KNOWN, _MOST, _GROWN = 0, 1, 2
 
 
 @compiled("(uint64[:, ::1], uint32[::1], uint64[:, ::1], uint64[:, ::1], UniTuple(int64, 3))")
-def _join(rows: Words, idx: Peers, base: Words, out: Words, where: tuple[int, int, int]) -> int:
+def _join_rows(
+    rows: Words, idx: Peers, base: Words, out: Words, where: tuple[int, int, int]
+) -> int:
     """Set row v of `out` to that of `base` joined with all rows `idx[begin:end]`, where `where`
     is (begin, end, v). How many bits it has then."""
     begin, end, v = where
@@ -62,29 +64,29 @@ def _first_hop(
     of other peers in each. `ptr`, `idx`: rows of the lanes next to each peer; `lane`: its own
     lane or -1."""
     n = ptr.size - 1
-    known, most = state[_KNOWN], state[_MOST]
+    counts, most = state[_KNOWN], state[_MOST]
     within, anybody = neighbour_bits(ptr, idx, first, width), np.zeros((1, width), np.uint64)
     gained = np.zeros(n, np.int32)
     everybody = np.arange(n).astype(np.uint32)
     # Without links to a target no other peer reaches it.
-    reachable = _join(within, everybody, anybody, anybody, (0, n, 0))
+    reachable = _join_rows(within, everybody, anybody, anybody, (0, n, 0))
     for v in range(n):
-        gained[v] = _join(within, everybody, within, within, (0, 0, v))
+        gained[v] = _join_rows(within, everybody, within, within, (0, 0, v))
     for v in range(n):
-        known[v], most[v] = gained[v], reachable
+        counts[v], most[v] = gained[v], reachable
         bit = lane[v] - 64 * first
         if 0 <= bit < 64 * width:
-            own = np.uint64(1) << np.uint64(bit & 63)
-            within[v, bit >> 6] |= own
-            known[v] += 1
-            most[v] += anybody[0, bit >> 6] & own == 0
+            own_bit = np.uint64(1) << np.uint64(bit & 63)
+            within[v, bit >> 6] |= own_bit
+            counts[v] += 1
+            most[v] += anybody[0, bit >> 6] & own_bit == 0
     state[_GROWN] = 1
     return within, gained
 
 
 @njit(inline="always")
 def _is_near_growth(ptr: Int64s, idx: Peers, v: int, grown: Int32s, hops: int) -> bool:
-    """Whether a neighbour's row grew in the previous hop (or already in this one)."""
+    """Return True if a neighbour's row grew in the previous hop (or already in this one)."""
     k, end = ptr[v], ptr[v + 1]
     while k < end and grown[idx[k]] < hops - 1:
         k += 1
@@ -92,35 +94,37 @@ def _is_near_growth(ptr: Int64s, idx: Peers, v: int, grown: Int32s, hops: int) -
 
 
 @compiled("(int64[::1], uint32[::1], int64, uint64[:, ::1], uint64[:, ::1], int32[:, ::1])")
-def _widen(
+def _widen_rows(
     ptr: Int64s, idx: Peers, hops: int, within: Words, wider: Words, state: Int32s
 ) -> Int32s:
     """Fill `wider` with the rows within `hops` hops, from those within one hop less, and add the
     gains to `known`. The arrays agree on rows that did not grow in the previous hop."""
-    known, most, grown = state[_KNOWN], state[_MOST], state[_GROWN]
-    gained, width = np.zeros(known.size, np.int32), within.shape[1]
-    for v in range(known.size):
+    counts, most, grown = state[_KNOWN], state[_MOST], state[_GROWN]
+    gained, width = np.zeros(counts.size, np.int32), within.shape[1]
+    for v in range(counts.size):
         # Joining a short row takes no longer than this check.
-        if known[v] == most[v] or (
+        if counts[v] == most[v] or (
             width > _SHORT and not _is_near_growth(ptr, idx, v, grown, hops)
         ):
             if grown[v] == hops - 1:
-                _join(within, idx, within, wider, (0, 0, v))
+                _join_rows(within, idx, within, wider, (0, 0, v))
             continue
         k, end = ptr[v], ptr[v + 1]
-        step = _EARLY if 4 * known[v] > most[v] else end - k
-        bits = _join(within, idx, within, wider, (k, min(k + step, end), v))
+        step = _EARLY if 4 * counts[v] > most[v] else end - k
+        bits = _join_rows(within, idx, within, wider, (k, min(k + step, end), v))
         while bits < most[v] and k + step < end:
             k += step
-            bits = _join(within, idx, wider, wider, (k, min(k + step, end), v))
-        if bits > known[v]:
-            gained[v] = bits - known[v]
-            known[v], grown[v] = bits, hops
+            bits = _join_rows(within, idx, wider, wider, (k, min(k + step, end), v))
+        if bits > counts[v]:
+            gained[v] = bits - counts[v]
+            counts[v], grown[v] = bits, hops
     return gained
 
 
 @compiled("(int32[::1], int64, int64[:, ::1], int32[::1], int32[::1])")
-def _enter(gained: Int32s, hops: int, sums: Int64s, reach: Int32s, eccentricity: Int32s) -> bool:
+def _add_gains(
+    gained: Int32s, hops: int, sums: Int64s, reach: Int32s, eccentricity: Int32s
+) -> bool:
     """Add the gains of one hop; returns whether there were any."""
     anything = np.int64(0)
     for v in range(gained.size):
@@ -134,7 +138,7 @@ def _enter(gained: Int32s, hops: int, sums: Int64s, reach: Int32s, eccentricity:
 
 
 @compiled("(uint64[:, ::1], int64, int64, int64[:, ::1])")
-def _enter_by_word(rows: Words, first: int, hops: int, groups: Int64s) -> None:
+def _add_gains_by_word(rows: Words, first: int, hops: int, groups: Int64s) -> None:
     """Add the gains of one hop to the distance sum of each word of lanes, and set its number of
     reached peers."""
     width = min(rows.shape[1], groups.shape[1] - first)
@@ -151,7 +155,7 @@ _ROWS = "int64[::1], uint32[::1]"
 
 
 @compiled(f"({_ROWS}, Tuple(({_ROWS})), int32[::1], int64, int64[:, ::1])")
-def search(
+def search_distances(
     ptr: Int64s, idx: Peers, lanes: Rows, lane: Int32s, targets: int, groups: Int64s
 ) -> tuple[Int64s, Int32s, Int32s]:
     """`(sums int64[2, n], reach int32[n], eccentricity int32[n])` of each peer.
@@ -174,13 +178,13 @@ def search(
         within, gained = _first_hop(*lanes, lane, first, width, state)
         wider, hops = np.empty_like(within), 1
         if groups.size:
-            _enter_by_word(within, first, hops, groups)
-        while _enter(gained, hops, sums, reach, eccentricity):
+            _add_gains_by_word(within, first, hops, groups)
+        while _add_gains(gained, hops, sums, reach, eccentricity):
             hops += 1
-            gained = _widen(ptr, idx, hops, within, wider, state)
+            gained = _widen_rows(ptr, idx, hops, within, wider, state)
             within, wider = wider, within
             if groups.size:
-                _enter_by_word(within, first, hops, groups)
+                _add_gains_by_word(within, first, hops, groups)
     return sums, reach, eccentricity
 
 
@@ -193,5 +197,5 @@ def distances(ptr: Int64s, idx: Peers) -> _Distances:
     """
     n = ptr.size - 1
     everybody, ungrouped = np.arange(n).astype(np.int32), np.empty((2, 0), np.int64)
-    sums, reach, eccentricity = search(ptr, idx, (ptr, idx), everybody, n, ungrouped)
+    sums, reach, eccentricity = search_distances(ptr, idx, (ptr, idx), everybody, n, ungrouped)
     return sums[0], reach, eccentricity

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from vizpub.analytics.kernels.adjacency import Peers, Rows
-from vizpub.analytics.kernels.distances import distances, search
+from vizpub.analytics.kernels.distances import distances, search_distances
 from vizpub.analytics.options import LEAST_TARGETS, TARGETS_A_WORD
 from vizpub.model.arrays import Floats, Int32s, Int64s
 
@@ -63,9 +63,9 @@ def sampled_path_lengths(rows: Rows, targets: Peers) -> PathLengths:
     lane = np.full(n, -1, np.int32)
     lane[targets] = np.arange(k)
     groups = np.zeros((2, -(-k // TARGETS_A_WORD)), np.int64)
-    own = np.minimum(TARGETS_A_WORD, k - TARGETS_A_WORD * np.arange(groups.shape[1]))
-    groups[1] = own
-    sums, seen, eccentricity = search(*rows, _rows_of_lanes(rows, lane), lane, k, groups)
+    lane_counts = np.minimum(TARGETS_A_WORD, k - TARGETS_A_WORD * np.arange(groups.shape[1]))
+    groups[1] = lane_counts
+    sums, seen, eccentricity = search_distances(*rows, _rows_of_lanes(rows, lane), lane, k, groups)
     sampled = np.maximum(k - (lane >= 0), 1)
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = sums[0] / seen
@@ -79,7 +79,7 @@ def sampled_path_lengths(rows: Rows, targets: Peers) -> PathLengths:
         reach.astype(np.int32),
         eccentricity,
         error,
-        _ratio_error(groups[0], groups[1] - own, k / n),
+        _ratio_error(groups[0], groups[1] - lane_counts, k / n),
     )
 
 
@@ -88,8 +88,8 @@ def _rows_of_lanes(rows: Rows, lane: Int32s) -> Rows:
     ptr, idx = rows
     lanes = lane[idx]
     is_target = lanes >= 0
-    before = np.append(0, np.cumsum(is_target))
-    return before[ptr], lanes[is_target].astype(np.uint32)
+    counts = np.append(0, np.cumsum(is_target))
+    return counts[ptr], lanes[is_target].astype(np.uint32)
 
 
 def _ratio_error(distance_sum: Int64s, pairs: Int64s, fraction: float) -> float:

@@ -27,11 +27,11 @@ class Periods:
         periods are merged in, ended ones dropped. O(valid + beginning) per interval.
         """
         places = np.arange(self.start.size, dtype=np.int32)
-        order = _ordered(self.start - window.start, places).astype(np.int32)
+        order = _sort_order(self.start - window.start, places).astype(np.int32)
         bounds = np.searchsorted(self.start[order], np.arange(window.start, window.stop + 1))
         alive = np.empty(0, np.int32)
         for interval, begin, end in zip(window, bounds[:-1], bounds[1:], strict=True):
-            alive = _advance(alive, order[begin:end], self.stop, interval)
+            alive = _merge_alive(alive, order[begin:end], self.stop, interval)
             yield alive
 
 
@@ -46,11 +46,13 @@ def clipped_periods(
     start = np.maximum(ends[0], window.start)
     stop = np.minimum(ends[1], window.stop)
     inside = np.flatnonzero(start < stop)
-    order = inside[_ordered(pairs[0][inside], pairs[1][inside], start[inside] - window.start)]
-    return Periods(*_join(*(column[order].astype(np.int32) for column in (*pairs, start, stop))))
+    order = inside[_sort_order(pairs[0][inside], pairs[1][inside], start[inside] - window.start)]
+    return Periods(
+        *_join_touching(*(column[order].astype(np.int32) for column in (*pairs, start, stop)))
+    )
 
 
-def _ordered(*columns: Integers) -> Int64s:
+def _sort_order(*columns: Integers) -> Int64s:
     """The order by the first column, then the second and so on; none has negative numbers.
 
     Packed into one number each if they fit: sorting that is ten times as fast.
@@ -65,7 +67,7 @@ def _ordered(*columns: Integers) -> Int64s:
 
 
 @compiled("(int32[::1], int32[::1], int32[::1], int32[::1])")
-def _join(a: Int32s, b: Int32s, start: Int32s, stop: Int32s) -> tuple[Int32s, ...]:
+def _join_touching(a: Int32s, b: Int32s, start: Int32s, stop: Int32s) -> tuple[Int32s, ...]:
     """Join overlapping and touching periods of a pair; they are ordered by (a, b, start)."""
     count = 0
     for i in range(a.size):
@@ -79,15 +81,15 @@ def _join(a: Int32s, b: Int32s, start: Int32s, stop: Int32s) -> tuple[Int32s, ..
 
 
 @compiled("(int32[::1], int32[::1], int32[::1], int32)")
-def _advance(alive: Int32s, entering: Int32s, stop: Int32s, interval: int) -> Int32s:
+def _merge_alive(alive: Int32s, entering: Int32s, stop: Int32s, interval: int) -> Int32s:
     """Merge both ascending lists, without the periods that have ended by this interval."""
     merged = np.empty(alive.size + entering.size, np.int32)
     i, j, count = np.uint64(0), np.uint64(0), 0
     while i < alive.size and j < entering.size:
-        stays = alive[i] < entering[j]
-        merged[np.uint64(count)] = span = alive[i] if stays else entering[j]
-        i += np.uint64(stays)
-        j += np.uint64(not stays)
+        keeps_alive = alive[i] < entering[j]
+        merged[np.uint64(count)] = span = alive[i] if keeps_alive else entering[j]
+        i += np.uint64(keeps_alive)
+        j += np.uint64(not keeps_alive)
         count += stop[np.uint32(span)] > interval
     for rest in (alive[i:], entering[j:]):
         for span in rest:

@@ -13,7 +13,7 @@ TOPIC_COLUMNS = ("topic_links", "components", "topic_diameter", "distance_sum", 
 
 
 @compiled("(int64[::1], int64[::1], uint32[::1], uint32[::1], int32[::1])")
-def induced(
+def induced_rows(
     out_ptr: Int64s, ptr: Int64s, idx: Peers, members: Peers, place: Int32s
 ) -> tuple[int, Int64s, Peers]:
     """Number of links between members, and the rows either way of these links.
@@ -46,7 +46,7 @@ def induced(
 
 
 @compiled("(int64[::1], uint32[::1], int64[::1])")
-def _measure(ptr: Int64s, idx: Peers, measures: Int64s) -> None:
+def _measure_topic(ptr: Int64s, idx: Peers, measures: Int64s) -> None:
     """All of `TOPIC_COLUMNS` except the first, of undirected rows."""
     distance_sum, reach, eccentricity = distances(ptr, idx)
     # The shares of its members in a component add up to one.
@@ -76,9 +76,9 @@ def topic_measures(
         members = subscribers[bounds[topic] : bounds[topic + 1]]
         for i in range(members.size):
             place[members[i]] = i
-        links, inner_ptr, inner_idx = induced(out_ptr, ptr, idx, members, place)
+        links, inner_ptr, inner_idx = induced_rows(out_ptr, ptr, idx, members, place)
         measures[topic, 0] = links
-        _measure(inner_ptr, inner_idx, measures[topic])
+        _measure_topic(inner_ptr, inner_idx, measures[topic])
         for v in members:
             place[v] = -1
     return measures

@@ -10,11 +10,11 @@ import numpy as np
 
 from vizpub.model.arrays import Floats
 
-NAMES = ("force", "circle")
+LAYOUT_NAMES = ("force", "circle")
 VERSION = 1
 
 
-def circle(count: int) -> Floats:
+def circle_layout(count: int) -> Floats:
     """Positions on the unit circle, anticlockwise from the right; shape (count, 2)."""
     angle = 2 * np.pi * np.arange(count) / max(count, 1)
     return np.stack([np.cos(angle), np.sin(angle)], axis=1)

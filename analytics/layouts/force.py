@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from vizpub.analytics.layouts.quadtree import push
+from vizpub.analytics.layouts.quadtree import push_forces
 from vizpub.machine.compiled import compiled
 from vizpub.model.arrays import Floats, Int32s
 
@@ -22,7 +22,7 @@ _TO_CENTRE = 0.3
 """Relative to the pull of a link of the same length."""
 
 
-def by_force(count: int, src: Int32s, dst: Int32s, weight: Floats) -> Floats:
+def force_layout(count: int, src: Int32s, dst: Int32s, weight: Floats) -> Floats:
     """Positions of peers within the unit circle; shape (count, 2).
 
     `src` and `dst` are the ends of links, each pair of peers once, and `weight` in (0, 1] is the
@@ -32,25 +32,25 @@ def by_force(count: int, src: Int32s, dst: Int32s, weight: Floats) -> Floats:
         return np.zeros((count, 2))
     places = _spiral(count)
     wanted = 1.6 / np.sqrt(count)
-    steps = _steps(count)
+    steps = _step_count(count)
     for step in range(steps):
-        force = push(places, wanted)
+        force = push_forces(places, wanted)
         _pull(places, src, dst, weight, wanted, force)
         length = np.maximum(np.hypot(force[:, 0], force[:, 1]), 1e-9)
         longest = _WARM * (1 - step / steps)
         places += force * (np.minimum(length, longest) / length)[:, None]
     places -= (places.max(axis=0) + places.min(axis=0)) / 2
-    around: Floats = places / max(np.hypot(places[:, 0], places[:, 1]).max(), 1e-9)
-    return around
+    scaled: Floats = places / max(np.hypot(places[:, 0], places[:, 1]).max(), 1e-9)
+    return scaled
 
 
-def _steps(count: int) -> int:
+def _step_count(count: int) -> int:
     share = min(count / _MANY, 1.0)
     return round(_STEPS_OF_FEW + (_STEPS_OF_MANY - _STEPS_OF_FEW) * share)
 
 
 def _spiral(count: int) -> Floats:
-    """Where peers begin: all over the unit circle, neighbours by number far apart."""
+    """Initial positions of peers: all over the unit circle, neighbours by number far apart."""
     place = np.random.default_rng(0).permutation(count)
     angle, radius = place * np.pi * (3 - np.sqrt(5)), np.sqrt((place + 0.5) / count)
     return np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=1)
@@ -60,7 +60,7 @@ def _spiral(count: int) -> Floats:
 def _pull(
     places: Floats, src: Int32s, dst: Int32s, weight: Floats, wanted: float, force: Floats
 ) -> None:
-    """Add what links, and the centre, pull each peer by."""
+    """Add the forces by which links, and the centre, pull each peer."""
     for link in range(src.size):
         a, b = src[link], dst[link]
         x, y = places[b, 0] - places[a, 0], places[b, 1] - places[a, 1]

@@ -20,21 +20,21 @@ _CLOSEST = 1e-6
 """Square of the distance below which the push no longer grows."""
 
 
-def push(places: Floats, wanted: float) -> Floats:
-    """What all other peers push each peer by: `wanted`² / distance from each; shape (peers, 2)."""
-    children, squares = _tree(places)
-    return _pushed(places, children, squares, wanted)
+def push_forces(places: Floats, wanted: float) -> Floats:
+    """Sum the forces of all other peers on each: `wanted`² / distance; shape (peers, 2)."""
+    children, squares = _build_tree(places)
+    return _sum_forces(places, children, squares, wanted)
 
 
 @compiled("(float64, float64, float64, float64)")
-def _part(x: float, y: float, middle_x: float, middle_y: float) -> int:
+def _quadrant(x: float, y: float, middle_x: float, middle_y: float) -> int:
     """Which child: 1 = right, 2 = up, 3 = both."""
     return (x >= middle_x) + 2 * (y >= middle_y)
 
 
 @compiled("(int32[:, ::1], float64[:, ::1])")
-def _grown(children: Children, squares: Floats) -> tuple[Children, Floats]:
-    """The same with twice the room."""
+def _double_room(children: Children, squares: Floats) -> tuple[Children, Floats]:
+    """Copy both arrays into arrays with twice the room."""
     room = children.shape[0]
     more, larger = np.full((2 * room, 4), -1, np.int32), np.zeros((2 * room, 4))
     more[:room] = children
@@ -43,31 +43,33 @@ def _grown(children: Children, squares: Floats) -> tuple[Children, Floats]:
 
 
 @compiled("(float64, float64, float64[::1], int32[:, ::1], float64[:, ::1], int64)")
-def _put(x: float, y: float, frame: Floats, children: Children, squares: Floats, count: int) -> int:
+def _insert(
+    x: float, y: float, frame: Floats, children: Children, squares: Floats, count: int
+) -> int:
     """Put a peer into the squares, of which there are `count`; gives how many there are then.
 
     `frame` is the picture: its left and lower ends, and its width.
     """
-    left, low, size = frame
+    left_end, low, size = frame
     square = 0
     for _ in range(_DEEPEST):
-        held = squares[square, 1]
-        if held == 0:
+        peers = squares[square, 1]
+        if peers == 0:
             break
         size /= 2
         if children[square].max() < 0:  # the peer that was alone here moves into a child
-            alone = _part(
-                squares[square, 2] / held, squares[square, 3] / held, left + size, low + size
+            occupied = _quadrant(
+                squares[square, 2] / peers, squares[square, 3] / peers, left_end + size, low + size
             )
-            children[square, alone] = count
+            children[square, occupied] = count
             squares[count, 0] = size
             squares[count, 1:] = squares[square, 1:]
             count += 1
         squares[square, 1] += 1
         squares[square, 2] += x
         squares[square, 3] += y
-        part = _part(x, y, left + size, low + size)
-        left += size * (part % 2)
+        part = _quadrant(x, y, left_end + size, low + size)
+        left_end += size * (part % 2)
         low += size * (part // 2)
         if children[square, part] < 0:
             children[square, part] = count
@@ -81,14 +83,14 @@ def _put(x: float, y: float, frame: Floats, children: Children, squares: Floats,
 
 
 @compiled("(float64[:, ::1],)")
-def _tree(places: Floats) -> tuple[Children, Floats]:
+def _build_tree(places: Floats) -> tuple[Children, Floats]:
     """The squares: four children each (-1 = none), and width, peers, and the centre of these.
 
     The first is the whole picture. One without children has one peer, or several in one place.
     """
-    left, low = places[:, 0].min(), places[:, 1].min()
-    width = max(places[:, 0].max() - left, places[:, 1].max() - low, 1e-9) * 1.000001
-    frame = np.array([left, low, width])
+    left_end, low = places[:, 0].min(), places[:, 1].min()
+    width = max(places[:, 0].max() - left_end, places[:, 1].max() - low, 1e-9) * 1.000001
+    frame = np.array([left_end, low, width])
     room = 3 * places.shape[0] + _ROOM
     children = np.full((room, 4), -1, np.int32)
     squares = np.zeros((room, 4))
@@ -96,8 +98,8 @@ def _tree(places: Floats) -> tuple[Children, Floats]:
     count = 1
     for v in range(places.shape[0]):
         if count + _ROOM > children.shape[0]:
-            children, squares = _grown(children, squares)
-        count = _put(places[v, 0], places[v, 1], frame, children, squares, count)
+            children, squares = _double_room(children, squares)
+        count = _insert(places[v, 0], places[v, 1], frame, children, squares, count)
     for square in range(count):
         squares[square, 2] /= squares[square, 1]
         squares[square, 3] /= squares[square, 1]
@@ -105,7 +107,7 @@ def _tree(places: Floats) -> tuple[Children, Floats]:
 
 
 @compiled("(float64[:, ::1], int32[:, ::1], float64[:, ::1], float64)")
-def _pushed(places: Floats, children: Children, squares: Floats, wanted: float) -> Floats:
+def _sum_forces(places: Floats, children: Children, squares: Floats, wanted: float) -> Floats:
     force = np.zeros_like(places)
     stack = np.empty(4 * (_DEEPEST + 2), np.int32)
     for v in range(places.shape[0]):
@@ -115,13 +117,13 @@ def _pushed(places: Floats, children: Children, squares: Floats, wanted: float) 
             top -= 1
             square = stack[top]
             x, y = places[v, 0] - squares[square, 2], places[v, 1] - squares[square, 3]
-            apart = x * x + y * y
+            squared_distance = x * x + y * y
             width = squares[square, 0]
             is_leaf = True
             for part in range(4):
                 is_leaf = is_leaf and children[square, part] < 0
-            if is_leaf or width * width < _NEAR * _NEAR * apart:
-                strength = squares[square, 1] * wanted * wanted / max(apart, _CLOSEST)
+            if is_leaf or width * width < _NEAR * _NEAR * squared_distance:
+                strength = squares[square, 1] * wanted * wanted / max(squared_distance, _CLOSEST)
                 force[v, 0] += x * strength
                 force[v, 1] += y * strength
             else:

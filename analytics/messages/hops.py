@@ -33,14 +33,14 @@ class Arrivals(NamedTuple):
     """The hop, if the source reports it."""
 
 
-def pairs(one: Int64s, other: Int64s) -> Int64s:
+def pairs(first: Int64s, second: Int64s) -> Int64s:
     """One number for both, in the same order; -1 where `other` is unknown."""
-    return one << _BITS | other
+    return first << _BITS | second
 
 
-def first_and_second(both: Int64s) -> tuple[Int64s, Int64s]:
+def first_and_second(pairs_: Int64s) -> tuple[Int64s, Int64s]:
     """The two numbers of each pair; both must be known."""
-    return both >> _BITS, both & LARGEST
+    return pairs_ >> _BITS, pairs_ & LARGEST
 
 
 def chain_hops(arrivals: Arrivals, parents: Int64s) -> Int64s:
@@ -53,11 +53,11 @@ def chain_hops(arrivals: Arrivals, parents: Int64s) -> Int64s:
     hops = np.where(arrivals.reported >= 0, arrivals.reported, np.where(direct, 1, UNKNOWN))
     while True:
         waiting = np.flatnonzero((hops < 0) & (parents >= 0))
-        before = hops[parents[waiting]]
-        found = waiting[(before >= 0) & (before < _MOST_HOPS)]
-        if not found.size:
+        parent_hops = hops[parents[waiting]]
+        resolved = waiting[(parent_hops >= 0) & (parent_hops < _MOST_HOPS)]
+        if not resolved.size:
             return hops
-        hops[found] = hops[parents[found]] + 1
+        hops[resolved] = hops[parents[resolved]] + 1
 
 
 def parents_of(arrivals: Arrivals) -> Int64s:
@@ -65,18 +65,18 @@ def parents_of(arrivals: Arrivals) -> Int64s:
     firsts = np.flatnonzero(arrivals.first)
     keys = pairs(arrivals.message, arrivals.peer)[firsts]
     order = np.argsort(keys, kind="stable")  # fast if they are nearly in order
-    wanted = pairs(arrivals.message, arrivals.previous)
-    place = np.searchsorted(keys, wanted, sorter=order)
-    at = np.append(firsts[order], UNKNOWN)[place]
-    there = np.append(keys[order], UNKNOWN)[place] == wanted
-    return np.where(there, at, UNKNOWN)
+    previous_keys = pairs(arrivals.message, arrivals.previous)
+    position = np.searchsorted(keys, previous_keys, sorter=order)
+    rows = np.append(firsts[order], UNKNOWN)[position]
+    exists = np.append(keys[order], UNKNOWN)[position] == previous_keys
+    return np.where(exists, rows, UNKNOWN)
 
 
-def earliest(message: Int64s, peer: Int64s, *order: Int64s) -> Flags:
+def flag_earliest(message: Int64s, peer: Int64s, *order: Int64s) -> Flags:
     """Which row of each message and peer is the first by the columns of `order`."""
-    ranked = np.lexsort((*order[::-1], peer, message))
-    ordered = message[ranked], peer[ranked]
-    again = np.logical_and(*(np.diff(key, prepend=UNKNOWN) == 0 for key in ordered))
-    found = np.zeros(ranked.size, np.bool_)
-    found[ranked[~again]] = True
-    return found
+    order_ = np.lexsort((*order[::-1], peer, message))
+    ordered = message[order_], peer[order_]
+    is_repeated = np.logical_and(*(np.diff(key, prepend=UNKNOWN) == 0 for key in ordered))
+    is_earliest = np.zeros(order_.size, np.bool_)
+    is_earliest[order_[~is_repeated]] = True
+    return is_earliest

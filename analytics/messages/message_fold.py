@@ -22,23 +22,23 @@ from vizpub.analytics.messages.hops import (
     Arrivals,
     Flags,
     chain_hops,
-    earliest,
+    flag_earliest,
     parents_of,
 )
 from vizpub.analytics.messages.message_measures import (
-    Known,
+    MaskedValues,
     Publications,
     Receptions,
-    counted,
-    delays,
-    eligible,
-    hits,
-    hops,
-    missed,
+    count_by_message,
+    count_eligible,
+    count_hits,
+    count_violations,
+    delay_measures,
+    hop_measures,
+    missed_peers,
     ratio,
-    violations,
 )
-from vizpub.analytics.own import Message, Own
+from vizpub.analytics.own import Message, OwnFunction
 from vizpub.model.arrays import Int64s
 from vizpub.model.columns import Table
 from vizpub.model.metrics import METRICS_MESSAGES
@@ -74,7 +74,7 @@ ROWS = pa.schema(
 Every message has one publication. Times are time_us.
 """
 
-_TOLD_BY = {
+_CAPABILITY_OF = {
     "previous_hop": PREVIOUS_HOPS,
     "hop": HOPS,
     "time_us": TIMES,
@@ -97,39 +97,43 @@ class MessageFold:
     """The run's first tick if ticks are intervals and subscriptions are the state at their ends;
     null if subscriptions have times of their own.
     """
-    own: tuple[Own, ...] = ()
+    own: tuple[OwnFunction, ...] = ()
     """Own metrics; those of messages are measured."""
     rejections_known: bool = True
     """Arrivals that a peer refused are reported."""
-    _told: set[str] = field(default_factory=set, init=False)
+    _reported_columns: set[str] = field(default_factory=set, init=False)
     """Columns of `receptions` that are known in at least one row."""
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.RecordBatch]]:
         """Rows of `tables`, by their keys."""
-        common: tuple[Interest, Silence] | None = None
+        interest_and_silence: tuple[Interest, Silence] | None = None
         for rows in _whole_messages(batches, self.at_once):
-            common = common or _common(rows)
-            published = _publications(_of(rows, PUBLICATION))
-            received = self._judged(published, _of(rows, ARRIVAL), *common)
-            arrived = _reception_rows(published, received)
-            if received.at.size:
-                self._told.update(
-                    _TOLD_BY.get(name, name)
-                    for name in arrived.schema.names
-                    if arrived[name].null_count < len(arrived)
+            interest_and_silence = interest_and_silence or _interest_and_silence(rows)
+            publications = _publications(_rows_of_kind(rows, PUBLICATION))
+            receptions = self._match_arrivals(
+                publications, _rows_of_kind(rows, ARRIVAL), *interest_and_silence
+            )
+            reception_rows = _reception_rows(publications, receptions)
+            if receptions.at.size:
+                self._reported_columns.update(
+                    _CAPABILITY_OF.get(name, name)
+                    for name in reception_rows.schema.names
+                    if reception_rows[name].null_count < len(reception_rows)
                 )
-                if published.time.known[received.at].any():
-                    self._told.add(PUBLICATION_TIMES)
-                yield RECEPTIONS.name, arrived
-            if published.message.size:
-                columns = self._measured(published, received, *common)
-                yield from self._missed(published, received, columns, *common)
+                if publications.time.known[receptions.at].any():
+                    self._reported_columns.add(PUBLICATION_TIMES)
+                yield RECEPTIONS.name, reception_rows
+            if publications.message.size:
+                columns = self._measure(publications, receptions, *interest_and_silence)
+                yield from self._missed_rows(
+                    publications, receptions, columns, *interest_and_silence
+                )
                 if self.rejections_known:
-                    refused = _ints(_of(rows, REJECTION), "message")
-                    columns["rejections"] = counted(
-                        published, np.searchsorted(published.message, refused)
+                    rejected = _ints(_rows_of_kind(rows, REJECTION), "message")
+                    columns["rejections"] = count_by_message(
+                        publications, np.searchsorted(publications.message, rejected)
                     )
-                columns |= self._measured_by_own(published, received, arrived)
+                columns |= self._measure_own(publications, receptions, reception_rows)
                 yield METRICS_MESSAGES.name, _message_rows(columns, self._metrics)
 
     @property
@@ -147,153 +151,168 @@ class MessageFold:
     def summary(self) -> str:
         """The vizpub.model.run.CAPABILITIES that some arrival has, as JSON; null without
         arrivals."""
-        return json.dumps(sorted(self._told & {*CAPABILITIES}) if self._told else None)
+        return json.dumps(
+            sorted(self._reported_columns & {*CAPABILITIES}) if self._reported_columns else None
+        )
 
-    def _judged(
-        self, published: Publications, rows: pa.Table, interest: Interest, silence: Silence
+    def _match_arrivals(
+        self, publications: Publications, rows: pa.Table, interest: Interest, silence: Silence
     ) -> Receptions:
         """The arrivals with values that depend on the whole message: first, hop and interest."""
         keys = [_ints(rows, name) for name in ("message", "peer", "other", "tick")]
         order = np.lexsort(keys[::-1])
         rows = rows.take(pa.array(order))
         message, peer, previous, tick = (key[order] for key in keys)
-        at = np.searchsorted(published.message, message)
-        publisher, topic = published.publisher[at], published.topic[at]
+        at = np.searchsorted(publications.message, message)
+        publisher, topic = publications.publisher[at], publications.topic[at]
         # An arrival at the publisher is a duplicate.
         first = _firsts(rows, message, peer, tick) & (peer != publisher)
         arrivals = Arrivals(first, message, peer, previous, publisher, _ints(rows, "hop"))
         parent = parents_of(arrivals)
-        asked = interest.of(topic, peer, published.tick[at]) & (peer != publisher)
-        silent = silence.of(published.interval[at], peer)
+        is_wanted = interest.is_subscribed(topic, peer, publications.tick[at]) & (peer != publisher)
+        silent = silence.is_silent(publications.interval[at], peer)
         return Receptions(
             at=at,
             peer=peer,
             previous=previous,
             interval=_ints(rows, "interval"),
             tick=tick,
-            time=_known(rows, "time"),
+            time=_nullable_column(rows, "time"),
             first=first,
             hop=chain_hops(arrivals, parent),
             parent=parent,
-            subscribed=self._interested(_told(rows["subscribed"]), interest, topic, peer, tick),
-            eligible=Known(asked & ~silent, self._audience_known(published)[at]),
-            passed_over=asked & silent,
+            subscribed=self._subscribed(
+                _nullable_flags(rows["subscribed"]), interest, topic, peer, tick
+            ),
+            eligible=MaskedValues(is_wanted & ~silent, self._audience_known(publications)[at]),
+            passed_over=is_wanted & silent,
         )
 
-    def _audience_known(self, published: Publications) -> Flags:
-        """Whether the subscribers at the publication are known; not if it was not reported."""
-        return self._interest_known(published.topic) & published.reported
+    def _audience_known(self, publications: Publications) -> Flags:
+        """Flag messages that are reported and whose subscribers at the publication are known."""
+        return self._interest_known(publications.topic) & publications.reported
 
-    def _missed(
+    def _missed_rows(
         self,
-        published: Publications,
-        received: Receptions,
-        columns: dict[str, Known],
+        publications: Publications,
+        receptions: Receptions,
+        columns: dict[str, MaskedValues],
         interest: Interest,
         silence: Silence,
     ) -> Iterator[tuple[str, pa.RecordBatch]]:
         """Rows of `missed`. Eligible peers are listed only for messages that a peer missed."""
         if MISSED in self.tables:
-            asked, delivered = columns["eligible"], columns["delivered"]
-            some = np.flatnonzero(asked.known & (asked.values > delivered.values))
-            at, peer = missed(published, some, received, interest, silence)
-            rows = pa.table({"message": published.message[at], "peer": peer})
+            eligible, delivered = columns["eligible"], columns["delivered"]
+            positions = np.flatnonzero(eligible.known & (eligible.values > delivered.values))
+            at, peer = missed_peers(publications, positions, receptions, interest, silence)
+            rows = pa.table({"message": publications.message[at], "peer": peer})
             yield from ((MISSED.name, part) for part in rows.cast(MISSED.arrow).to_batches())
 
-    def _interested(
-        self, reported: Known, interest: Interest, topic: Int64s, peer: Int64s, tick: Int64s
-    ) -> Known:
-        """Whether the peer subscribed at each arrival: as it reports, else by its subscriptions.
+    def _subscribed(
+        self, reported: MaskedValues, interest: Interest, topic: Int64s, peer: Int64s, tick: Int64s
+    ) -> MaskedValues:
+        """Subscription of the peer at each arrival: as it reports, else by its subscriptions.
 
         Unknown if a subscription began or ended in that interval: before or after the arrival?
         """
-        known = self._interest_known(topic)
+        is_known = self._interest_known(topic)
         if self.sampled_since is not None:
-            known &= (tick <= self.sampled_since) | ~interest.turned(topic, peer, tick)
-        values = np.where(reported.known, reported.values, interest.of(topic, peer, tick))
-        return Known(values, reported.known | known)
+            is_known &= (tick <= self.sampled_since) | ~interest.is_changing(topic, peer, tick)
+        values = np.where(
+            reported.known, reported.values, interest.is_subscribed(topic, peer, tick)
+        )
+        return MaskedValues(values, reported.known | is_known)
 
     def _interest_known(self, topic: Int64s) -> Flags:
-        """Whether subscriptions and the message's topic are known."""
+        """Flag messages whose topic is known, if subscriptions are."""
         return (topic >= 0) & self.subscriptions_known
 
-    def _measured(
-        self, published: Publications, received: Receptions, interest: Interest, silence: Silence
-    ) -> dict[str, Known]:
+    def _measure(
+        self,
+        publications: Publications,
+        receptions: Receptions,
+        interest: Interest,
+        silence: Silence,
+    ) -> dict[str, MaskedValues]:
         """The columns of metrics/messages but `rejections`, as far as they are known."""
-        everywhere = np.ones(published.message.size, np.bool_)
-        columns = {"message": Known(published.message, everywhere)}
-        asked_known = self._audience_known(published)
-        asked = eligible(published, interest, silence)
-        columns["eligible"] = Known(asked, asked_known)
+        everywhere = np.ones(publications.message.size, np.bool_)
+        columns = {"message": MaskedValues(publications.message, everywhere)}
+        audience_known = self._audience_known(publications)
+        eligible_counts = count_eligible(publications, interest, silence)
+        columns["eligible"] = MaskedValues(eligible_counts, audience_known)
         if not self.receptions_known:
             return columns
-        reached = hits(published, received)
+        hits = count_hits(publications, receptions)
         columns |= {
-            name: Known(found.values, found.known & asked_known) for name, found in reached.items()
+            name: MaskedValues(column.values, column.known & audience_known)
+            for name, column in hits.items()
         }
-        columns["hit_ratio"] = ratio(reached["delivered"].values, asked, asked_known)
-        every = counted(published, received.at)
-        firsts = counted(published, received.at[received.first]).values
-        subscribed = received.subscribed
-        relayed = counted(published, received.at[subscribed.known & ~subscribed.values]).values
-        unclear = counted(published, received.at[~subscribed.known]).values
-        relays_known = (every.values > 0) | self._interest_known(published.topic)
-        repeated = every.values - firsts
-        all_told = everywhere & self.duplicates_known
-        redundancy = ratio(every.values, firsts, all_told)
+        columns["hit_ratio"] = ratio(hits["delivered"].values, eligible_counts, audience_known)
+        arrivals = count_by_message(publications, receptions.at)
+        firsts = count_by_message(publications, receptions.at[receptions.first]).values
+        subscribed = receptions.subscribed
+        relayed = count_by_message(
+            publications, receptions.at[subscribed.known & ~subscribed.values]
+        ).values
+        undecided = count_by_message(publications, receptions.at[~subscribed.known]).values
+        relays_known = (arrivals.values > 0) | self._interest_known(publications.topic)
+        repeated = arrivals.values - firsts
+        complete = everywhere & self.duplicates_known
+        redundancy = ratio(arrivals.values, firsts, complete)
         return columns | {
-            "receptions": Known(every.values, all_told),
-            "first_receptions": Known(firsts, everywhere),
-            "duplicates": Known(repeated, all_told),
-            "relay_receptions": Known(relayed, relays_known & (unclear == 0) & all_told),
-            "redundancy": Known(redundancy.values - 1, redundancy.known),
-            **hops(published, received),
-            **delays(published, received),
-            "causality_violations": violations(published, received),
+            "receptions": MaskedValues(arrivals.values, complete),
+            "first_receptions": MaskedValues(firsts, everywhere),
+            "duplicates": MaskedValues(repeated, complete),
+            "relay_receptions": MaskedValues(relayed, relays_known & (undecided == 0) & complete),
+            "redundancy": MaskedValues(redundancy.values - 1, redundancy.known),
+            **hop_measures(publications, receptions),
+            **delay_measures(publications, receptions),
+            "causality_violations": count_violations(publications, receptions),
         }
 
-    def _measured_by_own(
-        self, published: Publications, received: Receptions, arrived: pa.RecordBatch
-    ) -> dict[str, Known]:
+    def _measure_own(
+        self, publications: Publications, receptions: Receptions, reception_rows: pa.RecordBatch
+    ) -> dict[str, MaskedValues]:
         """The own metrics of messages; unknown without arrivals in the source."""
-        chosen = [own for own in self.own if own.metric.level == "message"]
-        if not chosen or not self.receptions_known:
+        own_functions = [own for own in self.own if own.metric.level == "message"]
+        if not own_functions or not self.receptions_known:
             return {}
-        rows = pa.Table.from_batches([arrived]).drop_columns("message")
-        bounds = np.searchsorted(received.at, np.arange(published.message.size + 1))
+        rows = pa.Table.from_batches([reception_rows]).drop_columns("message")
+        bounds = np.searchsorted(receptions.at, np.arange(publications.message.size + 1))
         messages = [
             Message(
                 int(number),
-                _index(published.topic[at]),
-                _index(published.publisher[at]),
-                int(published.interval[at]),
-                int(published.tick[at]),
-                int(published.time.values[at]) if published.time.known[at] else None,
+                _index(publications.topic[at]),
+                _index(publications.publisher[at]),
+                int(publications.interval[at]),
+                int(publications.tick[at]),
+                int(publications.time.values[at]) if publications.time.known[at] else None,
                 rows.slice(bounds[at], bounds[at + 1] - bounds[at]),
             )
-            for at, number in enumerate(published.message)
+            for at, number in enumerate(publications.message)
         ]
-        found = {
+        values_by_name = {
             own.metric.name: np.array([own.of_message(message) for message in messages])
-            for own in chosen
+            for own in own_functions
         }
-        return {name: Known(values, ~np.isnan(values)) for name, values in found.items()}
+        return {
+            name: MaskedValues(values, ~np.isnan(values)) for name, values in values_by_name.items()
+        }
 
 
 def _index(value: np.int64) -> int | None:
     return None if value == UNKNOWN else int(value)
 
 
-def together(found: Iterable[Sequence[str] | None]) -> tuple[str, ...] | None:
+def join_capabilities(capabilities: Iterable[Sequence[str] | None]) -> tuple[str, ...] | None:
     """The capabilities that any of several folds found."""
-    known = [one for one in found if one is not None]
-    return tuple(sorted({*chain.from_iterable(known)})) if known else None
+    reported = [one for one in capabilities if one is not None]
+    return tuple(sorted({*chain.from_iterable(reported)})) if reported else None
 
 
 def _whole_messages(batches: Iterable[pa.RecordBatch], at_once: int) -> Iterator[pa.Table]:
     """The rows in parts of whole messages, of about `at_once` rows."""
-    held: list[pa.RecordBatch] = []
+    pending: list[pa.RecordBatch] = []
     rows, last = 0, None
     for batch in batches:
         if not batch.num_rows:
@@ -303,25 +322,25 @@ def _whole_messages(batches: Iterable[pa.RecordBatch], at_once: int) -> Iterator
         begins = np.flatnonzero(np.diff(message, prepend=message[0] if last is None else last))
         last = message[-1]
         if rows >= at_once and begins.size:
-            yield pa.Table.from_batches([*held, batch.slice(0, begins[-1])])
-            held = [batch.slice(begins[-1])]
-            rows = held[0].num_rows
+            yield pa.Table.from_batches([*pending, batch.slice(0, begins[-1])])
+            pending = [batch.slice(begins[-1])]
+            rows = pending[0].num_rows
         else:
-            held.append(batch)
-    if held:
-        yield pa.Table.from_batches(held)
+            pending.append(batch)
+    if pending:
+        yield pa.Table.from_batches(pending)
 
 
-def _common(rows: pa.Table) -> tuple[Interest, Silence]:
+def _interest_and_silence(rows: pa.Table) -> tuple[Interest, Silence]:
     """The subscriptions and silent peers, from the rows without a message."""
-    taken, silent = _of(rows, SUBSCRIPTION), _of(rows, SILENCE)
+    subscriptions, silent = _rows_of_kind(rows, SUBSCRIPTION), _rows_of_kind(rows, SILENCE)
     return (
-        Interest(*(_ints(taken, name) for name in ("other", "peer", "tick", "time"))),
+        Interest(*(_ints(subscriptions, name) for name in ("other", "peer", "tick", "time"))),
         Silence(_ints(silent, "interval"), _ints(silent, "peer")),
     )
 
 
-def _of(rows: pa.Table, kind: int) -> pa.Table:
+def _rows_of_kind(rows: pa.Table, kind: int) -> pa.Table:
     return rows.filter(pc.equal(rows["kind"], kind))
 
 
@@ -336,14 +355,14 @@ def _flags(values: pa.ChunkedArray) -> Flags:
     return flags
 
 
-def _told(values: pa.ChunkedArray) -> Known:
+def _nullable_flags(values: pa.ChunkedArray) -> MaskedValues:
     """Flags, some of which may be null."""
-    return Known(_flags(values.fill_null(False)), _flags(values.is_valid()))
+    return MaskedValues(_flags(values.fill_null(False)), _flags(values.is_valid()))
 
 
-def _known(rows: pa.Table, name: str) -> Known:
+def _nullable_column(rows: pa.Table, name: str) -> MaskedValues:
     """A column that may hold any number."""
-    return Known(rows[name].fill_null(0).to_numpy(), _flags(rows[name].is_valid()))
+    return MaskedValues(rows[name].fill_null(0).to_numpy(), _flags(rows[name].is_valid()))
 
 
 def _publications(rows: pa.Table) -> Publications:
@@ -353,7 +372,7 @@ def _publications(rows: pa.Table) -> Publications:
         topic=_ints(rows, "other"),
         interval=_ints(rows, "interval"),
         tick=_ints(rows, "tick"),
-        time=_known(rows, "time"),
+        time=_nullable_column(rows, "time"),
         reported=_flags(rows["told"]),
     )
 
@@ -361,36 +380,38 @@ def _publications(rows: pa.Table) -> Publications:
 def _firsts(rows: pa.Table, message: Int64s, peer: Int64s, tick: Int64s) -> Flags:
     """The earliest arrival that is reported as first; without one, the earliest of all."""
     first, not_denied = (_flags(rows["told"].fill_null(unknown)) for unknown in (False, True))
-    by_word = np.where(first, 0, 1)
-    return not_denied & earliest(message, peer, by_word, tick, _ints(rows, "arrival"))
+    rank = np.where(first, 0, 1)
+    return not_denied & flag_earliest(message, peer, rank, tick, _ints(rows, "arrival"))
 
 
-def _reception_rows(published: Publications, received: Receptions) -> pa.RecordBatch:
+def _reception_rows(publications: Publications, receptions: Receptions) -> pa.RecordBatch:
     """Rows of the table `receptions`."""
-    everywhere = np.ones(received.at.size, np.bool_)
+    everywhere = np.ones(receptions.at.size, np.bool_)
     columns = {
-        "message": Known(published.message[received.at], everywhere),
-        "peer": Known(received.peer, everywhere),
-        "previous_hop": Known(received.previous, received.previous >= 0),
-        "time_us": received.time,
-        "interval": Known(received.interval, everywhere),
-        "tick": Known(received.tick, everywhere),
-        "first": Known(received.first, everywhere),
-        "hop": Known(received.hop, received.hop >= 0),
-        "subscribed": received.subscribed,
-        "eligible": received.eligible,
+        "message": MaskedValues(publications.message[receptions.at], everywhere),
+        "peer": MaskedValues(receptions.peer, everywhere),
+        "previous_hop": MaskedValues(receptions.previous, receptions.previous >= 0),
+        "time_us": receptions.time,
+        "interval": MaskedValues(receptions.interval, everywhere),
+        "tick": MaskedValues(receptions.tick, everywhere),
+        "first": MaskedValues(receptions.first, everywhere),
+        "hop": MaskedValues(receptions.hop, receptions.hop >= 0),
+        "subscribed": receptions.subscribed,
+        "eligible": receptions.eligible,
     }
     return _record_batch(columns, RECEPTIONS.arrow)
 
 
-def _message_rows(columns: dict[str, Known], meant: Table) -> pa.RecordBatch:
+def _message_rows(columns: dict[str, MaskedValues], definition: Table) -> pa.RecordBatch:
     """Rows of metrics/messages; a missing column is unknown."""
     size = columns["message"].values.size
-    unknown = Known(np.zeros(size, np.int64), np.zeros(size, np.bool_))
-    return _record_batch({name: columns.get(name, unknown) for name in meant.names}, meant.arrow)
+    unknown = MaskedValues(np.zeros(size, np.int64), np.zeros(size, np.bool_))
+    return _record_batch(
+        {name: columns.get(name, unknown) for name in definition.names}, definition.arrow
+    )
 
 
-def _record_batch(columns: dict[str, Known], schema: pa.Schema) -> pa.RecordBatch:
+def _record_batch(columns: dict[str, MaskedValues], schema: pa.Schema) -> pa.RecordBatch:
     arrays = [
         pa.array(columns[field.name].values, mask=~columns[field.name].known) for field in schema
     ]

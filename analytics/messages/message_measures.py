@@ -20,7 +20,7 @@ _HALF = 31
 _Values = npt.NDArray[Any]
 
 
-class Known(NamedTuple):
+class MaskedValues(NamedTuple):
     """Values, and a flag for each whether it is known."""
 
     values: _Values
@@ -35,7 +35,7 @@ class Publications(NamedTuple):
     topic: Int64s
     interval: Int64s
     tick: Int64s
-    time: Known
+    time: MaskedValues
     reported: Flags
     """The publisher reported it."""
 
@@ -49,129 +49,139 @@ class Receptions(NamedTuple):
     previous: Int64s
     interval: Int64s
     tick: Int64s
-    time: Known
+    time: MaskedValues
     first: Flags
     hop: Int64s
     parent: Int64s
     """Row of the first reception at the previous hop; -1 where there is none."""
-    subscribed: Known
-    eligible: Known
+    subscribed: MaskedValues
+    eligible: MaskedValues
     passed_over: Flags
     """The peer subscribed at the publication, but its receptions are unknown."""
 
 
-def counted(published: Publications, places: Int64s) -> Known:
-    """How often each message occurs; always known."""
-    counts = np.bincount(places, minlength=published.message.size)
-    return Known(counts, np.ones(counts.size, np.bool_))
+def count_by_message(publications: Publications, positions: Int64s) -> MaskedValues:
+    """Count how often each message occurs; always known."""
+    counts = np.bincount(positions, minlength=publications.message.size)
+    return MaskedValues(counts, np.ones(counts.size, np.bool_))
 
 
-def ratio(above: Int64s, below: Int64s, known: Flags) -> Known:
-    """Quotient; unknown if `below` is 0."""
-    known = known & (below > 0)
-    return Known(np.divide(above, below, out=np.zeros(below.size), where=known), known)
+def ratio(numerator: Int64s, denominator: Int64s, is_known: Flags) -> MaskedValues:
+    """Quotient; unknown if the denominator is 0."""
+    is_known = is_known & (denominator > 0)
+    return MaskedValues(
+        np.divide(numerator, denominator, out=np.zeros(denominator.size), where=is_known), is_known
+    )
 
 
-def eligible(published: Publications, interest: Interest, silence: Silence) -> Int64s:
+def count_eligible(publications: Publications, interest: Interest, silence: Silence) -> Int64s:
     """Number of peers that subscribed (and so were present) at the publication's tick, without the
     publisher and without peers that did not report their receptions then.
     """
-    topic, tick = published.topic, published.tick
-    found = interest.count(topic, tick) - interest.of(topic, published.publisher, tick)
-    for at, peer in silence.in_each(published.interval, _AT_ONCE):
-        counts = interest.of(topic[at], peer, tick[at]) & (peer != published.publisher[at])
-        found -= np.bincount(at[counts], minlength=found.size)
-    return found
+    topic, tick = publications.topic, publications.tick
+    totals = interest.count_subscribers(topic, tick) - interest.is_subscribed(
+        topic, publications.publisher, tick
+    )
+    for at, peer in silence.silent_peers(publications.interval, _AT_ONCE):
+        counts = interest.is_subscribed(topic[at], peer, tick[at]) & (
+            peer != publications.publisher[at]
+        )
+        totals -= np.bincount(at[counts], minlength=totals.size)
+    return totals
 
 
-def hits(published: Publications, received: Receptions) -> dict[str, Known]:
+def count_hits(publications: Publications, receptions: Receptions) -> dict[str, MaskedValues]:
     """Per message: delivered, delivered_in_interval, late_deliveries; the last is unknown
     if it is unknown whether a peer that had not subscribed before did so at the arrival.
     """
-    first = received.first
-    at, asked = received.at[first], received.eligible.values[first]
-    at_once = asked & (received.interval[first] == published.interval[at])
-    subscribed, known = (part[first] for part in received.subscribed)
-    after = ~asked & ~received.passed_over[first]
-    late = counted(published, at[after & subscribed & known]).values
-    unclear = counted(published, at[after & ~known]).values
+    first = receptions.first
+    at, is_eligible = receptions.at[first], receptions.eligible.values[first]
+    at_once = is_eligible & (receptions.interval[first] == publications.interval[at])
+    subscribed, is_known = (part[first] for part in receptions.subscribed)
+    is_late = ~is_eligible & ~receptions.passed_over[first]
+    late = count_by_message(publications, at[is_late & subscribed & is_known]).values
+    undecided = count_by_message(publications, at[is_late & ~is_known]).values
     return {
-        "delivered": counted(published, at[asked]),
-        "delivered_in_interval": counted(published, at[at_once]),
-        "late_deliveries": Known(late, unclear == 0),
+        "delivered": count_by_message(publications, at[is_eligible]),
+        "delivered_in_interval": count_by_message(publications, at[at_once]),
+        "late_deliveries": MaskedValues(late, undecided == 0),
     }
 
 
-def missed(
-    published: Publications,
-    some: Int64s,
-    received: Receptions,
+def missed_peers(
+    publications: Publications,
+    positions: Int64s,
+    receptions: Receptions,
     interest: Interest,
     silence: Silence,
 ) -> tuple[Int64s, Int64s]:
     """(positions, peers) of the eligible peers (see `eligible`) that never received the message, in
     ascending order, for the messages at the positions `some`.
     """
-    reached = pairs(received.at[received.first], received.peer[received.first])
-    found = [np.empty(0, np.int64)]
-    for place, peer in interest.alive(published.topic[some], published.tick[some], _AT_ONCE):
-        at = some[place]
-        both = pairs(at, peer)
-        out = (peer == published.publisher[at]) | silence.of(published.interval[at], peer)
-        found.append(both[~out & ~np.isin(both, reached)])
-    return first_and_second(np.sort(np.concatenate(found)))
+    reached = pairs(receptions.at[receptions.first], receptions.peer[receptions.first])
+    parts = [np.empty(0, np.int64)]
+    for indices, peer in interest.subscribers(
+        publications.topic[positions], publications.tick[positions], _AT_ONCE
+    ):
+        at = positions[indices]
+        keys = pairs(at, peer)
+        is_excluded = (peer == publications.publisher[at]) | silence.is_silent(
+            publications.interval[at], peer
+        )
+        parts.append(keys[~is_excluded & ~np.isin(keys, reached)])
+    return first_and_second(np.sort(np.concatenate(parts)))
 
 
-def hops(published: Publications, received: Receptions) -> dict[str, Known]:
+def hop_measures(publications: Publications, receptions: Receptions) -> dict[str, MaskedValues]:
     """Mean and largest hop of first receptions."""
-    chosen = received.first & (received.hop >= 0)
-    at, hop = received.at[chosen], received.hop[chosen]
-    counts = counted(published, at).values
+    chosen = receptions.first & (receptions.hop >= 0)
+    at, hop = receptions.at[chosen], receptions.hop[chosen]
+    counts = count_by_message(publications, at).values
     total = np.bincount(at, hop, counts.size).astype(np.int64)
     largest = np.zeros(counts.size, np.int64)
     np.maximum.at(largest, at, hop)
-    some = counts > 0
-    return {"hops_mean": ratio(total, counts, some), "hops_max": Known(largest, some)}
+    has_any = counts > 0
+    return {"hops_mean": ratio(total, counts, has_any), "hops_max": MaskedValues(largest, has_any)}
 
 
-def delays(published: Publications, received: Receptions) -> dict[str, Known]:
+def delay_measures(publications: Publications, receptions: Receptions) -> dict[str, MaskedValues]:
     """Delays of first receptions, in µs; the mean is unknown if the sum exceeds 64 bits."""
-    (time, known), sent = received.time, published.time
-    published_us = sent.values[received.at]
+    (time, is_known), sent = receptions.time, publications.time
+    published_us = sent.values[receptions.at]
     delay = time - published_us
     fits = ((time ^ published_us) & (time ^ delay)) >= 0
-    chosen = received.first & known & sent.known[received.at] & fits
-    at, delay = received.at[chosen], delay[chosen]
+    chosen = receptions.first & is_known & sent.known[receptions.at] & fits
+    at, delay = receptions.at[chosen], delay[chosen]
     order = np.lexsort((delay, at))
     at, delay = at[order], delay[order]
-    counts = counted(published, at).values
-    some, ends = counts > 0, np.cumsum(counts)
-    found = {
-        name: Known(_percentile(delay, ends - counts, counts, share), some)
+    counts = count_by_message(publications, at).values
+    has_any, ends = counts > 0, np.cumsum(counts)
+    percentiles = {
+        name: MaskedValues(_percentile(delay, ends - counts, counts, share), has_any)
         for name, share in _SHARES.items()
     }
     largest = np.zeros(counts.size)
-    largest[some] = delay[ends[some] - 1]
+    largest[has_any] = delay[ends[has_any] - 1]
     total = exact_sums(delay, at, counts.size)
     mean = ratio(total.values, counts, total.known)
-    return found | {"delay_us_mean": mean, "delay_us_max": Known(largest, some)}
+    return percentiles | {"delay_us_mean": mean, "delay_us_max": MaskedValues(largest, has_any)}
 
 
 def _percentile(ordered: Int64s, begins: Int64s, counts: Int64s, share: float) -> Floats:
     """Percentile of each group of ascending values, interpolated; 0 for an empty group."""
-    some = counts > 0
-    position = (counts[some] - 1) * share
+    has_any = counts > 0
+    position = (counts[has_any] - 1) * share
     below, above = np.floor(position), np.ceil(position)
     least, most = (
-        ordered[begins[some] + place.astype(np.int64)].astype(np.float64)
+        ordered[begins[has_any] + place.astype(np.int64)].astype(np.float64)
         for place in (below, above)
     )
-    found = np.zeros(counts.size)
-    found[some] = least + (position - below) * (most - least)
-    return found
+    result = np.zeros(counts.size)
+    result[has_any] = least + (position - below) * (most - least)
+    return result
 
 
-def exact_sums(values: Int64s, at: Int64s, size: int) -> Known:
+def exact_sums(values: Int64s, at: Int64s, size: int) -> MaskedValues:
     """Sum of each group of integers, at most 2³¹ values; unknown if it exceeds 64 bits."""
     high, low = np.zeros(size, np.int64), np.zeros(size, np.int64)
     np.add.at(high, at, values >> _HALF)
@@ -179,20 +189,24 @@ def exact_sums(values: Int64s, at: Int64s, size: int) -> Known:
     high += low >> _HALF
     low &= (1 << _HALF) - 1
     fits = (high >= -(1 << 32)) & (high < 1 << 32)
-    return Known(high << _HALF | low, fits)
+    return MaskedValues(high << _HALF | low, fits)
 
 
-def violations(published: Publications, received: Receptions) -> Known:
+def count_violations(publications: Publications, receptions: Receptions) -> MaskedValues:
     """Number of arrivals before the publication, or before the first arrival at their previous hop;
     unknown without times.
     """
-    time, known = received.time
+    time, is_known = receptions.time
     causes = (
-        Known(published.time.values[received.at], published.time.known[received.at]),
-        Known(time[received.parent], known[received.parent] & (received.parent >= 0)),
+        MaskedValues(
+            publications.time.values[receptions.at], publications.time.known[receptions.at]
+        ),
+        MaskedValues(
+            time[receptions.parent], is_known[receptions.parent] & (receptions.parent >= 0)
+        ),
     )
-    before = np.zeros(time.size, np.bool_)
+    is_early = np.zeros(time.size, np.bool_)
     for cause in causes:
-        before |= known & cause.known & (time < cause.values)
-    timed = counted(published, received.at[known]).values > 0
-    return Known(counted(published, received.at[before]).values, timed)
+        is_early |= is_known & cause.known & (time < cause.values)
+    timed = count_by_message(publications, receptions.at[is_known]).values > 0
+    return MaskedValues(count_by_message(publications, receptions.at[is_early]).values, timed)

@@ -20,7 +20,7 @@ from functools import cached_property
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, eigs
 
-from vizpub.analytics.prediction.percolation import passing
+from vizpub.analytics.prediction.percolation import passing_probability
 from vizpub.model.arrays import Floats, Int64s
 
 _ROUNDS = 20_000
@@ -30,7 +30,7 @@ _TINY = 1e-300
 
 
 @dataclass(frozen=True)
-class Overlay:
+class LinkGraph:
     """The links src[k] → dst[k] between n peers, each once, none from a peer to itself."""
 
     n: int
@@ -40,35 +40,35 @@ class Overlay:
     @cached_property
     def back(self) -> Int64s:
         """The position of the opposite link, -1 where there is none."""
-        keys, turned = self.src * self.n + self.dst, self.dst * self.n + self.src
+        keys, reversed_keys = self.src * self.n + self.dst, self.dst * self.n + self.src
         order = np.argsort(keys)
-        place = np.searchsorted(keys, turned, sorter=order).clip(max=keys.size - 1)
-        found = order[place] if keys.size else place
-        return np.where(keys[found] == turned, found, -1)
+        place = np.searchsorted(keys, reversed_keys, sorter=order).clip(max=keys.size - 1)
+        candidates = order[place] if keys.size else place
+        return np.where(keys[candidates] == reversed_keys, candidates, -1)
 
-    def turned(self) -> Overlay:
-        """The same peers with every link the other way."""
-        return Overlay(self.n, self.dst, self.src)
+    def reversed_links(self) -> LinkGraph:
+        """Return the graph with every link reversed."""
+        return LinkGraph(self.n, self.dst, self.src)
 
     def ahead(self, values: Floats) -> Floats:
         """For each link, the sum of a number over the links that go on from its end, without the
         opposite one.
         """
-        returned = np.where(self.back >= 0, values[self.back], 0.0)
-        return self.at_peers(values)[self.dst] - returned
+        sent_back = np.where(self.back >= 0, values[self.back], 0.0)
+        return self.at_peers(values)[self.dst] - sent_back
 
     def at_peers(self, values: Floats) -> Floats:
         """For each peer, the sum of a number over the links that leave it."""
         return np.bincount(self.src, values, self.n).astype(np.float64, copy=False)
 
 
-def threshold(overlay: Overlay) -> float:
+def threshold(overlay: LinkGraph) -> float:
     """The probability of passing an event on from which it can percolate.
 
     1 / the greatest eigenvalue of the matrix of walks that do not turn back; infinite where every
     such walk ends.
     """
-    lasting = _lasting(overlay)
+    lasting = _prune_dead_ends(overlay)
     size = lasting.src.size
     if size < 3:
         return 1.0 if size else math.inf
@@ -77,13 +77,13 @@ def threshold(overlay: Overlay) -> float:
     return float(1 / value.real)
 
 
-def _lasting(overlay: Overlay) -> Overlay:
+def _prune_dead_ends(overlay: LinkGraph) -> LinkGraph:
     """The overlay without links from which every walk that does not turn back ends."""
     while True:
-        goes_on = overlay.ahead(np.ones(overlay.src.size)) > 0.5
-        if goes_on.all():
+        continues = overlay.ahead(np.ones(overlay.src.size)) > 0.5
+        if continues.all():
             return overlay
-        overlay = Overlay(overlay.n, overlay.src[goes_on], overlay.dst[goes_on])
+        overlay = LinkGraph(overlay.n, overlay.src[continues], overlay.dst[continues])
 
 
 @dataclass(frozen=True)
@@ -102,24 +102,24 @@ class Prediction:
     receives: Floats
 
 
-def predict(overlay: Overlay, sigma: float | Floats, gamma: float) -> Prediction:
-    """With the probability `sigma` that a peer subscribes: one for all, or one for each peer (1 and
-    0 where it is known).
+def predict_spread(overlay: LinkGraph, sigma: float | Floats, gamma: float) -> Prediction:
+    """Predict how events spread. `sigma` is the probability that a peer subscribes: one for all, or
+    one for each peer (1 and 0 where it is known).
     """
     share = np.broadcast_to(np.asarray(sigma, np.float64), overlay.n)
-    ends, few = _outward(overlay, passing(share, gamma))
-    missed, of_few = _inward(overlay.turned(), share, gamma)
+    ends, if_few = _predict_publishers(overlay, passing_probability(share, gamma))
+    missed, if_few_reach = _predict_receivers(overlay.reversed_links(), share, gamma)
     percolates, reached = 1 - ends, 1 - missed
     n = max(overlay.n, 1)
     return Prediction(
         percolates=percolates,
-        receivers=percolates * reached.sum() + few,
+        receivers=percolates * reached.sum() + if_few,
         reached=reached,
-        receives=(percolates.sum() * reached + of_few) / n,
+        receives=(percolates.sum() * reached + if_few_reach) / n,
     )
 
 
-def _outward(overlay: Overlay, share: Floats) -> tuple[Floats, Floats]:
+def _predict_publishers(overlay: LinkGraph, share: Floats) -> tuple[Floats, Floats]:
     """For each publisher, the probability that an event does not percolate, and the mean number of
     peers that get it, counted where it does not.
 
@@ -132,19 +132,19 @@ def _outward(overlay: Overlay, share: Floats) -> tuple[Floats, Floats]:
     def dies(h: Floats) -> Floats:
         return 1 - at_end + at_end * np.exp(overlay.ahead(_log(h)))
 
-    h = _settled(dies, np.zeros(overlay.src.size))
+    h = _find_fixed_point(dies, np.zeros(overlay.src.size))
     logs = _log(h)
     product = at_end * np.exp(overlay.ahead(logs))
 
     def few(counted: Floats) -> Floats:
         return product * (1 + overlay.ahead(counted / np.exp(logs)))
 
-    counted = _settled(few, np.zeros_like(h)) / np.exp(logs)
+    counted = _find_fixed_point(few, np.zeros_like(h)) / np.exp(logs)
     ends = np.exp(overlay.at_peers(logs))
     return ends, ends * (1 + overlay.at_peers(counted))
 
 
-def _inward(overlay: Overlay, sigma: Floats, gamma: float) -> tuple[Floats, Floats]:
+def _predict_receivers(overlay: LinkGraph, sigma: Floats, gamma: float) -> tuple[Floats, Floats]:
     """For each receiver, the probability that it misses an event that percolates, and the mean
     number of publishers from which it gets one, counted where those are few.
 
@@ -165,8 +165,10 @@ def _inward(overlay: Overlay, sigma: Floats, gamma: float) -> tuple[Floats, Floa
         return share * subscribes + (1 - share) * relays
 
     at_end = sigma[overlay.dst]
-    h = _settled(lambda h: missing(h, at_end, overlay.ahead), np.zeros(overlay.src.size))
-    counted = _settled(lambda found: few(found, h, at_end, overlay.ahead), np.zeros_like(h))
+    h = _find_fixed_point(lambda h: missing(h, at_end, overlay.ahead), np.zeros(overlay.src.size))
+    counted = _find_fixed_point(
+        lambda counts: few(counts, h, at_end, overlay.ahead), np.zeros_like(h)
+    )
     return missing(h, sigma, overlay.at_peers), few(counted, h, sigma, overlay.at_peers)
 
 
@@ -174,10 +176,10 @@ def _log(values: Floats) -> Floats:
     return np.log(np.maximum(values, _TINY))
 
 
-def _settled(step: Callable[[Floats], Floats], values: Floats) -> Floats:
+def _find_fixed_point(step: Callable[[Floats], Floats], values: Floats) -> Floats:
     """The fixed point that repeated steps reach, to 1e-10 of the greatest number."""
     for _ in range(_ROUNDS):
-        last, values = values, step(values)
-        if np.abs(values - last).max(initial=0) <= _CLOSE * max(1.0, values.max(initial=0)):
+        previous, values = values, step(values)
+        if np.abs(values - previous).max(initial=0) <= _CLOSE * max(1.0, values.max(initial=0)):
             break
     return values

@@ -56,7 +56,7 @@ class Degrees:
         return self.mean / further if further > 0 else math.inf
 
 
-def counted(counts: Sequence[int] | Floats) -> Degrees:
+def empirical_degrees(counts: Sequence[int] | Floats) -> Degrees:
     """Degrees of a network: `counts[k]` peers have k links. Raises: ValueError without a link."""
     share = np.asarray(counts, np.float64)
     degree = np.arange(share.size)
@@ -74,7 +74,7 @@ def counted(counts: Sequence[int] | Floats) -> Degrees:
     )
 
 
-def poisson(mean: float) -> Degrees:
+def poisson_degrees(mean: float) -> Degrees:
     """Degrees of links drawn independently of one another."""
 
     def generate(x: Any) -> Any:
@@ -84,7 +84,7 @@ def poisson(mean: float) -> Degrees:
     return Degrees(mean, mean + mean**2, cube, generate, generate)
 
 
-def power_law(exponent: float) -> Degrees:
+def power_law_degrees(exponent: float) -> Degrees:
     """Degrees k ≥ 1 in proportion to k^-exponent, without a cut-off.
 
     A network of N peers has none above N: `counted` takes one with a cut-off, and the difference is
@@ -119,7 +119,7 @@ def _power_sum(order: float, x: float) -> float:
 _Share = TypeVar("_Share", float, Floats)
 
 
-def passing(sigma: _Share, gamma: float) -> _Share:
+def passing_probability(sigma: _Share, gamma: float) -> _Share:
     """Γ: the probability that a peer which has an event passes it to a neighbour."""
     return sigma + (1 - sigma) * gamma
 
@@ -137,7 +137,7 @@ def mean_receivers(degrees: Degrees, sigma: float, gamma: float) -> float:
     """Peers that get an event, its publisher with them, below the threshold; infinite from there on
     (equation 16).
     """
-    share = passing(sigma, gamma)
+    share = passing_probability(sigma, gamma)
     if share >= degrees.threshold:
         return math.inf
     return 1 + share * degrees.mean / (1 - share / degrees.threshold)
@@ -152,7 +152,7 @@ def mean_subscribers(degrees: Degrees, sigma: float, gamma: float) -> float:
     receivers = mean_receivers(degrees, sigma, gamma)
     if math.isinf(receivers):
         return math.inf
-    share = passing(sigma, gamma)
+    share = passing_probability(sigma, gamma)
     return sigma + (sigma / share * (receivers - 1) if share else 0.0)
 
 
@@ -163,7 +163,7 @@ def deviation_of_receivers(degrees: Degrees, sigma: float, gamma: float) -> floa
     It is that of the size of a branching process (T. Harris, The Theory of Branching Processes,
     1963), whose first generation has another distribution than the others.
     """
-    share = passing(sigma, gamma)
+    share = passing_probability(sigma, gamma)
     rest = 1 - share / degrees.threshold
     if rest <= 0:
         return math.inf
@@ -188,14 +188,14 @@ class Spread:
     subscribers: float
 
 
-def spread(degrees: Degrees, sigma: float, gamma: float) -> Spread:
+def expected_spread(degrees: Degrees, sigma: float, gamma: float) -> Spread:
     """All 0 up to the threshold.
 
     Whether an event percolates depends on the links it goes out by, whether a peer gets it on those
     it comes in by: a subscriber gets it from any neighbour that has it, another with probability
     gamma from each.
     """
-    share = passing(sigma, gamma)
+    share = passing_probability(sigma, gamma)
     if share <= degrees.threshold:
         return Spread(0.0, 0.0, 0.0)
     dies = _fixed_point(lambda u: degrees.excess(1 - share + share * u))
@@ -232,12 +232,12 @@ def cascade_sizes(degrees: Degrees, sigma: float, gamma: float, most: int) -> Fl
     """
     size = 1 << (most + 1).bit_length()
     radius = _DAMPED ** (1 / size)
-    share = passing(sigma, gamma)
+    share = passing_probability(sigma, gamma)
     x = radius * np.exp(-2j * np.pi * np.arange(size // 2 + 1) / size)
     along = x.copy()
     for _ in range(_ROUNDS):
         along, last = x * degrees.excess(1 - share + share * along), along
         if np.abs(along - last).max() <= 1e-15:
             break
-    found = np.fft.irfft(x * degrees.own(1 - share + share * along), size)
-    return np.asarray(found[: most + 1] / radius ** np.arange(most + 1), np.float64)
+    coefficients = np.fft.irfft(x * degrees.own(1 - share + share * along), size)
+    return np.asarray(coefficients[: most + 1] / radius ** np.arange(most + 1), np.float64)

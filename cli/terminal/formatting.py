@@ -60,16 +60,15 @@ def printable(text: str) -> str:
     """The text on one line, with control, format and surrogate characters as escapes."""
     if _PLAIN.fullmatch(text):
         return text
-    return "".join(_escaped(c) if unicodedata.category(c) in _UNSAFE else c for c in text)
+    return "".join(
+        c.encode("unicode_escape").decode("ascii") if unicodedata.category(c) in _UNSAFE else c
+        for c in text
+    )
 
 
 def printable_lines(text: str) -> str:
-    """As `printable`, keeping the line breaks."""
+    """The text with escapes as in `printable`, keeping its line breaks."""
     return "\n".join(map(printable, text.split("\n")))
-
-
-def _escaped(character: str) -> str:
-    return character.encode("unicode_escape").decode("ascii")
 
 
 def json_safe(text: str) -> str:

@@ -31,30 +31,30 @@ _LEAST_NAME = 6
 _BRANCH = re.compile(r"^[│ ]*[├└]─ ")
 
 
-def shortened(text: str, width: int) -> str:
+def shorten(text: str, width: int) -> str:
     """At most `width` cells: the head, an ellipsis and the tail.
 
     The branch of a tree before a name is kept if there is room for both.
     """
     if cell_len(text) <= width:
         return text
-    found = _BRANCH.match(text)
-    branch = found[0] if found and width - len(found[0]) >= _LEAST_NAME else ""
+    match = _BRANCH.match(text)
+    branch = match[0] if match and width - len(match[0]) >= _LEAST_NAME else ""
     name, room = text.removeprefix(branch), width - len(branch)
     head = min(_HEAD, room // 3)
     tail = room - head - 1
     return f"{branch}{set_cell_size(name, head)}…{set_cell_size(name[::-1], tail)[::-1]}"
 
 
-def wrapped(text: str, width: int) -> str:
+def wrap_prose(text: str, width: int) -> str:
     """Lines of at most `width` cells, broken between words; a longer word is shortened."""
     lines = [""]
     for word in text.split(" "):
-        joined = f"{lines[-1]} {word}" if lines[-1] else shortened(word, width)
+        joined = f"{lines[-1]} {word}" if lines[-1] else shorten(word, width)
         if cell_len(joined) <= width:
             lines[-1] = joined
         else:
-            lines.append(shortened(word, width))
+            lines.append(shorten(word, width))
     if len(lines) > _MOST_LINES:
         lines[_MOST_LINES - 1 :] = ["…"]
     return "\n".join(lines)
@@ -85,22 +85,23 @@ class Grid:
             tuple(_all_numbers(values, i) for i in range(len(header))),
         )
 
-    def fitted(self, width: int | None, leaving: Sequence[str] = ()) -> Grid:
-        """At most `width` cells wide: puts names in the place of numbers that stand for them,
-        shortens long names and wraps prose, then removes columns: those of `leaving` in their
-        order, then from the right.
+    def fit(self, width: int | None, leaving: Sequence[str] = ()) -> Grid:
+        """Fit the grid into `width` cells.
+
+        Puts names in the place of numbers that stand for them, shortens long names and wraps
+        prose, then removes columns: those of `leaving` in their order, then from the right.
         """
         if width is None or self.width <= width:
             return self
-        named = self._by_names()
-        narrow = named._narrowed(width)
-        kept = list(range(len(narrow.header)))
-        places = [named.header.index(name) for name in leaving if name in named.header]
-        order = [place for place in kept if place not in places] + places[::-1]
-        while len(kept) > 1 and narrow._only(kept).width > width:
-            kept.remove(order.pop())
-        hidden = tuple(name for place, name in enumerate(named.header) if place not in kept)
-        return replace(narrow._only(kept), hidden=hidden)
+        by_names = self._by_names()
+        narrow = by_names._narrow_columns(width)
+        shown = list(range(len(narrow.header)))
+        places = [by_names.header.index(name) for name in leaving if name in by_names.header]
+        order = [place for place in shown if place not in places] + places[::-1]
+        while len(shown) > 1 and narrow._only(shown).width > width:
+            shown.remove(order.pop())
+        hidden = tuple(name for place, name in enumerate(by_names.header) if place not in shown)
+        return replace(narrow._only(shown), hidden=hidden)
 
     @property
     def width(self) -> int:
@@ -108,19 +109,20 @@ class Grid:
         return sum(self.widths) + _GAP * (len(self.widths) - 1)
 
     def _by_names(self) -> Grid:
-        """`peer` and `peer_name` become one column `peer`, of names."""
-        named = {name for name in self.header if f"{name}_name" in self.header}
-        kept = [place for place, name in enumerate(self.header) if name not in named]
-        titles = (self.header[place] for place in kept)
+        """Merge `peer` and `peer_name` into one column `peer`, of names."""
+        numbered = {name for name in self.header if f"{name}_name" in self.header}
+        places = [place for place, name in enumerate(self.header) if name not in numbered]
+        titles = (self.header[place] for place in places)
         header = tuple(
-            short if (short := title.removesuffix("_name")) in named else title for title in titles
+            short if (short := title.removesuffix("_name")) in numbered else title
+            for title in titles
         )
-        rows = tuple(tuple(row[place] for place in kept) for row in self.rows)
+        rows = tuple(tuple(row[place] for place in places) for row in self.rows)
         widths = (max(map(cell_len, cells)) for cells in zip(header, *rows, strict=True))
-        return Grid(header, rows, tuple(widths), tuple(self.numeric[place] for place in kept))
+        return Grid(header, rows, tuple(widths), tuple(self.numeric[place] for place in places))
 
-    def _narrowed(self, width: int) -> Grid:
-        """Names lose their middle first, and prose is wrapped."""
+    def _narrow_columns(self, width: int) -> Grid:
+        """Shorten names in their middle first, then wrap prose."""
         widths = list(self.widths)
         prose = [self._is_prose(column) for column in range(len(widths))]
         columns = list(zip(self.header, self.widths, self.numeric, prose, strict=True))
@@ -135,17 +137,17 @@ class Grid:
                 if max(spare) <= 0:
                     break
                 widths[spare.index(max(spare))] -= 1
-        cut = [wrapped if is_prose else shortened for is_prose in prose]
+        cut = [wrap_prose if is_prose else shorten for is_prose in prose]
         rows = tuple(
             tuple(fit(cell, wide) for fit, cell, wide in zip(cut, row, widths, strict=True))
             for row in self.rows
         )
         return replace(
-            self, header=tuple(map(shortened, self.header, widths)), rows=rows, widths=tuple(widths)
+            self, header=tuple(map(shorten, self.header, widths)), rows=rows, widths=tuple(widths)
         )
 
     def _is_prose(self, column: int) -> bool:
-        """Whether cells have several words, and are not branches of a tree."""
+        """Return True if cells have several words, and are not branches of a tree."""
         cells = [row[column] for row in self.rows]
         return any(" " in cell for cell in cells) and not any(map(_BRANCH.match, cells))
 
@@ -159,24 +161,24 @@ class Grid:
         """The header, a rule and the rows."""
         if not self.header:
             return
-        header = self._line(self.header)
+        header = self._join_cells(self.header)
         yield typer.style(header, bold=True) if bold else header
         yield (" " * _GAP).join("─" * width for width in self.widths)
         for row in self.rows:
             cells = (cell.split("\n") for cell in row)
-            yield from map(self._line, zip_longest(*cells, fillvalue=""))
+            yield from map(self._join_cells, zip_longest(*cells, fillvalue=""))
 
-    def _line(self, cells: Sequence[str]) -> str:
-        return (" " * _GAP).join(map(_padded, cells, self.widths, self.numeric)).rstrip()
+    def _join_cells(self, cells: Sequence[str]) -> str:
+        return (" " * _GAP).join(map(_pad, cells, self.widths, self.numeric)).rstrip()
 
 
 def _all_numbers(values: Sequence[Sequence[Any]], column: int) -> bool:
-    found = [row[column] for row in values if row[column] is not None]
-    return bool(found) and all(
-        isinstance(value, (int, float)) and not isinstance(value, bool) for value in found
+    known_values = [row[column] for row in values if row[column] is not None]
+    return bool(known_values) and all(
+        isinstance(value, (int, float)) and not isinstance(value, bool) for value in known_values
     )
 
 
-def _padded(cell: str, width: int, numeric: bool) -> str:
+def _pad(cell: str, width: int, numeric: bool) -> str:
     space = " " * (width - cell_len(cell))
     return space + cell if numeric else cell + space

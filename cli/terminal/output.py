@@ -23,7 +23,7 @@ from vizpub.cli.options import Output
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.formatting import cell_text, json_safe, json_value, plain_text, printable
 from vizpub.cli.terminal.streams import standard_output, terminal_width
-from vizpub.experiments.formatting import markdown
+from vizpub.experiments.formatting import markdown_table
 from vizpub.machine.files import replacing
 from vizpub.model.errors import UnknownName, UseError
 
@@ -35,7 +35,7 @@ _SUFFIXES |= {".txt": "table"}
 
 
 @dataclass(frozen=True)
-class Rows:
+class OutputRows:
     """Data to print: column names and rows. The rows may be an iterator."""
 
     columns: tuple[str, ...]
@@ -43,28 +43,30 @@ class Rows:
     leaving: tuple[str, ...] = ()
     """Columns that a table without room for all leaves out first, in this order."""
     provisional: str = ""
-    """What to say where appends may still change the rows; empty = nothing. In JSON each row has
+    """A message that appends may still change the rows; empty if they cannot. In JSON each row has
     `provisional`, too.
     """
 
     @staticmethod
-    def of_records(records: Sequence[dict[str, Any]], columns: Sequence[str] = ()) -> Rows:
+    def of_records(records: Sequence[dict[str, Any]], columns: Sequence[str] = ()) -> OutputRows:
         """Rows from dictionaries with the same keys; `columns` names them if there are no rows."""
         names = tuple(columns) or tuple(records[0] if records else ())
-        return Rows(names, ([record[name] for name in names] for record in records))
+        return OutputRows(names, ([record[name] for name in names] for record in records))
 
     @staticmethod
-    def of_arrow(columns: Sequence[str], batches: Iterable[pa.RecordBatch]) -> Rows:
+    def of_arrow(columns: Sequence[str], batches: Iterable[pa.RecordBatch]) -> OutputRows:
         """Rows from Arrow batches, one batch in memory at a time."""
-        return Rows(tuple(columns), (row for batch in batches for row in _batch_rows(batch)))
+        rows = (
+            row for batch in batches for row in zip(*map(_plain_values, batch.columns), strict=True)
+        )
+        return OutputRows(tuple(columns), rows)
 
-    def first(self, count: int) -> Rows:
+    def first(self, count: int) -> OutputRows:
         """The first `count` rows."""
         return replace(self, values=islice(self.values, count))
 
-    @property
-    def marked(self) -> Rows:
-        """With the column `provisional` where there is something to say."""
+    def with_provisional(self) -> OutputRows:
+        """Add the column `provisional` if appends may still change the rows."""
         if not self.provisional:
             return self
         return replace(
@@ -73,16 +75,18 @@ class Rows:
             values=([*row, True] for row in self.values),
         )
 
-    def upright(self, output: Output) -> Rows:
+    def upright(self, output: Output) -> OutputRows:
         """A single row as one line per column in tables; unchanged in formats for programs."""
         if output_format(output) not in ("table", "md"):
             return self
         (values,) = self.values
         facts = zip(self.columns, values, strict=True)
-        return Rows(("fact", "value"), [(name, _for_people(name, value)) for name, value in facts])
+        return OutputRows(
+            ("fact", "value"), [(name, _table_value(name, value)) for name, value in facts]
+        )
 
 
-def _for_people(name: str, value: Any) -> Any:
+def _table_value(name: str, value: Any) -> Any:
     """A fact as a table shows it."""
     if value is not None and name in ("pid", "java"):
         return str(value)  # the number of a process counts nothing, and is typed elsewhere
@@ -91,12 +95,8 @@ def _for_people(name: str, value: Any) -> Any:
     return value
 
 
-def _batch_rows(batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
-    return zip(*map(_values, batch.columns), strict=True)
-
-
-def _values(column: pa.Array[Any]) -> list[Any]:
-    """The values; decimals, as which sums of whole numbers come out of SQL, as plain numbers."""
+def _plain_values(column: pa.Array[Any]) -> list[Any]:
+    """The values, with decimals (SQL's sums of whole numbers) as plain numbers."""
     from pyarrow.types import is_decimal
 
     values: list[Any] = column.to_pylist()
@@ -106,17 +106,17 @@ def _values(column: pa.Array[Any]) -> list[Any]:
     return [None if value is None else number(value) for value in values]
 
 
-def show(rows: Rows, output: Output, settings: Settings) -> None:
+def show_rows(rows: OutputRows, output: Output, settings: Settings) -> None:
     """Write the rows to the chosen output in the chosen format.
 
     Raises: UseError for an unknown format or a file that cannot be written.
     """
     form = output_format(output)
-    with opened(output.file) as out:
+    with open_output(output.file) as out:
         if form == "table":
             _write_table(rows, out, settings)
         else:
-            _WRITERS[form](rows.marked if form in ("json", "jsonl") else rows, out)
+            _WRITERS[form](rows.with_provisional() if form in ("json", "jsonl") else rows, out)
     if output.file:
         settings.say(f"wrote {output.file}")
     if rows.provisional:
@@ -140,17 +140,17 @@ def output_format(output: Output) -> str:
 
 
 def to_stdout(path: Path | None) -> bool:
-    """Whether `-o` means standard output: it is missing or '-'."""
+    """Return True if `-o` means standard output: it is missing or '-'."""
     return path is None or str(path) == "-"
 
 
 def _is_no_file(path: Path) -> bool:
-    """A pipe or a device; its suffix means nothing."""
+    """Return True for a pipe or a device: its suffix means nothing."""
     return path.exists() and not path.is_file() and not path.is_dir()
 
 
 @contextmanager
-def opened(path: Path | None) -> Iterator[TextIO]:
+def open_output(path: Path | None) -> Iterator[TextIO]:
     """Open a file or stdout to write text. The file appears complete or not at all.
 
     Raises: UseError where the file cannot be written, VizpubError if stdout cannot.
@@ -159,12 +159,12 @@ def opened(path: Path | None) -> Iterator[TextIO]:
         with standard_output() as out:
             yield out
         return
-    with whole_file(path) as place, place.open("w", encoding="utf-8", newline="") as out:
+    with replaced_file(path) as place, place.open("w", encoding="utf-8", newline="") as out:
         yield out
 
 
 @contextmanager
-def whole_file(path: Path) -> Iterator[Path]:
+def replaced_file(path: Path) -> Iterator[Path]:
     """A temporary path that becomes `path` if the block succeeds.
 
     Pipes and devices such as /dev/stdout are written directly.
@@ -183,7 +183,7 @@ def whole_file(path: Path) -> Iterator[Path]:
         raise UseError(f"cannot write {path}: {error.strerror or error}") from error
 
 
-def _write_json(rows: Rows, out: TextIO) -> None:
+def _write_json(rows: OutputRows, out: TextIO) -> None:
     separator = "[\n"
     for values in rows.values:
         out.write(separator + _json_object(rows.columns, values))
@@ -191,7 +191,7 @@ def _write_json(rows: Rows, out: TextIO) -> None:
     out.write("[]\n" if separator == "[\n" else "\n]\n")
 
 
-def _write_json_lines(rows: Rows, out: TextIO) -> None:
+def _write_json_lines(rows: OutputRows, out: TextIO) -> None:
     out.writelines(_json_object(rows.columns, values) + "\n" for values in rows.values)
 
 
@@ -200,23 +200,19 @@ def _json_object(columns: Sequence[str], values: Sequence[Any]) -> str:
     return json_safe(json.dumps(record, ensure_ascii=False, default=str, allow_nan=False))
 
 
-def _write_csv(rows: Rows, out: TextIO) -> None:
-    cell = _printable_text if out.isatty() else plain_text
+def _write_csv(rows: OutputRows, out: TextIO) -> None:
+    escape = printable if out.isatty() else str
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(rows.columns)
-    writer.writerows([cell(value) for value in values] for values in rows.values)
+    writer.writerows([escape(plain_text(value)) for value in values] for values in rows.values)
 
 
-def _printable_text(value: Any) -> str:
-    return printable(plain_text(value))
-
-
-def _write_markdown(rows: Rows, out: TextIO) -> None:
+def _write_markdown(rows: OutputRows, out: TextIO) -> None:
     cells = ([cell_text(value) for value in values] for values in rows.values)
-    out.writelines(f"{line}\n" for line in markdown(rows.columns, cells))
+    out.writelines(f"{line}\n" for line in markdown_table(rows.columns, cells))
 
 
-_WRITERS: dict[str, Callable[[Rows, TextIO], None]] = {
+_WRITERS: dict[str, Callable[[OutputRows, TextIO], None]] = {
     "json": _write_json,
     "jsonl": _write_json_lines,
     "csv": _write_csv,
@@ -224,11 +220,11 @@ _WRITERS: dict[str, Callable[[Rows, TextIO], None]] = {
 }
 
 
-def _write_table(rows: Rows, out: TextIO, settings: Settings) -> None:
+def _write_table(rows: OutputRows, out: TextIO, settings: Settings) -> None:
     from vizpub.cli.terminal.layout import Grid
 
     values = [tuple(row) for row in rows.values]
-    grid = Grid.of(rows.columns, values).fitted(terminal_width(out), rows.leaving)
+    grid = Grid.of(rows.columns, values).fit(terminal_width(out), rows.leaving)
     bold = settings.color and out.isatty() and not os.environ.get("NO_COLOR")
     out.writelines(line + "\n" for line in grid.lines(bold=bold))
     if hidden := grid.hidden:

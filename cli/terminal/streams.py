@@ -32,15 +32,15 @@ def prepare() -> None:
     """
     for number, (name, mode) in enumerate(_MODES.items()):
         if getattr(sys, name) is None:
-            _lead_nowhere(number, os.O_RDONLY if mode == "r" else os.O_WRONLY)
+            _redirect_to_null(number, os.O_RDONLY if mode == "r" else os.O_WRONLY)
             setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115
     if sys.stderr is sys.__stderr__ and isinstance(sys.stderr, TextIOWrapper):
         buffer, encoding = sys.stderr.buffer, sys.stderr.encoding
-        sys.stderr = _Deaf(buffer, encoding, "backslashreplace", line_buffering=True)
+        sys.stderr = _LossyStream(buffer, encoding, "backslashreplace", line_buffering=True)
 
 
 def is_closed(stream: TextIO) -> bool:
-    """Whether standard output was closed when the program began."""
+    """Return True if the stream was closed when the program began (see `prepare`)."""
     return not stream.writable()
 
 
@@ -56,23 +56,23 @@ def standard_output() -> Iterator[TextIO]:
         yield sys.stdout
         sys.stdout.flush()
     except BrokenPipeError:
-        _forget(sys.stdout)
+        _discard(sys.stdout)
         raise typer.Exit(0) from None
     except OSError as error:
-        _forget(sys.stdout)
+        _discard(sys.stdout)
         raise VizpubError(f"cannot write to standard output: {error.strerror}") from error
 
 
 def terminal_width(out: TextIO) -> int | None:
     """Columns of the terminal of `out` (COLUMNS takes precedence); null if there is none."""
-    if given := os.environ.get("COLUMNS", ""):
-        return int(given) if given.isdigit() and int(given) else None
+    if columns := os.environ.get("COLUMNS", ""):
+        return int(columns) if columns.isdigit() and int(columns) else None
     # A terminal of unknown size reports 0.
     return os.get_terminal_size(out.fileno()).columns or None if out.isatty() else None
 
 
 class Style:
-    """How messages are written: as text, or as one JSON object per line."""
+    """Form of the messages: text, or one JSON object per line."""
 
     def __init__(self) -> None:
         self.json = False
@@ -87,14 +87,14 @@ def message(text: str, level: str = "info", *, prefix: str = "", **fields: Any) 
     text the prefix.
     """
     if not STYLE.json:
-        print(_wrapped(printable_lines(prefix + text)), file=sys.stderr)
+        print(_wrap_lines(printable_lines(prefix + text)), file=sys.stderr)
         return
     now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     print(json.dumps({"time": now, "level": level, "message": text, **fields}), file=sys.stderr)
 
 
-def _wrapped(text: str) -> str:
-    """Lines that are too long for the terminal, broken between words; paths stay whole."""
+def _wrap_lines(text: str) -> str:
+    """Break lines that are too long for the terminal between words; paths stay whole."""
     width = terminal_width(sys.stderr)
     if not width or all(len(line) <= width for line in text.split("\n")):
         return text
@@ -121,26 +121,26 @@ def confirm(question: str) -> None:
     raise typer.Abort
 
 
-def _forget(stream: TextIO) -> None:
+def _discard(stream: TextIO) -> None:
     """Drop the rest of a stream; Python would write it at exit and fail again."""
     with suppress(OSError, ValueError):
-        _lead_nowhere(stream.fileno(), os.O_WRONLY)
+        _redirect_to_null(stream.fileno(), os.O_WRONLY)
 
 
-def _lead_nowhere(number: int, mode: int) -> None:
-    nowhere = os.open(os.devnull, mode)
-    if nowhere != number:
-        os.dup2(nowhere, number)
-        os.close(nowhere)
+def _redirect_to_null(number: int, mode: int) -> None:
+    null = os.open(os.devnull, mode)
+    if null != number:
+        os.dup2(null, number)
+        os.close(null)
     os.set_inheritable(number, True)
 
 
-class _Deaf(TextIOWrapper):
+class _LossyStream(TextIOWrapper):
     """Standard error that drops text that cannot be written (full disk, no reader)."""
 
     def write(self, text: str, /) -> int:
-        """As of TextIOWrapper; on an error nothing is written."""
+        """Write the text; on an error, drop it and all later text."""
         with suppress(OSError):
             return super().write(text)
-        _forget(self)
+        _discard(self)
         return len(text)

@@ -22,7 +22,7 @@ _CODINGS = ("", "identity", "gzip", "x-gzip", "zstd")
 
 @dataclass(frozen=True)
 class BodyLimits:
-    """What one request may have at most."""
+    """Upper bounds of one request."""
 
     sent: int = 8 * 2**20
     """Bytes as they are sent."""
@@ -39,7 +39,7 @@ class BodyLimits:
 async def read_body(
     request: Request, limits: BodyLimits, count: Callable[[int], None] = lambda _: None
 ) -> bytes:
-    """A body as it is sent. `count` gets the bytes of each part, and may raise.
+    """Read a body as it is sent. `count` gets the bytes of each part, and may raise.
 
     Raises: HTTPException 400 where it is damaged, 408 where it is slow, 413 where it is too large,
     415 where it is said to be coded in a way that is not taken.
@@ -49,7 +49,7 @@ async def read_body(
         raise HTTPException(415, f"content-encoding {coding} is not taken: send gzip or zstd")
     try:
         async with asyncio.timeout(limits.seconds):
-            return await _sent(request, limits.sent, count)
+            return await _receive(request, limits.sent, count)
     except TimeoutError:
         raise HTTPException(408, f"the body took more than {limits.seconds:g} s") from None
     except ClientDisconnect:
@@ -57,7 +57,7 @@ async def read_body(
 
 
 async def lines_in(body: bytes, limits: BodyLimits) -> list[bytes]:
-    """The lines of a body, plain or compressed: its first bytes decide, as in a file of reports.
+    """Return the lines of a body, plain or compressed: its first bytes decide.
 
     Raises: HTTPException 400 or 413, as `read_body`.
     """
@@ -67,44 +67,44 @@ async def lines_in(body: bytes, limits: BodyLimits) -> list[bytes]:
 
 
 def is_packed(body: bytes) -> bool:
-    """Whether it is compressed."""
+    """Return True if a body is compressed."""
     return body.startswith((GZIP, ZSTD))
 
 
-async def _sent(request: Request, most: int, count: Callable[[int], None]) -> bytes:
-    told = request.headers.get("content-length", "0")
-    found = bytearray()
-    if told.isdecimal() and int(told) > most:
+async def _receive(request: Request, most: int, count: Callable[[int], None]) -> bytes:
+    announced = request.headers.get("content-length", "0")
+    body = bytearray()
+    if announced.isdecimal() and int(announced) > most:
         raise _too_large(most, "bytes sent")
     async for chunk in request.stream():
         count(len(chunk))
-        found += chunk
-        if len(found) > most:
+        body += chunk
+        if len(body) > most:
             raise _too_large(most, "bytes sent")
-    return bytes(found)
+    return bytes(body)
 
 
 class _Sips(BytesIO):
     """Reads little at once: a kilobyte of a bomb is a megabyte of content."""
 
     def read(self, size: int | None = -1, /) -> bytes:
-        """At most `_SIP` bytes."""
+        """Read at most `_SIP` bytes."""
         return super().read(_SIP if size is None or size < 0 else min(size, _SIP))
 
 
 def lines_of(body: bytes, limits: BodyLimits) -> list[bytes]:
-    """The lines of a whole body. Raises: HTTPException 400 or 413, as `read_body`."""
+    """Return the lines of a whole body. Raises: HTTPException 400 or 413, as `read_body`."""
     content = Content(_Sips(body) if is_packed(body) else BytesIO(body))
-    parts = islice(lines(_limited(content, limits.content), limits.line), limits.lines + 1)
-    found = [line for line, _ in parts]
-    if len(found) > limits.lines:
+    parts = islice(lines(_check_size(content, limits.content), limits.line), limits.lines + 1)
+    result = [line for line, _ in parts]
+    if len(result) > limits.lines:
         raise _too_large(limits.lines, "lines")
     if content.damage:
         raise HTTPException(400, f"the body is damaged ({content.damage}): send it again")
-    return found
+    return result
 
 
-def _limited(content: Content, most: int) -> Iterator[bytes]:
+def _check_size(content: Content, most: int) -> Iterator[bytes]:
     size = 0
     for chunk in content:
         size += len(chunk)

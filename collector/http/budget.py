@@ -12,7 +12,7 @@ class NoRoom(Exception):
     """Others have all of it: the request may be sent again."""
 
 
-class Room:
+class ByteBudget:
     """A number of bytes that requests share. Lives in one event loop."""
 
     def __init__(self, most: int) -> None:
@@ -20,17 +20,17 @@ class Room:
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
 
     @contextmanager
-    def growing(self) -> Iterator[Growing]:
-        """A part that grows while it is there."""
-        part = Growing(self)
+    def growing(self) -> Iterator[BudgetShare]:
+        """Yield a share that may grow during the block."""
+        part = BudgetShare(self)
         try:
             yield part
         finally:
             self.give(part.size)
 
     @asynccontextmanager
-    async def of(self, size: int) -> AsyncIterator[Growing]:
-        """A part of that size, after those who wait for theirs; at most all of it."""
+    async def of(self, size: int) -> AsyncIterator[BudgetShare]:
+        """Wait for a share of a size, at most all of the budget, in order of arrival."""
         size = min(size, self.most)
         if self._waiting or self.used + size > self.most:
             turn = asyncio.get_running_loop().create_future()
@@ -43,21 +43,21 @@ class Room:
                 raise
         else:
             self.take(size)
-        part = Growing(self, size)
+        part = BudgetShare(self, size)
         try:
             yield part
         finally:
             self.give(part.size)
 
     def take(self, size: int) -> None:
-        """Raises: NoRoom."""
+        """Take more bytes. Raises: NoRoom."""
         if self.used + size > self.most:
             raise NoRoom
         self.used += size
         self.peak = max(self.peak, self.used)
 
     def give(self, size: int) -> None:
-        """Let others have it."""
+        """Return bytes to the budget, and serve those that wait."""
         self.used -= size
         while self._waiting:
             wanted, turn = self._waiting[0]
@@ -71,14 +71,14 @@ class Room:
                 return
 
 
-class Growing:
-    """A part of a room."""
+class BudgetShare:
+    """A request's share of a budget."""
 
-    def __init__(self, room: Room, size: int = 0) -> None:
+    def __init__(self, room: ByteBudget, size: int = 0) -> None:
         self._room, self.size = room, size
 
     def add(self, size: int) -> None:
-        """Raises: NoRoom."""
+        """Take more bytes. Raises: NoRoom."""
         self._room.take(size)
         self.size += size
 

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from vizpub.collector.http.tokens import ADMIN
-from vizpub.collector.place import Place
+from vizpub.collector.place import CollectionPlace
 from vizpub.machine.private import read_private
 from vizpub.model.errors import ServiceError, UseError, cause_of
 from vizpub.reports.endpoint import (
@@ -70,7 +70,7 @@ Event = tuple[str, dict[str, Any]]
 
 
 @dataclass(frozen=True)
-class Collector:
+class CollectorClient:
     """A collector by the URL of its run."""
 
     url: str
@@ -87,8 +87,8 @@ class Collector:
 
     @property
     def context(self) -> ssl.SSLContext | None:
-        """What trusts the certificate; null = what this machine trusts. Raises: UseError."""
-        return _trusting(Path(self.certificate)) if self.certificate else None
+        """A TLS context that trusts the certificate; null = the usual one. Raises: UseError."""
+        return _context_trusting(Path(self.certificate)) if self.certificate else None
 
     @property
     def _endpoint(self) -> Endpoint:
@@ -103,58 +103,61 @@ class Collector:
 
         Raises: ServiceError, UseError.
         """
-        asked = {"peer": peer, "action": action, "seconds": seconds}
-        return self._ask(_Command, "/commands", asked)
+        command = {"peer": peer, "action": action, "seconds": seconds}
+        return self._ask(_Command, "/commands", command)
 
-    def command(self, number: int) -> dict[str, Any]:
-        """What became of a command. Raises: ServiceError, UseError."""
+    def find_command(self, number: int) -> dict[str, Any]:
+        """Return the present state of a command. Raises: ServiceError, UseError."""
         return self._ask(_Command, f"/commands/{number}")
 
     def _ask(
-        self, shape: type, below: str = "", told: dict[str, Any] | None = None
+        self, shape: type, below: str = "", content: dict[str, Any] | None = None
     ) -> dict[str, Any]:
-        """An answer of that shape."""
+        """Ask, and return an answer of a shape."""
         with _as_errors_of_ours():
-            found = self._endpoint.ask(below, told)
+            answer = self._endpoint.ask(below, content)
         try:
-            msgspec.convert(found, shape)
+            msgspec.convert(answer, shape)
         except ValueError as error:
             raise _no_collector(self) from error
-        return found
+        return answer
 
     def events(self, after: int | None = None) -> Iterator[Event]:
-        """Events, `interval` or `status`, until the run has ended. Raises: ServiceError where the
-        collector goes away before; UseError.
+        """Yield events, `interval` or `status`, until the run has ended.
+
+        Raises: ServiceError if the collector goes away before; UseError.
         """
-        told = {} if after is None else {"last-event-id": str(after)}
-        with _as_errors_of_ours(), self._endpoint.answer("/events", headers=told) as answer:
+        headers = {} if after is None else {"last-event-id": str(after)}
+        with _as_errors_of_ours(), self._endpoint.answer("/events", headers=headers) as answer:
             kind = state = ""
-            while line := _line(self, answer):
+            while line := _read_line(self, answer):
                 name, _, value = line.rstrip("\n").partition(": ")
                 if name == "event":
                     kind = value
                 elif name == "data" and kind in ("interval", "status"):
-                    found = _event(self, kind, value)
-                    state = found.get("state", state)
-                    yield kind, found
+                    content = _parse_event(self, kind, value)
+                    state = content.get("state", state)
+                    yield kind, content
         if state != "ended":
-            what = PAUSED if state == "pausing" else GONE
-            raise ServiceError(f"the collector at {self.url} {what}")
+            reason = PAUSED if state == "pausing" else GONE
+            raise ServiceError(f"the collector at {self.url} {reason}")
 
 
-def followed(find: Callable[[], Collector], ended: Callable[[], bool]) -> Iterator[Event]:
-    """The events of a collector until the run has ended, which `ended` knows where none runs. One
+def follow_events(
+    find: Callable[[], CollectorClient], ended: Callable[[], bool]
+) -> Iterator[Event]:
+    """Yield the events of a collector until the run has ended, as `ended` tells if none runs. One
     that goes away is asked again, later each time, and goes on after the last interval; each time,
     an event `gone` has `why` and `wait_s`. Raises: ServiceError, UseError where none answers at
     first.
     """
-    after, wait_s = None, 0.0
+    last, wait_s = None, 0.0
     while True:
         try:
-            for kind, told in find().events(after):
+            for kind, content in find().events(last):
                 wait_s = _FIRST_WAIT_S
-                after = told["interval"] if kind == "interval" else after
-                yield kind, told
+                last = content["interval"] if kind == "interval" else last
+                yield kind, content
             return
         except (ServiceError, UseError) as error:
             if not wait_s:
@@ -167,7 +170,7 @@ def followed(find: Callable[[], Collector], ended: Callable[[], bool]) -> Iterat
 
 
 def check_url(url: str) -> str:
-    """The URL of a run, as it is. Raises: UseError."""
+    """Return the URL of a run as it is. Raises: UseError."""
     if not is_address(url) or "/runs/" not in urlsplit(url).path:
         raise UseError(
             f"'{url}' {NO_URL}; give it as `vizpub collect` shows it, for example "
@@ -176,15 +179,17 @@ def check_url(url: str) -> str:
     return url
 
 
-def collector_of(place: Place, url: str | None = None, kind: str = ADMIN) -> Collector:
-    """The collector of a workspace's run, with the token of that kind, or the one at a URL.
+def collector_of(
+    place: CollectionPlace, url: str | None = None, kind: str = ADMIN
+) -> CollectorClient:
+    """Return the collector of a workspace's run, with the token of that kind, or the one at a URL.
 
     Raises: UseError where none runs, or others could have said where.
     """
     token = os.environ.get(TOKEN)
     if url:
         check_url(url)
-        return Collector(url.rstrip("/"), token)
+        return CollectorClient(url.rstrip("/"), token)
     listener = place.listener()
     if listener is None or not listener.listens():
         if place.has_ended:
@@ -199,11 +204,11 @@ def collector_of(place: Place, url: str | None = None, kind: str = ADMIN) -> Col
             token = read_private(place.tokens / kind)
         except FileNotFoundError as error:
             raise UseError(f"{error.filename} {GONE}: give the token in {TOKEN}") from None
-    return Collector(listener.url, token, listener.certificate)
+    return CollectorClient(listener.url, token, listener.certificate)
 
 
-def _no_collector(to: Collector) -> ServiceError:
-    return ServiceError(f"{to.url} {IS_NO_COLLECTOR}")
+def _no_collector(collector: CollectorClient) -> ServiceError:
+    return ServiceError(f"{collector.url} {IS_NO_COLLECTOR}")
 
 
 @contextmanager
@@ -217,14 +222,14 @@ def _as_errors_of_ours() -> Iterator[None]:
         raise ServiceError(str(error)) from error
 
 
-def _trusting(certificate: Path) -> ssl.SSLContext:
-    """The collector of a workspace shows the certificate of this file, or one that it signed. It is
+def _context_trusting(certificate: Path) -> ssl.SSLContext:
+    """Return a context that trusts a collector with this certificate, or one that it signed. It is
     asked at the address at which it listens, such as 0.0.0.0, which no certificate names.
     """
     try:
-        if not (found := _CERTIFICATE.search(certificate.read_text("ascii"))):
+        if not (match := _CERTIFICATE.search(certificate.read_text("ascii"))):
             raise ValueError("it has no BEGIN CERTIFICATE")
-        context = ssl.create_default_context(cadata=found[0])
+        context = ssl.create_default_context(cadata=match[0])
     except (OSError, ValueError) as error:
         raise UseError(
             f"the certificate {certificate} cannot be read: {cause_of(error)}"
@@ -234,29 +239,29 @@ def _trusting(certificate: Path) -> ssl.SSLContext:
     return context
 
 
-def _line(to: Collector, answer: BoundedAnswer) -> str:
-    """The next line; empty at the end, and for what a kill left of a line. Raises: ServiceError."""
+def _read_line(collector: CollectorClient, answer: BoundedAnswer) -> str:
+    """Read the next line; empty at the end, or if a kill cut the line. Raises: ServiceError."""
     answer.renew()
     try:
         line = answer.readline().decode()
     except TimeoutError:
-        silent = f"the collector at {to.url} has sent no complete line for {_TIMEOUT_S:g} s"
+        silent = f"the collector at {collector.url} has sent no complete line for {_TIMEOUT_S:g} s"
         raise ServiceError(silent) from None
     except (OSError, http.client.HTTPException) as error:
-        raise ServiceError(f"the collector at {to.url} {GONE}: {cause_of(error)}") from error
+        raise ServiceError(f"the collector at {collector.url} {GONE}: {cause_of(error)}") from error
     except UnicodeDecodeError as error:
-        raise _no_collector(to) from error
+        raise _no_collector(collector) from error
     return line if line.endswith("\n") else ""
 
 
-def _event(to: Collector, kind: str, text: str) -> dict[str, Any]:
-    """What an event tells. Raises: ServiceError where it is none of a collector."""
+def _parse_event(collector: CollectorClient, kind: str, text: str) -> dict[str, Any]:
+    """Return the content of an event. Raises: ServiceError if no collector sent it."""
     try:
-        found = json.loads(text)
+        content = json.loads(text)
         if kind == "interval":
-            msgspec.convert(found, _Interval)
+            msgspec.convert(content, _Interval)
     except (ValueError, RecursionError) as error:
-        raise _no_collector(to) from error
-    if not isinstance(found, dict):
-        raise _no_collector(to)
-    return found
+        raise _no_collector(collector) from error
+    if not isinstance(content, dict):
+        raise _no_collector(collector)
+    return content

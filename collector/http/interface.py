@@ -19,14 +19,14 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from vizpub.collector.commands import Command
+from vizpub.collector.commands import PeerCommand
 from vizpub.collector.http.bodies import BodyLimits, is_packed, lines_in, read_body
-from vizpub.collector.http.budget import NoRoom, Room
+from vizpub.collector.http.budget import ByteBudget, NoRoom
 from vizpub.collector.http.prometheus import page
 from vizpub.collector.http.tokens import ADMIN, READ, REPORT, Tokens
 from vizpub.collector.intake import Intake
 from vizpub.collector.log.log import LogFailed
-from vizpub.collector.progress import Progress
+from vizpub.collector.progress import CollectionProgress
 from vizpub.model.errors import InputError
 from vizpub.reports.endpoint import names_this_machine
 
@@ -41,49 +41,49 @@ _SMALL = BodyLimits(sent=1 << 16, content=1 << 16)
 """Of a request that has no reports."""
 
 
-class _Asked(msgspec.Struct, forbid_unknown_fields=True):
+class _CommandRequest(msgspec.Struct, forbid_unknown_fields=True):
     peer: str
     action: str
     seconds: float = 60.0
 
 
-class _Answered(msgspec.Struct, forbid_unknown_fields=True):
+class _CommandAnswer(msgspec.Struct, forbid_unknown_fields=True):
     obeyed: bool
     reason: str | None = None
 
 
-_Body = TypeVar("_Body", _Asked, _Answered)
+_Body = TypeVar("_Body", _CommandRequest, _CommandAnswer)
 
 
 @dataclass
-class Web:
+class HttpInterface:
     """The application of one run."""
 
     intake: Intake
-    progress: Progress
+    progress: CollectionProgress
     tokens: Tokens | None = None
     """Null: whoever reaches the port may do anything."""
     bodies: BodyLimits = field(default_factory=BodyLimits)
     fields: tuple[str, ...] = ()
-    """What peers are asked to report; none = all they know."""
+    """The fields that peers are asked to report; none = all they know."""
     commands: bool = False
-    """Whether peers may be asked to leave or join."""
+    """True if peers may be asked to leave or join."""
     targets: Callable[[], list[dict[str, Any]]] = list
-    """Those that are asked for reports, and how they answered."""
-    sent: Room = field(default_factory=lambda: Room(_MOST_SENT))
+    """The targets that are asked for reports, and how they answered."""
+    sent: ByteBudget = field(default_factory=lambda: ByteBudget(_MOST_SENT))
     """Bodies that are in work, as they were sent."""
-    work: Room = field(default_factory=lambda: Room(_MOST_WORK))
+    work: ByteBudget = field(default_factory=lambda: ByteBudget(_MOST_WORK))
     """The content of those that are judged and written."""
 
     def app(self) -> Starlette:
-        """The routes."""
+        """Return the application with its routes."""
         routes = [
-            Route("/v1/runs/{run}/reports", self._reports, methods=["POST"]),
+            Route("/v1/runs/{run}/reports", self._take_reports, methods=["POST"]),
             Route("/v1/runs/{run}", self._run),
             Route("/v1/runs/{run}/events", self._events),
             Route("/v1/runs/{run}/commands", self._open_commands),
             Route("/v1/runs/{run}/commands", self._command, methods=["POST"]),
-            Route("/v1/runs/{run}/commands/{number}", self._told_command),
+            Route("/v1/runs/{run}/commands/{number}", self._one_command),
             Route("/v1/runs/{run}/commands/{number}", self._answer, methods=["POST"]),
             Route("/v1/runs/{run}/targets", self._targets),
             Route("/v1/runs/{run}/topic", self._topic),
@@ -91,10 +91,10 @@ class Web:
             Route("/healthz", self._healthy),
             Route("/readyz", self._ready),
         ]
-        return Starlette(routes=routes, exception_handlers={HTTPException: _refused})
+        return Starlette(routes=routes, exception_handlers={HTTPException: _refusal_response})
 
     def _check(self, request: Request, *kinds: str) -> None:
-        """Raises: HTTPException where the caller may not do this, or the run is another one."""
+        """Check the caller's token and the run. Raises: HTTPException."""
         if self.tokens is None:
             if not names_this_machine(request.headers.get("host", "")):
                 raise HTTPException(400, "without tokens, only this machine is served by its name")
@@ -106,13 +106,14 @@ class Web:
         if run != self.intake.place.run:
             raise HTTPException(404, f"no run '{run}' is collected here")
 
-    async def _reports(self, request: Request) -> Response:
+    async def _take_reports(self, request: Request) -> Response:
         self._check(request, REPORT)
         may_end = self.tokens is None or self.tokens.allows(_token(request))
         self.progress.posts += 1
         if _content_type(request) != NDJSON:
             raise HTTPException(415, f"reports are sent as {NDJSON}, a record on each line")
-        self._check_room()
+        if (busy := self._busy()) is not None:
+            raise busy
         with self.sent.growing() as sent:
             try:
                 body = await read_body(request, self.bodies, sent.add)
@@ -124,21 +125,17 @@ class Web:
                 lines = await lines_in(body, self.bodies)
                 part.shrink(sum(map(len, lines)))
                 try:
-                    taken = await self.intake.take(lines, may_end=may_end)
+                    acceptance = await self.intake.take(lines, may_end=may_end)
                 except LogFailed as error:
                     raise _log_failed(error) from None
-        return JSONResponse(taken.to_json(), 202)
-
-    def _check_room(self) -> None:
-        if (busy := self._busy()) is not None:
-            raise busy
+        return JSONResponse(acceptance.to_json(), 202)
 
     def has_room(self) -> bool:
-        """Whether reports are taken now."""
+        """Return True if reports are taken now."""
         return self._busy() is None
 
     def _busy(self) -> HTTPException | None:
-        """Why no reports are taken now."""
+        """Return the reason why no reports are taken now, or null."""
         intake = self.intake
         if self.progress.draining:
             return _later(503, "the collector is pausing: send it again")
@@ -158,23 +155,23 @@ class Web:
 
     async def _topic(self, request: Request) -> Response:
         self._check(request, READ)
-        if not (told := self.progress.topic()):
+        if not (topic := self.progress.topic()):
             raise HTTPException(404, "this collector reads no topic: see --kafka")
-        return JSONResponse(told)
+        return JSONResponse(topic)
 
     async def _run(self, request: Request) -> Response:
         self._check(request, REPORT, READ)
         header = {**self.intake.header.to_json(), "now_us": self.intake.now_us}
         if self.fields:
             header["fields"] = list(self.fields)
-        told = {"header": header, "progress": self.progress.told(), "commands": self.commands}
-        return JSONResponse(told)
+        content = {"header": header, "progress": self.progress.summary(), "commands": self.commands}
+        return JSONResponse(content)
 
     async def _events(self, request: Request) -> Response:
         self._check(request, READ)
         events = self.progress.events(_number(request.headers.get("last-event-id", "")))
         return StreamingResponse(
-            _as_events(events),
+            _event_lines(events),
             headers={"cache-control": "no-store"},
             media_type="text/event-stream",
         )
@@ -182,36 +179,38 @@ class Web:
     async def _open_commands(self, request: Request) -> Response:
         self._check_commands(request, REPORT)
         now = time.time()
-        found = [one.told(now) for one in self.intake.commands.open(now)]
-        return JSONResponse({"commands": found})
+        commands = [one.summary(now) for one in self.intake.commands.open(now)]
+        return JSONResponse({"commands": commands})
 
-    async def _told_command(self, request: Request) -> Response:
+    async def _one_command(self, request: Request) -> Response:
         self._check_commands(request, READ)
         try:
-            found = self.intake.commands.get(_command_in(request))
+            command = self.intake.commands.get(_command_in(request))
         except InputError as error:
             raise HTTPException(404, str(error)) from None
-        return JSONResponse(found.told(time.time()))
+        return JSONResponse(command.summary(time.time()))
 
     async def _command(self, request: Request) -> Response:
         self._check_commands(request)
-        asked = await self._asked(request, _Asked)
-        done = self.intake.tell(asked.peer, asked.action, asked.seconds)
-        return JSONResponse((await _written(done)).told(time.time()), 201)
+        command = await self._read_command(request, _CommandRequest)
+        queued = self.intake.queue_command(command.peer, command.action, command.seconds)
+        return JSONResponse((await _await_written(queued)).summary(time.time()), 201)
 
     async def _answer(self, request: Request) -> Response:
         self._check_commands(request, REPORT)
-        told = await self._asked(request, _Answered)
-        done = self.intake.answer(_command_in(request), obeyed=told.obeyed, reason=told.reason)
-        return JSONResponse((await _written(done)).told(time.time()))
+        answer = await self._read_command(request, _CommandAnswer)
+        noted = self.intake.note_answer(
+            _command_in(request), obeyed=answer.obeyed, reason=answer.reason
+        )
+        return JSONResponse((await _await_written(noted)).summary(time.time()))
 
     def _check_commands(self, request: Request, *kinds: str) -> None:
         self._check(request, *kinds)
         if not self.commands:
             raise HTTPException(403, "this collector gives no commands: see --allow-commands")
 
-    async def _asked(self, request: Request, kind: type[_Body]) -> _Body:
-        """A small JSON object. Raises: HTTPException."""
+    async def _read_command(self, request: Request, kind: type[_Body]) -> _Body:
+        """Read a small JSON object. Raises: HTTPException."""
         if _content_type(request) != "application/json":
             raise HTTPException(415, "commands are sent as application/json")
         lines = await lines_in(await read_body(request, _SMALL), _SMALL)
@@ -242,15 +241,15 @@ class Web:
 
 
 def _number(text: str) -> int | None:
-    """Of a header or a path; null for what is none, or has more digits than any of ours."""
+    """Return the number in a header or a path; null if it is none, or too long for one of ours."""
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 20 else None
 
 
 def _command_in(request: Request) -> int:
-    """The number of a command. Raises: HTTPException."""
-    if (found := _number(request.path_params["number"])) is None:
+    """Return the number of a command in a path. Raises: HTTPException."""
+    if (number := _number(request.path_params["number"])) is None:
         raise HTTPException(404, "no such command is known")
-    return found
+    return number
 
 
 def _token(request: Request) -> str | None:
@@ -262,10 +261,10 @@ def _content_type(request: Request) -> str:
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
-async def _written(done: Awaitable[Command]) -> Command:
-    """Raises: HTTPException where it is refused or cannot be written."""
+async def _await_written(command: Awaitable[PeerCommand]) -> PeerCommand:
+    """Wait until a command is written. Raises: HTTPException if it is refused, or cannot be."""
     try:
-        return await done
+        return await command
     except InputError as error:
         raise HTTPException(400, str(error)) from None
     except LogFailed as error:
@@ -280,7 +279,7 @@ def _later(code: int, why: str) -> HTTPException:
     return HTTPException(code, why, {"retry-after": str(_AGAIN_S)})
 
 
-async def _refused(_: Request, error: Exception) -> Response:
+async def _refusal_response(_: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     headers: dict[str, str] = dict(error.headers or {})
     if error.status_code in (400, 408, 413):
@@ -288,8 +287,8 @@ async def _refused(_: Request, error: Exception) -> Response:
     return JSONResponse({"error": error.detail}, error.status_code, headers)
 
 
-async def _as_events(events: AsyncIterator[dict[str, Any]]) -> AsyncIterator[str]:
-    """As server-sent events; the id of a row is its interval."""
+async def _event_lines(events: AsyncIterator[dict[str, Any]]) -> AsyncIterator[str]:
+    """Yield rows as server-sent events; the id of a row is its interval."""
     async for row in events:
         kind = row.pop("event")
         number = f"id: {row['interval']}\n" if kind == "interval" else ""

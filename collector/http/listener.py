@@ -15,16 +15,16 @@ _OTHERS = 256
 
 
 def most_connections(wanted: int) -> int:
-    """As many as the system lets this process have beside its files, at least a few."""
+    """Return how many connections the system lets this process have beside its files."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
         return wanted
     return min(wanted, max(soft - _OTHERS, soft // 2))
 
 
-class Door(socket.socket):
-    """Says that files have ended while so many connections are open. The event loop then looks
-    away for a second: others wait in the kernel.
+class BoundedSocket(socket.socket):
+    """A listening socket that pretends to lack files while too many connections are open. The event
+    loop then pauses for a second: others wait in the kernel.
     """
 
     most = 1
@@ -33,31 +33,31 @@ class Door(socket.socket):
     """Times that it was full."""
 
     def accept(self) -> tuple[socket.socket, Any]:
-        """As of a socket. Raises: OSError where it is full."""
+        """Accept a connection. Raises: OSError if too many are open."""
         self._open = {one for one in getattr(self, "_open", set()) if one.fileno() >= 0}
         if len(self._open) >= self.most:
             self.turned += 1
             raise OSError(errno.EMFILE, "as many connections are open as may be")
-        found, address = super().accept()
-        self._open.add(found)
-        return found, address
+        connection, address = super().accept()
+        self._open.add(connection)
+        return connection, address
 
 
-def door_of(listening: socket.socket, most: int) -> Door:
-    """The door of a socket that listens."""
-    door = Door(listening.family, listening.type, listening.proto, listening.detach())
+def bounded_socket(listening: socket.socket, most: int) -> BoundedSocket:
+    """Turn a listening socket into one that is bounded."""
+    door = BoundedSocket(listening.family, listening.type, listening.proto, listening.detach())
     door.most = most
     return door
 
 
-def listen_at(host: str, port: int, before: int = 0) -> socket.socket:
-    """A socket that listens; at :: also to IPv4. `before` is tried first where any port will do.
+def listen_at(host: str, port: int, port_before: int = 0) -> socket.socket:
+    """Open a socket that listens; at :: also to IPv4. `port_before` is tried first if any will do.
 
     Raises: UseError.
     """
-    if before and not port:
+    if port_before and not port:
         with suppress(UseError):
-            return listen_at(host, before)
+            return listen_at(host, port_before)
     is_v6 = ":" in host
     try:
         return socket.create_server(

@@ -11,7 +11,7 @@ from itertools import chain
 from typing import Any
 
 from vizpub.collector.intake import Intake
-from vizpub.collector.progress import Progress
+from vizpub.collector.progress import CollectionProgress
 
 _OVERLAY = {
     "network_size": "vizpub_overlay_peers",
@@ -29,19 +29,19 @@ counterpart here."""
 
 def page(
     intake: Intake,
-    progress: Progress,
+    progress: CollectionProgress,
     targets: Sequence[Mapping[str, Any]] = (),
 ) -> str:
     """The text of `GET /metrics`. `targets` are asked for reports."""
     topic = progress.topic()
-    figures = chain(_figures(intake, progress), _of_targets(targets))
+    figures = chain(_figures(intake, progress), _target_figures(targets))
     return "".join(
         f"# HELP {name} {what}\n# TYPE {name} {kind}\n{name} {value:.15g}\n"
         for name, kind, what, value in figures
-    ) + "".join(_of_topic(topic) if topic else ())
+    ) + "".join(_topic_samples(topic) if topic else ())
 
 
-def _of_topic(topic: Mapping[str, Any]) -> Iterator[str]:
+def _topic_samples(topic: Mapping[str, Any]) -> Iterator[str]:
     """A sample for each partition; their number is the topic's, and small."""
     name = "vizpub_kafka_up"
     yield f"# HELP {name} Whether the topic can be read.\n# TYPE {name} gauge\n"
@@ -57,7 +57,7 @@ def _of_topic(topic: Mapping[str, Any]) -> Iterator[str]:
             yield f"{name}{{{labels}}} {one[member]}\n"
 
 
-def _of_targets(targets: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str, str, float]]:
+def _target_figures(targets: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str, str, float]]:
     if targets:
         up = sum(bool(target["up"]) for target in targets)
         slowest = max(target["seconds"] or 0 for target in targets)
@@ -66,7 +66,7 @@ def _of_targets(targets: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str
         yield "vizpub_target_seconds", "gauge", "Time of the slowest last answer.", slowest
 
 
-def _figures(intake: Intake, progress: Progress) -> Iterator[tuple[str, str, str, float]]:
+def _figures(intake: Intake, progress: CollectionProgress) -> Iterator[tuple[str, str, str, float]]:
     counts, closing = intake.counts, intake.closing
     yield "vizpub_posts_total", "counter", "Requests with reports.", progress.posts
     yield "vizpub_reports_total", "counter", "Reports in the log.", counts["reports"]
@@ -75,7 +75,7 @@ def _figures(intake: Intake, progress: Progress) -> Iterator[tuple[str, str, str
     yield "vizpub_log_failures_total", "counter", "Failed syncs of the log.", intake.log.failures
     yield "vizpub_log_bytes", "gauge", "Bytes in no run yet.", progress.backlog
     yield "vizpub_log_capacity_bytes", "gauge", "Bytes the log may have.", intake.limits.log
-    yield "vizpub_queue_bytes", "gauge", "Bytes that wait for a sync.", intake.log.queued
+    yield "vizpub_queue_bytes", "gauge", "Bytes that wait for a sync.", intake.log.queued_bytes
     yield "vizpub_batches_total", "counter", "Batches in the run.", progress.batches
     yield "vizpub_append_seconds", "gauge", "Time of the last append.", progress.seconds
     yield "vizpub_lag_seconds", "gauge", "Wait of the oldest closed interval.", progress.lag
@@ -83,20 +83,20 @@ def _figures(intake: Intake, progress: Progress) -> Iterator[tuple[str, str, str
         "vizpub_waited_seconds",
         "gauge",
         "Wait of the oldest report of an open interval.",
-        closing.waited(time.monotonic()),
+        closing.waiting_time(time.monotonic()),
     )
     yield "vizpub_spark_up", "gauge", "Whether Spark answers.", progress.has_spark
     for name, value in (("closed", closing.closed), ("in_run", progress.done)):
         if value is not None:
             yield f"vizpub_{name}_interval", "gauge", f"The last interval {name}.", value
-    yield from _messages(progress.counted)
+    yield from _message_figures(progress.counted)
     for row in list(progress.rows)[-1:]:
         for column, name in _OVERLAY.items():
             if row.get(column) is not None:
                 yield name, "gauge", f"Of the last interval: {column}.", row[column]
 
 
-def _messages(counted: Mapping[str, int]) -> Iterator[tuple[str, str, str, float]]:
+def _message_figures(counted: Mapping[str, int]) -> Iterator[tuple[str, str, str, float]]:
     for of, name, what in (
         ("publications", "published", "Messages published."),
         ("receptions", "recv_counts_unfiltered", "Messages received."),

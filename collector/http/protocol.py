@@ -67,27 +67,27 @@ class PatientProtocol(HttpToolsProtocol):
         """Feed the parser. It holds what is no body until that is whole, whatever its size."""
         self._came += len(data)
         self._last = len(data)
-        self._hold(len(data))
+        self._count_held(len(data))
         super().data_received(data)
         if PatientProtocol._sum > HEADS:
             max(self._holding, key=lambda one: one._held)._abort()
         if self._came > HEAD + (1 + _PER_BYTE) * self._of_body + _CHUNK:
-            self._refuse()
+            self._close_connection()
 
-    def _refuse(self) -> None:
+    def _close_connection(self) -> None:
         self.pipeline.clear()
         if self.transport and not self.transport.is_closing():
             self.transport.close()
 
-    def _hold(self, size: int) -> None:
-        before, self._held = self._held, max(self._held + size, 0)
-        PatientProtocol._sum += self._held - before
+    def _count_held(self, size: int) -> None:
+        previous, self._held = self._held, max(self._held + size, 0)
+        PatientProtocol._sum += self._held - previous
         (self._holding.add if self._held else self._holding.discard)(self)
 
     def _abort(self) -> None:
         """Others need what it holds."""
         self.pipeline.clear()
-        self._hold(-self._held)
+        self._count_held(-self._held)
         if self.transport:
             self.transport.abort()
 
@@ -107,7 +107,7 @@ class PatientProtocol(HttpToolsProtocol):
     def on_header(self, name: bytes, value: bytes) -> None:
         """Of the head, or behind the body, where nobody asks for any."""
         self._in_head += len(name) + len(value) + 4
-        self._hold(_OF_HEADER)
+        self._count_held(_OF_HEADER)
         if self._in_head > HEAD:
             raise _TooMuch
         if self._is_head:
@@ -116,13 +116,13 @@ class PatientProtocol(HttpToolsProtocol):
     def on_body(self, body: bytes) -> None:
         """A part of the body."""
         self._of_body += len(body)
-        self._hold(-len(body))
+        self._count_held(-len(body))
         super().on_body(body)
 
     def on_headers_complete(self) -> None:
         """In time; the body follows."""
         self._is_head = False
-        self._hold(_OF_REQUEST)
+        self._count_held(_OF_REQUEST)
         self._wait(BODY_S)
         if len(self.pipeline) >= PIPELINE:
             raise _TooMuch
@@ -134,14 +134,14 @@ class PatientProtocol(HttpToolsProtocol):
         self._is_whole = True
         super().on_message_complete()
         if self.cycle.response_complete:  # uvicorn's own wait was over with the body's first byte
-            self._hold(-self._held)
+            self._count_held(-self._held)
             self._wait(HEADERS_S)
 
     def on_response_complete(self) -> None:
         """Its head is let go; a part of the next one may have come with it."""
         if not self.pipeline:
             rest = 0 if self._is_whole else min(self._last, self._held)
-            self._hold(rest - self._held)
+            self._count_held(rest - self._held)
         super().on_response_complete()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -149,13 +149,13 @@ class PatientProtocol(HttpToolsProtocol):
         self._end_wait()
         self.resume_writing()
         self.pipeline.clear()
-        self._hold(-self._held)
+        self._count_held(-self._held)
         super().connection_lost(exc)
 
     def pause_writing(self) -> None:
         """The reader is slow: nothing more is sent until it has read."""
         super().pause_writing()
-        self._reader = asyncio.get_running_loop().call_later(UNREAD_S, self._unread)
+        self._reader = asyncio.get_running_loop().call_later(UNREAD_S, self._abort_unread)
 
     def resume_writing(self) -> None:
         """It has read."""
@@ -164,19 +164,19 @@ class PatientProtocol(HttpToolsProtocol):
             self._reader.cancel()
             self._reader = None
 
-    def _unread(self) -> None:
+    def _abort_unread(self) -> None:
         if self.transport:
             self.transport.abort()
 
     def _wait(self, seconds: float) -> None:
         self._end_wait()
-        self._deadline = asyncio.get_running_loop().call_later(seconds, self._late)
+        self._deadline = asyncio.get_running_loop().call_later(seconds, self._close_late)
 
     def _end_wait(self) -> None:
         if self._deadline:
             self._deadline.cancel()
             self._deadline = None
 
-    def _late(self) -> None:
+    def _close_late(self) -> None:
         if self.transport:
             self.transport.close()

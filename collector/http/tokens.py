@@ -25,7 +25,7 @@ class Tokens:
     """
 
     folder: Path
-    _known: dict[str, str] = field(default_factory=dict, repr=False)
+    _tokens: dict[str, str] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         make_private(self.folder)
@@ -37,13 +37,13 @@ class Tokens:
     def load(self) -> None:
         """Read all of them. Raises: UseError, OSError; the old ones stay then."""
         check_private(self.folder)
-        self._known = {kind: read_private(self.folder / kind).strip() for kind in KINDS}
+        self._tokens = {kind: read_private(self.folder / kind).strip() for kind in KINDS}
 
-    def allows(self, given: str | None, *kinds: str) -> bool:
-        """Whether it is one of these tokens, or the one to do anything."""
-        found = [
-            compare_digest(self._known[kind].encode(), (given or "").encode())
+    def allows(self, token: str | None, *kinds: str) -> bool:
+        """Return True if a token is of one of these kinds, or the one to do anything."""
+        matches = [
+            compare_digest(self._tokens[kind].encode(), (token or "").encode())
             for kind in (*kinds, ADMIN)
-            if self._known[kind]
+            if self._tokens[kind]
         ]
-        return any(found)
+        return any(matches)

@@ -17,8 +17,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from vizpub.collector.http.interface import Web
-from vizpub.collector.inputs.packed import MOST_LINE, PackedLines, PlainRest, Rest, is_packed
+from vizpub.collector.http.interface import HttpInterface
+from vizpub.collector.inputs.packed import (
+    MOST_LINE,
+    FileTail,
+    PackedLines,
+    PlainFileTail,
+    is_packed,
+)
 from vizpub.collector.intake import Intake
 from vizpub.collector.log.log import LogFailed
 from vizpub.model.errors import InputError
@@ -39,7 +45,7 @@ _PATIENCE_S = 15.0
 
 
 @dataclass(frozen=True)
-class _Read:
+class _FileLine:
     interval: int
     """Of the report, or of the one before in its file."""
     path: str
@@ -48,7 +54,7 @@ class _Read:
     line: bytes
 
 
-class Folder:
+class FolderInput:
     """Follows the files below a folder."""
 
     def __init__(
@@ -56,12 +62,12 @@ class Folder:
         folder: Path,
         intake: Intake,
         say: Callable[[str], None],
-        web: Web,
+        web: HttpInterface,
         on_trace: Callable[[], None],
     ) -> None:
         """`web` says whether reports are taken now; `on_trace` is called where there are traces."""
         self._folder, self._intake, self._say = folder.absolute(), intake, say
-        self._own = intake.place.folder.parent.absolute()
+        self._collections = intake.place.folder.parent.absolute()
         self._has_room, self._on_trace = web.has_room, on_trace
         self._sizes: dict[str, int] = {}
         """Of files that are read to their end."""
@@ -69,7 +75,7 @@ class Folder:
         """Packed files, as far as they are read."""
         self._unread: dict[Path, str] = {}
         """Why files could not be read."""
-        self._cut: set[str] = set()
+        self._truncated: set[str] = set()
         """Files that were found to end before what was read of them."""
         self._ahead: dict[Path, str] = {}
         """Why files wait."""
@@ -91,43 +97,49 @@ class Folder:
         """Take the next part of every file, by interval. Returns of how many."""
         if not self._has_room():
             return 0
-        found: list[_Read] = []
+        file_lines: list[_FileLine] = []
         self._ahead.clear()
         for path in self._files():
             try:
-                found += await self._packed_part(path) if is_packed(path) else self._part(path)
+                file_lines += (
+                    await self._read_packed(path) if is_packed(path) else self._read_plain(path)
+                )
                 self._unread.pop(path, None)
             except OSError as error:  # gone meanwhile, or another user's
                 self._skip(path, error.strerror or str(error))
             await asyncio.sleep(0)
-        found.sort(key=lambda one: one.interval)
-        self._tell_waiting(is_read=bool(found))
-        read = dict.fromkeys(self._cut, 0)
-        if not found and not read:
+        file_lines.sort(key=lambda one: one.interval)
+        self._tell_waiting(is_read=bool(file_lines))
+        positions = dict.fromkeys(self._truncated, 0)
+        if not file_lines and not positions:
             return 0
-        for one in found:
-            read[one.path] = max(one.end, read.get(one.path, 0))
+        for one in file_lines:
+            positions[one.path] = max(one.end, positions.get(one.path, 0))
         try:
-            done = await self._intake.take([one.line for one in found], read, may_end=True)
+            acceptance = await self._intake.take(
+                [one.line for one in file_lines], positions, may_end=True
+            )
         except LogFailed:  # the collector says so
             self._packed.clear()  # they are further than the log
-            self._sizes = {name: size for name, size in self._sizes.items() if name not in read}
+            self._sizes = {
+                name: size for name, size in self._sizes.items() if name not in positions
+            }
             return 0
-        self._cut.clear()
-        for why in done.why[:_SHOWN]:
-            one = found[why["line"] - 1]
+        self._truncated.clear()
+        for why in acceptance.refusals[:_SHOWN]:
+            one = file_lines[why["line"] - 1]
             self._say(f"{one.path}: the line before byte {one.end:,} is refused: {why['reason']}")
-        return len(read)
+        return len(positions)
 
     def _files(self) -> list[Path]:
-        found: list[Path] = []
+        paths: list[Path] = []
         with suppress(OSError):  # a folder in it is gone meanwhile
-            found = sorted(path for path in self._folder.rglob("*") if path.name[0] != ".")
-        if any(path.name.endswith(_TRACES) for path in found):
+            paths = sorted(path for path in self._folder.rglob("*") if path.name[0] != ".")
+        if any(path.name.endswith(_TRACES) for path in paths):
             self._on_trace()
         # Batches are files of reports, too: each would be read into the next one.
-        of_reports = (path for path in found if path.name.endswith(_ENDINGS))
-        return [path for path in of_reports if not path.is_relative_to(self._own)]
+        of_reports = (path for path in paths if path.name.endswith(_ENDINGS))
+        return [path for path in of_reports if not path.is_relative_to(self._collections)]
 
     def _skip(self, path: Path, why: str) -> None:
         if self._unread.get(path) != why:
@@ -135,7 +147,7 @@ class Folder:
         self._unread[path] = why
 
     def _tell_waiting(self, *, is_read: bool) -> None:
-        """That others are read first is usual. When there is nothing else to read, it is told."""
+        """Say that a file waits, if nothing else could be read for some time."""
         now = time.monotonic()
         if is_read or not self._ahead:
             self._patience = None
@@ -146,44 +158,46 @@ class Folder:
             self._say(f"{path} waits: {why}")
             self._patience = math.inf
 
-    def _part(self, path: Path) -> list[_Read]:
-        """The next complete lines of a file, up to one that must wait."""
+    def _read_plain(self, path: Path) -> list[_FileLine]:
+        """Read the next complete lines of a file, up to one that must wait."""
         name = str(path)
         if not path.is_file() or self._sizes.get(name) == (size := path.stat().st_size):
             return []
-        start = end = self._intake.read.get(name, 0)
+        start = end = self._intake.positions.get(name, 0)
         if not start and _is_trace(path):
             self._on_trace()
             self._sizes[name] = size
             return []
-        found: list[_Read] = []
+        file_lines: list[_FileLine] = []
         with path.open("rb") as file:
-            rest = PlainRest(file, start)
+            rest = PlainFileTail(file, start)
             for line, is_whole in lines(rest, MOST_LINE):
                 if not is_whole:
                     break
                 if end - start > _CHUNK:
-                    return found
+                    return file_lines
                 end += (line.size if isinstance(line, LongLine) else len(line)) + 1
                 try:
-                    interval = self._intake.waits(line)
+                    interval = self._intake.check_horizon(line)
                 except InputError as why:
                     self._ahead[path] = str(why)
-                    return found
-                last = found[-1].interval if found else 0
-                found.append(_Read(last if interval is None else interval, name, end, line))
+                    return file_lines
+                last = file_lines[-1].interval if file_lines else 0
+                file_lines.append(
+                    _FileLine(last if interval is None else interval, name, end, line)
+                )
         if rest.missing:
-            return self._begin_anew(path, start)
-        if not found:
+            return self._restart(path, start)
+        if not file_lines:
             self._sizes[name] = size
-        return found
+        return file_lines
 
-    async def _packed_part(self, path: Path) -> list[_Read]:
-        """As `_part`, of a file that is decompressed in a thread."""
-        name, start = str(path), self._intake.read.get(str(path), 0)
+    async def _read_packed(self, path: Path) -> list[_FileLine]:
+        """Read a packed file like `_read_plain`, decompressing it in a thread."""
+        name, start = str(path), self._intake.positions.get(str(path), 0)
         if (packed := await self._packed_lines(path, start)) is None:
             return []
-        found: list[_Read] = []
+        file_lines: list[_FileLine] = []
         while packed.taken - start <= _CHUNK:
             if not packed.waiting and not packed.is_over:
                 await asyncio.to_thread(packed.read)
@@ -191,49 +205,49 @@ class Folder:
                 break
             line, end = packed.waiting[0]
             try:
-                interval = self._intake.waits(line)
+                interval = self._intake.check_horizon(line)
             except InputError as why:
                 self._ahead[path] = str(why)
-                return found
+                return file_lines
             packed.take()
-            last = found[-1].interval if found else 0
-            found.append(_Read(last if interval is None else interval, name, end, line))
+            last = file_lines[-1].interval if file_lines else 0
+            file_lines.append(_FileLine(last if interval is None else interval, name, end, line))
         if packed.is_read() and packed.missing:
-            return self._begin_anew(path, start)
+            return self._restart(path, start)
         if packed.is_read():
             self._sizes[name] = packed.size
             if packed.damage:
                 self._skip(path, packed.damage)
-        return found
+        return file_lines
 
     async def _packed_lines(self, path: Path, start: int) -> PackedLines | None:
-        """The lines of a packed file from there on; null where nothing new can be in it yet."""
+        """Return the lines of a packed file from a byte on; null if it can have no new ones yet."""
         name = str(path)
-        if not path.is_file() or self._sizes.get(name) == (now := path.stat()).st_size:
+        if not path.is_file() or self._sizes.get(name) == (status := path.stat()).st_size:
             return None
-        known = self._packed.get(name)
-        if known and known.is_of(now):
-            if known.taken == start and not known.is_read():
-                return known
-            if now.st_size > known.size and time.monotonic() < known.again:
+        packed = self._packed.get(name)
+        if packed and packed.is_of(status):
+            if packed.taken == start and not packed.is_read():
+                return packed
+            if status.st_size > packed.size and time.monotonic() < packed.again:
                 return None
         if not start and await asyncio.to_thread(_is_trace, path):
             self._on_trace()
-            self._sizes[name] = now.st_size
+            self._sizes[name] = status.st_size
             return None
         self._packed[name] = PackedLines(path, start)
         return self._packed[name]
 
-    def _begin_anew(self, path: Path, start: int) -> list[_Read]:
+    def _restart(self, path: Path, start: int) -> list[_FileLine]:
         """Read a file from its beginning that ends before what was read of it."""
         self._say(f"{path} ends before byte {start:,}: {CUT}")
-        self._cut.add(str(path))
+        self._truncated.add(str(path))
         self._packed.pop(str(path), None)
         return []
 
 
 def _is_trace(path: Path) -> bool:
-    """Whether the first line is one of a trace."""
+    """Return True if the first line is one of a trace."""
     with path.open("rb") as file:
-        line, is_whole = next(lines(Rest(file, 0), MOST_LINE), (b"", False))
+        line, is_whole = next(lines(FileTail(file, 0), MOST_LINE), (b"", False))
         return is_whole and all(field in line for field in _OF_EVENT)

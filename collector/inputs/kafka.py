@@ -21,10 +21,10 @@ from dataclasses import dataclass, field
 from itertools import islice, takewhile
 from typing import Any, ParamSpec, TypeVar
 
-from vizpub.collector.acceptance import Taken
-from vizpub.collector.http.interface import Web
-from vizpub.collector.inputs.kafka_message import Message, source_of
-from vizpub.collector.inputs.kafka_topic import Arrived, Topic, TopicFailed, TopicReader
+from vizpub.collector.acceptance import Acceptance
+from vizpub.collector.http.interface import HttpInterface
+from vizpub.collector.inputs.kafka_message import KafkaMessage, source_of
+from vizpub.collector.inputs.kafka_topic import FetchResult, Topic, TopicFailed, TopicReader
 from vizpub.collector.intake import Intake
 from vizpub.collector.log.log import LogFailed
 
@@ -37,7 +37,7 @@ _RETRY_S = 1.0
 _WAIT_S = 0.1
 _MOST = 1000
 """Messages of a partition that are taken at once."""
-_HELD = 4 * 2**20
+_MOST_WAITING = 4 * 2**20
 """Bytes of a partition that wait to be taken, at most: then it is not read on."""
 _SHOWN = 3
 _P = ParamSpec("_P")
@@ -53,7 +53,7 @@ class Partition:
     """The offset that is read next."""
     end: int
     """The offset behind the last message, as far as known."""
-    waiting: deque[Message] = field(default_factory=deque)
+    waiting: deque[KafkaMessage] = field(default_factory=deque)
     size: int = 0
     """Bytes that wait."""
     until: dict[int, int] | None = None
@@ -71,19 +71,19 @@ class Partition:
         """Of what is taken next; -1 where nothing waits."""
         return self.waiting[0].newest if self.waiting else -1
 
-    def add(self, message: Message) -> None:
-        """A message that was read; one that was read before is left out."""
+    def add(self, message: KafkaMessage) -> None:
+        """Add a message, unless it was read before."""
         if message.offset >= self.fetched:
             self.waiting.append(message)
             self.size += message.size
             self.fetched = message.offset + 1
 
-    def up_to(self, interval: int) -> Iterator[Message]:
-        """What comes before a message that is later than this."""
+    def up_to(self, interval: int) -> Iterator[KafkaMessage]:
+        """Return the waiting messages before the first that is later than an interval."""
         return islice(takewhile(lambda one: one.newest <= interval, self.waiting), _MOST)
 
-    def taken(self, message: Message) -> None:
-        """The message is in the log."""
+    def remove(self, message: KafkaMessage) -> None:
+        """Remove the first waiting message: it is in the log."""
         assert self.waiting.popleft() is message
         self.size -= message.size
 
@@ -92,8 +92,8 @@ class Partition:
         """Offsets that are not taken, up to the end."""
         return max(self.end - self.next, 0)
 
-    def told(self) -> dict[str, Any]:
-        """For readers."""
+    def summary(self) -> dict[str, Any]:
+        """Return its state for readers."""
         return {
             "partition": self.number,
             "offset": self.next,
@@ -104,17 +104,17 @@ class Partition:
 
 
 @dataclass
-class Kafka:
+class KafkaInput:
     """Reads a topic until the run has ended."""
 
     topic: Topic
     intake: Intake
     say: Callable[[str], None]
-    web: Web
+    web: HttpInterface
     """Says whether reports are taken now, and tells of the topic."""
     partitions: dict[int, Partition] = field(default_factory=dict)
     up: bool | None = None
-    """Whether the topic could be read at the last look; null before the first one."""
+    """True if the topic could be read at the last look; null before the first one."""
     error: str | None = None
 
     def __post_init__(self) -> None:
@@ -123,26 +123,26 @@ class Kafka:
         self._thread = ThreadPoolExecutor(1, "kafka")
         self._look_at = 0.0
         self._took = False
-        self._made = ""
+        self._topic_id = ""
         self._gone: set[int] = set()
         """Partitions that have not the offset which came next."""
-        self._is_first = not self._known()
+        self._is_first = not self._has_read()
         """No collector of this log has read the topic before."""
-        self.web.progress.topic = self.told
+        self.web.progress.topic = self.summary
 
     @property
     def lag(self) -> int | None:
         """Messages of the topic that are not taken, as far as known; null before it was read."""
         return sum(one.lag for one in self.partitions.values()) if self.partitions else None
 
-    def told(self) -> dict[str, Any]:
-        """The topic, and how far each partition is read."""
+    def summary(self) -> dict[str, Any]:
+        """Return the topic, and how far each partition is read."""
         return {
             "topic": self.topic.name,
             "up": self.up,
             "error": self.error,
             "lag": self.lag,
-            "partitions": [one.told() for one in self.partitions.values()],
+            "partitions": [one.summary() for one in self.partitions.values()],
         }
 
     async def follow(self) -> None:
@@ -154,14 +154,14 @@ class Kafka:
         finally:
             await self._call(self._reader.close)
             self._thread.shutdown(wait=False)
-        if left := self.lag:
-            self.say(f"the run has ended: {left:,} messages of '{self.topic.name}' are not in it")
+        if lag := self.lag:
+            self.say(f"the run has ended: {lag:,} messages of '{self.topic.name}' are not in it")
         await asyncio.Event().wait()
 
-    async def _call(self, do: Callable[_P, _R], *args: _P.args, **named: _P.kwargs) -> _R:
-        """What may block, one at a time."""
+    async def _call(self, do: Callable[_P, _R], *args: _P.args, **kwargs: _P.kwargs) -> _R:
+        """Call a method of the reader, which may block, in the one thread."""
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._thread, lambda: do(*args, **named))
+        return await loop.run_in_executor(self._thread, lambda: do(*args, **kwargs))
 
     async def _turn(self) -> bool:
         """Read and take. Returns whether that was possible."""
@@ -172,10 +172,10 @@ class Kafka:
                 return False
             wait_s = 0.0 if self._took else _WAIT_S
             self._add(await self._call(self._reader.next, wait_s))
-            await self._take(list(self._ready()))
+            await self._take(list(self._takeable()))
         except LogFailed:  # the collector says so
             return False
-        ahead = {n for n, one in self.partitions.items() if one.until or one.size > _HELD}
+        ahead = {n for n, one in self.partitions.items() if one.until or one.size > _MOST_WAITING}
         await self._call(self._reader.pause, ahead)
         return True
 
@@ -183,9 +183,9 @@ class Kafka:
         """Begin with partitions that are new, and with all after a break."""
         trouble = None
         try:
-            made, numbers = await self._call(self._reader.look)
-            if made != self._made:
-                await self._anew(made)
+            topic_id, numbers = await self._call(self._reader.look)
+            if topic_id != self._topic_id:
+                await self._replace_topic(topic_id)
             for number in numbers:
                 if number not in self.partitions or number in self._gone or not self.up:
                     await self._begin(number)
@@ -203,40 +203,40 @@ class Kafka:
         self.up, self.error = trouble is None, trouble
         self._look_at = time.monotonic() + (_RETRY_S if trouble else _LOOK_S)
 
-    def _known(self, *made: str) -> bool:
-        """Whether the log has a topic of this name, or the one that was made with this id."""
-        begins = f"kafka:{'/'.join((self.topic.name, *made))}/"
-        return any(source.startswith(begins) for source in self.intake.read)
+    def _has_read(self, *topic_id: str) -> bool:
+        """Return True if the log has a topic of this name (and this id, if one is given)."""
+        begins = f"kafka:{'/'.join((self.topic.name, *topic_id))}/"
+        return any(source.startswith(begins) for source in self.intake.positions)
 
-    async def _anew(self, made: str) -> None:
-        """It is another topic. What was read of the one before is taken. Raises: LogFailed."""
+    async def _replace_topic(self, topic_id: str) -> None:
+        """Take what was read, and begin with the topic's new creation. Raises: LogFailed."""
         await self._take([one for part in self.partitions.values() for one in part.waiting])
-        self._made, self.partitions = made, {}
-        if self._known() and not self._known(made):
+        self._topic_id, self.partitions = topic_id, {}
+        if self._has_read() and not self._has_read(topic_id):
             self.say(f"topic '{self.topic.name}' {MADE_ANEW}")
 
     async def _begin(self, number: int) -> None:
         """Read a partition from where the log ends, or what was read. Raises: TopicFailed."""
         low, high = await self._call(self._reader.span, number)
-        source = source_of((self.topic.name, self._made), number)
-        known = self.partitions.get(number)
-        at = known.fetched if known else self.intake.read.get(source)
+        source = source_of((self.topic.name, self._topic_id), number)
+        partition = self.partitions.get(number)
+        at = partition.fetched if partition else self.intake.positions.get(source)
         if at is None:
             # A partition that comes later has nothing from before the collection.
             at = high if self.topic.from_end and self._is_first else low
             await self.intake.take([], {source: at})
-        named = f"partition {number} of topic '{self.topic.name}'"
+        name = f"partition {number} of topic '{self.topic.name}'"
         lost = max(low - at, 0)
         if lost:
-            self.say(f"{named} lacks {lost:,} messages from offset {at:,} on: they were removed")
+            self.say(f"{name} lacks {lost:,} messages from offset {at:,} on: they were removed")
         if at > high:
-            self.say(f"{named} ends before offset {at:,}: it was cut, and is read again")
+            self.say(f"{name} ends before offset {at:,}: it was cut, and is read again")
         begin = at if low <= at <= high else low
         part = self.partitions.setdefault(number, Partition(number, begin, high))
         part.fetched, part.end, part.lost = begin, high, part.lost + lost
         await self._call(self._reader.begin, number, begin)
 
-    def _add(self, arrived: Arrived) -> None:
+    def _add(self, arrived: FetchResult) -> None:
         parts = self.partitions
         for message in arrived.messages:
             parts[message.partition].add(message)
@@ -248,8 +248,8 @@ class Kafka:
             self._gone |= arrived.gone
             self._look_at = 0.0
 
-    def _ready(self) -> Iterator[Message]:
-        """What can be taken now."""
+    def _takeable(self) -> Iterator[KafkaMessage]:
+        """Yield the messages that can be taken now."""
         horizon = self.intake.horizon
         parts = list(self.partitions.values())
         ahead = [one for one in parts if one.interval > horizon]
@@ -258,36 +258,36 @@ class Kafka:
                 one.until = None
                 yield from one.up_to(horizon)
             elif one.until is None:
-                one.until = {other.number: other.end for other in parts}
-            elif self._goes(one, ahead):
+                one.until = {part.number: part.end for part in parts}
+            elif self._may_go_on(one, ahead):
                 one.until = None
                 yield from one.up_to(one.interval)
 
-    def _goes(self, part: Partition, ahead: list[Partition]) -> bool:
-        """Whether a partition that is ahead has waited for all that could catch up."""
+    def _may_go_on(self, part: Partition, ahead: list[Partition]) -> bool:
+        """Return True if a partition that is ahead has waited for all that could catch up."""
         assert part.until is not None
         return all(
-            other.interval >= part.interval
-            if other in ahead
-            else other.next >= part.until.get(other.number, 0)
-            for other in self.partitions.values()
+            one.interval >= part.interval
+            if one in ahead
+            else one.next >= part.until.get(one.number, 0)
+            for one in self.partitions.values()
         )
 
-    async def _take(self, ready: list[Message]) -> None:
-        """Raises: LogFailed."""
+    async def _take(self, ready: list[KafkaMessage]) -> None:
+        """Take messages into the log. Raises: LogFailed."""
         # The log is written as a whole, so it must not be left in the middle.
-        done = await asyncio.shield(self.intake.take_messages(ready))
+        acceptances = await asyncio.shield(self.intake.take_messages(ready))
         for message in ready:
-            self.partitions[message.partition].taken(message)
+            self.partitions[message.partition].remove(message)
         self._took = bool(ready)
-        self._say_refused(ready, done)
+        self._say_refused(ready, acceptances)
 
-    def _say_refused(self, messages: list[Message], done: list[Taken]) -> None:
+    def _say_refused(self, messages: list[KafkaMessage], acceptances: list[Acceptance]) -> None:
         refused = (
             f"topic '{message.topic}', partition {message.partition}, offset {message.offset}, "
             f"line {why['line']} is refused: {why['reason']}"
-            for message, one in zip(messages, done, strict=True)
-            for why in one.why
+            for message, one in zip(messages, acceptances, strict=True)
+            for why in one.refusals
         )
         for text in islice(refused, _SHOWN):
             self.say(text)

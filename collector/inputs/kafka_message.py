@@ -13,7 +13,7 @@ _MOST_LINE = 2**20
 
 
 @dataclass(frozen=True)
-class Message:
+class KafkaMessage:
     """A message."""
 
     topic: str
@@ -28,13 +28,17 @@ class Message:
     """Bytes of its content."""
 
     @classmethod
-    def of(cls, topic: tuple[str, str], partition: int, offset: int, content: bytes) -> Message:
+    def of(
+        cls, topic: tuple[str, str], partition: int, offset: int, content: bytes
+    ) -> KafkaMessage:
         """The message with this content. Its last line needs no line break. `topic`: its name and
         Kafka's id of it.
         """
-        found = tuple(line for line, _ in lines([content], _MOST_LINE))
-        intervals = [at for line in found if (at := interval_of(line)) is not None]
-        return cls(*topic, partition, offset, found, max(intervals, default=-1), len(content))
+        message_lines = tuple(line for line, _ in lines([content], _MOST_LINE))
+        intervals = [at for line in message_lines if (at := interval_of(line)) is not None]
+        return cls(
+            *topic, partition, offset, message_lines, max(intervals, default=-1), len(content)
+        )
 
     @property
     def source(self) -> str:
@@ -42,10 +46,10 @@ class Message:
         return source_of((self.topic, self.made), self.partition)
 
     def head(self, refused: int) -> bytes:
-        """For its record of the log."""
+        """Return the head of its record in the log."""
         place = ("topic", "made", "partition", "offset")
-        told = {name: getattr(self, name) for name in place}
-        return json.dumps({**told, "refused": refused} if refused else told).encode()
+        head_fields = {name: getattr(self, name) for name in place}
+        return json.dumps({**head_fields, "refused": refused} if refused else head_fields).encode()
 
 
 def source_of(topic: tuple[str, str], partition: int) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vizpub.collector.inputs.kafka_message import Message
+from vizpub.collector.inputs.kafka_message import KafkaMessage
 from vizpub.machine.files import text_of
 from vizpub.machine.private import check_trusted, open_secret
 from vizpub.model.errors import UseError, cause_of
@@ -50,12 +50,12 @@ _OURS = {
 
 
 class TopicFailed(Exception):
-    """Why nothing can be read now."""
+    """Nothing can be read now."""
 
 
 @dataclass(frozen=True)
 class Topic:
-    """What to read, and how to get there."""
+    """A topic, and how to reach it."""
 
     brokers: str
     """`HOST:PORT`, separated by commas."""
@@ -70,7 +70,7 @@ class Topic:
 
     @property
     def from_end(self) -> bool:
-        """Whether what the topic has before the first collector comes is left out."""
+        """True if messages from before the first collector are left out."""
         return _BEGINNINGS[self.config.get(_RESET, "earliest")]
 
 
@@ -83,25 +83,27 @@ def read_config(path: Path) -> dict[str, str]:
         text = text_of(path)
     except (OSError, ValueError) as error:
         raise UseError(f"{path} cannot be read: {cause_of(error)}") from error
-    found: dict[str, str] = {}
+    properties: dict[str, str] = {}
     for number, line in enumerate(map(str.strip, text.splitlines()), 1):
         if not line or line.startswith("#"):
             continue
         name, equals, value = (part.strip() for part in line.partition("="))
         if not equals or not name:
             raise UseError(f"{path}, line {number}: give NAME=VALUE")
-        found[name] = value
-    secret = [path] if any(name.endswith(_SECRETS) for name in found) else []
-    for file in secret + [Path(found[name]) for name in found if name.endswith(_OF_SECRETS)]:
+        properties[name] = value
+    secret = [path] if any(name.endswith(_SECRETS) for name in properties) else []
+    for file in secret + [
+        Path(properties[name]) for name in properties if name.endswith(_OF_SECRETS)
+    ]:
         open_secret(file).close()
-    return found
+    return properties
 
 
 @dataclass
-class Arrived:
-    """What one reading brought."""
+class FetchResult:
+    """The result of one fetch."""
 
-    messages: list[Message] = field(default_factory=list)
+    messages: list[KafkaMessage] = field(default_factory=list)
     at_end: dict[int, int] = field(default_factory=dict)
     """Partitions that are read to their end, with the offset that comes next."""
     gone: set[int] = field(default_factory=set)
@@ -119,20 +121,22 @@ class TopicReader:
         from confluent_kafka.admin import AdminClient
 
         self._topic = topic
-        self._made = ""
+        self._topic_id = ""
         self._why: str | None = None
         """Why the client reached a broker last time in vain."""
         config: dict[str, Any] = {"group.id": f"vizpub-{run}", **_USUAL, **topic.config, **_OURS}
-        config |= {"bootstrap.servers": topic.brokers, "error_cb": self._note}
+        config |= {"bootstrap.servers": topic.brokers, "error_cb": self._note_error}
         try:
             self._consumer: Consumer = Consumer(config)
             self._admin: AdminClient = AdminClient(config)
         except KafkaException as error:
-            raise UseError(f"Kafka's client takes no such properties: {_of(error).str()}") from None
+            raise UseError(
+                f"Kafka's client takes no such properties: {_error_of(error).str()}"
+            ) from None
         self._read: set[int] = set()
         self._paused: set[int] = set()
 
-    def _note(self, error: KafkaError) -> None:
+    def _note_error(self, error: KafkaError) -> None:
         from confluent_kafka import KafkaError as Codes
 
         if error.code() != Codes._ALL_BROKERS_DOWN:  # it says that, and not why
@@ -146,18 +150,20 @@ class TopicReader:
 
         name = self._topic.name
         try:
-            asked = self._admin.describe_topics(TopicCollection([name]), request_timeout=_ANSWER_S)
-            told = asked[name].result()
+            answers = self._admin.describe_topics(
+                TopicCollection([name]), request_timeout=_ANSWER_S
+            )
+            description = answers[name].result()
         except KafkaException as error:
             self._admin.poll(0)  # the client's own reasons come with it
-            raise self._failed(_of(error)) from None
-        self._why, made = None, str(told.topic_id)
-        if made != self._made:
+            raise self._failure(_error_of(error)) from None
+        self._why, topic_id = None, str(description.topic_id)
+        if topic_id != self._topic_id:
             self._consumer.unassign()
-            self._made, self._read, self._paused = made, set(), set()
-        return made, sorted(one.id for one in told.partitions)
+            self._topic_id, self._read, self._paused = topic_id, set(), set()
+        return topic_id, sorted(one.id for one in description.partitions)
 
-    def _failed(self, error: KafkaError) -> TopicFailed:
+    def _failure(self, error: KafkaError) -> TopicFailed:
         from confluent_kafka import KafkaError as Codes
 
         topic, code = self._topic, error.code()
@@ -172,12 +178,12 @@ class TopicReader:
         from confluent_kafka import KafkaException
 
         try:
-            found = self._consumer.get_watermark_offsets(self._at(partition), timeout=_ANSWER_S)
+            offsets = self._consumer.get_watermark_offsets(self._at(partition), timeout=_ANSWER_S)
         except KafkaException as error:
-            raise self._failed(_of(error)) from None
-        if not found:
+            raise self._failure(_error_of(error)) from None
+        if not offsets:
             raise TopicFailed(f"{NO_BROKER} at {self._topic.brokers}")
-        return found[0], found[1]
+        return offsets[0], offsets[1]
 
     def begin(self, partition: int, offset: int) -> None:
         """Read a partition from this offset on. Raises: TopicFailed."""
@@ -190,7 +196,7 @@ class TopicReader:
             if partition in self._paused:
                 self._consumer.pause([self._at(partition)])
         except KafkaException as error:
-            raise self._failed(_of(error)) from None
+            raise self._failure(_error_of(error)) from None
         self._read.add(partition)
 
     def pause(self, partitions: set[int]) -> None:
@@ -201,27 +207,27 @@ class TopicReader:
             self._consumer.pause([self._at(one) for one in more])
         self._paused = set(partitions)
 
-    def next(self, timeout_s: float) -> Arrived:
-        """What comes within a time."""
+    def next(self, timeout_s: float) -> FetchResult:
+        """Fetch the messages that come within a time."""
         from confluent_kafka import KafkaError as Codes
 
-        found, topic = Arrived(), (self._topic.name, self._made)
+        result, topic = FetchResult(), (self._topic.name, self._topic_id)
         for message in self._consumer.consume(_MOST, timeout_s):
             error, partition, offset = message.error(), message.partition(), message.offset()
             if partition is None or offset is None:
                 continue
             if error is None:
                 content = message.value() or b""
-                found.messages.append(Message.of(topic, partition, offset, content))
+                result.messages.append(KafkaMessage.of(topic, partition, offset, content))
             elif error.code() == Codes._PARTITION_EOF:
-                found.at_end[partition] = offset
+                result.at_end[partition] = offset
             elif error.code() in (Codes._AUTO_OFFSET_RESET, Codes.OFFSET_OUT_OF_RANGE):
-                found.gone.add(partition)
+                result.gone.add(partition)
         for partition in self._read:
-            known = self._consumer.get_watermark_offsets(self._at(partition), cached=True)
-            if known and known[1] >= 0:
-                found.ends[partition] = known[1]
-        return found
+            offsets = self._consumer.get_watermark_offsets(self._at(partition), cached=True)
+            if offsets and offsets[1] >= 0:
+                result.ends[partition] = offsets[1]
+        return result
 
     def close(self) -> None:
         """Read no more."""
@@ -233,6 +239,6 @@ class TopicReader:
         return TopicPartition(self._topic.name, partition, offset)
 
 
-def _of(error: Exception) -> KafkaError:
-    found: KafkaError = error.args[0]
-    return found
+def _error_of(error: Exception) -> KafkaError:
+    kafka_error: KafkaError = error.args[0]
+    return kafka_error

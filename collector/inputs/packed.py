@@ -27,11 +27,11 @@ steps, it takes a fifth of a thread, not more from step to step.
 
 
 def is_packed(path: Path) -> bool:
-    """Whether it is decompressed to be read."""
+    """Return True if a file has to be decompressed."""
     return path.suffix in (".gz", ".zst")
 
 
-class Rest:
+class FileTail:
     """The content of a file from some byte on."""
 
     missing = 0
@@ -53,7 +53,7 @@ class Rest:
             self.damage = content.damage
 
 
-class PlainRest(Rest):
+class PlainFileTail(FileTail):
     """The same of a file that is not packed."""
 
     def __init__(self, file: BinaryIO, start: int) -> None:
@@ -70,10 +70,10 @@ class PackedLines:
     """The lines of a packed file from some byte of its content on."""
 
     def __init__(self, path: Path, start: int) -> None:
-        found = path.stat()
-        self._path, self._identity = path, (found.st_dev, found.st_ino)
+        status = path.stat()
+        self._path, self._identity = path, (status.st_dev, status.st_ino)
         self._file = _Reopened(path)
-        self._rest = Rest(self._file, start)
+        self._rest = FileTail(self._file, start)
         self._lines = lines(self._rest, MOST_LINE)
         self._seconds = 0.0
         self._end = start
@@ -86,18 +86,18 @@ class PackedLines:
         self.again = 0.0
         """From when on it may be read anew, by the steady clock."""
 
-    def is_of(self, found: os.stat_result) -> bool:
-        """Whether this is the file that was found."""
-        return self._identity == (found.st_dev, found.st_ino)
+    def is_of(self, status: os.stat_result) -> bool:
+        """Return True if the file with this status is the one that is read here."""
+        return self._identity == (status.st_dev, status.st_ino)
 
     @property
     def missing(self) -> int:
-        """As of the rest."""
+        """Bytes by which the content ends before the start."""
         return self._rest.missing
 
     @property
     def damage(self) -> str | None:
-        """As of the rest."""
+        """The reason why the content cannot be decompressed to its end, or null."""
         return self._rest.damage
 
     @property
@@ -106,7 +106,7 @@ class PackedLines:
         return self._path.stat().st_size if self.damage else self._file.at
 
     def read(self) -> None:
-        """Let some more lines wait. Takes a processor: call it in a thread. Raises: OSError."""
+        """Read more lines into `waiting`. It takes long: call it in a thread. Raises: OSError."""
         began, size = time.monotonic(), 0
         for line, is_whole in self._lines:
             if not is_whole:
@@ -123,15 +123,15 @@ class PackedLines:
             self.is_over, self.again = True, time.monotonic() + _AGAIN * self._seconds
 
     def is_read(self) -> bool:
-        """Whether all that the file had is taken."""
+        """Return True if all lines of the file are taken."""
         return self.is_over and not self.waiting
 
     def take(self) -> None:
-        """The first line that waits is taken."""
+        """Remove the first line that waits."""
         self.taken = self.waiting.popleft()[1]
 
     def close(self) -> None:
-        """Let a thread that reads end."""
+        """Make a thread that reads stop."""
         self._file.is_closed = True
 
 
@@ -148,6 +148,6 @@ class _Reopened:
             raise OSError("it is read no more")
         with self._path.open("rb") as file:
             file.seek(self.at)
-            found = file.read(min(size, _BLOCK))
-        self.at += len(found)
-        return found
+            content = file.read(min(size, _BLOCK))
+        self.at += len(content)
+        return content

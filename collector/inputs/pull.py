@@ -28,7 +28,7 @@ from starlette.exceptions import HTTPException
 
 from vizpub.collector.http import descriptors
 from vizpub.collector.http.bodies import lines_of
-from vizpub.collector.http.interface import Web
+from vizpub.collector.http.interface import HttpInterface
 from vizpub.collector.intake import Intake
 from vizpub.collector.log.log import LogFailed
 from vizpub.machine.files import text_of
@@ -53,28 +53,28 @@ _FILES = 1 << 16
 """Connections that this process may have, where the system lets it."""
 
 
-class _Failed(Exception):
+class _TargetFailed(Exception):
     """Why a target gave nothing."""
 
 
-class _Answered(msgspec.Struct, forbid_unknown_fields=True):
+class _CommandAnswer(msgspec.Struct, forbid_unknown_fields=True):
     id: int
     obeyed: bool
     reason: str | None = None
 
 
-class _Answers(msgspec.Struct, forbid_unknown_fields=True):
-    answers: list[_Answered]
+class _CommandAnswers(msgspec.Struct, forbid_unknown_fields=True):
+    answers: list[_CommandAnswer]
 
 
 @dataclass
-class Target:
+class PullTarget:
     """A reporter that is asked, and how it answered."""
 
     url: str
     token: str | None = None
     up: bool | None = None
-    """Whether it answered last; null = it was not asked yet."""
+    """True if it answered last; null = it was not asked yet."""
     seconds: float | None = None
     """That the last answer took, or the last failure."""
     error: str | None = None
@@ -90,84 +90,84 @@ class Target:
         """Its own time within the interval, from 0 to 1."""
         return zlib.crc32(self.url.encode()) / 2**32
 
-    def told(self) -> dict[str, Any]:
-        """For readers."""
+    def summary(self) -> dict[str, Any]:
+        """Return its state for readers."""
         shown = ("url", "up", "seconds", "error", "reports", "refused", "refusal", "deaf")
         return {name: getattr(self, name) for name in shown}
 
 
 @dataclass(frozen=True)
-class Sources:
-    """Where the targets are named: URLs, or files of them, a line each."""
+class TargetList:
+    """The names of the targets: URLs, or files of them, a line each."""
 
-    given: tuple[str, ...]
+    names: tuple[str, ...]
 
-    def targets(self) -> dict[str, Target]:
-        """All that are named now. Raises: UseError."""
-        found: dict[str, Target] = {}
-        for name in self.given:
-            for target in [_target(name)] if "://" in name else _of_file(Path(name)):
-                found[target.url] = target
-        return found
+    def targets(self) -> dict[str, PullTarget]:
+        """Return the targets that are named now, by URL. Raises: UseError."""
+        targets_by_url: dict[str, PullTarget] = {}
+        for name in self.names:
+            for target in [_target(name)] if "://" in name else _targets_in(Path(name)):
+                targets_by_url[target.url] = target
+        return targets_by_url
 
 
-def _of_file(path: Path) -> Iterable[Target]:
+def _targets_in(path: Path) -> Iterable[PullTarget]:
     """Lines of `URL` or `URL TOKEN`; `#` begins a comment. Raises: UseError."""
     try:
         text = text_of(path)
-        found = [line.split() for line in text.splitlines()]
-        if any(len(words) > 1 and not words[0].startswith("#") for words in found):
+        words_by_line = [line.split() for line in text.splitlines()]
+        if any(len(words) > 1 and not words[0].startswith("#") for words in words_by_line):
             open_secret(path).close()  # tokens are for their owner
     except (OSError, ValueError) as error:
         raise UseError(f"{path} cannot be read: {cause_of(error)}") from error
-    for number, words in enumerate(found, 1):
+    for number, words in enumerate(words_by_line, 1):
         if words and not words[0].startswith("#"):
             if len(words) > 2:
                 raise UseError(f"{path}, line {number}: give a URL, and its token if it has one")
             yield _target(*words)
 
 
-def _target(url: str, token: str | None = None) -> Target:
+def _target(url: str, token: str | None = None) -> PullTarget:
     """Raises: UseError."""
     if is_address(url):
-        return Target(url.rstrip("/"), token)
+        return PullTarget(url.rstrip("/"), token)
     raise UseError(f"{url} {NO_REPORTER}, as http://127.0.0.1:8700")
 
 
 _FAILURES = (
-    *(_Failed, LogFailed, OSError, asyncio.IncompleteReadError),
+    *(_TargetFailed, LogFailed, OSError, asyncio.IncompleteReadError),
     *(ValueError, RecursionError),  # of a length or a name that is none; of brackets in brackets
 )
 """A target must not end by what it answers."""
 
 
 @dataclass
-class Pull:
+class PullInput:
     """Asks the targets, until the run has ended."""
 
-    sources: Sources
+    sources: TargetList
     intake: Intake
     say: Callable[[str], None]
-    web: Web
+    web: HttpInterface
     """Says whether reports are taken now, and tells of the targets."""
-    targets: dict[str, Target] = field(default_factory=dict)
+    targets: dict[str, PullTarget] = field(default_factory=dict)
     _tasks: dict[str, asyncio.Task[None]] = field(default_factory=dict)
-    _of: dict[str, str] = field(default_factory=dict)
+    _target_of: dict[str, str] = field(default_factory=dict)
     """The target that reported a peer last."""
 
     def __post_init__(self) -> None:
         self._tls = ssl.create_default_context()
         self._began = time.monotonic()
         self._trouble: str | None = None
-        self.web.targets = self.told
+        self.web.targets = self.summary
 
     @property
     def _period_s(self) -> float:
         return (self.intake.header.interval_us or 1) / 1_000_000
 
-    def told(self) -> list[dict[str, Any]]:
-        """Each target, and whether it answered."""
-        return [target.told() for target in self.targets.values()]
+    def summary(self) -> list[dict[str, Any]]:
+        """Return the state of each target, for readers."""
+        return [target.summary() for target in self.targets.values()]
 
     async def follow(self) -> None:
         """Ask again and again; files with targets are read again, too."""
@@ -176,7 +176,7 @@ class Pull:
         )  # a target that hangs keeps its connection for most of an interval
         try:
             while not self.intake.ended:
-                self._look()
+                self._update_targets()
                 await asyncio.sleep(min(self._period_s, 5.0))
         finally:
             for task in self._tasks.values():
@@ -184,40 +184,40 @@ class Pull:
             await asyncio.gather(*self._tasks.values(), return_exceptions=True)
         await asyncio.Event().wait()
 
-    def _look(self) -> None:
+    def _update_targets(self) -> None:
         """Begin and end with targets as they are named."""
         try:
-            named, trouble = self.sources.targets(), None
+            listed, trouble = self.sources.targets(), None
         except UseError as error:
-            named, trouble = self.targets, str(error)
+            listed, trouble = self.targets, str(error)
         if trouble and trouble != self._trouble:
             self.say(f"the targets remain unchanged: {trouble}")
         self._trouble = trouble
-        for url in [url for url in self.targets if url not in named]:
+        for url in [url for url in self.targets if url not in listed]:
             del self.targets[url]
             self._tasks.pop(url).cancel()
-        for url, target in named.items():
-            known = self.targets.setdefault(url, target)
-            known.token = target.token
+        for url, target in listed.items():
+            current = self.targets.setdefault(url, target)
+            current.token = target.token
             if url not in self._tasks:
-                self._tasks[url] = asyncio.create_task(self._ask_again(known))
+                self._tasks[url] = asyncio.create_task(self._ask_every_interval(current))
 
-    async def _ask_again(self, target: Target) -> None:
+    async def _ask_every_interval(self, target: PullTarget) -> None:
         """Once in each interval, at the target's own time in it."""
         period_s = self._period_s
         while True:
             turns = (time.monotonic() - self._began) / period_s
             await asyncio.sleep(((target.phase - turns) % 1.0 or 1.0) * period_s)
             if self.web.has_room():
-                await self._ask(target, _SHARE * period_s)
+                await self._take_all(target, _SHARE * period_s)
                 if self.web.commands and target.up:
                     await self._command(target, _SHARE * period_s - (target.seconds or 0))
 
-    async def _ask(self, target: Target, seconds: float) -> None:
+    async def _take_all(self, target: PullTarget, seconds: float) -> None:
         began, error = time.monotonic(), None
         try:
             async with asyncio.timeout(seconds):
-                while await self._part(target):
+                while await self._take_part(target):
                     pass
         except TimeoutError:
             error = f"no whole answer within {seconds:g} s"
@@ -228,48 +228,48 @@ class Pull:
         target.up, target.error = error is None, error
         target.seconds = round(time.monotonic() - began, 4)
 
-    async def _part(self, target: Target) -> bool:
+    async def _take_part(self, target: PullTarget) -> bool:
         """Take the next part. Returns whether there is more already."""
-        since = str(self.intake.read.get(target.url, ""))
-        asked = f"{REPORT}?since={quote(since, safe='')}"
-        body, headers = await self._exchange(target, asked, None, self.web.bodies.sent)
+        since = str(self.intake.positions.get(target.url, ""))
+        path = f"{REPORT}?since={quote(since, safe='')}"
+        body, headers = await self._exchange(target, path, None, self.web.bodies.sent)
         try:
-            found = await asyncio.to_thread(lines_of, body, self.web.bodies)
+            report_lines = await asyncio.to_thread(lines_of, body, self.web.bodies)
         except HTTPException as error:
-            raise _Failed(error.detail) from None
+            raise _TargetFailed(error.detail) from None
         cursor = headers.get(CURSOR, "")
         if not cursor.isascii() or not cursor.isprintable() or len(cursor) > _CURSOR:
-            raise _Failed("its cursor is too long, or no text")
-        if not found and cursor == since:
+            raise _TargetFailed("its cursor is too long, or no text")
+        if not report_lines and cursor == since:
             return False
         # The log is written as a whole, so it must not be left in the middle.
-        done = await asyncio.shield(self.intake.take(found, {target.url: cursor}))
-        self._of.update(dict.fromkeys(done.peers, target.url))
-        target.reports += done.taken
-        target.refused += done.refused
-        if done.why:
-            target.refusal = str(done.why[0]["reason"])
+        acceptance = await asyncio.shield(self.intake.take(report_lines, {target.url: cursor}))
+        self._target_of.update(dict.fromkeys(acceptance.peers, target.url))
+        target.reports += acceptance.accepted
+        target.refused += acceptance.refused
+        if acceptance.refusals:
+            target.refusal = str(acceptance.refusals[0]["reason"])
         return headers.get(MORE) == "1" and cursor != since
 
-    async def _command(self, target: Target, seconds: float) -> None:
+    async def _command(self, target: PullTarget, seconds: float) -> None:
         """Give a target the commands to its peers, and note what was answered to them."""
         error, now = None, time.time()
         # The answer to what has just expired comes only with this question.
         waiting = {
-            one.id: one.told(now)
+            one.id: one.summary(now)
             for one in self.intake.commands.open(now - 2 * self._period_s)
-            if self._speaks(target, one.peer)
+            if self._may_have(target, one.peer)
         }
         if not waiting:
             return
-        told = json.dumps({"commands": list(waiting.values())}).encode()
+        content = json.dumps({"commands": list(waiting.values())}).encode()
         try:
             async with asyncio.timeout(seconds):
-                body, _ = await self._exchange(target, COMMANDS, told, _ANSWERS)
-                told_back = msgspec.json.decode(body, type=_Answers).answers
-                answers = {one.id: one for one in told_back if one.id in waiting}
+                body, _ = await self._exchange(target, COMMANDS, content, _ANSWERS)
+                answered = msgspec.json.decode(body, type=_CommandAnswers).answers
+                answers = {one.id: one for one in answered if one.id in waiting}
                 # Together they wait for one sync.
-                await asyncio.gather(*map(self._answered, answers.values()))
+                await asyncio.gather(*map(self._note_answer, answers.values()))
         except TimeoutError:
             error = f"no whole answer within {seconds:.3g} s"
         except (*_FAILURES, InputError) as failed:  # or it is no JSON, or no UTF-8
@@ -278,23 +278,25 @@ class Pull:
             self.say(f"{target.url} takes no commands: {error}")
         target.deaf = error
 
-    def _speaks(self, target: Target, peer: str) -> bool:
-        """Whether a target may be the one of this peer: it has reported it, or no target has since
+    def _may_have(self, target: PullTarget, peer: str) -> bool:
+        """Return True if a target may have this peer: it has reported it, or no target has since
         this collector began. Targets leave out what is for others.
         """
-        known = self._of.get(peer)
-        return known == target.url or known not in self.targets
+        url = self._target_of.get(peer)
+        return url == target.url or url not in self.targets
 
-    async def _answered(self, told: _Answered) -> None:
-        reason = told.reason[:_REASON] if told.reason is not None else None
+    async def _note_answer(self, answer: _CommandAnswer) -> None:
+        reason = answer.reason[:_REASON] if answer.reason is not None else None
         # The log is written as a whole, so it must not be left in the middle.
-        await asyncio.shield(self.intake.answer(told.id, obeyed=told.obeyed, reason=reason))
+        await asyncio.shield(
+            self.intake.note_answer(answer.id, obeyed=answer.obeyed, reason=reason)
+        )
 
     async def _exchange(
-        self, target: Target, path: str, told: bytes | None, most: int
+        self, target: PullTarget, path: str, content: bytes | None, most: int
     ) -> tuple[bytes, http.client.HTTPMessage]:
         """The body, which has at most so many bytes, and the headers of the answer to GET, or to
-        POST where something is told. Raises: _Failed, OSError, IncompleteReadError.
+        POST where something is told. Raises: _TargetFailed, OSError, IncompleteReadError.
         """
         url = urlsplit(target.url)
         is_tls = url.scheme == "https"
@@ -305,30 +307,30 @@ class Pull:
             limit=_HEAD,
         )
         try:
-            writer.write(_request(target, path, told))
+            writer.write(_request(target, path, content))
             status, headers = await _head(reader)
             if status != 200:
-                raise _Failed(f"it answers {status}")
+                raise _TargetFailed(f"it answers {status}")
             return await _body(reader, headers, most), headers
         finally:
             writer.transport.abort()
 
 
-def _request(target: Target, path: str, told: bytes | None) -> bytes:
+def _request(target: PullTarget, path: str, content: bytes | None) -> bytes:
     """HTTP/1.0: the answer ends with the connection, and comes in one piece."""
     url = urlsplit(target.url)
     headers: dict[str, object] = {"host": url.netloc, **bearer(target.token)}
-    if told is None:
+    if content is None:
         headers |= {"accept": "application/x-ndjson", "accept-encoding": "gzip"}
     else:
-        headers |= {"content-type": "application/json", "content-length": len(told)}
-    head = [f"{'GET' if told is None else 'POST'} {url.path}{path} HTTP/1.0"]
+        headers |= {"content-type": "application/json", "content-length": len(content)}
+    head = [f"{'GET' if content is None else 'POST'} {url.path}{path} HTTP/1.0"]
     head += [f"{name}: {value}" for name, value in headers.items()]
-    return "\r\n".join([*head, "", ""]).encode() + (told or b"")
+    return "\r\n".join([*head, "", ""]).encode() + (content or b"")
 
 
 async def _head(reader: asyncio.StreamReader) -> tuple[int, http.client.HTTPMessage]:
-    """Status and headers. Raises: _Failed, IncompleteReadError."""
+    """Status and headers. Raises: _TargetFailed, IncompleteReadError."""
     try:
         text = await reader.readuntil(b"\r\n\r\n")
         first, _, rest = text.partition(b"\r\n")
@@ -337,19 +339,19 @@ async def _head(reader: asyncio.StreamReader) -> tuple[int, http.client.HTTPMess
             raise ValueError
         return int(status), http.client.parse_headers(BytesIO(rest))
     except (ValueError, asyncio.LimitOverrunError, http.client.HTTPException):
-        raise _Failed("its answer is not HTTP") from None
+        raise _TargetFailed("its answer is not HTTP") from None
 
 
 async def _body(reader: asyncio.StreamReader, headers: http.client.HTTPMessage, most: int) -> bytes:
-    """Raises: _Failed where it is too large or not whole."""
+    """Raises: _TargetFailed where it is too large or not whole."""
     if headers.get("transfer-encoding"):
-        raise _Failed("its answer comes in chunks, and HTTP/1.0 has none")
-    found = bytearray()
+        raise _TargetFailed("its answer comes in chunks, and HTTP/1.0 has none")
+    body = bytearray()
     while chunk := await reader.read(_HEAD):
-        found += chunk
-        if len(found) > most:
-            raise _Failed(f"its answer has more than {most:,} bytes")
-    told = headers.get("content-length", "")
-    if told.isdecimal() and int(told) != len(found):
-        raise _Failed("its answer ends too early")
-    return bytes(found)
+        body += chunk
+        if len(body) > most:
+            raise _TargetFailed(f"its answer has more than {most:,} bytes")
+    length = headers.get("content-length", "")
+    if length.isdecimal() and int(length) != len(body):
+        raise _TargetFailed("its answer ends too early")
+    return bytes(body)

@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from vizpub.collector.http.client import Collector
+from vizpub.collector.http.client import CollectorClient
 from vizpub.collector.inputs.traces import Traces
 from vizpub.ingest.sources.libp2p.reporting import TraceReports
 from vizpub.model.errors import InputError, UseError
@@ -33,8 +33,8 @@ _END_S = 600.0
 
 
 @dataclass(frozen=True)
-class Following:
-    """How traces are followed."""
+class FollowOptions:
+    """The ways in which traces are followed."""
 
     follow: bool = False
     """Until a signal, instead of to the end of the files."""
@@ -51,8 +51,8 @@ class Following:
 
 
 @dataclass
-class Told:
-    """What was reported."""
+class ReportingSummary:
+    """The counts of what was reported."""
 
     intervals: int = 0
     sent: int = 0
@@ -66,19 +66,19 @@ class Told:
     problem: str | None = None
 
 
-class Tracing:
+class TraceReporter:
     """Reads traces and reports. Raises: InputError, ServiceError, UseError."""
 
     def __init__(
         self,
         places: Iterable[Path],
-        collector: Collector,
-        how: Following,
+        collector: CollectorClient,
+        options: FollowOptions,
         say: Callable[[str], None],
     ) -> None:
-        self._how, self._say = how, say
-        found = collector.get()
-        header, progress = found["header"], found["progress"]
+        self._options, self._say = options, say
+        state = collector.get()
+        header, progress = state["header"], state["progress"]
         self._interval_us = int(header["interval_us"])
         epoch = datetime.fromisoformat(header["epoch"])
         self._epoch_us = int(epoch.timestamp() * 1_000_000)
@@ -92,15 +92,15 @@ class Tracing:
         self._first: int | None = None
         self._beside = 0
         """Records that are no reports."""
-        self.told = Told()
+        self.summary = ReportingSummary()
 
-    def run(self, over: Callable[[], bool] = lambda: False) -> Told:
-        """To the end of the files, or until `over`."""
+    def run(self, over: Callable[[], bool] = lambda: False) -> ReportingSummary:
+        """Report to the end of the files, or until `over`."""
         try:
             with self._traces:
-                while not over() and (self._turn() or self._how.follow):
+                while not over() and (self._turn() or self._options.follow):
                     pass
-                return self._ended()
+                return self._finish()
         finally:
             self._reporter.close(0)
 
@@ -109,18 +109,18 @@ class Tracing:
         self._traces.look()
         events = self._traces.read()
         if events and self._reports is None:
-            self._reports = self._made(min(event.time for event in events))
+            self._reports = self._begin_reports(min(event.time for event in events))
         if self._reports:
             for event in events or ():
                 self._reports.add(event)
             self._send(self._reports)
-        if events is None and self._how.follow:
+        if events is None and self._options.follow:
             time.sleep(_LOOK_S)
         return events is not None
 
-    def _made(self, first_ns: int) -> TraceReports:
+    def _begin_reports(self, first_ns: int) -> TraceReports:
         first_us, interval_us = first_ns // 1000, self._interval_us
-        if self._how.replay:
+        if self._options.replay:
             if self._closed >= 0:
                 raise UseError(f"{CLOSED_ALREADY}: replay into a new run")
             self._epoch_us = first_us // interval_us * interval_us
@@ -132,67 +132,69 @@ class Tracing:
                 "moves it to the beginning of the run"
             )
         if self._is_new:
-            self._tell(RunHeader(protocol="gossipsub", interval_us=interval_us, unknown=_UNKNOWN))
+            self._report_record(
+                RunHeader(protocol="gossipsub", interval_us=interval_us, unknown=_UNKNOWN)
+            )
         self._began = time.monotonic()
-        return TraceReports(self._epoch_us, interval_us, int(self._how.silence_s * 1_000_000))
+        return TraceReports(self._epoch_us, interval_us, int(self._options.silence_s * 1_000_000))
 
-    def _tell(self, what: RunHeader | RunEnd) -> None:
-        self._reporter.report(what)
+    def _report_record(self, record: RunHeader | RunEnd) -> None:
+        self._reporter.report(record)
         self._beside += 1
 
     def _send(self, reports: TraceReports) -> None:
         """Report the intervals that are over."""
-        behind_ns, how = self._traces.behind_ns, self._how
+        behind_ns, options = self._traces.behind_ns, self._options
         if behind_ns is not None:
-            last = reports.ended(behind_ns // 1000)
-        elif how.follow:
-            last = reports.ended(int((time.time() - how.delay_s) * 1_000_000))
+            last = reports.last_ended(behind_ns // 1000)
+        elif options.follow:
+            last = reports.last_ended(int((time.time() - options.delay_s) * 1_000_000))
         else:
-            last = reports.ended(self._traces.last_ns // 1000) + 1  # that of the last event
-        if not how.replay:  # an event of the future is one of a wrong clock
-            now = reports.ended(int(time.time() * 1_000_000))
-            last = min(last, now if how.follow else now + _TOGETHER)
-        for interval, told in reports.through(last):
+            last = reports.last_ended(self._traces.last_ns // 1000) + 1  # that of the last event
+        if not options.replay:  # an event of the future is one of a wrong clock
+            now = reports.last_ended(int(time.time() * 1_000_000))
+            last = min(last, now if options.follow else now + _TOGETHER)
+        for interval, interval_reports in reports.reports_through(last):
             if interval > self._closed:
-                self._post(interval, told)
+                self._post(interval, interval_reports)
 
     def _post(self, interval: int, reports: list[dict[str, Any]]) -> None:
         if self._first is None:
             self._first = interval
         number = interval - self._first
-        if self._how.replay:
-            pace_s = self._interval_us / 1_000_000 / self._how.speed
+        if self._options.replay:
+            pace_s = self._interval_us / 1_000_000 / self._options.speed
             time.sleep(max(self._began + (number + 1) * pace_s - time.monotonic(), 0))
         if number % _TOGETHER == 0:
             self._flush()
         for report in reports:
             self._reporter.line(json.dumps(report, separators=(",", ":")).encode())
-        self.told.intervals += 1
+        self.summary.intervals += 1
 
     def _flush(self) -> None:
         if not self._reporter.flush(_END_S):
             why = self._reporter.error or self._reporter.last_problem
             raise UseError(f"the collector does not take the reports: {why}")
 
-    def _ended(self) -> Told:
-        if self._reports is None and not self._how.follow:
+    def _finish(self) -> ReportingSummary:
+        if self._reports is None and not self._options.follow:
             raise InputError(NO_EVENT)
         self._flush()
-        if self._how.end and self._reports:
+        if self._options.end and self._reports:
             # All reports first: what comes behind the end is refused.
             last = self._reports.last
             if last is not None:
-                self._tell(RunEnd(last))
+                self._report_record(RunEnd(last))
                 self._flush()
-        counts, told = self._reporter.counts, self.told
-        told.sent = counts.sent - self._beside
-        told.refused, told.dropped = counts.refused, counts.dropped
-        told.late = self._reports.late if self._reports else 0
-        told.unread = sum(self._traces.refused.values())
-        told.problem = self._reporter.last_problem if counts.refused else None
-        if (coming := self._reports.coming if self._reports else 0) and not self._how.follow:
-            what = amount(coming, "event")
-            self._say(f"{what} in the future, in no report: set the clocks of these peers")
+        counts, summary = self._reporter.counts, self.summary
+        summary.sent = counts.sent - self._beside
+        summary.refused, summary.dropped = counts.refused, counts.dropped
+        summary.late = self._reports.late if self._reports else 0
+        summary.unread = sum(self._traces.refused.values())
+        summary.problem = self._reporter.last_problem if counts.refused else None
+        if (coming := self._reports.coming if self._reports else 0) and not self._options.follow:
+            events = amount(coming, "event")
+            self._say(f"{events} in the future, in no report: set the clocks of these peers")
         for why in self._traces.rest():
             self._say(why)
-        return told
+        return summary

@@ -17,7 +17,7 @@ from typing import Any, Self
 
 from vizpub.collector.http import descriptors
 from vizpub.ingest.sources.libp2p import json_events, protobuf
-from vizpub.ingest.sources.libp2p.events import Event, Refused, judged
+from vizpub.ingest.sources.libp2p.events import RecordRefused, TraceEvent, make_event
 from vizpub.model.errors import InputError, cause_of
 from vizpub.reports.compressed import GZIP, MAX_LINE, ZSTD, up_to_the_error
 
@@ -59,12 +59,12 @@ class GrowingTrace:
 
     @property
     def is_behind(self) -> bool:
-        """Whether there is more to read now."""
+        """True if there is more to read now."""
         return self.broken is None and os.fstat(self._file.fileno()).st_size > self.size
 
     @property
     def is_trace(self) -> bool:
-        """Whether an event was found."""
+        """True if it has an event."""
         return self._split is not None
 
     @property
@@ -72,26 +72,26 @@ class GrowingTrace:
         """Bytes of a record that is not whole yet."""
         return len(self._buffer)
 
-    def read(self) -> list[Event]:
-        """The events of the next part."""
+    def read(self) -> list[TraceEvent]:
+        """Read the next part, and return its events."""
         chunk = self._file.read(_CHUNK)
         self.size += len(chunk)
-        found: list[Event] = []
+        events: list[TraceEvent] = []
         try:
-            for plain in self._plain(chunk):
+            for plain in self._decompress(chunk):
                 self._buffer += plain
                 if self._split or self._recognise():
-                    found.extend(self._events())
+                    events.extend(self._events())
         except (zlib.error, protobuf.StreamBroken, InputError) as error:
             self.broken = str(error)
-        return found
+        return events
 
     def close(self) -> None:
         """Read no more."""
         self._file.close()
 
-    def _plain(self, chunk: bytes) -> Iterator[bytes]:
-        """Decompressed, where the first bytes of the file say so."""
+    def _decompress(self, chunk: bytes) -> Iterator[bytes]:
+        """Decompress a chunk, if the first bytes of the file say that it is compressed."""
         if self._head is not None:
             self._head += chunk
             if len(self._head) < len(ZSTD):
@@ -110,32 +110,32 @@ class GrowingTrace:
                 if not chunk:
                     return
                 self._member = zlib.decompressobj(_GZIP_WINDOW)
-            before = self._member.copy()
+            state = self._member.copy()
             try:
-                found = self._member.decompress(chunk)
+                content = self._member.decompress(chunk)
             except zlib.error:
-                yield up_to_the_error(before, chunk)
+                yield up_to_the_error(state, chunk)
                 raise
-            yield found
+            yield content
             chunk = self._member.unused_data
 
     def _recognise(self) -> bool:
         line = bytes(self._buffer.lstrip().partition(b"\n")[0])
         if json_events.is_event(line):
-            self._split = _lines
+            self._split = _take_lines
         elif _begins_with_event(self._buffer):
-            self._split, self._decode = _records, protobuf.decode
+            self._split, self._decode = _take_records, protobuf.decode
         elif len(self._buffer) > _HEAD:
             raise InputError(NO_TRACE)
         return self._split is not None
 
-    def _events(self) -> Iterator[Event]:
+    def _events(self) -> Iterator[TraceEvent]:
         assert self._split
         for record in self._split(self._buffer):
-            if record.strip() or self._split is _records:
+            if record.strip() or self._split is _take_records:
                 try:
-                    event = judged(self._decode(record)[0])
-                except Refused as why:
+                    event = make_event(self._decode(record)[0])
+                except RecordRefused as why:
                     self.refused[str(why)] += 1
                 else:
                     if event:  # else one of an unknown type
@@ -143,18 +143,18 @@ class GrowingTrace:
                         yield event
 
 
-def _lines(buffer: bytearray) -> Iterator[bytes]:
-    """Takes the whole lines out of the buffer."""
+def _take_lines(buffer: bytearray) -> Iterator[bytes]:
+    """Take the whole lines out of the buffer."""
     end = buffer.rfind(b"\n") + 1
     if not end and len(buffer) > MAX_LINE:
         raise InputError(f"a line of more than {MAX_LINE:,} bytes")
-    found = bytes(buffer[:end])
+    content = bytes(buffer[:end])
     del buffer[:end]
-    yield from (line.removeprefix(BOM_UTF8) for line in found.splitlines())
+    yield from (line.removeprefix(BOM_UTF8) for line in content.splitlines())
 
 
-def _records(buffer: bytearray) -> Iterator[bytes]:
-    """Takes the whole records out of the buffer."""
+def _take_records(buffer: bytearray) -> Iterator[bytes]:
+    """Take the whole records out of the buffer."""
     content, start = bytes(buffer), 0
     try:
         while span := protobuf.span_of(bytearray(content[start : start + _LENGTH])):
@@ -183,7 +183,7 @@ class Traces:
         """Raises: InputError where a place does not exist."""
         self._places, self._say = tuple(places), say
         self._files: dict[tuple[int, int], GrowingTrace] = {}
-        self._told: set[Path] = set()
+        self._reported: set[Path] = set()
         descriptors.allow(_FILES)  # each stays open: it may be renamed
         if missing := [place for place in self._places if not place.exists()]:
             raise InputError(f"{missing[0]} does not exist")
@@ -191,27 +191,27 @@ class Traces:
     def look(self) -> None:
         """Find the files that are there now. Raises: InputError where a named one is no trace."""
         for place in self._places:
-            found = sorted(place.rglob("*")) if place.is_dir() else [place]
-            for path in found:
-                self._find(path)
+            paths = sorted(place.rglob("*")) if place.is_dir() else [place]
+            for path in paths:
+                self._open_or_keep(path)
 
-    def _find(self, path: Path) -> None:
+    def _open_or_keep(self, path: Path) -> None:
         try:
             status = path.stat()
             key = status.st_dev, status.st_ino
             if path.name.startswith(".") or not path.is_file():
                 return
-            if known := self._files.get(key):
-                if status.st_size >= known.size:
+            if trace := self._files.get(key):
+                if status.st_size >= trace.size:
                     return
                 self._say(f"{path} {CUT}")
-                known.close()
+                trace.close()
             self._files[key] = GrowingTrace(path)
         except OSError as error:
             if path.exists():
                 raise InputError(f"{path} cannot be read: {cause_of(error)}") from error
 
-    def read(self) -> list[Event] | None:
+    def read(self) -> list[TraceEvent] | None:
         """The next events of those files that are the furthest behind; null = there are none now.
 
         Raises: InputError where a named file is no trace.
@@ -220,12 +220,12 @@ class Traces:
         if not behind:
             return None
         low = min(file.last_ns for file in behind)
-        found: list[Event] = []
+        events: list[TraceEvent] = []
         for file in behind:
             if file.last_ns <= low:
-                found += file.read()
-                self._tell(file)
-        return found
+                events += file.read()
+                self._say_broken(file)
+        return events
 
     @property
     def behind_ns(self) -> int | None:
@@ -252,12 +252,12 @@ class Traces:
         """Records that were refused, by reason."""
         return sum((file.refused for file in self._files.values()), Counter())
 
-    def _tell(self, file: GrowingTrace) -> None:
-        if file.broken is None or file.path in self._told:
+    def _say_broken(self, file: GrowingTrace) -> None:
+        if file.broken is None or file.path in self._reported:
             return
         if not file.is_trace and file.path in self._places:
             raise InputError(f"{file.path}: {file.broken}")
-        self._told.add(file.path)
+        self._reported.add(file.path)
         if file.is_trace:
             self._say(f"{file.path}: the rest cannot be read: {file.broken}")
 

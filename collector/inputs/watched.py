@@ -20,7 +20,7 @@ from threading import Thread
 from vizpub.collector.http.client import collector_of
 from vizpub.collector.http.tokens import REPORT
 from vizpub.collector.making import child
-from vizpub.collector.place import Place
+from vizpub.collector.place import CollectionPlace
 from vizpub.model.errors import VizpubError
 
 _PAUSE_S = 15.0
@@ -30,26 +30,26 @@ _PAUSE_S = 15.0
 class WatchedTraces:
     """Reports the traces below a folder, once it is woken."""
 
-    def __init__(self, folder: Path, place: Place, say: Callable[[str], None]) -> None:
+    def __init__(self, folder: Path, place: CollectionPlace, say: Callable[[str], None]) -> None:
         self._folder, self._place, self._say = folder, place, say
-        self._told: set[str] = set()
-        self._wanted = asyncio.Event()
+        self._reasons: set[str] = set()
+        self._wake = asyncio.Event()
 
     def wake(self) -> None:
-        """There is a trace."""
-        self._wanted.set()
+        """Begin to report: there is a trace."""
+        self._wake.set()
 
     async def follow(self) -> None:
-        """Until it is cancelled."""
-        await self._wanted.wait()
+        """Keep a reporting process running until cancelled."""
+        await self._wake.wait()
         while True:
-            why = await self._report()
-            if why not in self._told:
-                self._told.add(why)
+            why = await self._run_process()
+            if why not in self._reasons:
+                self._reasons.add(why)
                 self._say(f"the traces in {self._folder} are not reported: {why}")
             await asyncio.sleep(_PAUSE_S)
 
-    async def _report(self) -> str:
+    async def _run_process(self) -> str:
         """Run the process once. Returns why it ended."""
         words = [self._place.workspace.absolute(), self._place.run, self._folder.absolute()]
         try:
@@ -81,15 +81,15 @@ def main(workspace: str, run: str, folder: str) -> int:
     """Report until standard input ends. Returns the exit code."""
     # With Spark, which the intake never imports.
     from vizpub.collector.inputs.trace_reporter import (
-        Following,
-        Tracing,
+        FollowOptions,
+        TraceReporter,
     )
 
     Thread(target=_end_with_input, daemon=True).start()
-    how, say = Following(follow=True), partial(print, flush=True)
+    options, say = FollowOptions(follow=True), partial(print, flush=True)
     try:
-        to = collector_of(Place(Path(workspace), run), kind=REPORT)
-        Tracing([Path(folder)], to, how, say).run()
+        collector = collector_of(CollectionPlace(Path(workspace), run), kind=REPORT)
+        TraceReporter([Path(folder)], collector, options, say).run()
     except VizpubError as error:
         say(str(error))
         return error.exit_code

@@ -1,4 +1,4 @@
-"""Where a log ends, and whether what was acknowledged is damaged.
+"""The end of a log, and damage of what was acknowledged.
 
 A kill or a power cut leaves a torn tail: what was never acknowledged, perhaps with whole records
 in it, as blocks reach the disk in any order. It stays where it is, and the next segment begins
@@ -26,9 +26,9 @@ from vizpub.collector.log.records import (
     LogDamaged,
     content_of,
     next_whole,
-    proven,
+    proven_position,
     segments,
-    whole,
+    whole_records,
 )
 from vizpub.runstore import durable
 
@@ -37,7 +37,7 @@ _HOLE = bytes(128)
 
 
 @dataclass(frozen=True)
-class Damage:
+class DamagedRange:
     """A part of the log that cannot be read."""
 
     path: Path
@@ -54,108 +54,100 @@ class Damage:
 
 
 @dataclass
-class Examined:
+class LogExamination:
     """A log as it is on disk."""
 
     end: int = 0
     """The position behind the last record."""
-    damages: list[Damage] = field(default_factory=list)
+    damages: list[DamagedRange] = field(default_factory=list)
     torn: tuple[Path, int] | None = None
     """The segment whose tail was never acknowledged, and the bytes of the tail."""
 
 
-def examine(directory: Path) -> Examined:
-    """Read all of a log."""
-    gaps, known = records.gaps_in(directory), segments(directory)
-    found = Examined(known[0][0] if known else 0)
-    behind = [*(start for start, _ in known[1:]), None]
-    for (start, path), following in zip(known, behind, strict=False):
-        if found.end < start:
-            if gaps.get(found.end) != start:
-                found.damages.append(Damage(path, found.end, start, 0))
-            found.end = start
-        found.damages += _damages(path, start, following, gaps, found)
-    return found
+def inspect_log(directory: Path) -> LogExamination:
+    """Read a whole log, and return where it ends and what of it is damaged."""
+    gaps, listed = records.gaps_in(directory), segments(directory)
+    result = LogExamination(listed[0][0] if listed else 0)
+    behind = [*(start for start, _ in listed[1:]), None]
+    for (start, path), following in zip(listed, behind, strict=False):
+        if result.end < start:
+            if gaps.get(result.end) != start:
+                result.damages.append(DamagedRange(path, result.end, start, 0))
+            result.end = start
+        result.damages += _damages_of_segment(path, start, following, gaps, result)
+    return result
 
 
-def _damages(
-    path: Path, start: int, following: int | None, gaps: dict[int, int], found: Examined
-) -> Iterator[Damage]:
-    """Those of a segment; `found.end` is moved to where it ends, or to the next one."""
-    found_in = content_of(path)
-    content, most = found_in.plain, start + found_in.size if following is None else following
-    while found.end < most:
-        for record in whole(content, start, found.end - start):
+def _damages_of_segment(
+    path: Path, start: int, following: int | None, gaps: dict[int, int], result: LogExamination
+) -> Iterator[DamagedRange]:
+    """Yield the damage of a segment, and move `result.end` to its end or to the next segment."""
+    stored = content_of(path)
+    content, most = stored.plain, start + stored.size if following is None else following
+    while result.end < most:
+        for record in whole_records(content, start, result.end - start):
             if record.end > most:
                 break
-            found.end = record.end
-        if not found_in.is_whole:  # where each record looks good, one of them is not
-            found.end = start if found.end >= most else found.end
-            if gaps.get(found.end) != most:
-                yield Damage(path, found.end, most, found.end - start)
-            found.end = most
-        if found.end >= most:
+            result.end = record.end
+        if not stored.is_whole:  # if each record looks good, one of them is not
+            result.end = start if result.end >= most else result.end
+            if gaps.get(result.end) != most:
+                yield DamagedRange(path, result.end, most, result.end - start)
+            result.end = most
+        if result.end >= most:
             return
-        if (end := gaps.get(found.end)) is None:
-            end = _end_of_damage(content, start, found.end, most)
+        if (end := gaps.get(result.end)) is None:
+            behind = next_whole(content, result.end - start + 1)
+            end = most if behind is None or start + behind > most else start + behind
             is_open = following is None and path.suffix != ".gz"
-            if is_open and not _was_synced(content, start, found.end):
-                found.torn = path, len(content) - (found.end - start)
+            if is_open and not _was_synced(content, start, result.end):
+                result.torn = path, len(content) - (result.end - start)
                 return
-            yield Damage(path, found.end, end, found.end - start)
-        found.end = end
-
-
-def _end_of_damage(content: bytes, start: int, at: int, most: int) -> int:
-    behind = next_whole(content, at - start + 1)
-    return most if behind is None or start + behind > most else start + behind
+            yield DamagedRange(path, result.end, end, result.end - start)
+        result.end = end
 
 
 def _was_synced(content: bytes, start: int, at: int) -> bool:
-    """Whether what begins here, in the last segment, was perhaps acknowledged."""
-    if (vouched := proven(content, start, at - start)) is not None:
-        return vouched > at
-    if any(record.kind == PROOF for record in whole(content, start, 0)):
+    """Return True if the bytes from here on, in the last segment, were perhaps acknowledged."""
+    if (proof_end := proven_position(content, start, at - start)) is not None:
+        return proof_end > at
+    if any(record.kind == PROOF for record in whole_records(content, start, 0)):
         return False
     behind = next_whole(content, at - start)
     return behind is not None and _HOLE not in content[at - start : behind]
 
 
-def check(directory: Path) -> Examined:
-    """Make a log ready to be written on. Raises: LogDamaged where it is damaged."""
+def prepare_log(directory: Path) -> LogExamination:
+    """Prepare a log for further writing. Raises: LogDamaged if it is damaged."""
     segments(directory)  # all of them are files
-    _end_seals(directory)
-    found = examine(directory)
-    if found.damages:
-        more = f", and in {len(found.damages) - 1:,} more places" if found.damages[1:] else ""
-        why = f"acknowledged reports cannot be read: {found.damages[0]}{more}"
+    _finish_seals(directory)
+    result = inspect_log(directory)
+    if result.damages:
+        more = f", and in {len(result.damages) - 1:,} more places" if result.damages[1:] else ""
+        why = f"acknowledged reports cannot be read: {result.damages[0]}{more}"
         raise LogDamaged(str(directory), why, ADVICE)
-    known = segments(directory)
-    if known and found.end == known[-1][0]:  # the next segment has the same name
-        _move_aside(known[-1][1])
-    elif known and known[-1][1].suffix != ".gz":
-        durable.sync_file(known[-1][1])  # a kill may leave whole records that are not synced
+    listed = segments(directory)
+    if listed and result.end == listed[-1][0]:  # the next segment has the same name
+        path = listed[-1][1]
+        unused = (path.with_name(f"{path.name}.torn{number}") for number in count(1))
+        durable.rename(path, next(one for one in unused if not one.exists()))
+    elif listed and listed[-1][1].suffix != ".gz":
+        durable.sync_file(listed[-1][1])  # a kill may leave whole records that are not synced
     durable.sync_directory(directory)
-    return found
+    return result
 
 
-def go_past(directory: Path) -> list[Damage]:
-    """Leave damage out from now on; every byte stays. Returns what is left out."""
-    _end_seals(directory)
-    found = examine(directory).damages
-    if found:
+def leave_out_damage(directory: Path) -> list[DamagedRange]:
+    """Leave damage out from now on; every byte stays. Returns the damaged ranges."""
+    _finish_seals(directory)
+    damages = inspect_log(directory).damages
+    if damages:
         gaps = records.gaps_in(directory)
-        records.keep_gaps(directory, gaps | {one.start: one.end for one in found})
-    return found
+        records.keep_gaps(directory, gaps | {one.start: one.end for one in damages})
+    return damages
 
 
-def _move_aside(path: Path) -> None:
-    """A segment of which nothing was acknowledged."""
-    fresh = (path.with_name(f"{path.name}.torn{number}") for number in count(1))
-    durable.rename(path, next(one for one in fresh if not one.exists()))
-
-
-def _end_seals(directory: Path) -> None:
+def _finish_seals(directory: Path) -> None:
     """Remove what a kill left of a seal: half of a sealed segment, or the plain one beside it."""
     for half in directory.glob(f".*{SEALED}"):
         half.unlink()
@@ -169,6 +161,6 @@ def _end_seals(directory: Path) -> None:
 
 
 def is_same(sealed: Path, content: bytes) -> bool:
-    """Whether a sealed segment gives back this content."""
-    found = content_of(sealed)
-    return found.is_whole and found.plain == content
+    """Return True if a sealed segment decompresses to this content."""
+    stored = content_of(sealed)
+    return stored.is_whole and stored.plain == content

@@ -1,4 +1,4 @@
-"""The log of a collection: what was admitted, in the order in which it was.
+"""The log of a collection: all admitted records, in their order.
 
 Its records and segments are those of `vizpub.collector.log.records`. Only what is synced is
 acknowledged. All that waits is written and synced together, so a record waits for at most one sync
@@ -32,8 +32,8 @@ from vizpub.collector.log.records import (
     STATE,
     Record,
     close,
+    encode_record,
     message,
-    packed,
     proof,
     read,
     report,
@@ -51,12 +51,12 @@ __all__ = [
     "REPORT",
     "SEGMENT",
     "STATE",
-    "Log",
     "LogFailed",
     "Record",
+    "ReportLog",
     "close",
+    "encode_record",
     "message",
-    "packed",
     "read",
     "report",
     "seal",
@@ -69,10 +69,10 @@ SEGMENT = 8 * 2**20
 
 
 class LogFailed(Exception):
-    """What was to be written is not on disk; the same may be tried again."""
+    """The records are not on disk; the same may be tried again."""
 
 
-class Log:
+class ReportLog:
     """The only writer of a log, inside an event loop.
 
     `state` gives the content of the record with which a segment begins, `beside` the records that
@@ -86,12 +86,12 @@ class Log:
         segment: int = SEGMENT,
         beside: Callable[[], bytes] = bytes,
     ) -> None:
-        """Raises: StoreBroken where what was acknowledged is damaged."""
+        """Raises: StoreBroken if acknowledged records are damaged."""
         self._directory, self._state, self._segment = directory, state, segment
         self._beside = beside
         self._pool = ThreadPoolExecutor(1, "log")
         self._handle: int | None = None
-        examined = damage.check(directory)
+        examined = damage.prepare_log(directory)
         self.torn = examined.torn
         """What a kill or a power cut left behind the end: its segment, and how many bytes."""
         self._start = self._synced = self.end = examined.end
@@ -99,21 +99,21 @@ class Log:
         self._opening = 0
         """Bytes of the state with which this segment begins."""
         self._waiting = bytearray()
-        self._then: list[tuple[int, Callable[[int], None]]] = []
-        self._told: asyncio.Future[None] | None = None
-        self._busy: asyncio.Task[None] | None = None
+        self._callbacks: list[tuple[int, Callable[[int], None]]] = []
+        self._future: asyncio.Future[None] | None = None
+        self._writer: asyncio.Task[None] | None = None
         self.failures = 0
         self.failing: str | None = None
         """Why the last write failed, where it did."""
 
     @property
-    def queued(self) -> int:
-        """Bytes that wait for a sync."""
+    def queued_bytes(self) -> int:
+        """The bytes that wait for a sync."""
         return len(self._waiting)
 
     @property
     def size(self) -> int:
-        """Bytes of the log that are still kept, uncompressed."""
+        """The bytes of the log that are still kept, uncompressed."""
         first = next(iter(segments(self._directory)), None)
         return self.end - first[0] if first else 0
 
@@ -123,49 +123,49 @@ class Log:
 
         Raises: LogFailed; nothing is called then.
         """
-        if self._told is None:
-            self._told = asyncio.get_running_loop().create_future()
-        told = self._told
+        if self._future is None:
+            self._future = asyncio.get_running_loop().create_future()
+        future = self._future
         self._waiting += records
-        self._then.append((len(self._waiting), then))
-        if self._busy is None or self._busy.done():
-            self._busy = asyncio.create_task(self._write())
-        await asyncio.shield(told)
+        self._callbacks.append((len(self._waiting), then))
+        if self._writer is None or self._writer.done():
+            self._writer = asyncio.create_task(self._write())
+        await asyncio.shield(future)
 
     async def _write(self) -> None:
         loop = asyncio.get_running_loop()
-        while self._waiting and self._told:
-            content, told, then = bytes(self._waiting), self._told, self._then
-            self._waiting, self._told, self._then = bytearray(), None, []
-            opening = b"" if self._is_open else packed(STATE, self._state()) + self._beside()
+        while self._waiting and self._future:
+            content, future, callbacks = bytes(self._waiting), self._future, self._callbacks
+            self._waiting, self._future, self._callbacks = bytearray(), None, []
+            opening = b"" if self._is_open else encode_record(STATE, self._state()) + self._beside()
             try:
-                await loop.run_in_executor(self._pool, self._append, opening, content)
-                before = self._synced - len(content)
-                for behind, call in then:
-                    call(before + behind)
+                await loop.run_in_executor(self._pool, self._append_synced, opening, content)
+                start = self._synced - len(content)
+                for behind, call in callbacks:
+                    call(start + behind)
                 self.failing = None
-                told.set_result(None)
+                future.set_result(None)
             except OSError as error:
                 self.failures += 1
                 self.failing = error.strerror or str(error)
-                told.set_exception(LogFailed(self.failing))
-                told.exception()  # whoever put it may be gone
+                future.set_exception(LogFailed(self.failing))
+                future.exception()  # whoever put it may be gone
 
     @property
     def _is_open(self) -> bool:
-        """Where states are large, not every write shall begin with one."""
-        most = max(self._segment, 4 * self._opening)
-        return self._handle is not None and self.end - self._start - self._opening < most
+        """True if the next write needs no new segment. A large state allows a larger segment."""
+        limit = max(self._segment, 4 * self._opening)
+        return self._handle is not None and self.end - self._start - self._opening < limit
 
-    def _append(self, opening: bytes, content: bytes) -> None:
+    def _append_synced(self, opening: bytes, content: bytes) -> None:
         try:
             if opening:
                 self._open()
                 # What nobody waits for comes alone: where records follow, a proof is on disk.
-                self._put(opening)
+                self._write_synced(opening)
                 self._opening = len(opening)
-                self._put(proof(self.end))
-            self._put(content)
+                self._write_synced(proof(self.end))
+            self._write_synced(content)
         except OSError:
             self._give_up()
             raise
@@ -174,7 +174,7 @@ class Log:
         except OSError:  # what is acknowledged stays so
             self._give_up()
 
-    def _put(self, content: bytes) -> None:
+    def _write_synced(self, content: bytes) -> None:
         self._write_on(content)
         assert self._handle is not None
         sync(self._handle)
@@ -186,13 +186,13 @@ class Log:
         self.end += len(content)
 
     def _open(self) -> None:
-        """Begin a segment; the one before it is sealed. It proves all before it."""
+        """Seal the segment, and begin another, which proves that all before it is synced."""
         self.end = self._synced
         if self._handle is not None:
-            before, self._handle = self._handle, None
+            handle, self._handle = self._handle, None
             with suppress(OSError):
-                os.ftruncate(before, self.end - self._start)
-            os.close(before)
+                os.ftruncate(handle, self.end - self._start)
+            os.close(handle)
             seal(self._segment_at(self._start))
         self._start = self.end
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
@@ -203,7 +203,7 @@ class Log:
         return self._directory / f"{start:020}{PLAIN}"
 
     def _give_up(self) -> None:
-        """Nothing more is written to this segment, if there is one: the next one has a state."""
+        """Write no more to this segment, if there is one: the next write begins another."""
         if self._handle is None:
             return
         handle, self._handle = self._handle, None
@@ -218,15 +218,15 @@ class Log:
 
     def drop(self, until: int) -> None:
         """Remove the segments that end at or before a position; the last one stays."""
-        found = segments(self._directory)
-        for (_, path), (following, _) in pairwise(found):
+        listed = segments(self._directory)
+        for (_, path), (following, _) in pairwise(listed):
             if following <= until:
                 path.unlink(missing_ok=True)
 
     async def aclose(self) -> None:
-        """Write what waits, and end."""
-        if self._busy:
-            await self._busy
+        """Write what waits, and close the log."""
+        if self._writer:
+            await self._writer
         self._pool.shutdown()
         if self._handle is not None:
             with suppress(OSError):  # of the proof alone: all else is synced
@@ -236,12 +236,12 @@ class Log:
 
 
 def sync(handle: int) -> None:
-    """Make what was written durable."""
+    """Make the written bytes of a file durable."""
     os.fdatasync(handle)
 
 
 def seal(path: Path) -> None:
-    """Compress a segment that is done. Raises: OSError, and the plain one stays."""
+    """Compress a finished segment. Raises: OSError; then the plain one stays."""
     content = path.read_bytes()
     fresh = path.with_name(f".{path.name}.gz")
     fresh.write_bytes(gzip.compress(content, 1, mtime=0))
@@ -255,6 +255,6 @@ def seal(path: Path) -> None:
 
 
 def _write_all(handle: int, content: bytes) -> None:
-    left = memoryview(content)
-    while left:
-        left = left[os.write(handle, left) :]
+    rest = memoryview(content)
+    while rest:
+        rest = rest[os.write(handle, rest) :]

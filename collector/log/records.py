@@ -65,94 +65,96 @@ class Record:
 
     @property
     def interval(self) -> int:
-        """Of a report or a closing."""
+        """The interval of a report or a closing."""
         return int(NUMBER.unpack_from(self.content)[0])
 
     @property
     def first(self) -> int | None:
-        """Of a closing: the run's first interval, where this one is the first."""
-        told = self.content[NUMBER.size :]
-        return int(NUMBER.unpack(told)[0]) if told else None
+        """The run's first interval, of the first closing; null otherwise."""
+        content = self.content[NUMBER.size :]
+        return int(NUMBER.unpack(content)[0]) if content else None
 
     @property
     def line(self) -> bytes:
-        """Of a report."""
+        """The line of a report."""
         return self.content[NUMBER.size :]
 
     @property
-    def proven(self) -> int:
-        """Of a proof: the position up to which all is synced."""
+    def proven_position(self) -> int:
+        """The position up to which all is synced, of a proof."""
         return int(_POSITION.unpack(self.content)[0])
 
 
-def packed(kind: bytes, content: bytes) -> bytes:
-    """A record as it is written."""
+def encode_record(kind: bytes, content: bytes) -> bytes:
+    """Return a record as it is written."""
     body = kind + content
     return _HEAD.pack(len(body), zlib.crc32(body)) + body
 
 
 def report(interval: int, line: bytes) -> bytes:
-    """The record of a report."""
-    return packed(REPORT, NUMBER.pack(interval) + line)
+    """Return the record of a report."""
+    return encode_record(REPORT, NUMBER.pack(interval) + line)
 
 
 def close(interval: int, first: int | None = None) -> bytes:
-    """The record that closes all intervals up to this one. `first`: with which the run begins."""
-    return packed(CLOSE, NUMBER.pack(interval) + (b"" if first is None else NUMBER.pack(first)))
+    """Return the record that closes all intervals up to one. `first`: the run's first interval."""
+    return encode_record(
+        CLOSE, NUMBER.pack(interval) + (b"" if first is None else NUMBER.pack(first))
+    )
 
 
 def message(head: bytes, records: bytes) -> bytes:
-    """The record of a message of Kafka, with the records of its lines in it."""
-    return packed(MESSAGE, NUMBER.pack(len(head)) + head + records)
+    """Return the record of a message of Kafka, with the records of its lines in it."""
+    return encode_record(MESSAGE, NUMBER.pack(len(head)) + head + records)
 
 
 def proof(position: int) -> bytes:
-    """The record that says up to where all is synced."""
-    return packed(PROOF, _POSITION.pack(position))
+    """Return the record that says up to which position all is synced."""
+    return encode_record(PROOF, _POSITION.pack(position))
 
 
 def segments(directory: Path) -> list[tuple[int, Path]]:
-    """The segments with their positions, in order. A sealed one counts before its plain file.
+    """List the segments with their positions, in order. A sealed one counts before its plain file.
 
-    Raises: LogDamaged where something else than a file has the name of one.
+    Raises: LogDamaged if something that is not a file has the name of one.
     """
-    there = [
+    paths = [
         path
         for suffix in (PLAIN, SEALED)
         for path in directory.glob(f"*{suffix}")
         if path.name.split(".")[0].isdecimal()
     ]
-    for path in there:
+    for path in paths:
         with suppress(FileNotFoundError):  # it was sealed, or dropped, since it was listed
             if not stat.S_ISREG(path.stat().st_mode):
                 raise LogDamaged(str(path), "it has the name of a segment but is not a file", _MOVE)
-    return sorted({int(path.name.split(".")[0]): path for path in there}.items())
+    return sorted({int(path.name.split(".")[0]): path for path in paths}.items())
 
 
 def read(directory: Path, since: int = 0, until: int | None = None) -> Iterator[Record]:
-    """The records from one position to another; null = to the last whole record. Those of a message
-    come before the message. Damage that the collector has passed is left out.
+    """Yield the records from one position to another; null = to the last whole record. Those of a
+    message come before the message. Damage that the collector has passed is left out.
 
-    Raises: LogDamaged where `until` lies behind what can be read: what was acknowledged is lost.
+    Raises: LogDamaged if `until` lies behind what can be read: what was acknowledged is lost.
     """
     gaps = gaps_in(directory)
     at = since
-    found = segments(directory)
-    for place, (start, path) in enumerate(found):
-        if place + 1 < len(found) and found[place + 1][0] <= at:
+    listed = segments(directory)
+    for index, (start, path) in enumerate(listed):
+        if index + 1 < len(listed) and listed[index + 1][0] <= at:
             continue
         if until is not None and start >= until:
             break
-        if place and start > at:
+        if index and start > at:
             raise _lost(directory, at, start)
         # Behind a failed sync, or a power cut, there may be what was never acknowledged.
-        ends = [*(begin for begin, _ in found[place + 1 : place + 2]), until]
+        ends = [*(begin for begin, _ in listed[index + 1 : index + 2]), until]
         end = min((one for one in ends if one is not None), default=None)
         content = content_of(path).plain
         at = max(at, start)
         while True:
             at = gaps.get(at, at)
-            for record in _up_to(end, whole(content, start, at - start)):
+            for record in _up_to(end, whole_records(content, start, at - start)):
                 at = record.end
                 if record.kind != PROOF:
                     yield record
@@ -167,7 +169,7 @@ def _up_to(end: int | None, records: Iterator[Record]) -> Iterator[Record]:
 
 
 class LogDamaged(StoreBroken):
-    """What was acknowledged cannot be read."""
+    """Acknowledged records cannot be read."""
 
 
 def _lost(directory: Path, at: int, until: int) -> LogDamaged:
@@ -176,19 +178,19 @@ def _lost(directory: Path, at: int, until: int) -> LogDamaged:
 
 
 @dataclass(frozen=True)
-class Content:
-    """What a segment has."""
+class SegmentContent:
+    """The content of a segment."""
 
     plain: bytes
     """Of a damaged sealed one what can be decompressed."""
     size: int
     """Bytes that it must have."""
     is_whole: bool = True
-    """Whether it could be decompressed to what was compressed."""
+    """True unless it is damaged."""
 
 
-def content_of(path: Path) -> Content:
-    """The content of a segment."""
+def content_of(path: Path) -> SegmentContent:
+    """Read the content of a segment, plain or sealed. Raises: LogDamaged if it cannot be read."""
     try:
         try:
             stored = path.read_bytes()
@@ -200,41 +202,41 @@ def content_of(path: Path) -> Content:
     except OSError as error:
         raise LogDamaged(str(path), f"it cannot be read: {error.strerror}", _MOVE) from error
     if path.suffix != ".gz":
-        return Content(stored, len(stored))
+        return SegmentContent(stored, len(stored))
     # A changed bit in the head says nothing of the content, so only the stream counts.
-    plain = _inflated(stored[_GZIP_HEAD:])
+    plain = _decompress_part(stored[_GZIP_HEAD:])
     crc, size = _GZIP_TAIL.unpack(stored[-_GZIP_TAIL.size :].rjust(_GZIP_TAIL.size, b"\0"))
     # Nor does one in the CRC itself. In the stream, it can make a record a copy of another one.
     if (zlib.crc32(plain) ^ crc).bit_count() <= 1 and (len(plain) ^ size).bit_count() <= 1:
-        return Content(plain, len(plain))
-    return Content(plain, max(len(plain) + 1, size if size < _MOST else 0), is_whole=False)
+        return SegmentContent(plain, len(plain))
+    return SegmentContent(plain, max(len(plain) + 1, size if size < _MOST else 0), is_whole=False)
 
 
-def _inflated(stored: bytes) -> bytes:
-    """As far as it can be decompressed."""
-    stream, found = zlib.decompressobj(-15), bytearray()
+def _decompress_part(stored: bytes) -> bytes:
+    """Decompress as far as possible."""
+    stream, plain = zlib.decompressobj(-15), bytearray()
     with suppress(zlib.error):
         for at in range(0, len(stored), _SIP):
-            found += stream.decompress(stored[at : at + _SIP])
-    return bytes(found)
+            plain += stream.decompress(stored[at : at + _SIP])
+    return bytes(plain)
 
 
-def whole(content: bytes, start: int, offset: int) -> Iterator[Record]:
-    """The records up to the first that is not whole."""
+def whole_records(content: bytes, start: int, offset: int) -> Iterator[Record]:
+    """Yield the records from an offset up to the first that is not whole."""
     while (end := end_of(content, offset)) is not None:
         body = content[offset + _HEAD.size : end]
-        before, offset = start + offset, end
-        kind, own = body[:1], body[1:]
+        begin, offset = start + offset, end
+        kind, fields = body[:1], body[1:]
         if kind == MESSAGE:
-            head = NUMBER.size + int(NUMBER.unpack_from(own)[0])
-            for inner in whole(own[head:], 0, 0):
-                yield Record(inner.kind, inner.content, before, start + offset)
-            own = own[NUMBER.size : head]
-        yield Record(kind, own, before, start + offset)
+            head = NUMBER.size + int(NUMBER.unpack_from(fields)[0])
+            for inner in whole_records(fields[head:], 0, 0):
+                yield Record(inner.kind, inner.content, begin, start + offset)
+            fields = fields[NUMBER.size : head]
+        yield Record(kind, fields, begin, start + offset)
 
 
 def end_of(content: bytes, offset: int) -> int | None:
-    """Where the record ends that begins here; null where none does that is whole."""
+    """Return the end of the record that begins at an offset, or null if no whole one does."""
     if offset + _HEAD.size >= len(content):
         return None
     size, crc = _HEAD.unpack_from(content, offset)
@@ -246,35 +248,39 @@ def end_of(content: bytes, offset: int) -> int | None:
 
 
 def next_whole(content: bytes, offset: int) -> int | None:
-    """Where the next whole record begins, looked for byte by byte: lengths may be damaged, too."""
-    beginnings = (found.start() for found in _BEGINNING.finditer(content, offset))
+    """Return the offset of the next whole record, or null.
+
+    It tries each byte: lengths may be damaged, too.
+    """
+    beginnings = (match.start() for match in _BEGINNING.finditer(content, offset))
     return next((at for at in beginnings if end_of(content, at) is not None), None)
 
 
-def proven(content: bytes, start: int, offset: int) -> int | None:
-    """The greatest position that a whole proof behind an offset vouches for; null = there is none.
-    One that names another place than its own says nothing: it is in the content of a record.
+def proven_position(content: bytes, start: int, offset: int) -> int | None:
+    """Return the greatest position that a whole proof behind an offset vouches for, or null.
+
+    A proof that names another place than its own does not count: it is in the content of a record.
     """
-    empty, found, at = proof(0), None, offset
+    empty, position, at = proof(0), None, offset
     head = empty[:4]
     while (at := content.find(head, at)) >= 0:
         one = content[at : at + len(empty)]
         if one[8:9] == PROOF and one == proof(start + at):
-            found = start + at
+            position = start + at
         at += 1
-    return found
+    return position
 
 
 def gaps_in(directory: Path) -> dict[int, int]:
-    """Damage that the collector has passed: where each begins, and where it ends."""
+    """Return the damage that the collector has passed, as a map of begins to ends."""
     try:
-        found = json.loads((directory / _GAPS).read_text("utf-8"))
+        gaps = json.loads((directory / _GAPS).read_text("utf-8"))
     except FileNotFoundError:
         return {}
-    return {int(one["from"]): int(one["to"]) for one in found}
+    return {int(one["from"]): int(one["to"]) for one in gaps}
 
 
 def keep_gaps(directory: Path, gaps: dict[int, int]) -> None:
-    """Note damage that is passed."""
-    told = [{"from": begin, "to": end} for begin, end in sorted(gaps.items())]
-    durable.write(directory / _GAPS, json.dumps(told))
+    """Write down the damage that is passed."""
+    entries = [{"from": begin, "to": end} for begin, end in sorted(gaps.items())]
+    durable.write(directory / _GAPS, json.dumps(entries))

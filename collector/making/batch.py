@@ -15,7 +15,6 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from vizpub.collector.log import log
 from vizpub.reports.files import ReportWriter
@@ -42,14 +41,14 @@ class Batch:
 
     @property
     def name(self) -> str:
-        """Of its file."""
+        """The name of its file."""
         return f"{self.number:08}.{self.position:020}.{self.closed}.ndjson.gz"
 
     @classmethod
-    def named(cls, path: str) -> Batch | None:
-        """The batch of a file; null for another file."""
-        found = _NAME.fullmatch(Path(path).name)
-        return cls(*map(int, found.groups())) if found else None
+    def from_path(cls, path: str) -> Batch | None:
+        """Return the batch with this file, or null for another file."""
+        match = _NAME.fullmatch(Path(path).name)
+        return cls(*map(int, match.groups())) if match else None
 
 
 NONE = Batch(0, 0, -1)
@@ -57,48 +56,48 @@ NONE = Batch(0, 0, -1)
 
 
 def batches_in(folder: Path) -> list[Batch]:
-    """The batches that are there, in order."""
-    return sorted(filter(None, (Batch.named(path.name) for path in folder.glob("*.ndjson.gz"))))
+    """Return the batches of a folder, in order."""
+    return sorted(filter(None, (Batch.from_path(path.name) for path in folder.glob("*.ndjson.gz"))))
 
 
-def consumed(run: Path) -> Batch:
-    """The last batch that a run has. Raises: StoreBroken."""
+def last_batch_in(run: Path) -> Batch:
+    """Return the last batch that a run has. Raises: StoreBroken."""
     try:
         manifest = read_manifest(run)
     except FileNotFoundError:
         return NONE
     if not manifest.complete:
         return NONE
-    found = (Batch.named(file["path"]) for file in all_inputs(run, manifest))
-    return max(filter(None, found), default=NONE)
+    batches = (Batch.from_path(file["path"]) for file in all_inputs(run, manifest))
+    return max(filter(None, batches), default=NONE)
 
 
 @dataclass
-class Builder:
-    """Makes the batches that follow one, from the log."""
+class BatchBuilder:
+    """Makes the batches that follow `last`, from the log."""
 
     directory: Path
     """Of the log."""
     last: Batch
-    _read: int = 0
+    _position: int = 0
     _header: RunHeader | None = None
-    _held: dict[int, list[tuple[int, bytes]]] = field(default_factory=lambda: defaultdict(list))
+    _pending: dict[int, list[tuple[int, bytes]]] = field(default_factory=lambda: defaultdict(list))
     """Reports by interval, each with the position before it."""
     _first: int = 0
     """The run's first interval. What slow clocks report before it is late: it would put empty
     intervals before all others."""
 
     def next(self, until: int, folder: Path) -> Batch | None:
-        """Write the batch with all that is closed up to a position; null where nothing is.
+        """Write the batch with all that is closed up to a position; null if nothing new is.
 
-        The file is complete and synced, or not there.
+        The file is complete and synced, or does not exist.
         """
         closed, position, end = self._advance(until)
         ready = sorted(
             report
-            for interval in [i for i in self._held if i <= closed]
+            for interval in [i for i in self._pending if i <= closed]
             if self.last.number or end is not None or interval >= self._first
-            for report in self._held.pop(interval)
+            for report in self._pending.pop(interval)
         )
         if end is None and not ready and closed == self.last.closed:
             return None
@@ -113,10 +112,10 @@ class Builder:
         return batch
 
     @property
-    def needed(self) -> int:
-        """Nothing before this position of the log is needed any more."""
-        held = [reports[0][0] for reports in self._held.values() if reports]
-        return min([*held, self._read])
+    def needed_from(self) -> int:
+        """Nothing before this position of the log is needed_from any more."""
+        pending = [reports[0][0] for reports in self._pending.values() if reports]
+        return min([*pending, self._position])
 
     def _advance(self, until: int) -> tuple[int, int, int | None]:
         """Read on. Returns the last closed interval, the position, and the last interval of a run
@@ -125,38 +124,31 @@ class Builder:
         closed, end = self.last.closed, None
         early: list[log.Record] = []
         for record in self._records(until):
-            self._read = record.end
+            self._position = record.end
             if record.kind == log.REPORT:
-                consumed = record.end <= self.last.position and record.interval <= self.last.closed
-                if consumed and self.last.number == 1:
+                is_old = record.end <= self.last.position and record.interval <= self.last.closed
+                if is_old and self.last.number == 1:
                     early.append(record)
-                elif not consumed:
-                    self._held[record.interval].append((record.start, record.line))
+                elif not is_old:
+                    self._pending[record.interval].append((record.start, record.line))
             elif record.kind == log.CLOSE:
                 self._first = self._first if record.first is None else record.first
                 closed = record.interval if record.end > self.last.position else closed
             elif record.kind == log.END and record.end > self.last.position:
-                end = _end_of(json.loads(record.content))
+                mark = json.loads(record.content)
+                end = mark["last_interval"] if mark.get("ended") else None
             elif record.kind in (log.HEADER, log.STATE):
-                self._header = _header_of(record)
+                content = json.loads(record.content)
+                header = content["header"] if record.kind == log.STATE else content
+                self._header = RunHeader.from_json(header)
         for record in early:  # the first batch left it out
             if record.interval < self._first:
-                self._held[record.interval].append((record.start, record.line))
+                self._pending[record.interval].append((record.start, record.line))
         return closed, max(self.last.position, until), end
 
     def _records(self, until: int) -> Iterator[log.Record]:
-        if not self._read:
+        if not self._position:
             first = next(iter(log.segments(self.directory)), (0, None))
-            self._read = first[0]
-        if self._read < until:
-            yield from log.read(self.directory, self._read, until)
-
-
-def _end_of(told: dict[str, Any]) -> int | None:
-    last = told["last_interval"] if told.get("ended") else None
-    return None if last is None else int(last)
-
-
-def _header_of(record: log.Record) -> RunHeader:
-    told = json.loads(record.content)
-    return RunHeader.from_json(told["header"] if record.kind == log.STATE else told)
+            self._position = first[0]
+        if self._position < until:
+            yield from log.read(self.directory, self._position, until)

@@ -21,7 +21,7 @@ glibc maps ever larger blocks into the heap, unless it is given a threshold.
 
 
 def environment() -> dict[str, str]:
-    """The variables of such a process; those that the user has set stay."""
+    """Return the variables of such a process; those that the user has set stay."""
     return {**_STEADY, **os.environ}
 
 
@@ -32,7 +32,7 @@ def trim() -> None:
 
 
 async def end(process: Process, seconds: float) -> None:
-    """Let it end what it does; after so long it is killed."""
+    """Let a process end what it does; kill it after so many seconds."""
     if process.returncode is not None:
         return
     assert process.stdin

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from vizpub.collector.making import child
-from vizpub.collector.progress import Progress
+from vizpub.collector.progress import CollectionProgress
 
 _FIRST_PAUSE_S, _MOST_PAUSE_S = 1.0, 15.0
 """Before a load that failed is tried again."""
@@ -23,37 +23,37 @@ _LINE = 1 << 20
 """Bytes of a message."""
 
 
-class Loading:
+class CopyLoader:
     """Loads what was committed since the last load; a Neo4j that is down is tried again."""
 
     def __init__(
-        self, command: Sequence[str], progress: Progress, say: Callable[[str], None]
+        self, command: Sequence[str], progress: CollectionProgress, say: Callable[[str], None]
     ) -> None:
-        """The command loads at every line of its standard input, and says how each load went as
-        JSON on stderr: `loaded` in a message, or the level `error`. No command: nothing is loaded.
+        """Without a `command`, nothing is loaded. It loads at every line of its standard input, and
+        writes the outcome of each load to stderr as JSON: `loaded`, or the level `error`.
         """
         self._command, self._progress, self._say = command, progress, say
-        self._wanted = asyncio.Event()
+        self._wake = asyncio.Event()
         self._process: Process | None = None
 
     def wake(self) -> None:
-        """There is something to load."""
-        self._wanted.set()
+        """Order a load."""
+        self._wake.set()
 
     async def run(self) -> None:
-        """Until the run is settled and was loaded, or could not be."""
+        """Load when woken, until the run is settled and its load has ended or failed."""
         if not self._command:
             await asyncio.Event().wait()
         try:
-            await self._follow()
+            await self._load_again()
         finally:
             await self._end()
 
-    async def _follow(self) -> None:
+    async def _load_again(self) -> None:
         pause = _FIRST_PAUSE_S
         while True:
-            await self._wanted.wait()
-            self._wanted.clear()
+            await self._wake.wait()
+            self._wake.clear()
             settled, done = self._progress.settled, self._progress.done
             why = await self._load()
             if why and not self._progress.load_error:
@@ -66,10 +66,10 @@ class Loading:
             if why:
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, _MOST_PAUSE_S)
-                self._wanted.set()
+                self._wake.set()
 
     async def _load(self) -> str | None:
-        """Returns why it failed; null = it did not."""
+        """Load once. Returns why it failed, or null."""
         try:
             process = self._process or await self._start()
         except OSError as error:
@@ -82,14 +82,14 @@ class Loading:
         last = ""
         while line := await process.stderr.readline():
             try:
-                told = json.loads(line)
+                message = json.loads(line)
             except ValueError:  # what a library prints is no message
                 last = line.decode("utf-8", "replace").strip() or last
                 continue
-            if isinstance(told, dict) and "loaded" in told:
+            if isinstance(message, dict) and "loaded" in message:
                 return None
-            if isinstance(told, dict) and told.get("level") == "error":
-                return str(told["message"])
+            if isinstance(message, dict) and message.get("level") == "error":
+                return str(message["message"])
         self._process = None
         return last or f"exit code {await process.wait()}"
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from vizpub.collector.intake import Intake
 from vizpub.collector.making import child
-from vizpub.collector.progress import Progress
+from vizpub.collector.progress import CollectionProgress
 
 SILENT = "Java did not answer"
 
@@ -30,14 +30,14 @@ _END_S = 120.0
 """That it has to end its append."""
 
 
-class Maker:
+class RunMaker:
     """Starts the process, orders appends, and notes in the progress what it did."""
 
     def __init__(
         self,
         job: Mapping[str, Any],
         intake: Intake,
-        progress: Progress,
+        progress: CollectionProgress,
         committed: Callable[[], None],
         say: Callable[[str], None],
     ) -> None:
@@ -47,7 +47,7 @@ class Maker:
         self._process: Process | None = None
         self._ordered: tuple[int, bool] | None = None
         self._why: str | None = None
-        """Why this process has ended, as far as it or its silence told."""
+        """Why this process has ended, as far as it or its silence says."""
 
     def order(self) -> None:
         """Tell the process what it has to do, once."""
@@ -56,11 +56,11 @@ class Maker:
             self._ordered = order
             self._write({"until": order[0], "ended": order[1]})
 
-    def _write(self, told: Mapping[str, Any]) -> None:
+    def _write(self, order: Mapping[str, Any]) -> None:
         assert self._process
         assert self._process.stdin
         with suppress(OSError):
-            self._process.stdin.write(json.dumps(told).encode() + b"\n")
+            self._process.stdin.write(json.dumps(order).encode() + b"\n")
 
     async def run(self) -> None:
         """Keep the process alive, until the run has ended."""
@@ -68,7 +68,7 @@ class Maker:
         while not (self._progress.settled or self._progress.draining):
             batches = self._progress.batches
             try:
-                why = await self._live()
+                why = await self._run_once()
             except OSError as error:  # no memory or no files for another process
                 why = error.strerror or str(error)
             self._progress.alive = False
@@ -80,7 +80,7 @@ class Maker:
             self._say(f"appending stopped ({why}): it is tried again in {pause:g} s")
             await asyncio.sleep(pause)
 
-    async def _live(self) -> str:
+    async def _run_once(self) -> str:
         """Run the process once. Returns why it ended."""
         self._why = None
         answers, pipe = os.pipe()
@@ -112,7 +112,7 @@ class Maker:
                     silence.reschedule(asyncio.get_running_loop().time() + SILENT_S)
                     if not (line := await reader.readline()).endswith(b"\n"):
                         break  # the end, or what a kill left of a line
-                    self._answer(json.loads(line))
+                    self._handle_answer(json.loads(line))
         except TimeoutError:
             self._why = f"{SILENT} for {SILENT_S:g} s"
             process.kill()
@@ -121,32 +121,32 @@ class Maker:
         code = await process.wait()
         return self._why or f"exit code {code}"
 
-    def _answer(self, told: dict[str, Any]) -> None:
+    def _handle_answer(self, answer: dict[str, Any]) -> None:
         progress = self._progress
         progress.heard = time.monotonic()
-        if "error" in told:
-            self._why = told["error"]
-            if told.get("damaged"):
+        if "error" in answer:
+            self._why = answer["error"]
+            if answer.get("damaged"):
                 progress.damaged = self._why
-        elif "ready" in told:
+        elif "ready" in answer:
             progress.alive = True
-            progress.batches = told["number"]
-            progress.consumed = max(told["position"], progress.consumed)
-            if told["number"]:  # another collector may have ended before Neo4j had all
-                progress.done = told["closed"]
+            progress.batches = answer["number"]
+            progress.consumed = max(answer["position"], progress.consumed)
+            if answer["number"]:  # another collector may have ended before Neo4j had all
+                progress.done = answer["closed"]
                 self._committed()
-        elif "settled" in told:
+        elif "settled" in answer:
             progress.settled = True
             if progress.batches:  # else there is no run
                 self._committed()
-        elif "number" in told:
-            progress.committed(told)
-            self._intake.log.drop(told["needed"])
+        elif "number" in answer:
+            progress.note_commit(answer)
+            self._intake.log.drop(answer["needed"])
             self._committed()
-        elif "rows" in told:
-            progress.measured(told["rows"])
+        elif "rows" in answer:
+            progress.add_rows(answer["rows"])
 
     async def end(self) -> None:
-        """Let the process end its append."""
+        """Let the process end its append, then stop it."""
         if self._process:
             await child.end(self._process, _END_S)

@@ -9,10 +9,10 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components, dijkstra
 
 from vizpub.analytics.comparison.estimates import mean
-from vizpub.experiments.cd_max.measuring import World
-from vizpub.experiments.formatting import estimate_text, markdown
-from vizpub.experiments.workers import workers
-from vizpub.simulators.designs.algorithms import ALGORITHMS, Design, Overlay, construct
+from vizpub.experiments.cd_max.measuring import OverlayCase
+from vizpub.experiments.formatting import estimate_text, markdown_table
+from vizpub.experiments.workers import worker_pool
+from vizpub.simulators.designs.algorithms import ALGORITHMS, ConstructedOverlay, Design, construct
 from vizpub.simulators.designs.nearer import move_nearer
 from vizpub.simulators.designs.stars import Interests
 from vizpub.simulators.engine.clock import stream
@@ -25,9 +25,9 @@ _ACROSS = 100.0
 """ms from one side of the plane to the other."""
 
 
-def measure(seed: int) -> dict[str, dict[str, float]]:
+def measure_overlays(seed: int) -> dict[str, dict[str, float]]:
     """Every measure of every overlay, all on the subscriptions and places of one seed."""
-    interests = World("nodes", _NODES, "uniform", seed).interests()
+    interests = OverlayCase("nodes", _NODES, "uniform", seed).interests()
     numbers = np.random.default_rng(stream(seed, "places").getrandbits(64))
     places = numbers.random((_NODES, 2)) * _ACROSS
     delays = np.hypot(*(places[:, None] - places[None]).transpose(2, 0, 1))
@@ -36,81 +36,86 @@ def measure(seed: int) -> dict[str, dict[str, float]]:
     for name in ("cd-max", "cd-max-ref"):
         stars = Design(name).stars(interests)
         move_nearer(stars, delays)
-        overlays[name + _NEAR] = Overlay(stars.neighbours, stars.centres)
+        overlays[name + _NEAR] = ConstructedOverlay(stars.neighbours, stars.centres)
     return {
-        name: _measures(overlay, interests, delays, order) for name, overlay in overlays.items()
+        name: _measure_overlay(overlay, interests, delays, order)
+        for name, overlay in overlays.items()
     }
 
 
-def _measures(
-    overlay: Overlay, interests: Interests, delays: np.ndarray, order: np.ndarray
+def _measure_overlay(
+    overlay: ConstructedOverlay, interests: Interests, delays: np.ndarray, order: np.ndarray
 ) -> dict[str, float]:
-    matrix = _matrix(overlay)
+    matrix = _adjacency_matrix(overlay)
     load = np.bincount(list(overlay.centres.values()), minlength=_NODES)
     links = matrix.nnz // 2
-    found: dict[str, float] = {"maximum degree": float(max(map(len, overlay.neighbours)))}
+    measures: dict[str, float] = {"maximum degree": float(max(map(len, overlay.neighbours)))}
     if overlay.centres:
-        found |= {"most centres of a node": float(load.max()), "nodes that are centres":
+        measures |= {"most centres of a node": float(load.max()), "nodes that are centres":
                   float((load > 0).mean())}  # fmt: skip
-    sent, late = [], []
-    for topic, of_it in enumerate(interests.subscribers):
-        if len(of_it) > 1:
-            inside = matrix[of_it][:, of_it]
-            copies = len(of_it) - 1 if overlay.centres else inside.nnz - len(of_it) + 1
+    sent, delays_ms = [], []
+    for topic, subscribers in enumerate(interests.subscribers):
+        if len(subscribers) > 1:
+            inside = matrix[subscribers][:, subscribers]
+            copies = len(subscribers) - 1 if overlay.centres else inside.nnz - len(subscribers) + 1
             sent.append(copies)
-            late.append(_delay(overlay, topic, of_it, inside, delays))
-    found["copies of a publication"] = float(np.mean(sent))
-    found["copies of one a topic + links"] = float(sum(sent) + links)
-    found["ms to a subscriber"] = float(np.mean(late))
+            delays_ms.append(_mean_delay(overlay, topic, subscribers, inside, delays))
+    measures["copies of a publication"] = float(np.mean(sent))
+    measures["copies of one a topic + links"] = float(sum(sent) + links)
+    measures["ms to a subscriber"] = float(np.mean(delays_ms))
     for share in _SHARES:
         alive = np.ones(_NODES, dtype=bool)
         alive[order[: round(share * _NODES)]] = False
-        found[f"connected after {share:.0%}"] = connected(matrix, interests, alive)
-    return found
+        measures[f"connected after {share:.0%}"] = connected_share(matrix, interests, alive)
+    return measures
 
 
-def _matrix(overlay: Overlay) -> csr_array:
-    ends = [len(known) for known in overlay.neighbours]
+def _adjacency_matrix(overlay: ConstructedOverlay) -> csr_array:
+    ends = [len(peers) for peers in overlay.neighbours]
     begins = np.concatenate([[0], np.cumsum(ends)])
-    others = np.array([other for known in overlay.neighbours for other in known])
-    return csr_array((np.ones(len(others)), others, begins), shape=(_NODES, _NODES))
+    columns = np.array([peer for peers in overlay.neighbours for peer in peers])
+    return csr_array((np.ones(len(columns)), columns, begins), shape=(_NODES, _NODES))
 
 
-def _delay(
-    overlay: Overlay, topic: int, of_it: Sequence[int], inside: csr_array, delays: np.ndarray
+def _mean_delay(
+    overlay: ConstructedOverlay,
+    topic: int,
+    subscribers: Sequence[int],
+    inside: csr_array,
+    delays: np.ndarray,
 ) -> float:
     """Mean from one subscriber to another: by the centre, or where all pass it on, along the
     path that is the fastest.
     """
-    between = delays[np.ix_(of_it, of_it)]
-    pairs = len(of_it) * (len(of_it) - 1)
+    between = delays[np.ix_(subscribers, subscribers)]
+    pairs = len(subscribers) * (len(subscribers) - 1)
     centre = overlay.centres.get(topic)
     if centre is None:
         paths = dijkstra(inside.multiply(between).tocsr())
         return float(paths.sum() / pairs)
-    from_it = between[of_it.index(centre)]
-    through = from_it[:, None] + from_it[None]
+    from_centre = between[subscribers.index(centre)]
+    through = from_centre[:, None] + from_centre[None]
     np.fill_diagonal(through, 0)
     return float(through.sum() / pairs)
 
 
-def connected(matrix: csr_array, interests: Interests, alive: np.ndarray) -> float:
+def connected_share(matrix: csr_array, interests: Interests, alive: np.ndarray) -> float:
     """Share of the topics with two or more subscribers alive that these still connect."""
-    told = []
-    for of_it in interests.subscribers:
-        left = [node for node in of_it if alive[node]]
-        if len(left) > 1:
-            told.append(connected_components(matrix[left][:, left])[0] == 1)
-    return float(np.mean(told)) if told else 1.0
+    is_connected = []
+    for subscribers in interests.subscribers:
+        alive_nodes = [node for node in subscribers if alive[node]]
+        if len(alive_nodes) > 1:
+            is_connected.append(connected_components(matrix[alive_nodes][:, alive_nodes])[0] == 1)
+    return float(np.mean(is_connected)) if is_connected else 1.0
 
 
-def beyond(scale: str, processes: int) -> list[Mapping[str, Mapping[str, float]]]:
+def measure_beyond(scale: str, processes: int) -> list[Mapping[str, Mapping[str, float]]]:
     """All seeds of a scale."""
-    with workers(processes) as pool:
-        return list(pool.map(measure, range(1, _SEEDS[scale] + 1)))
+    with worker_pool(processes) as pool:
+        return list(pool.map(measure_overlays, range(1, _SEEDS[scale] + 1)))
 
 
-def lines(found: Sequence[Mapping[str, Mapping[str, float]]]) -> Iterator[str]:
+def report_lines(results: Sequence[Mapping[str, Mapping[str, float]]]) -> Iterator[str]:
     """The section of the report."""
     yield (
         f"{_NODES} nodes, 100 topics, 10 each, at random places of a plane that takes "
@@ -122,12 +127,15 @@ def lines(found: Sequence[Mapping[str, Mapping[str, float]]]) -> Iterator[str]:
         "intervals of 95 %."
     )
     yield ""
-    measures = list(dict.fromkeys(name for of in found[0].values() for name in of))
+    measures = list(dict.fromkeys(name for result in results[0].values() for name in result))
     rows = [
-        (algorithm, *(_text([of[algorithm].get(name) for of in found]) for name in measures))
-        for algorithm in found[0]
+        (
+            algorithm,
+            *(_text([result[algorithm].get(name) for result in results]) for name in measures),
+        )
+        for algorithm in results[0]
     ]
-    yield from markdown(("", *measures), rows)
+    yield from markdown_table(("", *measures), rows)
 
 
 def _text(values: Sequence[float | None]) -> str:

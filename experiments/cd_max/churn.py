@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from random import Random
 
 from vizpub.analytics.comparison.estimates import mean
-from vizpub.experiments.cd_max.measuring import World
-from vizpub.experiments.formatting import estimate_text, markdown, number
-from vizpub.experiments.workers import workers
+from vizpub.experiments.cd_max.measuring import OverlayCase
+from vizpub.experiments.formatting import estimate_text, markdown_table, number_text
+from vizpub.experiments.workers import worker_pool
 from vizpub.simulators.designs.algorithms import Design
 from vizpub.simulators.designs.stars import Interests
 from vizpub.simulators.designs.upkeep import Upkeep
@@ -27,7 +27,7 @@ _Edges = set[tuple[int, int]]
 
 
 @dataclass(frozen=True)
-class Way:
+class StrategyCosts:
     """What one of the two ways costs, per event, and gives, as a mean over the intervals."""
 
     maximum: float
@@ -40,82 +40,86 @@ class Way:
 
 
 @dataclass(frozen=True)
-class Churned:
+class ChurnRun:
     """A run of events, in both ways."""
 
     nodes: int
     algorithm: str
-    repaired: Way
-    rebuilt: Way
+    repaired: StrategyCosts
+    rebuilt: StrategyCosts
 
 
-def churned(given: tuple[int, str, int]) -> Churned:
+def simulate_churn(parameters: tuple[int, str, int]) -> ChurnRun:
     """The two ways with (nodes, algorithm, seed)."""
-    nodes, algorithm, seed = given
-    world = World("nodes", nodes, "uniform", seed)
+    nodes, algorithm, seed = parameters
+    world = OverlayCase("nodes", nodes, "uniform", seed)
     interests, random = world.interests(), stream(seed, "churn of topics")
     design = Design(algorithm)
-    kept = Upkeep(design, interests)
-    edges = _edges(kept.overlay.neighbours)
+    upkeep = Upkeep(design, interests)
+    edges = _edges(upkeep.overlay.neighbours)
     spent, changed = [0.0, 0.0], [0, 0]
     degrees: tuple[list[list[int]], list[list[int]]] = ([], [])
     for event in range(1, _EVENTS + 1):
-        node, topics = _event(interests, world, random)
-        begun = time.process_time()
-        changed[0] += kept.change(node, topics)
-        spent[0] += time.process_time() - begun
+        node, topics = _draw_event(interests, world, random)
+        start = time.process_time()
+        changed[0] += upkeep.change(node, topics)
+        spent[0] += time.process_time() - start
         if event % _PER_INTERVAL == 0:
-            begun = time.process_time()
-            anew = design.stars(interests)
-            spent[1] += time.process_time() - begun
-            now = _edges(anew.neighbours)
-            changed[1] += len(edges ^ now)
-            edges = now
-            up = [node for node, own in enumerate(interests.of) if own]
-            degrees[0].append([kept.stars.degree(node) for node in up])
-            degrees[1].append([anew.degree(node) for node in up])
-    repaired, rebuilt = (_way(*one) for one in zip(degrees, changed, spent, strict=True))
-    return Churned(nodes, algorithm, repaired, rebuilt)
+            start = time.process_time()
+            rebuilt_stars = design.stars(interests)
+            spent[1] += time.process_time() - start
+            rebuilt_edges = _edges(rebuilt_stars.neighbours)
+            changed[1] += len(edges ^ rebuilt_edges)
+            edges = rebuilt_edges
+            up = [node for node, node_topics in enumerate(interests.of) if node_topics]
+            degrees[0].append([upkeep.stars.degree(node) for node in up])
+            degrees[1].append([rebuilt_stars.degree(node) for node in up])
+    repaired, rebuilt = (
+        _strategy_costs(*args) for args in zip(degrees, changed, spent, strict=True)
+    )
+    return ChurnRun(nodes, algorithm, repaired, rebuilt)
 
 
-def _event(interests: Interests, world: World, random: Random) -> tuple[int, set[int]]:
+def _draw_event(interests: Interests, world: OverlayCase, random: Random) -> tuple[int, set[int]]:
     """A node comes, goes, or changes one topic; it never gives up its last."""
     node = random.randrange(world.nodes)
-    own = set(interests.of[node])
-    if not own:
+    topics = set(interests.of[node])
+    if not topics:
         return node, set(random.sample(range(world.topics), world.each))
     if random.random() < _AWAY:
         return node, set()
-    return node, own ^ {random.randrange(world.topics)} or own
+    return node, topics ^ {random.randrange(world.topics)} or topics
 
 
 def _edges(neighbours: Sequence[Sequence[int]]) -> _Edges:
-    return {(one, other) for one, known in enumerate(neighbours) for other in known if one < other}
+    return {(node, peer) for node, peers in enumerate(neighbours) for peer in peers if node < peer}
 
 
-def _way(degrees: Sequence[Sequence[int]], changed: int, seconds: float) -> Way:
+def _strategy_costs(
+    degrees: Sequence[Sequence[int]], changed: int, seconds: float
+) -> StrategyCosts:
     count = len(degrees)
-    return Way(
+    return StrategyCosts(
         sum(map(max, degrees)) / count,
-        sum(sum(one) / len(one) for one in degrees) / count,
+        sum(sum(degrees_at) / len(degrees_at) for degrees_at in degrees) / count,
         changed / _EVENTS,
         seconds / _EVENTS,
     )
 
 
-def churn(scale: str, processes: int) -> list[Churned]:
+def measure_churn(scale: str, processes: int) -> list[ChurnRun]:
     """All runs of a scale."""
-    wanted = [
+    parameters = [
         (nodes, algorithm, seed)
         for nodes in _NODES[scale]
         for algorithm in _ALGORITHMS
         for seed in range(1, _SEEDS[scale] + 1)
     ]
-    with workers(processes) as pool:
-        return list(pool.map(churned, wanted))
+    with worker_pool(processes) as pool:
+        return list(pool.map(simulate_churn, parameters))
 
 
-def lines(found: Sequence[Churned]) -> Iterator[str]:
+def report_lines(results: Sequence[ChurnRun]) -> Iterator[str]:
     """The section of the report."""
     yield (
         f"{_EVENTS:,} events at random nodes: one that is away comes with new topics; one that is "
@@ -127,14 +131,16 @@ def lines(found: Sequence[Churned]) -> Iterator[str]:
     heads = ("nodes", "algorithm", "", "maximum degree", "average degree", "edges changed an event",
              "ms an event")  # fmt: skip
     rows = []
-    for nodes, algorithm in dict.fromkeys((one.nodes, one.algorithm) for one in found):
-        own = [one for one in found if (one.nodes, one.algorithm) == (nodes, algorithm)]
+    for nodes, algorithm in dict.fromkeys((result.nodes, result.algorithm) for result in results):
+        matching = [
+            result for result in results if (result.nodes, result.algorithm) == (nodes, algorithm)
+        ]
         for name in ("repaired", "rebuilt"):
-            ways: list[Way] = [getattr(one, name) for one in own]
+            costs: list[StrategyCosts] = [getattr(result, name) for result in matching]
             texts = [
-                estimate_text(mean([getattr(way, measure) * factor for way in ways]))
+                estimate_text(mean([getattr(cost, measure) * factor for cost in costs]))
                 for measure, factor in
                 (("maximum", 1), ("average", 1), ("changed", 1), ("seconds", 1000))
             ]  # fmt: skip
-            rows.append((number(nodes), algorithm, name, *texts))
-    yield from markdown(heads, rows)
+            rows.append((number_text(nodes), algorithm, name, *texts))
+    yield from markdown_table(heads, rows)

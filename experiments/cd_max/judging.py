@@ -12,7 +12,7 @@ from math import log, sqrt
 from typing import Literal, cast
 
 from vizpub.analytics.comparison.estimates import Estimate, mean
-from vizpub.experiments.cd_max.measuring import Axis, Law, Measured
+from vizpub.experiments.cd_max.measuring import Axis, Law, OverlayMeasures
 
 Outcome = Literal["met", "not met", "shown", "excluded", "unknown"]
 _Z = 1.959963984540054
@@ -29,7 +29,7 @@ _STATIC = (
 
 
 @dataclass(frozen=True)
-class Printed:
+class PrintedCell:
     """A cell of a table in the paper."""
 
     table: int
@@ -42,8 +42,8 @@ class Printed:
     """Half of the interval that the paper gives."""
 
     @property
-    def excluded(self) -> str:
-        """Why the cell cannot be compared; empty if it can."""
+    def exclusion(self) -> str:
+        """Reason why the cell cannot be compared; empty if it can."""
         if self.x == 5000:
             return "not 5,000 nodes: the maximum degrees are those of 2,500, the times hardly more"
         if self.table in (9, 10) and self.algorithm == "cd-max-ref" and self.x >= 30:
@@ -54,11 +54,11 @@ class Printed:
 
     @property
     def is_doubled(self) -> bool:
-        """Whether the cell was printed at twice its value."""
+        """True if the cell was printed at twice its value."""
         return self.table == 9 and self.algorithm in ("gm", "cd-oda-ii", "2d-oda")
 
     @property
-    def meant(self) -> float:
+    def corrected(self) -> float:
         """The value; half of what is printed where that is doubled."""
         return self.value / 2 if self.is_doubled else self.value
 
@@ -72,11 +72,11 @@ class Printed:
         return 0.2 if self.axis == "topics" else 0.08
 
 
-def tables() -> list[Printed]:
+def read_tables() -> list[PrintedCell]:
     """Tables 5 to 12."""
     text = (files("vizpub.experiments.cd_max") / "tables.csv").read_text("utf-8")
     return [
-        Printed(
+        PrintedCell(
             int(row["table"]),
             cast(Axis, row["param"]),
             int(row["param_value"]),
@@ -90,17 +90,17 @@ def tables() -> list[Printed]:
 
 
 @dataclass(frozen=True)
-class Results:
+class OverlayResults:
     """Overlays by their subscriptions."""
 
-    rows: Sequence[Measured]
+    rows: Sequence[OverlayMeasures]
 
     @cached_property
-    def _values(self) -> dict[tuple[Axis, int, Law, str], list[Measured]]:
-        found: dict[tuple[Axis, int, Law, str], list[Measured]] = {}
+    def _values(self) -> dict[tuple[Axis, int, Law, str], list[OverlayMeasures]]:
+        rows_by_case: dict[tuple[Axis, int, Law, str], list[OverlayMeasures]] = {}
         for row in self.rows:
-            found.setdefault((row.axis, row.x, row.law, row.algorithm), []).append(row)
-        return found
+            rows_by_case.setdefault((row.axis, row.x, row.law, row.algorithm), []).append(row)
+        return rows_by_case
 
     def of(
         self, axis: Axis, x: int, algorithm: str, measure: str, law: Law = "uniform"
@@ -116,7 +116,7 @@ class Results:
         return mean(self.of(axis, x, algorithm, measure, law)).value
 
     def places(self, axis: Axis) -> list[int]:
-        """What was measured of an axis."""
+        """Values of an axis that were measured, ascending."""
         return sorted({row.x for row in self.rows if row.axis == axis})
 
     def exponent(self, algorithm: str, first: int = 200, last: int = 2500) -> float | None:
@@ -129,15 +129,15 @@ class Results:
 
 def normal_half(values: Sequence[float]) -> float | None:
     """Half of the interval by the paper's formula: z sd / √n."""
-    of = mean(values)
-    return None if of.sd is None else _Z * of.sd / sqrt(of.n)
+    estimate = mean(values)
+    return None if estimate.sd is None else _Z * estimate.sd / sqrt(estimate.n)
 
 
 @dataclass(frozen=True)
-class Cell:
+class ComparedCell:
     """A printed value beside ours."""
 
-    printed: Printed
+    printed: PrintedCell
     ours: Estimate
     normal: float | None
     zipf: Estimate
@@ -145,14 +145,14 @@ class Cell:
     @property
     def deviation(self) -> float | None:
         """Ours relative to the paper's."""
-        return None if self.ours.value is None else self.ours.value / self.printed.meant - 1
+        return None if self.ours.value is None else self.ours.value / self.printed.corrected - 1
 
     @property
     def outcome(self) -> Outcome:
-        """Whether ours is within the tolerance."""
+        """Outcome of the comparison within the tolerance."""
         if self.deviation is None:
             return "unknown"
-        if self.printed.excluded:
+        if self.printed.exclusion:
             return "excluded"
         tolerance = self.printed.tolerance
         if tolerance is None:
@@ -160,21 +160,21 @@ class Cell:
         return "met" if abs(self.deviation) <= tolerance else "not met"
 
 
-def cells(results: Results) -> list[Cell]:
+def compare_cells(results: OverlayResults) -> list[ComparedCell]:
     """Every printed value that was measured."""
-    found = []
-    for one in tables():
-        where = (one.axis, one.x, one.algorithm, one.measure)
-        ours = results.of(*where)
+    compared = []
+    for printed in read_tables():
+        case = (printed.axis, printed.x, printed.algorithm, printed.measure)
+        ours = results.of(*case)
         if ours:
-            zipf = mean(results.of(*where, law="zipf"))
-            found.append(Cell(one, mean(ours), normal_half(ours), zipf))
-    return found
+            zipf = mean(results.of(*case, law="zipf"))
+            compared.append(ComparedCell(printed, mean(ours), normal_half(ours), zipf))
+    return compared
 
 
 @dataclass(frozen=True)
-class Said:
-    """Something that is said in words, and what ours are."""
+class OverlayClaim:
+    """A claim of the paper's text, and our result."""
 
     what: str
     source: str
@@ -183,14 +183,14 @@ class Said:
     why: str = ""
 
 
-def words(results: Results) -> list[Said]:
-    """The orderings, bounds and claims."""
+def judge_claims(results: OverlayResults) -> list[OverlayClaim]:
+    """Judge the orderings, ratios, bounds and times that the paper states."""
     return [*_orderings(results), *_ratios(results), *_bounds(results), *_times(results)]
 
 
-def _judged(what: str, source: str, ours: str, holds: bool | None, why: str = "") -> Said:
+def _judge(what: str, source: str, ours: str, holds: bool | None, why: str = "") -> OverlayClaim:
     outcome: Outcome = "unknown" if holds is None else "met" if holds else "not met"
-    return Said(what, source, ours, outcome, "" if holds else why)
+    return OverlayClaim(what, source, ours, outcome, "" if holds else why)
 
 
 _OTHER_AXES: tuple[Axis, ...] = ("topics", "subscription_size")
@@ -199,18 +199,18 @@ _AVERAGES = ("gm", "cd-oda-ii", "cd-max-ref")
 _RISING = "gm rises at first in the paper's own Table 7 (9.99 at 200 topics, 10.67 at 300)"
 
 
-def _orderings(results: Results) -> Iterator[Said]:
+def _orderings(results: OverlayResults) -> Iterator[OverlayClaim]:
     for measure, order in (("maximum", _MAXIMA), ("average", _AVERAGES)):
         for x in results.places("nodes"):
-            values = [results.mean("nodes", x, one, measure) or 0.0 for one in order]
-            named = zip(order, values, strict=True)
-            text = " < ".join(f"{one} {value:.4g}" for one, value in named)
+            values = [results.mean("nodes", x, algorithm, measure) or 0.0 for algorithm in order]
+            pairs_ = zip(order, values, strict=True)
+            text = " < ".join(f"{algorithm} {value:.4g}" for algorithm, value in pairs_)
             what = f"Order of the {measure} degrees, {x:,} nodes"
-            yield _judged(what, "Tables 5, 6", text, all(a < b for a, b in pairwise(values)))
+            yield _judge(what, "Tables 5, 6", text, all(a < b for a, b in pairwise(values)))
     for axis, algorithm in product(_OTHER_AXES, ("gm", "cd-oda-ii", "cd-max")):
         places = results.places(axis)
         values = [results.mean(axis, x, algorithm, "average") or 0.0 for x in places]
-        yield _judged(
+        yield _judge(
             f"Average degree falls with the {axis.replace('_', ' ')}, {algorithm}",
             "the texts on Tables 7 and 9",
             " > ".join(f"{value:.4g}" for value in values),
@@ -219,11 +219,11 @@ def _orderings(results: Results) -> Iterator[Said]:
         )
 
 
-def _ratios(results: Results) -> Iterator[Said]:
+def _ratios(results: OverlayResults) -> Iterator[OverlayClaim]:
     for algorithm, printed, why in (("cd-max", 2.65, _STATIC), ("cd-max-ref", 3.66, "")):
-        first, second = (results.mean("nodes", 1000, one, "average") for one in (algorithm, "gm"))
+        first, second = (results.mean("nodes", 1000, name, "average") for name in (algorithm, "gm"))
         ratio = first / second if first and second else None
-        yield _judged(
+        yield _judge(
             f"{algorithm} has {printed} times the edges of gm at 1,000 nodes (± 4 %)",
             "the text on Table 5",
             "–" if ratio is None else f"{ratio:.3g}",
@@ -231,9 +231,9 @@ def _ratios(results: Results) -> Iterator[Said]:
             why,
         )
     for x in results.places("nodes"):
-        maxima = {one: results.mean("nodes", x, one, "maximum") or 0.0 for one in _MAXIMA}
+        maxima = {name: results.mean("nodes", x, name, "maximum") or 0.0 for name in _MAXIMA}
         times = maxima["cd-max"] / maxima["cd-max-ref"]
-        yield _judged(
+        yield _judge(
             f"cd-max-ref has a quarter of the maximum degree of all other stars, {x:,} nodes",
             "the text on Table 6: at least four times better",
             f"1/{times:.3g} of cd-max",
@@ -242,12 +242,12 @@ def _ratios(results: Results) -> Iterator[Said]:
         )
 
 
-def _bounds(results: Results) -> Iterator[Said]:
+def _bounds(results: OverlayResults) -> Iterator[OverlayClaim]:
     for x, most in ((200, 1.28), (500, 1.18), (1000, 1.12), (2500, 1.06)):
         ours = results.mean("nodes", x, "cd-max-ref", "maximum")
         least = results.mean("nodes", x, "cd-max-ref", "least_maximum")
         ratio = ours / least if ours and least else None
-        yield _judged(
+        yield _judge(
             f"Maximum of cd-max-ref ≤ {most} times the lower bound, {x:,} nodes",
             "Table 6 over max d_t − 1",
             "–" if ratio is None else f"{ratio:.3g}",
@@ -258,23 +258,23 @@ def _bounds(results: Results) -> Iterator[Said]:
 _GROWTH = {"gm": 2.96, "cd-oda-ii": 1.93, "2d-oda": 2.05, "cd-max": 1.94, "cd-max-ref": 2.46}
 
 
-def _times(results: Results) -> Iterator[Said]:
+def _times(results: OverlayResults) -> Iterator[OverlayClaim]:
     for algorithm, printed in _GROWTH.items():
         ours = results.exponent(algorithm)
         text = "–" if ours is None else f"{ours:.3g}"
         what = f"Time of {algorithm} grows with N^{printed} from 200 to 2,500 nodes"
-        yield Said(what, "Table 11", text, "unknown" if ours is None else "shown")
+        yield OverlayClaim(what, "Table 11", text, "unknown" if ours is None else "shown")
     fastest: Callable[[int], dict[str, float]] = lambda x: {  # noqa: E731
-        one: results.mean("subscription_size", x, one, "seconds") or 0.0
-        for one in ("gm", "cd-oda-ii", "2d-oda", "cd-max", "cd-max-ref")
+        name: results.mean("subscription_size", x, name, "seconds") or 0.0
+        for name in ("gm", "cd-oda-ii", "2d-oda", "cd-max", "cd-max-ref")
     }
     for x in (x for x in results.places("subscription_size") if x > 25):
-        found = fastest(x)
-        yield _judged(
+        times = fastest(x)
+        yield _judge(
             f"cd-max is the fastest at {x} subscriptions",
             "the text on Table 12",
-            ", ".join(f"{one} {1000 * value:.3g} ms" for one, value in found.items()),
-            min(found, key=lambda one: found[one]) == "cd-max",
+            ", ".join(f"{name} {1000 * value:.3g} ms" for name, value in times.items()),
+            min(times, key=lambda name: times[name]) == "cd-max",
             "with sets of nodes as bits all rules that choose nodes cost about the same, and "
             "those whose centres take more topics at once end sooner",
         )

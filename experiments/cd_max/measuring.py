@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
-from vizpub.experiments.workers import workers
+from vizpub.experiments.workers import worker_pool
 from vizpub.model.progress import Progress, silent
 from vizpub.simulators.designs.algorithms import ALGORITHMS, Design, construct
 from vizpub.simulators.designs.bounds import least_edges, least_maximum_of_stars
@@ -36,7 +36,7 @@ _SEEDS = {"small": 5, "full": 10}
 
 
 @dataclass(frozen=True, order=True)
-class World:
+class OverlayCase:
     """The subscriptions of one overlay."""
 
     axis: Axis
@@ -60,16 +60,16 @@ class World:
         return self.x if self.axis == "subscription_size" else 10
 
     def interests(self) -> Interests:
-        """As `vizpub construct --workload` draws them with this seed."""
+        """Draw the subscriptions as `vizpub construct --workload` does with this seed."""
         law: Workload = Uniform(self.topics, self.each)
         if self.law == "zipf":
             law = Zipf(self.topics, self.each, _EXPONENT)
-        drawn = law.subscriptions(self.nodes, stream(self.seed, "workload"))
-        return Interests([drawn.of(node) for node in range(self.nodes)], self.topics)
+        subscriptions = law.subscriptions(self.nodes, stream(self.seed, "workload"))
+        return Interests([subscriptions.of(node) for node in range(self.nodes)], self.topics)
 
 
 @dataclass(frozen=True)
-class Measured:
+class OverlayMeasures:
     """An overlay, and the bounds that hold for its subscriptions."""
 
     axis: Axis
@@ -89,39 +89,39 @@ class Measured:
     """Below which no star overlay is."""
 
     @property
-    def world(self) -> World:
+    def world(self) -> OverlayCase:
         """Its subscriptions."""
-        return World(self.axis, self.x, self.law, self.seed)
+        return OverlayCase(self.axis, self.x, self.law, self.seed)
 
 
-def worlds(scale: str, seeds: int | None = None) -> list[World]:
+def overlay_cases(scale: str, seeds: int | None = None) -> list[OverlayCase]:
     """All subscriptions of a scale, those of few nodes first."""
     numbers = range(1, 1 + (_SEEDS[scale] if seeds is None else seeds))
-    found = [
-        World(axis, x, law, seed)
+    cases = [
+        OverlayCase(axis, x, law, seed)
         for axis, places in _POINTS[scale].items()
         for x in places
         for law in LAWS
         for seed in numbers
     ]
-    return sorted(found, key=lambda one: (one.nodes, one))
+    return sorted(cases, key=lambda case: (case.nodes, case))
 
 
-def measure(world: World) -> list[Measured]:
+def measure_case(world: OverlayCase) -> list[OverlayMeasures]:
     """Every algorithm on the same subscriptions."""
     interests = world.interests()
     least = 2 * least_edges(interests) / world.nodes
     highest = least_maximum_of_stars(interests)
     construct(Design("gm"), Interests([[0], [0]], 1))  # loads compiled code
-    found = []
+    measures = []
     for algorithm in ALGORITHMS:
-        begun = time.process_time()
+        start = time.process_time()
         overlay = construct(Design(algorithm), interests)
-        seconds = time.process_time() - begun
-        degrees = [len(known) for known in overlay.neighbours]
+        seconds = time.process_time() - start
+        degrees = [len(peers) for peers in overlay.neighbours]
         average = sum(degrees) / world.nodes
-        found.append(
-            Measured(
+        measures.append(
+            OverlayMeasures(
                 **asdict(world),
                 algorithm=algorithm,
                 average=average,
@@ -131,36 +131,36 @@ def measure(world: World) -> list[Measured]:
                 least_maximum=highest,
             )
         )
-    return found
+    return measures
 
 
-def measured(
-    wanted: Sequence[World], kept: Path, processes: int, progress: Progress = silent
-) -> list[Measured]:
+def measure_cases(
+    cases: Sequence[OverlayCase], path: Path, processes: int, progress: Progress = silent
+) -> list[OverlayMeasures]:
     """Measure all worlds, or take from the file `kept` what was measured before; an interruption
     loses nothing that is finished.
     """
-    found: dict[World, list[Measured]] = {}
-    for known in _read(kept):
-        found.setdefault(known.world, []).append(known)
-    missing = [world for world in wanted if world not in found]
-    with workers(processes) as pool, kept.open("a", encoding="utf-8") as stream_out:
-        running = [pool.submit(measure, world) for world in missing]
-        for done, one in enumerate(as_completed(running), 1):
-            rows = one.result()
-            found[rows[0].world] = rows
+    measures_by_case: dict[OverlayCase, list[OverlayMeasures]] = {}
+    for row in _read_measures(path):
+        measures_by_case.setdefault(row.world, []).append(row)
+    missing = [world for world in cases if world not in measures_by_case]
+    with worker_pool(processes) as pool, path.open("a", encoding="utf-8") as stream_out:
+        running = [pool.submit(measure_case, world) for world in missing]
+        for done, future in enumerate(as_completed(running), 1):
+            rows = future.result()
+            measures_by_case[rows[0].world] = rows
             stream_out.write(json.dumps([asdict(row) for row in rows]) + "\n")
             stream_out.flush()
             progress("construct", done, len(missing), f"{rows[0].world.nodes:,} nodes")
-    return [row for world in wanted for row in found[world]]
+    return [row for world in cases for row in measures_by_case[world]]
 
 
-def _read(kept: Path) -> Iterator[Measured]:
-    if not kept.exists():
+def _read_measures(path: Path) -> Iterator[OverlayMeasures]:
+    if not path.exists():
         return
-    for line in kept.read_text("utf-8").splitlines():
+    for line in path.read_text("utf-8").splitlines():
         try:
             rows = json.loads(line)
         except ValueError:  # the last line of a run that was killed
             continue
-        yield from (Measured(**row) for row in rows)
+        yield from (OverlayMeasures(**row) for row in rows)

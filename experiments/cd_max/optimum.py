@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from vizpub.analytics.comparison.estimates import mean
-from vizpub.experiments.formatting import UNKNOWN, estimate_text, markdown
-from vizpub.experiments.workers import workers
+from vizpub.experiments.formatting import UNKNOWN, estimate_text, markdown_table
+from vizpub.experiments.workers import worker_pool
 from vizpub.simulators.designs.algorithms import ALGORITHMS, Design, construct
 from vizpub.simulators.designs.bounds import (
     fewest_edges,
@@ -25,7 +25,7 @@ BOUND, BEST = "lower bound", "optimum"
 
 
 @dataclass(frozen=True)
-class Small:
+class SmallOverlays:
     """Edges and maximum degree of everything on the subscriptions of one seed, by name.
 
     The optima are two overlays: one of any kind has the fewest edges, a star overlay the
@@ -36,29 +36,29 @@ class Small:
     maximum: dict[str, int]
 
 
-def measure(seed: int) -> Small:
+def measure_overlays(seed: int) -> SmallOverlays:
     """The bounds, the optima and every algorithm."""
-    drawn = Uniform(_TOPICS, _EACH).subscriptions(_NODES, stream(seed, "workload"))
-    interests = Interests([drawn.of(node) for node in range(_NODES)], _TOPICS)
+    subscriptions = Uniform(_TOPICS, _EACH).subscriptions(_NODES, stream(seed, "workload"))
+    interests = Interests([subscriptions.of(node) for node in range(_NODES)], _TOPICS)
     degrees = {
-        name: [len(known) for known in construct(Design(name), interests).neighbours]
+        name: [len(peers) for peers in construct(Design(name), interests).neighbours]
         for name in ALGORITHMS
     }
-    return Small(
+    return SmallOverlays(
         {BOUND: least_edges(interests), BEST: fewest_edges(interests)}
-        | {name: sum(own) // 2 for name, own in degrees.items()},
+        | {name: sum(overlay_degrees) // 2 for name, overlay_degrees in degrees.items()},
         {BOUND: least_maximum_of_stars(interests), BEST: smallest_maximum_of_stars(interests)}
-        | {name: max(own) for name, own in degrees.items()},
+        | {name: max(overlay_degrees) for name, overlay_degrees in degrees.items()},
     )
 
 
-def optimum(scale: str, processes: int) -> list[Small]:
+def measure_optimum(scale: str, processes: int) -> list[SmallOverlays]:
     """All seeds of a scale."""
-    with workers(processes) as pool:
-        return list(pool.map(measure, range(1, _SEEDS[scale] + 1)))
+    with worker_pool(processes) as pool:
+        return list(pool.map(measure_overlays, range(1, _SEEDS[scale] + 1)))
 
 
-def lines(found: Sequence[Small]) -> Iterator[str]:
+def report_lines(results: Sequence[SmallOverlays]) -> Iterator[str]:
     """The section of the report."""
     yield (
         f"{_NODES} nodes, {_TOPICS} topics, {_EACH} each. The optimum, by integer programming, is "
@@ -68,14 +68,22 @@ def lines(found: Sequence[Small]) -> Iterator[str]:
     )
     yield ""
     rows = []
-    for name in found[0].edges:
-        edges = _beside([one.edges for one in found], name)
-        maximum = UNKNOWN if name == "gm" else _beside([one.maximum for one in found], name)
+    for name in results[0].edges:
+        edges = _beside_optimum([result.edges for result in results], name)
+        maximum = (
+            UNKNOWN
+            if name == "gm"
+            else _beside_optimum([result.maximum for result in results], name)
+        )
         rows.append((name, edges, maximum))
-    yield from markdown(("", "edges", "maximum degree of stars"), rows)
+    yield from markdown_table(("", "edges", "maximum degree of stars"), rows)
 
 
-def _beside(values: Sequence[dict[str, int]], name: str) -> str:
-    text = estimate_text(mean([float(one[name]) for one in values]))
-    away = sum(one[name] for one in values) / sum(one[BEST] for one in values) - 1
-    return text if name == BEST else f"{text} ({away:+.0%})"
+def _beside_optimum(values: Sequence[dict[str, int]], name: str) -> str:
+    text = estimate_text(mean([float(values_of_seed[name]) for values_of_seed in values]))
+    excess = (
+        sum(values_of_seed[name] for values_of_seed in values)
+        / sum(values_of_seed[BEST] for values_of_seed in values)
+        - 1
+    )
+    return text if name == BEST else f"{text} ({excess:+.0%})"

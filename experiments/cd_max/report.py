@@ -13,11 +13,18 @@ from matplotlib.figure import Figure
 
 from vizpub.analytics.comparison.estimates import mean
 from vizpub.analytics.figures import PALETTE, save
-from vizpub.analytics.figures.canvas import styled
+from vizpub.analytics.figures.canvas import figure_style
 from vizpub.experiments.cd_max import TITLE
-from vizpub.experiments.cd_max.judging import Cell, Results, Said, cells, tables, words
-from vizpub.experiments.cd_max.measuring import Axis, worlds
-from vizpub.experiments.formatting import UNKNOWN, estimate_text, markdown, number
+from vizpub.experiments.cd_max.judging import (
+    ComparedCell,
+    OverlayClaim,
+    OverlayResults,
+    compare_cells,
+    judge_claims,
+    read_tables,
+)
+from vizpub.experiments.cd_max.measuring import Axis, overlay_cases
+from vizpub.experiments.formatting import UNKNOWN, estimate_text, markdown_table, number_text
 from vizpub.machine.files import replacing
 from vizpub.model.wording import amount
 
@@ -60,83 +67,86 @@ _LABELS: dict[Axis, str] = {
 }
 
 
-def described(scale: str) -> Iterator[str]:
-    """What `vizpub experiment show` prints."""
-    chosen = worlds(scale)
+def describe(scale: str) -> Iterator[str]:
+    """Yield the lines that `vizpub experiment show` prints."""
+    cases = overlay_cases(scale)
     yield from (TITLE, "", *_ABOUT.strip().splitlines(), "")
-    yield from ("source: PeerJ Computer Science 7:e538 (2021)", f"overlays: {len(chosen)} times 7")
+    yield from ("source: PeerJ Computer Science 7:e538 (2021)", f"overlays: {len(cases)} times 7")
     for axis, label in _LABELS.items():
-        places = sorted({one.x for one in chosen if one.axis == axis})
-        yield f"{label}: {', '.join(map(number, places))}"
+        places = sorted({case.x for case in cases if case.axis == axis})
+        yield f"{label}: {', '.join(map(number_text, places))}"
     yield from ("notes:", *(f"  {note}" for note in _NOTES))
 
 
 def write_report(
-    results: Results, further: Mapping[str, Iterable[str]], scale: str, out: Path
+    results: OverlayResults, sections: Mapping[str, Iterable[str]], scale: str, out: Path
 ) -> tuple[Path, str]:
     """Write report.md, figures/, values.csv, published.csv and claims.csv; `further` are
     sections by their titles. Returns the path of the report, and how much is met, as text.
     """
     (out / "figures").mkdir(parents=True, exist_ok=True)
-    found, said = cells(results), words(results)
+    compared, claims = compare_cells(results), judge_claims(results)
     pa.csv.write_csv(
         pa.Table.from_pylist([asdict(row) for row in results.rows]), out / "values.csv"
     )
-    pa.csv.write_csv(pa.Table.from_pylist(list(map(_flat, found))), out / "published.csv")
-    pa.csv.write_csv(pa.Table.from_pylist([asdict(one) for one in said]), out / "claims.csv")
-    for table in dict.fromkeys(cell.printed.table for cell in found):
-        figure = _drawn(results, table)
+    pa.csv.write_csv(pa.Table.from_pylist(list(map(_cell_row, compared))), out / "published.csv")
+    pa.csv.write_csv(pa.Table.from_pylist([asdict(one) for one in claims]), out / "claims.csv")
+    for table in dict.fromkeys(cell.printed.table for cell in compared):
+        figure = _draw_table(results, table)
         for form in ("png", "svg"):
             save(figure, out / "figures" / f"{_file(table)}.{form}", form)
-    summary = _summary(found, said)
-    text = [*_lines(results, found, said, (scale, summary)), *_further(further)]
+    summary = _summary(compared, claims)
+    text = [*_report_lines(results, compared, claims, (scale, summary)), *_further(sections)]
     with replacing(out / "report.md") as new:
         new.write_text("\n".join(text) + "\n", "utf-8")
     return out / "report.md", summary
 
 
-def _summary(found: Sequence[Cell], said: Sequence[Said]) -> str:
-    of_cells = Counter(cell.outcome for cell in found)
-    of_words = Counter(one.outcome for one in said)
-    judged, claims = (of["met"] + of["not met"] for of in (of_cells, of_words))
+def _summary(compared: Sequence[ComparedCell], claims: Sequence[OverlayClaim]) -> str:
+    of_cells = Counter(cell.outcome for cell in compared)
+    of_words = Counter(claim.outcome for claim in claims)
+    judged, stated = (outcomes["met"] + outcomes["not met"] for outcomes in (of_cells, of_words))
     return (
-        f"{of_cells['met']} of {judged} values in the tables and {of_words['met']} of {claims} "
+        f"{of_cells['met']} of {judged} values in the tables and {of_words['met']} of {stated} "
         f"claims met, {of_cells['excluded']} values excluded"
     )
 
 
-def _flat(cell: Cell) -> dict[str, object]:
+def _cell_row(cell: ComparedCell) -> dict[str, object]:
     return {
         **asdict(cell.printed),
-        "compared_with": cell.printed.meant,
+        "compared_with": cell.printed.corrected,
         "ours": cell.ours.value,
         "low": cell.ours.low,
         "high": cell.ours.high,
         "normal_half": cell.normal,
         "zipf": cell.zipf.value,
         "outcome": cell.outcome,
-        "why": cell.printed.excluded,
+        "why": cell.printed.exclusion,
     }
 
 
-def _lines(
-    results: Results, found: Sequence[Cell], said: Sequence[Said], judged: tuple[str, str]
+def _report_lines(
+    results: OverlayResults,
+    compared: Sequence[ComparedCell],
+    claims: Sequence[OverlayClaim],
+    scale_and_summary: tuple[str, str],
 ) -> Iterator[str]:
-    scale, summary = judged
+    scale, summary = scale_and_summary
     seeds = len({row.seed for row in results.rows})
     yield from (f"# {TITLE}", "", _ABOUT.strip(), "")
     yield from ("Source: PeerJ Computer Science 7:e538 (2021)", "")
     yield f"**{summary}** (scale `{scale}`, {amount(seeds, 'seed')})."
     yield from ("", "## Claims", "")
-    rows = [(one.what, one.source, one.ours, _bold(one.outcome), one.why) for one in said]
-    yield from markdown(("claim", "source", "ours", "", "why"), rows)
+    rows = [(one.what, one.source, one.ours, _bold(one.outcome), one.why) for one in claims]
+    yield from markdown_table(("claim", "source", "ours", "", "why"), rows)
     yield from ("", "## Notes", "", *(f"- {note}" for note in _NOTES))
-    for table, (figure, what) in _FIGURES.items():
-        own = [cell for cell in found if cell.printed.table == table]
-        if own:
-            axis = own[0].printed.axis
-            yield from ("", f"## Table {table}: {what.lower()} and {_LABELS[axis]}", "")
-            yield from _table(results, own)
+    for table, (figure, label) in _FIGURES.items():
+        table_cells = [cell for cell in compared if cell.printed.table == table]
+        if table_cells:
+            axis = table_cells[0].printed.axis
+            yield from ("", f"## Table {table}: {label.lower()} and {_LABELS[axis]}", "")
+            yield from _table_lines(results, table_cells)
             yield from ("", f"![Figure {figure}](figures/{_file(table)}.png)", "")
             yield f"As Figure {figure}; dashed: the paper's."
 
@@ -154,36 +164,47 @@ def _bold(outcome: str) -> str:
     return f"**{outcome}**" if outcome == "not met" else outcome
 
 
-def _table(results: Results, own: Sequence[Cell]) -> Iterator[str]:
-    axis, measure = own[0].printed.axis, own[0].printed.measure
+def _table_lines(results: OverlayResults, table_cells: Sequence[ComparedCell]) -> Iterator[str]:
+    axis, measure = table_cells[0].printed.axis, table_cells[0].printed.measure
     heads = (_LABELS[axis], "algorithm", "paper", "ours (t)", "z", "", "Zipf 0.5", "")
     rows = []
-    for place, cell in enumerate(own):
+    for place, cell in enumerate(table_cells):
         printed = cell.printed
-        if (not place or own[place - 1].printed.x != printed.x) and measure != "seconds":
+        if (not place or table_cells[place - 1].printed.x != printed.x) and measure != "seconds":
             least = mean(results.of(axis, printed.x, "gm", f"least_{measure}"))
             zipf = mean(results.of(axis, printed.x, "gm", f"least_{measure}", law="zipf"))
             name = "*least of any*" if measure == "average" else "*least of stars*"
             rows.append(
-                (number(printed.x), name, "", estimate_text(least), "", "", estimate_text(zipf), "")
+                (
+                    number_text(printed.x),
+                    name,
+                    "",
+                    estimate_text(least),
+                    "",
+                    "",
+                    estimate_text(zipf),
+                    "",
+                )
             )
-        half = f"{number(printed.value)} ± {number(printed.half)}"
-        said = f"{number(printed.meant)} (printed {half})" if printed.is_doubled else half
+        half = f"{number_text(printed.value)} ± {number_text(printed.half)}"
+        printed_text = (
+            f"{number_text(printed.corrected)} (printed {half})" if printed.is_doubled else half
+        )
         normal = UNKNOWN if cell.normal is None else f"± {cell.normal:.2g}"
-        away = UNKNOWN if cell.deviation is None else f"{cell.deviation:+.1%}"
-        outcome = "shown" if cell.outcome == "shown" else f"{_bold(cell.outcome)} ({away})"
+        deviation = UNKNOWN if cell.deviation is None else f"{cell.deviation:+.1%}"
+        outcome = "shown" if cell.outcome == "shown" else f"{_bold(cell.outcome)} ({deviation})"
         rows.append(
-            (number(printed.x), printed.algorithm, said, estimate_text(cell.ours), normal,
-             outcome, estimate_text(cell.zipf), printed.excluded)
+            (number_text(printed.x), printed.algorithm, printed_text, estimate_text(cell.ours),
+             normal, outcome, estimate_text(cell.zipf), printed.exclusion)
         )  # fmt: skip
-    yield from markdown(heads, rows)
+    yield from markdown_table(heads, rows)
 
 
-def _drawn(results: Results, table: int) -> Figure:
+def _draw_table(results: OverlayResults, table: int) -> Figure:
     """Ours with the paper's formula of intervals, and the printed values dashed."""
-    printed = [one for one in tables() if one.table == table]
+    printed = [one for one in read_tables() if one.table == table]
     axis, measure = printed[0].axis, printed[0].measure
-    with styled():
+    with figure_style():
         figure = Figure(figsize=(7.0, 3.6))
         panel = figure.subplots()
         names = dict.fromkeys(one.algorithm for one in printed)
@@ -196,7 +217,7 @@ def _drawn(results: Results, table: int) -> Figure:
                                [_end(one.high, one.value) for one in ours],
                                color=colour, alpha=0.2, lw=0)  # fmt: skip
             theirs = [one for one in printed if one.algorithm == algorithm and one.x in places]
-            panel.plot([one.x for one in theirs], [one.meant for one in theirs], "--",
+            panel.plot([one.x for one in theirs], [one.corrected for one in theirs], "--",
                        color=colour, lw=1)  # fmt: skip
         panel.set_xlabel(_LABELS[axis])
         panel.set_ylabel(_FIGURES[table][1].lower())

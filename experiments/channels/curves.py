@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from vizpub.analytics.figures.canvas import PALETTE, panels, styled
-from vizpub.experiments.channels.measuring import ASSIGNMENTS, Case, Row
-from vizpub.experiments.workers import workers
+from vizpub.analytics.figures.canvas import PALETTE, figure_style, panels
+from vizpub.experiments.channels.measuring import ASSIGNMENTS, Case, CaseResult
+from vizpub.experiments.workers import worker_pool
 from vizpub.simulators.channels.liftoff import curve, overload
 from vizpub.simulators.channels.parameters import MAPPINGS
 
@@ -22,7 +22,7 @@ RATES = (0.2, 0.4, 0.6, BELOW, 0.9, 0.95, 1.0, 1.05, 1.1, ABOVE, 1.3, 1.4, 1.6)
 
 
 @dataclass(frozen=True)
-class Point:
+class CurvePoint:
     """One update rate of a case."""
 
     case: Case
@@ -36,42 +36,45 @@ class Point:
     """Copies left over per time of a transmission."""
 
 
-def curves(rows: Sequence[Row], processes: int) -> list[Point]:
+def measure_curves(rows: Sequence[CaseResult], processes: int) -> list[CurvePoint]:
     """The points of every combination that lifts off, with its first seed; FIFO, as all schedulers
     have sent as many copies at any time.
     """
-    first: dict[tuple[str, str, str], Row] = {}
+    first: dict[tuple[str, str, str], CaseResult] = {}
     for row in rows:
         case = row.case
         first.setdefault((case.profile, case.assignment, case.mapping), row)
     ends = [(row.case, row.utal_ms) for row in first.values() if row.utal_ms]
-    with workers(processes) as pool:
-        return [point for of_one in pool.map(_curve, ends) for point in of_one]
+    with worker_pool(processes) as pool:
+        return [point for points in pool.map(_measure_curve, ends) for point in points]
 
 
-def _curve(given: tuple[Case, float]) -> list[Point]:
-    case, utal_ms = given
-    layout = case.layout().scheduled("fifo")
+def _measure_curve(case_and_utal: tuple[Case, float]) -> list[CurvePoint]:
+    case, utal_ms = case_and_utal
+    layout = case.layout().with_scheduler("fifo")
     runs = curve(layout, [1000 * utal_ms / share for share in RATES], case.updates)
     return [
-        Point(case, share, 1000 * share / utal_ms, run.gdfr or 0.0, overload(run))
+        CurvePoint(case, share, 1000 * share / utal_ms, run.gdfr or 0.0, overload(run))
         for share, run in zip(RATES, runs, strict=True)
     ]
 
 
-def drawn(points: Sequence[Point], profile: str) -> Figure:
+def draw_curves(points: Sequence[CurvePoint], profile: str) -> Figure:
     """GDFR over the update rate for clients of a profile: a panel for each assignment, a line for
     each mapping, and a mark at the rate at which it lifts off.
     """
-    with styled():
+    with figure_style():
         figure, rows = panels(len(ASSIGNMENTS), f"GDFR over the update rate, profiles {profile}")
         for panel, assignment in zip(rows, ASSIGNMENTS, strict=True):
             for mapping, colour in zip(MAPPINGS, PALETTE, strict=False):
-                own = list(_of(points, profile, assignment, mapping))
-                x, y = [point.per_second for point in own], [point.gdfr for point in own]
+                curve_points = list(_of(points, profile, assignment, mapping))
+                x, y = (
+                    [point.per_second for point in curve_points],
+                    [point.gdfr for point in curve_points],
+                )
                 panel.plot(x, y, ".-", color=colour, label=mapping, ms=3, lw=1)
-                at = [point.per_second for point in own if point.share == 1]
-                panel.plot(at, [0] * len(at), "|", color=colour, ms=12)
+                liftoff_rates = [point.per_second for point in curve_points if point.share == 1]
+                panel.plot(liftoff_rates, [0] * len(liftoff_rates), "|", color=colour, ms=12)
             panel.set(ylabel="copies left over per second", title=f"assignment {assignment}")
         _same_rates(rows)
         rows[0].legend()
@@ -85,8 +88,8 @@ def _same_rates(rows: Sequence[Axes]) -> None:
         panel.set_xlim(0, right)
 
 
-def _of(points: Sequence[Point], *names: str) -> Iterator[Point]:
+def _of(points: Sequence[CurvePoint], *combination: str) -> Iterator[CurvePoint]:
     for point in points:
         case = point.case
-        if (case.profile, case.assignment, case.mapping) == names:
+        if (case.profile, case.assignment, case.mapping) == combination:
             yield point

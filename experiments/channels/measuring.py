@@ -10,12 +10,12 @@ from itertools import product
 from pathlib import Path
 from typing import get_args
 
-from vizpub.experiments.workers import workers
+from vizpub.experiments.workers import worker_pool
 from vizpub.model.progress import Progress, silent
-from vizpub.simulators.channels.layout import Layout
+from vizpub.simulators.channels.layout import ChannelLayout
 from vizpub.simulators.channels.liftoff import Liftoff, liftoff
 from vizpub.simulators.channels.parameters import MAPPINGS, Assignment, ChannelParameters, Scheduler
-from vizpub.simulators.channels.running import Measured, run
+from vizpub.simulators.channels.running import ChannelMeasurement, run
 
 ASSIGNMENTS: tuple[Assignment, ...] = get_args(Assignment)
 SCHEDULERS: tuple[Scheduler, ...] = ("fifo", "rxw", "lwf")
@@ -38,7 +38,7 @@ class Case:
     seed: int
     updates: int
 
-    def layout(self) -> Layout:
+    def layout(self) -> ChannelLayout:
         """100 clients, 8 channels, 3 for each client; pages of 5 sources by Zipf's law."""
         parameters = ChannelParameters(
             assignment=self.assignment,
@@ -46,11 +46,11 @@ class Case:
             profile=PROFILES[self.profile],
             pages="zipf:1",
         )
-        return Layout(parameters, CLIENTS, self.seed)
+        return ChannelLayout(parameters, CLIENTS, self.seed)
 
 
 @dataclass(frozen=True)
-class Row:
+class CaseResult:
     """What came of a case with a scheduler; null = the channels never overload. Times are ms."""
 
     case: Case
@@ -68,35 +68,40 @@ class Row:
     """Standard deviation of the channels' load over its mean."""
 
 
-def cases(scale: str, seeds: int | None = None) -> list[Case]:
+def list_cases(scale: str, seeds: int | None = None) -> list[Case]:
     """All cases of a scale."""
     numbers = range(1, 1 + (SEEDS[scale] if seeds is None else seeds))
-    chosen = product(PROFILES, ASSIGNMENTS, MAPPINGS, numbers)
-    return [Case(*one, UPDATES[scale]) for one in chosen]
+    combinations = product(PROFILES, ASSIGNMENTS, MAPPINGS, numbers)
+    return [Case(*combination, UPDATES[scale]) for combination in combinations]
 
 
-def measure(case: Case) -> list[Row]:
+def measure_case(case: Case) -> list[CaseResult]:
     """Search the UTAL, and run every scheduler at the common rate and near the UTAL.
 
     Pages are of one size and channels never idle, so all schedulers have sent as many copies at any
     time: they have one UTAL.
     """
     layout = case.layout()
-    found = liftoff(layout, case.updates)
-    return [_row(case, layout.scheduled(scheduler), found) for scheduler in SCHEDULERS]
+    liftoff_point = liftoff(layout, case.updates)
+    return [
+        _case_result(case, layout.with_scheduler(scheduler), liftoff_point)
+        for scheduler in SCHEDULERS
+    ]
 
 
-def _row(case: Case, layout: Layout, found: Liftoff) -> Row:
-    calm = run(layout, layout.drawn(case.updates, GAP_US))
-    busy = found.gap_us and run(layout, layout.drawn(case.updates, found.gap_us / BUSY))
+def _case_result(case: Case, layout: ChannelLayout, liftoff_point: Liftoff) -> CaseResult:
+    calm = run(layout, layout.draw_updates(case.updates, GAP_US))
+    busy = liftoff_point.gap_us and run(
+        layout, layout.draw_updates(case.updates, liftoff_point.gap_us / BUSY)
+    )
     load = calm.load
-    return Row(
+    return CaseResult(
         case,
         layout.parameters.scheduler,
-        _ms(found.gap_us),
-        _ms(found.predicted_us),
+        _ms(liftoff_point.gap_us),
+        _ms(liftoff_point.predicted_us),
         _ms(calm.global_staleness),
-        _ms(busy.weighted_staleness) if isinstance(busy, Measured) else None,
+        _ms(busy.weighted_staleness) if isinstance(busy, ChannelMeasurement) else None,
         calm.fluff,
         float(calm.counts.offered.sum() / calm.totals["passed"]),
         float(load.std() / load.mean()),
@@ -107,33 +112,33 @@ def _ms(time_us: float | None) -> float | None:
     return None if time_us is None else time_us / 1000
 
 
-def measured(
-    wanted: Sequence[Case], kept: Path, processes: int, progress: Progress = silent
-) -> list[Row]:
+def measure_cases(
+    cases: Sequence[Case], path: Path, processes: int, progress: Progress = silent
+) -> list[CaseResult]:
     """Measure all cases, or take from the file `kept` what was measured before; an interruption
     loses nothing that is finished.
     """
-    found = dict(_read(kept))
-    missing = [case for case in wanted if case not in found]
-    with workers(processes) as pool, kept.open("a", encoding="utf-8") as out:
-        running = [pool.submit(measure, case) for case in missing]
-        for done, one in enumerate(as_completed(running), 1):
-            rows = one.result()
+    results = dict(_read_results(path))
+    missing = [case for case in cases if case not in results]
+    with worker_pool(processes) as pool, path.open("a", encoding="utf-8") as out:
+        running = [pool.submit(measure_case, case) for case in missing]
+        for done, future in enumerate(as_completed(running), 1):
+            rows = future.result()
             case = rows[0].case
-            found[case] = rows
+            results[case] = rows
             out.write(json.dumps([asdict(row) for row in rows]) + "\n")
             out.flush()
             progress("run", done, len(missing), f"{case.assignment}, {case.mapping}")
-    return [row for case in wanted for row in found[case]]
+    return [row for case in cases for row in results[case]]
 
 
-def _read(kept: Path) -> Iterator[tuple[Case, list[Row]]]:
-    if not kept.exists():
+def _read_results(path: Path) -> Iterator[tuple[Case, list[CaseResult]]]:
+    if not path.exists():
         return
-    for line in kept.read_text("utf-8").splitlines():
+    for line in path.read_text("utf-8").splitlines():
         try:
-            told = json.loads(line)
+            records = json.loads(line)
         except ValueError:  # the last line of a run that was killed
             continue
-        rows = [Row(**{**row, "case": Case(**row["case"])}) for row in told]
+        rows = [CaseResult(**{**row, "case": Case(**row["case"])}) for row in records]
         yield rows[0].case, rows

@@ -16,20 +16,20 @@ from vizpub.analytics.prediction.percolation import (
     cascade_sizes,
     critical_sigma,
     deviation_of_receivers,
+    expected_spread,
     mean_receivers,
     mean_subscribers,
-    passing,
-    spread,
+    passing_probability,
 )
-from vizpub.experiments.formatting import estimate_text, number
-from vizpub.experiments.gossip.measuring import SIZES, Measured
+from vizpub.experiments.formatting import estimate_text, number_text
+from vizpub.experiments.gossip.measuring import SIZES, NetworkMeasures
 from vizpub.experiments.gossip.points import (
     EVENTS,
     FIVE,
     HUBS,
     HUBS_PEERS,
     SIGMA,
-    Point,
+    GossipPoint,
     degrees_of,
 )
 from vizpub.model.arrays import Floats
@@ -44,8 +44,8 @@ points of a topology have the same networks and publishers, so those left out co
 
 
 @dataclass(frozen=True)
-class Said:
-    """A claim, and what ours say of it."""
+class GossipClaim:
+    """A claim, its expected result and ours."""
 
     what: str
     expected: str
@@ -53,73 +53,73 @@ class Said:
     outcome: Outcome
 
 
-class Results:
+class GossipResults:
     """The measured networks, by topology, size and point."""
 
-    def __init__(self, rows: Sequence[Measured]) -> None:
+    def __init__(self, rows: Sequence[NetworkMeasures]) -> None:
         self.rows = rows
-        self._by: dict[tuple[str, int, Point], list[Measured]] = defaultdict(list)
+        self._by: dict[tuple[str, int, GossipPoint], list[NetworkMeasures]] = defaultdict(list)
         for row in rows:
             self._by[row.topology, row.peers, row.point].append(row)
 
     @cached_property
-    def places(self) -> list[tuple[str, int, Point]]:
+    def places(self) -> list[tuple[str, int, GossipPoint]]:
         """Topology, peers and point of all networks."""
         return [*self._by]
 
     def sizes(self, topology: str) -> list[int]:
         """The numbers of peers of a topology, ascending."""
-        return sorted({peers for of, peers, _ in self._by if of == topology})
+        return sorted({peers for name, peers, _ in self._by if name == topology})
 
-    def of(self, topology: str, peers: int, point: Point) -> list[Measured]:
+    def of(self, topology: str, peers: int, point: GossipPoint) -> list[NetworkMeasures]:
         """The networks at a point; none if it was not simulated."""
         return self._by.get((topology, peers, point), [])
 
-    def points(self, topology: str, peers: int) -> list[Point]:
+    def points(self, topology: str, peers: int) -> list[GossipPoint]:
         """The points of a topology and size."""
-        return sorted(point for of, n, point in self._by if (of, n) == (topology, peers))
+        return sorted(point for name, size, point in self._by if (name, size) == (topology, peers))
 
-    def receivers(self, topology: str, peers: int, point: Point) -> Estimate:
+    def receivers(self, topology: str, peers: int, point: GossipPoint) -> Estimate:
         """Mean receivers, over networks."""
         return mean([row.receivers for row in self.of(topology, peers, point)])
 
-    def then(self, topology: str, peers: int, point: Point) -> Estimate:
+    def then(self, topology: str, peers: int, point: GossipPoint) -> Estimate:
         """Mean receivers of the events that percolated, over networks."""
-        found = [row.receivers_then for row in self.of(topology, peers, point)]
-        return mean([value for value in found if value is not None])
+        means = [row.receivers_then for row in self.of(topology, peers, point)]
+        return mean([value for value in means if value is not None])
 
 
-def claims(results: Results) -> list[Said]:
+def judge_claims(results: GossipResults) -> list[GossipClaim]:
     """All claims on what was simulated."""
     return [
-        *_exact(results),
-        *_coins(results),
-        *_below(results),
-        *_published(results),
-        *_above(results),
-        *_cascades(results),
+        *_judge_exact(results),
+        *_judge_coins(results),
+        *_judge_below(results),
+        *_judge_published(results),
+        *_judge_above(results),
+        *_judge_cascades(results),
     ]
 
 
-def _exact(results: Results) -> Iterator[Said]:
+def _judge_exact(results: GossipResults) -> Iterator[GossipClaim]:
     flooded = [row for row in results.rows if row.gamma == 1]
-    away = max(abs(row.receivers - row.component) for row in flooded)
-    yield _judged(
+    largest_difference = max(abs(row.receivers - row.component) for row in flooded)
+    yield _judge(
         "γ = 1: the receivers are the publisher's component",
         "equal on every network",
-        f"largest difference of the means {away:g} on {len(flooded)} networks",
-        away == 0,
+        f"largest difference of the means {largest_difference:g} on {len(flooded)} networks",
+        largest_difference == 0,
     )
     hubs = {(row.peers, row.ends, row.largest) for row in results.rows if row.topology == HUBS}
-    yield _judged(
+    yield _judge(
         "a = 6, b = 1: peers, ends of links, largest degree",
         "2,482, 133,600, 403 exactly",
-        "; ".join(", ".join(map(number, one)) for one in sorted(hubs)),
+        "; ".join(", ".join(map(number_text, numbers)) for numbers in sorted(hubs)),
         hubs == {(HUBS_PEERS, 133_600, 403)},
     )
 
 
-def _coins(results: Results) -> Iterator[Said]:
+def _judge_coins(results: GossipResults) -> Iterator[GossipClaim]:
     """Pooled over the networks of each point."""
     worst, points = 0.0, 0
     for topology, peers, point in results.places:
@@ -128,7 +128,7 @@ def _coins(results: Results) -> Iterator[Said]:
         if offered and 0 < point.gamma < 1:
             error = sqrt(point.gamma * (1 - point.gamma) / offered)
             worst, points = max(worst, abs(passed / offered - point.gamma) / error), points + 1
-    yield _judged(
+    yield _judge(
         "copies to non-subscribers / such neighbours = γ",
         f"within {_COIN_ERRORS} binomial errors at every point",
         f"at most {worst:.2f} at {points} points",
@@ -136,42 +136,44 @@ def _coins(results: Results) -> Iterator[Said]:
     )
 
 
-def _below(results: Results) -> Iterator[Said]:
+def _judge_below(results: GossipResults) -> Iterator[GossipClaim]:
     """Against the formulas with the cut-off of the graph, up to half of the critical sigma.
 
     The standard error is that over networks, or that of the model if it is larger: the size of
     cascades is so skewed that few networks may agree by chance.
     """
-    for topology in sorted({of for of, peers, _ in results.places if of != HUBS}):
+    for topology in sorted({name for name, peers, _ in results.places if name != HUBS}):
         degrees = degrees_of(topology, peers := results.sizes(topology)[-1])
         receivers, subscribers, of_paper = [], [], []
         for point in results.points(topology, peers):
             if point.sigma > critical_sigma(degrees, point.gamma) / 2:
                 continue
             rows = results.of(topology, peers, point)
-            told = deviation_of_receivers(degrees, *point) / sqrt(EVENTS)
+            deviation = deviation_of_receivers(degrees, *point) / sqrt(EVENTS)
             expected = mean_receivers(degrees, *point)
-            receivers.append(_apart([row.receivers for row in rows], expected, told))
-            told *= point.sigma / passing(*point)
+            receivers.append(_errors_apart([row.receivers for row in rows], expected, deviation))
+            deviation *= point.sigma / passing_probability(*point)
             ours, expected_of_paper = [row.subscribers for row in rows], point.sigma * expected
-            subscribers.append(_apart(ours, mean_subscribers(degrees, *point), told))
-            of_paper.append(_apart(ours, expected_of_paper, told))
-        where = f"{topology}, N = {peers:,}, σ ≤ σc / 2"
-        yield _agreeing(f"{where}: mean receivers are the formula's", receivers)
-        yield _agreeing(f"{where}: mean subscribers are σ + σ/Γ · (receivers − 1)", subscribers)
+            subscribers.append(_errors_apart(ours, mean_subscribers(degrees, *point), deviation))
+            of_paper.append(_errors_apart(ours, expected_of_paper, deviation))
+        place = f"{topology}, N = {peers:,}, σ ≤ σc / 2"
+        yield _judge_errors(f"{place}: mean receivers are the formula's", receivers)
+        yield _judge_errors(f"{place}: mean subscribers are σ + σ/Γ · (receivers − 1)", subscribers)
         if topology == FIVE:
-            yield _agreeing(f"{where}: mean subscribers are σ · receivers (the paper)", of_paper)
+            yield _judge_errors(
+                f"{place}: mean subscribers are σ · receivers (the paper)", of_paper
+            )
 
 
-def _apart(ours: Sequence[float], expected: float, told: float) -> float:
+def _errors_apart(ours: Sequence[float], expected: float, deviation: float) -> float:
     """The difference of a mean over networks in standard errors; `told`: the deviation of one."""
-    error = max(told, mean(ours).sd or 0.0) / sqrt(len(ours))
+    error = max(deviation, mean(ours).sd or 0.0) / sqrt(len(ours))
     return abs(expected - float(np.mean(ours))) / error
 
 
-def _agreeing(what: str, apart: Sequence[float]) -> Said:
-    within = sum(one <= _ERRORS for one in apart)
-    return _judged(
+def _judge_errors(what: str, apart: Sequence[float]) -> GossipClaim:
+    within = sum(difference <= _ERRORS for difference in apart)
+    return _judge(
         what,
         f"within {_ERRORS} standard errors at {_TIGHT:.0%} of the points",
         f"{within} of {len(apart)}; at most {max(apart, default=0):.2f}",
@@ -186,61 +188,67 @@ _HUBS_THEN = 2_295.0
 _OF_HUBS = 0.04
 
 
-def _published(results: Results) -> Iterator[Said]:
+def _judge_published(results: GossipResults) -> Iterator[GossipClaim]:
     for gamma, value, tolerance in _FIVE:
         for peers in results.sizes(FIVE):
-            found = results.receivers(FIVE, peers, Point(SIGMA, gamma))
-            if found.value is None:
+            receivers = results.receivers(FIVE, peers, GossipPoint(SIGMA, gamma))
+            if receivers.value is None:
                 continue
             expected = value * peers if value < 1 else value
-            text = f"{value:g} N = {number(expected)}" if value < 1 else number(value)
-            yield _near(
+            text = f"{value:g} N = {number_text(expected)}" if value < 1 else number_text(value)
+            yield _judge_near(
                 f"Poisson 5, σ = .1, γ = {gamma:g}, N = {peers:,}: mean receivers",
                 (expected, tolerance, text),
-                found,
+                receivers,
             )
-    point = Point(SIGMA, 0.6)
-    found, then = (of(HUBS, HUBS_PEERS, point) for of in (results.receivers, results.then))
+    point = GossipPoint(SIGMA, 0.6)
+    receivers, percolated = (
+        estimate(HUBS, HUBS_PEERS, point) for estimate in (results.receivers, results.then)
+    )
     what = "a = 6, b = 1, σ = .1, γ = .6: mean receivers"
-    yield _near(f"{what} (Figure 5)", (_HUBS, _OF_HUBS, number(_HUBS)), found)
-    yield _near(f"{what}, if it percolates", (_HUBS_THEN, _OF_HUBS, number(_HUBS_THEN)), then)
+    yield _judge_near(f"{what} (Figure 5)", (_HUBS, _OF_HUBS, number_text(_HUBS)), receivers)
+    yield _judge_near(
+        f"{what}, if it percolates", (_HUBS_THEN, _OF_HUBS, number_text(_HUBS_THEN)), percolated
+    )
 
 
-def _above(results: Results) -> Iterator[Said]:
+def _judge_above(results: GossipResults) -> Iterator[GossipClaim]:
     """The share of events that percolate, and what those reach, far above the threshold."""
     peers = results.sizes(FIVE)[-2]
     for gamma in (0.2, 0.4, 0.6, 0.8):
-        point = Point(SIGMA, gamma)
+        point = GossipPoint(SIGMA, gamma)
         rows = results.of(FIVE, peers, point)
-        told = spread(degrees_of(FIVE), *point)
+        expected = expected_spread(degrees_of(FIVE), *point)
         shares = mean([(row.percolated or 0) / EVENTS for row in rows])
-        then = results.then(FIVE, peers, point)
-        what = f"Poisson 5, σ = .1, γ = {gamma:g}, N = {peers:,}"
-        yield _near(
-            f"{what}: share of events that percolate, P",
-            (told.percolates, 0.06, number(told.percolates)),
+        receivers = results.then(FIVE, peers, point)
+        text = f"Poisson 5, σ = .1, γ = {gamma:g}, N = {peers:,}"
+        yield _judge_near(
+            f"{text}: share of events that percolate, P",
+            (expected.percolates, 0.06, number_text(expected.percolates)),
             shares,
         )
-        reached = told.receivers * peers
-        yield _near(f"{what}: receivers then, R N", (reached, 0.06, number(reached)), then)
-
-
-def _cascades(results: Results) -> Iterator[Said]:
-    """The largest difference of the two distribution functions (Kolmogorov)."""
-    peers = results.sizes(FIVE)[-1]
-    for point in histograms(results):
-        ours, told = histogram(results, point)
-        events = EVENTS * len(results.of(FIVE, peers, point))
-        apart = float(np.abs(np.cumsum(ours) - np.cumsum(told)).max())
-        yield _judged(
-            f"Poisson 5, σ = {point.sigma:g}, γ = {point.gamma:g}, N = {peers:,}: cascades",
-            f"distribution within 1.63/√n = {1.63 / sqrt(events):.3f} of the Fourier transform's",
-            f"{apart:.3f}",
-            apart <= 1.63 / sqrt(events),
+        reached = expected.receivers * peers
+        yield _judge_near(
+            f"{text}: receivers then, R N", (reached, 0.06, number_text(reached)), receivers
         )
 
 
-def histograms(results: Results) -> list[Point]:
+def _judge_cascades(results: GossipResults) -> Iterator[GossipClaim]:
+    """The largest difference of the two distribution functions (Kolmogorov)."""
+    peers = results.sizes(FIVE)[-1]
+    for point in histogram_points(results):
+        ours, exact = cascade_histogram(results, point)
+        events = EVENTS * len(results.of(FIVE, peers, point))
+        difference = float(np.abs(np.cumsum(ours) - np.cumsum(exact)).max())
+        yield _judge(
+            f"Poisson 5, σ = {point.sigma:g}, γ = {point.gamma:g}, N = {peers:,}: cascades",
+            f"distribution within 1.63/√n = {1.63 / sqrt(events):.3f} of the Fourier transform's",
+            f"{difference:.3f}",
+            difference <= 1.63 / sqrt(events),
+        )
+
+
+def histogram_points(results: GossipResults) -> list[GossipPoint]:
     """Points of the largest Poisson networks whose cascades are shown: four of them below the
     threshold.
     """
@@ -248,7 +256,7 @@ def histograms(results: Results) -> list[Point]:
     return [point for point in points if point.gamma in (0.05, 0.1) and point.sigma > 0.03][::4]
 
 
-def histogram(results: Results, point: Point) -> tuple[Floats, Floats]:
+def cascade_histogram(results: GossipResults, point: GossipPoint) -> tuple[Floats, Floats]:
     """The share of events that reach 0, 1, … peers: counted, and by the Fourier transform."""
     peers = results.sizes(FIVE)[-1]
     rows = results.of(FIVE, peers, point)
@@ -258,11 +266,11 @@ def histogram(results: Results, point: Point) -> tuple[Floats, Floats]:
     return counts / (EVENTS * len(rows)), cascade_sizes(degrees_of(FIVE), *point, SIZES)
 
 
-def _near(what: str, expected: tuple[float, float, str], found: Estimate) -> Said:
+def _judge_near(claim: str, expected: tuple[float, float, str], estimate: Estimate) -> GossipClaim:
     value, tolerance, text = expected
-    close = found.value is not None and abs(found.value - value) <= tolerance * value
-    return _judged(what, f"{text} ± {tolerance:.0%}", estimate_text(found), close)
+    close = estimate.value is not None and abs(estimate.value - value) <= tolerance * value
+    return _judge(claim, f"{text} ± {tolerance:.0%}", estimate_text(estimate), close)
 
 
-def _judged(what: str, expected: str, ours: str, holds: bool) -> Said:
-    return Said(what, expected, ours, "met" if holds else "not met")
+def _judge(what: str, expected: str, ours: str, holds: bool) -> GossipClaim:
+    return GossipClaim(what, expected, ours, "met" if holds else "not met")

@@ -13,14 +13,14 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
-from vizpub.analytics.prediction.message_passing import Overlay, predict
-from vizpub.analytics.prediction.percolation import spread as spread_of
-from vizpub.experiments.gossip.points import EVENTS, HUBS, Point, World, degrees_of
-from vizpub.ingest.spark.tasks import spread
+from vizpub.analytics.prediction.message_passing import LinkGraph, predict_spread
+from vizpub.analytics.prediction.percolation import expected_spread as spread_of
+from vizpub.experiments.gossip.points import EVENTS, HUBS, GossipPoint, NetworkCase, degrees_of
+from vizpub.ingest.spark.tasks import run_in_tasks
 from vizpub.model.arrays import Int64s
 from vizpub.model.progress import Progress, silent
 from vizpub.simulators.engine.clock import stream
-from vizpub.simulators.protocols.broadcast.topologies import joined
+from vizpub.simulators.protocols.broadcast.topologies import join_ends
 from vizpub.simulators.protocols.gossip.events import (
     Adjacency,
     Bools,
@@ -34,7 +34,7 @@ SIZES = 200
 
 
 @dataclass(frozen=True)
-class Measured:
+class NetworkMeasures:
     """The events of a network at a point."""
 
     topology: str
@@ -76,69 +76,69 @@ class Measured:
     """Events that reached 0, 1, … peers."""
 
     @property
-    def point(self) -> Point:
+    def point(self) -> GossipPoint:
         """Sigma and gamma."""
-        return Point(self.sigma, self.gamma)
+        return GossipPoint(self.sigma, self.gamma)
 
 
-def measure(world: World) -> list[Measured]:
+def measure_network(world: NetworkCase) -> list[NetworkMeasures]:
     """All points of a network; the same publishers, and the same coins, at each. The TTL never
     ends an event, as in the formulas.
     """
     numbers = np.random.default_rng(stream(world.seed, world.topology).getrandbits(64))
     degrees = world.graph.degrees(world.peers, numbers)
-    network = adjacency(joined(degrees, numbers), world.peers)
+    network = adjacency(join_ends(degrees, numbers), world.peers)
     publishers = numbers.integers(0, world.peers, EVENTS)
-    wants = numbers.random(world.peers)
+    draws = numbers.random(world.peers)
     about: dict[str, Any] = {
         "topology": world.topology,
         "peers": world.peers,
         "seed": world.seed,
-        "component": float(_components(network)[publishers].mean()),
+        "component": float(_component_sizes(network)[publishers].mean()),
         "ends": int(degrees.sum()),
         "largest": int(degrees.max()),
     }
-    found = []
+    measures = []
     for point in world.points:
-        how = Spreading(point.gamma, world.peers, world.seed)
-        counts = _counted(network, wants < point.sigma, how, publishers)
+        spreading = Spreading(point.gamma, world.peers, world.seed)
+        counts = _counted(network, draws < point.sigma, spreading, publishers)
         predicted = None
         if world.topology == HUBS and world.seed == 1:
-            predicted = _predicted(network, wants < point.sigma, point.gamma)
-        values = _values(world, point, counts, int(np.count_nonzero(wants < point.sigma)))
-        found.append(Measured(**about, **point._asdict(), **values, predicted=predicted))
-    return found
+            predicted = _predict_receivers(network, draws < point.sigma, point.gamma)
+        values = _summarize(world, point, counts, int(np.count_nonzero(draws < point.sigma)))
+        measures.append(NetworkMeasures(**about, **point._asdict(), **values, predicted=predicted))
+    return measures
 
 
-def _components(network: Adjacency) -> Int64s:
+def _component_sizes(network: Adjacency) -> Int64s:
     """The number of peers in the component of each."""
     ones = np.ones(network.others.size, np.int8)
     links = csr_array((ones, network.others, network.begins), shape=(network.peers, network.peers))
-    _, of = connected_components(links, directed=False)
-    sizes: Int64s = np.bincount(of)[of]
+    _, component = connected_components(links, directed=False)
+    sizes: Int64s = np.bincount(component)[component]
     return sizes
 
 
 def _counted(
-    network: Adjacency, wants: Bools, how: Spreading, publishers: Int64s
+    network: Adjacency, wants: Bools, spreading: Spreading, publishers: Int64s
 ) -> dict[str, Int64s]:
-    begun = time.process_time()
-    counts = disseminate(network, wants, how, publishers)
-    return counts | {"seconds": np.array([time.process_time() - begun])}
+    start = time.process_time()
+    counts = disseminate(network, wants, spreading, publishers)
+    return counts | {"seconds": np.array([time.process_time() - start])}
 
 
-def _predicted(network: Adjacency, wants: Bools, gamma: float) -> float:
+def _predict_receivers(network: Adjacency, wants: Bools, gamma: float) -> float:
     src = np.repeat(np.arange(network.peers), network.degrees)
-    overlay = Overlay(network.peers, src, network.others.astype(np.int64))
-    return float(predict(overlay, wants.astype(np.float64), gamma).receivers.mean())
+    overlay = LinkGraph(network.peers, src, network.others.astype(np.int64))
+    return float(predict_spread(overlay, wants.astype(np.float64), gamma).receivers.mean())
 
 
-def _values(
-    world: World, point: Point, counts: dict[str, Int64s], subscribers: int
+def _summarize(
+    case: NetworkCase, point: GossipPoint, counts: dict[str, Int64s], subscribers: int
 ) -> dict[str, Any]:
     reached, wanted = counts["receivers"], counts["subscribers"]
-    expected = spread_of(degrees_of(world.topology, world.peers), *point).receivers
-    large = reached > expected * world.peers / 2
+    expected = spread_of(degrees_of(case.topology, case.peers), *point).receivers
+    large = reached > expected * case.peers / 2
     any_large = expected > 0 and bool(large.any())
     return {
         "receivers": float(reached.mean()),
@@ -158,46 +158,50 @@ def _values(
     }
 
 
-def measured(
-    wanted: Sequence[World],
-    kept: Path,
+def measure_networks(
+    cases: Sequence[NetworkCase],
+    path: Path,
     scratch: Path,
     *,
     master: str | None = None,
     progress: Progress = silent,
-) -> list[Measured]:
+) -> list[NetworkMeasures]:
     """Measure all networks, a Spark task each, or take from the file `kept` what was measured
     before; an interruption loses the networks of one topology and size.
     """
-    found = _read(kept, wanted)
-    batches: dict[tuple[str, int], list[World]] = {}
-    for world in wanted:
-        if world not in found:
+    measures = _read_measures(path, cases)
+    batches: dict[tuple[str, int], list[NetworkCase]] = {}
+    for world in cases:
+        if world not in measures:
             batches.setdefault((world.topology, world.peers), []).append(world)
     for place, (about, batch) in enumerate(batches.items()):
         progress("networks", place, len(batches), f"{about[0]}, {about[1]:,} peers")
-        rows = spread(measure, batch, step="networks", scratch=scratch, master=master)
-        with kept.open("a", encoding="utf-8") as stream_out:
+        rows = run_in_tasks(measure_network, batch, step="networks", scratch=scratch, master=master)
+        with path.open("a", encoding="utf-8") as stream_out:
             for world, of_world in zip(batch, rows, strict=True):
-                found[world] = of_world
+                measures[world] = of_world
                 line = {"points": world.points, "rows": [asdict(row) for row in of_world]}
                 stream_out.write(json.dumps(line) + "\n")
-    return [row for world in wanted for row in found[world]]
+    return [row for world in cases for row in measures[world]]
 
 
-def _read(kept: Path, wanted: Sequence[World]) -> dict[World, list[Measured]]:
-    known = {world: rows for rows, world in _kept(kept)}
-    return {world: known[world] for world in wanted if world in known}
+def _read_measures(
+    path: Path, cases: Sequence[NetworkCase]
+) -> dict[NetworkCase, list[NetworkMeasures]]:
+    measures = {world: rows for rows, world in _read_networks(path)}
+    return {world: measures[world] for world in cases if world in measures}
 
 
-def _kept(kept: Path) -> Iterator[tuple[list[Measured], World]]:
-    if not kept.exists():
+def _read_networks(path: Path) -> Iterator[tuple[list[NetworkMeasures], NetworkCase]]:
+    if not path.exists():
         return
-    for line in kept.read_text("utf-8").splitlines():
+    for line in path.read_text("utf-8").splitlines():
         try:
-            told = json.loads(line)
+            record = json.loads(line)
         except ValueError:  # the last line of a run that was killed
             continue
-        rows = [Measured(**{**row, "cascades": tuple(row["cascades"])}) for row in told["rows"]]
-        points = tuple(Point(*point) for point in told["points"])
-        yield rows, World(rows[0].topology, rows[0].peers, rows[0].seed, points)
+        rows = [
+            NetworkMeasures(**{**row, "cascades": tuple(row["cascades"])}) for row in record["rows"]
+        ]
+        points = tuple(GossipPoint(*point) for point in record["points"])
+        yield rows, NetworkCase(rows[0].topology, rows[0].peers, rows[0].seed, points)

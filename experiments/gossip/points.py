@@ -11,10 +11,10 @@ import numpy as np
 
 from vizpub.analytics.prediction.percolation import (
     Degrees,
-    counted,
     critical_sigma,
-    poisson,
-    power_law,
+    empirical_degrees,
+    poisson_degrees,
+    power_law_degrees,
 )
 from vizpub.simulators.engine.specs import parse
 from vizpub.simulators.protocols.broadcast.topologies import (
@@ -66,7 +66,7 @@ _TOPOLOGIES = {
 few events meet: with one, the formula is tested more sharply."""
 
 
-class Point(NamedTuple):
+class GossipPoint(NamedTuple):
     """How events spread."""
 
     sigma: float
@@ -74,13 +74,13 @@ class Point(NamedTuple):
 
 
 @dataclass(frozen=True, order=True)
-class World:
+class NetworkCase:
     """A network with its points."""
 
     topology: str
     peers: int
     seed: int
-    points: tuple[Point, ...]
+    points: tuple[GossipPoint, ...]
 
     @property
     def graph(self) -> RandomGraph:
@@ -95,49 +95,49 @@ def degrees_of(topology: str, peers: int | None = None) -> Degrees:
     """
     graph = parse(topology, TOPOLOGIES, "topology")
     if isinstance(graph, Acl):
-        return counted(graph.of_each_degree.astype(np.float64))
+        return empirical_degrees(graph.of_each_degree.astype(np.float64))
     if isinstance(graph, Poisson):
-        return poisson(graph.mean)
+        return poisson_degrees(graph.mean)
     assert isinstance(graph, ScaleFree)
     highest = graph.highest if peers is None else graph.cut_off(peers)
     if highest is None:
-        return power_law(graph.exponent)
+        return power_law_degrees(graph.exponent)
     degrees = np.arange(1, highest + 1, dtype=np.float64)
-    return counted(np.concatenate([[0.0], degrees**-graph.exponent]))
+    return empirical_degrees(np.concatenate([[0.0], degrees**-graph.exponent]))
 
 
-def below(topology: str) -> Iterator[Point]:
+def points_below(topology: str) -> Iterator[GossipPoint]:
     """The points of Figures 1 and 2: below the threshold of infinitely many peers, or up to 1 where
     the links are too few for one.
     """
     degrees = degrees_of(topology)
     for gamma in _GAMMAS[topology.partition(":")[0]]:
         if (critical := min(critical_sigma(degrees, gamma), 1.0)) > 0:
-            yield from (Point(share * critical, gamma) for share in _OF_CRITICAL)
+            yield from (GossipPoint(share * critical, gamma) for share in _OF_CRITICAL)
 
 
-def above() -> Iterator[Point]:
+def points_above() -> Iterator[GossipPoint]:
     """The points of Figures 4 and 5: over gamma, then over sigma."""
-    yield from (Point(SIGMA, gamma) for gamma in _ABOVE)
-    yield from (Point(sigma, FIXED_GAMMA) for sigma in _SIGMAS)
+    yield from (GossipPoint(SIGMA, gamma) for gamma in _ABOVE)
+    yield from (GossipPoint(sigma, FIXED_GAMMA) for sigma in _SIGMAS)
 
 
-def worlds(scale: str, networks: int | None = None) -> list[World]:
+def network_cases(scale: str, networks: int | None = None) -> list[NetworkCase]:
     """All networks of a scale, those that take longest last."""
-    found: dict[tuple[str, int], list[Point]] = {}
+    points_by_network: dict[tuple[str, int], list[GossipPoint]] = {}
 
-    def add(topology: str, peers: int, points: Iterable[Point]) -> None:
-        found.setdefault((topology, peers), []).extend(points)
+    def add(topology: str, peers: int, points: Iterable[GossipPoint]) -> None:
+        points_by_network.setdefault((topology, peers), []).extend(points)
 
     for topology in _TOPOLOGIES[scale]:
-        add(topology, _LARGE[scale], below(topology))
-    add(FIVE, _LARGE[scale], [Point(SIGMA, 0.05)])
+        add(topology, _LARGE[scale], points_below(topology))
+    add(FIVE, _LARGE[scale], [GossipPoint(SIGMA, 0.05)])
     for peers in _SIZES[scale]:
-        add(FIVE, peers, [*below(FIVE), *above()])
-    add(HUBS, HUBS_PEERS, above())
+        add(FIVE, peers, [*points_below(FIVE), *points_above()])
+    add(HUBS, HUBS_PEERS, points_above())
     seeds = range(1, 1 + (_NETWORKS[scale] if networks is None else networks))
     return [
-        World(topology, peers, seed, tuple(dict.fromkeys(points)))
-        for (topology, peers), points in found.items()
+        NetworkCase(topology, peers, seed, tuple(dict.fromkeys(points)))
+        for (topology, peers), points in points_by_network.items()
         for seed in seeds
     ]

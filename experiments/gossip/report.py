@@ -14,16 +14,22 @@ import pyarrow.csv
 
 from vizpub.analytics.comparison.estimates import mean
 from vizpub.analytics.figures import save
-from vizpub.analytics.figures.canvas import colours, panels, styled
+from vizpub.analytics.figures.canvas import colours, figure_style, panels
 from vizpub.analytics.prediction.percolation import (
     critical_sigma,
+    expected_spread,
     mean_receivers,
     mean_subscribers,
-    spread,
 )
-from vizpub.experiments.formatting import duration, estimate_text, markdown, number
+from vizpub.experiments.formatting import duration_text, estimate_text, markdown_table, number_text
 from vizpub.experiments.gossip import TITLE
-from vizpub.experiments.gossip.judging import Results, Said, claims, histogram, histograms
+from vizpub.experiments.gossip.judging import (
+    GossipClaim,
+    GossipResults,
+    cascade_histogram,
+    histogram_points,
+    judge_claims,
+)
 from vizpub.experiments.gossip.points import (
     EVENTS,
     FIVE,
@@ -31,9 +37,9 @@ from vizpub.experiments.gossip.points import (
     HUBS,
     HUBS_PEERS,
     SIGMA,
-    Point,
+    GossipPoint,
     degrees_of,
-    worlds,
+    network_cases,
 )
 from vizpub.machine.files import replacing
 
@@ -64,80 +70,82 @@ _NOTES = (
 )
 
 
-def described(scale: str) -> Iterator[str]:
-    """What `vizpub experiment show` prints."""
-    chosen = worlds(scale)
+def describe(scale: str) -> Iterator[str]:
+    """Yield the lines that `vizpub experiment show` prints."""
+    cases = network_cases(scale)
     yield from (TITLE, "", *_ABOUT.strip().splitlines(), "", f"source: {_SOURCE}")
-    networks = Counter((world.topology, world.peers, len(world.points)) for world in chosen)
+    networks = Counter((world.topology, world.peers, len(world.points)) for world in cases)
     for (topology, peers, points), count in networks.items():
         yield f"{topology}, {peers:,} peers: {count} networks at {points} points"
     yield from ("notes:", *(f"  {note}" for note in _NOTES))
 
 
-def write_report(results: Results, scale: str, out: Path) -> tuple[Path, str]:
+def write_report(results: GossipResults, scale: str, out: Path) -> tuple[Path, str]:
     """Write report.md, figures/, values.csv and claims.csv. Returns the path of the report, and how
     much is met, as text.
     """
     (out / "figures").mkdir(parents=True, exist_ok=True)
-    said = claims(results)
+    claims = judge_claims(results)
     rows = [{**asdict(row), "cascades": " ".join(map(str, row.cascades))} for row in results.rows]
     pa.csv.write_csv(pa.Table.from_pylist(rows), out / "values.csv")
-    pa.csv.write_csv(pa.Table.from_pylist([asdict(one) for one in said]), out / "claims.csv")
+    pa.csv.write_csv(pa.Table.from_pylist([asdict(claim) for claim in claims]), out / "claims.csv")
     for name, (draw, _) in _FIGURES.items():
-        with styled():
+        with figure_style():
             figure = draw(results)
         for form in ("png", "svg"):
             save(figure, out / "figures" / f"{name}.{form}", form)
-    outcomes = Counter(one.outcome for one in said)
-    summary = f"{outcomes['met']} of {len(said)} claims met"
+    outcomes = Counter(claim.outcome for claim in claims)
+    summary = f"{outcomes['met']} of {len(claims)} claims met"
     with replacing(out / "report.md") as new:
-        new.write_text("\n".join(_lines(results, said, scale, summary)) + "\n", "utf-8")
+        new.write_text("\n".join(_report_lines(results, claims, scale, summary)) + "\n", "utf-8")
     return out / "report.md", summary
 
 
-def _lines(results: Results, said: Sequence[Said], scale: str, summary: str) -> Iterator[str]:
+def _report_lines(
+    results: GossipResults, claims: Sequence[GossipClaim], scale: str, summary: str
+) -> Iterator[str]:
     networks = len({(row.topology, row.peers, row.seed) for row in results.rows})
     spent = sum(row.seconds for row in results.rows)
     yield from (f"# {TITLE}", "", _ABOUT.strip(), "", f"Source: {_SOURCE}", "")
     yield (
         f"**{summary}** (scale `{scale}`, {networks} networks, {EVENTS * len(results.rows):,} "
-        f"events in {duration(spent)} of processor time)."
+        f"events in {duration_text(spent)} of processor time)."
     )
     yield from ("", "## Claims", "")
-    rows = [(one.what, one.expected, one.ours, _bold(one.outcome)) for one in said]
-    yield from markdown(("claim", "expected", "ours", ""), rows)
+    rows = [(claim.what, claim.expected, claim.ours, _bold(claim.outcome)) for claim in claims]
+    yield from markdown_table(("claim", "expected", "ours", ""), rows)
     yield from ("", "## Notes", "", *(f"- {note}" for note in _NOTES))
     for name, (_, caption) in _FIGURES.items():
         yield from ("", f"## {caption}", "", f"![{caption}](figures/{name}.png)")
-    yield from ("", "## Above the threshold", "", *_table(results))
+    yield from ("", "## Above the threshold", "", *_table_lines(results))
 
 
 def _bold(outcome: str) -> str:
     return f"**{outcome}**" if outcome == "not met" else outcome
 
 
-def _table(results: Results) -> Iterator[str]:
+def _table_lines(results: GossipResults) -> Iterator[str]:
     heads = ("topology", "N", "σ", "γ", "P R N", "receivers", "if it percolates",
              "subscribers reached then", "copies sent")  # fmt: skip
     rows = []
     for topology, peers in [*((FIVE, n) for n in results.sizes(FIVE)), (HUBS, HUBS_PEERS)]:
         for point in results.points(topology, peers):
-            told = spread(degrees_of(topology), *point)
-            of = results.of(topology, peers, point)
-            if told.receivers:
-                known = [r.subscribers_then for r in of if r.subscribers_then is not None]
+            expected = expected_spread(degrees_of(topology), *point)
+            measures = results.of(topology, peers, point)
+            if expected.receivers:
+                shares = [r.subscribers_then for r in measures if r.subscribers_then is not None]
                 rows.append((
                     topology, f"{peers:,}", f"{point.sigma:g}", f"{point.gamma:g}",
-                    number(told.percolates * told.receivers * peers),
+                    number_text(expected.percolates * expected.receivers * peers),
                     estimate_text(results.receivers(topology, peers, point)),
                     estimate_text(results.then(topology, peers, point)),
-                    estimate_text(mean(known)),
-                    estimate_text(mean([row.sent for row in of])),
+                    estimate_text(mean(shares)),
+                    estimate_text(mean([row.sent for row in measures])),
                 ))  # fmt: skip
-    yield from markdown(heads, rows)
+    yield from markdown_table(heads, rows)
 
 
-def _below_threshold(results: Results, topologies: Sequence[str]) -> Figure:
+def _draw_below_threshold(results: GossipResults, topologies: Sequence[str]) -> Figure:
     """Receivers and subscribers over sigma, a line for each gamma, a panel for each topology."""
     figure, rows = panels(len(topologies), "", 2.8)
     for panel, topology in zip(rows, topologies, strict=True):
@@ -146,24 +154,28 @@ def _below_threshold(results: Results, topologies: Sequence[str]) -> Figure:
         for gamma, colour in zip(
             sorted({point.gamma for point in points}), colours(), strict=False
         ):
-            _line(panel, topology, None, gamma, colour)
+            _draw_formulas(panel, topology, None, gamma, colour)
             if topology.startswith("scale-free"):
-                _line(panel, topology, peers, gamma, colour, "--")
-            own = [p for p in points if p.gamma == gamma]
-            own = [p for p in own if np.isfinite(mean_receivers(degrees_of(topology), *p))]
-            _dots(panel, results, (topology, peers), own, colour, f"γ = {gamma:g}")
+                _draw_formulas(panel, topology, peers, gamma, colour, "--")
+            gamma_points = [p for p in points if p.gamma == gamma]
+            gamma_points = [
+                p for p in gamma_points if np.isfinite(mean_receivers(degrees_of(topology), *p))
+            ]
+            _draw_simulation(
+                panel, results, (topology, peers), gamma_points, colour, f"γ = {gamma:g}"
+            )
             subscribers = [
                 mean([row.subscribers for row in results.of(topology, peers, p)]).value or 0
-                for p in own
+                for p in gamma_points
             ]
-            panel.plot([p.sigma for p in own], subscribers, "x", color=colour, ms=3)
+            panel.plot([p.sigma for p in gamma_points], subscribers, "x", color=colour, ms=3)
         panel.set(yscale="log", ylim=(0.01, 300), xlabel="σ", ylabel="peers")
         panel.set_title(f"{topology}, N = {peers:,} (•: receivers, ×: subscribers)", fontsize=8)
         panel.legend(fontsize=6, ncols=3)
     return figure
 
 
-def _line(
+def _draw_formulas(
     panel: Axes, topology: str, peers: int | None, gamma: float, colour: str, style: str = "-"
 ) -> None:
     """The formulas for receivers and, fainter, for subscribers (dotted: the paper's), up to the
@@ -174,52 +186,52 @@ def _line(
     if critical <= 0:
         return
     sigma = np.linspace(0, critical, 201)[:-1]
-    told = np.array([mean_receivers(degrees, one, gamma) for one in sigma.tolist()])
-    panel.plot(sigma, told, style, color=colour, lw=1)
-    subscribers = [mean_subscribers(degrees, one, gamma) for one in sigma.tolist()]
+    receivers = np.array([mean_receivers(degrees, sigma_, gamma) for sigma_ in sigma.tolist()])
+    panel.plot(sigma, receivers, style, color=colour, lw=1)
+    subscribers = [mean_subscribers(degrees, sigma_, gamma) for sigma_ in sigma.tolist()]
     panel.plot(sigma, subscribers, style, color=colour, lw=1, alpha=0.4)
     if peers is None:
-        panel.plot(sigma, sigma * told, ":", color=colour, lw=1, alpha=0.4)
+        panel.plot(sigma, sigma * receivers, ":", color=colour, lw=1, alpha=0.4)
 
 
-def _dots(
+def _draw_simulation(
     panel: Axes,
-    results: Results,
-    of: tuple[str, int],
-    points: Sequence[Point],
+    results: GossipResults,
+    network: tuple[str, int],
+    points: Sequence[GossipPoint],
     colour: str,
     label: str,
 ) -> None:
-    found = [results.receivers(*of, point) for point in points]
-    half = [((e.high or 0) - (e.low or 0)) / 2 if e.high is not None else 0 for e in found]
-    panel.errorbar([p.sigma for p in points], [e.value or 0 for e in found], half, fmt="o",
+    estimates = [results.receivers(*network, point) for point in points]
+    half = [((e.high or 0) - (e.low or 0)) / 2 if e.high is not None else 0 for e in estimates]
+    panel.errorbar([p.sigma for p in points], [e.value or 0 for e in estimates], half, fmt="o",
                    color=colour, ms=2.5, lw=0.8, label=label)  # fmt: skip
 
 
-def _figure_1(results: Results) -> Figure:
-    return _below_threshold(results, _of(results, "poisson"))
+def _draw_figure_1(results: GossipResults) -> Figure:
+    return _draw_below_threshold(results, _topologies(results, "poisson"))
 
 
-def _figure_2(results: Results) -> Figure:
-    return _below_threshold(results, _of(results, "scale-free"))
+def _draw_figure_2(results: GossipResults) -> Figure:
+    return _draw_below_threshold(results, _topologies(results, "scale-free"))
 
 
-def _of(results: Results, kind: str) -> list[str]:
-    return sorted({of for of, _, _ in results.places if of.startswith(kind)})
+def _topologies(results: GossipResults, kind: str) -> list[str]:
+    return sorted({name for name, _, _ in results.places if name.startswith(kind)})
 
 
-def _figure_3(results: Results) -> Figure:
+def _draw_figure_3(results: GossipResults) -> Figure:
     """Formula against simulation below the threshold: a point for each network."""
     figure, (panel,) = panels(1, "", 3.4)
-    told_of = degrees_of(FIVE)
+    degrees = degrees_of(FIVE)
     for peers, colour in zip(results.sizes(FIVE), colours(), strict=False):
         pairs = [
-            (mean_receivers(told_of, *point), row.receivers)
+            (mean_receivers(degrees, *point), row.receivers)
             for point in results.points(FIVE, peers)
             for row in results.of(FIVE, peers, point)
         ]
-        told, ours = zip(*(pair for pair in pairs if np.isfinite(pair[0])), strict=True)
-        panel.plot(told, ours, "o", color=colour, ms=1.5, alpha=0.5, label=f"N = {peers:,}")
+        expected, ours = zip(*(pair for pair in pairs if np.isfinite(pair[0])), strict=True)
+        panel.plot(expected, ours, "o", color=colour, ms=1.5, alpha=0.5, label=f"N = {peers:,}")
     panel.axline((1, 1), slope=1, color="black", lw=0.8)
     panel.set(xscale="log", yscale="log", xlabel="receivers, formula",
               ylabel="receivers, simulation")  # fmt: skip
@@ -227,29 +239,43 @@ def _figure_3(results: Results) -> Figure:
     return figure
 
 
-def _over(
-    panel: Axes, results: Results, of: tuple[str, Sequence[int]], axis: Literal["sigma", "gamma"]
+def _draw_over(
+    panel: Axes,
+    results: GossipResults,
+    network: tuple[str, Sequence[int]],
+    axis: Literal["sigma", "gamma"],
 ) -> None:
     """Shares of N over gamma at σ = .1, or over sigma at one gamma."""
-    topology, sizes = of
+    topology, sizes = network
     degrees = degrees_of(topology)
     grid = np.linspace(0, 1, 101).tolist()
-    at = [Point(SIGMA, x) if axis == "gamma" else Point(x, FIXED_GAMMA) for x in grid]
-    told = [spread(degrees, *point) for point in at]
-    panel.plot(grid, [one.percolates * one.receivers for one in told], "-", color="black", lw=1,
-               label="P R, formula")  # fmt: skip
-    panel.plot(grid, [one.receivers for one in told], "--", color="black", lw=1, label="R, formula")
+    points_on_grid = [
+        GossipPoint(SIGMA, x) if axis == "gamma" else GossipPoint(x, FIXED_GAMMA) for x in grid
+    ]
+    spreads = [expected_spread(degrees, *point) for point in points_on_grid]
+    panel.plot(grid, [spread.percolates * spread.receivers for spread in spreads], "-",
+               color="black", lw=1, label="P R, formula")  # fmt: skip
+    panel.plot(
+        grid,
+        [spread.receivers for spread in spreads],
+        "--",
+        color="black",
+        lw=1,
+        label="R, formula",
+    )
     for peers, colour in zip(sizes, colours(), strict=False):
         points = [p for p in results.points(topology, peers) if _is_on(p, axis)]
         x = [getattr(point, axis) for point in points]
         ours = [(results.receivers(topology, peers, p).value or 0) / peers for p in points]
-        then = [results.then(topology, peers, p).value for p in points]
+        percolated = [results.then(topology, peers, p).value for p in points]
         panel.plot(x, ours, "o", color=colour, ms=3, label=f"N = {peers:,}")
-        panel.plot(x, [np.nan if v is None else v / peers for v in then], "^", color=colour, ms=3)
-        passed = [[row.predicted for row in results.of(topology, peers, p)] for p in points]
-        told_here = [next((v for v in values if v is not None), np.nan) for values in passed]
-        if np.isfinite(told_here).any():
-            shares = [value / peers for value in told_here]
+        panel.plot(
+            x, [np.nan if v is None else v / peers for v in percolated], "^", color=colour, ms=3
+        )
+        predicted = [[row.predicted for row in results.of(topology, peers, p)] for p in points]
+        predictions = [next((v for v in values if v is not None), np.nan) for values in predicted]
+        if np.isfinite(predictions).any():
+            shares = [value / peers for value in predictions]
             panel.plot(x, shares, "x", color="black", ms=5, label="message passing")
     fixed = f"σ = {SIGMA:g}" if axis == "gamma" else f"γ = {FIXED_GAMMA:g}"
     panel.set(xlabel={"gamma": "γ", "sigma": "σ"}[axis], ylabel="share of peers")
@@ -257,32 +283,32 @@ def _over(
     panel.legend(fontsize=6)
 
 
-def _is_on(point: Point, axis: str) -> bool:
+def _is_on(point: GossipPoint, axis: str) -> bool:
     return point.sigma == SIGMA if axis == "gamma" else point.gamma == FIXED_GAMMA
 
 
-def _figure_4(results: Results) -> Figure:
-    sizes = [n for n in results.sizes(FIVE) if results.of(FIVE, n, Point(SIGMA, 0.6))]
+def _draw_figure_4(results: GossipResults) -> Figure:
+    sizes = [n for n in results.sizes(FIVE) if results.of(FIVE, n, GossipPoint(SIGMA, 0.6))]
     figure, (first, second) = panels(2, "", 2.8)
-    _over(first, results, (FIVE, sizes), "gamma")
-    _over(second, results, (FIVE, sizes), "sigma")
+    _draw_over(first, results, (FIVE, sizes), "gamma")
+    _draw_over(second, results, (FIVE, sizes), "sigma")
     return figure
 
 
-def _figure_5(results: Results) -> Figure:
+def _draw_figure_5(results: GossipResults) -> Figure:
     figure, (first, second) = panels(2, "", 2.8)
-    _over(first, results, (HUBS, [HUBS_PEERS]), "gamma")
-    _over(second, results, (HUBS, [HUBS_PEERS]), "sigma")
+    _draw_over(first, results, (HUBS, [HUBS_PEERS]), "gamma")
+    _draw_over(second, results, (HUBS, [HUBS_PEERS]), "sigma")
     return figure
 
 
-def _sizes_of_cascades(results: Results) -> Figure:
-    chosen = histograms(results)
+def _draw_cascades(results: GossipResults) -> Figure:
+    points = histogram_points(results)
     figure, (panel,) = panels(1, "", 3.4)
-    for point, colour in zip(chosen, colours(), strict=False):
-        ours, told = histogram(results, point)
+    for point, colour in zip(points, colours(), strict=False):
+        ours, exact = cascade_histogram(results, point)
         sizes = np.arange(ours.size)
-        panel.plot(sizes[1:], told[1:], "-", color=colour, lw=1)
+        panel.plot(sizes[1:], exact[1:], "-", color=colour, lw=1)
         seen = np.flatnonzero(ours)
         label = f"σ = {point.sigma:.3g}, γ = {point.gamma:g}"
         panel.plot(seen, ours[seen], "o", color=colour, ms=2.5, label=label)
@@ -292,7 +318,7 @@ def _sizes_of_cascades(results: Results) -> Figure:
     return figure
 
 
-def _copies(results: Results) -> Figure:
+def _draw_copies(results: GossipResults) -> Figure:
     """Copies sent per event, over gamma."""
     figure, (panel,) = panels(1, "", 3.0)
     places = [*((FIVE, n) for n in results.sizes(FIVE)), (HUBS, HUBS_PEERS)]
@@ -310,12 +336,12 @@ def _copies(results: Results) -> Figure:
     return figure
 
 
-_FIGURES: dict[str, tuple[Callable[[Results], Figure], str]] = {
-    "figure-1": (_figure_1, "Figure 1: Poisson degrees, below the threshold"),
-    "figure-2": (_figure_2, "Figure 2: scale-free degrees, below the threshold"),
-    "figure-3": (_figure_3, "Figure 3: Poisson 5, formula against simulation"),
-    "figure-4": (_figure_4, "Figure 4: Poisson 5, above the threshold"),
-    "figure-5": (_figure_5, "Figure 5: a = 6, b = 1, above the threshold"),
-    "cascades": (_sizes_of_cascades, "Sizes of cascades, and their exact distribution"),
-    "copies": (_copies, "Copies sent per event"),
+_FIGURES: dict[str, tuple[Callable[[GossipResults], Figure], str]] = {
+    "figure-1": (_draw_figure_1, "Figure 1: Poisson degrees, below the threshold"),
+    "figure-2": (_draw_figure_2, "Figure 2: scale-free degrees, below the threshold"),
+    "figure-3": (_draw_figure_3, "Figure 3: Poisson 5, formula against simulation"),
+    "figure-4": (_draw_figure_4, "Figure 4: Poisson 5, above the threshold"),
+    "figure-5": (_draw_figure_5, "Figure 5: a = 6, b = 1, above the threshold"),
+    "cascades": (_draw_cascades, "Sizes of cascades, and their exact distribution"),
+    "copies": (_draw_copies, "Copies sent per event"),
 }

@@ -1,4 +1,4 @@
-"""Bulk reads of a loaded run, chunk by chunk: what an export is made of.
+"""Bulk reads of a loaded run, chunk by chunk, for exports.
 
 Peers and topics are dense indexes, times are ticks. A validity period is read when it holds
 somewhere from `first_tick` to `last_tick`, both inclusive; it is not cut to them. Rows
@@ -16,28 +16,28 @@ from vizpub.graphstore.rows import ArrivalRow, LinkRow, PeerRow, PresenceRow, Su
 from vizpub.graphstore.runs import LoadedRun
 
 _PEERS_PER_CHUNK = 100
-"""One row of the answer holds what belongs to so many peers: 20,000 links as rows take
-five times as long as in one row, and a whole run in one row is more than a transaction may use."""
+"""Peers whose data one row of an answer holds. 20,000 links take five times as long as 20,000 rows
+as in one row, and a whole run in one row is more than a transaction may use."""
 
 
 def peers(run: LoadedRun) -> Iterator[PeerRow]:
-    """Every peer of the run."""
+    """Read all peers of the run."""
     return (PeerRow(*row) for row in _chunks(run, "peers"))
 
 
 def topics(run: LoadedRun) -> Iterator[tuple[int, str]]:
-    """Every topic of the run: (topic, name)."""
+    """Read all topics of the run, as (topic, name)."""
     return ((topic, name) for topic, name in run.rows("read", "topics"))
 
 
 def presence(run: LoadedRun, first_tick: int, last_tick: int) -> Iterator[PresenceRow]:
-    """The presence periods of all peers."""
+    """Read the presence periods of all peers."""
     window = {"first_tick": first_tick, "last_tick": last_tick}
     return (PresenceRow(*row) for row in _chunks(run, "presence", **window))
 
 
 def subscriptions(run: LoadedRun, first_tick: int, last_tick: int) -> Iterator[SubscriptionRow]:
-    """The subscriptions of all peers."""
+    """Read the subscriptions of all peers."""
     window = {"first_tick": first_tick, "last_tick": last_tick}
     return (SubscriptionRow(*row) for row in _chunks(run, "subscriptions", **window))
 
@@ -50,37 +50,39 @@ def links(
     layers: Sequence[str] | None = None,
     topic: int | None = None,
 ) -> Iterator[LinkRow]:
-    """The links of all peers, of the given layers and topic (null = of any)."""
-    chosen = {
+    """Read the links of all peers in some layers and of a topic (None = any)."""
+    parameters = {
         "first_tick": first_tick,
         "last_tick": last_tick,
         "layers": None if layers is None else list(layers),
         "topic": topic,
     }
-    return (LinkRow(*row) for row in _chunks(run, "links", **chosen))
+    return (LinkRow(*row) for row in _chunks(run, "links", **parameters))
 
 
 def relays(run: LoadedRun) -> frozenset[int]:
-    """The peers that received a message of a topic they did not subscribe to then."""
+    """Return the peers that received a message of a topic without subscribing to it."""
     return frozenset(row[0] for row in run.rows("read", "relays"))
 
 
 def topic_roles(run: LoadedRun, topic: int, roots: Sequence[str]) -> Iterator[tuple[int, str]]:
-    """(peer, role): publishers, relays and rendezvous of a topic; a peer may have several.
+    """Read the publishers, relays and rendezvous of a topic, as (peer, role).
+
+    A peer may have several roles.
 
     `roots` are the keys of peers that are rendezvous of some topic.
     """
-    found = run.rows("read", "topic-roles", topic=topic, roots=list(roots))
-    return ((peer, role) for peer, role in found)
+    rows = run.rows("read", "topic-roles", topic=topic, roots=list(roots))
+    return ((peer, role) for peer, role in rows)
 
 
 def dissemination(run: LoadedRun, message: int) -> Iterator[ArrivalRow]:
-    """The receptions of a message (its dense index), by hop, time and peer."""
+    """Read the receptions of a message (its dense index), ordered by hop, time and peer."""
     return (ArrivalRow(*row) for row in run.rows("read", "dissemination", message=message))
 
 
-def missed(run: LoadedRun, message: int) -> set[int]:
-    """The peers that a message (its dense index) should have reached and never did."""
+def missed_peers(run: LoadedRun, message: int) -> set[int]:
+    """Return the eligible peers that a message (its dense index) never reached."""
     return {peer for (peer,) in run.rows("read", "missed", message=message)}
 
 

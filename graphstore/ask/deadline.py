@@ -1,8 +1,8 @@
 """Queries that end in time, whatever the server does.
 
-Neo4j looks at its clock between rows. One row, or one plan, that takes for ever is noticed only by
-the caller that waits for it. So another thread speaks to the server. The caller waits for it as
-long as agreed, then has the transaction ended through another connection and goes on without an
+Neo4j looks at its clock between rows only. If one row, or one plan, takes for ever, only the
+waiting caller can notice. So another thread talks to the server. The caller waits for that thread
+until the time is up, then ends the transaction through another connection and goes on without an
 answer.
 """
 
@@ -24,8 +24,8 @@ from vizpub.graphstore.server import sessions
 from vizpub.model.errors import UseError, VizpubError
 
 _GRACE_S = 2.0
-"""So much later than the server who asked gives up: one half for the server to report the end,
-the other to be obeyed."""
+"""Seconds after the server's time limit until the caller gives up: one half for the server to
+report the end, the other for it to end the transaction."""
 
 STILL_BUSY = (
     "it did not end in time, and the server has not stopped it yet: it is busy with a single "
@@ -37,54 +37,54 @@ Step = Callable[[Session], Any]
 
 
 @contextmanager
-def asking(
+def open_timed_session(
     driver: Driver, database: str, seconds: float, *, warnings: bool = False
-) -> Iterator[Asked]:
-    """Who may be asked for so many seconds, for the length of the block."""
-    with closing(Asked(driver, database, seconds, warnings=warnings)) as asked:
-        yield asked
+) -> Iterator[TimedSession]:
+    """Open a reading session whose steps may take so many seconds in total."""
+    with closing(TimedSession(driver, database, seconds, warnings=warnings)) as session:
+        yield session
 
 
-class Asked:
-    """A reading session in a thread of its own, which takes steps in their order."""
+class TimedSession:
+    """A reading session in a thread of its own, which runs steps one after the other."""
 
     def __init__(
         self, driver: Driver, database: str, seconds: float, *, warnings: bool = False
     ) -> None:
         self._warnings = warnings
         self._driver, self._database, self._seconds = driver, database, seconds
-        self._left = seconds
-        """Of the time, without what the caller takes for himself."""
+        self._remaining = seconds
+        """Seconds left; the caller's own time between steps does not count."""
         self._lost = False
         self._name = uuid4().hex
         self._steps: SimpleQueue[tuple[Step, Future[Any]] | None] = SimpleQueue()
-        # No caller waits for it in the end: it may hang.
-        self._hand = Thread(target=self._serve, name=f"vizpub {self._name}", daemon=True)
-        self._hand.start()
+        # A daemon, as it may hang: the interpreter must not wait for it at exit.
+        self._thread = Thread(target=self._serve, name=f"vizpub {self._name}", daemon=True)
+        self._thread.start()
 
     def query(self, text: str) -> Query:
-        """The text as a query that can be found and ended, and that ends itself in time."""
+        """Make a query that ends in time, and that another connection can find and end."""
         return Query(text, metadata={"vizpub": self._name}, timeout=self._seconds)
 
     def do(self, step: Callable[[Session], T]) -> T:
-        """What a step with the session gives.
+        """Run a step with the session and return its result.
 
-        Raises: UseError where the time is up, Neo4jUnavailable, Neo4jAnswer.
+        Raises: UseError if the time is up, Neo4jUnavailable, Neo4jAnswer.
         """
-        given: Future[T] = Future()
+        result: Future[T] = Future()
         began = time.monotonic()
-        until = began + max(self._left, 0)
-        self._steps.put((step, given))
+        until = began + max(self._remaining, 0)
+        self._steps.put((step, result))
         try:
-            in_time = _is_given(given, until + _GRACE_S / 2)
+            in_time = _wait(result, until + _GRACE_S / 2)
         except BaseException:  # the caller is interrupted
             self._end_transaction()
             raise
-        self._left -= time.monotonic() - began
+        self._remaining -= time.monotonic() - began
         if in_time:
-            return given.result()
+            return result.result()
         self._end_transaction()
-        if _is_given(given, until + _GRACE_S):
+        if _wait(result, until + _GRACE_S):
             raise UseError(sessions.LATE)
         self._lost = True
         raise UseError(STILL_BUSY)
@@ -100,27 +100,27 @@ class Asked:
             sessions.rows(self._driver, self._database, text, {"name": self._name}, _GRACE_S)
 
     def close(self) -> None:
-        """Let the session go, if its thread does."""
+        """Close the session, unless its thread hangs."""
         self._steps.put(None)
         if not self._lost:
-            self._hand.join(_GRACE_S)
+            self._thread.join(_GRACE_S)
 
     def _serve(self) -> None:
-        given: Future[Any] = Future()
+        result: Future[Any] = Future()
         try:
             with sessions.reading(self._driver, self._database, warnings=self._warnings) as session:
                 while job := self._steps.get():
-                    step, given = job
-                    given.set_result(step(session))
+                    step, result = job
+                    result.set_result(step(session))
         except BaseException as error:
-            if not given.done():
-                given.set_exception(error)
+            if not result.done():
+                result.set_exception(error)
 
 
-def _is_given(given: Future[Any], until: float) -> bool:
-    """Whether a step has ended by then."""
+def _wait(result: Future[Any], until: float) -> bool:
+    """Wait for a step; return True if it has ended by then."""
     try:
-        given.exception(max(until - time.monotonic(), 0))
+        result.exception(max(until - time.monotonic(), 0))
     except TimeoutError:
         return False
     return True

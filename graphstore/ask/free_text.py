@@ -19,11 +19,11 @@ from typing import Any
 
 from neo4j import Driver, Result, ResultSummary, Session
 
-from vizpub.graphstore.ask.deadline import Asked, asking
+from vizpub.graphstore.ask.deadline import TimedSession, open_timed_session
 from vizpub.graphstore.ask.judge import ALLOWED, check_plan, check_words
 from vizpub.graphstore.ask.queries import Answer, Limits
 from vizpub.graphstore.ask.size import check_length, check_size, size_of
-from vizpub.graphstore.ask.tokens import plain, tokens
+from vizpub.graphstore.ask.tokens import resolve_escapes, tokens
 from vizpub.graphstore.runs import open_run
 from vizpub.model.errors import Neo4jAnswer, UseError
 from vizpub.model.sizes import format_size
@@ -33,13 +33,13 @@ NO_PROFILE = "PROFILE is not supported here"
 TOO_LARGE = "the answer is larger"
 
 _LIMITS = Limits()
-"""What a statement may cost where nothing else is said."""
+"""The default limits of a statement."""
 
 _EXPLAIN = "EXPLAIN\n"
 """On a line of its own, so that the server quotes the user's lines as they are."""
 
 _BATCH = 1000
-"""Rows that are handed from the thread that asks at a time."""
+"""Rows that the session's thread hands over at a time."""
 
 _PLACE = re.compile(r"\(line (\d+), column (\d+) \(offset: (\d+)\)\)")
 
@@ -51,86 +51,100 @@ class Stream:
     columns: tuple[str, ...]
     rows: Iterator[list[Any]]
     warnings: tuple[str, ...] = ()
-    """What the server says of the statement, such as of a label that no node has."""
+    """The server's warnings, for example of a label that no node has."""
     more: bool = False
-    """There are more rows than the limit; known when the rows were read."""
+    """True if there are more rows than the limit; known after the rows were read."""
 
 
 def free_text(
     driver: Driver,
     database: str,
     text: str,
-    given: Mapping[str, object],
+    arguments: Mapping[str, object],
     limits: Limits = _LIMITS,
 ) -> Answer:
-    """The whole answer of a statement of the user's own. Raises: as `streaming`."""
-    with streaming(driver, database, text, given, limits) as found:
-        rows = list(found.rows)
-    return Answer(found.columns, rows, found.more)
+    """Run a user's own statement and return its answer. Raises: as `open_stream`."""
+    with open_stream(driver, database, text, arguments, limits) as stream:
+        rows = list(stream.rows)
+    return Answer(stream.columns, rows, stream.more)
 
 
 @contextmanager
-def streaming(
+def open_stream(
     driver: Driver,
     database: str,
     text: str,
-    given: Mapping[str, object],
+    arguments: Mapping[str, object],
     limits: Limits = _LIMITS,
 ) -> Iterator[Stream]:
-    """The answer of a statement of the user's own, row by row, for the length of the block.
+    """Run a user's own statement and yield its answer, row by row.
 
-    A parameter given as text is read as JSON where it is JSON (`7`, `["a", "b"]`,
-    `"7"` for the text 7), else as it is. Nodes come as maps of their properties, paths
-    as lists. A text given for `$run` is the name of a run, which must be one to ask.
+    Text arguments are parsed as JSON if they are JSON (`7`, `["a", "b"]`, `"7"` for the
+    text 7). Nodes come as maps of their properties, paths as lists. A text for `$run` must
+    name a run that can be queried.
 
-    Raises: UseError where the statement would do more than read the graph, is not Cypher,
+    Raises: UseError if the statement would do more than read the graph, is not Cypher,
     lacks a parameter or takes too long; UnknownName, RunNotComplete, Neo4jUnavailable,
     Neo4jAnswer.
     """
-    values = {name: _from_json(value) for name, value in given.items()}
+    values = {name: _from_json(value) for name, value in arguments.items()}
     if isinstance(run := values.get("run"), str):
         open_run(driver, database, run)
-    with judged(driver, database, text, values, limits) as found:
-        yield found
+    with open_checked_stream(driver, database, text, values, limits) as stream:
+        yield stream
 
 
 @contextmanager
-def judged(
+def open_checked_stream(
     driver: Driver, database: str, text: str, values: dict[str, Any], limits: Limits
 ) -> Iterator[Stream]:
-    """As `streaming`, with values as Neo4j gets them. Raises: likewise."""
+    """Check a statement, run it with Neo4j's values and yield its answer.
+
+    Raises: as `open_stream`.
+    """
     check_length(text)
-    text = plain(text)
+    text = resolve_escapes(text)
     words = list(tokens(text))
     check_words(words)
     check_size(words)
-    with _in_words(), asking(driver, database, limits.timeout_s, warnings=True) as asked:
-        explain = asked.query(_EXPLAIN + text)
-        summary = asked.do(lambda session: session.run(explain, values).consume())
+    with (
+        _translate_errors(),
+        open_timed_session(driver, database, limits.timeout_s, warnings=True) as session,
+    ):
+        explain = session.query(_EXPLAIN + text)
+        summary = session.do(lambda neo4j: neo4j.run(explain, values).consume())
         check_plan(summary.plan, summary.query_type)
-        result = asked.do(lambda session: session.run(asked.query(text), values))
-        found = Stream(tuple(result.keys()), iter(()), _warnings(summary))
-        found.rows = _rows(asked, result, found, limits)
-        yield found
+        query = session.query(text)
+        result = session.do(lambda neo4j: neo4j.run(query, values))
+        stream = Stream(tuple(result.keys()), iter(()), _warnings(summary))
+        stream.rows = _read_rows(session, result, stream, limits)
+        yield stream
 
 
-def _rows(asked: Asked, result: Result, found: Stream, limits: Limits) -> Iterator[list[Any]]:
-    """As they come: first one by one, then more at a time. Raises: UseError for large ones."""
-    count, left, most = 1, limits.size, limits.rows
-    while most is None or most > 0:
-        count = count if most is None else min(count, most)
-        batch, size = asked.do(partial(_next, result, count, left, limits.size))
-        left = left - size if limits.rows else limits.size  # all rows: what is held is bounded
+def _read_rows(
+    session: TimedSession, result: Result, stream: Stream, limits: Limits
+) -> Iterator[list[Any]]:
+    """Read rows in growing batches, so that the first ones come soon.
+
+    Raises: UseError if they are too large.
+    """
+    count, size_left, rows_left = 1, limits.size, limits.rows
+    while rows_left is None or rows_left > 0:
+        count = count if rows_left is None else min(count, rows_left)
+        batch, size = session.do(partial(_read_batch, result, count, size_left, limits.size))
+        size_left = (
+            size_left - size if limits.rows else limits.size
+        )  # for all rows, limit each batch
         yield from batch
         if len(batch) < count:
             return
-        most = None if most is None else most - count
+        rows_left = None if rows_left is None else rows_left - count
         count = min(2 * count, _BATCH)
-    found.more = bool(asked.do(lambda _: result.peek()))
+    stream.more = bool(session.do(lambda _: result.peek()))
 
 
 def _warnings(summary: ResultSummary) -> tuple[str, ...]:
-    """One line each."""
+    """Return the warnings of the server, one line each."""
     return tuple(
         " ".join(status.status_description.removeprefix("warn: ").split())
         for status in summary.gql_status_objects
@@ -138,22 +152,25 @@ def _warnings(summary: ResultSummary) -> tuple[str, ...]:
     )
 
 
-def _next(
-    result: Result, count: int, left: int, most: int, _: Session
+def _read_batch(
+    result: Result, count: int, size_left: int, limit: int, _: Session
 ) -> tuple[list[list[Any]], int]:
-    """So many rows, and their size. Raises: UseError where less is left of the most bytes."""
-    found: list[list[Any]] = []
+    """Read up to `count` rows; return them and their bytes.
+
+    Raises: UseError if they take more than `size_left` of the `limit` bytes.
+    """
+    rows: list[list[Any]] = []
     size = 0
     for record in islice(result, count):
-        found.append(list(record.data().values()))
-        size += size_of(found[-1], left - size)
-        if size > left:
-            raise UseError(f"{TOO_LARGE} than {format_size(most)}: return less of each row")
-    return found, size
+        rows.append(list(record.data().values()))
+        size += size_of(rows[-1], size_left - size)
+        if size > size_left:
+            raise UseError(f"{TOO_LARGE} than {format_size(limit)}: return less of each row")
+    return rows, size
 
 
 @contextmanager
-def _in_words() -> Iterator[None]:
+def _translate_errors() -> Iterator[None]:
     try:
         yield
     except Neo4jAnswer as error:
@@ -165,13 +182,10 @@ def _in_words() -> Iterator[None]:
             missing = error.message.partition(": ")[2]
             raise UseError(f"no value for ${missing}; give it with -p {missing}=VALUE") from error
         if error.code.startswith(("Neo.ClientError.Statement.", "Neo.ClientError.Procedure.")):
-            raise UseError(f"{NO_CYPHER}: {_placed(error.message)}") from error
+            # Point to the place in the user's own text, which has no EXPLAIN.
+            place = _PLACE.sub(r"(column \2)", error.message).replace(_EXPLAIN, "")
+            raise UseError(f"{NO_CYPHER}: {place}") from error
         raise
-
-
-def _placed(message: str) -> str:
-    """What is wrong, and where in the user's own text."""
-    return _PLACE.sub(r"(column \2)", message).replace(_EXPLAIN, "")
 
 
 def _from_json(value: object) -> object:

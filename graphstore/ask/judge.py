@@ -1,8 +1,7 @@
 """Checks that a user's own Cypher only reads the graph, twice before it runs.
 
-By its words (`check_words`), as Neo4j shows what stands in an expression, down to whole
-subqueries, by its text alone; then by the plan that Neo4j makes of it (`check_plan`), which
-shows what the words do.
+First by its words (`check_words`), because Neo4j's plan shows expressions, down to whole
+subqueries, only as text. Then by the plan (`check_plan`), which shows what the words do.
 """
 
 from __future__ import annotations
@@ -32,8 +31,8 @@ PROCEDURES = frozenset(
         "dbms.components",
     }
 )
-"""What may be called. All others are refused, as also a procedure that only reads may fetch
-pages, write files or keep the server busy: which ones there are is up to its plugins."""
+"""Procedures that may be called. All others are refused: even one that only reads the graph may
+fetch pages, write files or keep the server busy, and plugins can add any."""
 
 ALLOWED = "only statements that read the graph are allowed here"
 
@@ -62,37 +61,37 @@ _OPERATORS = {
     "TransactionApply": _IN_TRANSACTIONS,
     "TransactionForeach": _IN_TRANSACTIONS,
 }
-"""Operators of a plan that only reads, and what is wrong with them."""
+"""Operators that occur in plans that only read, and why they are refused."""
 
 _NO_CLAUSE = (".", ":", "$")
-"""After these a word is the name of a property, a label or a parameter."""
+"""After these, a word is the name of a property, a label or a parameter."""
 
 _NOTHING = Token("sign", "")
 
 
 def check_words(words: Sequence[Token]) -> None:
-    """Raises: UseError where they have a clause that does more than read, however deep."""
-    of_calls: list[bool] = []
-    """Of each bracket that is open, whether it belongs to a CALL."""
+    """Raise UseError if any clause does more than read, however deep it is."""
+    in_calls: list[bool] = []
+    """For each open bracket, True if it belongs to a CALL."""
     closed = False
-    before = _NOTHING
-    for place, token in enumerate(words):
-        pair = before.keyword, token.keyword
+    previous = _NOTHING
+    for position, token in enumerate(words):
+        pair = previous.keyword, token.keyword
         if pair in _PAIRS:
             raise UseError(f"{ALLOWED}: {_PAIRS[pair]}")
         if pair == ("}", "IN") and closed:
             raise UseError(f"{ALLOWED}: {_IN_TRANSACTIONS}")
-        if token.keyword == "CALL" and before.keyword not in _NO_CLAUSE:
-            _check_call(_dotted(words, place + 1))
+        if token.keyword == "CALL" and previous.keyword not in _NO_CLAUSE:
+            _check_call(_dotted_name(words, position + 1))
         elif token.kind == "sign" and token.text in "([{":
-            of_calls.append(before.keyword == "CALL" or (before.keyword == ")" and closed))
+            in_calls.append(previous.keyword == "CALL" or (previous.keyword == ")" and closed))
         elif token.kind == "sign" and token.text in ")]}":
-            closed = of_calls.pop() if of_calls else False
-        before = token
+            closed = in_calls.pop() if in_calls else False
+        previous = token
 
 
-def _dotted(words: Sequence[Token], start: int) -> str:
-    """The name with dots that begins there; empty where none does."""
+def _dotted_name(words: Sequence[Token], start: int) -> str:
+    """Return the dotted name that begins at a word, or an empty text."""
     parts: list[str] = []
     for name, dot in zip(words[start::2], [*words[start + 1 :: 2], _NOTHING], strict=False):
         if name.kind not in ("word", "name"):
@@ -109,7 +108,7 @@ def _check_call(name: str) -> None:
 
 
 def check_plan(plan: dict[str, Any] | None, kind: str | None) -> None:
-    """Raises: UseError where the server's plan does anything but read; `kind` is the query's."""
+    """Raise UseError if the server's plan of a query of this kind does anything but read."""
     if kind != "r" or not plan:
         raise UseError(ALLOWED)
     for operator, details in _operators(plan):
@@ -120,9 +119,9 @@ def check_plan(plan: dict[str, Any] | None, kind: str | None) -> None:
 
 
 def _operators(plan: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """(operator, details) of a plan, from its end to its beginnings."""
-    left = [plan]
-    while left:
-        part = left.pop()
+    """Yield each operator of a plan and its details, from the result down."""
+    stack = [plan]
+    while stack:
+        part = stack.pop()
         yield part["operatorType"].partition("@")[0], str(part["args"].get("Details", ""))
-        left.extend(part.get("children", ()))
+        stack.extend(part.get("children", ()))

@@ -13,21 +13,21 @@ from pathlib import Path
 from neo4j import Driver
 
 from vizpub import cypher
-from vizpub.graphstore.ask.free_text import Stream, judged
+from vizpub.graphstore.ask.free_text import Stream, open_checked_stream
 from vizpub.graphstore.ask.parameters import TYPES
-from vizpub.graphstore.ask.queries import Limits, prepared
+from vizpub.graphstore.ask.queries import Limits, prepare
 from vizpub.graphstore.runs import open_run
 from vizpub.machine.files import text_of
 from vizpub.model.errors import UseError, cause_of
 
 
 def read_query(file: Path) -> cypher.Statement:
-    """The query in a file. Raises: UseError where it cannot be read, or its header is wrong."""
+    """Read a query from a file. Raises: UseError if it cannot be read or its header is wrong."""
     try:
         text = text_of(file)
     except (OSError, UnicodeDecodeError) as error:
         raise UseError(f"{file} cannot be read: {cause_of(error)}") from error
-    query = cypher.parsed("own", file.name, text)
+    query = cypher.parse_statement("own", file.name, text)
     declared = {parameter.name for parameter in query.parameters}
     for line in text.splitlines():
         words = line.removeprefix("//").split()
@@ -50,18 +50,20 @@ def read_query(file: Path) -> cypher.Statement:
 
 
 @contextmanager
-def streaming_own(
+def open_own_stream(
     driver: Driver,
     database: str,
     query: cypher.Statement,
-    given: Mapping[str, object],
+    arguments: Mapping[str, object],
     run: str,
     limits: Limits,
 ) -> Iterator[Stream]:
-    """Its answer, row by row, for the length of the block; `$run` may stand in the text undeclared.
+    """Run a query from a file and yield its answer, row by row.
 
-    Raises: as vizpub.graphstore.ask.queries.ask, and as vizpub.graphstore.ask.free_text.streaming.
+    Its text may use `$run` without declaring it.
+
+    Raises: as vizpub.graphstore.ask.queries.ask and vizpub.graphstore.ask.free_text.open_stream.
     """
-    text, values = prepared(query, given, open_run(driver, database, run))
-    with judged(driver, database, text, {"run": run, **values}, limits) as found:
-        yield found
+    text, values = prepare(query, arguments, open_run(driver, database, run))
+    with open_checked_stream(driver, database, text, {"run": run, **values}, limits) as stream:
+        yield stream

@@ -1,4 +1,4 @@
-"""The given parameters of a query, as the values that Neo4j gets.
+"""Conversion of a query's arguments to the values that Neo4j gets.
 
 The header of the query says each one's type:
 
@@ -12,8 +12,8 @@ The header of the query says each one's type:
     duration  a number of ticks ('3'), or as long a time ('50ms')
     a|b|c     one of these words
     int, string, list<int>, list<string>   as they are; lists separated by commas, or JSON
-    run, levels, ranges    not given: the query's run, and where an index has the validity
-                           periods of a time or a mode (vizpub.graphstore.ask.periods)
+    run, levels, ranges    set by vizpub: the query's run, and the ranges of an index that hold the
+                           validity periods of a time or a mode (vizpub.graphstore.ask.periods)
 """
 
 from __future__ import annotations
@@ -42,78 +42,80 @@ TYPES = (
     *("tick", *_NAMES, "layers", "kinds", "count", "duration"),
     *("int", "string", "list<int>", "list<string>", "run", "levels"),
 )
-"""The types that a query of the user's own may have, beside words."""
+"""The types of parameters in a user's own query; words such as in|out are possible too."""
 KINDS = ("links", "subscriptions", "presence")
 """The tables of validity periods."""
 _MOST = 1_000_000
-"""A count at most. Some queries go that many rounds at most, and Neo4j cannot be made to stop
-between rounds that find nothing."""
+"""The largest count. Some queries go as many rounds, and Neo4j cannot be stopped between rounds
+that find nothing."""
 _WORDS = {
     "tick": "time",
     "duration": "time or ticks",
     "int": "whole number",
     "count": "whole number",
 }
-"""What types are called to people, where the header has another word."""
+"""Names of types for people, where they differ from those in the header."""
 
 
-def asked_of_user(query: Statement) -> list[Parameter]:
-    """The parameters a user gives, in the order of the header."""
+def user_parameters(query: Statement) -> list[Parameter]:
+    """Return the parameters that a user sets, in the order of the header."""
     return [p for p in query.parameters if p.type not in _OURS]
 
 
-def check_names(query: Statement, given: Mapping[str, object]) -> None:
-    """Raises: UseError for a parameter the query does not have or one that is missing."""
-    asked = asked_of_user(query)
-    unknown = sorted(set(given) - {p.name for p in asked})
-    missing = [p.name for p in asked if not p.optional and p.name not in given]
+def check_names(query: Statement, arguments: Mapping[str, object]) -> None:
+    """Raise UseError for arguments that the query does not have, or that are missing."""
+    parameters = user_parameters(query)
+    unknown = sorted(set(arguments) - {p.name for p in parameters})
+    missing = [p.name for p in parameters if not p.optional and p.name not in arguments]
     if not unknown and not missing:
         return
     wrong = [f"no parameter {name}" for name in unknown]
     wrong += [f"{name} {MISSING}" for name in missing]
-    takes = ", ".join(f"{p.name} ({_described(p)})" for p in asked) or "none"
+    takes = ", ".join(f"{p.name} ({_describe(p)})" for p in parameters) or "none"
     raise UseError(f"query {query.name}: {'; '.join(wrong)}; it takes: {takes}")
 
 
-def _described(parameter: Parameter) -> str:
+def _describe(parameter: Parameter) -> str:
     return _WORDS.get(parameter.type, parameter.type) + (
         ", may be left out" if parameter.optional else ""
     )
 
 
-def values(query: Statement, given: Mapping[str, object], run: LoadedRun) -> dict[str, Any]:
-    """The values of all parameters of a query of a run.
+def values(query: Statement, arguments: Mapping[str, object], run: LoadedRun) -> dict[str, Any]:
+    """Return the values of all parameters of a query, by name.
 
-    Raises: UseError, OutOfRange, UnknownName with the nearest names that are there.
+    Raises: UseError, OutOfRange, UnknownName with the nearest names of the run.
     """
-    check_names(query, given)
-    mode = _mode(query, given)
+    check_names(query, arguments)
+    mode = _mode(query, arguments)
     ticks = {
         p.name: run.facts.clock.parse_at(str(at), run.facts.epoch)
         for p in query.parameters
-        if p.type == "tick" and (at := given.get(p.name, p.default)) is not None
+        if p.type == "tick" and (at := arguments.get(p.name, p.default)) is not None
     }
     _check_order(query, ticks, run.facts.clock)
-    found = {p.name: _value(p, given.get(p.name, p.default), run, ticks) for p in query.parameters}
+    by_name = {
+        p.name: _value(p, arguments.get(p.name, p.default), run, ticks) for p in query.parameters
+    }
     if mode:
-        found["ranges"] = class_ranges(run.levels, *mode_ranges(mode, ticks))
-    return found
+        by_name["ranges"] = class_ranges(run.levels, *mode_ranges(mode, ticks))
+    return by_name
 
 
-def _mode(query: Statement, given: Mapping[str, object]) -> str | None:
-    """The mode of a query that has one, given with the times that it needs."""
+def _mode(query: Statement, arguments: Mapping[str, object]) -> str | None:
+    """Return the mode of a query that has one, after a check that its times are set."""
     for p in query.parameters if any(p.type == "ranges" for p in query.parameters) else ():
         if p.name == "mode":
-            mode = _chosen(p, str(given[p.name]))
-            check_times(mode, given)
+            mode = _check_word(p, str(arguments[p.name]))
+            check_times(mode, arguments)
             return mode
     return None
 
 
 def default_value(parameter: Parameter, run: LoadedRun) -> Any:
-    """The value of a parameter that is left out; it is neither a time nor derived from one.
+    """Return the default of a parameter that is neither a time nor derived from one.
 
-    Raises: UseError where the run has not what the default names.
+    Raises: UseError if the run lacks what the default names.
     """
     return _value(parameter, parameter.default, run, {})
 
@@ -127,7 +129,7 @@ def _check_order(query: Statement, ticks: Mapping[str, int], clock: Clock) -> No
             raise UseError(f"parameters {p.at} and {p.name}: {times}; swap them")
 
 
-def _value(parameter: Parameter, given: object, run: LoadedRun, ticks: Mapping[str, int]) -> Any:
+def _value(parameter: Parameter, argument: object, run: LoadedRun, ticks: Mapping[str, int]) -> Any:
     match parameter.type:
         case "run":
             return run.facts.name
@@ -135,39 +137,41 @@ def _value(parameter: Parameter, given: object, run: LoadedRun, ticks: Mapping[s
             return ticks.get(parameter.name)
         case "levels":
             return level_ranges(run.levels, ticks[parameter.at])
-    return None if given is None else _given(parameter, given, run, ticks)
+    return None if argument is None else _argument_value(parameter, argument, run, ticks)
 
 
-def _given(parameter: Parameter, given: object, run: LoadedRun, ticks: Mapping[str, int]) -> Any:
+def _argument_value(
+    parameter: Parameter, argument: object, run: LoadedRun, ticks: Mapping[str, int]
+) -> Any:
     if parameter.type in _NAMES:
-        return _key(parameter, str(given), run, ticks.get(parameter.at))
+        return _find_key(parameter, str(argument), run, ticks.get(parameter.at))
     if parameter.type == "layers":
-        return _layers(converted("list<string>", given), run)
+        return _check_layers(convert("list<string>", argument), run)
     if parameter.type == "kinds":
-        return _kinds(converted("list<string>", given), run)
+        return _check_kinds(convert("list<string>", argument), run)
     if parameter.words:
-        return _chosen(parameter, str(given))
+        return _check_word(parameter, str(argument))
     try:
         if parameter.type == "duration":
-            return _duration(str(given).strip(), run.facts.clock)
-        return converted(parameter.type, given)
+            return _ticks(str(argument).strip(), run.facts.clock)
+        return convert(parameter.type, argument)
     except UseError as error:
         raise UseError(f"parameter {parameter.name}: {error}") from None
 
 
-def converted(type: str, given: object) -> Any:
-    """A value of a type that is neither a name nor a time, from itself or from text.
+def convert(type: str, argument: object) -> Any:
+    """Convert text, or a value itself, to a type that is neither a name nor a time.
 
     Raises: UseError.
     """
     if type.startswith("list<"):
-        return [converted(type[5:-1], item) for item in _items(given)]
+        return [convert(type[5:-1], item) for item in _items(argument)]
     if type == "string":
-        return str(given)
+        return str(argument)
     try:
-        number = int(str(given))
+        number = int(str(argument))
     except ValueError:
-        raise UseError(f"'{given}' {NO_WHOLE_NUMBER}") from None
+        raise UseError(f"'{argument}' {NO_WHOLE_NUMBER}") from None
     if type == "count" and number < 1:
         raise UseError(f"{number} is less than 1")
     if type == "count" and number > _MOST:
@@ -175,48 +179,48 @@ def converted(type: str, given: object) -> Any:
     return number
 
 
-def _duration(given: str, clock: Clock) -> int:
-    """Ticks, from their number or from a time that is a whole number of them."""
-    if given.isdecimal():
-        return int(given)
+def _ticks(text: str, clock: Clock) -> int:
+    """Return a number of ticks, from text that has their number or a time such as 50ms."""
+    if text.isdecimal():
+        return int(text)
     if clock.tick_us is None:
-        raise UseError(f"'{given}' is not a number of ticks, and the length of a tick is unknown")
-    ticks, rest = divmod(parse_duration_us(given), clock.tick_us)
+        raise UseError(f"'{text}' is not a number of ticks, and the length of a tick is unknown")
+    ticks, rest = divmod(parse_duration_us(text), clock.tick_us)
     if rest:
         raise UseError(
-            f"'{given}' {NO_WHOLE_NUMBER} of ticks; one tick is {clock.tick_us / 1e6:g} s"
+            f"'{text}' {NO_WHOLE_NUMBER} of ticks; one tick is {clock.tick_us / 1e6:g} s"
         )
     return ticks
 
 
-def _chosen(parameter: Parameter, given: str) -> str:
-    if given not in parameter.words:
+def _check_word(parameter: Parameter, word: str) -> str:
+    if word not in parameter.words:
         raise UseError(
-            f"parameter {parameter.name}: '{given}' is none of {', '.join(parameter.words)}"
+            f"parameter {parameter.name}: '{word}' is none of {', '.join(parameter.words)}"
         )
-    return given
+    return word
 
 
-def _items(given: object) -> Sequence[object]:
-    if not isinstance(given, str):
-        return given if isinstance(given, list | tuple) else [given]
-    if not given.startswith("["):
-        return [item.strip() for item in given.split(",")]
+def _items(argument: object) -> Sequence[object]:
+    if not isinstance(argument, str):
+        return argument if isinstance(argument, list | tuple) else [argument]
+    if not argument.startswith("["):
+        return [item.strip() for item in argument.split(",")]
     try:
-        items: list[object] = json.loads(given)
+        items: list[object] = json.loads(argument)
     except ValueError:
-        raise UseError(f"'{given}' {NO_JSON_LIST}") from None
+        raise UseError(f"'{argument}' {NO_JSON_LIST}") from None
     return items
 
 
-def _layers(layers: list[str], run: LoadedRun) -> list[str]:
+def _check_layers(layers: list[str], run: LoadedRun) -> list[str]:
     for layer in layers:
         if layer not in run.layers:
             raise UnknownName("layer", layer, run.layers)
     return layers
 
 
-def _kinds(kinds: list[str], run: LoadedRun) -> list[str]:
+def _check_kinds(kinds: list[str], run: LoadedRun) -> list[str]:
     for kind in kinds:
         if kind not in KINDS:
             raise UnknownName("kind", kind, KINDS)
@@ -224,17 +228,17 @@ def _kinds(kinds: list[str], run: LoadedRun) -> list[str]:
     return kinds
 
 
-def _key(parameter: Parameter, name: str, run: LoadedRun, at: int | None) -> str:
+def _find_key(parameter: Parameter, name: str, run: LoadedRun, at: int | None) -> str:
     kind = parameter.type
     ends = [list(pair) for pair in ends_of(name)] if name else []
-    found = run.rows("read", f"{kind}-named", name=name, number=number_of(name), ends=ends)
-    if not found:
+    rows = run.rows("read", f"{kind}-named", name=name, number=number_of(name), ends=ends)
+    if not rows:
         near = [row[0] for row in run.rows("read", f"{kind}-near", name=name)]
         raise UnknownName(kind, name, near)
-    key: str = found[0][0]
-    is_short: bool = found[0][2]
-    if is_short and len(found) > 1:
-        raise AmbiguousName(kind, name, [row[1] for row in found])
+    key: str = rows[0][0]
+    is_short: bool = rows[0][2]
+    if is_short and len(rows) > 1:
+        raise AmbiguousName(kind, name, [row[1] for row in rows])
     if at is not None:
         _check_present(key, name, run, at)
     return key
@@ -245,5 +249,5 @@ def _check_present(key: str, name: str, run: LoadedRun, at: int) -> None:
     if any(valid_from <= at < valid_to for valid_from, valid_to in periods):
         return
     clock = run.facts.clock
-    there = clock.describe_presence((begin, end) for begin, end in periods)
-    raise UseError(f"peer '{name}' {ABSENT} {clock.describe(at)}; it is present {there}")
+    presence = clock.describe_presence((begin, end) for begin, end in periods)
+    raise UseError(f"peer '{name}' {ABSENT} {clock.describe(at)}; it is present {presence}")

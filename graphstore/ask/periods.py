@@ -1,4 +1,4 @@
-"""Which validity periods a question selects, and where an index finds them.
+"""The validity periods that a question selects, and the ranges of an index that hold them.
 
 A mode of the query `history` is two ranges: of the begin and of the end of a period. The index
 (run, length_class, valid_from) finds both: a period of class l is at least 2^l and less than
@@ -23,15 +23,15 @@ _WINDOW = ("from", "to")
 
 
 def times_of(mode: str) -> tuple[str, ...]:
-    """The parameters that a mode needs: `at`, `from` and `to`, or none."""
+    """Return the parameters that a mode needs: `at`, `from` and `to`, or none."""
     return {"as-of": ("at",), "all": ()}.get(mode, _WINDOW)
 
 
-def check_times(mode: str, given: Mapping[str, object]) -> None:
-    """Raises: UseError unless exactly the times that the mode needs are given."""
+def check_times(mode: str, arguments: Mapping[str, object]) -> None:
+    """Raise UseError unless exactly the times that the mode needs are set."""
     needed = times_of(mode)
-    missing = [name for name in needed if name not in given]
-    extra = [name for name in ("at", *_WINDOW) if name in given and name not in needed]
+    missing = [name for name in needed if name not in arguments]
+    extra = [name for name in ("at", *_WINDOW) if name in arguments and name not in needed]
     if missing or extra:
         takes = " and ".join(needed) or "no time"
         wrong = [f"{name} is missing" for name in missing] + [
@@ -41,7 +41,7 @@ def check_times(mode: str, given: Mapping[str, object]) -> None:
 
 
 def mode_ranges(mode: str, ticks: Mapping[str, int]) -> tuple[Range, Range]:
-    """The ranges of valid_from and of valid_to that a mode selects; `ticks` are its times."""
+    """Return the ranges of valid_from and valid_to that a mode selects; `ticks` are its times."""
     if mode == "all":
         return ALWAYS, ALWAYS
     if mode == "as-of":
@@ -58,23 +58,26 @@ def mode_ranges(mode: str, ticks: Mapping[str, int]) -> tuple[Range, Range]:
 
 
 def class_ranges(levels: tuple[int, ...], begins: Range, ends: Range) -> list[list[int]]:
-    """Where the index has the periods that begin and end in these ranges:
-    [length_class, first valid_from, last, first valid_to, last] for each class with any.
-    `levels` are the classes of the run's closed periods. Open periods come first: one that closes
-    meanwhile is then found open, or closed, or both; see vizpub.graphstore.load.growth.
+    """Return the ranges of the index that hold the periods which begin and end in these ranges.
+
+    Each is [length_class, first valid_from, last, first valid_to, last]. `levels` are the
+    classes of the run's closed periods.
     """
-    found = [[OPEN_CLASS, *begins]] if ends[1] == OPEN else []
-    found += [
+    # Open periods come first: one that closes meanwhile is then read as open, or closed, or
+    # both, but never missed (vizpub.graphstore.load.growth).
+    ranges = [[OPEN_CLASS, *begins]] if ends[1] == OPEN else []
+    ranges += [
         [level, max(begins[0], ends[0] - (2 << level) + 1), min(begins[1], ends[1] - (1 << level))]
         for level in levels
         if level != OPEN_CLASS
     ]
-    return [[level, first, last, *ends] for level, first, last in found if first <= last]
+    return [[level, first, last, *ends] for level, first, last in ranges if first <= last]
 
 
 def level_ranges(levels: tuple[int, ...], at: int) -> list[list[int]]:
-    """Where the index has what is valid at a tick: [length_class, after], where `valid_from` is
-    more than `after` and at most `at`.
+    """Return the ranges of the index that hold the periods valid at a tick.
+
+    Each is [length_class, after]: their `valid_from` is more than `after` and at most `at`.
     """
-    found = class_ranges(levels, *mode_ranges("as-of", {"at": at}))
-    return [[level, first - 1] for level, first, *_ in found]
+    ranges = class_ranges(levels, *mode_ranges("as-of", {"at": at}))
+    return [[level, first - 1] for level, first, *_ in ranges]

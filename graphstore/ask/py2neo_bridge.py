@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from neo4j import Driver
 
 from vizpub import cypher
-from vizpub.graphstore.ask.queries import prepared, shipped
+from vizpub.graphstore.ask.queries import prepare, shipped_query
 from vizpub.graphstore.runs import LoadedRun
 from vizpub.graphstore.runs import open_run as open_loaded
 from vizpub.graphstore.server.address import Connection
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class BridgedRun:
-    """A complete run in Neo4j. `graph` is py2neo's; names of the run are looked up as ever."""
+    """A complete run in Neo4j, with py2neo's `graph` and the driver that looks up names."""
 
     graph: Any
     loaded: LoadedRun
@@ -52,26 +52,26 @@ class BridgedRun:
         self.close()
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         self.driver.close()
         self.graph.service.connector.close()
 
 
 def graph(connection: Connection) -> Any:
-    """py2neo's Graph of a server, which is asked when the graph is.
+    """Return py2neo's Graph of a server; it connects when it is first queried.
 
-    Raises: UseError where py2neo is not installed, Neo4jUnavailable.
+    Raises: UseError if py2neo is not installed, Neo4jUnavailable.
     """
     check_server(connection)
     login = (connection.username, connection.password)
-    with _errors(connection):
+    with _translate_errors(connection):
         return _py2neo().Graph(connection.uri, auth=login, name=connection.database)
 
 
 def open_run(connection: Connection, name: str) -> BridgedRun:
-    """A loaded run; close it after use, or use it in a `with`.
+    """Open a loaded run; close it after use, or use it in a `with`.
 
-    Raises: UnknownName, RunNotComplete, Neo4jUnavailable, Neo4jAnswer, UseError where py2neo
+    Raises: UnknownName, RunNotComplete, Neo4jUnavailable, Neo4jAnswer, UseError if py2neo
     is not installed.
     """
     _py2neo()
@@ -85,7 +85,7 @@ def open_run(connection: Connection, name: str) -> BridgedRun:
 
 
 def subgraph_at(run: BridgedRun, at: int | str, layers: Sequence[str] | None = None) -> Any:
-    """The overlay at a time as a py2neo Subgraph: the nodes of the peers that are present,
+    """Return the overlay at a time as a py2neo Subgraph: the nodes of the peers that are present,
     and a relationship for each link, layer and topic.
 
     `at` is an interval number, 'first', 'last' or a time as '12.5s'; `layers` null = all.
@@ -93,27 +93,26 @@ def subgraph_at(run: BridgedRun, at: int | str, layers: Sequence[str] | None = N
 
     Raises: OutOfRange, UnknownName, UseError, Neo4jUnavailable, Neo4jAnswer.
     """
-    given = {"at": at} if layers is None else {"at": at, "layers": list(layers)}
-    answer = _asked(run, cypher.statement("read", "overlay-entities"), given)
+    arguments = {"at": at} if layers is None else {"at": at, "layers": list(layers)}
+    answer = _query(run, cypher.statement("read", "overlay-entities"), arguments)
     nodes = {row["peer"].identity: row["peer"] for row in answer if row["peer"] is not None}
-    links = [_between(nodes, row["link"]) for row in answer if row["link"] is not None]
+    links = [_with_ends(nodes, row["link"]) for row in answer if row["link"] is not None]
     return _py2neo().Subgraph(nodes.values(), links)
 
 
-def _between(nodes: dict[int, Any], link: Any) -> Any:
-    """The relationship between the nodes that were read.
-
-    Its own ends are empty: py2neo would ask the server for each of them, one by one.
-    """
+def _with_ends(nodes: dict[int, Any], link: Any) -> Any:
+    """Return the relationship with the nodes that were read as its ends."""
+    # Its own ends are empty: py2neo would query the server for each of them, one by one.
     ends = (nodes.setdefault(end.identity, end) for end in (link.start_node, link.end_node))
     linked = type(link)(*ends, **dict(link))
     linked.graph, linked.identity = link.graph, link.identity
     return linked
 
 
-def frame(run: BridgedRun, query: str, **given: object) -> pd.DataFrame:
-    """The answer of a shipped query, with its columns. Numbers and truth values have pandas'
-    types that know NA, the unknown; lists stay lists.
+def frame(run: BridgedRun, query: str, **parameters: object) -> pd.DataFrame:
+    """Return the answer of a shipped query as a data frame.
+
+    Numbers and truth values have pandas' types that know NA, the unknown; lists stay lists.
 
     Parameters are given as to `vizpub query`: peers, topics and messages by name.
 
@@ -121,8 +120,8 @@ def frame(run: BridgedRun, query: str, **given: object) -> pd.DataFrame:
     """
     import pandas as pd
 
-    statement = shipped(query)
-    rows = _asked(run, statement, given)
+    statement = shipped_query(query)
+    rows = _query(run, statement, parameters)
     columns = {column.name: [row[column.name] for row in rows] for column in statement.columns}
     return pd.DataFrame({n: pd.Series(v, dtype=_dtype(v)) for n, v in columns.items()})
 
@@ -131,15 +130,17 @@ _DTYPES = {int: "Int64", float: "Float64", bool: "boolean"}
 
 
 def _dtype(values: Sequence[object]) -> str:
-    """Of a column, whose type must not hang on which of its values are null or whole."""
+    """Return the type of a column, which does not depend on nulls or whole numbers in it."""
     kinds = {type(value) for value in values if value is not None}
     return _DTYPES.get(kinds.pop(), "object") if len(kinds) == 1 else "object"
 
 
-def _asked(run: BridgedRun, statement: cypher.Statement, given: Mapping[str, object]) -> list[Any]:
-    """py2neo's records of one of our statements, in a session that can only read."""
-    text, values = prepared(statement, given, run.loaded)
-    with _errors(run.connection):
+def _query(
+    run: BridgedRun, statement: cypher.Statement, arguments: Mapping[str, object]
+) -> list[Any]:
+    """Run one of our statements in a session that can only read; return py2neo's records."""
+    text, values = prepare(statement, arguments, run.loaded)
+    with _translate_errors(run.connection):
         return list(run.graph.query(text, values))
 
 
@@ -155,8 +156,8 @@ def _py2neo() -> ModuleType:
 
 
 @contextmanager
-def _errors(connection: Connection) -> Iterator[None]:
-    """py2neo's errors in our words. Raises: Neo4jUnavailable, Neo4jAnswer."""
+def _translate_errors(connection: Connection) -> Iterator[None]:
+    """Translate py2neo's errors. Raises: Neo4jUnavailable, Neo4jAnswer."""
     errors = _py2neo().errors
     try:
         yield

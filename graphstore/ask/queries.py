@@ -11,24 +11,24 @@ from neo4j import Driver, Session
 
 from vizpub import cypher
 from vizpub.graphstore.ask import parameters
-from vizpub.graphstore.ask.deadline import asking
-from vizpub.graphstore.load.partitions import narrowed
+from vizpub.graphstore.ask.deadline import open_timed_session
+from vizpub.graphstore.load.partitions import narrow_to_partitions
 from vizpub.graphstore.runs import LoadedRun, open_run
 from vizpub.model.errors import UnknownName, UseError
 
 _TRIES = 20
-"""How often a query is asked while a copy grows. Each growth has few transactions."""
+"""Attempts at a query while a copy grows; a growth has few transactions."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What a query may cost."""
+    """Limits of a query's time and answer."""
 
     timeout_s: float = 30.0
     rows: int | None = None
     """Rows of the answer at most; null = all."""
     size: int = 64 * 2**20
-    """Bytes of the rows at most, about as JSON; of as many as there may be."""
+    """Bytes of the rows at most, about as JSON."""
 
 
 @dataclass(frozen=True)
@@ -38,18 +38,18 @@ class Answer:
     columns: tuple[str, ...]
     rows: list[list[Any]]
     more: bool = False
-    """There were more rows than the limit."""
+    """True if there were more rows than the limit."""
     provisional: str = ""
-    """What to say where appends may still change it; empty = nothing."""
+    """A note if appends may still change the answer; empty if not."""
 
 
 def query_names() -> list[str]:
-    """The shipped queries."""
+    """Return the names of the shipped queries."""
     return cypher.names("queries")
 
 
-def shipped(name: str) -> cypher.Statement:
-    """A shipped query with its header. Raises: UnknownName."""
+def shipped_query(name: str) -> cypher.Statement:
+    """Return a shipped query with its header. Raises: UnknownName."""
     try:
         return cypher.statement("queries", name)
     except KeyError:
@@ -60,55 +60,53 @@ def ask(
     driver: Driver,
     database: str,
     name: str,
-    given: Mapping[str, object],
+    arguments: Mapping[str, object],
     *,
     run: str | None = None,
     limits: Limits = Limits(),
 ) -> Answer:
-    """The answer of a shipped query. `given` holds its parameters, as text or as values.
+    """Run a shipped query. `arguments` holds its parameters, as text or as values.
 
-    Peers, topics and messages are given by name, times as an interval number or a time
-    from the epoch, `levels` and `run` not at all (vizpub.graphstore.ask.parameters).
+    Name peers, topics and messages; give times as an interval number or a time from the
+    epoch; leave out `levels` and `run` (vizpub.graphstore.ask.parameters).
 
-    Raises: UnknownName, RunNotComplete, OutOfRange, UseError for anything else that is
-    wrong with the question or takes too long, and where the run's source does not report
-    what the query needs; Neo4jUnavailable, Neo4jAnswer.
+    Raises: UnknownName, RunNotComplete, OutOfRange, UseError if anything else is wrong with
+    the question, it takes too long, or the run's source does not report what the query
+    needs; Neo4jUnavailable, Neo4jAnswer.
     """
-    query = shipped(name)
-    parameters.check_names(query, given)
+    query = shipped_query(name)
+    parameters.check_names(query, arguments)
     if not query.parameters:
         return _answer(driver, database, query.text, {}, limits)
     if run is None:
         raise UseError(f"query {name} needs a run: name one")
-    return _settled(driver, database, query, given, run, limits)
+    return _ask_stable(driver, database, query, arguments, run, limits)
 
 
-def _settled(
+def _ask_stable(
     driver: Driver,
     database: str,
     query: cypher.Statement,
-    given: Mapping[str, object],
+    arguments: Mapping[str, object],
     run: str,
     limits: Limits,
 ) -> Answer:
-    """The answer from one state of a copy: where the copy has grown meanwhile, ask again.
-
-    A read sees what is committed while it goes on. A period could be missed that closes behind it
-    as an open one, and was created before it as a closed one of a class that it did not know of.
-    """
+    """Run a query on one state of a copy: repeat it if the copy has grown meanwhile."""
+    # A read sees what is committed while it goes on. It could miss a period that a growth closes:
+    # the open one may be gone when it gets there, and the closed one have a class it did not know.
     loaded = open_run(driver, database, run)
     for _ in range(_TRIES):
-        text, values = prepared(query, given, loaded)
+        text, values = prepare(query, arguments, loaded)
         answer = _answer(driver, database, text, values, limits)
         answer = replace(answer, provisional=_provisional(query, values, loaded))
-        before, loaded = loaded, open_run(driver, database, run)
-        if loaded.state == before.state:
+        previous, loaded = loaded, open_run(driver, database, run)
+        if loaded.state == previous.state:
             break
     return answer
 
 
 def _provisional(query: cypher.Statement, values: Mapping[str, Any], run: LoadedRun) -> str:
-    """Of an answer about messages that an append may add to."""
+    """Return the note on an answer that an append may change, or nothing."""
     if query.messages is None or not run.facts.provisional():
         return ""
     if not query.messages:
@@ -118,24 +116,21 @@ def _provisional(query: cypher.Statement, values: Mapping[str, Any], run: Loaded
     )
 
 
-def prepared(
-    query: cypher.Statement, given: Mapping[str, object], run: LoadedRun
+def prepare(
+    query: cypher.Statement, arguments: Mapping[str, object], run: LoadedRun
 ) -> tuple[str, dict[str, Any]]:
-    """The text and the values that Neo4j gets.
-
-    Raises: as `ask`.
-    """
+    """Return the text and the values for Neo4j. Raises: as `ask`."""
     run.facts.check_known(*query.needs)
-    values = parameters.values(query, given, run)
+    values = parameters.values(query, arguments, run)
     if not run.partitions.count:
         return query.text, values
     ticks = {name: _tick(query, name, values, run) for name in chain.from_iterable(query.times)}
     stretches = [(ticks[first], ticks[last]) for first, last in query.times]
-    return narrowed(query.text, run.partitions, stretches), values
+    return narrow_to_partitions(query.text, run.partitions, stretches), values
 
 
 def _tick(query: cypher.Statement, name: str, values: Mapping[str, Any], run: LoadedRun) -> int:
-    """The time that a parameter stands for: itself, or when the message was published."""
+    """Return a parameter's time: the tick itself, or that of the message's publication."""
     value = values[name]
     if next(p.type for p in query.parameters if p.name == name) == "message":
         ((*_, value),) = run.rows("read", "message", message=value)
@@ -143,19 +138,19 @@ def _tick(query: cypher.Statement, name: str, values: Mapping[str, Any], run: Lo
 
 
 def runs(driver: Driver, database: str) -> Answer:
-    """The runs, also those that cannot be asked yet."""
+    """List the runs, also those that cannot be queried yet."""
     return ask(driver, database, "runs", {})
 
 
 def _answer(
     driver: Driver, database: str, text: str, values: dict[str, Any], limits: Limits
 ) -> Answer:
-    def answer(session: Session) -> Answer:
-        result = session.run(asked.query(text), values)
+    def read(neo4j: Session) -> Answer:
+        result = neo4j.run(session.query(text), values)
         columns = tuple(result.keys())
         last = None if limits.rows is None else limits.rows + 1
         rows = [list(record.data().values()) for record in islice(result, last)]
         return Answer(columns, rows[: limits.rows], last is not None and len(rows) == last)
 
-    with asking(driver, database, limits.timeout_s) as asked:
-        return asked.do(answer)
+    with open_timed_session(driver, database, limits.timeout_s) as session:
+        return session.do(read)

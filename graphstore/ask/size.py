@@ -1,9 +1,8 @@
-"""Size limits of a user's own Cypher, and of its answer: a parser that runs out of stack never
-answers.
+"""Size limits of a user's own Cypher, and of its answer.
 
-What costs stack is not length but nesting: brackets, CASE, and each operator of a chain, as the
-sum of a hundred terms is a tree of a hundred levels. The limits are a fraction of what a Neo4j
-that was just started can take.
+A parser that runs out of stack never answers. Nesting costs stack, not length: brackets, CASE, and
+each operator of a chain, since the sum of a hundred terms is a tree of a hundred levels. The limits
+are a fraction of what a Neo4j that was just started can take.
 """
 
 from __future__ import annotations
@@ -25,9 +24,9 @@ CLAUSES = 200
 _BRACKETS = 50
 """Inside each other, CASE … END included."""
 _CURLY = 10
-"""Inside each other: the time to plan a subquery doubles with each two that it is in."""
+"""Inside each other: planning takes twice as long with each two levels of subqueries."""
 OPERATORS = 100
-"""That hang together: between two commas, clauses or, beside AND and OR, those of one condition."""
+"""In one chain: between two commas or clauses, or, beside AND and OR, in one condition."""
 
 _OPENS, _CLOSES = ("(", "[", "{", "CASE"), (")", "]", "}", "END")
 _OPERATORS = frozenset("+-*/%^=<>.!&|")
@@ -43,7 +42,7 @@ _INSIDE = _OPERATORS | _JOINING | _WORDS | frozenset(",:([{$")
 
 @dataclass
 class _Level:
-    """What stands in a bracket so far: its tallest part, and the part that goes on."""
+    """The nesting in a bracket so far: of its tallest part, and of the unfinished one."""
 
     opened: str
     tallest: int = 0
@@ -67,19 +66,19 @@ class _Level:
 
 
 def check_length(text: str) -> None:
-    """Raises: UseError for a text that is too long to be looked at."""
+    """Raise UseError if a text is too long to be checked."""
     if len(text) > CHARACTERS:
         raise _too_large(f"it has {len(text):,} characters", CHARACTERS)
 
 
 def check_size(words: Sequence[Token]) -> None:
-    """Raises: UseError for more than a server may be asked to parse."""
+    """Raise UseError if a query is larger than a server can safely parse."""
     if len(words) > WORDS:
         raise _too_large(f"it has {len(words):,} words and signs", WORDS)
-    levels, clauses, before = [_Level("")], 0, ""
+    levels, clauses, previous = [_Level("")], 0, ""
     for token in words:
         word, level = token.keyword, levels[-1]
-        if word in _OPENS and not (word == "CASE" and before in (".", ":", "$")):
+        if word in _OPENS and not (word == "CASE" and previous in (".", ":", "$")):
             levels.append(_Level(word))
             _check_depth(levels)
         elif word in _CLOSES and _fits(level.opened, word):
@@ -89,12 +88,12 @@ def check_size(words: Sequence[Token]) -> None:
             level.end_condition()
         elif word in _OPERATORS or word in _WORDS:
             level.condition += 1
-        elif word == "," or (word in _PARTS | _CLAUSES and before not in _INSIDE):
+        elif word == "," or (word in _PARTS | _CLAUSES and previous not in _INSIDE):
             clauses += word in _CLAUSES
             level.end_part()
         if level.height > OPERATORS or levels[-1].height > OPERATORS:
             raise _too_large(CHAINED, OPERATORS)
-        before = word
+        previous = word
     if clauses > CLAUSES:
         raise _too_large(f"it has {clauses:,} clauses", CLAUSES)
 
@@ -110,29 +109,29 @@ def _check_depth(levels: Sequence[_Level]) -> None:
         raise _too_large("too many curly brackets are inside each other", _CURLY)
 
 
-def _too_large(what: str, most: int) -> UseError:
+def _too_large(excess: str, limit: int) -> UseError:
     return UseError(
-        f"{TOO_LARGE}: {what}, and {most:,} are allowed; pass values as "
+        f"{TOO_LARGE}: {excess}, and {limit:,} are allowed; pass values as "
         "parameters, or split the query"
     )
 
 
 _OF_VALUE = 8
-"""Bytes of what is no text, and of a place in a list."""
+"""Bytes of a value that is no text, and of an item's place in a list."""
 
 
-def size_of(value: object, most: int) -> int:
-    """Bytes of a value, about as JSON; counted no further than to `most`."""
-    found, rest = 0, [value]
-    while rest and found <= most:
-        found += _OF_VALUE
-        match rest.pop():
+def size_of(value: object, limit: int) -> int:
+    """Return the bytes of a value, about as JSON; stop counting after `limit`."""
+    size, stack = 0, [value]
+    while stack and size <= limit:
+        size += _OF_VALUE
+        match stack.pop():
             case str() | bytes() as text:
-                found += len(text)
+                size += len(text)
             case list() as items:
-                if len(items) * _OF_VALUE > most - found:
-                    return found + len(items) * _OF_VALUE
-                rest += items
+                if len(items) * _OF_VALUE > limit - size:
+                    return size + len(items) * _OF_VALUE
+                stack += items
             case Mapping() as members:
-                rest += members.values()
-    return found
+                stack += members.values()
+    return size

@@ -1,9 +1,8 @@
-"""The words of a Cypher text, found as Neo4j's lexer finds them.
+"""The words of a Cypher text, split as Neo4j's lexer splits them.
 
-Where the two differ, more words are seen here, never fewer: what the server takes for a keyword
-is never hidden in what is taken for a text, a name or a comment here. There is no package that
-could be asked instead: the grammars of Cypher for Python are of other versions and other
-dialects, and none follows the server's.
+Where the two differ, this one finds more words, never fewer: no keyword of the server's is hidden
+in what counts as a text, a name or a comment here. No package can replace it: the Python grammars
+of Cypher are of other versions and dialects, and none follows the server's.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ _TOKEN = re.compile(
     re.DOTALL | re.VERBOSE,
 )
 _LEFT_OUT = ("gap", "other")
-"""What stands between words and makes none; Neo4j refuses most of the second."""
+"""Kinds of characters between words; Neo4j refuses most of the second kind."""
 
 _ESCAPE = re.compile(r"\\(?:u(?P<code>.{0,4})|.)", re.DOTALL)
 _CODE = re.compile(r"[0-9A-Fa-f]{4}", re.ASCII)
@@ -44,28 +43,28 @@ class Token(NamedTuple):
 
     kind: str
     text: str
-    """Of a name what is between the backquotes."""
+    """The text; of a name, without the backquotes."""
 
     @property
     def keyword(self) -> str:
-        """The keyword that it may be, in capitals; the sign that it is; else empty."""
+        """The word in capitals if it may be a keyword, or the sign, or an empty text."""
         return self.text.upper() if self.kind in ("word", "sign") and self.text.isascii() else ""
 
 
-def plain(text: str) -> str:
-    r"""The text without escapes of the form \\uXXXX, which Neo4j resolves before all else.
+def resolve_escapes(text: str) -> str:
+    r"""Resolve escapes of the form \\uXXXX, as Neo4j does before all else.
 
-    What is judged is what is sent: nothing is left in it that the server would resolve again.
+    The result has no escape left that the server would resolve again.
 
     Raises: UseError for an escape of another form, and for one that makes another.
     """
-    found = _ESCAPE.sub(_resolved, text)
-    if found != text and _ESCAPE.sub(_resolved, found) != found:
+    resolved = _ESCAPE.sub(_resolve, text)
+    if resolved != text and _ESCAPE.sub(_resolve, resolved) != resolved:
         raise UseError(rf"an escape {ONE_AFTER_ANOTHER} one; write \ in place of \u005c")
-    return found
+    return resolved
 
 
-def _resolved(escape: re.Match[str]) -> str:
+def _resolve(escape: re.Match[str]) -> str:
     code = escape["code"]
     if code is None:
         return escape[0]
@@ -75,13 +74,13 @@ def _resolved(escape: re.Match[str]) -> str:
 
 
 def tokens(text: str) -> Iterator[Token]:
-    """The tokens of a text without escapes. Raises: UseError where a quote is not closed."""
-    for found in _TOKEN.finditer(text):
-        kind = str(found.lastgroup)
+    """Split a text without escapes. Raises: UseError if a quote is not closed."""
+    for match in _TOKEN.finditer(text):
+        kind = str(match.lastgroup)
         if kind == "open":
-            line = text.count("\n", 0, found.start()) + 1
-            raise UseError(f"{found[0]} in line {line} {NOT_CLOSED}")
+            line = text.count("\n", 0, match.start()) + 1
+            raise UseError(f"{match[0]} in line {line} {NOT_CLOSED}")
         if kind == "name":
-            yield Token(kind, found[0][1:-1].replace("``", "`"))
+            yield Token(kind, match[0][1:-1].replace("``", "`"))
         elif kind not in _LEFT_OUT:
-            yield Token(kind, found[0])
+            yield Token(kind, match[0])

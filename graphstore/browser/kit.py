@@ -1,4 +1,4 @@
-"""What makes Neo4j Browser show a run well: a style, saved queries, and a guide with links.
+"""A kit for Neo4j Browser that shows a run well: a style, saved queries, and a guide with links.
 
 Browser draws the answer of a single statement, and forgets `:param` values when its page is
 loaded anew. So a link of the guide carries a statement with its values filled in, and the
@@ -27,7 +27,7 @@ from vizpub.model.errors import UseError
 NO_PAGE = "is not the address of a page"
 
 SETTINGS = {
-    # Else Browser adds what links the peers of a picture at any other time.
+    # Else Browser adds the links between the peers of a picture at all other times.
     "autoComplete": False,
     "useReadTransactions": True,
     # Else a page of instructions lies below each picture.
@@ -54,7 +54,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9 ._/-]*")
 
 @dataclass(frozen=True)
 class BrowserAddress:
-    """Where Neo4j Browser is served, and which server it is to log in to as whom."""
+    """The address of Neo4j Browser, and the server and user of its login."""
 
     page: str
     uri: str
@@ -72,16 +72,16 @@ class BrowserAddress:
         scheme, _, host = self.uri.partition("://")
         # Which certificates are good is the web browser's to say, not an address's.
         scheme = scheme.replace("+ssc", "+s")
-        asked = {"dbms": f"{scheme}://{quote(self.username)}@{host}", "db": self.database}
+        parameters = {"dbms": f"{scheme}://{quote(self.username)}@{host}", "db": self.database}
         if text is not None:
-            asked |= {"cmd": "edit", "arg": text}
-        return f"{self.page}?{urlencode(asked, quote_via=quote)}"
+            parameters |= {"cmd": "edit", "arg": text}
+        return f"{self.page}?{urlencode(parameters, quote_via=quote)}"
 
 
 def browser_page(uri: str, page: str | None = None) -> str:
-    """Where Browser is served: `page` in full, else the usual port of the server's host.
+    """Return the full address of Browser: `page`, or else the usual port of the server's host.
 
-    Raises: UseError where `page` is no address of a page.
+    Raises: UseError if `page` is no address of a page.
     """
     if page is None:
         host = urlsplit(uri).hostname or "localhost"
@@ -101,9 +101,9 @@ class SavedQuery:
     title: str
     """The first sentence of its purpose."""
     text: str
-    """As it is saved: with `$parameters`, where it draws."""
+    """The text to save: with `$parameters` if it draws."""
     filled: str
-    """With the values of the run in their places."""
+    """The text with the values of the run."""
     draws: bool
     """The answer is a picture, else a table."""
 
@@ -172,18 +172,18 @@ def literal(value: Any) -> str:
         case int():
             return str(value)
         case str():
-            return f"'{''.join(c if _PLAIN.fullmatch(c) else _escaped(c) for c in value)}'"
+            return f"'{''.join(c if _PLAIN.fullmatch(c) else _escape(c) for c in value)}'"
         case _:
             return f"[{', '.join(literal(item) for item in value)}]"
 
 
-def _escaped(character: str) -> str:
+def _escape(character: str) -> str:
     units = character.encode("utf-16-be", "surrogatepass").hex()
     return "".join(f"\\u{units[i : i + 4]}" for i in range(0, len(units), 4))
 
 
 def _examples(run: LoadedRun) -> dict[str, Any]:
-    """Something of the run worth looking at: by type of parameter, in their order.
+    """Return examples from the run, by type of parameter, in order.
 
     The time is the interval of the message that came to most peers, else the last one.
     """
@@ -191,10 +191,10 @@ def _examples(run: LoadedRun) -> dict[str, Any]:
     messages = run.rows("read", "sample-message")
     interval = messages[0][1] if messages else clock.last
     at = clock.sampling_tick(min(max(interval, clock.first), clock.last))
-    before = clock.sampling_tick(max(clock.interval_of(at) - _WINDOW, clock.first))
+    earlier = clock.sampling_tick(max(clock.interval_of(at) - _WINDOW, clock.first))
     levels = level_ranges(run.levels, at)
     return {
-        "tick": [before, at],
+        "tick": [earlier, at],
         "message": [row[0] for row in messages],
         "topic": [row[0] for row in run.rows("read", "sample-topic", at=at)],
         "peer": [k for row in run.rows("read", "sample-peers", at=at, levels=levels) for k in row],
@@ -213,10 +213,10 @@ class _Kit:
             query
             for folder, names in (("browser", PICTURES), ("queries", cypher.names("queries")))
             for name in names
-            if (query := self._saved(cypher.statement(folder, name)))
+            if (query := self._saved_query(cypher.statement(folder, name)))
         ]
 
-    def _saved(self, statement: cypher.Statement) -> SavedQuery | None:
+    def _saved_query(self, statement: cypher.Statement) -> SavedQuery | None:
         if not all(map(self.run.facts.knows, statement.needs)):
             return None
         try:
@@ -234,13 +234,13 @@ class _Kit:
 
     def _values(self, statement: cypher.Statement) -> dict[str, Any]:
         """Raises: LookupError where there is no example of a parameter's type, UseError."""
-        left = {kind: iter(examples) for kind, examples in self.examples.items()}
+        unused = {kind: iter(examples) for kind, examples in self.examples.items()}
         if sum(p.type == "tick" and not p.optional for p in statement.parameters) < 2:
-            left["tick"] = iter(self.examples["tick"][-1:])
+            unused["tick"] = iter(self.examples["tick"][-1:])
         values: dict[str, Any] = {}
         for p in statement.parameters:
-            if p.type in left and not (p.type == "tick" and p.optional):
-                values[p.name] = _next(left[p.type])
+            if p.type in unused and not (p.type == "tick" and p.optional):
+                values[p.name] = _next_example(unused[p.type])
             elif p.type == "run":
                 values[p.name] = self.run.facts.name
             elif p.type == "levels":
@@ -275,7 +275,7 @@ class _Kit:
         return literal(value)
 
     def guide(self, address: BrowserAddress, folder: Path, password: str) -> Guide:
-        """What the guide page says of this run."""
+        """Return the contents of the guide page."""
         return Guide(
             run=self.run.facts,
             at=self.examples["tick"][-1],
@@ -295,7 +295,7 @@ class _Kit:
         )
 
 
-def _next(examples: Iterator[Any]) -> Any:
+def _next_example(examples: Iterator[Any]) -> Any:
     for example in examples:
         return example
     raise LookupError

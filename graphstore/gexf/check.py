@@ -40,7 +40,7 @@ class Finding:
 
 
 def check_gexf(path: Path) -> Iterator[Finding]:
-    """Everything in a GEXF file that Gephi would drop, change or complain about.
+    """Find everything in a GEXF file that Gephi would drop, change or complain about.
 
     Rules: version, time-format, time-kind, open-end, bad-time, overlap, value-overlap,
     undeclared, empty-value, duplicate-node, hierarchy, mutual, unknown-end, zero-weight,
@@ -65,10 +65,10 @@ def check_gexf(path: Path) -> Iterator[Finding]:
 
 
 class _Checker:
-    """The rules, and what has to be remembered for them."""
+    """The rules, with the periods and keys that they have to remember."""
 
     def __init__(self) -> None:
-        self.found: list[Finding] = []
+        self.findings: list[Finding] = []
         self.element = ""
         self.containers: list[Element] = []
         self.declared: dict[str, set[str]] = {"node": set(), "edge": set()}
@@ -78,19 +78,19 @@ class _Checker:
         self.with_kinds: bool | None = None
 
     def take(self) -> list[Finding]:
-        found, self.found = self.found, []
-        return found
+        findings, self.findings = self.findings, []
+        return findings
 
     def see(self, event: str, element: Element) -> None:
         name = _local(element)
         if event == "start":
-            self._opened(name, element)
+            self._start(name, element)
         elif name in ("nodes", "edges"):
             self.containers.pop()
         else:
-            self._closed(name, element)
+            self._end(name, element)
 
-    def _opened(self, name: str, element: Element) -> None:
+    def _start(self, name: str, element: Element) -> None:
         if name in ("nodes", "edges"):
             self.containers.append(element)
         if name in ("gexf", "graph"):
@@ -103,16 +103,16 @@ class _Checker:
             if element.get("timerepresentation", "interval") != "interval":
                 self._report("time-kind", "timestamps; only intervals can be checked")
 
-    def _closed(self, name: str, element: Element) -> None:
+    def _end(self, name: str, element: Element) -> None:
         if name == "attributes":
             self._declare(element)
         elif name in ("node", "edge"):
-            self._node(element) if name == "node" else self._edge(element)
-            # What was checked is let go, or the whole file would gather here.
+            self._check_node(element) if name == "node" else self._check_edge(element)
+            # Free the checked element, or the whole file would stay in memory.
             self.containers[-1].clear()
 
     def _report(self, rule: str, detail: str) -> None:
-        self.found.append(Finding(rule, self.element, detail))
+        self.findings.append(Finding(rule, self.element, detail))
 
     def _declare(self, element: Element) -> None:
         of = element.get("class", "")
@@ -122,7 +122,7 @@ class _Checker:
             if of == "edge" and attribute.get("title", "").lower() == "weight":
                 self.weights.add(name)
 
-    def _node(self, element: Element) -> None:
+    def _check_node(self, element: Element) -> None:
         name = element.get("id", "")
         self.element = f"node {name}"
         if name in self.periods:
@@ -132,7 +132,7 @@ class _Checker:
         self.periods[name] = self._periods_of(element)
         self._values("node", element)
 
-    def _edge(self, element: Element) -> None:
+    def _check_edge(self, element: Element) -> None:
         source, target = element.get("source", ""), element.get("target", "")
         kind = element.get("kind")
         self.element = f"edge {source} → {target}" + ("" if kind is None else f" ({kind})")
@@ -144,18 +144,18 @@ class _Checker:
         self.with_kinds = kind is not None
         if element.get("type") == "mutual":
             self._report("mutual", "write two directed edges")
-        self._weight(element)
+        self._check_weight(element)
         periods = self._periods_of(element)
         for end in dict.fromkeys((source, target)):
-            self._inside(periods, end)
+            self._check_end(periods, end)
         self._values("edge", element)
 
-    def _weight(self, element: Element) -> None:
+    def _check_weight(self, element: Element) -> None:
         weights = [v.get("value", "") for v in _values(element) if v.get("for") in self.weights]
         if any(_is_zero(weight) for weight in [element.get("weight", ""), *weights]):
             self._report("zero-weight", "Gephi leaves out edges of weight 0")
 
-    def _inside(self, periods: list[Period], end: str) -> None:
+    def _check_end(self, periods: list[Period], end: str) -> None:
         if end not in self.periods:
             self._report("unknown-end", f"no node {end} before it")
             return
@@ -164,11 +164,11 @@ class _Checker:
                 self._report("edge-outside-node", f"valid {_span((start, stop))}, node {end} not")
 
     def _periods_of(self, element: Element) -> list[Period]:
-        """The spells, or the bounds of the element itself; without either it is valid forever."""
+        """Return the spells, or the element's own bounds; without either it is always valid."""
         spells = [s for child in element if _local(child) == "spells" for s in child]
-        own = self._bounds(element)
-        periods = sorted(self._bounds(spell) for spell in spells) or [own]
-        self._disjoint("overlap", "", periods)
+        bounds = self._bounds(element)
+        periods = sorted(self._bounds(spell) for spell in spells) or [bounds]
+        self._check_disjoint("overlap", "", periods)
         return periods
 
     def _values(self, of: str, element: Element) -> None:
@@ -181,13 +181,13 @@ class _Checker:
                 self._report("empty-value", f"attribute '{name}'")
             spans.setdefault(name, []).append(self._bounds(value))
         for name, periods in spans.items():
-            self._disjoint("value-overlap", f"attribute '{name}': ", sorted(periods))
+            self._check_disjoint("value-overlap", f"attribute '{name}': ", sorted(periods))
 
-    def _disjoint(self, rule: str, what: str, periods: list[Period]) -> None:
-        """Bounds that only touch are no overlap to Gephi."""
-        for before, after in pairwise(periods):
-            if after[0] < before[1] or after == before:
-                self._report(rule, f"{what}{_span(before)} and {_span(after)}")
+    def _check_disjoint(self, rule: str, subject: str, periods: list[Period]) -> None:
+        """Report periods that overlap; Gephi accepts bounds that only touch."""
+        for previous, following in pairwise(periods):
+            if following[0] < previous[1] or following == previous:
+                self._report(rule, f"{subject}{_span(previous)} and {_span(following)}")
 
     def _bounds(self, element: Element) -> Period:
         if any(name in element.attrib for name in _OPEN_ENDS):
@@ -206,7 +206,7 @@ class _Checker:
 
 
 def _local(element: Element) -> str:
-    """The name without its namespace, as Gephi matches it."""
+    """Return the name without its namespace, as Gephi matches it."""
     return element.tag.rpartition("}")[2]
 
 
@@ -222,7 +222,7 @@ def _is_zero(weight: str) -> bool:
 
 
 def _time(text: str | None, missing: float) -> float:
-    """A number, or a date as seconds. Raises: ValueError."""
+    """Parse a number, or a date as seconds. Raises: ValueError."""
     if text is None:
         return missing
     try:

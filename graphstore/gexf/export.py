@@ -17,9 +17,9 @@ from typing import TextIO
 
 from vizpub.graphstore.gexf.message import MessageGraph, MessageRows
 from vizpub.graphstore.gexf.overlay import OverlayGraph, OverlayRows
-from vizpub.graphstore.gexf.rows import Rows
+from vizpub.graphstore.gexf.rows import ExportRows
 from vizpub.graphstore.gexf.spans import MetricRun
-from vizpub.graphstore.gexf.writer import Head, Written, write_gexf
+from vizpub.graphstore.gexf.writer import GexfCounts, Head, write_gexf
 from vizpub.graphstore.rows import LinkRow
 from vizpub.machine.files import replacing
 from vizpub.model.clock import Clock
@@ -33,7 +33,7 @@ from vizpub.model.run import DUPLICATES, HOPS, PREVIOUS_HOPS, RunFacts
 
 def metric_attributes(facts: RunFacts) -> list[str]:
     """Columns of metrics/peers that can become dynamic attributes of the nodes of a run."""
-    # What is derived from the graph itself is not taken from the metrics.
+    # These are computed from the graph itself.
     derived = ("peer", "interval", "present", "subscriptions")
     return [name for name in with_own(METRICS_PEERS, facts.own).names if name not in derived]
 
@@ -52,7 +52,7 @@ _TOPICS_DESCRIBED = 100
 
 @dataclass(frozen=True)
 class OverlayExport:
-    """What of an overlay is exported. Null = all of the run."""
+    """The part of an overlay to export. None = all of the run."""
 
     first: int | None = None
     """First interval of the window."""
@@ -69,11 +69,11 @@ class OverlayExport:
 
 
 def export_overlay(
-    run: Rows,
+    run: ExportRows,
     options: OverlayExport,
     values: Iterable[MetricRun] | None,
     out: TextIO,
-) -> Written:
+) -> GexfCounts:
     """Write the overlay over a window: time is the interval number.
 
     `values` are the run-length encoded metrics of the peers by ascending peer, as
@@ -87,12 +87,12 @@ def export_overlay(
 
 
 def export_topic(
-    run: Rows,
+    run: ExportRows,
     topic: str,
     options: OverlayExport,
     values: Iterable[MetricRun] | None,
     out: TextIO,
-) -> Written:
+) -> GexfCounts:
     """Write the overlay among a topic's subscribers: as `export_overlay`, in less of it.
 
     A peer is shown while it subscribes, a link while both its ends do.
@@ -105,7 +105,7 @@ def export_topic(
     return _export(run, _Part(f"topic '{names[index]}'", index), options, values, out)
 
 
-def export_message(run: Rows, message: str, out: TextIO) -> Written:
+def export_message(run: ExportRows, message: str, out: TextIO) -> GexfCounts:
     """Write one message's dissemination: time is the hop.
 
     Raises: UnknownName and AmbiguousName for the message, UseError where the run does not know
@@ -118,7 +118,7 @@ def export_message(run: Rows, message: str, out: TextIO) -> Written:
         about.publisher,
         about.time_us,
         run.arrivals(about.message),
-        missed=run.missed(about.message),
+        missed=run.missed_peers(about.message),
     )
     graph = MessageGraph(rows, counts=run.facts.knows(DUPLICATES))
     head = graph.head(about.name, run.facts.name)
@@ -127,9 +127,9 @@ def export_message(run: Rows, message: str, out: TextIO) -> Written:
 
 @contextmanager
 def gexf_output(path: Path | None) -> Iterator[TextIO]:
-    """Where to write: a file that appears whole or not at all, or standard output (null).
+    """Open a file that appears complete or not at all, or standard output (None).
 
-    Raises: UseError where the file cannot be written.
+    Raises: UseError if the file cannot be written.
     """
     if path is None:
         sys.stdout.flush()
@@ -148,23 +148,23 @@ def gexf_output(path: Path | None) -> Iterator[TextIO]:
 
 @dataclass(frozen=True)
 class _Part:
-    """What of an overlay: all of it, or one topic."""
+    """A whole overlay, or one topic of it."""
 
     title: str
     topic: int | None = None
 
 
 def _export(
-    run: Rows,
+    run: ExportRows,
     part: _Part,
     options: OverlayExport,
     values: Iterable[MetricRun] | None,
     out: TextIO,
-) -> Written:
+) -> GexfCounts:
     run.facts.check_known("presence", "links")
     clock = _window(run, options)
-    known = metric_attributes(run.facts)
-    metrics = () if values is None else _known("attribute", options.attributes, known)
+    available = metric_attributes(run.facts)
+    metrics = () if values is None else _check_names("attribute", options.attributes, available)
     rows = _overlay_rows(run, part.topic, options, clock)
     graph = OverlayGraph(rows, clock, part.topic, options.parallel)
     head = Head(
@@ -175,8 +175,8 @@ def _export(
     return write_gexf(out, head, graph.nodes(values or ()), graph.edges())
 
 
-def _window(run: Rows, options: OverlayExport) -> Clock:
-    """The run's clock with the window as its first and last interval."""
+def _window(run: ExportRows, options: OverlayExport) -> Clock:
+    """Return the run's clock, limited to the window."""
     clock = run.facts.clock
     first = clock.first if options.first is None else options.first
     last = clock.last if options.last is None else options.last
@@ -188,19 +188,19 @@ def _window(run: Rows, options: OverlayExport) -> Clock:
     return replace(clock, first=first, last=last)
 
 
-def _known(kind: str, names: Sequence[str], known: Sequence[str]) -> Sequence[str]:
+def _check_names(kind: str, names: Sequence[str], available: Sequence[str]) -> Sequence[str]:
     for name in names:
-        if name not in known:
-            raise UnknownName(kind, name, known)
+        if name not in available:
+            raise UnknownName(kind, name, available)
     return names
 
 
 def _overlay_rows(
-    run: Rows, topic: int | None, options: OverlayExport, clock: Clock
+    run: ExportRows, topic: int | None, options: OverlayExport, clock: Clock
 ) -> OverlayRows:
     layers = run.facts.layers
     if options.layers is not None:
-        layers = tuple(_known("layer", options.layers, run.layers))
+        layers = tuple(_check_names("layer", options.layers, run.layers))
     ticks = clock.sampling_tick(clock.first), clock.sampling_tick(clock.last)
     roles: dict[int, set[str]] = defaultdict(set)
     for peer, role in run.roles(topic):
@@ -209,14 +209,14 @@ def _overlay_rows(
         run.peers,
         run.presence(*ticks),
         run.subscriptions(*ticks),
-        _watched(run.links(*ticks, layers), len(run.peers), options.progress),
+        _report_progress(run.links(*ticks, layers), len(run.peers), options.progress),
         {peer: frozenset(of) for peer, of in roles.items()},
         dict(run.topics),
         run.layers if layers is None else layers,
     )
 
 
-def _watched(links: Iterable[LinkRow], total: int, progress: Progress) -> Iterator[LinkRow]:
+def _report_progress(links: Iterable[LinkRow], total: int, progress: Progress) -> Iterator[LinkRow]:
     source = -1
     for link in links:
         if link.src != source:
@@ -226,14 +226,14 @@ def _watched(links: Iterable[LinkRow], total: int, progress: Progress) -> Iterat
     progress("links", total, total)
 
 
-def _description(run: Rows, title: str, clock: Clock) -> str:
+def _description(run: ExportRows, title: str, clock: Clock) -> str:
     facts = run.facts
     lines = [
         f"{title} of run '{facts.name}'; time is the interval number: {clock.describe_range()}"
     ]
     if facts.protocol:
         lines.append(f"protocol: {facts.protocol}")
-    lines += [f"unknown to the source: {what}" for what in facts.unknown]
+    lines += [f"unknown to the source: {fact}" for fact in facts.unknown]
     topics = run.topics
     lines += [f"topic {index}: {name}" for index, name in topics[:_TOPICS_DESCRIBED]]
     if len(topics) > _TOPICS_DESCRIBED:

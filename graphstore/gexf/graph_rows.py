@@ -16,7 +16,7 @@ from vizpub.model.run import RunFacts
 
 @dataclass(frozen=True)
 class GraphRows:
-    """As `Rows`. All may also raise Neo4jUnavailable and Neo4jAnswer."""
+    """Rows for an export, from Neo4j. All may also raise Neo4jUnavailable and Neo4jAnswer."""
 
     run: LoadedRun
 
@@ -81,6 +81,6 @@ class GraphRows:
         """The receptions of a message."""
         return list(bulk_reads.dissemination(self.run, message))
 
-    def missed(self, message: int) -> Collection[int]:
+    def missed_peers(self, message: int) -> Collection[int]:
         """The peers that a message should have reached and never did."""
-        return bulk_reads.missed(self.run, message)
+        return bulk_reads.missed_peers(self.run, message)

@@ -2,7 +2,7 @@
 
 Rows in, nodes and edges out. A peer appears at the hop of its first reception (the
 publisher at 0), a transmission at its own hop, and both stay: the file plays the message
-spreading. Whose hop is unknown appears with the last known one.
+spreading. A peer whose hop is unknown appears with the last known hop.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from vizpub.model.naming import captions
 
 @dataclass(frozen=True)
 class MessageRows:
-    """What is known of one message."""
+    """The rows of one message."""
 
     names: Mapping[int, str]
     """Name of each peer of the run."""
@@ -32,7 +32,7 @@ class MessageRows:
 
 _AT = (Attribute("hop", "integer"), Attribute("time_us", "long"))
 _COUNTED = (Attribute("receptions", "integer"), Attribute("duplicates", "integer"))
-"""What is known where all arrivals are reported, not the first ones alone."""
+"""Columns for sources that report all arrivals, not only the first ones."""
 FIRST_COLOUR, DUPLICATE_COLOUR = "#333333", "#BDC3C7"
 
 
@@ -45,7 +45,7 @@ class MessageGraph:
     """All arrivals are reported, not the first ones alone."""
 
     def head(self, message: str, run: str) -> Head:
-        """What stands above the nodes and edges, for the names of the message and the run."""
+        """Return the head of the file, with the names of the message and the run."""
         title = f"the dissemination of message '{message}' in run '{run}'"
         counted = _COUNTED if self.counts else ()
         return Head(
@@ -75,7 +75,7 @@ class MessageGraph:
         return starts
 
     def nodes(self) -> Iterator[Node]:
-        """The publisher, everyone who received or passed it on, and who missed it."""
+        """Yield the publisher, the peers that received or relayed it, and those that missed it."""
         receptions = _by_peer(self.rows.arrivals)
         missed = frozenset(self.rows.missed)
         names = self.rows.names
@@ -90,11 +90,11 @@ class MessageGraph:
                 spells=[(self.start[peer], self.last)],
                 position=circle_position(peer, size),
                 colour=COLOURS[role],
-                values=[*self._facts(peer, arrivals), ("name", names[peer]), ("role", role)],
+                values=[*self._node_values(peer, arrivals), ("name", names[peer]), ("role", role)],
             )
 
     def edges(self) -> Iterator[Edge]:
-        """One edge for each pair a copy travelled between, the first copy's hop as its label.
+        """Yield one edge for each pair a copy travelled between, the first copy's hop as its label.
 
         A duplicate that travelled fewer hops than the first reception of its receiver
         appears with the receiver: no edge is shown without its ends.
@@ -112,7 +112,7 @@ class MessageGraph:
                 target,
                 [(start, self.last)],
                 values=[
-                    *_measured(_earliest(arrivals)),
+                    *_reception_values(_earliest(arrivals)),
                     ("first", first),
                     *([("receptions", len(arrivals))] if self.counts else []),
                 ],
@@ -133,13 +133,15 @@ class MessageGraph:
             return "peer"
         return "subscriber" if subscribed else "relay"
 
-    def _facts(self, peer: int, arrivals: Sequence[ArrivalRow]) -> Iterator[tuple[str, Value]]:
+    def _node_values(
+        self, peer: int, arrivals: Sequence[ArrivalRow]
+    ) -> Iterator[tuple[str, Value]]:
         if peer == self.rows.publisher:
             yield "hop", 0
             if self.rows.time_us is not None:
                 yield "time_us", self.rows.time_us
         elif arrivals:
-            yield from _measured(_earliest(arrivals))
+            yield from _reception_values(_earliest(arrivals))
         if self.counts:
             yield "receptions", len(arrivals)
             yield "duplicates", sum(not arrival.first for arrival in arrivals)
@@ -153,11 +155,11 @@ def _by_peer(arrivals: Iterable[ArrivalRow]) -> dict[int, list[ArrivalRow]]:
 
 
 def _earliest(arrivals: Sequence[ArrivalRow]) -> ArrivalRow:
-    """The first reception if it is among them, else the first in time."""
+    """Return the first reception if it is among them, else the earliest one."""
     return min(arrivals, key=lambda a: (not a.first, a.time_us is None, a.time_us or 0))
 
 
-def _measured(arrival: ArrivalRow) -> Iterator[tuple[str, Value]]:
+def _reception_values(arrival: ArrivalRow) -> Iterator[tuple[str, Value]]:
     if arrival.hop is not None:
         yield "hop", arrival.hop
     if arrival.time_us is not None:

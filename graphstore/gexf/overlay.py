@@ -15,7 +15,14 @@ from functools import cached_property
 from itertools import groupby
 from operator import itemgetter
 
-from vizpub.graphstore.gexf.spans import MetricRun, Span, common, merged, sets_over, shared_counts
+from vizpub.graphstore.gexf.spans import (
+    MetricRun,
+    Span,
+    common_spans,
+    merge_spans,
+    sets_over,
+    shared_counts,
+)
 from vizpub.graphstore.gexf.writer import (
     NODE_SIZE,
     Attribute,
@@ -59,7 +66,7 @@ _SMALLEST_RADIUS = 100.0
 
 @dataclass(frozen=True)
 class OverlayRows:
-    """What is known of an overlay. All but `links` is held in memory."""
+    """The rows of an overlay. All but `links` are held in memory."""
 
     peers: Sequence[tuple[int, str]]
     """(id, name), by ascending id."""
@@ -100,14 +107,14 @@ class OverlayGraph:
         return {
             peer: spans
             for peer, of in self.topics.items()
-            if (spans := common(present.get(peer, []), of.get(self.topic, [])))
+            if (spans := common_spans(present.get(peer, []), of.get(self.topic, [])))
         }
 
     def node_attributes(
-        self, metrics: Sequence[str], own: Iterable[OwnMetric] = ()
+        self, metrics: Sequence[str], own_metrics: Iterable[OwnMetric] = ()
     ) -> list[Attribute]:
         """The columns of the nodes; `metrics` names columns of metrics/peers, `own` ones too."""
-        types = {column.name: column.type for column in with_own(METRICS_PEERS, own)}
+        types = {column.name: column.type for column in with_own(METRICS_PEERS, own_metrics)}
         measured = [Attribute(name, _GEXF_TYPES[types[name]], dynamic=True) for name in metrics]
         subscribed = [
             Attribute("subscriptions", "integer", dynamic=True),
@@ -135,7 +142,7 @@ class OverlayGraph:
         size = max((peer for peer, _ in self.rows.peers), default=0) + 1
         every = captions([name for _, name in self.rows.peers])
         labels = {peer: label for (peer, _), label in zip(self.rows.peers, every, strict=True)}
-        measured = _runs_of_each([peer for peer, _ in alive], values)
+        measured = _runs_by_peer([peer for peer, _ in alive], values)
         for (peer, name), runs in zip(alive, measured, strict=True):
             roles = self.rows.roles.get(peer, frozenset())
             role = next((role for role in ROLES if role in roles), "peer")
@@ -145,12 +152,12 @@ class OverlayGraph:
                 spells=self.periods[peer],
                 position=circle_position(peer, size),
                 colour=COLOURS[role],
-                runs=[*self._clipped(runs), *self._subscription_runs(peer)],
+                runs=[*self._clip(runs), *self._subscription_runs(peer)],
                 values=[
-                    *self._topics_of(peer),
+                    *self._topic_values(peer),
                     ("name", name),
                     ("role", role),
-                    ("roles", delimited(roles)),
+                    ("roles", join_delimited(roles)),
                 ],
                 size=_SIZES.get(role, NODE_SIZE),
             )
@@ -159,11 +166,11 @@ class OverlayGraph:
         """The links in the order of their rows."""
         for (source, target), rows in groupby(self._sampled_links(), key=itemgetter(0, 1)):
             for kind, links in self._kinds(list(rows)):
-                periods = self._within_ends(source, target, merged(link[4] for link in links))
+                periods = self._within_ends(source, target, merge_spans(link[4] for link in links))
                 if periods:
                     runs = [*self._weights(source, target, periods)]
                     runs += self._layer_runs(links, periods)
-                    yield Edge(source, target, periods, runs, self._served(links), kind)
+                    yield Edge(source, target, periods, runs, self._link_values(links), kind)
 
     def _kinds(
         self, links: Sequence[SampledLink]
@@ -184,36 +191,36 @@ class OverlayGraph:
         """
         layers = () if self.parallel or len(self.rows.layers) < 2 else self.rows.layers
         titles: dict[str, str] = {}
-        taken: set[str] = set()
+        used: set[str] = set()
         for layer in layers:
             title, number = f"layer_{layer}", 1
-            while title.casefold() in taken:
+            while title.casefold() in used:
                 number += 1
                 title = f"layer_{layer}_{number}"
-            taken.add(title.casefold())
+            used.add(title.casefold())
             titles[layer] = title
         return titles
 
     def _layer_runs(self, links: Sequence[SampledLink], periods: list[Span]) -> Iterator[Run]:
-        """Whether the pair has a link of each layer, over the periods of its edge."""
+        """Yield for each layer if the pair has a link in it, over the periods of its edge."""
         for layer, title in self._layer_titles.items():
-            own = merged(link[4] for link in links if link[2] == layer)
-            for first, last, held in sets_over({layer: own}, periods):
-                yield title, first, last, bool(held)
+            spans = merge_spans(link[4] for link in links if link[2] == layer)
+            for first, last, has_link in sets_over({layer: spans}, periods):
+                yield title, first, last, bool(has_link)
 
-    def _served(self, links: Sequence[SampledLink]) -> list[tuple[str, Value]]:
-        """The layers and topics of a pair's links."""
-        values: list[tuple[str, Value]] = [("layers", delimited({link[2] for link in links}))]
+    def _link_values(self, links: Sequence[SampledLink]) -> list[tuple[str, Value]]:
+        """Return the layers and topics of a pair's links."""
+        values: list[tuple[str, Value]] = [("layers", join_delimited({link[2] for link in links}))]
         topics = {link[3] for link in links if link[3] is not None}
         if topics:
-            values += [("topics", delimited(topics)), ("topic_names", self._names_of(topics))]
+            values += [("topics", join_delimited(topics)), ("topic_names", self._names_of(topics))]
         return values
 
     def _names_of(self, topics: Iterable[int]) -> str:
-        """As `delimited`, with names, in the order of the numbers."""
-        return _joined(self.rows.topics[topic] for topic in sorted(topics))
+        """Return the join_delimited names of topics, ordered by number."""
+        return _join_escaped(self.rows.topics[topic] for topic in sorted(topics))
 
-    def _clipped(self, runs: Iterable[MetricRun]) -> Iterator[Run]:
+    def _clip(self, runs: Iterable[MetricRun]) -> Iterator[Run]:
         for _, attribute, first, last, value in runs:
             first, last = max(first, self.clock.first), min(last, self.clock.last)  # noqa: PLW2901
             if first <= last:
@@ -224,12 +231,12 @@ class OverlayGraph:
             return
         for first, last, topics in sets_over(self.topics.get(peer, {}), self.periods[peer]):
             yield "subscriptions", first, last, len(topics)
-            yield "topics_now", first, last, delimited(topics)
+            yield "topics_now", first, last, join_delimited(topics)
 
-    def _topics_of(self, peer: int) -> Iterator[tuple[str, Value]]:
+    def _topic_values(self, peer: int) -> Iterator[tuple[str, Value]]:
         if self.topics:
             topics = self.topics.get(peer, {})
-            yield "topics", delimited(topics)
+            yield "topics", join_delimited(topics)
             yield "topic_names", self._names_of(topics)
 
     def _sampled_links(self) -> Iterator[SampledLink]:
@@ -240,11 +247,11 @@ class OverlayGraph:
                 yield source, target, layer, topic, (steps[0], steps[-1])
 
     def _within_ends(self, source: int, target: int, periods: list[Span]) -> list[Span]:
-        """A link is valid inside the presence of its ends already; a topic narrows it further."""
+        """Limit a link's periods to those in which both ends subscribe, for a topic."""
         if self.topic is None:
             return periods
-        periods = common(periods, self.periods.get(source, []))
-        return common(periods, self.periods.get(target, []))
+        periods = common_spans(periods, self.periods.get(source, []))
+        return common_spans(periods, self.periods.get(target, []))
 
     def _weights(self, source: int, target: int, periods: list[Span]) -> Iterator[Run]:
         if not self.topics:
@@ -263,7 +270,7 @@ def _peer_periods(presence: Iterable[PresenceRow], clock: Clock) -> Periods:
     for peer, valid_from, valid_to in presence:
         if steps := clock.sampled(valid_from, valid_to):
             spans.setdefault(peer, []).append((steps[0], steps[-1]))
-    return {peer: merged(of) for peer, of in spans.items()}
+    return {peer: merge_spans(of) for peer, of in spans.items()}
 
 
 def _topic_periods(subscriptions: Iterable[SubscriptionRow], clock: Clock) -> dict[int, Periods]:
@@ -274,11 +281,12 @@ def _topic_periods(subscriptions: Iterable[SubscriptionRow], clock: Clock) -> di
             of = spans.setdefault(peer, {})
             of.setdefault(topic, []).append((steps[0], steps[-1]))
     return {
-        peer: {topic: merged(steps) for topic, steps in of.items()} for peer, of in spans.items()
+        peer: {topic: merge_spans(steps) for topic, steps in of.items()}
+        for peer, of in spans.items()
     }
 
 
-def _runs_of_each(
+def _runs_by_peer(
     peers: Iterable[int], values: Iterable[MetricRun]
 ) -> Iterator[Sequence[MetricRun]]:
     """The rows of each peer in turn; both by ascending peer, read once."""
@@ -292,19 +300,20 @@ def _runs_of_each(
 
 
 def circle_position(peer: int, size: int) -> tuple[float, float]:
-    """Where a peer stands on a circle ordered by id, the first at the right, anticlockwise."""
+    """Return a peer's place on a circle ordered by id, anticlockwise from the right."""
     radius = max(_SMALLEST_RADIUS, size * _ROOM_PER_PEER / math.tau)
     angle = math.tau * peer / size
     return radius * math.cos(angle), radius * math.sin(angle)
 
 
-def delimited(items: Iterable[int] | Iterable[str]) -> str:
-    """`|3|17|`: a search for `|1|` finds 1 alone, never 17. Nothing is `|`. In a name, a backslash
-    stands before `|` and before a backslash.
+def join_delimited(items: Iterable[int] | Iterable[str]) -> str:
+    """Join items like `|3|17|`, so that a search for `|1|` never finds 17; no items are `|`.
+
+    In names, `|` and backslashes are escaped by a backslash.
     """
-    return _joined(map(str, sorted(items)))
+    return _join_escaped(map(str, sorted(items)))
 
 
-def _joined(items: Iterable[str]) -> str:
+def _join_escaped(items: Iterable[str]) -> str:
     escaped = (item.replace("\\", "\\\\").replace("|", "\\|") for item in items)
     return "|".join(["", *escaped, ""])

@@ -1,4 +1,4 @@
-"""What an export is made of: rows of a run, from Neo4j or from its tables."""
+"""The rows that an export reads, from Neo4j or from a run's tables."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class MessageRow(NamedTuple):
     """Of its publication, or of its first reception."""
 
 
-class Rows(Protocol):
+class ExportRows(Protocol):
     """The rows of a run, by ascending peer (links: by source, then destination).
 
     A validity period is among them if it holds somewhere from `first_tick` to `last_tick`, both
@@ -63,5 +63,5 @@ class Rows(Protocol):
     def arrivals(self, message: int) -> list[ArrivalRow]:
         """The receptions of a message, by hop, time and peer."""
 
-    def missed(self, message: int) -> Collection[int]:
+    def missed_peers(self, message: int) -> Collection[int]:
         """The peers that a message should have reached and never did."""

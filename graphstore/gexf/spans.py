@@ -21,8 +21,8 @@ MetricRun = tuple[int, str, int, int, float]
 """(peer, attribute, first interval, last interval, value)."""
 
 
-def merged(spans: Iterable[Span]) -> list[Span]:
-    """The same steps as maximal spans, disjoint and in order; `…3` and `4…` become one."""
+def merge_spans(spans: Iterable[Span]) -> list[Span]:
+    """Merge spans into maximal ones, disjoint and in order; `…3` and `4…` become one."""
     result: list[Span] = []
     for first, last in sorted(spans):
         if result and first <= result[-1][1] + 1:
@@ -33,8 +33,8 @@ def merged(spans: Iterable[Span]) -> list[Span]:
     return result
 
 
-def common(a: Sequence[Span], b: Sequence[Span]) -> list[Span]:
-    """The steps that two lists of maximal spans share."""
+def common_spans(a: Sequence[Span], b: Sequence[Span]) -> list[Span]:
+    """Return the steps that two lists of maximal spans share."""
     result = []
     i = j = 0
     while i < len(a) and j < len(b):
@@ -51,7 +51,7 @@ def common(a: Sequence[Span], b: Sequence[Span]) -> list[Span]:
 def sets_over(
     spans: Mapping[Key, Sequence[Span]], periods: Sequence[Span]
 ) -> list[tuple[int, int, frozenset[Key]]]:
-    """Which keys are alive over the given periods: (first, last, keys), maximal and disjoint.
+    """Return the sets of keys alive over periods: (first, last, keys), maximal and disjoint.
 
     `spans` and `periods` hold maximal spans. A set that is the same on both sides of a gap
     between two periods holds through the gap, where it is not shown: one value instead of two.
@@ -88,11 +88,11 @@ def _extend(
 def shared_counts(
     a: Mapping[int, Sequence[Span]], b: Mapping[int, Sequence[Span]], periods: Sequence[Span]
 ) -> list[tuple[int, int, int]]:
-    """How many keys both ends have over the periods of their edge: (first, last, count)."""
+    """Count the keys that both ends have, over the periods of their edge: (first, last, count)."""
     keys = a.keys() & b.keys()
     if not keys:
         return [(periods[0][0], periods[-1][1], 0)]
-    shared = {key: common(a[key], b[key]) for key in keys}
+    shared = {key: common_spans(a[key], b[key]) for key in keys}
     result: list[tuple[int, int, int]] = []
     for first, last, alive in sets_over(shared, periods):
         if result and result[-1][2] == len(alive):

@@ -18,7 +18,7 @@ from vizpub.model.run import RunFacts
 _Row = TypeVar("_Row")
 
 
-class Tables(Protocol):
+class ReadableTables(Protocol):
     """The tables of a run."""
 
     @property
@@ -33,9 +33,12 @@ class Tables(Protocol):
 
 @dataclass(frozen=True)
 class TableRows:
-    """As `Rows`; all may also raise what reading the tables raises. Links are held in Arrow."""
+    """An implementation of `ExportRows` on tables, whose errors it may raise.
 
-    tables: Tables
+    Links are held in Arrow.
+    """
+
+    tables: ReadableTables
 
     @property
     def facts(self) -> RunFacts:
@@ -85,26 +88,26 @@ class TableRows:
             unsubscribed &= pc.field("message").isin(of_it.combine_chunks())
         publishers = self.tables.read("publications", ["publisher"], published)["publisher"]
         relays = self.tables.read("receptions", ["peer"], unsubscribed)["peer"]
-        yield from ((peer, "publisher") for peer in _known(publishers))
-        yield from ((peer, "relay") for peer in _known(relays))
+        yield from ((peer, "publisher") for peer in _values(publishers))
+        yield from ((peer, "relay") for peer in _values(relays))
         yield from ((peer, "rendezvous") for peer in self._rendezvous(topic))
 
     def _rendezvous(self, topic: int | None) -> set[int]:
-        """Who is told to be one; the roots of trees, for a topic, and where none is told.
+        """Return the reported rendezvous, and roots of trees for a topic or if none is reported.
 
         A root of a topic's tree has children in the layer `tree`, and never a parent.
         """
         roles = self.tables.read("roles", ["peer", "topic"], pc.field("role") == "rendezvous")
-        told = _known(roles["peer"])
+        reported = _values(roles["peer"])
         columns, in_tree = ["topic", "src", "dst"], pc.field("layer") == "tree"
         rows = self.tables.read("links", columns, in_tree).to_pylist()
         roots = {(row["topic"], row["dst"]) for row in rows}
         roots -= {(row["topic"], row["src"]) for row in rows}
-        every = told or {peer for _, peer in roots}
+        candidates = reported or {peer for _, peer in roots}
         if topic is None:
-            return every
-        own = _known(roles.filter(pc.field("topic") == topic)["peer"])
-        return own | {peer for of, peer in roots if of == topic and peer in every}
+            return candidates
+        of_topic = _values(roles.filter(pc.field("topic") == topic)["peer"])
+        return of_topic | {peer for of, peer in roots if of == topic and peer in candidates}
 
     def message(self, name: str) -> MessageRow:
         """A message by its name or a short form. Raises: UnknownName, AmbiguousName."""
@@ -118,14 +121,14 @@ class TableRows:
     def arrivals(self, message: int) -> list[ArrivalRow]:
         """The receptions of a message, by hop, time and peer."""
         order = ("hop", "time_us", "peer", "previous_hop")
-        found = self.tables.read(
+        receptions = self.tables.read(
             "receptions", ArrivalRow._fields, pc.field("message") == message
         ).sort_by([(column, "ascending") for column in order])
-        return [ArrivalRow(**row) for row in found.to_pylist()]
+        return [ArrivalRow(**row) for row in receptions.to_pylist()]
 
-    def missed(self, message: int) -> Collection[int]:
+    def missed_peers(self, message: int) -> Collection[int]:
         """The peers that a message should have reached and never did."""
-        return _known(self.tables.read("missed", ["peer"], pc.field("message") == message)["peer"])
+        return _values(self.tables.read("missed", ["peer"], pc.field("message") == message)["peer"])
 
     def _rows(
         self,
@@ -134,7 +137,7 @@ class TableRows:
         columns: Sequence[str],
         where: pc.Expression | None = None,
     ) -> Iterator[_Row]:
-        """Rows of Python, a batch at a time."""
+        """Convert a table to Python rows, a batch at a time."""
         for batch in self.tables.read(table, columns, where).to_batches(max_chunksize=10_000):
             yield from map(row, *(column.to_pylist() for column in batch.columns))
 
@@ -147,5 +150,5 @@ def _within(first_tick: int, last_tick: int) -> pc.Expression:
     return (pc.field("valid_from") <= last_tick) & (pc.field("valid_to") > first_tick)
 
 
-def _known(column: pa.ChunkedArray) -> set[int]:
+def _values(column: pa.ChunkedArray) -> set[int]:
     return set(column.to_pylist()) - {None}

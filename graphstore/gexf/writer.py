@@ -56,7 +56,7 @@ class Attribute:
 
 @dataclass(frozen=True)
 class Head:
-    """What stands before the first node: a description for people, and the columns."""
+    """The head of a file: a description for people, and the columns."""
 
     description: str
     node_attributes: Sequence[Attribute] = ()
@@ -90,8 +90,8 @@ class Edge(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Written:
-    """How much was written."""
+class GexfCounts:
+    """The numbers of nodes and edges in a file."""
 
     nodes: int
     edges: int
@@ -107,8 +107,8 @@ def _xml_quoted(text: str) -> str:
     return escape(text.translate(_TEXT), _QUOTED)
 
 
-def write_gexf(out: TextIO, head: Head, nodes: Iterable[Node], edges: Iterable[Edge]) -> Written:
-    """Write one graph, streaming; `edges` is not touched before `nodes` has ended."""
+def write_gexf(out: TextIO, head: Head, nodes: Iterable[Node], edges: Iterable[Edge]) -> GexfCounts:
+    """Write one graph as a stream; `edges` is not read before `nodes` has ended."""
     out.write(_HEADER)
     out.write(f"<meta><creator>vizpub</creator>{_description(head)}</meta>\n{_GRAPH}")
     out.write(_declarations("node", head.node_attributes))
@@ -118,7 +118,7 @@ def write_gexf(out: TextIO, head: Head, nodes: Iterable[Node], edges: Iterable[E
     out.write("</nodes>\n<edges>\n")
     edge_count = _write_all(out, map(_edge_writer(head.edge_attributes), edges))
     out.write("</edges>\n</graph>\n</gexf>\n")
-    return Written(node_count, edge_count)
+    return GexfCounts(node_count, edge_count)
 
 
 def _description(head: Head) -> str:
@@ -143,7 +143,7 @@ def _block(of: str, mode: str, attributes: Sequence[Attribute]) -> str:
 
 
 def _write_all(out: TextIO, texts: Iterable[str]) -> int:
-    """Write each text; how many there were. Files gather small writes by themselves."""
+    """Write texts; return their number. The file buffers small writes."""
     count = 0
     for text in texts:
         out.write(text)
@@ -152,7 +152,7 @@ def _write_all(out: TextIO, texts: Iterable[str]) -> int:
 
 
 def _double(value: Value) -> str:
-    """A double in XML Schema's words."""
+    """Format a double as XML Schema does."""
     number = float(value)
     if math.isfinite(number):
         return repr(number)
@@ -171,7 +171,7 @@ _Formats = dict[str, tuple[str, Callable[[Value], str]]]
 
 
 def _formats(attributes: Sequence[Attribute]) -> _Formats:
-    """How each attribute is named and its values are written."""
+    """Return the escaped name and the formatter of each attribute."""
     return {a.title: (_xml_quoted(a.title), _FORMATS[a.type]) for a in attributes}
 
 
@@ -221,12 +221,12 @@ def _edge_writer(attributes: Sequence[Attribute]) -> Callable[[Edge], str]:
 
     def edge_text(edge: Edge) -> str:
         source, target, spells, runs, values, kind, label, colour = edge
-        named = "" if kind is None else f' kind="{_xml_quoted(kind)}"'
+        attributes_text = "" if kind is None else f' kind="{_xml_quoted(kind)}"'
         if label is not None:
-            named += f' label="{_xml_quoted(label)}"'
+            attributes_text += f' label="{_xml_quoted(label)}"'
         shown = "" if colour is None else f"<viz:color {_rgb(colour)}/>"
         return (
-            f'<edge source="{source}" target="{target}"{named}>'
+            f'<edge source="{source}" target="{target}"{attributes_text}>'
             f"{_attvalues(formats, runs, values)}{_spells(spells)}{shown}</edge>\n"
         )
 

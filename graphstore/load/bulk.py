@@ -1,13 +1,13 @@
 """The first load of a run into an empty database: files, and one import of all of them.
 
-`database import full` fills a database several times faster than transactions can, but only one
-whose server is stopped, and it puts an end to what the database had. So a database is taken
-only if it was seen to be empty, and nothing was committed in it since. What the import makes
-are the nodes and relationships of the run; the rest (metrics, labels, indexes, verification)
-is the same as in any load, and vizpub.graphstore.load.transactions goes on with it.
+`database import full` fills a database several times faster than transactions can. But it needs
+a stopped server, and deletes what the database had. So it is used only on a database that was
+empty, if nothing was committed since. The import makes the nodes and relationships of the run.
+vizpub.graphstore.load.transactions then does the rest (metrics, labels, indexes, verification), as
+in any load.
 
-The files are CSV. Neo4j reads Parquet too, but its later 5.26 only with classes of Hadoop that
-it does not bring along; and CSV is read no slower.
+The files are CSV. Neo4j reads Parquet too, but later releases of 5.26 only with Hadoop classes that
+they do not include; and CSV is no slower to read.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -27,69 +26,75 @@ import pyarrow.csv
 from neo4j import Driver
 
 from vizpub import cypher
-from vizpub.graphstore.load.batches import LABELS, Batch, Tables, numbers
-from vizpub.graphstore.load.partitions import Partitions, chosen_partitions
-from vizpub.graphstore.load.reading import Reading
-from vizpub.graphstore.load.steps import NodeStep, Step, passes
+from vizpub.graphstore.load.batches import LABELS, Batch, RunTables, numbers
+from vizpub.graphstore.load.partitions import Partitions, choose_partitions
+from vizpub.graphstore.load.reading import TableReader
+from vizpub.graphstore.load.steps import NodeStep, Step, steps_by_table
 from vizpub.graphstore.load.transactions import LoadSummary, load_run
-from vizpub.graphstore.runs import is_of_other_tables, run_names, run_properties
+from vizpub.graphstore.runs import has_other_tables, run_names, run_properties
 from vizpub.graphstore.server import sessions
 from vizpub.graphstore.server.address import Connection
 from vizpub.graphstore.server.connection import connect
-from vizpub.graphstore.server.offline import OnLine, Place, Tool, alone, last_transaction
+from vizpub.graphstore.server.offline import (
+    OnLine,
+    StoppableServer,
+    Tool,
+    hold_load_lock,
+    last_transaction,
+)
 from vizpub.model.errors import FULL, DiskFull, UseError
 from vizpub.model.progress import Progress, silent
 from vizpub.model.run import RunFacts
 
 PAYING_ROWS = 500_000
-"""From this many rows on an import is faster: stopping, starting and the tool take as long
+"""From this many rows on, an import is faster: stopping, starting and the tool take as long
 as transactions with this many rows (measured: docs/loading.md)."""
 
 _TYPES = {pa.int32(): ":long", pa.int64(): ":long", pa.bool_(): ":boolean", pa.string(): ""}
 _PRIVATE = {"start": ":START_ID", "end": ":END_ID", "type": ":TYPE"}
-_NO_PLACE = (
+_CANNOT_STOP = (
     "--bulk stops Neo4j while it imports, and the one that NEO4J_URI names cannot be stopped "
     "from here; name its container with --container NAME, or load without --bulk"
 )
-_TOLD = re.compile(r"^\(\d/\d\) (?P<phase>\D+?) \d{4}-|(?P<percent>\d+)% ∆")
+_PROGRESS = re.compile(r"^\(\d/\d\) (?P<phase>\D+?) \d{4}-|(?P<percent>\d+)% ∆")
 
 
 @dataclass(frozen=True)
-class Emptiness:
-    """A database was seen to be empty after its transaction `last`."""
+class EmptyDatabase:
+    """A database that was empty after its transaction `last`."""
 
     database: str
     last: int
 
 
 @dataclass(frozen=True)
-class Target:
-    """Where and how to load a run. Raises: UseError for what cannot be done."""
+class LoadTarget:
+    """Where and how to load a run. Raises: UseError if that is impossible."""
 
     connection: Connection
-    place: Place | None = None
-    """Where its server can be stopped; null = it cannot."""
+    place: StoppableServer | None = None
+    """Its server, if it can be stopped."""
     bulk: bool | None = None
-    """Whether to import; null = where it can be done and pays."""
+    """True to import, False not to, None = if it is possible and pays."""
     partition_intervals: int | None = None
-    """Length of the time partitions; 0 = none, null = by the run's size."""
+    """Intervals of a time partition; 0 = none, None = by the run's size."""
 
     def __post_init__(self) -> None:
         if self.bulk and not self.place:
-            raise UseError(_NO_PLACE)
+            raise UseError(_CANNOT_STOP)
 
 
 def load(
-    target: Target, facts: RunFacts, tables: Tables, progress: Progress | None = None
+    target: LoadTarget, facts: RunFacts, tables: RunTables, progress: Progress | None = None
 ) -> LoadSummary:
-    """As vizpub.graphstore.load.transactions.load_run, by an import of all that can be imported if
-    that is wanted. Of several at once into a server that can be stopped, one goes on and the others
-    wait.
+    """Load a run as `load_run` does, but import as much as possible if that is wanted.
 
-    Raises: UseError where an import is demanded and cannot be done, and as `load_run`.
+    Of several loads at once into a server that can be stopped, one goes on and the others wait.
+
+    Raises: UseError if an import is demanded and impossible, and as `load_run`.
     """
-    connection, place, tables = target.connection, target.place, Reading.of(tables, facts.clock)
-    with alone(place.load_lock(), progress or silent) if place else nullcontext():
+    connection, place, tables = target.connection, target.place, TableReader.of(tables, facts.clock)
+    with hold_load_lock(place.load_lock(), progress or silent) if place else nullcontext():
         if place:
             _import_if_wanted(target, place, facts, tables, progress)
             connection = place.start()  # its port may be another one now
@@ -100,36 +105,37 @@ def load(
 
 
 def _import_if_wanted(
-    target: Target, place: Place, facts: RunFacts, tables: Tables, progress: Progress | None
+    target: LoadTarget,
+    place: StoppableServer,
+    facts: RunFacts,
+    tables: RunTables,
+    progress: Progress | None,
 ) -> None:
-    """Import the run where that is wanted and can be done; `load_run` is to go on with it."""
+    """Import the run if that is wanted and possible; `load_run` has to follow."""
     if target.bulk is False or not (target.bulk or pays(tables)):
         return
     database = target.connection.database
     with connect(place.start()) as driver:
-        there = run_properties(driver, database, facts.name) or {}
-        if there.get("imported") or _is_whole(there, facts):
+        properties = run_properties(driver, database, facts.name) or {}
+        complete = properties.get("state") == "complete" and not has_other_tables(properties, facts)
+        if properties.get("imported") or complete:
             return
         empty = find_empty(driver, database)
     if empty and import_run(place, empty, facts, tables, progress, target.partition_intervals):
         return
     if target.bulk:
         with connect(place.start()) as driver:
-            raise _not_empty(driver, database)
+            raise _not_empty_error(driver, database)
 
 
-def _is_whole(there: Mapping[str, Any], facts: RunFacts) -> bool:
-    return there.get("state") == "complete" and not is_of_other_tables(there, facts)
-
-
-def pays(tables: Tables) -> bool:
-    """Whether a run is so large that an import is faster, the stop and start included."""
+def pays(tables: RunTables) -> bool:
+    """Return True if a run is so large that an import is faster, including stop and start."""
     large = ("links", "receptions", "subscriptions", "presence")
     return sum(map(tables.rows, large)) >= PAYING_ROWS
 
 
-def find_empty(driver: Driver, database: str) -> Emptiness | None:
-    """Whether a database is empty: it has no nodes and so no relationships.
+def find_empty(driver: Driver, database: str) -> EmptyDatabase | None:
+    """Return the database with its last transaction if it has no nodes, or else None.
 
     Raises: Neo4jUnavailable, Neo4jAnswer.
     """
@@ -137,33 +143,34 @@ def find_empty(driver: Driver, database: str) -> Emptiness | None:
     with sessions.reading(driver, database) as session:
         session.run(text).consume()
         last = transaction_of(*session.last_bookmarks().raw_values)
-        # Later than the bookmark: what is committed in between is later than `last`.
+        # Read after the bookmark, so that anything committed in between is later than `last`.
         nodes = session.run(text).single(strict=True)["nodes"]
-    # The name of its files is in small letters, whatever the one it is asked by.
-    return None if nodes else Emptiness(database.lower(), last)
+    # Its files have its name in small letters, whatever the name of the query.
+    return None if nodes else EmptyDatabase(database.lower(), last)
 
 
 def transaction_of(bookmark: str) -> int:
-    """The last transaction that a bookmark of one database names; Community shows it nowhere else.
-
-    In a bookmark of another form it is another number, and then nothing is imported.
-    """
+    """Return the last transaction that a bookmark of one database names."""
+    # Community Edition shows it nowhere else. A bookmark of another form would give another
+    # number, and then nothing is imported.
     # 19 bytes with the id of the database, a number as PackStream has it, an empty list.
     packed = base64.b64decode(bookmark.partition(":")[2])[19:-1]
     return int.from_bytes(packed[1:] or packed, "big")
 
 
-def _not_empty(driver: Driver, database: str) -> UseError:
-    """Why a run cannot be imported into a database, and what to do."""
+def _not_empty_error(driver: Driver, database: str) -> UseError:
+    """Return the error for a database that is not empty."""
     runs = run_names(driver, database)
-    there = (
+    contents = (
         f"run{'s' * (len(runs) > 1)} {', '.join(runs)}" if runs else "nodes that belong to no run"
     )
-    return UseError(f"--bulk needs an empty Neo4j, and this one has {there}; load without --bulk")
+    return UseError(
+        f"--bulk needs an empty Neo4j, and this one has {contents}; load without --bulk"
+    )
 
 
 def require_alone(driver: Driver, database: str, run: str) -> None:
-    """Raises: UseError where a database will not be empty when the run is removed."""
+    """Raise UseError if a database has other runs than this one."""
     if others := [name for name in run_names(driver, database) if name != run]:
         raise UseError(
             f"--bulk needs an empty Neo4j, and this one has other runs ({', '.join(others)}); "
@@ -172,38 +179,38 @@ def require_alone(driver: Driver, database: str, run: str) -> None:
 
 
 def import_run(
-    place: Place,
-    empty: Emptiness,
+    place: StoppableServer,
+    empty: EmptyDatabase,
     facts: RunFacts,
-    tables: Tables,
+    tables: RunTables,
     progress: Progress | None = None,
     partition_intervals: int | None = None,
 ) -> bool:
     """Stop the server, import the nodes and relationships of a run, start the server again.
 
-    The run is there in the state `loading` then, and `vizpub.graphstore.load.transactions.load_run`
-    makes it complete. False, and nothing imported, where the database is not empty any more. If
-    this does not come to its end the database is as empty as before.
+    Afterwards the run is in the state `loading`, and `load_run` has to complete it. Returns
+    False, with nothing imported, if the database is no longer empty. If the import fails, the
+    database is as empty as before.
 
-    Raises: DiskFull where the files find no room, Neo4jUnavailable, and what starting the
-    server raises.
+    Raises: DiskFull if there is no room for the files, Neo4jUnavailable, and the errors of
+    starting the server.
     """
     progress = progress or silent
-    reading = Reading.of(tables, facts.clock)
-    partitions = chosen_partitions(facts.clock, tables, partition_intervals)
-    with place.staging() as folder:
-        files = _staged(_Staging(folder, facts, reading, partitions, progress))
+    reading = TableReader.of(tables, facts.clock)
+    partitions = choose_partitions(facts.clock, tables, partition_intervals)
+    with place.staging_folder() as folder:
+        files = _write_files(_Staging(folder, facts, reading, partitions, progress))
         progress("stop Neo4j", 0, 0)
-        with place.stopped() as tool:
+        with place.offline_tool() as tool:
             if last_transaction(tool, empty.database) != empty.last:
                 return False
-            with tool.remaking(empty.database) as new:
-                _import(tool, new, folder, files, _told(progress))
+            with tool.replacement(empty.database) as new:
+                _run_import(tool, new, folder, files, _report_lines(progress))
             progress("start Neo4j", 0, 0)
     return True
 
 
-def _staged(staging: _Staging) -> list[_File]:
+def _write_files(staging: _Staging) -> list[_File]:
     try:
         return staging.write()
     except OSError as error:
@@ -218,36 +225,37 @@ class _File:
 
     name: str
     group: str
-    """As `nodes=Peer` or `relationships=LINK`."""
+    """The import's option, such as `nodes=Peer` or `relationships=LINK`."""
     has_lines: bool = False
-    """Some text in it has a line break."""
+    """True if any text in the file has a line break."""
 
 
-def _import(
+def _run_import(
     tool: Tool, database: str, folder: Path, files: Sequence[_File], on_line: OnLine
 ) -> None:
-    there = tool.place(folder)
+    path = tool.share(folder)
     has_lines = any(file.has_lines for file in files)
     tool.run(
         *("database", "import", "full", database),
         "--overwrite-destination",
         "--id-type=integer",
         f"--multiline-fields={str(has_lines).lower()}",
-        f"--report-file={there}/report",
-        *(f"--{file.group}={there}/{file.name}" for file in files),
+        f"--report-file={path}/report",
+        *(f"--{file.group}={path}/{file.name}" for file in files),
         on_line=on_line,
     )
 
 
-def _told(progress: Progress) -> OnLine:
-    """Takes lines as `(2/4) Relationship import 2026-…` and `..... ..... 15% ∆3s`."""
+def _report_lines(progress: Progress) -> OnLine:
+    """Return a function that reports the tool's lines to `progress`."""
+    # Lines are like `(2/4) Relationship import 2026-…` and `..... ..... 15% ∆3s`.
     phase = "import"
 
     def on_line(line: str) -> None:
         nonlocal phase
-        if found := _TOLD.search(line):
-            phase = f"import ({found['phase'].lower()})" if found["phase"] else phase
-            progress(phase, int(found["percent"] or 0), 100)
+        if match := _PROGRESS.search(line):
+            phase = f"import ({match['phase'].lower()})" if match["phase"] else phase
+            progress(phase, int(match["percent"] or 0), 100)
 
     return on_line
 
@@ -258,18 +266,18 @@ class _Staging:
 
     folder: Path
     facts: RunFacts
-    reading: Reading
+    reading: TableReader
     partitions: Partitions
     progress: Progress
 
     def write(self) -> list[_File]:
-        """All of them; none for a step without rows."""
-        tables = passes(self.reading.run_rows(self.facts.name, self.partitions)).items()
-        made = [self._table(name, [s for s in steps if s.creates]) for name, steps in tables]
-        return [self._run(), *chain.from_iterable(made)]
+        """Write all files; none for a step without rows."""
+        tables = steps_by_table(self.reading.run_rows(self.facts.name, self.partitions)).items()
+        files = [self._table(name, [s for s in steps if s.creates]) for name, steps in tables]
+        return [self._run(), *chain.from_iterable(files)]
 
     def _run(self) -> _File:
-        """The run's own node, marked as imported and not whole yet."""
+        """Write the run's own node, marked as imported and not complete."""
         name = self.facts.name
         texts = {"key": name, "name": name, "state": "loading", "tables": self.facts.tables or None}
         columns = {name: pa.array([text], pa.string()) for name, text in texts.items()}
@@ -281,7 +289,7 @@ class _Staging:
         return _File("run.csv", "nodes=Run")
 
     def _table(self, table: str, steps: Sequence[Step]) -> list[_File]:
-        """What its rows become, a file a step."""
+        """Write the nodes and relationships of a table, one file for each step."""
         if not steps:
             return []
         done, total = 0, self.reading.rows(table)
@@ -290,7 +298,7 @@ class _Staging:
             writers: dict[Step, pa.csv.CSVWriter] = {}
             for _, batch in self.reading.row_groups(table):
                 for step in steps:
-                    rows = self._laid_out(step, batch)
+                    rows = self._import_batch(step, batch)
                     if step not in writers:
                         file = pa.csv.CSVWriter(self.folder / _name(step), rows.schema)
                         writers[step] = opened.enter_context(file)
@@ -300,8 +308,8 @@ class _Staging:
                 self.progress(f"write {steps[0].statement}", done, total)
         return [_File(_name(step), step.group, has_lines[step]) for step in steps if done]
 
-    def _laid_out(self, step: Step, batch: Batch) -> Batch:
-        """A batch with the columns that the import wants, their types in their names."""
+    def _import_batch(self, step: Step, batch: Batch) -> Batch:
+        """Return a batch with the columns of the import, whose names have their types."""
         rows = step.shape(batch)
         columns = {name: rows[name] for name in rows.schema.names}
         if isinstance(step, NodeStep):

@@ -17,36 +17,36 @@ from vizpub.graphstore.load.partitions import Partitions
 from vizpub.model.clock import OPEN
 
 COPIES = {"links": (LINK, "link-copies"), "subscriptions": (SUBSCRIBES, "subscription-copies")}
-"""Of what there are copies: their type but for the partition, and the statement."""
+"""Tables with copies: the type of the copies without the partition, and their statement."""
 
 
-def copied(name: str, rows: Iterable[list[Any]], partitions: Partitions, among: range) -> Rows:
-    """What a load writes of `rows`, once for each partition among some in which they are valid.
+def copy_rows(name: str, rows: Iterable[list[Any]], partitions: Partitions, among: range) -> Rows:
+    """Return the copies of `rows`, one for each partition of `among` in which they are valid.
 
     The rows are those of a statement; only links and subscriptions have copies.
     """
     if name not in COPIES or not among:
         return []
     type, _ = COPIES[name]
-    found: Rows = []
+    copies: Rows = []
     for row in rows:
         *_, valid_from, valid_to, _ = row
         first, last = partitions.at(valid_from), partitions.at(min(valid_to, OPEN) - 1)
         numbers = range(max(first, among.start), min(last + 1, among.stop))
-        found += [[*row[:2], f"{type}_P{number}", *row[2:]] for number in numbers]
-    return found
+        copies += [[*row[:2], f"{type}_P{number}", *row[2:]] for number in numbers]
+    return copies
 
 
 def delete_copies(transaction: ManagedTransaction, name: str, rows: Rows) -> None:
-    """Delete copies, which are rows of `copied`."""
+    """Delete copies, which are rows of `copy_rows`."""
     by_type: dict[str, Rows] = {}
     for row in rows:
         by_type.setdefault(row[2], []).append(row)
-    for type, of in by_type.items():
+    for type, copies in by_type.items():
         text = cypher.statement("grow", f"delete-{COPIES[name][1]}").text
-        transaction.run(in_partition(text, type), {"rows": of}).consume()
+        transaction.run(in_partition(text, type), {"rows": copies}).consume()
 
 
 def in_partition(text: str, type: str) -> str:
-    """A statement about one partition, whose copies have this type."""
+    """Return a statement changed to the partition whose copies have this type."""
     return text.replace(f":{type.partition('_')[0]}_P0]", f":{type}]")

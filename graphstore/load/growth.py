@@ -24,26 +24,30 @@ from neo4j import Driver, ManagedTransaction, Session
 from vizpub import cypher
 from vizpub.graphstore.load.batches import Rows
 from vizpub.graphstore.load.partitions import MOST_PARTITIONS
-from vizpub.graphstore.load.reading import Reading
+from vizpub.graphstore.load.reading import TableReader
 from vizpub.graphstore.load.steps import ROWS_PER_BATCH, RelationshipStep, Step
 from vizpub.graphstore.load.writing import Work, write_rows
 from vizpub.graphstore.runs import FORMAT, facts_of, node_of, partitions_in
 from vizpub.graphstore.server import sessions
-from vizpub.graphstore.verify.comparison import GROWING, SPANS, Copy
-from vizpub.graphstore.verify.difference import Difference
-from vizpub.graphstore.verify.kept_checksums import Kept, grown, kept
+from vizpub.graphstore.verify.comparison import GROWING, SPANS, GrowingCopy
+from vizpub.graphstore.verify.difference import RelationshipDifference
+from vizpub.graphstore.verify.kept_checksums import (
+    KeptChecksums,
+    checksums_to_keep,
+    sum_grown_tables,
+)
 from vizpub.model.errors import CheckFailed, RunChanged, UseError
 from vizpub.model.progress import Progress
 from vizpub.model.run import Boundary, RunFacts
 
 IN_OTHER_HANDS = "is loaded or removed by another command"
 
-_SETTING = {"Peer": "grow/set-peers", "Interval": "load/interval-metrics"}
+_CHANGING = {"Peer": "grow/set-peers", "Interval": "load/interval-metrics"}
 """The statements that change nodes."""
 
 
-def in_other_hands(run: str) -> UseError:
-    """What is raised where another command loads or removes the run."""
+def busy_run_error(run: str) -> UseError:
+    """Return the error for a run that another command loads or removes."""
     return UseError(
         f"run '{run}' {IN_OTHER_HANDS}; when that has ended, load it again: vizpub load {run}"
     )
@@ -53,57 +57,66 @@ def grow(
     driver: Driver,
     database: str,
     facts: RunFacts,
-    reading: Reading,
-    there: Mapping[str, Any],
+    reading: TableReader,
+    properties: Mapping[str, Any],
     progress: Progress,
 ) -> bool:
-    """Grow the copy whose Run node has the properties `there`. False, and nothing done, where it
-    has to be made anew: it is not whole, or nobody knows what changed since.
+    """Grow the copy of a run, whose Run node has these properties.
 
-    Raises: RunChanged, and nothing done, where another load did or may have of later tables;
-    UseError where another load grows it, CheckFailed where it differs in the end;
-    Neo4jUnavailable (the same again goes on), Neo4jAnswer.
+    Returns False, with nothing done, if the copy has to be made anew: it is incomplete, or the
+    changes since are unknown.
+
+    Raises: RunChanged, with nothing done, if another load grew it to later tables, or may have;
+    UseError if another load grows it, CheckFailed if it differs in the end; Neo4jUnavailable (the
+    same again goes on), Neo4jAnswer.
     """
-    if (boundary := _boundary(there, facts, reading)) is None:
+    if (boundary := _boundary(properties, facts, reading)) is None:
         return False
-    if "grower" in there and not reading.is_current():
+    if "grower" in properties and not reading.is_current():
         raise RunChanged(facts.name)
-    partitions, reading = partitions_in(there, facts.clock), reading.unchecked
+    partitions, reading = partitions_in(properties, facts.clock), reading.without_checksums
     summary = reading.summary(reading.census(partitions))
     levels, layers = (
-        sorted({*there.get(name, ()), *summary[name]}) for name in ("levels", "link_layers")
+        sorted({*properties.get(name, ()), *summary[name]}) for name in ("levels", "link_layers")
     )
     with sessions.writing(driver, database) as session:
         turns = _Turns(session, facts.name)
-        turns.begin(there, levels, layers)
-        copy = Copy(driver, database, facts, reading, boundary, {**there, "levels": levels})
+        turns.begin(properties, levels, layers)
+        copy = GrowingCopy(
+            driver, database, facts, reading, boundary, {**properties, "levels": levels}
+        )
         _apply(copy, turns, progress)
-        if left := [name for name, differs in copy.left() if differs]:
+        if remaining := [name for name, differs in copy.remaining_differences() if differs]:
             raise CheckFailed(
                 f"the copy of run '{facts.name}' in Neo4j differs from its tables",
-                [f"in {', '.join(left)}", f"recreate it with: vizpub rebuild {facts.name}"],
+                [f"in {', '.join(remaining)}", f"recreate it with: vizpub rebuild {facts.name}"],
             )
         node = node_of(facts, partitions, summary)
-        turns.do("finish", facts={**node, "checksums": _checksums(copy, there)})
+        turns.do("finish", facts={**node, "checksums": _checksums(copy, properties)})
     return True
 
 
-def _checksums(copy: Copy, there: Mapping[str, Any]) -> str | None:
-    """What the copy keeps of the tables from now on."""
-    sums = grown(Kept.of(there), copy.reading, copy.run, copy.partitions)
+def _checksums(copy: GrowingCopy, properties: Mapping[str, Any]) -> str | None:
+    """Return the checksums that the copy keeps of the tables from now on."""
+    sums = sum_grown_tables(KeptChecksums.of(properties), copy.reading, copy.run, copy.partitions)
     summary = copy.reading.summary(copy.reading.census(copy.partitions))
-    keeps = kept(copy.reading, [sums], copy.partitions, copy.peers_by_label, summary)
+    keeps = checksums_to_keep(copy.reading, [sums], copy.partitions, copy.peers_by_label, summary)
     return keeps.text if keeps else None
 
 
-def _boundary(there: Mapping[str, Any], facts: RunFacts, reading: Reading) -> Boundary | None:
-    """Where what a copy lacks begins; null where it is not grown."""
-    if there.get("state") != "complete" or there.get("format") != FORMAT:
+def _boundary(
+    properties: Mapping[str, Any], facts: RunFacts, reading: TableReader
+) -> Boundary | None:
+    """Return the boundary after which the copy lacks rows; None if it cannot grow."""
+    if properties.get("state") != "complete" or properties.get("format") != FORMAT:
         return None
-    held, now = facts_of(there).clock, facts.clock
-    if replace(held, last=now.last) != now or partitions_in(there, now).count > MOST_PARTITIONS:
+    copied, now = facts_of(properties).clock, facts.clock
+    if (
+        replace(copied, last=now.last) != now
+        or partitions_in(properties, now).count > MOST_PARTITIONS
+    ):
         return None
-    return reading.boundary_since(there.get("tables", ""))
+    return reading.boundary_since(properties.get("tables", ""))
 
 
 class _Turns:
@@ -113,15 +126,16 @@ class _Turns:
         self._session, self._run = session, run
         self._grower, self._turn = uuid4().hex, 0
 
-    def begin(self, there: Mapping[str, Any], levels: list[int], layers: list[str]) -> None:
-        """Widen levels and layers, and keep other growths away. Raises: RunChanged where one has
-        begun, or ended, since the Run node had the properties `there`.
+    def begin(self, properties: Mapping[str, Any], levels: list[int], layers: list[str]) -> None:
+        """Widen levels and layers, and lock out other growths.
+
+        Raises: RunChanged if one has begun or ended since the Run node had these properties.
         """
         text = cypher.statement("grow", "begin").text
         parameters = {
             "run": self._run,
-            "tables": there["tables"],
-            "before": there.get("grower", ""),
+            "tables": properties["tables"],
+            "before": properties.get("grower", ""),
             "grower": self._grower,
             "levels": levels,
             "layers": layers,
@@ -130,39 +144,42 @@ class _Turns:
             raise RunChanged(self._run)
 
     def do(self, statement: str, **parameters: Any) -> None:
-        """One statement of cypher/grow, or of a folder that it names."""
+        """Run one statement of cypher/grow, or of a folder that it names, in a transaction."""
         folder, _, name = statement.rpartition("/")
         text = cypher.statement(folder or "grow", name).text
         self.take(lambda t: t.run(text, {"run": self._run, **parameters}).consume())
 
-    def each(self, statement: str, name: str, rows: Sequence[Any], **others: Any) -> None:
-        """As `do`, batch by batch of a parameter."""
+    def each(self, statement: str, name: str, rows: Sequence[Any], **constants: Any) -> None:
+        """Run a statement for a parameter in batches, each in a transaction."""
         for start in range(0, len(rows), ROWS_PER_BATCH):
-            self.do(statement, **{name: rows[start : start + ROWS_PER_BATCH]}, **others)
+            self.do(statement, **{name: rows[start : start + ROWS_PER_BATCH]}, **constants)
 
     def write(self, step: Step, rows: Rows) -> None:
-        """Create what a step makes of rows, batch by batch."""
+        """Create the nodes or relationships of rows, in batches."""
         for start in range(0, len(rows), ROWS_PER_BATCH):
             part, batch = rows[start : start + ROWS_PER_BATCH], f"{step.statement}|{start}"
             self.take(partial(write_rows, run=self._run, step=step, rows=part, batch=batch))
 
     def take(self, *works: Work) -> None:
-        """Transactions. Raises: UseError where the run is removed, or another load grows it."""
+        """Run transactions.
+
+        Raises: UseError if the run is being removed, or another load grows it.
+        """
         for work in works:
-            self._session.execute_write(self._once, work)
+            self._session.execute_write(self._take_turn, work)
             self._turn += 1
 
-    def _once(self, transaction: ManagedTransaction, work: Work) -> None:
+    def _take_turn(self, transaction: ManagedTransaction, work: Work) -> None:
         text = cypher.statement("grow", "turn").text
         parameters = {"run": self._run, "grower": self._grower, "turn": self._turn}
-        found = transaction.run(text, parameters).single()
-        if found is None or not found["mine"]:
-            raise in_other_hands(self._run)
-        if found["turn"] == self._turn:
+        turn = transaction.run(text, parameters).single()
+        if turn is None or not turn["mine"]:
+            raise busy_run_error(self._run)
+        if turn["turn"] == self._turn:
             work(transaction)
 
 
-def _apply(copy: Copy, turns: _Turns, progress: Progress) -> None:
+def _apply(copy: GrowingCopy, turns: _Turns, progress: Progress) -> None:
     steps = ("nodes", *SPANS, "messages", "what ended", "facts")
 
     def begin(name: str) -> None:
@@ -172,7 +189,7 @@ def _apply(copy: Copy, turns: _Turns, progress: Progress) -> None:
     for label in GROWING:
         step, missing, _ = copy.nodes(label)
         turns.write(step, missing)
-    ended: list[tuple[RelationshipStep, Difference]] = []
+    ended: list[tuple[RelationshipStep, RelationshipDifference]] = []
     for span, differs in copy.spans():
         begin(span.statement)
         turns.take(*copy.create(span, differs.missing))
@@ -190,8 +207,8 @@ def _apply(copy: Copy, turns: _Turns, progress: Progress) -> None:
     _change_facts(copy, turns)
 
 
-def _change_facts(copy: Copy, turns: _Turns) -> None:
-    for label, statement in _SETTING.items():
+def _change_facts(copy: GrowingCopy, turns: _Turns) -> None:
+    for label, statement in _CHANGING.items():
         _, _, changed = copy.nodes(label)
         turns.each(statement, "rows", changed)
     for label, more, fewer in copy.labels():

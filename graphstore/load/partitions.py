@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # a query needs neither, and starts sooner without
     import numpy as np
     import pyarrow as pa
 
-    from vizpub.graphstore.load.batches import Tables
+    from vizpub.graphstore.load.batches import RunTables
 
 Ticks = TypeVar("Ticks", int, "np.ndarray")
 
@@ -60,15 +60,15 @@ class Partitions:
 
     @property
     def count(self) -> int:
-        """How many partitions there are."""
+        """The number of partitions."""
         return -(-self.clock.intervals // self.intervals) if self.intervals else 0
 
     def at(self, tick: int) -> int:
-        """The partition of a tick; what lies outside the run counts to the first or the last."""
+        """Return the partition of a tick; ticks outside the run belong to the first or last one."""
         return min(max(self._number(tick), 0), self.count - 1)
 
     def of(self, ticks: np.ndarray) -> np.ndarray:
-        """The partitions of ticks (int64)."""
+        """Return the partitions of ticks (int64)."""
         return self._number(ticks).clip(0, self.count - 1)
 
     def _number(self, ticks: Ticks) -> Ticks:
@@ -77,11 +77,11 @@ class Partitions:
 
 
 NONE = Partitions(Clock())
-"""Of a run that is not partitioned."""
+"""The partitions of a run that has none."""
 
 
 def partitions_of(clock: Clock, intervals: int = PARTITION_INTERVALS) -> Partitions:
-    """The partitions of a run of this clock: none below two, and not more than MOST_PARTITIONS."""
+    """Return the partitions for a clock: none below two, and at most MOST_PARTITIONS."""
     if clock.intervals < 2 * intervals:
         return Partitions(clock)
     while clock.intervals > MOST_PARTITIONS * intervals:
@@ -89,11 +89,12 @@ def partitions_of(clock: Clock, intervals: int = PARTITION_INTERVALS) -> Partiti
     return Partitions(clock, intervals)
 
 
-def chosen_partitions(clock: Clock, tables: Tables, intervals: int | None) -> Partitions:
-    """The partitions of a run that is loaded: of so many intervals each, 0 = none, null = by the
-    run's size.
+def choose_partitions(clock: Clock, tables: RunTables, intervals: int | None) -> Partitions:
+    """Choose the partitions of a run to load.
 
-    Raises: UseError where the run is too short for those that are asked for.
+    `intervals` is their length, 0 = none, None = by the run's size.
+
+    Raises: UseError if the run is too short for the length.
     """
     if intervals is None:
         large = sum(map(tables.rows, ("links", "subscriptions"))) >= PARTITIONED_ROWS
@@ -110,10 +111,10 @@ def chosen_partitions(clock: Clock, tables: Tables, intervals: int | None) -> Pa
 
 
 def copies(rows: pa.RecordBatch, partitions: Partitions) -> pa.RecordBatch:
-    """The rows once for each partition in which they are valid, with a column `partition` (int64).
+    """Repeat rows for each partition in which they are valid, with a column `partition` (int64).
 
-    `rows` have the columns valid_from and valid_to, in ticks. They keep their order, and those of
-    one row come by ascending partition. None where the run has no partitions.
+    `rows` have the columns valid_from and valid_to, in ticks. They keep their order, and the
+    copies of a row are ordered by partition. Without partitions there are no copies.
     """
     import numpy as np
     import pyarrow as pa
@@ -130,31 +131,34 @@ def copies(rows: pa.RecordBatch, partitions: Partitions) -> pa.RecordBatch:
 
 
 def copy_types(type: str, partitions: pa.Array) -> pa.Array:
-    """The types of copies of these partitions: LINK_P0, …"""
+    """Return the types of copies in these partitions: LINK_P0, …"""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     return pc.binary_join_element_wise(type, partitions.cast(pa.string()), "_P")
 
 
-def of_copies(text: str, partitions: Partitions) -> str:
-    """A statement that finds all copies of a type by how their types begin, naming them: else
-    Neo4j looks at whatever else its nodes have. Nothing changes where the run has no partitions, or
-    says that it has more than there can be.
+def name_copy_types(text: str, partitions: Partitions) -> str:
+    """Replace a test of how a type begins by the names of all copies' types.
+
+    Nothing changes if the run has no partitions, or records more than there can be.
     """
-    found = _PREFIX.search(text)
-    if not found or not 0 < partitions.count <= MOST_PARTITIONS:
+    # With names, Neo4j does not look at the other relationships of its nodes.
+    prefix = _PREFIX.search(text)
+    if not prefix or not 0 < partitions.count <= MOST_PARTITIONS:
         return text
-    types = "|".join(f"{found[1]}{number}" for number in range(partitions.count))
+    types = "|".join(f"{prefix[1]}{number}" for number in range(partitions.count))
     return text.replace("-[r]-", f"-[r:{types}]-")
 
 
-def narrowed(text: str, partitions: Partitions, stretches: Sequence[tuple[int, int]]) -> str:
-    """A query's text, reading copies of the partitions of these times in place of links and so on.
+def narrow_to_partitions(
+    text: str, partitions: Partitions, stretches: Sequence[tuple[int, int]]
+) -> str:
+    """Make a query read the copies of the partitions of its times instead of links and so on.
 
-    The times are stretches of ticks, the last one included. A type that the text finds by an
-    index stays: the index finds the time. Nothing changes where the run has no
-    partitions, or where the times are in more than MOST_READ of them.
+    The times are stretches of ticks, both ends inclusive. A type that the text finds by an index
+    stays: the index finds the time. Nothing changes if the run has no partitions, or if the
+    times are in more than MOST_READ of them.
     """
     if not partitions.count or not stretches:
         return text

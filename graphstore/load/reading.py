@@ -1,7 +1,7 @@
-"""A run's tables as a load and its verification read them: each column twice at most.
+"""Reader of a run's tables for a load and its verification: each column is read twice at most.
 
-What the rows of a table mean together (the census) is read first, and once; then rows are read
-to be written, or compared. Topics are kept, as all links need their names.
+The first pass, the census, collects facts about all rows together. The second reads rows to write
+or compare them. Topics stay in memory, because all links need their names.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 from vizpub.graphstore.load.batches import (
     CLOCK,
     Batch,
-    Parted,
+    PartedTables,
     RunRows,
-    Tables,
+    RunTables,
     closed_levels,
     part_of,
     sampled_spans,
@@ -36,14 +36,14 @@ _COUNTED = {
     "links": "links",
     "receptions": "receptions",
 }
-_TAKEN = ("presence", "subscriptions", "roles", "links", "receptions", "missed")
+_CHECKED = ("presence", "subscriptions", "roles", "links", "receptions", "missed")
 _SPANS = ("presence", "subscriptions", "links")
 _UNCHECKED = (*_SPANS, "roles")
-"""The tables that a census reads only to check the copy are left out."""
+"""The tables that a census reads if it does not check the copy."""
 
 
 def rows_since(batches: Iterable[tuple[str, Batch]], column: str, least: int) -> Iterator[Batch]:
-    """The rows among these batches whose `column` is `least` or more."""
+    """Yield the rows of these batches whose `column` is `least` or more."""
     for _, batch in batches:
         rows = batch.filter(pc.greater_equal(batch[column], least))
         if len(rows):
@@ -51,45 +51,45 @@ def rows_since(batches: Iterable[tuple[str, Batch]], column: str, least: int) ->
 
 
 class Census:
-    """What the rows of a run say together."""
+    """Facts about all rows of a run together, from one pass over its tables."""
 
     def __init__(
-        self, tables: Tables, clock: Clock, partitions: Partitions, *, checked: bool = True
+        self, tables: RunTables, clock: Clock, partitions: Partitions, *, checked: bool = True
     ) -> None:
-        """Reads the tables; if not `checked`, fewer, and without checksums.
+        """Read the tables; if not `checked`, fewer, and without checksums.
 
         Raises: what reading them raises.
         """
         self.clock, self.partitions = clock, partitions
         self.checksums = Checksums(partitions)
-        """Those of all tables but publications, whose rows are compared one by one."""
+        """Checksums of all tables but publications, whose rows are compared one by one."""
         self.sampled: dict[int, tuple[int, int]] = {}
-        """First and last sampled interval of a peer; absent where it was never sampled."""
+        """First and last sampled interval of each peer that was ever sampled."""
         self.levels: set[int] = set()
-        """Of closed periods."""
+        """The values of `length_class` of closed periods."""
         self.layers: set[str] = set()
-        """Of links."""
-        self._told: set[int] = set()
+        """The layers of links."""
+        self._rendezvous: set[int] = set()
         self._children: set[tuple[int | None, int]] = set()
         self._parents: set[tuple[int | None, int]] = set()
         self._links: list[Batch] = []
         self._peers = tables.rows("peers")
-        for table in _TAKEN if checked else _UNCHECKED:
+        for table in _CHECKED if checked else _UNCHECKED:
             for label, rows in tables.row_groups(table):
                 if checked:
                     self.checksums.add(table, rows, part_of(label))
                 if table in _SPANS:
                     self.levels.update(closed_levels(rows))
                 if table == "presence":
-                    self._live(rows)
+                    self._add_presence(rows)
                 elif table == "roles":
-                    self._play(rows)
+                    self._add_roles(rows)
                 elif table == "links":
-                    self._link(rows)
+                    self._add_links(rows)
 
     @cached_property
     def degrees(self) -> Ints:
-        """Of each peer by its dense index, summed over the run's intervals."""
+        """The degree of each peer, by its dense index, summed over the run's intervals."""
         return summed_degrees(self._links, self._peers, self.clock)
 
     @property
@@ -98,7 +98,7 @@ class Census:
 
         A root is linked to by its children in the layer `tree` and never links to a parent there.
         """
-        return sorted(self._told or {peer for _, peer in self._parents - self._children})
+        return sorted(self._rendezvous or {peer for _, peer in self._parents - self._children})
 
     @property
     def labels(self) -> dict[str, list[int]]:
@@ -110,7 +110,7 @@ class Census:
         }
         return {label: peers for label, peers in labels.items() if peers}
 
-    def _live(self, rows: Batch) -> None:
+    def _add_presence(self, rows: Batch) -> None:
         spans = sampled_spans(
             rows["valid_from"].to_numpy(), rows["valid_to"].to_numpy(), self.clock
         )
@@ -120,11 +120,11 @@ class Census:
                 low, high = self.sampled.get(peer, (first, last))
                 self.sampled[peer] = (min(low, first), max(high, last))
 
-    def _play(self, rows: Batch) -> None:
+    def _add_roles(self, rows: Batch) -> None:
         players = rows["peer"].filter(pc.equal(rows["role"], "rendezvous"))
-        self._told.update(players.to_pylist())
+        self._rendezvous.update(players.to_pylist())
 
-    def _link(self, rows: Batch) -> None:
+    def _add_links(self, rows: Batch) -> None:
         self.layers.update(pc.unique(rows["layer"]).to_pylist())
         self._links.append(rows.select(["src", "dst", "valid_from", "valid_to"]))
         tree = rows.filter(pc.equal(rows["layer"], "tree"))
@@ -133,80 +133,80 @@ class Census:
         self._parents.update(zip(topics, tree["dst"].to_pylist(), strict=True))
 
 
-class Reading:
+class TableReader:
     """The tables of a run, and the census of them; its intervals are one more table, CLOCK."""
 
-    def __init__(self, tables: Tables, clock: Clock, *, checked: bool = True) -> None:
-        """Reads nothing yet; the census has checksums if `checked`."""
+    def __init__(self, tables: RunTables, clock: Clock, *, checked: bool = True) -> None:
+        """Prepare to read; the census has checksums if `checked`."""
         self._tables, self.clock, self._checked = tables, clock, checked
         self._census: Census | None = None
 
     @classmethod
-    def of(cls, tables: Tables, clock: Clock) -> Reading:
-        """The same again of what is a Reading, with what was read already."""
-        return tables if isinstance(tables, Reading) else cls(tables, clock)
+    def of(cls, tables: RunTables, clock: Clock) -> TableReader:
+        """Return a reader of the tables; a reader stays itself, with its census."""
+        return tables if isinstance(tables, TableReader) else cls(tables, clock)
 
     @property
-    def unchecked(self) -> Reading:
-        """Of the same tables, without checksums."""
-        return Reading(self._tables, self.clock, checked=False)
+    def without_checksums(self) -> TableReader:
+        """A reader of the same tables, without checksums."""
+        return TableReader(self._tables, self.clock, checked=False)
 
     @property
-    def parted(self) -> Parted | None:
+    def parted_tables(self) -> PartedTables | None:
         """The tables, if their parts have names."""
-        return self._tables if isinstance(self._tables, Parted) else None
+        return self._tables if isinstance(self._tables, PartedTables) else None
 
     def row_groups(self, name: str) -> Iterable[tuple[str, Batch]]:
-        """As Tables."""
+        """See RunTables.row_groups."""
         if name == CLOCK:
             intervals = range(self.clock.first, self.clock.last + 1)
             return [("all", pa.record_batch({"interval": pa.array(intervals, pa.int32())}))]
         return self._topics if name == "topics" else self._tables.row_groups(name)
 
     def rows_from(self, name: str, column: str, least: int) -> Iterable[Batch]:
-        """As Tables."""
+        """See RunTables.rows_from."""
         if name in (CLOCK, "topics"):
             return rows_since(self.row_groups(name), column, least)
         return self._tables.rows_from(name, column, least)
 
     def rows(self, name: str) -> int:
-        """As Tables."""
+        """See RunTables.rows."""
         return self.clock.intervals if name == CLOCK else self._tables.rows(name)
 
     def census(self, partitions: Partitions) -> Census:
-        """Taken once for the same partitions."""
+        """Return the census; it is taken once for the same partitions."""
         if self._census is None or self._census.partitions != partitions:
             self._census = Census(self._tables, self.clock, partitions, checked=self._checked)
         return self._census
 
     def run_rows(self, run: str, partitions: Partitions) -> RunRows:
-        """What the rows of the run need."""
+        """Return the converter of the run's rows."""
         return RunRows(
             run, self.clock, self.topic_names, self.census(partitions).sampled, partitions
         )
 
     @cached_property
     def topic_names(self) -> tuple[str, ...]:
-        """Names of topics by their dense index."""
+        """The names of topics, by dense index."""
         names: dict[int, str] = {}
         for _, batch in self._topics:
             names.update(zip(batch["topic"].to_pylist(), batch["name"].to_pylist(), strict=True))
         return tuple(names[id] for id in range(len(names)))
 
     def boundary_since(self, tables: str) -> Boundary | None:
-        """As Tables."""
+        """See RunTables.boundary_since."""
         return self._tables.boundary_since(tables)
 
     def is_current(self) -> bool:
-        """As Tables."""
+        """See RunTables.is_current."""
         return self._tables.is_current()
 
     def counts(self) -> dict[str, int]:
-        """Numbers of peers, topics, messages, links and receptions."""
+        """Count peers, topics, messages, links and receptions."""
         return {name: self.rows(table) for name, table in _COUNTED.items()}
 
     def summary(self, census: Census) -> dict[str, Any]:
-        """Counts of the run, the layers of its links, and the levels of its closed periods."""
+        """Return counts, the layers of links, and the levels of closed periods."""
         return {
             **self.counts(),
             "link_layers": sorted(census.layers),

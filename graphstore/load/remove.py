@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 from neo4j import Driver, ManagedTransaction, Session
@@ -17,11 +18,11 @@ ROWS_PER_BATCH = 10_000
 """Relationships or nodes of one transaction at most."""
 
 NODES_PER_CHUNK = 1_000
-"""Number of nodes per batch whose outgoing relationships are looked for."""
+"""Nodes of one batch whose outgoing relationships are removed."""
 
 _NODES = ("peer", "topic", "message", "interval", "ledger")
-"""Their relationships are gone before them, so that a batch of nodes is a small transaction.
-The ledger is last but the run: it says what was loaded as long as any of it is there."""
+"""The order of removal. Their relationships are removed first, so a batch of nodes is a small
+transaction. The ledger comes last but the run: as long as any rows are there, it lists them."""
 
 
 def remove_run(driver: Driver, database: str, run: str, progress: Progress | None = None) -> None:
@@ -38,29 +39,25 @@ def remove_run(driver: Driver, database: str, run: str, progress: Progress | Non
             raise UnknownName("run", run, run_names(driver, database), "vizpub query runs")
         ((peers, messages, total),) = _run(session, "rows", run=run)
         done = 0
-        progress("remove", done, total, _told(done, total))
-        for rows in _batches(session, run, peers, messages):
+        for rows in chain([0], _remove_batches(session, run, peers, messages)):
             done += rows
-            progress("remove", done, total, _told(done, total))
+            text = f"{done:,} of {total:,} nodes and relationships"
+            progress("remove", done, total, text)
         _run(session, "run", run=run)
 
 
-def _told(done: int, total: int) -> str:
-    return f"{done:,} of {total:,} nodes and relationships"
-
-
-def _batches(session: Session, run: str, peers: int, messages: int) -> Iterator[int]:
-    """Removes batch by batch: how many relationships or nodes each was."""
+def _remove_batches(session: Session, run: str, peers: int, messages: int) -> Iterator[int]:
+    """Remove batch by batch; yield the number of relationships or nodes of each."""
     for statement, nodes in (("from-peers", peers), ("from-messages", messages)):
         for low in range(0, nodes, NODES_PER_CHUNK):
             high = min(low + NODES_PER_CHUNK, nodes) - 1
-            yield from _all(session, statement, run=run, low=low, high=high)
+            yield from _repeat(session, statement, run=run, low=low, high=high)
     for statement in _NODES:
-        yield from _all(session, statement, run=run)
+        yield from _repeat(session, statement, run=run)
 
 
-def _all(session: Session, statement: str, **parameters: Any) -> Iterator[int]:
-    """A statement again and again, until less than a batch was left to it."""
+def _repeat(session: Session, statement: str, **parameters: Any) -> Iterator[int]:
+    """Repeat a statement until it finds less than a full batch; yield the size of each."""
     rows = ROWS_PER_BATCH
     while rows == ROWS_PER_BATCH:
         ((rows,),) = _run(session, statement, limit=ROWS_PER_BATCH, **parameters)

@@ -1,4 +1,4 @@
-"""Constraints and indexes, and the closed lists of labels and types."""
+"""Constraints and indexes, and the complete lists of labels and types."""
 
 from __future__ import annotations
 
@@ -39,20 +39,20 @@ TYPES = (
 )
 
 _INDEX_WAIT_S = 600
-_MADE = "Neo.ClientError.Schema.EquivalentSchemaRuleAlreadyExists"
+_EXISTS = "Neo.ClientError.Schema.EquivalentSchemaRuleAlreadyExists"
 _OF = re.compile(r"[(\[]\w:(\w+)[)\]]")
 _PROPERTY = re.compile(r"\b\w\.(\w+)")
 
 
 @dataclass(frozen=True)
 class Index:
-    """An index, which a constraint may have."""
+    """An index, or the one of a constraint."""
 
     of: str
     """The label or type."""
     properties: tuple[str, ...]
     unique: bool = False
-    """A constraint has it: no two nodes have the same."""
+    """True for a constraint: no two nodes have the same values."""
 
     def __str__(self) -> str:
         kind = "constraint" if self.unique else "index"
@@ -60,19 +60,19 @@ class Index:
 
 
 def wanted_indexes() -> list[Index]:
-    """Those that cypher/schema makes."""
-    return [_index(cypher.statement("schema", name).text) for name in cypher.names("schema")]
+    """Return the indexes that cypher/schema creates."""
+    return [_parse_index(cypher.statement("schema", name).text) for name in cypher.names("schema")]
 
 
-def _index(statement: str) -> Index:
+def _parse_index(statement: str) -> Index:
     # What comes before FOR is for people.
-    what, _, of = statement.partition("\nFOR ")
-    (label,) = _OF.findall(of)
-    return Index(label, tuple(_PROPERTY.findall(of)), "CREATE CONSTRAINT" in what)
+    command, _, target = statement.partition("\nFOR ")
+    (label,) = _OF.findall(target)
+    return Index(label, tuple(_PROPERTY.findall(target)), "CREATE CONSTRAINT" in command)
 
 
 def index_states(driver: Driver, database: str) -> dict[Index, str]:
-    """All indexes of the database and their states: ONLINE = it answers."""
+    """Return all indexes of the database and their states; an ONLINE one answers."""
     text = cypher.statement("verify", "indexes").text
     return {
         Index(of, tuple(properties), unique): state
@@ -81,18 +81,16 @@ def index_states(driver: Driver, database: str) -> dict[Index, str]:
 
 
 def create_constraints(driver: Driver, database: str) -> None:
-    """One key, one node: what makes a load exactly once. Before the load; again is no harm."""
+    """Create the constraints, before a load: unique keys make it load each row once."""
     _run_all(driver, database, "constraint-")
 
 
 def create_indexes(driver: Driver, database: str) -> None:
-    """The indexes of relationships, and wait until they answer.
-
-    After a bulk load into an empty database: filling them at once is cheaper than row by row.
-    """
+    """Create the indexes of relationships, after a load, and wait until they answer."""
+    # Filling them at once is cheaper than row by row.
     _run_all(driver, database, "index-")
     with sessions.writing(driver, database) as session:
-        # The server ends what takes longer than its own limit, if it is not given another.
+        # Without a timeout of its own, the statement would end at the server's limit.
         wait = Query("CALL db.awaitIndexes($seconds)", timeout=_INDEX_WAIT_S)
         session.run(wait, seconds=_INDEX_WAIT_S).consume()
 
@@ -101,15 +99,15 @@ def _run_all(driver: Driver, database: str, prefix: str) -> None:
     with sessions.writing(driver, database) as session:
         for name in cypher.names("schema"):
             if name.startswith(prefix):
-                _make(session, cypher.statement("schema", name).text)
+                _create(session, cypher.statement("schema", name).text)
 
 
-def _make(session: Session, statement: str) -> None:
-    """A constraint or an index, if it is not there. Another load may be making it just now: then
-    either waits for the other and is begun again, or gets the error that it is there.
-    """
+def _create(session: Session, statement: str) -> None:
+    """Create a constraint or an index unless it exists."""
+    # Another load may create it just now. Then one of the two waits and is repeated by the driver,
+    # or gets the error that it exists.
     try:
         sessions.write(session, lambda transaction: transaction.run(statement).consume())
     except ClientError as error:
-        if error.code != _MADE:
+        if error.code != _EXISTS:
             raise

@@ -1,9 +1,8 @@
 """Load a run: nodes, relationships, labels, check; each batch exactly once.
 
-Every batch is one transaction that also enters the batch into the ledger, under a
-uniqueness constraint. Whatever happens to the server or to this process in between,
-the same load again enters what is missing and nothing twice: a batch that the ledger
-has is done.
+Every batch is one transaction that also enters the batch into the ledger, under a uniqueness
+constraint. So if the server or this process dies, the same load again enters what is missing, and
+nothing twice.
 """
 
 from __future__ import annotations
@@ -18,18 +17,18 @@ from neo4j import Driver, ManagedTransaction, Session
 from neo4j.exceptions import ConstraintError
 
 from vizpub import cypher
-from vizpub.graphstore.load.batches import Rows, RunRows, Tables
-from vizpub.graphstore.load.growth import grow, in_other_hands
-from vizpub.graphstore.load.partitions import Partitions, chosen_partitions
-from vizpub.graphstore.load.reading import Census, Reading
+from vizpub.graphstore.load.batches import Rows, RunRows, RunTables
+from vizpub.graphstore.load.growth import busy_run_error, grow
+from vizpub.graphstore.load.partitions import Partitions, choose_partitions
+from vizpub.graphstore.load.reading import Census, TableReader
 from vizpub.graphstore.load.remove import remove_run
 from vizpub.graphstore.load.schema import create_constraints, create_indexes
-from vizpub.graphstore.load.steps import Step, parts, passes
+from vizpub.graphstore.load.steps import Step, row_batches, steps_by_table
 from vizpub.graphstore.load.writing import write_rows
-from vizpub.graphstore.runs import is_of_other_tables, node_of, partitions_in, run_properties
+from vizpub.graphstore.runs import has_other_tables, node_of, partitions_in, run_properties
 from vizpub.graphstore.server import sessions
-from vizpub.graphstore.verify.kept_checksums import Kept
-from vizpub.graphstore.verify.verify import remedy, verified
+from vizpub.graphstore.verify.kept_checksums import KeptChecksums
+from vizpub.graphstore.verify.verify import remedy, verify_with_checksums
 from vizpub.model.errors import CheckFailed, RunChanged, UseError
 from vizpub.model.progress import Progress, silent
 from vizpub.model.run import RunFacts
@@ -43,69 +42,74 @@ class LoadSummary:
 
     run: str
     already_complete: bool
-    """The run was there before, whole and equal to its tables: nothing was done."""
+    """True if the run was complete and equal to its tables before: nothing was done."""
     peers: int
     topics: int
     messages: int
     links: int
     receptions: int
     replaced: bool = False
-    """A copy made from earlier tables of that name was removed first."""
+    """True if a copy from earlier tables of that name was removed first."""
     grown: bool = False
-    """A copy of an earlier generation was there, and got what appends changed."""
+    """True if a copy of an earlier generation grew by what appends changed."""
 
 
 def load_run(
     driver: Driver,
     database: str,
     facts: RunFacts,
-    tables: Tables,
+    tables: RunTables,
     progress: Progress | None = None,
     partition_intervals: int | None = None,
 ) -> LoadSummary:
-    """Load a run from its tables, or go on with a load that was interrupted.
+    """Load a run from its tables, or go on with an interrupted load.
 
-    The tables are in the schemas of vizpub.model.tables; those that the run lacks are empty. A run
-    that is whole and equal is left alone; a whole copy of an earlier generation grows, where the
-    tables know what changed since; one that is half removed, or was made from other tables than
-    `facts.tables`, is removed first. `partition_intervals` is the length of its time partitions,
-    0 = none, null = by its size; a load that goes on keeps those that it began with.
+    The tables are in the schemas of vizpub.model.tables; those that the run lacks are empty. A
+    complete and equal copy is left alone. A complete copy of an earlier generation grows, if the
+    tables know what changed since. A copy that is half removed, or was made from other tables
+    than `facts.tables`, is removed first. `partition_intervals` is the length of time partitions,
+    0 = none, None = by the run's size; a load that goes on keeps its own.
 
-    Raises: RunChanged, and nothing done, where Neo4j has other tables and so has the run by now;
-    UseError where it has, or can have, only other partitions, and where another command removes the
-    run meanwhile; CheckFailed where Neo4j and
-    the tables differ in the end (an unfinished run stays unfinished); Neo4jUnavailable where the
-    connection is lost (the same load again goes on); Neo4jAnswer.
+    Raises: RunChanged, with nothing done, if Neo4j has other tables, and so has the run by now;
+    UseError if the copy has, or can have, only other partitions, or if another command removes
+    the run meanwhile; CheckFailed if Neo4j and the tables differ in the end (an unfinished run
+    stays unfinished); Neo4jUnavailable if the connection is lost (the same load again goes on);
+    Neo4jAnswer.
     """
     progress = progress or silent
-    reading = Reading.of(tables, facts.clock)
+    reading = TableReader.of(tables, facts.clock)
     create_constraints(driver, database)
-    there = run_properties(driver, database, facts.name) or {}
-    replaced = bool(there) and is_of_other_tables(there, facts)
-    as_it_is = partition_intervals in (None, there.get("partition_intervals"))
-    if replaced and as_it_is and grow(driver, database, facts, reading, there, progress):
+    properties = run_properties(driver, database, facts.name) or {}
+    replaced = bool(properties) and has_other_tables(properties, facts)
+    as_it_is = partition_intervals in (None, properties.get("partition_intervals"))
+    if replaced and as_it_is and grow(driver, database, facts, reading, properties, progress):
         return _summary(facts.name, reading, grown=True)
     if replaced and not tables.is_current():
-        raise RunChanged(facts.name)  # what is there may be newer
-    if replaced or there.get("state") == "removing":
+        raise RunChanged(facts.name)  # the copy may be newer
+    if replaced or properties.get("state") == "removing":
         remove_run(driver, database, facts.name, progress)
-        there = {}
-    complete = there.get("state") == "complete"
-    partitions = _partitions(there, facts, tables, partition_intervals)
+        properties = {}
+    complete = properties.get("state") == "complete"
+    partitions = _partitions(properties, facts, tables, partition_intervals)
     census = reading.census(partitions)
     summary = reading.summary(census)
     if not complete:
         with sessions.writing(driver, database) as session:
             _run(session, "run", run=facts.name, facts=node_of(facts, partitions, summary))
             _fill(
-                session, facts.name, reading, census, progress, imported=bool(there.get("imported"))
+                session,
+                facts.name,
+                reading,
+                census,
+                progress,
+                imported=bool(properties.get("imported")),
             )
     progress("index", 0, 1)
     create_indexes(driver, database)
     progress("index", 1, 1)
     progress("verify", 0, 1)
     try:
-        checksums = _check(driver, database, facts, reading)
+        checksums = _verify(driver, database, facts, reading)
     except CheckFailed:
         if complete and not tables.is_current():
             raise RunChanged(facts.name) from None  # another load lets it grow
@@ -120,7 +124,7 @@ def load_run(
 
 def _summary(
     run: str,
-    reading: Reading,
+    reading: TableReader,
     *,
     already_complete: bool = False,
     replaced: bool = False,
@@ -130,20 +134,23 @@ def _summary(
 
 
 def _partitions(
-    there: Mapping[str, Any], facts: RunFacts, tables: Tables, intervals: int | None
+    properties: Mapping[str, Any], facts: RunFacts, tables: RunTables, intervals: int | None
 ) -> Partitions:
-    """Those that the run's copy has, or will have. Raises: UseError where others are asked for."""
-    if "partition_intervals" not in there:
-        return chosen_partitions(facts.clock, tables, intervals)
-    found = partitions_in(there, facts.clock)
-    if intervals is not None and found != chosen_partitions(facts.clock, tables, intervals):
+    """Return the partitions of the run's copy, existing or new.
+
+    Raises: UseError if it has others than demanded.
+    """
+    if "partition_intervals" not in properties:
+        return choose_partitions(facts.clock, tables, intervals)
+    partitions = partitions_in(properties, facts.clock)
+    if intervals is not None and partitions != choose_partitions(facts.clock, tables, intervals):
         raise UseError(
-            f"the copy of run '{facts.name}' in Neo4j has time partitions of {found.intervals} "
-            f"intervals (0 = none), not of {intervals}; "
+            f"the copy of run '{facts.name}' in Neo4j has time partitions of "
+            f"{partitions.intervals} intervals (0 = none), not of {intervals}; "
             f"recreate it with: vizpub rebuild {facts.name} "
             f"--{'partitioned' if intervals else 'no-partitioned'}"
         )
-    return found
+    return partitions
 
 
 _PEERS_PER_BATCH = 10_000
@@ -152,18 +159,18 @@ _PEERS_PER_BATCH = 10_000
 def _fill(
     session: Session,
     run: str,
-    reading: Reading,
+    reading: TableReader,
     census: Census,
     progress: Progress,
     *,
     imported: bool,
 ) -> None:
     rows = reading.run_rows(run, census.partitions)
-    for table, steps in passes(rows).items():
-        # What is created vizpub.graphstore.load.bulk did, if it did.
-        if mine := [step for step in steps if not (imported and step.creates)]:
-            _load_table(session, run, table, mine, reading, progress)
-    _label(session, rows, census)
+    for table, steps in steps_by_table(rows).items():
+        # An import has done the steps that create.
+        if needed := [step for step in steps if not (imported and step.creates)]:
+            _load_table(session, run, table, needed, reading, progress)
+    _add_labels(session, rows, census)
 
 
 def _load_table(
@@ -171,11 +178,11 @@ def _load_table(
     run: str,
     table: str,
     steps: Sequence[Step],
-    reading: Reading,
+    reading: TableReader,
     progress: Progress,
 ) -> None:
     done, total = 0, reading.rows(table)
-    for label, part in parts(reading, table):
+    for label, part in row_batches(reading, table):
         for step in steps:
             if rows := step.rows(part):
                 _load_batch(session, run, step, label, rows)
@@ -203,20 +210,20 @@ def _write_batch(
     rows: Rows,
 ) -> None:
     entry = cypher.statement("load", "ledger").text
-    found = transaction.run(entry, ledger)
-    if found.single() is None:
-        raise in_other_hands(run)
-    if found.consume().counters.nodes_created:
+    result = transaction.run(entry, ledger)
+    if result.single() is None:
+        raise busy_run_error(run)
+    if result.consume().counters.nodes_created:
         write_rows(transaction, run, step, rows, ledger["key"])
 
 
 def digest(rows: Rows) -> str:
-    """A short digest of a batch's rows; equal rows in equal order have equal digests."""
+    """Return a short digest of rows; equal rows in equal order have equal digests."""
     text = json.dumps(rows, separators=(",", ":"))
     return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
 
 
-def _label(session: Session, rows: RunRows, census: Census) -> None:
+def _add_labels(session: Session, rows: RunRows, census: Census) -> None:
     _run(session, "label-publishers", run=rows.run)
     for label, peers in census.labels.items():
         for start in range(0, len(peers), _PEERS_PER_BATCH):
@@ -224,12 +231,14 @@ def _label(session: Session, rows: RunRows, census: Census) -> None:
             _run(session, "label-peers", label=label, keys=keys)
 
 
-def _check(driver: Driver, database: str, facts: RunFacts, reading: Reading) -> Kept | None:
-    """The checksums to keep of the tables. Raises: CheckFailed."""
-    differences, checksums = verified(driver, database, facts, reading)
+def _verify(
+    driver: Driver, database: str, facts: RunFacts, reading: TableReader
+) -> KeptChecksums | None:
+    """Verify the copy; return the checksums that it is to keep. Raises: CheckFailed."""
+    differences, checksums = verify_with_checksums(driver, database, facts, reading)
     if differences:
-        what = f"the copy of run '{facts.name}' in Neo4j differs from its tables"
-        raise CheckFailed(what, [*map(str, differences), remedy(facts.name, differences)])
+        message = f"the copy of run '{facts.name}' in Neo4j differs from its tables"
+        raise CheckFailed(message, [*map(str, differences), remedy(facts.name, differences)])
     return checksums
 
 

@@ -13,18 +13,18 @@ from vizpub.graphstore.load.steps import Step
 from vizpub.model.errors import CheckFailed
 
 Work: TypeAlias = Callable[[ManagedTransaction], object]
-"""What is done in a transaction."""
+"""A function that runs in a transaction."""
 
 
 def write_rows(
     transaction: ManagedTransaction, run: str, step: Step, rows: Rows, batch: str
 ) -> None:
-    """All of them, or CheckFailed where some refer to what does not exist."""
+    """Write rows. Raises: CheckFailed if some refer to nodes that do not exist."""
     text = cypher.statement("load", step.statement).text
     parameters: dict[str, Any] = {"run": run, "rows": rows}
-    found = transaction.run(text, parameters).single(strict=True)["rows"]
-    if found != len(rows):
-        missing = len(rows) - found
+    count = transaction.run(text, parameters).single(strict=True)["rows"]
+    if count != len(rows):
+        missing = len(rows) - count
         raise CheckFailed(
             f"{step.table}: {missing} of {len(rows)} rows refer to nodes that do not exist",
             [f"in batch {batch}"],

@@ -19,23 +19,23 @@ _SCHEMES = tuple(
 
 @dataclass(frozen=True)
 class Connection:
-    """Where a Neo4j is and who asks it."""
+    """Address, login and database of a Neo4j."""
 
     uri: str
     username: str
     password: str = field(repr=False)
     database: str = "neo4j"
     home: Path | None = field(default=None, compare=False)
-    """Of a local server, which alone gets the password."""
+    """Directory of the local server; only that server is sent the password."""
 
 
 def from_environment() -> Connection | None:
-    """The server NEO4J_URI names, null where it is not set.
+    """Return the connection that the environment describes, or None if NEO4J_URI is not set.
 
-    With NEO4J_USERNAME (or NEO4J_USER; default neo4j), NEO4J_PASSWORD or a file that
-    NEO4J_PASSWORD_FILE names, NEO4J_DATABASE (default neo4j).
+    Also reads NEO4J_USERNAME (or NEO4J_USER; default neo4j), NEO4J_PASSWORD or the file that
+    NEO4J_PASSWORD_FILE names, and NEO4J_DATABASE (default neo4j).
 
-    Raises: UseError where NEO4J_URI is not an address for queries, or is set without a password.
+    Raises: UseError if NEO4J_URI is not an address for queries, or is set without a password.
     """
     get = os.environ.get
     if not (uri := get("NEO4J_URI")):
@@ -50,7 +50,7 @@ def from_environment() -> Connection | None:
 
 
 def check_uri(uri: str) -> None:
-    """Raises: UseError where no query can be sent to the address, or it has a secret in it."""
+    """Check an address. Raises: UseError if it takes no queries or contains a secret."""
     if "@" in uri:
         raise UseError(
             "NEO4J_URI names a user or a password, which others would see there; "
@@ -67,9 +67,9 @@ def check_uri(uri: str) -> None:
 
 
 def _has_port(uri: str) -> bool:
-    """Whether its port is none or a number that ports have; the driver cuts larger ones."""
+    """Return True if the address names a valid port, or none."""
     try:
-        return urlsplit(uri).port != 0
+        return urlsplit(uri).port != 0  # the driver would cut larger numbers without a word
     except ValueError:
         return False
 

@@ -23,18 +23,18 @@ from vizpub.machine.private import replace_text
 LOCAL = "the local server"
 
 _JVM = (*ADMIN_JVM, "-XX:TieredStopAtLevel=4", "-Xmx1g")
-"""More than a second of work: of two arguments of a kind Java heeds the last."""
+"""For more than a second of work. Java obeys the last of two arguments of a kind."""
 
-_NEEDED = (
+_JAVA_VARIABLES = (
     *("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_", "TZ", "TMPDIR"),
     *("JAVA_", "_JAVA_", "JDK_JAVA_", "LD_", "DYLD_", "MALLOC_"),
 )
-"""How variables begin that Java, or the system's own libraries in it, look at."""
+"""Prefixes of the variables that Java, or the system libraries in it, read."""
 
 
 @dataclass(frozen=True)
 class LocalTool(Tool):
-    """The tool, for a home whose lock is held and whose server does not run."""
+    """The administration tool of a home whose lock is held and whose server is stopped."""
 
     home: ServerHome
     java: Java
@@ -42,7 +42,7 @@ class LocalTool(Tool):
 
     @contextmanager
     def command(self, *words: str) -> Iterator[Command]:
-        """A Java of its own."""
+        """Yield a command that runs the tool in a Java of its own."""
         flags = [*_JVM, *self.class_data.mapped(), _mark(self.home)]
         command: list[str | Path] = [self.java.executable, *flags, ADMIN_CLASS, *words]
         environment = {
@@ -54,59 +54,61 @@ class LocalTool(Tool):
 
     @property
     def class_path(self) -> str:
-        """Of the tool and of the server."""
+        """The class path of the tool and of the server."""
         return os.pathsep.join(map(str, self.jars))
 
     @property
     def class_data(self) -> ClassData:
-        """What Java keeps of the server's classes, which the tool's are among."""
+        """Java's archive of the server's classes, which include the tool's."""
         folder = cache_path() / JARS / kind_of(self.java, SERVER_JVM, self.jars)
         command = (str(self.java.executable), *SERVER_JVM, "-cp", self.class_path)
         return ClassData(folder, command)
 
-    def place(self, folder: Path) -> str:
-        """The folder itself: the tool runs on this machine."""
+    def share(self, folder: Path) -> str:
+        """Return the path of the folder: the tool runs on this machine."""
         return str(folder)
 
-    def settle(self, database: str) -> None:
+    def finish_replacement(self, database: str) -> None:
         """See vizpub.graphstore.server.offline.Tool."""
-        replace_text(self.home.remade_file, database)  # from here on it is the new one
-        settle(self.home)
+        replace_text(self.home.replacement_file, database)  # from here on it is the new one
+        finish_replacement(self.home)
 
 
 def local_tool(home: ServerHome, progress: Progress | None = None) -> LocalTool:
-    """The tool of a home. Raises: JavaMissing, ArtifactsMissing."""
+    """Return the tool of a home. Raises: JavaMissing, ArtifactsMissing."""
     return LocalTool(home, find_java(), tuple(jars(JARS, progress)))
 
 
 def java_environment(class_path: str) -> dict[str, str]:
-    """The environment of a Java that runs Neo4j.
+    """Return the environment of a Java that runs Neo4j.
 
-    It has no password, nor what else our own holds that a Java does not need.
+    It has only what Java needs of ours: no password, for one.
     """
-    needed = {name: value for name, value in os.environ.items() if name.startswith(_NEEDED)}
-    return {**needed, "CLASSPATH": class_path, "LC_ALL": "C.UTF-8"}  # Java reads paths by it
+    variables = {
+        name: value for name, value in os.environ.items() if name.startswith(_JAVA_VARIABLES)
+    }
+    return {**variables, "CLASSPATH": class_path, "LC_ALL": "C.UTF-8"}  # Java reads paths by it
 
 
-def settle(home: ServerHome) -> None:
-    """Put a database that was made whole into its place; forget one that was not.
+def finish_replacement(home: ServerHome) -> None:
+    """Put a complete new database into its place; delete an incomplete one.
 
-    The home's lock must be held, and no tool work on it.
+    The home's lock must be held, and no tool may work on the home.
     """
     folders = [home.path / "data" / kind for kind in ("databases", "transactions")]
-    if home.remade_file.exists():
-        database = home.remade_file.read_text("utf-8")
+    if home.replacement_file.exists():
+        database = home.replacement_file.read_text("utf-8")
         for folder in folders:
-            if (folder / SCRATCH).exists():  # else it was put into its place before
+            if (folder / SCRATCH).exists():  # else it is in its place already
                 shutil.rmtree(folder / database, ignore_errors=True)
                 (folder / SCRATCH).rename(folder / database)
-        home.remade_file.unlink()
+        home.replacement_file.unlink()
     for folder in folders:
         shutil.rmtree(folder / SCRATCH, ignore_errors=True)
 
 
 def end_tools(home: ServerHome) -> None:
-    """End the tools that work on a home and whose parents are gone."""
+    """Kill the tools that still work on a home although their parents are gone."""
     for process in tools(home):
         with suppress(psutil.Error):
             process.kill()
@@ -114,10 +116,10 @@ def end_tools(home: ServerHome) -> None:
 
 
 def tools(home: ServerHome) -> list[psutil.Process]:
-    """The tools that work on a home."""
-    return processes.running(home, ADMIN_CLASS, _mark(home))
+    """Return the processes of the tools that work on a home."""
+    return processes.java_processes(home, ADMIN_CLASS, _mark(home))
 
 
 def _mark(home: ServerHome) -> str:
-    """An argument by which the tools of a home are found."""
+    """Return an argument that marks the tools of a home."""
     return f"-Dvizpub.home={home.path}"

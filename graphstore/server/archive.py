@@ -7,7 +7,7 @@ from contextlib import suppress
 from io import FileIO
 from pathlib import Path
 
-from vizpub.graphstore.server.offline import Place, last_transaction
+from vizpub.graphstore.server.offline import StoppableServer, last_transaction
 from vizpub.machine.private import new_file
 from vizpub.model.errors import InputError, UseError
 
@@ -15,25 +15,26 @@ ALREADY_THERE = "already exists"
 NO_DUMP = "is not a dump of a Neo4j database"
 
 _MAGICS = (b"DZV1", b"DGV1")
-"""How dumps begin, by how they are compressed."""
+"""First bytes of a dump, one for each kind of compression."""
 
 
-def dump(place: Place, database: str, file: Path, *, overwrite: bool = False) -> int:
-    """Write a database into a file, with its server stopped meanwhile; how many bytes it has.
+def dump(place: StoppableServer, database: str, file: Path, *, overwrite: bool = False) -> int:
+    """Dump a database into a file, and return the size of the file in bytes.
 
-    The file is there when it is whole, and only its owner reads it.
+    The server is stopped meanwhile. The file appears when it is complete; only its owner can
+    read it.
 
-    Raises: UseError where the file is there already or cannot be written, Neo4jUnavailable.
+    Raises: UseError if the file exists already or cannot be written, Neo4jUnavailable.
     """
     if os.path.lexists(file) and not overwrite:
         raise UseError(f"{file} {ALREADY_THERE}; name another file, or give --force")
     new = file.with_name(f".{file.name}.new")
     try:
         with os.fdopen(new_file(new), "wb") as stdout:
-            with place.stopped() as tool:
+            with place.offline_tool() as tool:
                 tool.run("database", "dump", database, "--to-stdout", stdout=stdout)
             os.fsync(stdout.fileno())
-        _opened(new).close()  # whatever else the tool may have printed is no dump
+        _open_dump(new).close()  # the tool may have printed something else
         new.replace(file)
     except OSError as error:
         raise UseError(f"{file} cannot be written: {error.strerror}") from error
@@ -43,27 +44,27 @@ def dump(place: Place, database: str, file: Path, *, overwrite: bool = False) ->
     return file.stat().st_size
 
 
-def restore(place: Place, database: str, file: Path) -> None:
-    """Put what a file has into the place of a database, with its server stopped meanwhile.
+def restore(place: StoppableServer, database: str, file: Path) -> None:
+    """Replace a database by the one in a dump. The server is stopped meanwhile.
 
-    The database is as it was where this does not come to its end.
+    If this fails, the database stays as it was.
 
-    Raises: InputError for what is not a dump, Neo4jUnavailable where it cannot be used.
+    Raises: InputError if the file is not a dump, Neo4jUnavailable if it cannot be used.
     """
-    with _opened(file) as stdin, place.stopped() as tool, tool.remaking(database) as new:
+    with _open_dump(file) as stdin, place.offline_tool() as tool, tool.replacement(database) as new:
         tool.run("database", "load", new, "--from-stdin", "--verbose", stdin=stdin)
-        last_transaction(tool, new)  # else it is nothing that a server can open
+        last_transaction(tool, new)  # fails if no server could open it
 
 
-def _opened(file: Path) -> FileIO:
-    """The file, from its begin. Raises: InputError where it does not look like a dump."""
+def _open_dump(file: Path) -> FileIO:
+    """Open a dump at its beginning. Raises: InputError if it does not look like a dump."""
     try:
-        opened = FileIO(file)
+        dump_file = FileIO(file)
     except OSError as error:
         raise InputError(f"{file} cannot be read: {error.strerror}") from error
-    begin = opened.read(len(_MAGICS[0]))
-    if begin not in _MAGICS:
-        opened.close()
+    magic = dump_file.read(len(_MAGICS[0]))
+    if magic not in _MAGICS:
+        dump_file.close()
         raise InputError(f"{file} {NO_DUMP}", "make one: vizpub neo4j dump")
-    opened.seek(0)
-    return opened
+    dump_file.seek(0)
+    return dump_file

@@ -10,24 +10,25 @@ from neo4j.exceptions import ConfigurationError, DriverError, Neo4jError
 
 from vizpub.graphstore.server import sessions
 from vizpub.graphstore.server.address import Connection, check_uri, from_environment
-from vizpub.graphstore.server.driver_errors import check_agent, no_neo4j, unavailable
+from vizpub.graphstore.server.driver_errors import check_agent, connection_error, no_neo4j_error
 from vizpub.graphstore.server.home import ServerHome
 from vizpub.model.errors import Neo4jUnavailable, VizpubError
 
 _TIMEOUT_S = 10
 
 SILENT_S = 120.0
-"""How long an answer may take of a server that does not tell it, as Neo4j does. Neo4j also says now
-and then that it still works on a request; then this time begins again.
+"""Seconds to wait for an answer if the server announces no limit of its own, as Neo4j does.
+
+A server that still works on a request says so now and then, which starts this time anew.
 """
 
 
 def from_home(home: Path) -> Connection | None:
-    """The local server that was last started in `home`, null where none ever was.
+    """Return the connection to the local server last started in `home`, or None if there is none.
 
-    Whether it is running shows when it is connected to.
+    The server may have stopped since.
 
-    Raises: UseError where anybody else owns the home or can enter it.
+    Raises: UseError if anybody else owns the home or can enter it.
     """
     files = ServerHome(home.resolve())
     if not files.check():
@@ -39,33 +40,32 @@ def from_home(home: Path) -> Connection | None:
 
 
 def find_connection(home: Path) -> Connection:
-    """The server of the environment, else the local one of `home`.
+    """Return the connection of the environment, or else that of the local server in `home`.
 
-    Raises: Neo4jUnavailable where there is neither, UseError as `from_environment`.
+    Raises: Neo4jUnavailable if there is neither, UseError as `from_environment`.
     """
-    found = from_environment() or from_home(home)
-    if not found:
+    connection = from_environment() or from_home(home)
+    if not connection:
         raise Neo4jUnavailable(str(home), "no server was ever started here")
-    return found
+    return connection
 
 
 def check_server(connection: Connection) -> None:
-    """See that the password goes to the server of the home, where it is that of one.
+    """Check that a local server's password would reach that server and nobody else.
 
     Raises: Neo4jUnavailable, UseError.
     """
     if connection.home:
-        from vizpub.graphstore.server import (
-            processes,  # which imports what others need not wait for
-        )
+        # psutil takes a while to import, and remote servers do not need it.
+        from vizpub.graphstore.server import processes
 
         processes.check_server(ServerHome(connection.home), connection.uri)
 
 
 def connect(connection: Connection, timeout_s: float = _TIMEOUT_S) -> Driver:
-    """A driver for a server that has answered; close it after use.
+    """Connect to a server and return its driver, which the caller closes.
 
-    `timeout_s` is how long to wait for one that does not even refuse.
+    `timeout_s` limits the wait for a host that does not even refuse.
 
     Raises: Neo4jUnavailable; UseError for an address of another scheme, and for a home that is
     not ours alone.
@@ -77,12 +77,12 @@ def connect(connection: Connection, timeout_s: float = _TIMEOUT_S) -> Driver:
             connection.uri,
             auth=(connection.username, connection.password),
             connection_timeout=timeout_s,
-            # It bounds the first words too, so that what listens and says nothing is noticed.
+            # It limits the handshake too: else a port that accepts and stays silent would hang us.
             connection_acquisition_timeout=3 * timeout_s,
             user_agent="vizpub",
         )
     except (ConfigurationError, ValueError) as error:
-        raise unavailable(connection, error) from error
+        raise connection_error(connection, error) from error
     _bound_silence(driver)
     try:
         with driver.session(
@@ -95,10 +95,10 @@ def connect(connection: Connection, timeout_s: float = _TIMEOUT_S) -> Driver:
         raise
     except (DriverError, Neo4jError) as error:
         driver.close()
-        raise unavailable(connection, error) from error
-    except Exception as error:  # of any kind: what the driver makes of answers that are not Neo4j's
+        raise connection_error(connection, error) from error
+    except Exception as error:  # the driver raises anything if the answer is not Neo4j's
         driver.close()
-        raise no_neo4j(connection) from error
+        raise no_neo4j_error(connection) from error
     except BaseException:
         driver.close()
         raise
@@ -107,16 +107,15 @@ def connect(connection: Connection, timeout_s: float = _TIMEOUT_S) -> Driver:
 
 
 def _bound_silence(driver: Driver) -> None:
-    """Wait for no answer longer than the server, or else SILENT_S, allows.
+    """Limit the wait for each answer to what the server announces, or else to SILENT_S."""
+    # The driver has an option for the handshake only, so the function that opens its
+    # connections is wrapped.
+    open_connection = driver._pool.opener
 
-    The driver has an option for the first words only, so what opens its connections is wrapped.
-    """
-    opened = driver._pool.opener
-
-    def bounded(*given: Any) -> Any:
-        end = (connection := opened(*given)).socket
-        if end.get_read_timeout() is None:
-            end.set_read_timeout(SILENT_S)
+    def open_with_timeout(*arguments: Any) -> Any:
+        socket = (connection := open_connection(*arguments)).socket
+        if socket.get_read_timeout() is None:
+            socket.set_read_timeout(SILENT_S)
         return connection
 
-    driver._pool.opener = bounded
+    driver._pool.opener = open_with_timeout

@@ -29,10 +29,10 @@ from vizpub.machine.private import make_private
 from vizpub.model.errors import Neo4jUnavailable, UseError
 
 _DATA = "/data"
-"""Where the images keep databases; a volume, so that they outlive a container."""
+"""Where Neo4j's images keep databases: a volume, which outlives its container."""
 _STAGED = "/staged"
 _HEAP = "1g"
-_LABEL = "vizpub.tool"
+_TOOL_LABEL = "vizpub.tool"
 _STOP_S, _START_S, _POLL_S = 120, 180, 0.1
 _BOLT = 7687
 
@@ -49,53 +49,56 @@ for kind in databases transactions; do
 done
 rm -f vizpub-remade
 """
-"""As vizpub.graphstore.server.admin.settle, for a database that is named, or for what was broken
-off."""
+"""The same as `admin.finish_replacement`, for the database that its argument names, or without one
+for an interrupted replacement."""
 
 
 class Container:
-    """The container `name`, whose server `connection` reaches."""
+    """A Neo4j in the container `name`; `connection` reaches its server."""
 
     def __init__(self, name: str, connection: Connection) -> None:
         self._name, self._connection = name, connection
 
     def start(self) -> Connection:
-        """See vizpub.graphstore.server.offline.Place. Raises: UseError where docker knows no such
-        container.
-        """
+        """See StoppableServer.start. Raises: UseError if docker knows no such container."""
         ports = _ports(self._inspect())
         self._docker("start", self._name)
         return self._wait_until_ready(ports)
 
     @contextmanager
-    def stopped(self) -> Iterator[_ContainerTool]:
-        """See vizpub.graphstore.server.offline.Place.
+    def offline_tool(self) -> Iterator[_ContainerTool]:
+        """See StoppableServer.offline_tool.
 
-        Raises: UseError where the container is not the server that the connection reaches, or
-        keeps its databases in no volume.
+        Raises: UseError if the connection reaches another server than the container's, or if
+        the container keeps its databases in no volume.
         """
-        found = self._inspect()
-        tool = _ContainerTool(self._name, found["Image"], found["Config"]["User"])
-        self._check_volume(found)
-        with FileLock(_lock_file(found["Id"])):
+        inspected = self._inspect()
+        tool = _ContainerTool(self._name, inspected["Image"], inspected["Config"]["User"])
+        # The tool runs in a container of its own, which sees the databases only in a volume.
+        if _DATA not in [mount["Destination"] for mount in inspected["Mounts"]]:
+            raise UseError(
+                f"container {self._name} has no volume at {_DATA}, where Neo4j's images keep "
+                "databases; run it with one"
+            )
+        with FileLock(_lock_file(inspected["Id"])):
             self._docker("stop", "--time", str(_STOP_S), self._name)
             try:
                 self._check_silence()
                 tool.end_others()
-                tool.settle()
+                tool.finish_replacement()
                 yield tool
             finally:
                 self._docker("start", self._name)
-                self._wait_until_ready(_ports(found))
+                self._wait_until_ready(_ports(inspected))
 
     @contextmanager
-    def staging(self) -> Iterator[Path]:
-        """See vizpub.graphstore.server.offline.Place."""
+    def staging_folder(self) -> Iterator[Path]:
+        """See StoppableServer.staging_folder."""
         with TemporaryDirectory(prefix="vizpub-") as folder:
             yield Path(folder)
 
     def load_lock(self) -> Path:
-        """See vizpub.graphstore.server.offline.Place."""
+        """See StoppableServer.load_lock."""
         return _lock_file(self._inspect()["Id"], "-load")
 
     def _docker(self, *words: str) -> str:
@@ -103,22 +106,14 @@ class Container:
 
     def _inspect(self) -> dict[str, Any]:
         try:
-            (found,) = json.loads(self._docker("container", "inspect", self._name))
+            (container,) = json.loads(self._docker("container", "inspect", self._name))
         except Neo4jUnavailable as error:
             raise UseError(f"{error}\n  name one that `docker ps` shows") from error
-        inspected: dict[str, Any] = found
+        inspected: dict[str, Any] = container
         return inspected
 
-    def _check_volume(self, inspected: dict[str, Any]) -> None:
-        """Raises: UseError where other containers cannot see the databases."""
-        if _DATA not in [mount["Destination"] for mount in inspected["Mounts"]]:
-            raise UseError(
-                f"container {self._name} has no volume at {_DATA}, where Neo4j's images keep "
-                "databases; run it with one"
-            )
-
     def _check_silence(self) -> None:
-        """Raises: UseError where a server answers although the container is stopped."""
+        """Raise UseError if a server answers although the container is stopped."""
         address = urlsplit(self._connection.uri)
         with (
             suppress(OSError),
@@ -130,17 +125,17 @@ class Container:
             )
 
     def _wait_until_ready(self, ports: dict[str, set[int]]) -> Connection:
-        """Wait for Bolt, at the port that is mapped now in place of the earlier one."""
+        """Wait until Bolt answers, at the port that is now mapped in place of that in `ports`."""
         deadline = time.monotonic() + _START_S
         while True:
-            found = self._inspect()
-            self._connection = _moved(self._connection, ports, _ports(found))
-            ports = _ports(found)
+            inspected = self._inspect()
+            self._connection = _follow_port(self._connection, ports, _ports(inspected))
+            ports = _ports(inspected)
             try:
                 connect(self._connection).close()
             except Neo4jUnavailable as error:
-                late = time.monotonic() > deadline
-                if isinstance(error.__cause__, AuthError) or late or not found["State"]["Running"]:
+                late, stopped = time.monotonic() > deadline, not inspected["State"]["Running"]
+                if isinstance(error.__cause__, AuthError) or late or stopped:
                     raise
                 time.sleep(_POLL_S)
             else:
@@ -149,97 +144,100 @@ class Container:
 
 @dataclass(frozen=True)
 class _ContainerTool(Tool):
-    """The tool, for a container that is stopped."""
+    """The administration tool of a stopped container."""
 
     server: str
     image: str
     user: str
     staged: dict[str, Path] = field(default_factory=dict)
-    """Folders of this machine by their paths in the containers of the next calls."""
+    """Folders of this machine, by their paths in the tool's containers."""
 
     @contextmanager
     def command(self, *words: str) -> Iterator[Command]:
-        """A container of its own, which has what was placed. Raises: Neo4jUnavailable."""
+        """Yield a command in a new container that has the shared folders.
+
+        Raises: Neo4jUnavailable.
+        """
         with self._container("neo4j-admin", *words) as name:
             for path, folder in self.staged.items():
-                _copy(folder, name, path)
-            yield Command(["docker", "start", "--attach", "--interactive", name], self._of)
+                _copy_folder(folder, name, path)
+            yield Command(["docker", "start", "--attach", "--interactive", name], self._label)
 
-    def place(self, folder: Path) -> str:
-        """A path of its own, where the folder is copied to before each call."""
+    def share(self, folder: Path) -> str:
+        """Return a new path, to which the folder is copied before each call."""
         path = f"{_STAGED}{len(self.staged)}"
         self.staged[path] = folder
         return path
 
-    def settle(self, database: str = "") -> None:
-        """Put what was made into the place of a database, or end what was broken off."""
+    def finish_replacement(self, database: str = "") -> None:
+        """Finish the replacement of a database; without a name, of an interrupted one."""
         with self._container("sh", "-c", _SETTLE, "settle", database) as name:
-            _docker(self._of, "start", "--attach", name)
+            _docker(self._label, "start", "--attach", name)
 
     def end_others(self) -> None:
-        """End the tools that work on these volumes and whose parents are gone."""
-        listed = ("ps", "--all", "--quiet", "--filter", f"label={_LABEL}={self.server}")
-        for name in _docker(self._of, *listed).split():
-            _docker(self._of, "rm", "--force", name)
+        """Remove the tools that still work on these volumes although their parents are gone."""
+        listed = ("ps", "--all", "--quiet", "--filter", f"label={_TOOL_LABEL}={self.server}")
+        for name in _docker(self._label, *listed).split():
+            _docker(self._label, "rm", "--force", name)
 
     @property
-    def _of(self) -> str:
+    def _label(self) -> str:
         return f"container {self.server}"
 
     @contextmanager
     def _container(self, *words: str) -> Iterator[str]:
         name = _docker(
-            self._of, "create", "--interactive", "--network=none", f"--env=HEAP_SIZE={_HEAP}",
-            f"--label={_LABEL}={self.server}", f"--volumes-from={self.server}",
+            self._label, "create", "--interactive", "--network=none", f"--env=HEAP_SIZE={_HEAP}",
+            f"--label={_TOOL_LABEL}={self.server}", f"--volumes-from={self.server}",
             f"--user={self.user}", self.image, *words,
         ).strip()  # fmt: skip
         try:
             yield name
         finally:
-            _docker(self._of, "rm", "--force", name)
+            _docker(self._label, "rm", "--force", name)
 
 
 def _lock_file(container: str, use: str = "") -> Path:
-    """One at a time stops it, or loads; in a folder into which no other user can put a link."""
+    """Return the lock file of a container, in a folder where no other user can plant a link."""
     folder = cache_path() / "containers"
     make_private(folder)
     return folder / f"{container[:12]}{use}.lock"
 
 
-def _docker(of: str, *words: str) -> str:
-    """What docker says. Raises: Neo4jUnavailable, UseError where there is no docker."""
+def _docker(server: str, *words: str) -> str:
+    """Run docker and return its output. Raises: Neo4jUnavailable, UseError without docker."""
     try:
-        return Command(["docker", *words], of, what="docker").run()
+        return Command(["docker", *words], server, program="docker").run()
     except FileNotFoundError:
-        raise UseError(f"{of} cannot be reached: the docker command is not installed") from None
+        raise UseError(f"{server} cannot be reached: the docker command is not installed") from None
 
 
-def _copy(folder: Path, container: str, path: str) -> None:
-    """Copy a folder that every user can read and write: the tool runs there as another user."""
+def _copy_folder(folder: Path, container: str, path: str) -> None:
+    """Copy a folder into a container, open to all users: the tool runs as another one there."""
 
-    def for_all(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+    def open_to_all(entry: tarfile.TarInfo) -> tarfile.TarInfo:
         return entry.replace(mode=0o777 if entry.isdir() else 0o666, deep=False)
 
     with TemporaryFile() as packed:
         with tarfile.open(fileobj=packed, mode="w") as archive:
-            archive.add(folder, path.lstrip("/"), filter=for_all)
+            archive.add(folder, path.lstrip("/"), filter=open_to_all)
         packed.seek(0)
-        copy = ["docker", "cp", "-", f"{container}:/"]
-        Command(copy, f"container {container}", what="docker").run(stdin=packed)
+        words = ["docker", "cp", "-", f"{container}:/"]
+        Command(words, f"container {container}", program="docker").run(stdin=packed)
 
 
 def _ports(inspected: dict[str, Any]) -> dict[str, set[int]]:
-    """The ports of this machine by those of the container; none while it is stopped."""
+    """Return the ports of this machine by those of the container; none while it is stopped."""
     mapped = inspected["NetworkSettings"]["Ports"] or {}
     return {inside: {int(to["HostPort"]) for to in ports or ()} for inside, ports in mapped.items()}
 
 
-def _moved(
-    connection: Connection, before: dict[str, set[int]], after: dict[str, set[int]]
+def _follow_port(
+    connection: Connection, ports_before: dict[str, set[int]], ports_after: dict[str, set[int]]
 ) -> Connection:
-    """The connection, through the port that its own was replaced by at a start."""
+    """Return the connection with the port that a restart has given to the container."""
     port = urlsplit(connection.uri).port
-    for inside, ports in before.items():
-        if port in ports and (new := after.get(inside)) and port not in new:
+    for inside, ports in ports_before.items():
+        if port in ports and (new := ports_after.get(inside)) and port not in new:
             return replace(connection, uri=connection.uri.replace(f":{port}", f":{min(new)}"))
     return connection

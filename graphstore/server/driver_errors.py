@@ -33,7 +33,7 @@ RESTART = "restart it if it hangs (the local one with: vizpub neo4j stop)"
 STOPPED = "its database could not write and has stopped"
 
 _OLDEST = (5, 26)
-"""The oldest Neo4j whose Cypher the statements are written in; 2025.x and 2026.x follow 5.26."""
+"""The oldest Neo4j that knows our statements' Cypher; 2025.x and 2026.x follow 5.26."""
 
 _NEEDED = "5.26, 2025 or 2026"
 _AGENT = re.compile(r"Neo4j/(\d+)\.(\d+)")
@@ -55,7 +55,7 @@ _BY_CODE = {
 }  # fmt: skip
 
 _STOPPED = re.compile(r"Neo\.DatabaseError\.Transaction\.Transaction(Log|Start|Commit)")
-"""A database that could not write has stopped, and answers so to all until it is restarted."""
+"""A database that could not write stops, and answers with these until it is restarted."""
 
 _BY_CERTIFICATE = (
     ("expired", "it has to be renewed on the server"),
@@ -64,42 +64,38 @@ _BY_CERTIFICATE = (
     ("", "set SSL_CERT_FILE to the certificate of its authority, or write the address with "
          "+ssc in place of +s, which encrypts but does not check the server's identity"),
 )  # fmt: skip
-"""Part of what OpenSSL says, and what to do then."""
+"""A part of OpenSSL's message, and what to do then."""
 
 
-def unavailable(connection: Connection, error: Exception) -> Neo4jUnavailable:
-    """The driver's error in words a user can act on."""
+def connection_error(connection: Connection, error: Exception) -> Neo4jUnavailable:
+    """Translate an error of the driver into words that a user can act on."""
     uri = connection.uri
     if isinstance(error, UnsupportedServerProduct):
-        return no_neo4j(connection)
+        return no_neo4j_error(connection)
     if isinstance(error, (ServiceUnavailable, SessionExpired)):
-        return _unreached(connection, error)
+        return _unreachable(connection, error)
     if isinstance(error, (ConfigurationError, ValueError)):
         return Neo4jUnavailable(uri, str(error), "write NEO4J_URI like bolt://localhost:7687")
     code = error.code if isinstance(error, Neo4jError) and error.code else ""
-    if known := _known(connection, code):
-        return known
+    if code in _BY_CODE:
+        why, hint = _BY_CODE[code]
+        return Neo4jUnavailable(uri, why.format(database=connection.database), hint)
     if isinstance(error, AuthError):
         why = f"wrong password for the user '{connection.username}'"
         return Neo4jUnavailable(uri, why, "check NEO4J_USERNAME and NEO4J_PASSWORD")
     message = error.message if isinstance(error, Neo4jError) else str(error)
-    return Neo4jUnavailable(uri, message or code, "see the server's log")
+    return stopped_error(uri, code) or Neo4jUnavailable(
+        uri, message or code, "see the server's log"
+    )
 
 
-def no_neo4j(connection: Connection) -> Neo4jUnavailable:
-    """What to say of another server at the address."""
+def no_neo4j_error(connection: Connection) -> Neo4jUnavailable:
+    """Return the error for an address where another kind of server answers."""
     return Neo4jUnavailable(connection.uri, f"{NO_NEO4J} answers there", _upgrade())
 
 
-def _known(connection: Connection, code: str) -> Neo4jUnavailable | None:
-    if code not in _BY_CODE:
-        return has_stopped(connection.uri, code)
-    why, hint = _BY_CODE[code]
-    return Neo4jUnavailable(connection.uri, why.format(database=connection.database), hint)
-
-
-def has_stopped(uri: str, code: str) -> Neo4jUnavailable | None:
-    """What to say where the code is that of a database that could not write any more."""
+def stopped_error(uri: str, code: str) -> Neo4jUnavailable | None:
+    """Return the error for a database that stopped writing, or None for other codes."""
     if not _STOPPED.match(code):
         return None
     return Neo4jUnavailable(
@@ -110,17 +106,17 @@ def has_stopped(uri: str, code: str) -> Neo4jUnavailable | None:
     )
 
 
-def _unreached(connection: Connection, error: Exception) -> Neo4jUnavailable:
+def _unreachable(connection: Connection, error: Exception) -> Neo4jUnavailable:
     uri, cause = connection.uri, _first_cause(error)
     if isinstance(cause, ssl.SSLCertVerificationError):
-        said = cause.verify_message
-        hint = next(hint for part, hint in _BY_CERTIFICATE if part in said)
-        return Neo4jUnavailable(uri, f"its certificate is refused: {said.rstrip('.')}", hint)
+        message = cause.verify_message
+        hint = next(hint for part, hint in _BY_CERTIFICATE if part in message)
+        return Neo4jUnavailable(uri, f"its certificate is refused: {message.rstrip('.')}", hint)
     if isinstance(cause, socket.gaierror):
         return Neo4jUnavailable(uri, NO_HOST, "check NEO4J_URI")
     if isinstance(cause, ConnectionRefusedError):
         return Neo4jUnavailable(uri, NO_ANSWER)
-    if hangs(error):
+    if timed_out(error):
         return Neo4jUnavailable(uri, NO_ANSWER, f"check NEO4J_URI, or {RESTART}")
     if "looks like HTTP" in str(cause):
         why = WEB_SERVER
@@ -132,28 +128,28 @@ def _unreached(connection: Connection, error: Exception) -> Neo4jUnavailable:
     return Neo4jUnavailable(uri, why, hint)
 
 
-def hangs(error: BaseException) -> bool:
-    """Whether the driver gave up waiting."""
+def timed_out(error: BaseException) -> bool:
+    """Return True if the driver gave up waiting."""
     return isinstance(_first_cause(error), TimeoutError)
 
 
 def _first_cause(error: BaseException) -> BaseException:
-    """What the driver's errors were made from; of several attempts the first one's."""
+    """Return the error at the bottom of the driver's; of several attempts, the first one's."""
     if isinstance(error, BaseExceptionGroup):
         return _first_cause(error.exceptions[0])
-    under = error.__cause__ or error.__context__
-    return _first_cause(under) if under else error
+    cause = error.__cause__ or error.__context__
+    return _first_cause(cause) if cause else error
 
 
 def check_agent(uri: str, agent: str) -> None:
-    """Raises: Neo4jUnavailable where the server is no Neo4j that is new enough.
+    """Raise Neo4jUnavailable unless the server is a Neo4j that is new enough.
 
-    `agent` is what it calls itself, as "Neo4j/5.26.30".
+    `agent` is the name that the server gives itself, such as "Neo4j/5.26.30".
     """
-    found = _AGENT.match(agent)
-    if not found or (int(found[1]), int(found[2])) < _OLDEST:
-        called = agent.replace("/", " ") or "an unnamed server"
-        raise Neo4jUnavailable(uri, f"it is {called}, and vizpub needs Neo4j {_NEEDED}", _upgrade())
+    version = _AGENT.match(agent)
+    if not version or (int(version[1]), int(version[2])) < _OLDEST:
+        server = agent.replace("/", " ") or "an unnamed server"
+        raise Neo4jUnavailable(uri, f"it is {server}, and vizpub needs Neo4j {_NEEDED}", _upgrade())
 
 
 def _upgrade() -> str:

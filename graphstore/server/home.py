@@ -15,7 +15,7 @@ HOST = "127.0.0.1"
 
 @dataclass(frozen=True)
 class ServerState:
-    """What the last start chose and began; it outlives the server."""
+    """Ports, version and process of the last start; the record outlives the server."""
 
     bolt_port: int
     http_port: int
@@ -28,12 +28,12 @@ class ServerState:
 
     @property
     def uri(self) -> str:
-        """Where Bolt answers."""
+        """The address of Bolt."""
         return f"bolt://{HOST}:{self.bolt_port}"
 
     @property
     def browser(self) -> str:
-        """Where Neo4j Browser is served, with the server to log in to."""
+        """The address of Neo4j Browser, which names the server to log in to."""
         return f"http://{HOST}:{self.http_port}/browser/?dbms={self.uri}"
 
 
@@ -50,12 +50,12 @@ class ServerHome:
 
     @property
     def log(self) -> Path:
-        """What the server printed, start after start."""
+        """The output of the server's process."""
         return self.path / "logs" / "console.log"
 
     @property
     def debug_log(self) -> Path:
-        """What the server said of its databases."""
+        """The server's log about its databases."""
         return self.log.with_name("debug.log")
 
     @property
@@ -70,26 +70,26 @@ class ServerHome:
 
     @property
     def lock_file(self) -> Path:
-        """Held while the server is started, stopped or removed."""
+        """The lock that is held while the server is started, stopped or removed."""
         return self.path / ".lock"
 
     @property
     def load_lock(self) -> Path:
-        """Held while a run is loaded."""
+        """The lock that is held while a run is loaded."""
         return self.path / ".load.lock"
 
     @property
-    def remade_file(self) -> Path:
-        """There while a new database is put into the place of an old one: its name."""
+    def replacement_file(self) -> Path:
+        """Exists while a new database replaces an old one, whose name it holds."""
         return self.path / "remade"
 
     @property
     def has_store(self) -> bool:
-        """Whether a server has ever made its databases here."""
+        """True if a server has ever created its databases here."""
         return (self.path / "data" / "databases" / "system").exists()
 
     def check(self) -> bool:
-        """Whether it is there. Raises: UseError where anybody else owns it or can enter it."""
+        """Return True if the home exists. Raises: UseError if anybody else owns or can enter it."""
         try:
             check_private(self.path)
         except (FileNotFoundError, NotADirectoryError):
@@ -97,11 +97,11 @@ class ServerHome:
         return True
 
     def read_state(self) -> ServerState | None:
-        """What the last start wrote; null where there is none, or none that can be read."""
+        """Return the state that the last start wrote, or None if there is none to read."""
         try:
             state = json.loads(self.state_file.read_text("utf-8"))
-            known = {field.name for field in fields(ServerState)}
-            return ServerState(**{name: state[name] for name in known & state.keys()})
+            names = {field.name for field in fields(ServerState)}
+            return ServerState(**{name: state[name] for name in names & state.keys()})
         except (OSError, ValueError, TypeError, AttributeError):
             return None
 
@@ -110,16 +110,16 @@ class ServerHome:
         replace_text(self.state_file, json.dumps(asdict(state), indent=1))
 
     def read_password(self) -> str | None:
-        """The password, null before the first start. Raises: UseError if others may read it."""
+        """Return the password, if there is one yet. Raises: UseError if others may read it."""
         try:
             return read_private(self.password_file).strip()
         except FileNotFoundError:
             return None
 
     def make_password(self) -> str:
-        """The password, a random one where there is none yet."""
-        if known := self.read_password():
-            return known
+        """Return the password; make a random one if there is none yet."""
+        if password := self.read_password():
+            return password
         password = secrets.token_hex(16)
         replace_text(self.password_file, password)
         return password

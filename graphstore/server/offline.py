@@ -1,10 +1,10 @@
 """Work on a database while its server is stopped, with Neo4j's administration tool.
 
-There are two places where a server can be stopped and started again: the home of a local
-server (vizpub.graphstore.server.server) and a container (vizpub.graphstore.server.container). Both
-give a `Tool`, and start the server again whatever happens in between. A database that is made anew
-is made under another name, which the server does not know, and takes the place of the old one when
-it is whole: half of one is never seen, and what fails or is killed leaves the old one as it is.
+Two kinds of servers can be stopped and started again: a local one (vizpub.graphstore.server.server)
+and one in a container (vizpub.graphstore.server.container). Both give a `Tool`, and start the
+server again whatever happens in between. A new database is made under another name, which the
+server does not know, and takes the place of the old one when it is complete: nobody ever sees half
+of one, and a failure or a kill leaves the old one as it is.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ TOOL = "its administration tool"
 DISK_FULL = "its disk is full"
 
 OnLine = Callable[[str], None]
-"""Takes each line that the tool prints, while it works."""
+"""Receives each line that the tool prints, while it works."""
 
 FULL = "No space left on device"
 ROOM = "free some space, and run the same command again"
@@ -44,14 +44,14 @@ _WRONG = re.compile(r" ERROR |^Caused by: |^Exception in |^Error")
 
 @dataclass(frozen=True)
 class Command:
-    """A program to run, and what its failure is called."""
+    """A program to run, and the names that errors use for it and its server."""
 
     words: Sequence[str | Path]
-    of: str
+    server: str
     """The server, as errors name it."""
     environment: Mapping[str, str] | None = None
     folder: Path | None = None
-    what: str = TOOL
+    program: str = TOOL
 
     def run(
         self,
@@ -59,31 +59,35 @@ class Command:
         stdin: IO[bytes] | None = None,
         stdout: IO[bytes] | None = None,
     ) -> str:
-        """Run it and give what it printed. It is ended where this call is (by Ctrl-C).
+        """Run the program and return its output. It is killed if this call is interrupted.
 
-        Raises: Neo4jUnavailable with the gist of what it said, where it fails.
+        Raises: Neo4jUnavailable with the gist of its messages, if it fails.
         """
-        with TemporaryFile() as said:
+        lines: list[str] = []
+        with TemporaryFile() as messages:
             with subprocess.Popen(
                 self.words,
                 env=self.environment,
                 cwd=self.folder,
                 stdin=stdin or subprocess.DEVNULL,
                 stdout=stdout or subprocess.PIPE,
-                stderr=said,
-                start_new_session=True,  # Ctrl-C is for us, and we end it
+                stderr=messages,
+                start_new_session=True,  # Ctrl-C reaches us only, and we kill it
             ) as process:
                 try:
-                    printed = _read(process, on_line)
+                    for raw in process.stdout or ():
+                        lines.append(raw.decode("utf-8", "replace"))
+                        if on_line:
+                            on_line(lines[-1])
                     process.wait()
                 except BaseException:
                     process.kill()
                     raise
             if process.returncode:
-                said.seek(0)
-                text = said.read().decode("utf-8", "replace")
-                raise failed(self.of, text + printed, self.what)
-        return printed
+                messages.seek(0)
+                text = messages.read().decode("utf-8", "replace")
+                raise failure(self.server, text + "".join(lines), self.program)
+        return "".join(lines)
 
 
 class Tool(ABC):
@@ -96,66 +100,67 @@ class Tool(ABC):
         stdin: IO[bytes] | None = None,
         stdout: IO[bytes] | None = None,
     ) -> str:
-        """Run it and give what it printed (nothing where that goes to `stdout`).
+        """Run the tool and return its output (nothing if that goes to `stdout`).
 
-        Raises: Neo4jUnavailable with the gist of what it said, where it fails.
+        Raises: Neo4jUnavailable with the gist of its messages, if it fails.
         """
         with self.command(*words) as command:
             return command.run(on_line, stdin, stdout)
 
     @abstractmethod
     def command(self, *words: str) -> AbstractContextManager[Command]:
-        """The program that is the tool, for the length of the block."""
+        """Yield the command that runs the tool."""
 
     @abstractmethod
-    def place(self, folder: Path) -> str:
-        """The folder of this machine as the tool sees it."""
+    def share(self, folder: Path) -> str:
+        """Make a folder of this machine visible to the tool; return its path there."""
 
     @contextmanager
-    def remaking(self, database: str) -> Iterator[str]:
-        """The name under which a new database is to be made in the block.
+    def replacement(self, database: str) -> Iterator[str]:
+        """Yield the name under which the block makes a new database.
 
-        When the block has come to its end it takes the place of the old one, at once.
+        If the block succeeds, the new database replaces the old one in one step.
         """
         yield SCRATCH
-        self.settle(database)
+        self.finish_replacement(database)
 
     @abstractmethod
-    def settle(self, database: str) -> None:
-        """Put the database that was made whole into the place of this one."""
+    def finish_replacement(self, database: str) -> None:
+        """Put the complete new database into the place of this one."""
 
 
-class Place(Protocol):
-    """Where a server is, that can be stopped."""
+class StoppableServer(Protocol):
+    """A server that can be stopped and started again."""
 
     def start(self) -> Connection:
-        """Start it unless it runs already, and wait until Bolt answers.
+        """Start the server unless it runs already, and wait until Bolt answers.
 
         Raises: Neo4jUnavailable, and what else keeps it from starting.
         """
 
-    def stopped(self) -> AbstractContextManager[Tool]:
-        """Its tool, with the server stopped for the length of the block; it is started again
-        and has answered when the block is left, in whatever way.
+    def offline_tool(self) -> AbstractContextManager[Tool]:
+        """Stop the server for the length of the block, and yield its administration tool.
 
-        Raises: Neo4jUnavailable, and what starting it raises.
+        However the block ends, the server is started again and has answered afterwards.
+
+        Raises: Neo4jUnavailable, and the errors of `start`.
         """
 
-    def staging(self) -> AbstractContextManager[Path]:
-        """A folder of this machine for files that the tool shall read, for the block."""
+    def staging_folder(self) -> AbstractContextManager[Path]:
+        """Yield a temporary folder of this machine for files that the tool reads."""
 
     def load_lock(self) -> Path:
-        """The file of the lock that who loads holds; see `alone`."""
+        """Return the file of the lock that each load holds; see `hold_load_lock`."""
 
 
 @contextmanager
-def alone(lock_file: Path, progress: Progress) -> Iterator[None]:
-    """One load into a server at a time.
+def hold_load_lock(lock_file: Path, progress: Progress) -> Iterator[None]:
+    """Hold the lock that allows one load into a server at a time.
 
-    Else an import would stop it under another load, which would then go on in a database that
-    has lost what it wrote, and the constraints that keep it from writing twice. `progress` is
-    called where there is another load to wait for.
+    `progress` is called if there is another load to wait for.
     """
+    # Otherwise an import would stop the server under another load. That load would go on in a
+    # database that has lost its rows, and the constraints that keep it from writing twice.
     lock = FileLock(lock_file)
     try:
         lock.acquire(timeout=0)
@@ -168,32 +173,22 @@ def alone(lock_file: Path, progress: Progress) -> Iterator[None]:
         lock.release()
 
 
-def _read(process: subprocess.Popen[bytes], on_line: OnLine | None) -> str:
-    lines = []
-    for raw in process.stdout or ():
-        line = raw.decode("utf-8", "replace")
-        lines.append(line)
-        if on_line:
-            on_line(line)
-    return "".join(lines)
-
-
-def failed(of: str, said: str, what: str = Command.what) -> Neo4jUnavailable:
-    """The failure of a program in our words."""
-    if FULL in said:
-        return Neo4jUnavailable(of, DISK_FULL, ROOM)
-    return Neo4jUnavailable(of, f"{what} failed: {gist(said)}", "check it")
+def failure(server: str, output: str, program: str = Command.program) -> Neo4jUnavailable:
+    """Return the error for a program that failed."""
+    if FULL in output:
+        return Neo4jUnavailable(server, DISK_FULL, ROOM)
+    return Neo4jUnavailable(server, f"{program} failed: {gist(output)}", "check it")
 
 
 def gist(log: str, lines: int = 3) -> str:
-    """The last lines of a log that say what went wrong, without stack frames."""
-    said = [line.strip() for line in log.splitlines() if line.strip()]
-    wrong = [line for line in said if _WRONG.search(line)]
-    return "\n  ".join((wrong or said)[-lines:]) or "it said nothing"
+    """Return the last lines of a log that say what went wrong, without stack frames."""
+    texts = [line.strip() for line in log.splitlines() if line.strip()]
+    errors = [line for line in texts if _WRONG.search(line)]
+    return "\n  ".join((errors or texts)[-lines:]) or "it said nothing"
 
 
 def last_transaction(tool: Tool, database: str) -> int:
-    """The last transaction that was committed in a database. Raises: Neo4jUnavailable."""
+    """Return the number of a database's last committed transaction. Raises: Neo4jUnavailable."""
     output = tool.run("database", "info", database, "--format=json")
-    found: int = int(json.loads(output[output.index("{") :])["lastCommittedTransaction"])
-    return found
+    transaction: int = int(json.loads(output[output.index("{") :])["lastCommittedTransaction"])
+    return transaction

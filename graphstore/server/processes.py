@@ -1,8 +1,8 @@
 """The processes of a local server's home, as the kernel knows them.
 
-A command line can be anybody's, and a port is free for anybody when a server has ended. So one
-is taken for ours if it is the very process that was written down, or, where who started it was
-killed before it could write, a Java of ours that runs Neo4j in the home.
+Anybody can have such a command line, and can listen at a port after a server has ended. So a
+process counts as ours only if it is the very one that was written down, or, if its parent was
+killed before it could write that, a Java of our user that runs Neo4j in the home.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from vizpub.model.errors import NO_ANSWER, Neo4jUnavailable
 ANOTHER_PROCESS = "another process answers there"
 
 _HELLO = bytes.fromhex("6060b017 00080805 00000000 00000000 00000000")
-"""Bolt's first words: who we are not, and the versions 5.0 to 5.8 (a driver asks the same)."""
+"""Bolt's handshake for the versions 5.0 to 5.8, as a driver sends it; it tells no secret."""
 _ANSWER_S = 1.0
 
 
 def recorded_process(state: ServerState) -> psutil.Process | None:
-    """The server that was written down, if it still runs and is the same one."""
+    """Return the server process of the state if it still runs, or else None."""
     if state.pid is None:
         return None
     return find_process(state.pid, Birth(state.boot, state.ticks))
 
 
-def running(home: ServerHome, main_class: str, argument: str) -> list[psutil.Process]:
-    """The Javas of ours that run that class with that argument in the home."""
-    found = []
+def java_processes(home: ServerHome, main_class: str, argument: str) -> list[psutil.Process]:
+    """Return our user's Java processes that run a class with an argument in the home."""
+    processes = []
     for process in psutil.process_iter():
         with suppress(psutil.Error, OSError):
             words = process.cmdline()
@@ -46,21 +46,21 @@ def running(home: ServerHome, main_class: str, argument: str) -> list[psutil.Pro
                 and os.path.samefile(process.cwd(), home.path)
                 and is_alive(process)
             ):
-                found.append(process)
-    return found
+                processes.append(process)
+    return processes
 
 
-def ends(process: psutil.Process, seconds: float) -> bool:
-    """Whether it ends in that time."""
+def wait_for_end(process: psutil.Process, seconds: float) -> bool:
+    """Wait for a process; return True if it ended in that time."""
     with suppress(psutil.TimeoutExpired):
         process.wait(seconds)
     return not is_alive(process)
 
 
-def answers(process: psutil.Process, port: int) -> bool:
-    """Whether that process, and no other one, says at the port that it speaks Bolt.
+def speaks_bolt(process: psutil.Process, port: int) -> bool:
+    """Return True if the process itself, and no other, speaks Bolt at the port.
 
-    Nothing is said there that others may not know.
+    Only the handshake is sent, which has no secrets.
     """
     with suppress(OSError), socket.create_connection((HOST, port), _ANSWER_S) as end:
         end.settimeout(_ANSWER_S)
@@ -70,7 +70,7 @@ def answers(process: psutil.Process, port: int) -> bool:
 
 
 def check_server(home: ServerHome, uri: str) -> None:
-    """See that who will be sent the password at that address is the server of the home.
+    """Check that the address is that of the home's server, before it is sent the password.
 
     Raises: Neo4jUnavailable; UseError as ServerHome.check.
     """
@@ -80,12 +80,6 @@ def check_server(home: ServerHome, uri: str) -> None:
     if process is None or port is None:
         raise Neo4jUnavailable(uri, NO_ANSWER)
     if not listens(process, port):
-        if _is_taken(port):
+        with suppress(OSError), socket.create_connection((HOST, port), _ANSWER_S):
             raise Neo4jUnavailable(uri, f"{ANOTHER_PROCESS}, and is not sent the password")
         raise Neo4jUnavailable(uri, NO_ANSWER)
-
-
-def _is_taken(port: int) -> bool:
-    with suppress(OSError), socket.create_connection((HOST, port), _ANSWER_S):
-        return True
-    return False

@@ -1,7 +1,7 @@
 """The local Neo4j server: one child process per home directory, that outlives its parent.
 
-A start writes down the process it began before it waits for it, so that a server whose
-parent was killed is found again, by any process, from its home alone.
+A start writes down its process before it waits for it. So any process can find a server whose
+parent was killed, from the home alone.
 """
 
 from __future__ import annotations
@@ -26,14 +26,19 @@ from vizpub.graphstore.server.admin import (
     LOCAL,
     LocalTool,
     end_tools,
+    finish_replacement,
     java_environment,
     local_tool,
-    settle,
 )
 from vizpub.graphstore.server.connection import connect, from_home
 from vizpub.graphstore.server.home import HOST, ServerHome, ServerState
 from vizpub.graphstore.server.offline import ROOM, gist
-from vizpub.graphstore.server.processes import answers, ends, recorded_process, running
+from vizpub.graphstore.server.processes import (
+    java_processes,
+    recorded_process,
+    speaks_bolt,
+    wait_for_end,
+)
 from vizpub.graphstore.server.settings import JARS, PROFILES, SERVER_CLASS, SET_PASSWORD, conf_text
 from vizpub.machine.jvm.artifacts import Progress, jar_set
 from vizpub.machine.jvm.class_data import is_listed
@@ -48,12 +53,12 @@ NO_HOME = "is not the home of a local Neo4j"
 
 _START_S = 180
 _SETTLE_S = 10
-"""How long a database may be unavailable in a server that answers."""
+"""Seconds that a database may be unavailable while its server answers."""
 _STOP_S = 30
 _POLL_S = 0.05
 
 _ROOM_BYTES = 20_000_000
-"""What a start needs of the disk; with less it hangs instead of ending."""
+"""Free space that a start needs; with less, the server hangs instead of ending."""
 
 State = Literal["absent", "stopped", "starting", "running"]
 
@@ -64,7 +69,7 @@ class _EndedWhileStarting(Neo4jUnavailable):
 
 @dataclass(frozen=True)
 class ServerStatus:
-    """What there is of a local server."""
+    """State, addresses and process of a local server."""
 
     state: State
     home: Path
@@ -89,42 +94,42 @@ class LocalServer:
     def start(self, progress: Progress | None = None) -> Connection:
         """Start the server unless it is running already, and wait until Bolt answers.
 
-        `progress` reports jars that have to be fetched first. Of several starts at once
-        one starts it and the others find it.
+        `progress` reports jars that have to be fetched first. Of several starts at once, one
+        starts the server and the others find it running.
 
         Raises: Neo4jUnavailable, JavaMissing, ArtifactsMissing.
         """
-        with self._locked():
+        with self._lock():
             if process := self._find_process():
-                # One that was killed may still be there when it is looked for.
+                # A process that was killed may still be listed for a moment.
                 with suppress(_EndedWhileStarting):
                     return self._wait_until_ready(process)
             return self._wait_until_ready(self._launch(progress))
 
     def stop(self) -> bool:
-        """Stop the server; false where none was running."""
+        """Stop the server; return False if none was running."""
         if not self._home.check():
             return False
-        with self._locked():
+        with self._lock():
             return self._stop()
 
     def remove(self) -> None:
         """Stop the server and delete its home with every database in it.
 
-        Raises: UseError for a directory that no server was ever started in.
+        Raises: UseError for a directory in which no server was ever started.
         """
         if not os.path.lexists(self._home.path):
             return
         if not self._home.state_file.exists():
             raise UseError(f"{self._home.path} {NO_HOME}; it was not changed")
-        with self._locked():
+        with self._lock():
             self._stop()
             shutil.rmtree(self._home.path)
 
     @contextmanager
-    def stopped(self) -> Iterator[LocalTool]:
-        """See vizpub.graphstore.server.offline.Place."""
-        with self._locked():
+    def offline_tool(self) -> Iterator[LocalTool]:
+        """See StoppableServer.offline_tool."""
+        with self._lock():
             tool = local_tool(self._home)
             self._stop()
             end_tools(self._home)
@@ -134,19 +139,19 @@ class LocalServer:
                 self._wait_until_ready(self._launch(None))
 
     @contextmanager
-    def staging(self) -> Iterator[Path]:
-        """See vizpub.graphstore.server.offline.Place. It is beside the data, on the same disk."""
+    def staging_folder(self) -> Iterator[Path]:
+        """See StoppableServer.staging_folder. It is in the home, on the disk of the data."""
         with own_folder(self._home.path, OF_IMPORTS) as folder:
             yield folder
 
     def load_lock(self) -> Path:
-        """See vizpub.graphstore.server.offline.Place."""
+        """See StoppableServer.load_lock."""
         return self._home.load_lock
 
     def status(self) -> ServerStatus:
-        """What there is, without waiting for anything.
+        """Return the server's status at once, without waiting for an answer.
 
-        Raises: UseError where anybody else owns the home or can enter it.
+        Raises: UseError if anybody else owns the home or can enter it.
         """
         home, state = self._home.path, self._home.check() and self._home.read_state()
         if not state:
@@ -154,15 +159,15 @@ class LocalServer:
         with suppress(psutil.NoSuchProcess):
             if process := recorded_process(state):
                 memory = process.memory_info().rss
-                word: State = "running" if answers(process, state.bolt_port) else "starting"
+                word: State = "running" if speaks_bolt(process, state.bolt_port) else "starting"
                 return ServerStatus(
                     word, home, state.uri, state.browser, process.pid, state.version, memory
                 )
         return ServerStatus("stopped", home, version=state.version)
 
     @contextmanager
-    def _locked(self) -> Iterator[None]:
-        """One start, stop or removal at a time, across processes."""
+    def _lock(self) -> Iterator[None]:
+        """Hold the lock that allows one start, stop or removal at a time, across processes."""
         try:
             make_private(self._home.path)
             with FileLock(self._home.lock_file):
@@ -175,14 +180,15 @@ class LocalServer:
             ) from error
 
     def _find_process(self) -> psutil.Process | None:
-        """The running server of this home: as written down, else the Java that runs it there.
+        """Return the running server of this home, or None.
 
-        The second finds one whose parent was killed before it could write, and writes.
+        A server whose parent was killed before it could write the state is found by its command
+        line, and the state is written now.
         """
         state = self._home.read_state()
         if state and (process := recorded_process(state)):
             return process
-        for process in running(self._home, SERVER_CLASS, self._home_argument):
+        for process in java_processes(self._home, SERVER_CLASS, self._home_argument):
             self._record(state, process)
             return process
         return None
@@ -197,45 +203,38 @@ class LocalServer:
         return f"--home-dir={self._home.path}"
 
     def _launch(self, progress: Progress | None) -> psutil.Process:
-        """Begin the server's process and write down which it is."""
+        """Start the server's process and write it down."""
         free = shutil.disk_usage(self._home.path).free
         if free < _ROOM_BYTES:
-            left, needed = free // 1_000_000, _ROOM_BYTES // 1_000_000
-            why = f"its disk has {left} MB left, and a start needs {needed}"
+            free_mb, needed_mb = free // 1_000_000, _ROOM_BYTES // 1_000_000
+            why = f"its disk has {free_mb} MB left, and a start needs {needed_mb}"
             raise Neo4jUnavailable(LOCAL, why, ROOM)
         tool = local_tool(self._home, progress)
         end_tools(self._home)
-        settle(self._home)
-        state = ServerState(*self._ports(), jar_set(JARS).version)
-        self._prepare(state)
-        if not self._home.has_store:
-            self._set_first_password(tool)
-        process = self._spawn(tool)
-        self._record(state, process)
-        return process
-
-    def _ports(self) -> tuple[int, int]:
-        """Those of the last start where they are free, else two that are."""
-        state = self._home.read_state()
-        if state and _is_free(state.bolt_port) and _is_free(state.http_port):
-            return state.bolt_port, state.http_port
-        with socket.create_server((HOST, 0)) as bolt, socket.create_server((HOST, 0)) as http:
-            return bolt.getsockname()[1], http.getsockname()[1]
-
-    def _prepare(self, state: ServerState) -> None:
+        finish_replacement(self._home)
+        state = ServerState(*self._choose_ports(), jar_set(JARS).version)
         for folder in (self._home.conf, self._home.log.parent):
             folder.mkdir(exist_ok=True)
         conf = conf_text(state.bolt_port, state.http_port, self._profile)
         replace_text(self._home.conf / "neo4j.conf", conf)
         self._home.make_password()
         self._home.write_state(state)
+        if not self._home.has_store:  # later the tool would refuse to set a first password
+            # It reads the argument from the file, so the password is not in the process list.
+            tool.run(*SET_PASSWORD, f"@{self._home.password_file}")
+        process = self._start_process(tool)
+        self._record(state, process)
+        return process
 
-    def _set_first_password(self, tool: LocalTool) -> None:
-        """Must come before the first start; may come again while there was none."""
-        # The tool reads the argument from the file: it is not in the process list.
-        tool.run(*SET_PASSWORD, f"@{self._home.password_file}")
+    def _choose_ports(self) -> tuple[int, int]:
+        """Return ports for Bolt and HTTP: those of the last start, or else two free ones."""
+        state = self._home.read_state()
+        if state and _is_free(state.bolt_port) and _is_free(state.http_port):
+            return state.bolt_port, state.http_port
+        with socket.create_server((HOST, 0)) as bolt, socket.create_server((HOST, 0)) as http:
+            return bolt.getsockname()[1], http.getsockname()[1]
 
-    def _spawn(self, tool: LocalTool) -> psutil.Process:
+    def _start_process(self, tool: LocalTool) -> psutil.Process:
         with suppress(FileNotFoundError):
             self._home.log.replace(self._home.log.with_suffix(".1.log"))
         with os.fdopen(new_file(self._home.log), "wb") as log:
@@ -245,7 +244,7 @@ class LocalServer:
                 env=java_environment(tool.class_path), cwd=self._home.path, start_new_session=True,
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log,
             )  # fmt: skip
-        # It outlives us on purpose: Popen must neither warn about that nor wait for it.
+        # The server outlives us on purpose: Popen must neither warn about that nor wait.
         child.returncode = 0
         return psutil.Process(child.pid)
 
@@ -266,7 +265,11 @@ class LocalServer:
                 return connection
             except Neo4jUnavailable as error:
                 if isinstance(error.__cause__, AuthError):
-                    raise self._locked_out(connection) from error
+                    raise Neo4jUnavailable(
+                        connection.uri,
+                        "its password is not the one kept for it; was it changed?",
+                        f"write the new one into {self._home.password_file}",
+                    ) from error
                 if isinstance(error.__cause__, DatabaseUnavailable):
                     # Bolt answers when the databases have started, or have failed to.
                     deadline = min(deadline, time.monotonic() + _SETTLE_S)
@@ -275,19 +278,12 @@ class LocalServer:
         self._stop()
         raise Neo4jUnavailable(*self._failure(connection, "its database did not start", log))
 
-    def _failure(self, connection: Connection, what: str, log: Path) -> tuple[str, str, str]:
+    def _failure(self, connection: Connection, problem: str, log: Path) -> tuple[str, str, str]:
         return (
             connection.uri,
-            f"{what}: {gist(log.read_text('utf-8', 'replace'))}",
+            f"{problem}: {gist(log.read_text('utf-8', 'replace'))}",
             f"its whole log: {log}\n"
             "  if its store is broken: vizpub neo4j remove, then load the runs again",
-        )
-
-    def _locked_out(self, connection: Connection) -> Neo4jUnavailable:
-        return Neo4jUnavailable(
-            connection.uri,
-            "its password is not the one kept for it; was it changed?",
-            f"write the new one into {self._home.password_file}",
         )
 
     def _stop(self) -> bool:
@@ -297,11 +293,11 @@ class LocalServer:
         with suppress(psutil.NoSuchProcess):
             words = process.cmdline()
             process.terminate()
-            if not ends(process, _STOP_S):
+            if not wait_for_end(process, _STOP_S):
                 process.kill()
-                ends(process, _STOP_S)
+                wait_for_end(process, _STOP_S)
             if is_listed(words):
-                with suppress(ServiceError):  # of a Java or jars that are gone since
+                with suppress(ServiceError):  # that Java or those jars may be gone by now
                     local_tool(self._home).class_data.make_after(process.pid, words)
         return True
 

@@ -19,7 +19,7 @@ from neo4j.exceptions import (
     SessionExpired,
 )
 
-from vizpub.graphstore.server.driver_errors import RESTART, hangs, has_stopped
+from vizpub.graphstore.server.driver_errors import RESTART, stopped_error, timed_out
 from vizpub.model.errors import Neo4jAnswer, Neo4jUnavailable, UseError
 
 LOST = "the connection was lost"
@@ -32,27 +32,27 @@ TOO_MUCH_MEMORY = "it needs more memory than the server allows one query"
 _T = TypeVar("_T")
 
 _URIS: WeakKeyDictionary[Driver, str] = WeakKeyDictionary()
-"""Where the server of a driver is: the driver itself does not say."""
+"""The address of each driver's server: the driver itself does not tell it."""
 
 LATE = "it did not end in time and was stopped; ask for less, or allow more time"
 
-_AGAIN = {
+_HINTS = {
     WRITE_ACCESS: f"{REPEAT}: finished work is kept",
     READ_ACCESS: f"see that it runs, then {REPEAT}",
 }
-"""What to do where a connection was lost."""
+"""Advice after a lost connection, by the kind of access."""
 
 
 def remember(driver: Driver, uri: str) -> None:
-    """Name the server in what goes wrong with the driver from now on."""
+    """Register a driver's address, so that errors can name its server."""
     _URIS[driver] = uri
 
 
 @contextmanager
 def writing(driver: Driver, database: str) -> Iterator[Session]:
-    """A session that writes.
+    """Open a session that writes.
 
-    Raises: Neo4jUnavailable where the connection is lost, Neo4jAnswer.
+    Raises: Neo4jUnavailable if the connection is lost, Neo4jAnswer.
     """
     with _session(driver, database, WRITE_ACCESS) as session:
         yield session
@@ -60,23 +60,21 @@ def writing(driver: Driver, database: str) -> Iterator[Session]:
 
 @contextmanager
 def reading(driver: Driver, database: str, *, warnings: bool = False) -> Iterator[Session]:
-    """A session in which the server refuses to write; with `warnings`, summaries have them.
+    """Open a session in which the server refuses to write; with `warnings`, summaries have them.
 
-    Raises: UseError where the time is up, Neo4jUnavailable, Neo4jAnswer.
+    Raises: UseError if the time is up, Neo4jUnavailable, Neo4jAnswer.
     """
     with _session(driver, database, READ_ACCESS, warnings=warnings) as session:
         yield session
 
 
-def write(session: Session, work: Callable[..., _T], *given: Any) -> _T:
-    """What `work` returns, given a transaction and `given`; it may be done twice.
-
-    Where the connection is lost in a commit, nobody knows whether it took effect: it is done again.
-    """
+def write(session: Session, work: Callable[..., _T], *arguments: Any) -> _T:
+    """Return the result of `work(transaction, *arguments)`, which may be called twice."""
     try:
-        return session.execute_write(work, *given)
+        return session.execute_write(work, *arguments)
     except IncompleteCommit:
-        return session.execute_write(work, *given)
+        # The connection was lost in the commit, so nobody knows whether it took effect.
+        return session.execute_write(work, *arguments)
 
 
 def rows(
@@ -86,7 +84,10 @@ def rows(
     parameters: Mapping[str, Any],
     timeout: float | None = None,
 ) -> list[list[Any]]:
-    """All rows of one of our own reading statements. `timeout` in seconds, null = the server's."""
+    """Return all rows of one of our own reading statements.
+
+    `timeout` is in seconds; None is the server's own.
+    """
     with reading(driver, database) as session:
         query = Query(text, timeout=timeout)
         return [record.values() for record in session.run(query, dict(parameters))]
@@ -96,7 +97,7 @@ def rows(
 def _session(
     driver: Driver, database: str, access: str, *, warnings: bool = False
 ) -> Iterator[Session]:
-    # In our own statements, a type or property that no run has used yet is no news.
+    # Our own statements may name a type or property that no run has used yet: no warning.
     severity = NotificationMinimumSeverity
     config: dict[str, Any] = {
         "database": database,
@@ -104,23 +105,23 @@ def _session(
         "notifications_min_severity": severity.WARNING if warnings else severity.OFF,
     }
     uri = _URIS.get(driver, f"database '{database}'")
-    with _errors(uri, _AGAIN[access]), driver.session(**config) as session:
+    with _translate_errors(uri, _HINTS[access]), driver.session(**config) as session:
         yield session
 
 
 @contextmanager
-def _errors(uri: str, again: str) -> Iterator[None]:
+def _translate_errors(uri: str, hint: str) -> Iterator[None]:
     try:
         yield
     except (ServiceUnavailable, SessionExpired, IncompleteCommit) as error:
-        if hangs(error):
+        if timed_out(error):
             raise Neo4jUnavailable(uri, SILENT, f"{RESTART}, then {REPEAT}") from error
-        raise Neo4jUnavailable(uri, LOST, again) from error
+        raise Neo4jUnavailable(uri, LOST, hint) from error
     except Neo4jError as error:
         code = error.code or ""
-        if code.endswith(".DatabaseUnavailable"):  # as where another command restarts the server
-            raise Neo4jUnavailable(uri, "its database is not available now", again) from error
-        raise (has_stopped(uri, code) or _in_our_words(error)) from error
+        if code.endswith(".DatabaseUnavailable"):  # another command may be restarting it
+            raise Neo4jUnavailable(uri, "its database is not available now", hint) from error
+        raise (stopped_error(uri, code) or _translate(error)) from error
     except DriverError as error:
         raise Neo4jUnavailable(uri, str(error)) from error
     except RecursionError as error:
@@ -129,8 +130,8 @@ def _errors(uri: str, again: str) -> Iterator[None]:
         raise UseError(f"{UNSTORABLE}: {error}") from error
 
 
-def _in_our_words(error: Neo4jError) -> UseError | Neo4jAnswer:
-    """The server's error as one of ours."""
+def _translate(error: Neo4jError) -> UseError | Neo4jAnswer:
+    """Translate an error of the server into one of ours."""
     code, message = error.code or "", error.message or ""
     if "TransactionTimedOut" in code:
         return UseError(LATE)

@@ -1,4 +1,4 @@
-"""How the local Neo4j is run: its main classes, JVM arguments and `neo4j.conf`."""
+"""Settings of the local Neo4j: its main classes, JVM arguments and `neo4j.conf`."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from vizpub.graphstore.server.home import HOST
 
 JARS = "neo4j"
-"""The set of the artifact lock; its version is the server's."""
+"""The server's set in the lock of artifacts, whose version is the server's."""
 
 SERVER_CLASS = "org.neo4j.server.CommunityEntryPoint"
-"""Belongs to 5.x; 2026.x starts with org.neo4j.server.Neo4jCommunity and needs Java 25."""
+"""Of 5.x; 2026.x starts with org.neo4j.server.Neo4jCommunity and needs Java 25."""
 
 ADMIN_CLASS = "org.neo4j.cli.AdminTool"
 
@@ -33,12 +33,12 @@ ADMIN_JVM = (*SERVER_JVM, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx25
 
 @dataclass(frozen=True)
 class Profile:
-    """How much of the machine a server may take."""
+    """JVM arguments and memory of a server."""
 
     jvm: tuple[str, ...]
     page_cache: str
     settings: Mapping[str, str] = field(default_factory=dict)
-    """What else `neo4j.conf` says; it wins over what all servers are set to."""
+    """More lines of `neo4j.conf`; they override the settings of all servers."""
 
 
 PROFILES = {
@@ -46,12 +46,12 @@ PROFILES = {
     "test": Profile(
         (*SERVER_JVM, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx512m"),
         "64m",
-        # Small runs come and go: what is there changes manifold, and each statement would be
-        # planned anew, which takes longer than all that it does.
+        # Tests load and remove small runs, so the database's statistics keep changing, and each
+        # statement would be planned anew, which takes longer than running it.
         {"dbms.cypher.min_replan_interval": "1h"},
     ),
 }
-"""`default` for people; `test` starts in half the time, is slower under load, keeps its plans."""
+"""`default` is for users. `test` starts in half the time, but is slower under load."""
 
 _BROWSER_POLICY = "; ".join(
     (
@@ -70,23 +70,23 @@ _BROWSER_POLICY = "; ".join(
 
 
 def settings(profile: Profile) -> dict[str, str]:
-    """What holds wherever the server runs; addresses and directories are of the place."""
+    """Return the settings that hold wherever the server runs: all but addresses and directories."""
     return {
         "server.https.enabled": "false",
         "server.memory.pagecache.size": profile.page_cache,
         "dbms.usage_report.enabled": "false",
         "db.transaction.timeout": "120s",
-        # While it works on a request it says so every 30 s. Who hears nothing for twice as long
-        # takes it for hung; by default that would be two minutes.
+        # While the server works on a request it says so every 30 s. A client that hears nothing
+        # for twice as long takes it for hung; by default that would be two minutes.
         "server.bolt.connection_keep_alive": "30s",
         "db.memory.transaction.max": "512m",
         "db.lock.acquisition.timeout": "30s",
-        # The run store is the system of record: of the transaction logs only what recovery
-        # needs is kept, and nothing is taken in advance (half a gigabyte otherwise).
+        # The run store is the system of record. So keep only the transaction logs that recovery
+        # needs, and do not reserve space for them (half a gigabyte by default).
         "db.tx_log.preallocate": "false",
         "db.tx_log.rotation.retention_policy": "keep_none",
-        # A disk that fills up cuts the log off in a transaction: it is forgotten, and the
-        # server starts again. A load notices by its ledger, and enters it once more.
+        # A full disk cuts the log off in the middle of a transaction. Drop that transaction, so
+        # that the server starts again; a load sees in its ledger what it has to repeat.
         "internal.dbms.tx_log.fail_on_corrupted_log_files": "false",
         # LOAD CSV reads no file and, as all addresses are blocked, no page.
         "dbms.security.allow_csv_import_from_file_urls": "false",
@@ -103,7 +103,7 @@ def settings(profile: Profile) -> dict[str, str]:
 
 
 def conf_text(bolt_port: int, http_port: int, profile: Profile) -> str:
-    """The whole `neo4j.conf` of a local server."""
+    """Return the text of a local server's `neo4j.conf`."""
     bolt, http = f"{HOST}:{bolt_port}", f"{HOST}:{http_port}"
     addresses = {
         "server.default_listen_address": HOST,
@@ -117,5 +117,5 @@ def conf_text(bolt_port: int, http_port: int, profile: Profile) -> str:
 
 
 def conf_lines(values: dict[str, str]) -> str:
-    """Settings as lines of a `neo4j.conf`."""
+    """Format settings as lines of a `neo4j.conf`."""
     return "".join(f"{name}={value}\n" for name, value in values.items())

@@ -1,4 +1,4 @@
-"""The copy of a run that grows, compared with the run's tables from a boundary on."""
+"""Comparison of a growing copy with the run's tables, from a boundary on."""
 
 from __future__ import annotations
 
@@ -14,16 +14,22 @@ from neo4j import Driver, ManagedTransaction
 from vizpub import cypher
 from vizpub.graphstore.ask.periods import ALWAYS, class_ranges
 from vizpub.graphstore.load.batches import Rows
-from vizpub.graphstore.load.grown_copies import COPIES, copied, delete_copies, in_partition
-from vizpub.graphstore.load.reading import Reading
-from vizpub.graphstore.load.steps import ROWS_PER_BATCH, NodeStep, RelationshipStep, Step, passes
+from vizpub.graphstore.load.grown_copies import COPIES, copy_rows, delete_copies, in_partition
+from vizpub.graphstore.load.reading import TableReader
+from vizpub.graphstore.load.steps import (
+    ROWS_PER_BATCH,
+    NodeStep,
+    RelationshipStep,
+    Step,
+    steps_by_table,
+)
 from vizpub.graphstore.load.writing import Work, write_rows
 from vizpub.graphstore.runs import facts_of, partitions_in
 from vizpub.graphstore.server import sessions
 from vizpub.graphstore.verify.difference import (
-    Difference,
-    Messages,
     Nodes,
+    RelationshipDifference,
+    RowsByMessage,
     add_nodes,
     changed_nodes,
     difference,
@@ -35,26 +41,28 @@ from vizpub.model.run import Boundary, RunFacts
 SPANS = ("presence", "subscriptions", "roles", "links")
 """The statements of periods."""
 GROWING = ("Topic", "Peer", "Interval")
-"""The labels of nodes but messages."""
+"""The labels of nodes except messages."""
 _OF_MESSAGES = ("published", "published-on", "hops", "arrived-from-unknown", "missed")
 _NO_TIMEOUT = 0.0
 
 
 @dataclass(frozen=True)
 class MessageChange:
-    """What is to change of some messages."""
+    """Changes to the nodes and relationships of some messages."""
 
     create: NodeStep
     change: NodeStep
     missing: Rows = field(default_factory=list)
     changed: Rows = field(default_factory=list)
-    relationships: list[tuple[RelationshipStep, Difference]] = field(default_factory=list)
+    relationships: list[tuple[RelationshipStep, RelationshipDifference]] = field(
+        default_factory=list
+    )
 
     def __bool__(self) -> bool:
         return bool(self.missing or self.changed or any(d for _, d in self.relationships))
 
     def __call__(self, transaction: ManagedTransaction, run: str) -> None:
-        """Change them, in one transaction."""
+        """Make the changes, in one transaction."""
         ids = [id for _, differs in self.relationships for id in differs.ids]
         if ids:
             transaction.run(cypher.statement("grow", "delete").text, {"ids": ids}).consume()
@@ -66,35 +74,35 @@ class MessageChange:
                 write_rows(transaction, run, step, rows, step.statement)
 
 
-class Copy:
-    """The copy, compared with the tables from the boundary on."""
+class GrowingCopy:
+    """A copy, compared with the tables from the boundary on."""
 
     def __init__(
         self,
         driver: Driver,
         database: str,
         facts: RunFacts,
-        reading: Reading,
+        reading: TableReader,
         boundary: Boundary,
-        there: Mapping[str, Any],
+        properties: Mapping[str, Any],
     ) -> None:
         self._driver, self._database, self.run = driver, database, facts.name
         self.reading, self._boundary = reading, boundary
-        self._levels = tuple(there["levels"])
-        self.partitions = partitions = partitions_in(there, facts.clock)
-        count = partitions_in(there, facts_of(there).clock).count
-        self.before, self._after = range(count), range(count, partitions.count)
-        """Partitions that there were before, and new ones."""
+        self._levels = tuple(properties["levels"])
+        self.partitions = partitions = partitions_in(properties, facts.clock)
+        count = partitions_in(properties, facts_of(properties).clock).count
+        self._earlier, self._new = range(count), range(count, partitions.count)
+        """The earlier partitions, and the new ones."""
         self._census = reading.census(partitions)
         self._rows = reading.run_rows(facts.name, partitions)
-        steps = [step for of in passes(self._rows).values() for step in of]
+        steps = [step for of in steps_by_table(self._rows).values() for step in of]
         self._nodes = [step for step in steps if isinstance(step, NodeStep)]
         self._steps = {s.statement: s for s in steps if isinstance(s, RelationshipStep)}
-        self._messages = Messages(reading, boundary.message)
-        self._end = max(there["messages"], reading.rows("publications"))
+        self._messages = RowsByMessage(reading, boundary.message)
+        self._end = max(properties["messages"], reading.rows("publications"))
 
-    def spans(self) -> Iterator[tuple[RelationshipStep, Difference]]:
-        """What differs in relationships with a validity period; of roles in all of them."""
+    def spans(self) -> Iterator[tuple[RelationshipStep, RelationshipDifference]]:
+        """Compare relationships with a validity period; roles in full."""
         for name in SPANS:
             least = 0 if name == "roles" else self._boundary.period
             ranges = class_ranges(self._levels, ALWAYS, (least, OPEN))
@@ -106,36 +114,36 @@ class Copy:
         for rows in self.reading.rows_from(step.table, "valid_to", least):
             yield from step.rows(rows)
 
-    def new_copies(self) -> Iterator[tuple[RelationshipStep, Difference]]:
-        """What differs in the partitions that are new."""
-        for name, (type, copies) in COPIES.items() if self._after else ():
+    def new_copies(self) -> Iterator[tuple[RelationshipStep, RelationshipDifference]]:
+        """Compare the copies in new partitions."""
+        for name, (type, copies) in COPIES.items() if self._new else ():
             rows = self._expected(name, self._boundary.period)
             text = cypher.statement("grow", copies).text
             held = [
                 row
-                for number in self._after
+                for number in self._new
                 for row in self._rows_of(in_partition(text, f"{type}_P{number}"), run=self.run)
             ]
-            expected = copied(name, rows, self.partitions, self._after)
+            expected = copy_rows(name, rows, self.partitions, self._new)
             yield self._steps[copies], difference(expected, held)
 
     def nodes(self, label: str) -> tuple[NodeStep, Rows, Rows]:
-        """The step that creates nodes of a label, those that lack, and those that differ."""
+        """Return the step that creates nodes of a label, the missing and the different nodes."""
         steps = [step for step in self._nodes if step.label == label]
         least = self._boundary.interval if label == "Interval" else 0
         expected = expected_nodes(steps, self.reading, least)
-        held = self._held(steps[0], [*expected])
+        held = self._read_nodes(steps[0], [*expected])
         missing = [expected[key] for key in expected if key not in held]
         return steps[0], missing, changed_nodes(expected, held)
 
     def messages(self) -> Iterator[MessageChange]:
-        """What differs in messages from the boundary on: some messages at a time."""
+        """Compare messages from the boundary on; yield the changes of some at a time."""
         create, change = (step for step in self._nodes if step.label == "Message")
         for low, high in self._messages.chunks(self._boundary.message, self._end, ROWS_PER_BATCH):
             expected: Nodes = {}
             for step in (create, change):
                 add_nodes(expected, step, self._messages.of(step.table, low, high))
-            held = self._held(create, [*expected])
+            held = self._read_nodes(create, [*expected])
             missing = [expected[key] for key in expected if key not in held]
             at = {"run": self.run, "low": low, "high": high, "keys": [*expected]}
             differing = []
@@ -148,13 +156,13 @@ class Copy:
 
     @cached_property
     def peers_by_label(self) -> dict[str, Collection[int]]:
-        """The peers that are to have each label but their own."""
+        """The peers that should have each label, except Peer."""
         published = [batch["publisher"] for _, batch in self.reading.row_groups("publications")]
         publishers = {id for ids in published for id in pc.unique(ids).to_pylist()} - {None}
         return {**self._census.labels, "Publisher": publishers}
 
     def labels(self) -> Iterator[tuple[str, list[str], list[str]]]:
-        """Of each label the peers that lack it, and those that have it too much, by key."""
+        """Yield each label with the keys of peers that lack it, and of those that must lose it."""
         wanted = {
             label: {self._rows.key(id) for id in ids} for label, ids in self.peers_by_label.items()
         }
@@ -164,11 +172,11 @@ class Copy:
             for label in labels:
                 held.setdefault(label, set()).add(key)
         for label in sorted({*wanted, *held} - {"Peer"}):
-            now, before = wanted.get(label, set()), held.get(label, set())
-            yield label, sorted(now - before), sorted(before - now)
+            expected, actual = wanted.get(label, set()), held.get(label, set())
+            yield label, sorted(expected - actual), sorted(actual - expected)
 
-    def left(self) -> Iterator[tuple[str, bool]]:
-        """Of each kind whether anything differs."""
+    def remaining_differences(self) -> Iterator[tuple[str, bool]]:
+        """Yield each kind of rows, and True if anything still differs."""
         spans = chain(self.spans(), self.new_copies())
         yield from ((step.table, bool(differs)) for step, differs in spans)
         for label in GROWING:
@@ -177,8 +185,8 @@ class Copy:
         yield "messages", any(self.messages())
         yield "labels", any(add or remove for _, add, remove in self.labels())
 
-    def _held(self, step: NodeStep, keys: list[str]) -> Nodes:
-        return {key: found for key, _, found in self._read_back(step.statement, keys)}
+    def _read_nodes(self, step: NodeStep, keys: list[str]) -> Nodes:
+        return {key: node for key, _, node in self._read_back(step.statement, keys)}
 
     def _read_back(self, statement: str, keys: list[str]) -> Iterator[list[Any]]:
         for start in range(0, len(keys), ROWS_PER_BATCH):
@@ -187,17 +195,17 @@ class Copy:
 
     def _ask(self, statement: str, **parameters: Any) -> list[list[Any]]:
         folder, _, name = statement.rpartition("/")
-        meant = cypher.statement(folder or "grow", name)
-        needed = {p.name: parameters[p.name] for p in meant.parameters}
-        return self._rows_of(meant.text, **needed)
+        query = cypher.statement(folder or "grow", name)
+        needed = {p.name: parameters[p.name] for p in query.parameters}
+        return self._rows_of(query.text, **needed)
 
     def _rows_of(self, text: str, **parameters: Any) -> list[list[Any]]:
         return sessions.rows(self._driver, self._database, text, parameters, _NO_TIMEOUT)
 
     def create(self, step: RelationshipStep, rows: Rows) -> Iterator[Work]:
-        """Transactions that create periods with their copies in earlier partitions."""
+        """Yield transactions that create periods with their copies in earlier partitions."""
         for part in self._batches(rows):
-            more = copied(step.statement, part, self.partitions, self.before)
+            more = copy_rows(step.statement, part, self.partitions, self._earlier)
             steps = [(step, part)]
             if more:
                 steps.append((self._steps[COPIES[step.statement][1]], more))
@@ -206,14 +214,14 @@ class Copy:
     def delete(
         self, step: RelationshipStep, surplus: list[tuple[str, list[Any]]]
     ) -> Iterator[Work]:
-        """Transactions that delete periods likewise."""
+        """Yield transactions that delete periods with their copies in earlier partitions."""
         for part in self._batches(surplus):
-            more = copied(step.statement, [r for _, r in part], self.partitions, self.before)
+            more = copy_rows(step.statement, [r for _, r in part], self.partitions, self._earlier)
             ids = [id for id, _ in part]
             yield partial(_delete_all, ids=ids, name=step.statement, copies=more)
 
     def _batches(self, rows: list[Any]) -> Iterator[list[Any]]:
-        size = max(1, ROWS_PER_BATCH // (1 + len(self.before)))
+        size = max(1, ROWS_PER_BATCH // (1 + len(self._earlier)))
         for start in range(0, len(rows), size):
             yield rows[start : start + size]
 
@@ -221,8 +229,8 @@ class Copy:
 def _write_all(
     transaction: ManagedTransaction, run: str, rows: list[tuple[RelationshipStep, Rows]]
 ) -> None:
-    for step, of in rows:
-        write_rows(transaction, run, step, of, step.statement)
+    for step, step_rows in rows:
+        write_rows(transaction, run, step, step_rows, step.statement)
 
 
 def _delete_all(transaction: ManagedTransaction, ids: list[str], name: str, copies: Rows) -> None:

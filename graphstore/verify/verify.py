@@ -1,8 +1,8 @@
 """Checks that Neo4j's copy of a run equals its tables: all of it, and nothing more.
 
 Nodes are read back and compared property by property; relationships, of which there may be
-millions, by their number and checksums that both sides compute over what they say. What no table
-knows of shows in the numbers of nodes by label, of their properties, and of what is linked to them.
+millions, by their number and by checksums that both sides compute. Anything beyond the tables shows
+in the numbers of nodes by label, of their properties, and of relationships at them.
 """
 
 from __future__ import annotations
@@ -15,15 +15,20 @@ from typing import Any, get_args
 from neo4j import Driver
 
 from vizpub import cypher
-from vizpub.graphstore.load.batches import Batch, Tables, part_of
-from vizpub.graphstore.load.partitions import Partitions, of_copies
-from vizpub.graphstore.load.reading import Reading
+from vizpub.graphstore.load.batches import Batch, RunTables, part_of
+from vizpub.graphstore.load.partitions import Partitions, name_copy_types
+from vizpub.graphstore.load.reading import TableReader
 from vizpub.graphstore.load.schema import index_states, wanted_indexes
-from vizpub.graphstore.load.steps import NodeStep, node_steps, parts
+from vizpub.graphstore.load.steps import NodeStep, node_steps, row_batches
 from vizpub.graphstore.runs import State, node_of, run_properties
 from vizpub.graphstore.server import sessions
 from vizpub.graphstore.verify.checksums import CHECKED, Checksums, Sums
-from vizpub.graphstore.verify.kept_checksums import WHOLE, Kept, add_nodes, kept
+from vizpub.graphstore.verify.kept_checksums import (
+    WHOLE,
+    KeptChecksums,
+    add_nodes,
+    checksums_to_keep,
+)
 from vizpub.model.clock import Clock
 from vizpub.model.errors import Neo4jAnswer
 from vizpub.model.own import with_own
@@ -33,12 +38,12 @@ from vizpub.model.tables import table as table_of
 _NO_TIMEOUT = 0.0
 _SHOWN = 5
 _RUN, _SCHEMA = "run", "schema"
-"""What is no table: the node of the run with all that hangs on it, and the indexes."""
+"""Names for what is in no table: the Run node with its relationships, and the indexes."""
 
 
 @dataclass(frozen=True)
 class Difference:
-    """One thing that is not as the run has it."""
+    """One difference between the copy and the run."""
 
     table: str
     """`run` = the run as a whole, `schema` = indexes and constraints."""
@@ -51,48 +56,49 @@ class Difference:
 
 
 def remedy(run: str, differences: Sequence[Difference]) -> str:
-    """What to do about them."""
+    """Return the advice for differences."""
     if all(difference.table == _SCHEMA for difference in differences):
         return f"create the missing parts with: vizpub load {run}"
     return f"recreate it with: vizpub rebuild {run}"
 
 
-def verify_run(driver: Driver, database: str, facts: RunFacts, tables: Tables) -> list[Difference]:
-    """The differences between Neo4j's copy of a run and its tables; none where they are equal.
+def verify_run(
+    driver: Driver, database: str, facts: RunFacts, tables: RunTables
+) -> list[Difference]:
+    """Compare Neo4j's copy of a run with its tables; return the differences.
 
-    A node is the run's if its key or its property `run` names the run. Of each all labels and
+    A node belongs to the run if its key or its property `run` names the run. All its labels and
     properties are compared, and at most five differing nodes of a table are named. A
-    relationship is the run's if it begins or ends at such a node, or is found by an index that
-    begins with the run; all that it says is compared. Where an index or a constraint is missing
-    or does not answer, only that is reported. The ledger of loads is left out, and the run's
-    state, in any of which it can be verified.
+    relationship belongs to the run if it begins or ends at such a node, or is found by an index
+    that begins with the run. If an index or a constraint is missing or does not answer, only
+    that is reported. The ledger of loads and the run's state are not compared.
 
     Raises: Neo4jUnavailable, Neo4jAnswer.
     """
-    return verified(driver, database, facts, Reading.of(tables, facts.clock))[0]
+    return verify_with_checksums(driver, database, facts, TableReader.of(tables, facts.clock))[0]
 
 
-def verified(
-    driver: Driver, database: str, facts: RunFacts, reading: Reading
-) -> tuple[list[Difference], Kept | None]:
-    """As verify_run, and the checksums that it made of the tables."""
-    there = run_properties(driver, database, facts.name) or {}
+def verify_with_checksums(
+    driver: Driver, database: str, facts: RunFacts, reading: TableReader
+) -> tuple[list[Difference], KeptChecksums | None]:
+    """Do the same as verify_run; also return the checksums of the tables."""
+    properties = run_properties(driver, database, facts.name) or {}
     verification = _Verification(
-        driver, database, facts, reading, partitions_told(there, facts.clock)
+        driver, database, facts, reading, recorded_partitions(properties, facts.clock)
     )
-    differences = list(verification.differences(there))
+    differences = list(verification.differences(properties))
     return differences, verification.kept
 
 
 class Comparison:
-    """Asks a copy what it has of a run, and says where that is not what is expected."""
+    """Compares a copy of a run with what is expected."""
 
     def __init__(self, driver: Driver, database: str, run: str, partitions: Partitions) -> None:
-        """Asks nothing yet."""
+        """Prepare the comparison of a run's copy."""
         self._driver, self._database = driver, database
         self._name, self._partitions = run, partitions
-        self._there: dict[str, int] = {}
-        """How many relationships each statement of CHECKED found."""
+        self._counted: dict[str, int] = {}
+        """The number of relationships that each statement of CHECKED found."""
 
     def _schema(self) -> Iterator[Difference]:
         states = index_states(self._driver, self._database)
@@ -103,94 +109,97 @@ class Comparison:
     def _relationships(
         self, statement: str, expected: Sums, words: Mapping[str, object]
     ) -> Iterator[Difference]:
-        """Of those that a statement checks; layers, roles and topics are `words` to it."""
-        self._there[statement] = expected[0]
-        told = Told(CHECKED[statement], f"relationships {statement}")
-        for found in self._sums_of(statement, told, **words):
-            if isinstance(found, Difference):
-                yield found
+        """Compare the relationships of a statement; `words` are its layers, roles and topics."""
+        self._counted[statement] = expected[0]
+        comparison = SumComparison(CHECKED[statement], f"relationships {statement}")
+        for result in self._sums_of(statement, comparison, **words):
+            if isinstance(result, Difference):
+                yield result
             else:
-                self._there[statement] = found[0]
-                yield from told.differences(expected, found)
+                self._counted[statement] = result[0]
+                yield from comparison.differences(expected, result)
 
     def _sums_of(
-        self, statement: str, told: Told, **parameters: object
+        self, statement: str, comparison: SumComparison, **parameters: object
     ) -> Iterator[Sums | Difference]:
-        """What a statement finds, or that it cannot compute with it."""
+        """Yield the sums of a statement, or a difference if the values are no numbers."""
         try:
             yield from self._ask(statement, run=self._name, **parameters)
         except Neo4jAnswer as error:
             if not error.code.endswith(("TypeError", "ArithmeticError")):
                 raise
-            yield Difference(told.table, told.what, "whole numbers", error.message)
+            yield Difference(comparison.table, comparison.subject, "whole numbers", error.message)
 
-    def _named(self) -> Iterator[Difference]:
-        """Relationships that name the run and are between nodes of others."""
+    def _foreign_relationships(self) -> Iterator[Difference]:
+        """Find relationships that name the run and are between nodes of other runs."""
         for statement, rows in self._ask("named", run=self._name):
-            if rows != self._there[statement]:
-                what = f"relationships {statement} that name the run"
-                yield Difference(CHECKED[statement], what, self._there[statement], rows)
+            if rows != self._counted[statement]:
+                subject = f"relationships {statement} that name the run"
+                yield Difference(CHECKED[statement], subject, self._counted[statement], rows)
 
     def _counts(
         self, nodes: Mapping[str, int], properties: Mapping[str, int], tables: Mapping[str, str]
     ) -> Iterator[Difference]:
-        """Of nodes by label, of what they have and of what is linked to them; a label that is
-        not among `properties` is not judged by these.
+        """Compare the numbers of nodes by label, of their properties and relationships.
+
+        A label that is not among `properties` is not compared by these.
         """
-        there, values, linked = (Counter[str]() for _ in range(3))
-        for labels, count, had, begin, end in self._ask("nodes", run=self._name):
-            there.update(dict.fromkeys(labels or ["of no label"], count))
-            values.update(dict.fromkeys(labels, had))
+        counted, values, linked = (Counter[str]() for _ in range(3))
+        for labels, count, property_count, begin, end in self._ask("nodes", run=self._name):
+            counted.update(dict.fromkeys(labels or ["of no label"], count))
+            values.update(dict.fromkeys(labels, property_count))
             linked.update(begin=begin, end=end)
-        for label in sorted({*nodes, *there}):
+        for label in sorted({*nodes, *counted}):
             table, count = tables.get(label, _RUN), nodes.get(label, 0)
-            if count != there[label]:
-                yield Difference(table, f"nodes {label}", count, there[label])
+            if count != counted[label]:
+                yield Difference(table, f"nodes {label}", count, counted[label])
             elif properties.get(label) not in (None, values[label]):
-                what = f"properties of nodes {label}"
-                yield Difference(table, what, properties[label], values[label])
-        known = sum(self._there.values())
-        for way in ("begin", "end"):
-            if linked[way] != known:
-                yield Difference(_RUN, f"relationships that {way} at its nodes", known, linked[way])
+                subject = f"properties of nodes {label}"
+                yield Difference(table, subject, properties[label], values[label])
+        expected = sum(self._counted.values())
+        for end_name in ("begin", "end"):
+            if linked[end_name] != expected:
+                yield Difference(
+                    _RUN, f"relationships that {end_name} at its nodes", expected, linked[end_name]
+                )
 
     def _ask(self, statement: str, **parameters: Any) -> list[list[Any]]:
-        # A copy in a partition that the run does not have is one relationship too many: _counts.
-        text = of_copies(cypher.statement("verify", statement).text, self._partitions)
+        # Copies in a partition that the run does not have show as surplus relationships in _counts.
+        text = name_copy_types(cypher.statement("verify", statement).text, self._partitions)
         return sessions.rows(self._driver, self._database, text, parameters, _NO_TIMEOUT)
 
 
 @dataclass(frozen=True)
-class Told:
-    """What sums are about."""
+class SumComparison:
+    """The comparison of the sums of one kind of nodes or relationships."""
 
     table: str
-    what: str
+    subject: str
 
-    def differences(self, expected: Sums, found: Sums) -> Iterator[Difference]:
-        """Between sums; 1 is not 1.0."""
-        if found[0] != expected[0]:
-            yield Difference(self.table, self.what, expected[0], found[0])
-        elif repr(found) != repr(expected):
-            what = f"checksums of {self.what}"
-            yield Difference(self.table, what, expected[1:], found[1:])
+    def differences(self, expected: Sums, actual: Sums) -> Iterator[Difference]:
+        """Compare sums; 1 is not 1.0."""
+        if actual[0] != expected[0]:
+            yield Difference(self.table, self.subject, expected[0], actual[0])
+        elif repr(actual) != repr(expected):
+            subject = f"checksums of {self.subject}"
+            yield Difference(self.table, subject, expected[1:], actual[1:])
 
 
-def partitions_told(there: Mapping[str, Any], clock: Clock) -> Partitions:
-    """The partitions that a Run node tells of; any other value is reported as a difference."""
-    length = there.get("partition_intervals")
+def recorded_partitions(properties: Mapping[str, Any], clock: Clock) -> Partitions:
+    """Return the partitions of a Run node's copy; an invalid value will be a difference."""
+    length = properties.get("partition_intervals")
     return Partitions(clock, length if type(length) is int else 0)
 
 
 class _Verification(Comparison):
-    """One comparison. What is expected in total is counted as rows are read."""
+    """A full comparison with the tables, which counts the expected totals as it reads rows."""
 
     def __init__(
         self,
         driver: Driver,
         database: str,
         facts: RunFacts,
-        reading: Reading,
+        reading: TableReader,
         partitions: Partitions,
     ) -> None:
         super().__init__(driver, database, facts.name, partitions)
@@ -200,25 +209,25 @@ class _Verification(Comparison):
         self._census = reading.census(partitions)
         self._of_messages = Checksums(partitions)
         self._properties: Counter[str] = Counter()
-        """How many the nodes of a label have."""
-        self._told: set[str] = set()
+        """The number of properties of the nodes of each label."""
+        self._different: set[str] = set()
         """Labels whose nodes differ, reported one by one."""
         self._labels: dict[str, frozenset[int]] = {}
-        """The peers of each label but their own."""
-        self.kept: Kept | None = None
-        """What the tables say in sum; null before they were read."""
+        """The peers of each label, except Peer."""
+        self.kept: KeptChecksums | None = None
+        """The checksums of the tables; None before they were read."""
 
-    def differences(self, there: Mapping[str, Any]) -> Iterator[Difference]:
-        """Takes the properties of the Run node."""
+    def differences(self, properties: Mapping[str, Any]) -> Iterator[Difference]:
+        """Yield the differences, given the properties of the Run node."""
         if missing := list(self._schema()):
-            # Nothing is asked without them: it would take long, or be refused.
+            # Without indexes the statements would take long, or be refused.
             yield from missing
             return
-        yield from self._run(there)
+        yield from self._run(properties)
         peers, *others = self._steps
         for step in others:
             yield from self._nodes(step)
-        # Now that the messages were read it is known who published.
+        # The publishers are known now that the messages were read.
         labels = {**self._census.labels, "Publisher": self._of_messages.publishers}
         self._labels = {label: frozenset(ids) for label, ids in labels.items()}
         yield from self._nodes(peers)
@@ -226,15 +235,15 @@ class _Verification(Comparison):
             sums = self._sums(table)
             words = {"layers": sums.layers, "roles": sums.roles, "topics": self._rows.topics}
             yield from self._relationships(statement, sums.of(statement), words)
-        yield from self._named()
+        yield from self._foreign_relationships()
         yield from self._count()
-        yield from self._keep(there)
+        yield from self._keep(properties)
 
-    def _keep(self, there: Mapping[str, Any]) -> Iterator[Difference]:
+    def _keep(self, properties: Mapping[str, Any]) -> Iterator[Difference]:
         sums = (self._census.checksums, self._of_messages)
         summary = self._reading.summary(self._census)
-        self.kept = kept(self._reading, sums, self._partitions, self._labels, summary)
-        held = there.get("checksums")
+        self.kept = checksums_to_keep(self._reading, sums, self._partitions, self._labels, summary)
+        held = properties.get("checksums")
         if held is not None and (self.kept is None or held != self.kept.text):
             yield Difference(_RUN, "checksums that are kept", "those of the tables", "others")
 
@@ -243,67 +252,71 @@ class _Verification(Comparison):
         expected = {label: self._reading.rows(table) for label, table in tables.items()}
         expected |= {label: len(ids) for label, ids in self._labels.items()} | {"Run": 1}
         tables |= dict.fromkeys(self._labels, "peers")
-        properties = {label: n for label, n in self._properties.items() if label not in self._told}
+        properties = {
+            label: n for label, n in self._properties.items() if label not in self._different
+        }
         yield from self._counts(expected, properties, tables)
 
     def _sums(self, table: str) -> Checksums:
         return self._of_messages if table == "publications" else self._census.checksums
 
-    def _run(self, there: Mapping[str, Any]) -> Iterator[Difference]:
-        if not there:
+    def _run(self, properties: Mapping[str, Any]) -> Iterator[Difference]:
+        if not properties:
             yield Difference(_RUN, self._facts.name, "a node", "no node")
             return
         expected = node_of(self._facts, self._partitions, self._reading.summary(self._census))
-        state = there.get("state")
+        state = properties.get("state")
         expected["state"] = state if state in get_args(State) else "complete"
-        if state == "loading" and there.get("imported"):
+        if state == "loading" and properties.get("imported"):
             expected["imported"] = True
-        expected["checksums"] = there.get("checksums")  # compared when the tables were read
-        yield from differences_of(_RUN, self._facts.name, expected, there)
+        expected["checksums"] = properties.get("checksums")  # compared when the tables were read
+        yield from differences_of(_RUN, self._facts.name, expected, properties)
 
     def _nodes(self, step: NodeStep) -> list[Difference]:
-        """Of the nodes of a step; what else its rows become goes to the checksums."""
+        """Compare the nodes of a step, and add the relationships of its rows to the checksums."""
         others = self._others(step)
-        found: list[Difference] = []
-        for label, part in parts(self._reading, step.table):
+        differences: list[Difference] = []
+        for label, part in row_batches(self._reading, step.table):
             name = "" if step.table in WHOLE else part_of(label)
             self._of_messages.add(step.table, part, name)
             nodes = add_nodes(self._of_messages, step, part, name)
             values = sum(len(column) - column.null_count for column in nodes.columns)
             # A step that adds to nodes repeats their key.
             self._properties[step.label] += values - (0 if step.creates else len(nodes))
-            if len(found) < _SHOWN:
-                found += self._node_differences(step, nodes, others)
-        if found:
-            self._told.add(step.label)
-        return found[:_SHOWN]
+            if len(differences) < _SHOWN:
+                differences += self._node_differences(step, nodes, others)
+        if differences:
+            self._different.add(step.label)
+        return differences[:_SHOWN]
 
     def _others(self, step: NodeStep) -> set[str]:
-        """What other steps say of the nodes of a step; all else on the nodes is of the first."""
+        """Return the properties that other steps add to the nodes of a step."""
         if not step.creates:
             return set()
-        added = [s.table for s in self._steps if not s.creates and s.label == step.label]
-        own = self._facts.own
-        return {name for table in added for name in with_own(table_of(table), own).names[1:]}
+        tables = [s.table for s in self._steps if not s.creates and s.label == step.label]
+        own_metrics = self._facts.own
+        return {
+            name for table in tables for name in with_own(table_of(table), own_metrics).names[1:]
+        }
 
     def _node_differences(
-        self, step: NodeStep, nodes: Batch, others: set[str]
+        self, step: NodeStep, nodes: Batch, other_names: set[str]
     ) -> Iterator[Difference]:
         keys = nodes["key"].to_pylist()
-        there = {key: values for key, *values in self._ask(_READ_BACK[step.statement], keys=keys)}
+        copied = {key: values for key, *values in self._ask(_READ_BACK[step.statement], keys=keys)}
         for row in nodes.to_pylist():
             key = row["key"]
-            if key not in there:
+            if key not in copied:
                 yield Difference(step.table, key, "a row", "no node")
                 continue
-            labels, found = there[key]
+            labels, actual = copied[key]
             if step.creates:
                 if (expected := self._labels_of(step, row)) != (labels := sorted(labels)):
                     yield Difference(step.table, f"{key} labels", expected, labels)
-                found = {name: found[name] for name in found if name not in others}
+                actual = {name: actual[name] for name in actual if name not in other_names}
             else:
-                found = {name: found.get(name) for name in row}
-            yield from differences_of(step.table, key, row, found)
+                actual = {name: actual.get(name) for name in row}
+            yield from differences_of(step.table, key, row, actual)
 
     def _labels_of(self, step: NodeStep, row: Mapping[str, Any]) -> list[str]:
         if step.label != "Peer":
@@ -322,9 +335,9 @@ _READ_BACK = {
 
 
 def differences_of(
-    table: str, key: str, expected: Mapping[str, Any], found: Mapping[str, Any]
+    table: str, key: str, expected: Mapping[str, Any], actual: Mapping[str, Any]
 ) -> Iterator[Difference]:
-    """Between properties; null = there is none. 1 is neither 1.0 nor true."""
-    for name in dict.fromkeys([*expected, *found]):
-        if repr(expected.get(name)) != repr(found.get(name)):
-            yield Difference(table, f"{key} {name}", expected.get(name), found.get(name))
+    """Compare properties; None = no such property. 1 is neither 1.0 nor true."""
+    for name in dict.fromkeys([*expected, *actual]):
+        if repr(expected.get(name)) != repr(actual.get(name)):
+            yield Difference(table, f"{key} {name}", expected.get(name), actual.get(name))

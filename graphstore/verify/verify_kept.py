@@ -1,9 +1,8 @@
-"""Checks that a copy is what its tables said in sum when it was loaded or grew.
+"""Comparison of a copy with the checksums that it keeps of its tables.
 
-The tables are not read, but for the names of topics: what they say is in the checksums that the
-copy keeps. What this misses, `vizpub.graphstore.verify.verify` finds: other letters in a text as
-long as the right one, a float of 2^42 or more, or a difference below 2^-60, and tables that
-changed."""
+Of the tables only the names of topics are read. `vizpub.graphstore.verify.verify` also finds what
+this misses: other letters in a text of the right length, floats of 2^42 or more, differences below
+2^-60, and changes to the tables."""
 
 from __future__ import annotations
 
@@ -13,13 +12,13 @@ from typing import Any
 
 from neo4j import Driver
 
-from vizpub.graphstore.load.batches import Tables
+from vizpub.graphstore.load.batches import RunTables
 from vizpub.graphstore.load.partitions import Partitions
-from vizpub.graphstore.load.reading import Reading
+from vizpub.graphstore.load.reading import TableReader
 from vizpub.graphstore.runs import facts_of, properties_of, run_properties
 from vizpub.graphstore.verify.checksums import CHECKED, NODES
-from vizpub.graphstore.verify.kept_checksums import Kept
-from vizpub.graphstore.verify.verify import Comparison, Difference, Told, differences_of
+from vizpub.graphstore.verify.kept_checksums import KeptChecksums
+from vizpub.graphstore.verify.verify import Comparison, Difference, SumComparison, differences_of
 from vizpub.model.run import RunFacts
 
 _SUMS = {
@@ -35,80 +34,92 @@ _OF_LABEL = {**_LABELS, "interval-metrics": "Interval", "message-metrics": "Mess
 
 
 @dataclass(frozen=True)
-class Found:
-    """What was compared, and what differs."""
+class KeptVerification:
+    """The numbers of compared nodes and relationships, and the differences."""
 
     nodes: int
     relationships: int
     differences: list[Difference]
 
 
-def verify_kept(driver: Driver, database: str, facts: RunFacts, tables: Tables) -> Found | None:
-    """The differences between a copy and the checksums that it keeps; null where it keeps none.
+def verify_kept(
+    driver: Driver, database: str, facts: RunFacts, tables: RunTables
+) -> KeptVerification | None:
+    """Compare a copy with the checksums that it keeps; return None if it keeps none.
 
-    The copy may be of an earlier generation of the run, which its checksums are then of.
+    The copy and its checksums may be of an earlier generation of the run.
 
     Raises: Neo4jUnavailable, Neo4jAnswer.
     """
-    there = run_properties(driver, database, facts.name) or {}
-    if (kept := Kept.of(there)) is None:
+    properties = run_properties(driver, database, facts.name) or {}
+    if (checksums := KeptChecksums.of(properties)) is None:
         return None
-    clock = facts_of(there).clock
-    topics = Reading.of(tables, facts.clock).topic_names
-    partitions = Partitions(clock, kept.partitions[0])
-    comparison = _OfKept(driver, database, facts.name, partitions)
-    found = [*comparison.differences(there, facts, kept, topics)]
-    nodes = sum(kept.total(statement)[0] for statement in _LABELS)
-    return Found(nodes, sum(kept.total(statement)[0] for statement in CHECKED), found)
+    clock = facts_of(properties).clock
+    topics = TableReader.of(tables, facts.clock).topic_names
+    partitions = Partitions(clock, checksums.partitions[0])
+    comparison = _KeptComparison(driver, database, facts.name, partitions)
+    differences = [*comparison.differences(properties, facts, checksums, topics)]
+    nodes = sum(checksums.total(statement)[0] for statement in _LABELS)
+    return KeptVerification(
+        nodes, sum(checksums.total(statement)[0] for statement in CHECKED), differences
+    )
 
 
-class _OfKept(Comparison):
-    """One comparison."""
+class _KeptComparison(Comparison):
+    """One comparison of a copy with its checksums."""
 
     def differences(
-        self, there: Mapping[str, Any], facts: RunFacts, kept: Kept, topics: tuple[str, ...]
+        self,
+        properties: Mapping[str, Any],
+        facts: RunFacts,
+        checksums: KeptChecksums,
+        topics: tuple[str, ...],
     ) -> Iterator[Difference]:
-        """Takes the properties of the Run node."""
+        """Yield the differences, given the properties of the Run node."""
         if missing := list(self._schema()):
             yield from missing
             return
-        expected = {**kept.summary, "partition_intervals": kept.partitions[0]}
-        if there.get("tables") == facts.tables:
+        expected = {**checksums.summary, "partition_intervals": checksums.partitions[0]}
+        if properties.get("tables") == facts.tables:
             expected |= {"key": facts.name, **properties_of(facts)}
-        yield from differences_of("run", facts.name, expected, {n: there.get(n) for n in expected})
+        yield from differences_of(
+            "run", facts.name, expected, {n: properties.get(n) for n in expected}
+        )
         for statement in NODES:
-            yield from self._nodes(statement, kept)
-        yield from self._labels(kept)
-        words = {"layers": kept.layers, "roles": kept.roles, "topics": topics}
+            yield from self._nodes(statement, checksums)
+        yield from self._labels(checksums)
+        words = {"layers": checksums.layers, "roles": checksums.roles, "topics": topics}
         for statement in CHECKED:
-            yield from self._relationships(statement, kept.total(statement), words)
-        yield from self._named()
-        yield from self._count(kept)
+            yield from self._relationships(statement, checksums.total(statement), words)
+        yield from self._foreign_relationships()
+        yield from self._count(checksums)
 
-    def _nodes(self, statement: str, kept: Kept) -> Iterator[Difference]:
-        rows, _, *sums = kept.total(statement)
-        told = Told(NODES[statement], f"nodes {_OF_LABEL[statement]}")
-        names = kept.names.get(statement, [])
-        for found in self._sums_of(_SUMS[statement], told, names=names):
-            if isinstance(found, Difference):
-                yield found
+    def _nodes(self, statement: str, checksums: KeptChecksums) -> Iterator[Difference]:
+        rows, _, *sums = checksums.total(statement)
+        comparison = SumComparison(NODES[statement], f"nodes {_OF_LABEL[statement]}")
+        names = checksums.names.get(statement, [])
+        for result in self._sums_of(_SUMS[statement], comparison, names=names):
+            if isinstance(result, Difference):
+                yield result
             else:
-                yield from told.differences([rows, *sums], found)
+                yield from comparison.differences([rows, *sums], result)
 
-    def _labels(self, kept: Kept) -> Iterator[Difference]:
-        there = {label: sums for label, *sums in self._ask("labels", run=self._name)}
-        there.pop("Peer", None)
-        for label in sorted({*kept.labels, *there}):
+    def _labels(self, checksums: KeptChecksums) -> Iterator[Difference]:
+        actual = {label: sums for label, *sums in self._ask("labels", run=self._name)}
+        actual.pop("Peer", None)
+        for label in sorted({*checksums.labels, *actual}):
             none = [0] * 3
-            told = Told("peers", f"peers with label {label}")
-            yield from told.differences(kept.labels.get(label, none), there.get(label, none))
+            comparison = SumComparison("peers", f"peers with label {label}")
+            yield from comparison.differences(
+                checksums.labels.get(label, none), actual.get(label, none)
+            )
 
-    def _count(self, kept: Kept) -> Iterator[Difference]:
-        nodes = {label: kept.total(of)[0] for of, label in _LABELS.items()}
-        nodes |= {label: rows for label, (rows, *_) in kept.labels.items()} | {"Run": 1}
+    def _count(self, checksums: KeptChecksums) -> Iterator[Difference]:
+        nodes = {label: checksums.total(of)[0] for of, label in _LABELS.items()}
+        nodes |= {label: rows for label, (rows, *_) in checksums.labels.items()} | {"Run": 1}
         properties = dict.fromkeys(_LABELS.values(), 0)
         for statement, label in _OF_LABEL.items():
-            properties[label] += kept.total(statement)[1]
+            properties[label] += checksums.total(statement)[1]
         tables = {label: NODES[of] for of, label in _LABELS.items()}
-        tables |= dict.fromkeys(kept.labels, "peers")
+        tables |= dict.fromkeys(checksums.labels, "peers")
         yield from self._counts(nodes, properties, tables)

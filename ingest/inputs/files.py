@@ -1,4 +1,4 @@
-"""The files that paths name: files, folders with all below them, globs, URIs.
+"""Resolving of paths to files: files, folders with all below them, globs, URIs.
 
 A file with several names is read once, and links to folders are not followed.
 """
@@ -33,7 +33,7 @@ _SHOWN = 5
 _READABLE = "give files that this user can read"
 _NOT_UTF8 = "its name is not UTF-8: rename it"
 _PIPE = "a pipe"
-_OURS = "the workspace's own: name it to read it"
+_OWN_FOLDER = "the workspace's own: name it to read it"
 _NO_FILES = {
     stat.S_IFIFO: _PIPE,
     stat.S_IFSOCK: "a socket",
@@ -50,8 +50,8 @@ _WEB = ("http", "https")
 
 
 @dataclass(frozen=True)
-class Stamp:
-    """The state of a file; it changes when the file is written again."""
+class FileStamp:
+    """State of a file; it changes when the file is written again."""
 
     size: int
     mtime_ns: int | None
@@ -60,14 +60,14 @@ class Stamp:
 
 
 @dataclass(frozen=True)
-class Found:
-    """The result of resolving a path."""
+class ResolvedPath:
+    """Files that a path given by the user leads to."""
 
-    files: dict[str, Stamp] = field(default_factory=dict)
+    files: dict[str, FileStamp] = field(default_factory=dict)
     """By absolute path or URI."""
     skipped: dict[str, str] = field(default_factory=dict)
     """Paths that cannot be read as a file, and why."""
-    named: bool = False
+    names_file: bool = False
     """The path names the file itself, not a folder or a pattern."""
 
 
@@ -77,108 +77,110 @@ class InputFile:
 
     path: str
     encoding: str
-    """What the source recognised it as: 'json', 'protobuf', 'csv', …"""
+    """The encoding that its source recognised: 'json', 'protobuf', 'csv', …"""
     size: int
     sha256: str
-    stamp: Stamp | None = field(default=None, compare=False, repr=False)
+    stamp: FileStamp | None = field(default=None, compare=False, repr=False)
     """Its state before it was inspected."""
 
     @property
     def manifest_entry(self) -> dict[str, Any]:
-        """Its entry in run.json before it is read."""
-        named = {name: value for name, value in asdict(self).items() if name != "stamp"}
-        return {**named, "damage": None}
+        """Entry of the file in run.json before it is read."""
+        fields = {name: value for name, value in asdict(self).items() if name != "stamp"}
+        return {**fields, "damage": None}
 
 
-def find(paths: Iterable[str], without: Iterable[str] = ()) -> dict[str, Found]:
-    """Resolve the paths. A file that several paths lead to belongs to the first of them. What lies
-    in the folders `without` is left out, unless the path leads into one of them.
+def find_files(paths: Iterable[str], without: Iterable[str] = ()) -> dict[str, ResolvedPath]:
+    """Resolve the paths. A file that several paths lead to belongs to the first of them. Files in
+    the folders `without` are left out, unless the path leads into one of them.
 
     Raises: InputError where a path does not exist or has an unknown file system, and where it
     cannot be read as a file: a pipe, a device, a broken link.
     """
     seen: dict[tuple[int, int], str] = {}
     ours = [os.path.realpath(folder) for folder in without]
-    return {path: _once(_left_out(_expand(path), path, ours), seen) for path in paths}
+    return {
+        path: _drop_aliases(_without_own_folders(_expand(path), path, ours), seen) for path in paths
+    }
 
 
-def check_unchanged(stamps: Mapping[str, Stamp]) -> None:
-    """Check that files, by path or URI, are the same as before they were read.
+def check_unchanged(stamps: Mapping[str, FileStamp]) -> None:
+    """Check that files, by path or URI, have not changed since they were read.
 
-    Raises: InputError for a file that has changed.
+    Raises: InputError for a file that has.
     """
     with ThreadPoolExecutor() as pool:  # a remote one is slow to answer
-        found = dict(zip(stamps, pool.map(_stamp_now, stamps), strict=True))
-    for path, before in stamps.items():
-        if (now := found[path]) != before:
+        current_stamps = dict(zip(stamps, pool.map(_current_stamp, stamps), strict=True))
+    for path, expected in stamps.items():
+        if (current := current_stamps[path]) != expected:
             raise InputError(
-                f"{shown(path)} {CHANGED}: {_difference(before, now)}",
+                f"{path_text(path)} {CHANGED}: {_difference(expected, current)}",
                 "give a file that is no longer written to, for example a copy",
             )
 
 
-def located(path: str) -> tuple[fs.FileSystem, str]:
-    """The file system of a path or URI, and the path in it. Raises: InputError."""
+def locate(path: str) -> tuple[fs.FileSystem, str]:
+    """Return the file system of a path or URI, and the path in it. Raises: InputError."""
     if urlsplit(path).scheme in _WEB and "://" in path:
         raise InputError(
             f"{path}: {FROM_THE_WEB}, because it is read more than once",
             f"pipe it in: curl -fsSL '{path}' | vizpub ingest - --run NAME",
         )
     try:
-        found: tuple[fs.FileSystem, str] = fs.FileSystem.from_uri(
+        filesystem_and_path: tuple[fs.FileSystem, str] = fs.FileSystem.from_uri(
             path if "://" in path else os.path.abspath(path)
         )
-        return found
+        return filesystem_and_path
     except (pa.ArrowException, OSError) as error:
         raise InputError(f"{NO_SUCH_PATH}: {path}", str(error)) from error
 
 
-def _expand(path: str) -> Found:
+def _expand(path: str) -> ResolvedPath:
     if not path:  # which would be the working directory
         raise InputError(EMPTY_PATH, f"give files, folders or globs, {EXAMPLE}")
     if "://" not in path:
         return _expand_local(path, os.path.abspath(path))
-    filesystem, inside = located(path)
+    filesystem, inside = locate(path)
     if isinstance(filesystem, fs.LocalFileSystem):
         return _expand_local(path, inside)
     info = filesystem.get_file_info(inside)
     if info.type == fs.FileType.NotFound:
-        raise _nothing(path)
+        raise _no_such_path(path)
     is_file = info.type == fs.FileType.File
     below = fs.FileSelector(inside, recursive=True)
     entries = [info] if is_file else filesystem.get_file_info(below)
-    files = {_uri(path, e.path): _stamp_of(e) for e in entries if e.type == fs.FileType.File}
-    return _some(path, Found(files, named=is_file))
+    files = {_uri(path, e.path): _stamp_of_info(e) for e in entries if e.type == fs.FileType.File}
+    return _check_not_empty(path, ResolvedPath(files, names_file=is_file))
 
 
-def _expand_local(given: str, path: str) -> Found:
+def _expand_local(argument: str, path: str) -> ResolvedPath:
     try:
         status = os.stat(path)
     except OSError as error:
-        return _matches(given, path, error)
+        return _expand_pattern(argument, path, error)
     if stat.S_ISDIR(status.st_mode):
-        return _some(given, _gathered([path]))
-    why = _unfit(path, status)
+        return _check_not_empty(argument, _gather([path]))
+    why = _why_unfit(path, status)
     if path.startswith(_OF_PROCESS):  # other processes find something else there
         path = os.path.realpath(path)
         why = why or (None if os.path.exists(path) else _PIPE)
     if why:
-        raise InputError(f"{shown(given)}: {why}", _AS_FILE if why != _NOT_UTF8 else "")
-    return Found({path: _stamp(status)}, named=True)
+        raise InputError(f"{path_text(argument)}: {why}", _AS_FILE if why != _NOT_UTF8 else "")
+    return ResolvedPath({path: _stamp_of_status(status)}, names_file=True)
 
 
-def _matches(given: str, path: str, error: OSError) -> Found:
-    """The files that a path matches as a pattern. Raises: InputError where there are none."""
+def _expand_pattern(argument: str, path: str, error: OSError) -> ResolvedPath:
+    """Return the files that match a path as a pattern. Raises: InputError if there are none."""
     if os.path.lexists(path) or not isinstance(error, FileNotFoundError):
-        raise InputError(f"{shown(given)}: {_why(path, error)}")
+        raise InputError(f"{path_text(argument)}: {_why_unreadable(path, error)}")
     matches = set(_glob(path)) if has_magic(path) else set()
     if not matches:
-        raise _nothing(given)
-    return _expand_local(given, *matches) if len(matches) == 1 else _gathered(matches)
+        raise _no_such_path(argument)
+    return _expand_local(argument, *matches) if len(matches) == 1 else _gather(matches)
 
 
 def _glob(pattern: str) -> Iterator[str]:
-    """The paths that a pattern matches; unlike glob's, `**` follows no links."""
+    """Yield the paths that match a pattern; unlike that of glob, `**` follows no links."""
     above, deep, below = (pattern + os.sep).partition(_DEEP)
     if not deep:
         yield from glob(pattern)
@@ -189,151 +191,163 @@ def _glob(pattern: str) -> Iterator[str]:
             yield from _glob(os.path.join(place, below).rstrip(os.sep))
 
 
-def _nothing(path: str) -> InputError:
-    return InputError(f"{NO_SUCH_PATH}: {shown(path)}", f"give files, folders or globs, {EXAMPLE}")
+def _no_such_path(path: str) -> InputError:
+    return InputError(
+        f"{NO_SUCH_PATH}: {path_text(path)}", f"give files, folders or globs, {EXAMPLE}"
+    )
 
 
-def _some(path: str, found: Found) -> Found:
-    """The same object. Raises: InputError where it has no files."""
-    if not found.files:
-        check_readable(found.skipped)
-        reasons = [f"{name}: {why}" for name, why in found.skipped.items()]
+def _check_not_empty(path: str, resolved: ResolvedPath) -> ResolvedPath:
+    """Return the resolved path unchanged. Raises: InputError if it has no files."""
+    if not resolved.files:
+        check_readable(resolved.skipped)
+        reasons = [f"{name}: {why}" for name, why in resolved.skipped.items()]
         raise InputError(
-            f"{shown(path)} {NO_FILES_IN}",
+            f"{path_text(path)} {NO_FILES_IN}",
             "; ".join(reasons[:_SHOWN]) or f"give one with traces, {EXAMPLE}",
         )
-    return found
+    return resolved
 
 
 def check_readable(left_out: Mapping[str, str | None]) -> None:
-    """Check why files, by path, are left out. Raises: InputError where some cannot be read."""
+    """Check the reasons why files are left out, by path. Raises: InputError for unreadable ones."""
     lost = [f"{path}: {why}" for path, why in left_out.items() if why and UNREADABLE in why]
     if lost:
         more = f"; and {len(lost) - _SHOWN} more" if len(lost) > _SHOWN else ""
         raise InputError("; ".join(lost[:_SHOWN]) + more, _READABLE)
 
 
-def _gathered(paths: Iterable[str]) -> Found:
-    """The given files, and all files below the given folders."""
-    found = Found()
+def _gather(paths: Iterable[str]) -> ResolvedPath:
+    """Return the given files, and all files below the given folders."""
+    resolved = ResolvedPath()
     for path in paths:
-        for inside in _below(path, found.skipped) if os.path.isdir(path) else [path]:
+        for inside in _files_below(path, resolved.skipped) if os.path.isdir(path) else [path]:
             try:
                 status = os.stat(inside)
             except OSError as error:
-                found.skipped[shown(inside)] = _why(inside, error)
+                resolved.skipped[path_text(inside)] = _why_unreadable(inside, error)
                 continue
-            if why := _unfit(inside, status):
-                found.skipped[shown(inside)] = why
+            if why := _why_unfit(inside, status):
+                resolved.skipped[path_text(inside)] = why
             else:
-                found.files[inside] = _stamp(status)
-    return found
+                resolved.files[inside] = _stamp_of_status(status)
+    return resolved
 
 
-def _below(folder: str, skipped: dict[str, str]) -> Iterator[str]:
-    """The files below a folder; links to folders are not followed."""
+def _files_below(folder: str, skipped: dict[str, str]) -> Iterator[str]:
+    """Yield the files below a folder; links to folders are not followed."""
 
     def skip(error: OSError) -> None:
-        skipped[shown(error.filename)] = _why(error.filename, error)
+        skipped[path_text(error.filename)] = _why_unreadable(error.filename, error)
 
     for place, folders, names in os.walk(folder, onerror=skip):
         for path in (os.path.join(place, name) for name in tuple(folders)):
             if os.path.islink(path):
-                skipped[shown(path)] = "a link to a folder: name the folder to read it"
+                skipped[path_text(path)] = "a link to a folder: name the folder to read it"
             elif not _is_utf8(path):
-                skipped[shown(path)] = _NOT_UTF8
+                skipped[path_text(path)] = _NOT_UTF8
                 folders.remove(os.path.basename(path))
         yield from (os.path.join(place, name) for name in names)
 
 
-def _left_out(found: Found, given: str, ours: Sequence[str]) -> Found:
-    """What was found outside of our own folders."""
+def _without_own_folders(
+    resolved: ResolvedPath, argument: str, ours: Sequence[str]
+) -> ResolvedPath:
+    """Leave out files in the workspace's own folders, unless the path leads into one of these."""
 
     @cache
     def of(folder: str) -> str | None:
         real = os.path.realpath(folder) + os.sep
-        return next((one for one in ours if real.startswith(one + os.sep)), None)
+        return next(
+            (own_folder for own_folder in ours if real.startswith(own_folder + os.sep)), None
+        )
 
-    if "://" in given or of(given):
-        return found
-    inside = {path: own for path in found.files if (own := of(os.path.dirname(path)))}
-    files = {path: stamp for path, stamp in found.files.items() if path not in inside}
-    skipped = {path: why for path, why in found.skipped.items() if not of(os.path.dirname(path))}
-    return replace(found, files=files, skipped=skipped | dict.fromkeys(inside.values(), _OURS))
+    if "://" in argument or of(argument):
+        return resolved
+    inside = {
+        path: folder_of_path
+        for path in resolved.files
+        if (folder_of_path := of(os.path.dirname(path)))
+    }
+    files = {path: stamp for path, stamp in resolved.files.items() if path not in inside}
+    skipped = {path: why for path, why in resolved.skipped.items() if not of(os.path.dirname(path))}
+    return replace(
+        resolved, files=files, skipped=skipped | dict.fromkeys(inside.values(), _OWN_FOLDER)
+    )
 
 
-def _once(found: Found, seen: dict[tuple[int, int], str]) -> Found:
-    """Leave out files already found under another name; a file comes before links to it."""
-    once = Found({}, found.skipped, found.named)
-    for path in sorted(found.files, key=lambda path: (os.path.islink(path), path)):
-        stamp = found.files[path]
+def _drop_aliases(resolved: ResolvedPath, seen: dict[tuple[int, int], str]) -> ResolvedPath:
+    """Leave out files seen under another name; a file comes before links to it."""
+    distinct = ResolvedPath({}, resolved.skipped, resolved.names_file)
+    for path in sorted(resolved.files, key=lambda path: (os.path.islink(path), path)):
+        stamp = resolved.files[path]
         first = seen.setdefault(stamp.identity, path) if stamp.identity else path
         if first == path:
-            once.files[path] = stamp
+            distinct.files[path] = stamp
         else:
-            once.skipped[path] = f"the same file as {first}"
-    return once
+            distinct.skipped[path] = f"the same file as {first}"
+    return distinct
 
 
-def _unfit(path: str, status: os.stat_result) -> str | None:
-    """Why the path cannot be read as a file; null if it can."""
+def _why_unfit(path: str, status: os.stat_result) -> str | None:
+    """Return the reason why the path cannot be read as a file; null if it can."""
     if not _is_utf8(path):
         return _NOT_UTF8
     return None if stat.S_ISREG(status.st_mode) else _NO_FILES.get(stat.S_IFMT(status.st_mode))
 
 
-def _why(path: str, error: OSError) -> str:
-    """Why a path cannot be inspected, as text for users."""
+def _why_unreadable(path: str, error: OSError) -> str:
+    """Return the reason why a path cannot be inspected, as text for users."""
     if isinstance(error, FileNotFoundError) and os.path.islink(path):
-        return f"a link to {shown(os.readlink(path))}, which does not exist"
+        return f"a link to {path_text(os.readlink(path))}, which does not exist"
     if error.errno == ELOOP:
         return "a link to itself"
     return f"{UNREADABLE}: {error.strerror}"
 
 
 def _is_utf8(path: str) -> bool:
-    return shown(path) == path
+    return path_text(path) == path
 
 
-def shown(path: str) -> str:
-    r"""A path as text; bytes that are not UTF-8 as `\xff`."""
+def path_text(path: str) -> str:
+    r"""Return a path as text; bytes that are not UTF-8 become `\xff`."""
     return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
-def _stamp(status: os.stat_result) -> Stamp:
-    return Stamp(status.st_size, status.st_mtime_ns, (status.st_dev, status.st_ino))
+def _stamp_of_status(status: os.stat_result) -> FileStamp:
+    return FileStamp(status.st_size, status.st_mtime_ns, (status.st_dev, status.st_ino))
 
 
-def _stamp_of(info: fs.FileInfo) -> Stamp:
+def _stamp_of_info(info: fs.FileInfo) -> FileStamp:
     # Object stores report the time in seconds in some responses, and finer in others.
-    return Stamp(info.size, info.mtime_ns and info.mtime_ns // 10**9 * 10**9)
+    return FileStamp(info.size, info.mtime_ns and info.mtime_ns // 10**9 * 10**9)
 
 
-def _difference(before: Stamp, now: Stamp | None) -> str:
-    if now is None:
+def _difference(expected: FileStamp, current: FileStamp | None) -> str:
+    if current is None:
         return "it was removed"
-    if now.identity != before.identity:
+    if current.identity != expected.identity:
         return "another file has replaced it"
-    if now.size != before.size:
-        return f"it had {before.size:,} bytes, and has {now.size:,}"
+    if current.size != expected.size:
+        return f"it had {expected.size:,} bytes, and has {current.size:,}"
     return "it was written again"
 
 
-def _stamp_now(path: str) -> Stamp | None:
+def _current_stamp(path: str) -> FileStamp | None:
     if "://" not in path:
         try:
-            return _stamp(os.stat(path))
+            return _stamp_of_status(os.stat(path))
         except OSError:
             return None
-    filesystem, inside = located(path)
+    filesystem, inside = locate(path)
     info = filesystem.get_file_info(inside)
-    return _stamp_of(info) if info.type == fs.FileType.File else None
+    return _stamp_of_info(info) if info.type == fs.FileType.File else None
 
 
 def _uri(path: str, inside: str) -> str:
-    """The URI of a file found below `path`, without credentials."""
-    given = urlsplit(path)
+    """Return the URI of a file below the URI `path`, without credentials."""
+    parts = urlsplit(path)
     # In object stores the path starts with the bucket; other file systems have a host.
-    place = given.netloc if inside.startswith("/") else ""
-    options = f"?{given.query}" if given.query else ""
-    return f"{given.scheme}://{place}{quote(inside)}{options}"
+    place = parts.netloc if inside.startswith("/") else ""
+    options = f"?{parts.query}" if parts.query else ""
+    return f"{parts.scheme}://{place}{quote(inside)}{options}"

@@ -1,7 +1,7 @@
 """The input: every file inspected once, and the source that reads it.
 
-Files are hashed and sniffed in threads or, where there is a cluster, in Spark tasks; only their
-names and what was found come back to the driver.
+Files are hashed and recognised in threads or, on a cluster, in Spark tasks; only the results come
+back to the driver.
 """
 
 from __future__ import annotations
@@ -17,8 +17,14 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from vizpub.ingest.inputs.files import Found, InputFile, Stamp, check_readable, check_unchanged
-from vizpub.ingest.inputs.recognition import LookedAt, look_at
+from vizpub.ingest.inputs.files import (
+    FileStamp,
+    InputFile,
+    ResolvedPath,
+    check_readable,
+    check_unchanged,
+)
+from vizpub.ingest.inputs.recognition import InspectedFile, inspect_file
 from vizpub.ingest.sources.base import Source, SourceOptions
 from vizpub.model.errors import InputError, UnknownName, UseError
 from vizpub.model.progress import Progress, silent
@@ -34,111 +40,116 @@ NOTHING = "nothing to ingest in"
 AUTO = "auto"
 STEP = "look at the input"
 _SHOWN = 5
-_LOOKED_AT = (
+_INSPECTED = (
     "path string, size bigint, sha256 string, damage string, unfit string, recognised array<string>"
 )
 
 
 @dataclass(frozen=True)
 class Inventory:
-    """The files to ingest, by path, what was left out and why, and the source."""
+    """The files to ingest by path, the skipped ones with reasons, and the source."""
 
     files: list[InputFile]
     skipped: list[tuple[str, str]]
     source: str
 
 
-def inventory(
+def take_inventory(
     spark: SparkSession | None,
-    given: Mapping[str, Found],
+    resolved_paths: Mapping[str, ResolvedPath],
     sources: Sequence[Source],
     source_name: str = AUTO,
     progress: Progress = silent,
     max_line: int | None = None,
 ) -> Inventory:
-    """Inspect every file that was found, in Spark tasks or, without a session, in threads of this
-    process, which report `progress`. A line is looked at up to `max_line` bytes.
+    """Inspect every file, in Spark tasks or, without a session, in threads of this process, which
+    report `progress`. Lines are read up to `max_line` bytes.
 
     Raises: UnknownName for an unknown source; InputError for a named file or a whole input that
-    cannot be read or no source recognises, an input that several sources recognise, a trace in two
-    encodings in one folder, and a file that changes meanwhile.
+    cannot be read or that no source recognises, an input that several sources recognise, a trace in
+    two encodings in one folder, and a file that changes meanwhile.
     """
     check_source(source_name, sources)
-    stamps = dict(chain(*(found.files.items() for found in given.values())))
+    stamps = dict(chain(*(resolved.files.items() for resolved in resolved_paths.values())))
     if spark is None:
-        looked_at = _look_here(sorted(stamps), sources, max_line or MAX_LINE, progress)
+        inspected = _inspect_here(sorted(stamps), sources, max_line or MAX_LINE, progress)
     else:
-        looked_at = _look_in_tasks(spark, sorted(stamps), sources, max_line or MAX_LINE)
-    named = {file for found in given.values() if found.named for file in found.files}
-    check_readable({row.path: row.unfit for row in looked_at if row.path in named})
-    looked_at = _without_vague(looked_at, named, sources)
-    source = _tell_source(looked_at, source_name, sources)
+        inspected = _inspect_in_tasks(spark, sorted(stamps), sources, max_line or MAX_LINE)
+    named_files = {
+        file
+        for resolved in resolved_paths.values()
+        if resolved.names_file
+        for file in resolved.files
+    }
+    check_readable({row.path: row.unfit for row in inspected if row.path in named_files})
+    inspected = _drop_vague_answers(inspected, named_files, sources)
+    source = _choose_source(inspected, source_name, sources)
     chosen = next(one for one in sources if one.name == source)
-    files, skipped = _sort_out(looked_at, (source, *sorted(chosen.joins)), named, stamps)
-    skipped += chain(*(found.skipped.items() for found in given.values()))
-    _check_taken(list(given), named, files, skipped)
+    files, skipped = _sort_out(inspected, (source, *sorted(chosen.joins)), named_files, stamps)
+    skipped += chain(*(resolved.skipped.items() for resolved in resolved_paths.values()))
+    _check_named_files(list(resolved_paths), named_files, files, skipped)
     if not chosen.appendable:  # in the others a record counts once, however often it comes
-        files, copies = _without_copies(files)
+        files, copies = _drop_copies(files)
         skipped += copies
     check_unchanged({file.path: stamps[file.path] for file in files})
-    own = {row.path for row in looked_at if _encoding(row, source)}
+    own_paths = {row.path for row in inspected if _encoding(row, source)}
     by_path = {file.path: file for file in files}
-    for path, found in given.items():
-        inside = [by_path[file] for file in found.files if file in by_path]
-        _check_encodings(path, [file for file in inside if file.path in own])
-        _check_encodings(path, [file for file in inside if file.path not in own])
+    for path, resolved in resolved_paths.items():
+        inside = [by_path[file] for file in resolved.files if file in by_path]
+        _check_encodings(path, [file for file in inside if file.path in own_paths])
+        _check_encodings(path, [file for file in inside if file.path not in own_paths])
     return Inventory(files, sorted(set(skipped)), source)
 
 
 def check_source(name: str, sources: Sequence[Source]) -> None:
-    """Raises: UnknownName for an unknown source."""
-    known = [AUTO, *(source.name for source in sources)]
-    if name not in known:
-        raise UnknownName("source", name, known)
+    """Check the name of a source. Raises: UnknownName."""
+    names = [AUTO, *(source.name for source in sources)]
+    if name not in names:
+        raise UnknownName("source", name, names)
 
 
 def check_options(source: Source, options: SourceOptions) -> None:
-    """Raises: UseError for an option that the source does not support."""
-    given = (f.name for f in fields(options) if getattr(options, f.name) != f.default)
-    for name in given:
+    """Check that the source supports the options that are set. Raises: UseError."""
+    set_options = (f.name for f in fields(options) if getattr(options, f.name) != f.default)
+    for name in set_options:
         if name not in source.options:
             option = "--" + name.removesuffix("_us").replace("_", "-")
             raise UseError(f"{option} does not apply to source '{source.name}': leave it out")
 
 
-def check_layers(asked: Sequence[str] | None, known: Collection[str]) -> None:
-    """Raises: UnknownName for a layer without links."""
-    for layer in asked or ():
-        if layer not in known:
-            raise UnknownName("layer", layer, sorted(known), "--layers")
+def check_layers(requested: Sequence[str] | None, available: Collection[str]) -> None:
+    """Check that each requested layer has links. Raises: UnknownName."""
+    for layer in requested or ():
+        if layer not in available:
+            raise UnknownName("layer", layer, sorted(available), "--layers")
 
 
-def _look_here(
+def _inspect_here(
     paths: Sequence[str], sources: Sequence[Source], limit: int, progress: Progress
-) -> list[LookedAt]:
-    found = []
+) -> list[InspectedFile]:
+    inspected = []
     with ThreadPoolExecutor() as pool:
-        for one in pool.map(partial(look_at, sources=sources, limit=limit), paths):
-            found.append(one)
-            progress(STEP, len(found), len(paths))
-    return found
+        for result in pool.map(partial(inspect_file, sources=sources, limit=limit), paths):
+            inspected.append(result)
+            progress(STEP, len(inspected), len(paths))
+    return inspected
 
 
-def _look_in_tasks(
+def _inspect_in_tasks(
     spark: SparkSession, paths: Sequence[str], sources: Sequence[Source], limit: int
-) -> list[LookedAt]:
+) -> list[InspectedFile]:
     tasks = min(len(paths), 8 * spark.sparkContext.defaultParallelism)
     rows = spark.createDataFrame([(path,) for path in paths], "path string").repartition(tasks)
-    look = partial(_look_at_batches, sources=tuple(sources), limit=limit)
-    found = rows.mapInArrow(look, _LOOKED_AT)
-    return sorted((LookedAt(*row) for row in found.collect()), key=lambda file: file.path)
+    look = partial(_inspect_batches, sources=tuple(sources), limit=limit)
+    inspected = rows.mapInArrow(look, _INSPECTED)
+    return sorted((InspectedFile(*row) for row in inspected.collect()), key=lambda file: file.path)
 
 
-def _look_at_batches(
+def _inspect_batches(
     batches: Iterable[pa.RecordBatch], sources: Sequence[Source], limit: int
 ) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        rows = [asdict(look_at(path, sources, limit)) for path in batch.column(0).to_pylist()]
+        rows = [asdict(inspect_file(path, sources, limit)) for path in batch.column(0).to_pylist()]
         yield pa.RecordBatch.from_pylist(rows, schema=_look_at_schema())
 
 
@@ -154,36 +165,36 @@ def _look_at_schema() -> pa.Schema:
     )
 
 
-def _without_vague(
-    looked_at: Sequence[LookedAt], named: set[str], sources: Sequence[Source]
-) -> list[LookedAt]:
-    """The files, not recognised by vague answers unless they are named or there are no others."""
+def _drop_vague_answers(
+    inspected: Sequence[InspectedFile], named_files: set[str], sources: Sequence[Source]
+) -> list[InspectedFile]:
+    """Drop vague answers of sources, except for named files and if there are no other answers."""
     vague = {f"{source.name}:{kind}" for source in sources for kind in source.vague}
 
-    def sure(row: LookedAt) -> list[str]:
-        is_named = row.path in named
+    def sure(row: InspectedFile) -> list[str]:
+        is_named = row.path in named_files
         return [a for a in row.recognised if is_named or a.partition("(")[0] not in vague]
 
-    if not any(map(sure, looked_at)):
-        return list(looked_at)
-    return [replace(row, recognised=sure(row)) for row in looked_at]
+    if not any(map(sure, inspected)):
+        return list(inspected)
+    return [replace(row, recognised=sure(row)) for row in inspected]
 
 
-def _tell_source(looked_at: Sequence[LookedAt], name: str, sources: Sequence[Source]) -> str:
-    """The one source that recognises files. Raises: InputError for none or several."""
+def _choose_source(inspected: Sequence[InspectedFile], name: str, sources: Sequence[Source]) -> str:
+    """Return the name of the one source that recognises files. Raises: InputError."""
     if name != AUTO:
         return name
     examples: dict[str, str] = {
-        answer.split(":")[0]: row.path for row in reversed(looked_at) for answer in row.recognised
+        answer.split(":")[0]: row.path for row in reversed(inspected) for answer in row.recognised
     }
     for source in sources:
         if source.name in examples and examples.keys() <= {source.name, *source.joins}:
             return source.name
     names = ", ".join(source.name for source in sources)
     if not examples:
-        check_readable({row.path: row.unfit for row in looked_at})
+        check_readable({row.path: row.unfit for row in inspected})
         raise InputError(
-            f"{NO_SOURCE} {_listed([_with_reason(row) for row in looked_at])}",
+            f"{NO_SOURCE} {_list_paths([_with_reason(row) for row in inspected])}",
             f"known formats: {names}; docs/sources.md describes them",
         )
     listing = "; ".join(f"{source}, as {path}" for source, path in sorted(examples.items()))
@@ -193,29 +204,31 @@ def _tell_source(looked_at: Sequence[LookedAt], name: str, sources: Sequence[Sou
     )
 
 
-def _with_reason(row: LookedAt) -> str:
+def _with_reason(row: InspectedFile) -> str:
     """The path, with the reason for which no source was asked, or saw only a part."""
     return row.path + (f" ({why})" if (why := row.unfit or row.damage) else "")
 
 
-def _encoding(row: LookedAt, source: str) -> str | None:
-    """What the source recognised the file as."""
+def _encoding(row: InspectedFile, source: str) -> str | None:
+    """Return the encoding that the source recognised; null if it did not recognise the file."""
     answers = (answer.split(":") for answer in row.recognised)
     return next((encoding for name, encoding in answers if name == source), None)
 
 
 def _sort_out(
-    looked_at: Sequence[LookedAt],
+    inspected: Sequence[InspectedFile],
     sources: Sequence[str],
-    named: set[str],
-    stamps: Mapping[str, Stamp],
+    named_files: set[str],
+    stamps: Mapping[str, FileStamp],
 ) -> tuple[list[InputFile], list[tuple[str, str]]]:
-    """The files of the sources, and the others; `sources` = the source, and those that it joins."""
+    """Return the files to ingest, and the skipped ones with reasons; `sources` has the source and
+    those that it joins.
+    """
     files, skipped = [], []
-    for row in looked_at:
+    for row in inspected:
         encoding = next(filter(None, (_encoding(row, name) for name in sources)), None)
         # Unfinished files of a killed writer begin with a dot.
-        hidden = os.path.basename(row.path).startswith(".") and row.path not in named
+        hidden = os.path.basename(row.path).startswith(".") and row.path not in named_files
         if encoding and not hidden:
             entry = row.path, encoding, row.size, row.sha256
             files.append(InputFile(*entry, stamps[row.path]))
@@ -225,39 +238,47 @@ def _sort_out(
     return files, skipped
 
 
-def _without_copies(
+def _drop_copies(
     files: Sequence[InputFile],
 ) -> tuple[list[InputFile], list[tuple[str, str]]]:
-    """The files, and those of equal content, which would count again; a copy has a longer path."""
+    """Return the files without copies, which would count again, and the copies with reasons.
+
+    Of files with equal content, the one with the shortest path is no copy.
+    """
     first: dict[tuple[str, str], str] = {}
     for file in sorted(files, key=lambda file: (len(file.path), file.path)):
         first.setdefault((file.encoding, file.sha256), file.path)
-    originals = [(file, first[file.encoding, file.sha256]) for file in files]
-    kept = [file for file, original in originals if file.path == original]
-    copies = [(f.path, f"a copy of {one}") for f, one in originals if f.path != one]
-    return kept, copies
+    pairs = [(file, first[file.encoding, file.sha256]) for file in files]
+    originals = [file for file, original in pairs if file.path == original]
+    copies = [(f.path, f"a copy of {one}") for f, one in pairs if f.path != one]
+    return originals, copies
 
 
-def _check_taken(
+def _check_named_files(
     paths: Sequence[str],
-    named: set[str],
+    named_files: set[str],
     files: Sequence[InputFile],
     skipped: Sequence[tuple[str, str]],
 ) -> None:
-    """Raises: InputError where a named file is skipped, or where there is no file to ingest."""
+    """Check that no named file is skipped, and that there is a file to ingest. Raises:
+    InputError.
+    """
     for path, why in skipped:
-        if path in named:
+        if path in named_files:
             raise InputError(f"{path}: {why}", "docs/sources.md describes the formats")
     if not files:
         check_readable(dict(skipped))
         raise InputError(
-            f"{NOTHING} {_listed(paths)}",
+            f"{NOTHING} {_list_paths(paths)}",
             "; ".join(f"{path}: {why}" for path, why in skipped[:_SHOWN]),
         )
 
 
 def _check_encodings(path: str, files: Sequence[InputFile]) -> None:
-    """Raises: InputError where a path holds several encodings: a trace would count twice."""
+    """Check that a path holds one encoding: otherwise a trace would count twice.
+
+    Raises: InputError.
+    """
     groups: dict[str, list[str]] = {}
     for file in sorted(files, key=lambda file: file.path):
         # Tables of more and of fewer columns are of one kind.
@@ -265,28 +286,30 @@ def _check_encodings(path: str, files: Sequence[InputFile]) -> None:
     if len(groups) > 1:
         top = os.path.commonpath([os.path.dirname(file.path) for file in files])
         short = {kind: [os.path.relpath(p, top) for p in paths] for kind, paths in groups.items()}
-        listing = "; ".join(f"{kind}: {_listed(paths)}" for kind, paths in sorted(short.items()))
+        listing = "; ".join(
+            f"{kind}: {_list_paths(paths)}" for kind, paths in sorted(short.items())
+        )
         raise InputError(
             f"{path} holds {' and '.join(sorted(groups))}, perhaps the same trace twice: {listing}",
-            f"name the files of one, for example: vizpub ingest {_of_one_kind(groups)}",
+            f"name the files of one, for example: vizpub ingest {_path_of_one_kind(groups)}",
         )
 
 
-def _of_one_kind(groups: Mapping[str, Sequence[str]]) -> str:
-    """A path that holds files of one kind only: the folder with most of them, otherwise a file."""
+def _path_of_one_kind(groups: Mapping[str, Sequence[str]]) -> str:
+    """Return a path with files of one kind only: the folder with most of them, otherwise a file."""
     kinds: dict[str, set[str]] = {}
     files: Counter[str] = Counter()
     for kind, paths in groups.items():
-        for folder in chain.from_iterable(map(_above, paths)):
+        for folder in chain.from_iterable(map(_folders_above, paths)):
             kinds.setdefault(folder, set()).add(kind)
             files[folder] += 1
-    pure = sorted(folder for folder, found in kinds.items() if len(found) == 1)
+    pure = sorted(folder for folder, folder_kinds in kinds.items() if len(folder_kinds) == 1)
     deepest = max(pure, key=lambda folder: (files[folder], len(folder)), default="")
     return _shorter(deepest or groups[min(groups)][0])
 
 
-def _above(path: str) -> Iterator[str]:
-    """The folders that hold the file, the nearest first."""
+def _folders_above(path: str) -> Iterator[str]:
+    """Yield the folders that hold the file, the nearest first."""
     while (folder := os.path.dirname(path)) not in ("", path):
         yield folder
         path = folder
@@ -297,6 +320,6 @@ def _shorter(path: str) -> str:
     return min(path, os.path.relpath(path), key=len)
 
 
-def _listed(paths: Sequence[str]) -> str:
+def _list_paths(paths: Sequence[str]) -> str:
     more = f" and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else ""
     return ", ".join(paths[:_SHOWN]) + more

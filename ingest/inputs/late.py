@@ -1,7 +1,7 @@
-"""What comes late: input about messages that no append changes any more.
+"""Messages that are final, so that no append changes them any more; input about them is late.
 
-A message is final when its publication is older than the window of messages. A name that comes anew
-is looked up among all names of messages, the only part of a run's history that is always read.
+A message is final when its publication is older than the window of messages. New names are looked
+up among all names of messages, the only part of a run's history that is always read.
 """
 
 from __future__ import annotations
@@ -16,24 +16,26 @@ NAMING = ("publications", "receptions", "rejections")
 """Stored tables with rows for messages and intervals."""
 
 
-def least(run: StoredRun, column: str, since: Since, *tables: str) -> int:
-    """The least value of a column in such rows of the tables; OPEN if there are none."""
+def least_value(run: StoredRun, column: str, since: Since, *tables: str) -> int:
+    """Return the least value of a column in the rows that `since` selects; OPEN if there are
+    none.
+    """
     batches = (rows for name in tables for rows in run.scan(name, [column], since=since))
     return min((pc.min(rows[column]).as_py() for rows in batches if len(rows)), default=OPEN)
 
 
-def first_open(run: StoredRun) -> int:
-    """All messages of the run before this one are final."""
+def first_open_message(run: StoredRun) -> int:
+    """Return the number of the first message of the run that is not final."""
     aged, clock = run.manifest.aged, run.manifest.clock
     if not run.has("publications") or clock is None or aged < clock.first:
         return 0
-    open_yet = least(run, "message", Since("interval", aged + 1), "publications")
+    open_yet = least_value(run, "message", Since("interval", aged + 1), "publications")
     return min(open_yet, run.rows("publications"))
 
 
-def open_from(run: StoredRun) -> int | None:
-    """The first interval of a message that is not final; null if all are."""
+def first_open_interval(run: StoredRun) -> int | None:
+    """Return the first interval with a message that is not final; null if all are final."""
     if not run.has("publications"):
         return None
-    first = least(run, "interval", Since("message", first_open(run)), "publications")
+    first = least_value(run, "interval", Since("message", first_open_message(run)), "publications")
     return None if first == OPEN else first

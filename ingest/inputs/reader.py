@@ -31,12 +31,12 @@ SPLIT = 8 * 2**20
 CUT_OFF = "cut off where the file is damaged"
 INVALID_UTF8 = "not UTF-8"
 TEXT_LIMIT = 1024
-"""Characters of a refused record that are kept."""
+"""Characters of a refused record that the quarantine keeps."""
 RECORDS = (
     "kind tinyint, peer string, time bigint, rank bigint, file int, line bigint, reason string, "
     "record binary"
 )
-"""Columns of Row."""
+"""Columns of InputRow."""
 
 _BLOCK = 1 << 16
 _BATCH_ROWS, _BATCH_BYTES = 4096, 4 * 2**20
@@ -44,25 +44,25 @@ _SPLITS = "file int, path string, start bigint, stop bigint, line bigint"
 _COUNTED = "file int, start bigint, lines bigint"
 
 
-class Kind(IntEnum):
+class RowKind(IntEnum):
     """The kind of a row."""
 
     TALLY = 0
-    """Counts of the reader of a split, as JSON."""
+    """Counts by the reader of a split, as JSON."""
     DAMAGED = 1
-    """Why only a part of a file could be read."""
+    """Reason why only a part of a file could be read."""
     REFUSED = 2
     BEFORE = 3
     """The state of a peer at the end of the run that is appended to."""
     RECORD = 4
 
 
-class Row(NamedTuple):
-    """A record, or a fact about the input. A fold takes them by time, rank, file, line."""
+class InputRow(NamedTuple):
+    """A record, or a fact about the input. Folds take rows by time, rank, file and line."""
 
-    kind: Kind
+    kind: RowKind
     peer: str | None = None
-    """The key by which rows are folded; a message for deliveries."""
+    """Key by which rows are folded; a message for deliveries."""
     time: int = 0
     rank: int = 0
     file: int = 0
@@ -70,12 +70,12 @@ class Row(NamedTuple):
     line: int = 0
     """From 1."""
     reason: str | None = None
-    """Why it is refused, or damaged."""
+    """Reason for the refusal or damage."""
     record: bytes = b""
 
 
-class Split(NamedTuple):
-    """Input of one task: a whole file, or the lines that begin in a byte range of a plain one."""
+class InputSplit(NamedTuple):
+    """Input of one task: a whole file, or the lines that begin in a byte range of a plain file."""
 
     file: int
     path: str
@@ -83,54 +83,58 @@ class Split(NamedTuple):
     stop: int | None = None
     """Null = the end of the file."""
     line: int = 1
-    """Number of the first line that begins in it; 0 = not counted yet."""
+    """Number of the first line that begins in the range; 0 = not counted yet."""
 
 
-Rows: TypeAlias = "Row | pa.RecordBatch"
+RowOrBatch: TypeAlias = "InputRow | pa.RecordBatch"
 """A row, or many with the columns RECORDS."""
-Read = Callable[[Split], Iterator[Rows]]
-"""Turns a split into rows."""
+SplitReader = Callable[[InputSplit], Iterator[RowOrBatch]]
+"""A function from a split to its rows."""
 
 
-class Damage(str):
-    """Why the rest of a file cannot be read; not the fault of a record."""
+class DamageReason(str):
+    """Reason why the rest of a file cannot be read; no record is at fault."""
 
 
-def refused(split: Split, line: int, reason: str, text: bytes = b"") -> Row:
-    """The row of a refused record, for the quarantine; for Damage, the row that reports it."""
-    if isinstance(reason, Damage):
-        return Row(Kind.DAMAGED, file=split.file, reason=reason)
-    kept = text[: 4 * TEXT_LIMIT]
-    return Row(Kind.REFUSED, file=split.file, line=line, reason=reason, record=kept)
+def refusal_row(split: InputSplit, line: int, reason: str, text: bytes = b"") -> InputRow:
+    """Return the row of a refused record, or for a DamageReason the row that reports the damage."""
+    if isinstance(reason, DamageReason):
+        return InputRow(RowKind.DAMAGED, file=split.file, reason=reason)
+    beginning = text[: 4 * TEXT_LIMIT]
+    return InputRow(RowKind.REFUSED, file=split.file, line=line, reason=reason, record=beginning)
 
 
-Turn = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
-"""What a task makes of batches."""
+BatchTransform = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+"""A function that tasks apply to the batches of rows."""
 
 
-def in_tasks(
+def read_in_tasks(
     spark: SparkSession,
-    splits: Sequence[Split],
-    read: Read,
+    splits: Sequence[InputSplit],
+    split_reader: SplitReader,
     small: bool,
-    turn: Turn = iter,
+    turn: BatchTransform = iter,
     columns: str = RECORDS,
 ) -> DataFrame:
-    """What `turn` makes of the rows of all splits (RECORDS), unordered and lazy."""
-    work = partial(_batches, read=read, turn=turn)
-    return _spread(spark, numbered(spark, splits), small).mapInArrow(work, columns)
+    """Return a lazy frame of the rows of all splits (RECORDS), unordered, after `turn`."""
+    work = partial(_batches, split_reader=split_reader, turn=turn)
+    return _spread_splits(spark, number_splits(spark, splits), small).mapInArrow(work, columns)
 
 
-def _batches(batches: Iterable[pa.RecordBatch], read: Read, turn: Turn) -> Iterator[pa.RecordBatch]:
-    return turn(rows_of_splits(_given(batches), read))
+def _batches(
+    batches: Iterable[pa.RecordBatch], split_reader: SplitReader, turn: BatchTransform
+) -> Iterator[pa.RecordBatch]:
+    return turn(rows_of_splits(_splits_in(batches), split_reader))
 
 
-def rows_of_splits(splits: Iterable[Split], read: Read) -> Iterator[pa.RecordBatch]:
-    """The rows of splits, with the columns RECORDS."""
-    return (rows for split in splits for rows in as_batches(read(split)))
+def rows_of_splits(
+    splits: Iterable[InputSplit], split_reader: SplitReader
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of splits, with the columns RECORDS."""
+    return (rows for split in splits for rows in as_batches(split_reader(split)))
 
 
-def _spread(spark: SparkSession, splits: Sequence[Split], small: bool) -> DataFrame:
+def _spread_splits(spark: SparkSession, splits: Sequence[InputSplit], small: bool) -> DataFrame:
     rows = spark.createDataFrame(list(splits), _SPLITS)
     tasks = min(len(splits), 8 * spark.sparkContext.defaultParallelism)
     return rows.coalesce(1) if small else rows.repartition(tasks)
@@ -138,43 +142,49 @@ def _spread(spark: SparkSession, splits: Sequence[Split], small: bool) -> DataFr
 
 def line_splits(
     files: Sequence[InputFile], leave_out: Collection[str] = (), size: int | None = None
-) -> list[Split]:
-    """Splits of text files, without the encodings of `leave_out`; plain files by byte ranges."""
-    found: list[Split] = []
+) -> list[InputSplit]:
+    """Return the splits of text files, plain ones by byte ranges; files with an encoding in
+    `leave_out` have none.
+    """
+    splits: list[InputSplit] = []
     size = size or SPLIT
     for number, file in enumerate(files):
         if file.encoding in leave_out:
             continue
         cuts = range(size, file.size, size)
         if not cuts or packing_of(file.path):
-            found.append(Split(number, file.path))
+            splits.append(InputSplit(number, file.path))
         else:
             edges = zip([0, *cuts], [*cuts, None], strict=True)
-            found += (Split(number, file.path, start, stop, 0) for start, stop in edges)
-    return found
+            splits += (InputSplit(number, file.path, start, stop, 0) for start, stop in edges)
+    return splits
 
 
-def numbered(spark: SparkSession, splits: Sequence[Split]) -> list[Split]:
-    """The splits with their first line numbers; counts the line breaks of plain files once."""
+def number_splits(spark: SparkSession, splits: Sequence[InputSplit]) -> list[InputSplit]:
+    """Return the splits with their first line numbers; count the line breaks of plain files
+    once.
+    """
     ranges = [split for split in splits if split.line == 0]
     if not ranges:
         return list(splits)
-    counted = _spread(spark, ranges, small=False).mapInArrow(_count_lines, _COUNTED).collect()
+    counted = (
+        _spread_splits(spark, ranges, small=False).mapInArrow(_count_lines, _COUNTED).collect()
+    )
     breaks = {(row.file, row.start): row.lines for row in counted}
-    found = []
+    numbered = []
     line = 1
     for split in splits:
         if split.line == 0:
             line = 1 if split.start == 0 else line
-            found.append(split._replace(line=line))
+            numbered.append(split._replace(line=line))
             line += breaks[split.file, split.start]
         else:
-            found.append(split)
-    return found
+            numbered.append(split)
+    return numbered
 
 
 def _count_lines(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for split in _given(batches):
+    for split in _splits_in(batches):
         filesystem, inside = fs.FileSystem.from_uri(split.path)
         with filesystem.open_input_file(inside) as file:
             file.seek(split.start)
@@ -186,27 +196,27 @@ def _count_lines(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         )
 
 
-def _given(batches: Iterable[pa.RecordBatch]) -> Iterator[Split]:
+def _splits_in(batches: Iterable[pa.RecordBatch]) -> Iterator[InputSplit]:
     for batch in batches:
         for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-            yield Split(*row)
+            yield InputSplit(*row)
 
 
-def as_batches(rows: Iterable[Rows]) -> Iterator[pa.RecordBatch]:
-    """Rows in batches of bounded size, with the columns RECORDS."""
-    held: list[Row] = []
+def as_batches(rows: Iterable[RowOrBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield the rows in batches of bounded size, with the columns RECORDS."""
+    buffer: list[InputRow] = []
     size = 0
     for row in rows:
         if isinstance(row, pa.RecordBatch):
             yield row
             continue
-        held.append(row)
+        buffer.append(row)
         size += len(row.record)
-        if len(held) == _BATCH_ROWS or size >= _BATCH_BYTES:
-            yield _batch(held)
-            held, size = [], 0
-    if held:
-        yield _batch(held)
+        if len(buffer) == _BATCH_ROWS or size >= _BATCH_BYTES:
+            yield _batch(buffer)
+            buffer, size = [], 0
+    if buffer:
+        yield _batch(buffer)
 
 
 ROWS = pa.schema(
@@ -219,13 +229,13 @@ ROWS = pa.schema(
 """The columns RECORDS."""
 
 
-def _batch(rows: Sequence[Row]) -> pa.RecordBatch:
+def _batch(rows: Sequence[InputRow]) -> pa.RecordBatch:
     columns = zip(*rows, strict=True)
     arrays = [pa.array(column, kind) for column, kind in zip(columns, ROWS.types, strict=True)]
     return pa.record_batch(arrays, schema=ROWS)
 
 
-class Line(NamedTuple):
+class InputLine(NamedTuple):
     """A line of a split, without its line break."""
 
     number: int
@@ -233,63 +243,67 @@ class Line(NamedTuple):
     text: bytes
     """Only the beginning, if the line is too long."""
     fault: str | None
-    """Why the line is refused; Damage for the last one if the file is damaged there."""
+    """Reason for refusing the line; a DamageReason for the last one of a damaged file."""
 
 
-def lines(split: Split, limit: int | None = None) -> Iterator[Line]:
-    """The lines that begin in the split, including empty ones, without byte order marks: files that
-    were joined have some inside. Lines of more than `limit` bytes are cut. Raises: OSError.
+def lines(split: InputSplit, limit: int | None = None) -> Iterator[InputLine]:
+    """Yield the lines that begin in the split, including empty ones.
+
+    Byte order marks are removed: joined files have some inside. Lines of more than `limit` bytes
+    are cut. Raises: OSError.
     """
     limit = limit or MAX_LINE
     filesystem, inside = fs.FileSystem.from_uri(split.path)
     if split.start == 0:
         with filesystem.open_input_stream(inside, compression=None) as stream:
             content = Content(stream)
-            yield from _judged(split, content, compressed.lines(content, limit), 0, limit)
+            yield from _check_lines(split, content, compressed.lines(content, limit), 0, limit)
         return
     with filesystem.open_input_file(inside) as file:
         file.seek(split.start - 1)
         blocks, start = _blocks(file), split.start - 1
-        for block in blocks:  # the rest of a line that begins in a split before
-            before, ended, rest = block.partition(b"\n")
-            start += len(before) + len(ended)
+        for block in blocks:  # skip the rest of a line that begins in an earlier split
+            end_of_line, ended, rest = block.partition(b"\n")
+            start += len(end_of_line) + len(ended)
             if ended or (split.stop is not None and start >= split.stop):
                 break
         else:
             return
         if split.stop is None or start < split.stop:
-            found = compressed.lines(chain([rest], blocks), limit)
-            yield from _judged(split, None, found, start, limit)
+            texts = compressed.lines(chain([rest], blocks), limit)
+            yield from _check_lines(split, None, texts, start, limit)
 
 
-def _judged(
-    split: Split,
+def _check_lines(
+    split: InputSplit,
     content: Content | None,
-    found: Iterable[tuple[bytes, bool]],
+    texts: Iterable[tuple[bytes, bool]],
     start: int,
     limit: int,
-) -> Iterator[Line]:
-    """The lines that begin before the end of the split; the first one begins at byte `start`."""
+) -> Iterator[InputLine]:
+    """Yield the lines that begin before the end of the split, with their faults; the first begins
+    at byte `start`.
+    """
     number = split.line + (start > split.start)
-    for text, ended in found:
+    for text, ended in texts:
         if split.stop is not None and start >= split.stop:
             return
         fault = None
         if isinstance(text, LongLine):
-            fault = too_long(limit)
+            fault = too_long_reason(limit)
         elif not ended and content is not None and content.damage:
             fault = CUT_OFF
         elif not text.isascii() and not _is_utf8(text):
             fault = INVALID_UTF8
-        yield Line(number, text.removeprefix(BOM_UTF8), fault)
+        yield InputLine(number, text.removeprefix(BOM_UTF8), fault)
         start += (text.size if isinstance(text, LongLine) else len(text)) + 1
         number += 1
     if content is not None and content.damage:
-        yield Line(number, b"", Damage(content.damage))
+        yield InputLine(number, b"", DamageReason(content.damage))
 
 
-def too_long(limit: int) -> str:
-    """The reason for which a record of more than `limit` bytes is refused."""
+def too_long_reason(limit: int) -> str:
+    """Return the reason for refusing a record of more than `limit` bytes."""
     return f"longer than {format_size(limit)} (--max-line)"
 
 

@@ -1,4 +1,4 @@
-"""One file of the input: its checksum, whether it can be read as lines, and whose it is.
+"""Inspection of one input file: its checksum, its damage, and the sources that recognise it.
 
 Runs in threads or in Spark tasks; see vizpub.ingest.inputs.inventory.
 """
@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from threading import Lock
 
-from vizpub.ingest.inputs.files import UNREADABLE, located
+from vizpub.ingest.inputs.files import UNREADABLE, locate
 from vizpub.ingest.sources.base import LOOK_AT, Source, or_none
 from vizpub.reports.compressed import PACKED, Content, Readable, packing_of
 
@@ -25,8 +25,8 @@ _ZIP = b"PK\x03\x04"
 
 
 @dataclass(frozen=True)
-class LookedAt:
-    """One file."""
+class InspectedFile:
+    """The result of inspecting one file."""
 
     path: str
     size: int
@@ -39,43 +39,45 @@ class LookedAt:
     """`source:encoding` of each source that recognised it."""
 
 
-def look_at(path: str, sources: Sequence[Source], limit: int) -> LookedAt:
-    """Hash the file, and ask the sources; a line is looked at up to `limit` bytes."""
+def inspect_file(path: str, sources: Sequence[Source], limit: int) -> InspectedFile:
+    """Hash the file, and ask each source whether it recognises it; lines are read up to `limit`
+    bytes.
+    """
     try:
-        filesystem, inside = located(path)
+        filesystem, inside = locate(path)
         with filesystem.open_input_stream(inside, compression=None) as stream:
-            hashed = _Hashed(stream)
+            hashed = _HashingStream(stream)
             content = Content(hashed)
             chunks = iter(content)
             head = _head(chunks)
             unfit = _unfit(path, hashed) or _container(head)
-            recognised = [] if unfit else _recognised(path, bytes(head[:_HEAD]), sources)
+            recognised = [] if unfit else _ask_sources(path, bytes(head[:_HEAD]), sources)
             if not unfit and not recognised and len(head) >= _HEAD:
                 with _ONE_AT_A_TIME:
-                    recognised = _recognised(path, _first_lines(head, chunks, limit), sources)
+                    recognised = _ask_sources(path, _first_lines(head, chunks, limit), sources)
             if not unfit and not recognised:
                 unfit = _near_miss(path, bytes(head[:_HEAD]), sources)
             hashed.drain()
     except OSError as error:
         why = f"{UNREADABLE}: {os.strerror(error.errno) if error.errno else error}"
-        return LookedAt(path, 0, "", None, why, [])
+        return InspectedFile(path, 0, "", None, why, [])
     sha256 = hashed.digest.hexdigest()
-    return LookedAt(path, hashed.size, sha256, content.damage, unfit, recognised)
+    return InspectedFile(path, hashed.size, sha256, content.damage, unfit, recognised)
 
 
-def _recognised(path: str, head: bytes, sources: Sequence[Source]) -> list[str]:
+def _ask_sources(path: str, head: bytes, sources: Sequence[Source]) -> list[str]:
     answers = ((source.name, or_none(source.recognises, path, head)) for source in sources)
     return [f"{name}:{encoding}" for name, encoding in answers if encoding]
 
 
 def _near_miss(path: str, head: bytes, sources: Sequence[Source]) -> str | None:
-    """Why no source takes a file that is almost one of its own."""
+    """Return the reason why a source almost recognises the file; null if none does."""
     reasons = (or_none(lambda one: one.near_miss(path, head), source) for source in sources)
     return next(filter(None, reasons), None)
 
 
 def _head(chunks: Iterator[bytes]) -> bytearray:
-    """The first 64 KiB of the content, and the rest of their last chunk."""
+    """Return the first 64 KiB of the content, and the rest of their last chunk."""
     head = bytearray()
     while len(head) < _HEAD and (chunk := next(chunks, None)) is not None:
         head += chunk
@@ -83,7 +85,7 @@ def _head(chunks: Iterator[bytes]) -> bytearray:
 
 
 def _first_lines(head: bytearray, chunks: Iterator[bytes], limit: int) -> bytes:
-    """The head with all lines that sources look at, as far as lines of `limit` bytes are read."""
+    """Return the head with all lines that sources look at, or with at least `limit` bytes."""
     breaks = head.count(b"\n")
     while breaks < LOOK_AT and len(head) <= limit and (chunk := next(chunks, None)) is not None:
         head += chunk
@@ -91,37 +93,39 @@ def _first_lines(head: bytearray, chunks: Iterator[bytes], limit: int) -> bytes:
     return bytes(head)
 
 
-def _unfit(path: str, hashed: _Hashed) -> str | None:
+def _unfit(path: str, hashed: _HashingStream) -> str | None:
     if hashed.size == 0:
         return "empty"
     # The name decides whether a file is read by ranges of bytes, so a wrong one would give garbage.
     for kind, (magic, suffixes) in PACKED.items():
-        packed, named = hashed.start.startswith(magic), packing_of(path) == kind
-        if packed and not named:
+        is_packed, is_named = hashed.start.startswith(magic), packing_of(path) == kind
+        if is_packed and not is_named:
             return f"{kind} content, but a name without {suffixes[0]}: rename it"
-        if named and not packed:
+        if is_named and not is_packed:
             return f"named {suffixes[0]}, but no {kind} content: rename it"
     return None
 
 
 def _container(head: bytearray) -> str | None:
-    """Why content that holds files is none; its lines would be those of several, and the first of
-    each would be lost with the header of its file.
+    """Return the reason why an archive is refused; null for other content.
+
+    Its lines would be those of several files, and the first of each would be lost with the header
+    of its file.
     """
     kind = "zip" if head.startswith(_ZIP) else "tar" if _is_tar(head[:_TAR_HEADER]) else None
     return kind and f"is a {kind} archive: unpack it"
 
 
 def _is_tar(block: bytearray) -> bool:
-    """Whether a block is the header of a file in an archive: it has a checksum."""
+    """Return True if a block is the header of a file in a tar archive: it has a checksum."""
     try:
         return bool(tarfile.TarInfo.frombuf(bytes(block), "utf-8", "replace"))
     except tarfile.HeaderError:
         return False
 
 
-class _Hashed:
-    """A stream that is counted and hashed as it is read."""
+class _HashingStream:
+    """A stream that counts and hashes the bytes as they are read."""
 
     def __init__(self, stream: Readable) -> None:
         self._stream = stream

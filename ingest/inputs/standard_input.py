@@ -22,12 +22,14 @@ _PIPED = "pipe it in, for example: zcat trace.json.gz | vizpub ingest - --run NA
 
 
 @contextmanager
-def kept(paths: Sequence[str], stream: TextIO, scratch: Path) -> Iterator[tuple[str, ...]]:
-    """The paths, with a file of all that `stream` has in place of `-`; it is in `scratch` for the
-    length of the block. The file is always of the same name, so the same input is the same run.
+def stdin_as_file(paths: Sequence[str], stream: TextIO, scratch: Path) -> Iterator[tuple[str, ...]]:
+    """Copy `stream` to a file in `scratch` for the block, and yield the paths with it in place of
+    `-`.
 
-    Raises: UseError where the stream is a terminal, and where it cannot be kept; InputError where
-    it is empty; DiskFull.
+    The file always has the same name, so the same input is the same run.
+
+    Raises: UseError if the stream is a terminal or cannot be copied; InputError if it is empty;
+    DiskFull.
     """
     if STDIN not in paths:
         yield tuple(paths)
@@ -35,14 +37,14 @@ def kept(paths: Sequence[str], stream: TextIO, scratch: Path) -> Iterator[tuple[
     if stream.isatty():
         raise UseError(f"{NOTHING_PIPED}: {_PIPED}")
     with ExitStack() as until_the_end:
-        with _as_errors_of_ours(scratch):
+        with _disk_errors(scratch):
             folder = until_the_end.enter_context(own_folder(scratch, OF_STDIN))
-            file = _copied(stream.buffer, folder / "stdin")
+            file = _copy_stream(stream.buffer, folder / "stdin")
         yield tuple(str(file) if path == STDIN else path for path in paths)
 
 
 @contextmanager
-def _as_errors_of_ours(scratch: Path) -> Iterator[None]:
+def _disk_errors(scratch: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
@@ -52,24 +54,24 @@ def _as_errors_of_ours(scratch: Path) -> Iterator[None]:
         raise UseError(why) from error
 
 
-class _Given:
-    """What is piped in: an error in reading it is no error of the file that keeps it."""
+class _PipedInput:
+    """A stream whose read errors are InputErrors, to tell them from errors of the copy."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
 
     def read(self, size: int = -1, /) -> bytes:
-        """As of a binary stream. Raises: InputError."""
+        """Read like any binary stream. Raises: InputError."""
         try:
             return self._stream.read(size)
         except OSError as error:
             raise InputError(f"standard input {UNREADABLE}: {error.strerror}", _PIPED) from error
 
 
-def _copied(stream: BinaryIO, path: Path) -> Path:
-    """The file, with the suffix that its content should have."""
+def _copy_stream(stream: BinaryIO, path: Path) -> Path:
+    """Copy the stream to a file, and return its path with the suffix of the content's packing."""
     with path.open("wb") as file:
-        copyfileobj(_Given(stream), file)
+        copyfileobj(_PipedInput(stream), file)
     with path.open("rb") as file:
         start = file.read(4)
     if not start:

@@ -1,1 +1,1 @@
-"""What an ingest measures: the stage of metrics, own metrics, percolation."""
+"""Measurements of an ingest: the stage of metrics, own metrics, percolation."""

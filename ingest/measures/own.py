@@ -11,8 +11,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from vizpub.analytics.comparison.metrics import WHOLE
-from vizpub.analytics.own import Own, declared
+from vizpub.analytics.comparison.metrics import RUN_METRICS
+from vizpub.analytics.own import OwnFunction, declaration_of
 from vizpub.machine.modules import module_of_file
 from vizpub.model.errors import InputError, UnknownName, UseError
 from vizpub.model.own import LEVELS, OwnMetric, is_taken
@@ -28,69 +28,73 @@ GROUP = "vizpub.metrics"
 _HOW = "FILE.py:NAME, or an entry point of the group vizpub.metrics"
 
 
-def own_metrics(named: Iterable[str]) -> tuple[Own, ...]:
-    """The own metrics of these names, each once.
+def load_own_metrics(names: Iterable[str]) -> tuple[OwnFunction, ...]:
+    """Load the own metrics of these names, each once.
 
-    Raises: InputError for a file or module that cannot be imported, UnknownName, UseError for a
+    Raises: InputError for a file or module that cannot be imported; UnknownName; UseError for a
     function that is not an own metric or has a name that is taken.
     """
-    found: dict[str, Own] = {}
-    for text in dict.fromkeys(named):
-        own = _own_metric(text)
-        name = own.metric.name.lower()
-        if name in found:
-            raise UseError(f"two own metrics have the name '{own.metric.name}'; the second: {text}")
-        found[name] = own
-    return tuple(found.values())
+    by_name: dict[str, OwnFunction] = {}
+    for text in dict.fromkeys(names):
+        own_metric = _load_own_metric(text)
+        name = own_metric.metric.name.lower()
+        if name in by_name:
+            raise UseError(
+                f"two own metrics have the name '{own_metric.metric.name}'; the second: {text}"
+            )
+        by_name[name] = own_metric
+    return tuple(by_name.values())
 
 
-def _own_metric(text: str) -> Own:
-    function = _function(text)
-    said = declared(function)
-    if said is None or not callable(function):
+def _load_own_metric(text: str) -> OwnFunction:
+    function = _find_function(text)
+    declaration = declaration_of(function)
+    if declaration is None or not callable(function):
         raise UseError(f"own metric {text}: {NOT_DECORATED}(level=…)")
-    if said.level not in LEVELS:
-        raise UnknownName(f"level of own metric {text}:", said.level, sorted(LEVELS))
-    if not (said.name.isascii() and said.name.isidentifier()):
+    if declaration.level not in LEVELS:
+        raise UnknownName(f"level of own metric {text}:", declaration.level, sorted(LEVELS))
+    if not (declaration.name.isascii() and declaration.name.isidentifier()):
         raise UseError(
-            f"own metric {text}: '{said.name}' cannot name a column; use letters, digits and '_', "
-            "a letter first"
+            f"own metric {text}: '{declaration.name}' cannot name a column; use letters, digits "
+            "and '_', a letter first"
         )
-    if is_taken(said.name) or said.name.lower() in {of.name for of in WHOLE}:
-        raise UseError(f"own metric {text}: the name '{said.name}' {IS_TAKEN}")
+    if is_taken(declaration.name) or declaration.name.lower() in {
+        measure.name for measure in RUN_METRICS
+    }:
+        raise UseError(f"own metric {text}: the name '{declaration.name}' {IS_TAKEN}")
     module = sys.modules[function.__module__]
     metric = OwnMetric(
-        said.name,
-        said.level,
+        declaration.name,
+        declaration.level,
         (inspect.getdoc(function) or "").partition("\n")[0],
-        said.unit,
+        declaration.unit,
         inspect.getsource(inspect.unwrap(function)),
         _digest(module),
     )
-    return Own(metric, _by_value(function, module, text))
+    return OwnFunction(metric, _pickle_by_value(function, module, text))
 
 
-def _function(text: str) -> Callable[..., Any]:
+def _find_function(text: str) -> Callable[..., Any]:
     file, is_file, name = text.rpartition(":")
     if not is_file:
-        known = {point.name: point for point in entry_points(group=GROUP)}
-        if text not in known:
-            raise UnknownName("own metric", text, sorted(known), _HOW)
-        entry: Callable[..., Any] = _imported(text, known[text].load)
+        entry_by_name = {point.name: point for point in entry_points(group=GROUP)}
+        if text not in entry_by_name:
+            raise UnknownName("own metric", text, sorted(entry_by_name), _HOW)
+        entry: Callable[..., Any] = _import(text, entry_by_name[text].load)
         return entry
     if not file.endswith(".py"):
         raise InputError(f"own metric {text}: {file or 'nothing'} is not a .py file", _HOW)
     if not Path(file).is_file():
         raise InputError(f"own metric {text}: there is no file {file}")
-    module = _imported(text, lambda: module_of_file(Path(file)))
+    module = _import(text, lambda: module_of_file(Path(file)))
     if not hasattr(module, name):
-        there = sorted(key for key, value in vars(module).items() if declared(value))
-        raise UnknownName(f"own metric in {file}:", name, there)
+        declared_names = sorted(key for key, value in vars(module).items() if declaration_of(value))
+        raise UnknownName(f"own metric in {file}:", name, declared_names)
     function: Callable[..., Any] = getattr(module, name)
     return function
 
 
-def _imported(text: str, load: Callable[[], Any]) -> Any:
+def _import(text: str, load: Callable[[], Any]) -> Any:
     try:
         return load()
     except (Exception, SystemExit) as error:  # any: it is the user's code
@@ -103,8 +107,10 @@ def _digest(module: ModuleType) -> str:
     return hashlib.sha256(content).hexdigest()[:12]
 
 
-def _by_value(function: Callable[..., Any], module: ModuleType, text: str) -> bytes:
-    """The function with all of its module that it needs: workers do not have the module."""
+def _pickle_by_value(function: Callable[..., Any], module: ModuleType, text: str) -> bytes:
+    """Pickle the function by value with all of its module that it needs: workers lack the
+    module.
+    """
     from pyspark import cloudpickle
 
     cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]

@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from vizpub.analytics.own import Overlay, Spans
-from vizpub.analytics.prediction.predicted import Event, Passed, Row, Situation
-from vizpub.ingest.spark.tasks import spread
+from vizpub.analytics.own import OverlayPeriods, Spans
+from vizpub.analytics.prediction.predicted import CopyCounts, GossipEvent, IntervalGossip, Row
+from vizpub.ingest.spark.tasks import run_in_tasks
 from vizpub.model.clock import OPEN
 from vizpub.model.errors import RunChanged, UseError
 from vizpub.model.metrics import METRICS_PERCOLATION
@@ -36,13 +36,14 @@ _SMALL = 2_000_000
 _BLOCKS = 64
 """Most tasks of a large run."""
 
-_Found = TypeVar("_Found")
+_Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What the prediction takes: the layers whose links count (null = those of the run's metrics),
-    gamma and sigma (null = what the run shows)."""
+class PercolationOptions:
+    """Parameters of the prediction: the layers whose links count (null = those of the run's
+    metrics),
+    gamma and sigma (null = as the run shows)."""
 
     layers: tuple[str, ...] | None = None
     gamma: float | None = None
@@ -50,14 +51,14 @@ class Asked:
 
     @property
     def text(self) -> str:
-        """As run.json keeps it."""
+        """Text of the options that run.json keeps."""
         layers = ",".join(self.layers) if self.layers else "as measured"
         gamma, sigma = ("as shown" if x is None else f"{x:g}" for x in (self.gamma, self.sigma))
         return f"message passing, layers {layers}, gamma {gamma}, sigma {sigma}"
 
 
 @dataclass(frozen=True)
-class _Block:
+class _IntervalBlock:
     """Intervals `first` to `last` of a run."""
 
     workspace: Path
@@ -68,86 +69,90 @@ class _Block:
     gamma: float | None = None
     sigma: float | None = None
 
-    def situations(self) -> Iterator[Situation]:
-        """The overlay and the events of each interval."""
+    def situations(self) -> Iterator[IntervalGossip]:
+        """Yield the overlay and the events of each interval."""
         run = Run.open(self.workspace, self.run)
         overlay, events = _overlay(run, self), _events(run, self)
         for number in range(self.first, self.last + 1):
-            yield Situation(overlay.at(number), events.get(number, []))
+            yield IntervalGossip(overlay.at(number), events.get(number, []))
 
 
-def ensure(
+def ensure_percolation(
     workspace: Path,
     run: Run,
-    asked: Asked,
+    options: PercolationOptions,
     *,
     master: str | None = None,
     progress: Progress = silent,
 ) -> Run:
-    """The run with the table as it was asked for, which is made and stored if it is not there.
+    """Return the run with the table for these options, which is made and stored if it is missing.
 
-    Raises: UseError where the run does not tell what is needed, UnknownName for a layer; RunLocked.
+    Raises: UseError if the run lacks a fact that is needed; UnknownName for a layer; RunLocked.
     """
     manifest = run.stored.manifest
-    if NAME in manifest.tables and manifest.engines.get(NAME) == asked.text:
+    if NAME in manifest.tables and manifest.engines.get(NAME) == options.text:
         return run
-    _check(run, asked)
-    layers = asked.layers or run.facts.layers
-    blocks = _blocks(_Block(workspace.absolute(), run.facts.name, layers, 0, 0), run)
+    _check_options(run, options)
+    layers = options.layers or run.facts.layers
+    blocks = _cut_blocks(_IntervalBlock(workspace.absolute(), run.facts.name, layers, 0, 0), run)
 
-    def each(function: Callable[[_Block], _Found], given: Sequence[_Block]) -> list[_Found]:
-        if len(given) == 1:
-            return [function(given[0])]
+    def each(
+        function: Callable[[_IntervalBlock], _Result], blocks_to_do: Sequence[_IntervalBlock]
+    ) -> list[_Result]:
+        if len(blocks_to_do) == 1:
+            return [function(blocks_to_do[0])]
         scratch = workspace / SCRATCH
         step = "percolation"
-        return spread(function, given, step=step, scratch=scratch, master=master, progress=progress)
+        return run_in_tasks(
+            function, blocks_to_do, step=step, scratch=scratch, master=master, progress=progress
+        )
 
-    gamma = asked.gamma
+    gamma = options.gamma
     if gamma is None:
-        gamma = sum(each(_passed, blocks), Passed()).gamma
-    chosen = [replace(block, gamma=gamma, sigma=asked.sigma) for block in blocks]
+        gamma = sum(each(_sum_passed, blocks), CopyCounts()).gamma
+    chosen = [replace(block, gamma=gamma, sigma=options.sigma) for block in blocks]
     rows = [row for part in each(_rows, chosen) for row in part]
-    _store(workspace, run, rows, asked)
+    _store_table(workspace, run, rows, options)
     return Run.open(workspace, run.facts.name)
 
 
-def _check(run: Run, asked: Asked) -> None:
-    """Raises: UseError, UnknownName."""
+def _check_options(run: Run, options: PercolationOptions) -> None:
+    """Check that the run has the facts that the options need. Raises: UseError, UnknownName."""
     run.facts.check_known("presence", "links")
-    run.checked_layers(asked.layers)
-    for option, value in (("--gamma", asked.gamma), ("--sigma", asked.sigma)):
+    run.checked_layers(options.layers)
+    for option, value in (("--gamma", options.gamma), ("--sigma", options.sigma)):
         if value is not None and not 0 <= value <= 1:
             raise UseError(f"{option} is a probability, from 0 to 1, not {value:g}")
     needed = ("subscriptions", "publications", "receptions")
-    if asked.sigma is None and not all(map(run.facts.knows, needed)):
+    if options.sigma is None and not all(map(run.facts.knows, needed)):
         raise UseError(
             f"run '{run.facts.name}' does not report who subscribes and publishes; give --sigma"
         )
     shows_gamma = all(map(run.facts.knows, (*needed, DUPLICATES, PREVIOUS_HOPS)))
-    if asked.gamma is None and not shows_gamma:
+    if options.gamma is None and not shows_gamma:
         raise UseError(f"run '{run.facts.name}' does not report who sent which copy; give --gamma")
 
 
-def _blocks(whole: _Block, run: Run) -> list[_Block]:
+def _cut_blocks(run_block: _IntervalBlock, run: Run) -> list[_IntervalBlock]:
     clock = run.clock
     count = 1
     if run.stored.rows("links") * clock.intervals > _SMALL:
         count = min(clock.intervals, _BLOCKS)
     cuts = np.linspace(clock.first, clock.last + 1, count + 1).astype(int).tolist()
-    return [replace(whole, first=a, last=b - 1) for a, b in pairwise(cuts)]
+    return [replace(run_block, first=a, last=b - 1) for a, b in pairwise(cuts)]
 
 
-def _passed(block: _Block) -> Passed:
-    return sum((situation.passed() for situation in block.situations()), Passed())
+def _sum_passed(block: _IntervalBlock) -> CopyCounts:
+    return sum((situation.count_copies() for situation in block.situations()), CopyCounts())
 
 
-def _rows(block: _Block) -> list[Row]:
+def _rows(block: _IntervalBlock) -> list[Row]:
     return [one.row(block.sigma, block.gamma) for one in block.situations()]
 
 
-def _overlay(run: Run, block: _Block) -> Overlay:
+def _overlay(run: Run, block: _IntervalBlock) -> OverlayPeriods:
     of_layers = pc.field("layer").isin(pa.array(block.layers)) if block.layers else None
-    return Overlay(
+    return OverlayPeriods(
         _spans(run, block, "presence", ["peer"]),
         _spans(run, block, "links", ["src", "dst", "layer", "topic"], of_layers),
         _spans(run, block, "subscriptions", ["topic", "peer"]),
@@ -156,12 +161,12 @@ def _overlay(run: Run, block: _Block) -> Overlay:
 
 def _spans(
     run: Run,
-    block: _Block,
+    block: _IntervalBlock,
     name: str,
     columns: list[str],
     where: pc.Expression | None = None,
 ) -> Spans:
-    """The rows that are sampled in the block; without any if the run does not have the table."""
+    """Read the rows that are sampled in the block; none if the run lacks the table."""
     k = run.clock.ticks_per_interval
     inside = (pc.field("valid_from") < (block.last + 1) * k) & (
         pc.field("valid_to") >= block.first * k
@@ -174,8 +179,8 @@ def _spans(
     return Spans(rows.select(columns), start.astype(np.int32), stop.astype(np.int32))
 
 
-def _events(run: Run, block: _Block) -> dict[int, list[Event]]:
-    """The messages whose topic and publisher are known, by interval of publication."""
+def _events(run: Run, block: _IntervalBlock) -> dict[int, list[GossipEvent]]:
+    """Read the messages whose topic and publisher are known, by interval of publication."""
     if not (run.stored.has("publications") and run.stored.has("receptions")):
         return {}
     inside = (pc.field("interval") >= block.first) & (pc.field("interval") <= block.last)
@@ -191,16 +196,24 @@ def _events(run: Run, block: _Block) -> dict[int, list[Event]]:
     peer = arrived["peer"].to_numpy().astype(np.int64)
     sender = pc.fill_null(arrived["previous_hop"], -1).to_numpy().astype(np.int64)
     first = np.asarray(arrived["first"].to_numpy(), np.bool_)
-    found: dict[int, list[Event]] = {}
+    events: dict[int, list[GossipEvent]] = {}
     for row in published.to_pylist():
-        of = slice(*np.searchsorted(message, [row["message"], row["message"] + 1]).tolist())
-        event = Event(row["topic"], row["publisher"], peer[of], sender[of], first[of])
-        found.setdefault(row["interval"], []).append(event)
-    return found
+        rows_of_message = slice(
+            *np.searchsorted(message, [row["message"], row["message"] + 1]).tolist()
+        )
+        event = GossipEvent(
+            row["topic"],
+            row["publisher"],
+            peer[rows_of_message],
+            sender[rows_of_message],
+            first[rows_of_message],
+        )
+        events.setdefault(row["interval"], []).append(event)
+    return events
 
 
-def _store(workspace: Path, run: Run, rows: list[Row], asked: Asked) -> None:
-    """Add the table to run.json. A change that was interrupted goes on afterwards as before.
+def _store_table(workspace: Path, run: Run, rows: list[Row], options: PercolationOptions) -> None:
+    """Write the table and add it to run.json. An interrupted change can still be resumed.
 
     Raises: RunChanged if the run was changed meanwhile.
     """
@@ -213,5 +226,5 @@ def _store(workspace: Path, run: Run, rows: list[Row], asked: Asked) -> None:
         directory.mkdir(parents=True)
         pq.write_table(table, directory / "rows.parquet", **PARQUET)
         entry = writer.entry(directory)
-        tables, engines = {**now.tables, NAME: entry}, {**now.engines, NAME: asked.text}
+        tables, engines = {**now.tables, NAME: entry}, {**now.engines, NAME: options.text}
         writer.commit(replace(now, tables=tables, engines=engines))

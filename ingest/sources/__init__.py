@@ -20,7 +20,7 @@ SOURCES: tuple[Source, ...] = (
 
 
 def sources_for(columns: str | None) -> tuple[Source, ...]:
-    """The sources that may read the input: those of delimited text where the user told its columns.
+    """Return the sources that may read the input: those of delimited text if the user gave columns.
 
     Raises: UseError for columns that no source has.
     """
@@ -28,15 +28,15 @@ def sources_for(columns: str | None) -> tuple[Source, ...]:
         return SOURCES
     names = [name.strip() for name in columns.split(",")]
     tables = [source for source in SOURCES if isinstance(source, TableSource)]
-    if not (told := [made for source in tables if (made := source.told(names))]):
+    if not (matching := [adapted for source in tables if (adapted := source.with_columns(names))]):
         raise UseError(
             f"{COLUMNS} {columns}: name the columns in the order of the file, '{LEFT_OUT}' for one "
             "that is left out. Links have src,dst, and may have interval or valid_from,valid_to, "
             "layer and topic; deliveries have msg,node,prev_node,t_us"
         )
-    return tuple(told)
+    return tuple(matching)
 
 
-def source_named(name: str) -> Source:
-    """The source of that name."""
+def find_source(name: str) -> Source:
+    """Return the source of that name."""
     return next(source for source in SOURCES if source.name == name)

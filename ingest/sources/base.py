@@ -4,9 +4,10 @@ A source turns foreign records into the *observed* tables below, in one job:
 
     recognises(head)           is this a file of the source, and in which encoding?
     reader(files)(split)       a split of a file → rows (vizpub.ingest.inputs.reader)
-    fold(files)(rows)          the rows of each peer in order of time → tables
-    (vizpub.ingest.tasks.sink) describe(counted)          counts → the run's clock, and what is
-    unknown observe(run)               folded tables → observed tables, as texts of SQL
+    make_fold(files)(rows)     the rows of each peer in order of time → tables
+                               (vizpub.ingest.tasks.sink)
+    describe(counted)          counts → the run's clock, and the facts that are unknown
+    observe(run)               folded tables → observed tables, as texts of SQL
 
 Observed tables hold the source's own strings for peers, topics and messages, and periods
 that may touch or overlap; the pipeline assigns indices, and makes periods maximal and clipped.
@@ -23,19 +24,19 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from vizpub.ingest.inputs.files import InputFile
-from vizpub.ingest.tasks.fold import Counted
+from vizpub.ingest.tasks.fold import RunCounts
 from vizpub.model.clock import Clock
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from vizpub.analytics.steps import Step
-    from vizpub.ingest.inputs.reader import Read, Split
+    from vizpub.ingest.inputs.reader import InputSplit, SplitReader
     from vizpub.ingest.tasks.sink import Fold
 
 
-Tallies = Sequence[Counted]
-"""The counts of single tasks."""
+Tallies = Sequence[RunCounts]
+"""Counts of single tasks."""
 _SHOWN = 80
 Answer = TypeVar("Answer")
 LOOK_AT = 50
@@ -43,33 +44,36 @@ LOOK_AT = 50
 
 
 def most_are(records: Iterable[bytes], is_ours: Callable[[bytes], bool]) -> bool:
-    """Whether most of the first records of a file belong to a source. One is not enough, as a text
-    may quote a record. Not all are needed, as a rotated log may begin in the middle of a record.
+    """Return True if most of the first records of a file belong to a source.
+
+    One is not enough, as a text may quote a record. Not all are needed, as a rotated log may begin
+    in the middle of a record.
     """
     answers = [bool(or_none(is_ours, record)) for record in islice(records, LOOK_AT)]
     return 2 * sum(answers) > len(answers)
 
 
-def or_none(judge: Callable[..., Answer], *given: Any) -> Answer | None:
-    """The answer of a judge of foreign bytes; none where it fails on them, in whatever way: what
-    cannot be decoded is not its own.
+def or_none(check: Callable[..., Answer], *arguments: Any) -> Answer | None:
+    """Return the answer of a check of foreign bytes; null if it fails on them in any way, as bytes
+    that it cannot decode are not its own.
     """
     with suppress(Exception):
-        return judge(*given)
+        return check(*arguments)
     return None
 
 
 def first_lines(head: bytes) -> list[bytes]:
-    """The lines of the head of a file that are not blank, without byte order marks. The last line
-    may be cut, and is left out unless it is the only one.
+    """Return the lines of the head of a file that are not blank, without byte order marks.
+
+    The last line may be cut, and is left out unless it is the only one.
     """
-    *whole, last = (line.removeprefix(BOM_UTF8) for line in head.split(b"\n"))
-    return [line for line in whole if line.strip()] or [last]
+    *complete, last = (line.removeprefix(BOM_UTF8) for line in head.split(b"\n"))
+    return [line for line in complete if line.strip()] or [last]
 
 
 @dataclass(frozen=True)
 class SourceOptions:
-    """The options of sources that a user may set."""
+    """Options of sources that a user may set."""
 
     interval_us: int | None = None
     """Length of a reporting interval; null = the source's own, or its default."""
@@ -93,8 +97,8 @@ class SourceOptions:
 
 
 @dataclass(frozen=True)
-class Description:
-    """What a source knows about the run as a whole."""
+class RunDescription:
+    """Facts that a source knows about the run as a whole."""
 
     clock: Clock
     protocol: str | None = None
@@ -104,8 +108,8 @@ class Description:
     ended: bool = False
     """The source marks its end: open periods end after the last interval."""
     unknown: tuple[str, ...] = ()
-    """What the source does not report, as text for users; includes vizpub.model.run.DUPLICATES
-    where it lists first arrivals only.
+    """Facts that the source does not report, as text for users; includes
+    vizpub.model.run.DUPLICATES where it lists first arrivals only.
     """
     notes: Mapping[str, int] = field(default_factory=dict)
     """Counts for the summary: repeated records, unknown fields, …"""
@@ -114,8 +118,8 @@ class Description:
 
 
 @dataclass(frozen=True)
-class Observed:
-    """The observed tables, with the source's own names: each a text of SQL. A table that is null is
+class ObservedTables:
+    """Observed tables, with the source's own names: each a text of SQL. A table that is null is
     *unknown*.
 
     peers          name                     (peers that report; others are added; may be repeated)
@@ -158,8 +162,8 @@ class Observed:
     functions: tuple[Step, ...] = ()
 
     @property
-    def known(self) -> frozenset[str]:
-        """The names of the tables that are known."""
+    def known_tables(self) -> frozenset[str]:
+        """Names of the tables that are known."""
         return frozenset(name for name, text in vars(self).items() if isinstance(text, str))
 
 
@@ -190,79 +194,82 @@ class Source(ABC):
 
     @abstractmethod
     def recognises(self, path: str, head: bytes) -> str | None:
-        """The encoding, if the file belongs to the source: for a sequence of records, if most of
-        the first ones do; otherwise null.
+        """Return the encoding if the file belongs to the source, otherwise null. A sequence of
+        records belongs to it if most of the first ones do.
 
         `head` is the first 64 KiB after decompression or, where no source recognises these, the
         first 50 lines. Called before anything is read, through `or_none`.
         """
 
     def near_miss(self, path: str, head: bytes) -> str | None:
-        """What differs where a file is almost one of the source, as text for users: here, what
-        stands before the object of each line; otherwise null.
+        """Return the difference, as text for users, if a file is almost one of the source;
+        otherwise null. By default this is a prefix before the object of each line.
         """
         lines = first_lines(head)
         starts = [line.find(b"{") for line in lines]
         bare = b"".join(line[at:] + b"\n" for line, at in zip(lines, starts, strict=True))
         if min(starts) > 0 and self.recognises(path, bare):
-            before = lines[0][: starts[0]].decode("utf-8", "replace")
-            return f"'{before[:_SHOWN]}' stands before the object of JSON in its lines: remove it"
+            prefix = lines[0][: starts[0]].decode("utf-8", "replace")
+            return f"'{prefix[:_SHOWN]}' stands before the object of JSON in its lines: remove it"
         return None
 
     def layers(self, files: Sequence[InputFile]) -> frozenset[str] | None:
-        """The possible layers of links in the files; null where only the records show them."""
+        """Return the possible layers of links in the files; null if only the records show them."""
         del files
         return None
 
     @abstractmethod
-    def splits(self, files: Sequence[InputFile]) -> list[Split]:
-        """The splits of the files; a task reads one or more."""
+    def splits(self, files: Sequence[InputFile]) -> list[InputSplit]:
+        """Return the splits of the files; a task reads one or more."""
 
     @abstractmethod
     def reader(
         self,
         files: Sequence[InputFile],
         options: SourceOptions,
-        tallies: Callable[[Read], Tallies],
-        counted: Counted | None = None,
-    ) -> Read:
-        """A function that reads a split. `tallies` runs a reader over all input and returns its
-        counts, for sources that need them first; `counted` are counts of an earlier reading.
+        tallies: Callable[[SplitReader], Tallies],
+        counted: RunCounts | None = None,
+    ) -> SplitReader:
+        """Return a function that reads a split.
+
+        `tallies` runs a reader over all input and returns its counts, for sources that need them
+        first; `counted` are counts of an earlier reading.
         """
 
     @abstractmethod
-    def fold(
-        self, files: Sequence[InputFile], options: SourceOptions, counted: Counted | None
+    def make_fold(
+        self, files: Sequence[InputFile], options: SourceOptions, counted: RunCounts | None
     ) -> Fold:
-        """The fold from rows to `tables`. `counted` are counts of the run from before; without them
-        the fold may make assumptions, which `is_refuted` checks.
+        """Create the fold from rows to `tables`. `counted` are earlier counts of the run; without
+        them the fold may make assumptions, which `is_refuted` checks.
         """
 
-    def is_refuted(self, fold: Fold, counted: Counted, options: SourceOptions) -> bool:
-        """Whether an assumption of the fold was wrong; then the input is folded again."""
+    def is_refuted(self, fold: Fold, counted: RunCounts, options: SourceOptions) -> bool:
+        """Return True if an assumption of the fold was wrong; then the input is folded again."""
         del fold, counted, options
         return False
 
-    def reverses(self, counted: Counted, before: Counted) -> str | None:
-        """How the counts of all input judge what the run has otherwise than those from before, as
-        text for users; null where they do not.
+    def find_reversal(self, counted: RunCounts, earlier: RunCounts) -> str | None:
+        """Return the first record of the run that all counts judge differently than `earlier` ones,
+        as text for users; null if there is none.
         """
-        del counted, before
+        del counted, earlier
         return None
 
     @abstractmethod
-    def tallied(self, tallies: Tallies) -> Counted:
-        """The counts of all tasks together."""
+    def combine_tallies(self, tallies: Tallies) -> RunCounts:
+        """Return the counts of all tasks together."""
 
     @abstractmethod
     def describe(
-        self, counted: Counted, before: Counted | None, options: SourceOptions
-    ) -> Description:
-        """The description of the run; `before` are the counts of the run that is appended to.
+        self, counted: RunCounts, earlier: RunCounts | None, options: SourceOptions
+    ) -> RunDescription:
+        """Return the description of the run; `earlier` has the counts of the run that is appended
+        to.
 
         Raises: InputError, UseError.
         """
 
     @abstractmethod
-    def observe(self, run: Description, options: SourceOptions) -> Observed:
-        """The observed tables."""
+    def observe(self, run: RunDescription, options: SourceOptions) -> ObservedTables:
+        """Return the observed tables of the run."""

@@ -13,20 +13,26 @@ from collections.abc import Collection, Mapping, Sequence
 import msgspec
 
 from vizpub.ingest.inputs.files import InputFile
-from vizpub.ingest.inputs.reader import Row, Split
-from vizpub.ingest.sources.base import Description, Observed, SourceOptions
+from vizpub.ingest.inputs.reader import InputRow, InputSplit
+from vizpub.ingest.sources.base import ObservedTables, RunDescription, SourceOptions
 from vizpub.ingest.sources.edges.source import WITHOUT_TIMES, Edges, times_of
 from vizpub.ingest.sources.folded import NO_REJECTIONS, OBSERVED
 from vizpub.ingest.sources.tables.delimited import (
     NO_ROWS,
-    Placed,
+    CountCombiner,
+    PlacedRow,
     TableSource,
-    Together,
     columns_of,
 )
-from vizpub.ingest.sources.tables.rules import Fields, Rule, key, number_of, whole
-from vizpub.ingest.sources.times import GAP, NO_OUTLIERS, Outliers, Times, check_length
-from vizpub.ingest.tasks.fold import Counted, KeyFold
+from vizpub.ingest.sources.tables.rules import (
+    Fields,
+    Rule,
+    check_key,
+    check_whole_number,
+    parse_number,
+)
+from vizpub.ingest.sources.times import GAP, NO_OUTLIERS, Outliers, RecordTimes, check_length
+from vizpub.ingest.tasks.fold import KeyFold, RunCounts
 from vizpub.ingest.tasks.sink import Fold
 from vizpub.model.clock import OPEN, Clock
 from vizpub.model.errors import InputError
@@ -52,8 +58,8 @@ _LINK = -2
 _EDGES = Edges()
 
 
-def _outliers(counted: Counted, interval_us: int) -> Outliers:
-    return Times.of(counted["times"]).outliers(interval_us)
+def _outliers(counted: RunCounts, interval_us: int) -> Outliers:
+    return RecordTimes.of(counted["times"]).outliers(interval_us)
 
 
 def _are_links(file: InputFile) -> bool:
@@ -61,28 +67,28 @@ def _are_links(file: InputFile) -> bool:
 
 
 class Deliveries(TableSource):
-    """The source. Its rows are folded by message, those of links by `src` peer."""
+    """The source `deliveries`. Its rows are folded by message, those of links by `src` peer."""
 
     name = "deliveries"
     joins = frozenset({_EDGES.name})
     tables = _TABLES
     headers: Collection[tuple[str, ...]] = (_HEADER,)
     rules: Mapping[str, Rule] = {
-        **dict(zip(_HEADER, (key, key, key, whole), strict=True)),
+        **dict(zip(_HEADER, (check_key, check_key, check_key, check_whole_number), strict=True)),
         **{name: _EDGES.rules[name] for name in ("src", "dst", "layer", "topic")},
     }
-    together: Mapping[str, Together] = {
+    together: Mapping[str, CountCombiner] = {
         **{"latest": max, "repeated": sum, "linked": any},
-        "times": Times.together,
+        "times": RecordTimes.together,
     }
 
     def layers(self, files: Sequence[InputFile]) -> frozenset[str] | None:
-        """Those of the edge lists."""
+        """Return the layers of the edge lists; none without edge lists."""
         links = [file for file in files if _are_links(file)]
         return _EDGES.layers(links) if links else frozenset()
 
-    def splits(self, files: Sequence[InputFile]) -> list[Split]:
-        """As TableSource. Raises: InputError for links with times."""
+    def splits(self, files: Sequence[InputFile]) -> list[InputSplit]:
+        """Return the splits of all files. Raises: InputError for links with times."""
         for file in files:
             if _are_links(file) and (times := times_of(file)) != WITHOUT_TIMES:
                 raise InputError(
@@ -93,59 +99,63 @@ class Deliveries(TableSource):
         return super().splits(files)
 
     @staticmethod
-    def place(row: Fields) -> Placed:
-        """By message and time, publications first; links by `src`."""
+    def place(row: Fields) -> PlacedRow:
+        """Place a delivery by message and time, publications first, and a link by `src`."""
         if row["src"]:
-            return Placed(row["src"], _LINK, 0, (row["dst"], row["layer"] or OVERLAY, row["topic"]))
+            return PlacedRow(
+                row["src"], _LINK, 0, (row["dst"], row["layer"] or OVERLAY, row["topic"])
+            )
         message, peer, previous, text = (row[name] or "" for name in _HEADER)
-        time = number_of(text) or 0
+        time = parse_number(text) or 0
         when = (_AHEAD, time) if peer == previous else (time, 0)
-        return Placed(message, *when, (peer, previous, text))
+        return PlacedRow(message, *when, (peer, previous, text))
 
-    def fold(
-        self, files: Sequence[InputFile], options: SourceOptions, counted: Counted | None
+    def make_fold(
+        self, files: Sequence[InputFile], options: SourceOptions, counted: RunCounts | None
     ) -> _DeliveryFold:
-        """Message by message."""
+        """Create the fold, which goes message by message."""
         linked, interval_us = any(map(_are_links, files)), options.interval_us or _INTERVAL_US
         outliers = _outliers(counted, interval_us) if counted else NO_OUTLIERS
         paths, unit_us = [file.path for file in files], options.time_unit_us or 1
         return _DeliveryFold(paths, (interval_us, unit_us), outliers, linked=linked)
 
-    def is_refuted(self, fold: Fold, counted: Counted, options: SourceOptions) -> bool:
-        """Whether there are outliers."""
+    def is_refuted(self, fold: Fold, counted: RunCounts, options: SourceOptions) -> bool:
+        """Return True if there are outliers."""
         return bool(_outliers(counted, options.interval_us or _INTERVAL_US))
 
     def describe(
-        self, counted: Counted, before: Counted | None, options: SourceOptions
-    ) -> Description:
-        """Ticks of a microsecond; intervals of a second by default.
+        self, counted: RunCounts, earlier: RunCounts | None, options: SourceOptions
+    ) -> RunDescription:
+        """Describe a run with ticks of a microsecond, and intervals of a second by default.
 
         Raises: InputError where there is no delivery, or the deliveries lie too far apart.
         """
-        del before
+        del earlier
         if counted["latest"] is None:
             raise InputError(NO_DELIVERY, NO_ROWS)
         interval_us = options.interval_us or _INTERVAL_US
         last = counted["latest"] // interval_us
-        clock, times = Clock(interval_us, 1, 0, last), Times.of(counted["times"])
+        clock, times = Clock(interval_us, 1, 0, last), RecordTimes.of(counted["times"])
         check_length(times, clock, "the deliveries", _ADVICE)
         repeated = counted["repeated"]
         notes = {"repeated_records": repeated} if repeated else {}
         notes |= times.empty(interval_us)
         unknown = _UNKNOWN if counted["linked"] else (*_OF_LINKS, *_UNKNOWN)
-        return Description(clock, unknown=unknown, notes=notes, totals=counted)
+        return RunDescription(clock, unknown=unknown, notes=notes, totals=counted)
 
-    def observe(self, run: Description, options: SourceOptions) -> Observed:
-        """Every peer that published or received a message, or has a link, counts as a reporter."""
+    def observe(self, run: RunDescription, options: SourceOptions) -> ObservedTables:
+        """Return the tables; peers that publish, receive or have a link count as reporters."""
         del options
         linked = run.totals["linked"]
         ends = "('publications', 'publisher'), ('receptions', 'peer')"
         if linked:
             ends += ", ('links', 'src'), ('links', 'dst')"
-        there = f'FROM folded.names WHERE ("table", "column") IN ({ends})'
-        return Observed(
-            peers=f"SELECT name {there}",
-            presence=f"SELECT DISTINCT name AS peer, {_ALL_ALONG} {there}" if linked else None,
+        reporter_names = f'FROM folded.names WHERE ("table", "column") IN ({ends})'
+        return ObservedTables(
+            peers=f"SELECT name {reporter_names}",
+            presence=f"SELECT DISTINCT name AS peer, {_ALL_ALONG} {reporter_names}"
+            if linked
+            else None,
             links="FROM folded.links" if linked else None,
             publications="FROM folded.publications",
             receptions="FROM folded.receptions",
@@ -162,35 +172,35 @@ class _DeliveryFold(KeyFold):
     def __init__(
         self, files: Sequence[str], lengths: tuple[int, int], outliers: Outliers, *, linked: bool
     ) -> None:
-        """Takes the names of the files, the length of an interval and of a unit of times, the times
-        that do not belong to the run, and whether links are known.
+        """Create the fold from the names of the files, the lengths of an interval and of a unit of
+        time, and the times that do not belong to the run; `linked` = links are known.
         """
         super().__init__(_TABLES, files)
         (self._interval_us, self._unit_us), self._outliers = lengths, outliers
         self._linked = linked
 
     def start(self) -> None:
-        """Nothing is counted."""
+        """Reset the counts."""
         self._latest: int | None = None
         self._repeated = 0
-        self._times = Times(GAP * self._interval_us)
+        self._times = RecordTimes(GAP * self._interval_us)
 
-    def counted(self) -> Counted:
-        """The `latest` time of an accepted row, the number of `repeated` rows, `linked`, and the
-        `times` of all deliveries.
+    def total_counts(self) -> RunCounts:
+        """Return the `latest` time of an accepted row, the number of `repeated` rows, `linked`, and
+        the `times` of all deliveries.
         """
         counts = {"latest": self._latest, "repeated": self._repeated, "linked": self._linked}
         return {**counts, "times": self._times.plain}
 
     def begin(self, key: str) -> None:
-        """A message, the peer at the beginning of links, or both."""
+        """Start a message, the `src` peer of links, or both."""
         self._message, self._arrivals = key, 0
         self._when: tuple[int, int] | None = None
         self._said: set[tuple[str, str]] = set()
-        self._published: tuple[Row, Sequence[str]] | None = None
+        self._published: tuple[InputRow, Sequence[str]] | None = None
 
-    def take(self, row: Row) -> None:
-        """A delivery or a link."""
+    def take(self, row: InputRow) -> None:
+        """Take a delivery or a link."""
         record = msgspec.json.decode(row.record)
         if row.time == _LINK:
             self.rows["links"].append((row.peer, *record, 0, OPEN))
@@ -216,13 +226,13 @@ class _DeliveryFold(KeyFold):
             self.rows["receptions"].append((*who, *at, self._arrivals, None, None, None))
             self._arrivals += 1
 
-    def _publish(self, row: Row, record: Sequence[str]) -> None:
+    def _publish(self, row: InputRow, record: Sequence[str]) -> None:
         """Keep the first publication in the order of the files; refuse the others."""
-        both = [one for one in (self._published, (row, record)) if one]
-        self._published, *others = sorted(both, key=lambda one: (one[0].file, one[0].line))
-        for other, values in others:
+        publications = [one for one in (self._published, (row, record)) if one]
+        self._published, *others = sorted(publications, key=lambda one: (one[0].file, one[0].line))
+        for refused, values in others:
             text = ",".join((self._message, *values)).encode()
-            self.refuse(other, "another publication of the message came first", text)
+            self.refuse(refused, "another publication of the message came first", text)
 
     def end(self) -> None:
         """Write the publication."""
@@ -233,7 +243,7 @@ class _DeliveryFold(KeyFold):
             self.rows["publications"].append(publication)
 
     def _at(self, time: int) -> tuple[int, int, int]:
-        """time_us, interval and tick of a row; the interval is limited to 32 bits."""
+        """Return time_us, interval and tick of a row; the interval is limited to 32 bits."""
         time *= self._unit_us
         self._latest = time if self._latest is None else max(time, self._latest)
         return time, min(time // self._interval_us, INT32), time

@@ -1,4 +1,4 @@
-"""Shared by all sources: the schemas of folded tables."""
+"""Schemas of folded tables, which all sources share."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from vizpub.ingest.tasks.fold import NAMES
 from vizpub.model.tables import QUARANTINE
 
 CARRIED = "records"
-"""The table of the last state of each peer, for appends: peer, interval, record."""
+"""Name of the table with the last state of each peer, for appends: peer, interval, record."""
 
 _PERIOD = [("valid_from", pa.int64()), ("valid_to", pa.int64())]
 _AT = [("time_us", pa.int64()), ("interval", pa.int32()), ("tick", pa.int64())]
@@ -50,7 +50,7 @@ NAMES_OF_REPORTERS = """
     WHERE NOT ("table" = 'links' AND "column" = 'dst')
         OR name IN (SELECT {reporter} FROM whole.peers)
 """
-"""The names without those that only occur as `dst` of links."""
+"""SQL for the names without those that only occur as `dst` of links."""
 NO_REJECTIONS = """
     SELECT
         NULL::VARCHAR AS message, NULL::VARCHAR AS topic, NULL::VARCHAR AS peer,

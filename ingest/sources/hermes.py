@@ -15,27 +15,37 @@ import msgspec
 import pyarrow as pa
 
 from vizpub.ingest.inputs.files import InputFile
-from vizpub.ingest.inputs.reader import Kind, Read, Row, Split, refused
-from vizpub.ingest.sources.base import Description, Observed, SourceOptions, Tallies
-from vizpub.ingest.sources.libp2p.events import CONTROL_CHARACTER, Event, Refused, Type
-from vizpub.ingest.sources.libp2p.facts import INTERVAL_US, Judge, Tally
+from vizpub.ingest.inputs.reader import InputRow, InputSplit, RowKind, SplitReader, refusal_row
+from vizpub.ingest.sources.base import ObservedTables, RunDescription, SourceOptions, Tallies
+from vizpub.ingest.sources.libp2p.events import (
+    CONTROL_CHARACTER,
+    EventType,
+    RecordRefused,
+    TraceEvent,
+)
+from vizpub.ingest.sources.libp2p.facts import INTERVAL_US, TraceJudge, TraceTally
 from vizpub.ingest.sources.libp2p.source import Libp2p
-from vizpub.ingest.sources.tables.row_groups import group_splits, opened, read_group, schema_of
-from vizpub.ingest.tasks.fold import Counted, count
+from vizpub.ingest.sources.tables.row_groups import (
+    group_splits,
+    open_parquet,
+    read_group,
+    schema_of,
+)
+from vizpub.ingest.tasks.fold import RunCounts, count_name
 from vizpub.reports.fields import INT64
 
 _NS = 1_000_000
 """Nanoseconds in the unit of a timestamp."""
 _TYPES = {
-    "add_peer": Type.STREAM_OPENED,
-    "remove_peer": Type.STREAM_CLOSED,
-    "graft": Type.GRAFT,
-    "prune": Type.PRUNE,
-    "deliver_msg": Type.DELIVER,
-    "duplicated_msg": Type.DUPLICATE,
-    "reject_msg": Type.REJECT,
-    "join_topic": Type.JOIN,
-    "leave_topic": Type.LEAVE,
+    "add_peer": EventType.STREAM_OPENED,
+    "remove_peer": EventType.STREAM_CLOSED,
+    "graft": EventType.GRAFT,
+    "prune": EventType.PRUNE,
+    "deliver_msg": EventType.DELIVER,
+    "duplicated_msg": EventType.DUPLICATE,
+    "reject_msg": EventType.REJECT,
+    "join_topic": EventType.JOIN,
+    "leave_topic": EventType.LEAVE,
 }
 """The type of an event by its sub-type."""
 _BASE = ("timestamp", "type", "producerid", "subtype")
@@ -51,25 +61,25 @@ _COLUMNS = {
 }
 """The columns of each kind of file, as `_plain` writes them."""
 _NEEDS = {
-    _PEER: frozenset(_TYPES.values()) - {Type.JOIN, Type.LEAVE},
-    _TOPIC: frozenset(_TYPES.values()) - {Type.STREAM_OPENED, Type.STREAM_CLOSED},
-    _MESSAGE: frozenset({Type.DELIVER, Type.DUPLICATE, Type.REJECT}),
+    _PEER: frozenset(_TYPES.values()) - {EventType.JOIN, EventType.LEAVE},
+    _TOPIC: frozenset(_TYPES.values()) - {EventType.STREAM_OPENED, EventType.STREAM_CLOSED},
+    _MESSAGE: frozenset({EventType.DELIVER, EventType.DUPLICATE, EventType.REJECT}),
 }
-_BEGINS = frozenset({Type.STREAM_OPENED, Type.JOIN})
-_ENDS = frozenset({Type.STREAM_CLOSED, Type.LEAVE})
+_BEGINS = frozenset({EventType.STREAM_OPENED, EventType.JOIN})
+_ENDS = frozenset({EventType.STREAM_CLOSED, EventType.LEAVE})
 _OF_OTHERS = 3
 """The rank of streams in the fold of the other peer: after all own events of their time."""
 
 
-def _plain(column: str) -> str:
-    """The name of a column without case and underscores; early versions wrote ProducerID for what
-    is now producer_id.
+def _plain_name(column: str) -> str:
+    """Return the name of a column without case and underscores: early versions wrote ProducerID for
+    what is now producer_id.
     """
     return column.lower().replace("_", "")
 
 
 class Hermes(Libp2p):
-    """See vizpub.ingest.sources.base.Source, and for what it shares Libp2p."""
+    """The source `hermes`: a Libp2p whose reader takes Parquet."""
 
     name = "hermes"
     unknown = (
@@ -79,113 +89,123 @@ class Hermes(Libp2p):
     options = frozenset({"interval_us", "reporters_only"})
 
     def recognises(self, path: str, head: bytes) -> str | None:
-        """'parquet', if it has the columns of a kind of file that is read."""
+        """Return 'parquet' for a file with the columns of a kind that is read."""
         schema = schema_of(path, head)
-        kinds = {_plain(field.name): field.type for field in schema or ()}
+        kinds = {_plain_name(field.name): field.type for field in schema or ()}
         if schema is None or frozenset(kinds) not in _COLUMNS or len(kinds) < len(schema):
             return None
         texts = (kinds[name] for name in (*_BASE[1:], _PEER, _TOPIC, _MESSAGE) if name in kinds)
         are_texts = all(map(_is_text, texts))
         return "parquet" if are_texts and pa.types.is_integer(kinds["timestamp"]) else None
 
-    def splits(self, files: Sequence[InputFile]) -> list[Split]:
-        """Row groups."""
-        found: list[Split] = []
+    def splits(self, files: Sequence[InputFile]) -> list[InputSplit]:
+        """Return a split for each row group."""
+        splits: list[InputSplit] = []
         for number, file in enumerate(files):
-            with opened(file.path) as parquet:
-                found += group_splits(number, file.path, parquet)
-        return found
+            with open_parquet(file.path) as parquet:
+                splits += group_splits(number, file.path, parquet)
+        return splits
 
     def reader(
         self,
         files: Sequence[InputFile],
         options: SourceOptions,
-        tallies: Callable[[Read], Tallies] | None = None,
-        counted: Counted | None = None,
-    ) -> Read:
-        """Reads Parquet."""
+        tallies: Callable[[SplitReader], Tallies] | None = None,
+        counted: RunCounts | None = None,
+    ) -> SplitReader:
+        """Return the reader of Parquet."""
         del files, tallies
-        return _GroupReader(Judge.of(options.interval_us or INTERVAL_US, counted))
+        return _GroupReader(TraceJudge.of(options.interval_us or INTERVAL_US, counted))
 
-    def tallied(self, tallies: Tallies) -> Counted:
-        """As Libp2p.tallied; files of one peer are about the same time."""
-        return {**super().tallied(tallies), "copies": None}
+    def combine_tallies(self, tallies: Tallies) -> RunCounts:
+        """Combine the tallies like Libp2p; files of one peer overlap in time, so none is a copy."""
+        return {**super().combine_tallies(tallies), "copies": None}
 
-    def observe(self, run: Description, options: SourceOptions) -> Observed:
-        """As Libp2p.observe, without traffic."""
+    def observe(self, run: RunDescription, options: SourceOptions) -> ObservedTables:
+        """Return the tables of Libp2p without traffic."""
         return replace(super().observe(run, options), traffic=None)
 
 
 def _is_text(kind: pa.DataType) -> bool:
-    """Whether a column is text; without Arrow's own schema, dictionaries are text, too."""
+    """Return True for a column of text; without Arrow's own schema, dictionaries are text, too."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 @dataclass(frozen=True)
 class _GroupReader:
-    """Reads a row group: events as vizpub.ingest.sources.libp2p.reader gives them."""
+    """Reads a row group into events like those of vizpub.ingest.sources.libp2p.reader."""
 
-    judge: Judge
+    judge: TraceJudge
 
-    def __call__(self, split: Split) -> Iterator[Row]:
-        """The rows of a split; of an event a row's line is its row number."""
+    def __call__(self, split: InputSplit) -> Iterator[InputRow]:
+        """Yield the rows of a split; the line of an event is its row number."""
         tally = self.judge.tally()
 
-        def judged(batch: pa.RecordBatch, first: int) -> Iterator[Row]:
-            names = [_plain(name) for name in batch.schema.names]
+        def check_rows(batch: pa.RecordBatch, first: int) -> Iterator[InputRow]:
+            names = [_plain_name(name) for name in batch.schema.names]
             columns = zip(*(column.to_pylist() for column in batch.columns), strict=True)
             for number, row in enumerate(columns, first):
                 values = dict(zip(names, row, strict=True))
                 try:
-                    events = _events(values, tally)
+                    events = _events_of_row(values, tally)
                     for event in events:
                         self.judge.count(event, tally, split, number)
-                except Refused as reason:
-                    told = json.dumps(values, ensure_ascii=False).encode("utf-8", "replace")
-                    yield refused(split, number, str(reason), told)
+                except RecordRefused as reason:
+                    text = json.dumps(values, ensure_ascii=False).encode("utf-8", "replace")
+                    yield refusal_row(split, number, str(reason), text)
                     continue
                 for event in events:
-                    yield from _rows(event, split.file, number)
+                    yield from _rows_of_event(event, split.file, number)
 
-        with opened(split.path) as parquet:
-            yield from read_group(split, parquet, judged)
-        yield Row(Kind.TALLY, record=json.dumps(tally.plain).encode())
+        with open_parquet(split.path) as parquet:
+            yield from read_group(split, parquet, check_rows)
+        yield InputRow(RowKind.TALLY, record=json.dumps(tally.plain).encode())
 
 
-def _events(values: Mapping[str, Any], tally: Tally) -> list[Event]:
-    """The events of a row. What a peer delivers to itself it has published. Raises: Refused."""
-    what, peer, time = _text(values, "subtype"), _text(values, "producerid"), values["timestamp"]
+def _events_of_row(values: Mapping[str, Any], tally: TraceTally) -> list[TraceEvent]:
+    """Return the events of a row; a message that a peer delivers to itself is its publication.
+
+    Raises: RecordRefused.
+    """
+    subtype, peer, time = _text(values, "subtype"), _text(values, "producerid"), values["timestamp"]
     if time is None:
-        raise Refused("missing value: timestamp")
+        raise RecordRefused("missing value: timestamp")
     if not 0 <= time <= INT64 // _NS:
-        raise Refused("negative timestamp" if time < 0 else "timestamp too large")
-    if (kind := _TYPES.get(what)) is None:
-        count(tally.unknown, f"events of type {what}")
+        raise RecordRefused("negative timestamp" if time < 0 else "timestamp too large")
+    if (kind := _TYPES.get(subtype)) is None:
+        count_name(tally.unknown, f"events of type {subtype}")
         return []
-    other, topic, message = (
+    remote_peer, topic, message = (
         _text(values, name) if kind in types else None for name, types in _NEEDS.items()
     )
-    event = Event(kind, peer, time * _NS, other, topic, message)
-    if kind == Type.DELIVER and other == peer:
-        return [Event(Type.PUBLISH, peer, time * _NS, None, topic, message), event]
+    event = TraceEvent(kind, peer, time * _NS, remote_peer, topic, message)
+    if kind == EventType.DELIVER and remote_peer == peer:
+        return [TraceEvent(EventType.PUBLISH, peer, time * _NS, None, topic, message), event]
     return [event]
 
 
 def _text(values: Mapping[str, Any], name: str) -> str:
     value = values.get(name)
     if not value:
-        raise Refused(f"missing value: {name}")
+        raise RecordRefused(f"missing value: {name}")
     if CONTROL_CHARACTER.search(value):
-        raise Refused(f"control character in {name}")
+        raise RecordRefused(f"control character in {name}")
     return str(value)
 
 
-def _rows(event: Event, file: int, line: int) -> Iterator[Row]:
-    """For the peer that it is of, and of a stream also for the other. Files hold one kind of event,
-    so of those of a millisecond what begins a stream or subscription comes first, its end last.
+def _rows_of_event(event: TraceEvent, file: int, line: int) -> Iterator[InputRow]:
+    """Yield the row of an event for its peer, and that of a stream also for the other peer.
+
+    A file has one kind of event, so within a millisecond the beginnings of streams and
+    subscriptions come first, and their ends last.
     """
     record, rank = msgspec.msgpack.encode(event), 1
     rank += (event.type in _ENDS) - (event.type in _BEGINS)
-    yield Row(Kind.RECORD, event.peer, event.time, rank, file, line, None, record)
-    if event.type in (Type.STREAM_OPENED, Type.STREAM_CLOSED) and event.other != event.peer:
-        yield Row(Kind.RECORD, event.other, event.time, _OF_OTHERS, file, line, None, record)
+    yield InputRow(RowKind.RECORD, event.peer, event.time, rank, file, line, None, record)
+    if (
+        event.type in (EventType.STREAM_OPENED, EventType.STREAM_CLOSED)
+        and event.other != event.peer
+    ):
+        yield InputRow(
+            RowKind.RECORD, event.other, event.time, _OF_OTHERS, file, line, None, record
+        )

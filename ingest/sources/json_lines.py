@@ -6,19 +6,19 @@ from typing import Any
 
 import msgspec
 
-from vizpub.ingest.sources.libp2p.events import Refused
+from vizpub.ingest.sources.libp2p.events import RecordRefused
 from vizpub.reports.files import RepeatedKey, strict_json
 
 
-def object_of(line: bytes) -> dict[str, Any]:
-    """The object of a line. Raises: Refused."""
+def parse_object(line: bytes) -> dict[str, Any]:
+    """Return the JSON object in a line. Raises: RecordRefused."""
     try:
         msgspec.json.decode(line)  # takes no halves of surrogate pairs
-        found = strict_json(line)
+        value = strict_json(line)
     except RepeatedKey as error:
-        raise Refused(str(error)) from error
+        raise RecordRefused(str(error)) from error
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
-        raise Refused("not one JSON object") from error
-    if not isinstance(found, dict):
-        raise Refused("not one JSON object")
-    return found
+        raise RecordRefused("not one JSON object") from error
+    if not isinstance(value, dict):
+        raise RecordRefused("not one JSON object")
+    return value

@@ -12,10 +12,18 @@ from dataclasses import dataclass
 import msgspec
 
 from vizpub.ingest.inputs.files import InputFile
-from vizpub.ingest.inputs.reader import Kind, Read, Row, Split, line_splits, lines, refused
+from vizpub.ingest.inputs.reader import (
+    InputRow,
+    InputSplit,
+    RowKind,
+    SplitReader,
+    line_splits,
+    lines,
+    refusal_row,
+)
 from vizpub.ingest.sources.base import (
-    Description,
-    Observed,
+    ObservedTables,
+    RunDescription,
     Source,
     SourceOptions,
     Tallies,
@@ -23,10 +31,10 @@ from vizpub.ingest.sources.base import (
     most_are,
 )
 from vizpub.ingest.sources.folded import OBSERVED
-from vizpub.ingest.sources.json_lines import object_of
-from vizpub.ingest.sources.libp2p.events import Refused
+from vizpub.ingest.sources.json_lines import parse_object
+from vizpub.ingest.sources.libp2p.events import RecordRefused
 from vizpub.ingest.sources.tables.delimited import NO_ROWS
-from vizpub.ingest.tasks.fold import Counted, KeyFold
+from vizpub.ingest.tasks.fold import KeyFold, RunCounts
 from vizpub.model.clock import OPEN, Clock
 from vizpub.model.errors import InputError
 from vizpub.reports.fields import Key
@@ -42,23 +50,23 @@ _PARTIAL = "peers of which only a part of the routing table was read"
 
 
 class Nebula(Source):
-    """The source. Its lines are folded by the peer that they are of."""
+    """The source `nebula`. Its lines are folded by peer."""
 
     name = "nebula"
     options = frozenset({"max_line"})
     tables = _TABLES
 
     def recognises(self, path: str, head: bytes) -> str | None:
-        """'ndjson', by content alone."""
+        """Return 'ndjson' by the content alone."""
         return "ndjson" if most_are(first_lines(head), _is_line) else None
 
     def layers(self, files: Sequence[InputFile]) -> frozenset[str]:
-        """One."""
+        """Return the one layer."""
         del files
         return frozenset({OVERLAY})
 
-    def splits(self, files: Sequence[InputFile]) -> list[Split]:
-        """Ranges of lines. Raises: InputError for several crawls."""
+    def splits(self, files: Sequence[InputFile]) -> list[InputSplit]:
+        """Return ranges of lines. Raises: InputError for several crawls."""
         if len(files) > 1:
             raise InputError(
                 f"{files[0].path} and {files[1].path} {TWO_CRAWLS}",
@@ -70,38 +78,42 @@ class Nebula(Source):
         self,
         files: Sequence[InputFile],
         options: SourceOptions,
-        tallies: Callable[[Read], Tallies],
-        counted: Counted | None = None,
-    ) -> Read:
-        """Reads lines; each is judged by itself."""
+        tallies: Callable[[SplitReader], Tallies],
+        counted: RunCounts | None = None,
+    ) -> SplitReader:
+        """Return the reader, which checks each line by itself."""
         del files, tallies, counted
         return _LineReader(options.max_line)
 
-    def fold(
-        self, files: Sequence[InputFile], options: SourceOptions, counted: Counted | None
+    def make_fold(
+        self, files: Sequence[InputFile], options: SourceOptions, counted: RunCounts | None
     ) -> _TableFold:
-        """Peer by peer."""
+        """Create the fold, which goes peer by peer."""
         del options, counted
         return _TableFold(_TABLES, [file.path for file in files])
 
-    def tallied(self, tallies: Tallies) -> Counted:
-        """The sums."""
+    def combine_tallies(self, tallies: Tallies) -> RunCounts:
+        """Return the sums of the counts."""
         return {name: sum(one[name] for one in tallies) for name in ("peers", "partial")}
 
     def describe(
-        self, counted: Counted, before: Counted | None, options: SourceOptions
-    ) -> Description:
-        """One interval: a crawl. Raises: InputError where no line could be read."""
-        del before, options
+        self, counted: RunCounts, earlier: RunCounts | None, options: SourceOptions
+    ) -> RunDescription:
+        """Describe a run of one interval, the crawl. Raises: InputError if no line could be
+        read.
+        """
+        del earlier, options
         if not counted["peers"]:
             raise InputError(NO_TABLE, NO_ROWS)
         notes = {_PARTIAL: counted["partial"]} if counted["partial"] else {}
-        return Description(Clock(1, None, 0, 0), unknown=_UNKNOWN, notes=notes)
+        return RunDescription(Clock(1, None, 0, 0), unknown=_UNKNOWN, notes=notes)
 
-    def observe(self, run: Description, options: SourceOptions) -> Observed:
-        """Peers that told their neighbours are reporters; all peers are there."""
+    def observe(self, run: RunDescription, options: SourceOptions) -> ObservedTables:
+        """Return the tables; peers with a routing table are reporters, and all peers are
+        present.
+        """
         del run, options
-        return Observed(
+        return ObservedTables(
             peers="SELECT peer AS name FROM whole.presence",
             presence="SELECT DISTINCT name AS peer, 0 AS valid_from, open_end() AS valid_to "
             "FROM folded.names",
@@ -120,36 +132,38 @@ class _LineReader:
 
     max_line: int | None
 
-    def __call__(self, split: Split) -> Iterator[Row]:
-        """A row per peer: its neighbours, and whether they are only a part."""
+    def __call__(self, split: InputSplit) -> Iterator[InputRow]:
+        """Yield a row per peer: its neighbours, and whether they are only a part."""
         for line in lines(split, self.max_line):
             if line.fault:
-                yield refused(split, line.number, line.fault, line.text)
+                yield refusal_row(split, line.number, line.fault, line.text)
             elif line.text and not line.text.isspace():
                 try:
-                    peer, *found = _judged(line.text)
-                except Refused as reason:
-                    yield refused(split, line.number, str(reason), line.text)
+                    peer, *neighbours = _parse_line(line.text)
+                except RecordRefused as reason:
+                    yield refusal_row(split, line.number, str(reason), line.text)
                 else:
-                    record = msgspec.json.encode(found)
-                    yield Row(Kind.RECORD, peer, 0, 0, split.file, line.number, None, record)
+                    record = msgspec.json.encode(neighbours)
+                    yield InputRow(
+                        RowKind.RECORD, peer, 0, 0, split.file, line.number, None, record
+                    )
 
 
-def _judged(line: bytes) -> tuple[str, list[str], bool]:
-    """The peer, its neighbours, and whether these are only a part. Raises: Refused."""
-    values = object_of(line)
+def _parse_line(line: bytes) -> tuple[str, list[str], bool]:
+    """Return the peer, its neighbours, and whether these are only a part. Raises: RecordRefused."""
+    values = parse_object(line)
     for name in sorted(_KEYS - values.keys()):
-        raise Refused(f"missing key: {name}")
+        raise RecordRefused(f"missing key: {name}")
     peer, neighbours, errors = (values[name] for name in ("PeerID", "NeighborIDs", "ErrorBits"))
     neighbours = [] if neighbours is None else neighbours  # how Go writes an empty list
     if not isinstance(neighbours, list):
-        raise Refused("NeighborIDs is not a list")
+        raise RecordRefused("NeighborIDs is not a list")
     if not isinstance(errors, str) or not errors or set(errors) - {"0", "1"}:
-        raise Refused("ErrorBits is not a text of bits")
-    for name, found in (("PeerID", [peer]), ("NeighborIDs", neighbours)):
-        for one in found:
+        raise RecordRefused("ErrorBits is not a text of bits")
+    for name, names in (("PeerID", [peer]), ("NeighborIDs", neighbours)):
+        for one in names:
             for problem in Key().problems(one, name):
-                raise Refused(problem)
+                raise RecordRefused(problem)
     return peer, neighbours, "1" in errors
 
 
@@ -157,18 +171,18 @@ class _TableFold(KeyFold):
     """Makes links of the routing table of each peer; lines of one peer are taken together."""
 
     def start(self) -> None:
-        """Nothing is counted."""
+        """Reset the counts."""
         self._peers = self._partial = 0
 
-    def counted(self) -> Counted:
-        """The `peers` with a line, and those whose routing table is `partial`."""
+    def total_counts(self) -> RunCounts:
+        """Return the number of `peers` with a line, and of those with a `partial` routing table."""
         return {"peers": self._peers, "partial": self._partial}
 
     def begin(self, key: str) -> None:
         """Start a peer without links."""
         self._peer, self._neighbours, self._is_partial = key, dict[str, None](), False
 
-    def take(self, row: Row) -> None:
+    def take(self, row: InputRow) -> None:
         """Add neighbours."""
         neighbours, is_partial = msgspec.json.decode(row.record)
         self._neighbours |= dict.fromkeys(neighbours)

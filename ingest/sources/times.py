@@ -1,4 +1,4 @@
-"""The times of an input in parts between which nothing happens, and which parts are outliers.
+"""Times of an input, in parts that gaps separate, and the parts that are outliers.
 
 One wrong clock must not stretch a run over years of empty intervals, and sound data must not be
 lost for it. So of the parts that more than GAP empty intervals separate, two kinds are outliers:
@@ -44,31 +44,31 @@ _SHOWN = 3
 """Empty stretches that are noted one by one."""
 
 
-class Part(NamedTuple):
+class TimePart(NamedTuple):
     """Records with times that no gap separates."""
 
     first: int
     last: int
     file: str
     line: int
-    """Where the first of them stands."""
+    """Line of the first of them."""
     peer: str | None
-    """Whose clock gives the times; null = several have."""
+    """The peer whose clock gives the times; null = several have."""
     records: int = 1
 
 
-class Times:
-    """The times of records, in parts. The unit is the source's."""
+class RecordTimes:
+    """Times of records, in parts. The unit is the source's."""
 
     def __init__(self, gap: int, parts: Iterable[Sequence[Any]] = ()) -> None:
-        """Takes the longest time without a record inside a part."""
-        self._gap, self._parts = gap, [Part(*part) for part in parts]
-        self._begin: Part | None = None
-        """Where the part of the latest record begins."""
+        """Create it from the longest time without a record inside a part."""
+        self._gap, self._parts = gap, [TimePart(*part) for part in parts]
+        self._begin: TimePart | None = None
+        """Beginning of the part of the latest record."""
         self._after = inf
         self._peer: str | None = None
         self._last = self._until = self._more = 0
-        """What `see` needs of that part; its last time, and its further records."""
+        """State of that part for `see`: its last time, and the number of further records."""
 
     def see(self, time: int, peer: str | None, file: str, line: int) -> None:
         """Count a record."""
@@ -77,12 +77,12 @@ class Times:
             if time > self._last:
                 self._last, self._until = time, time + self._gap
             return
-        self._parts = self._closed()
+        self._parts = self._close_part()
         if len(self._parts) > 2 * _MOST_PARTS:
             self._parts = self.parts
-        begin = Part(time, time, file, line, peer)
+        begin = TimePart(time, time, file, line, peer)
         if self._parts and _touch(self._parts[-1], begin, self._gap):
-            begin = _one(self._parts.pop(), begin)
+            begin = _join_pair(self._parts.pop(), begin)
         self._begin, self._more, self._after, self._peer = begin, 0, begin.first, begin.peer
         self._last, self._until = begin.last, begin.last + self._gap
 
@@ -95,12 +95,12 @@ class Times:
             file, line = min(
                 (files[numbers[at]], int(lines[at])) for at in part[times[part] == first]
             )
-            self._parts = [*self._closed(), Part(first, last, file, line, None, len(part))]
+            self._parts = [*self._close_part(), TimePart(first, last, file, line, None, len(part))]
         if len(self._parts) > 2 * _MOST_PARTS:
             self._parts = self.parts
 
-    def _closed(self) -> list[Part]:
-        """All parts, with that of the latest record."""
+    def _close_part(self) -> list[TimePart]:
+        """Close the part of the latest record, and return all parts."""
         if (begin := self._begin) is None:
             return self._parts
         now = begin._replace(last=self._last, records=begin.records + self._more)
@@ -109,45 +109,45 @@ class Times:
         return self._parts
 
     @property
-    def parts(self) -> list[Part]:
-        """All parts, in order of time."""
-        parts = self._closed()
-        while len(found := _apart(parts, self._gap)) > _MOST_PARTS:
+    def parts(self) -> list[TimePart]:
+        """All parts in order of time."""
+        parts = self._close_part()
+        while len(joined := _join_parts(parts, self._gap)) > _MOST_PARTS:
             self._gap *= 2
-        return found
+        return joined
 
     @classmethod
     def together(cls, plains: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-        """The `plain` values of several ones as those of one."""
+        """Combine the `plain` values of several ones into those of one."""
         times = cls(0)
         for plain in plains:
             times.add(cls.of(plain))
         return times.plain
 
-    def add(self, other: Times) -> None:
+    def add(self, times: RecordTimes) -> None:
         """Add the records of another one."""
-        self._gap = max(self._gap, other._gap)
-        self._parts = _apart([*self.parts, *other.parts], self._gap)
+        self._gap = max(self._gap, times._gap)
+        self._parts = _join_parts([*self.parts, *times.parts], self._gap)
 
     @property
     def plain(self) -> dict[str, Any]:
-        """As JSON values, for `of`."""
+        """JSON values from which `of` restores it."""
         return {"parts": [list(part) for part in self.parts], "gap": self._gap}
 
     @classmethod
     def of(cls, plain: Mapping[str, Any]) -> Self:
-        """The times from their `plain` values."""
+        """Restore the times from their `plain` values."""
         return cls(**plain)
 
     def outliers(self, interval: int) -> Outliers:
-        """The parts that do not belong to the run."""
+        """Find the parts that do not belong to the run."""
         parts = self.parts
         if not parts:
             return NO_OUTLIERS
         main = max(parts, key=lambda part: (part.records, part.first))
         alone = [part for part in parts if part.peer is not None and main.peer is None]
         reasons = dict.fromkeys(alone if _are_few(alone, parts, 10) else (), ALONE)
-        far, (first, last) = list[Part](), main[:2]
+        far, (first, last) = list[TimePart](), main[:2]
         for part in sorted(parts, key=lambda part: (-part.records, -part.first)):
             if part not in reasons and part is not main:
                 span = min(first, part.first), max(last, part.last)
@@ -161,10 +161,10 @@ class Times:
         return Outliers(reasons, next(part.first for part in parts if part not in reasons))
 
     def empty(self, interval: int) -> dict[str, int]:
-        """The longest stretches without a record, as notes: how many intervals are empty."""
+        """Return notes on the longest stretches without a record: the number of empty intervals."""
         gaps = [
-            (after.first // interval - before.last // interval - 1, after)
-            for before, after in pairwise(self.parts)
+            (later.first // interval - earlier.last // interval - 1, later)
+            for earlier, later in pairwise(self.parts)
         ]
         longest = sorted(gaps, key=lambda gap: (-gap[0], gap[1].first))
         notes = {
@@ -177,20 +177,20 @@ class Times:
 
 
 class Outliers:
-    """Parts of the time that do not belong to a run, and why."""
+    """Parts of the time that do not belong to a run, with the reasons."""
 
-    def __init__(self, reasons: Mapping[Part, str], first: int | None = None) -> None:
-        """Takes disjoint parts, and the first time of all others."""
+    def __init__(self, reasons: Mapping[TimePart, str], first: int | None = None) -> None:
+        """Create it from disjoint parts, and the first time of all others."""
         self.first = first
         self._parts = sorted(reasons)
         self.reasons, self._firsts = dict(reasons), [part.first for part in self._parts]
 
     def __bool__(self) -> bool:
-        """Whether there is one."""
+        """Return True if there is one."""
         return bool(self._parts)
 
     def why(self, time: int) -> str | None:
-        """Why a record of this time is refused; null if it is not."""
+        """Return the reason for refusing a record of this time; null if it is not refused."""
         if not self._parts or (place := bisect_right(self._firsts, time)) == 0:
             return None
         part = self._parts[place - 1]
@@ -200,15 +200,15 @@ class Outliers:
 NO_OUTLIERS = Outliers({})
 
 
-def check_length(times: Times, clock: Clock, what: str, advice: str = "") -> None:
-    """Raises: InputError for a run of too many intervals, so that no part of the input is small
-    enough to be an outlier. `what` names its records.
+def check_length(times: RecordTimes, clock: Clock, noun: str, advice: str = "") -> None:
+    """Check that a run does not have too many intervals, in which case no part of the input is
+    small enough to be an outlier. `noun` names its records. Raises: InputError.
     """
     if clock.intervals <= MOST_INTERVALS:
         return
     bounds = times.parts[0], times.parts[-1]
     ends = " to ".join(f"{part.file}, line {part.line}" for part in bounds)
-    message = f"{what} reach over {clock.intervals:,} intervals, from {ends}"
+    message = f"{noun} reach over {clock.intervals:,} intervals, from {ends}"
     span_us = clock.intervals * (clock.interval_us or 0)
     lengths = (duration(us) for us in _LONGER_US if 0 < span_us // us < MOST_INTERVALS)
     longer = (f"give longer intervals: --interval {length}" for length in islice(lengths, 1))
@@ -216,31 +216,31 @@ def check_length(times: Times, clock: Clock, what: str, advice: str = "") -> Non
     raise InputError(f"{message}; a run has at most {MOST_INTERVALS:,}", hint)
 
 
-def _are_few(some: Iterable[Part], parts: Iterable[Part], share: int) -> bool:
-    """Whether some parts have less than one in `share` of the records, or one of at least three."""
+def _are_few(some: Iterable[TimePart], parts: Iterable[TimePart], share: int) -> bool:
+    """Return True if some parts have less than one in `share` records, or one of three or more."""
     few, total = (sum(part.records for part in of) for of in (some, parts))
     return share * few < total or (few == 1 and total > 2)
 
 
-def _apart(parts: Iterable[Part], gap: int) -> list[Part]:
-    """The parts in order of time, without those that no gap separates."""
-    found: list[Part] = []
+def _join_parts(parts: Iterable[TimePart], gap: int) -> list[TimePart]:
+    """Join parts that no gap separates. Return all in order of time."""
+    joined: list[TimePart] = []
     for part in sorted(parts, key=lambda part: part[:4]):
-        if found and _touch(found[-1], part, gap):
-            found[-1] = _one(found[-1], part)
+        if joined and _touch(joined[-1], part, gap):
+            joined[-1] = _join_pair(joined[-1], part)
         else:
-            found.append(part)
-    return found
+            joined.append(part)
+    return joined
 
 
-def _touch(a: Part, b: Part, gap: int) -> bool:
+def _touch(a: TimePart, b: TimePart, gap: int) -> bool:
     return b.first - a.last <= gap and a.first - b.last <= gap
 
 
-def _one(a: Part, b: Part) -> Part:
-    """Both as one part."""
+def _join_pair(a: TimePart, b: TimePart) -> TimePart:
+    """Join two parts into one."""
     begins = min(a, b, key=lambda part: part[:1] + part[2:4])
-    return Part(
+    return TimePart(
         begins.first,
         max(a.last, b.last),
         begins.file,

@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from vizpub.ingest.spark.shipping import pack
+from vizpub.ingest.spark.shipping import pack_package
 from vizpub.model.errors import UseError
 
 if TYPE_CHECKING:
@@ -22,48 +22,50 @@ if TYPE_CHECKING:
 
 _PROBE = ".probe"
 _SETTLED = 1.0
-"""Seconds without another executor after which those that are there are taken for all."""
+"""Seconds without a new executor after which the present ones count as all."""
 
 
 def is_local(master: str | None) -> bool:
-    """Everything runs in the driver's own process, as it does where no master is named."""
+    """Return True if everything runs in the driver's own process, as it does without a master."""
     return master is None or re.fullmatch(r"local(\[.*\])?", master) is not None
 
 
 @contextmanager
-def shipped(context: SparkContext, scratch: Path) -> Iterator[None]:
-    """For the length of the block, executors of any machine find our package."""
+def ship_package(context: SparkContext, scratch: Path) -> Iterator[None]:
+    """Send our package to the executors of all machines, for the length of the block."""
     # The driver hands the file itself to executors that come later: it stays until the end.
     with TemporaryDirectory(prefix="packages-", dir=scratch) as folder:
-        before = list(sys.path)
-        context.addPyFile(str(pack(Path(folder))))
+        old_path = list(sys.path)
+        context.addPyFile(str(pack_package(Path(folder))))
         # This process has it, and would lose what it imported from the copy with the session.
-        sys.path[:] = before
+        sys.path[:] = old_path
         yield
 
 
-def cores(context: SparkContext) -> int:
-    """The number of concurrent tasks. Waits until no more executors register."""
+def count_cores(context: SparkContext) -> int:
+    """Return the number of concurrent tasks, once no more executors register."""
     context.parallelize([0], 1).count()
-    found, since = context.defaultParallelism, time.monotonic()
+    count, since = context.defaultParallelism, time.monotonic()
     while time.monotonic() < since + _SETTLED:
         time.sleep(_SETTLED / 10)
-        if (now := context.defaultParallelism) != found:
-            found, since = now, time.monotonic()
-    return found
+        if (now := context.defaultParallelism) != count:
+            count, since = now, time.monotonic()
+    return count
 
 
 def check_shared(context: SparkContext, directory: Path, tasks: int) -> None:
-    """See that every executor reads what this process writes there, and the other way round.
+    """Check that every executor reads the files that this process writes there, and vice versa.
 
-    The directory exists; so many `tasks` are one for every core. Raises: UseError naming a
-    machine for which it is not so.
+    The directory exists; `tasks` is the number of cores. Raises: UseError naming a machine for
+    which this fails.
     """
     probe = directory.absolute() / f"{_PROBE}-{uuid4().hex[:12]}"
     probe.write_text(probe.name, "utf-8")
     try:
-        asked = context.parallelize(range(tasks), tasks).map(partial(_answer, str(probe)))
-        faults = list(_faults(probe, asked.collect()))
+        answers = context.parallelize(range(tasks), tasks).map(
+            partial(_probe_from_executor, str(probe))
+        )
+        faults = list(_find_faults(probe, answers.collect()))
     finally:
         for path in probe.parent.glob(f"{probe.name}*"):
             path.unlink(missing_ok=True)
@@ -74,8 +76,8 @@ def check_shared(context: SparkContext, directory: Path, tasks: int) -> None:
         )
 
 
-def _answer(probe: str, task: int) -> tuple[str, str]:
-    """On an executor, which writes a file beside the probe: its host, and what is wrong."""
+def _probe_from_executor(probe: str, task: int) -> tuple[str, str]:
+    """Read the probe and write a file beside it, on an executor. Return its host, and the fault."""
     host = socket.gethostname()
     try:
         Path(probe).read_text("utf-8")
@@ -85,7 +87,7 @@ def _answer(probe: str, task: int) -> tuple[str, str]:
     return host, ""
 
 
-def _faults(probe: Path, answers: list[tuple[str, str]]) -> Iterator[str]:
+def _find_faults(probe: Path, answers: list[tuple[str, str]]) -> Iterator[str]:
     for task, (host, fault) in enumerate(answers):
         if fault:
             yield f"{host}: {fault}"

@@ -35,7 +35,7 @@ _MESSAGE_BYTES = 1 << 20
 
 
 class NoAnswer(Exception):
-    """A process listens, but its answer is missing or invalid."""
+    """A missing or invalid answer of a process that listens."""
 
     def __init__(self, pid: int | None) -> None:
         super().__init__(NO_ANSWER)
@@ -43,7 +43,7 @@ class NoAnswer(Exception):
 
 
 def listen(folder: Path) -> socket.socket:
-    """A listening socket; replaces the file of an earlier one. Raises: UseError."""
+    """Open a listening socket; replace the file of an earlier one. Raises: UseError."""
     door = socket.socket(socket.AF_UNIX)
     try:
         with _address(folder) as address:
@@ -57,12 +57,12 @@ def listen(folder: Path) -> socket.socket:
 
 
 def identity(folder: Path) -> tuple[int, int] | None:
-    """Device and inode of the socket file; null if there is none."""
+    """Return device and inode of the socket file; null if there is none."""
     try:
-        found = (folder / _NAME).lstat()
+        status = (folder / _NAME).lstat()
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 def remove(folder: Path) -> None:
@@ -71,7 +71,7 @@ def remove(folder: Path) -> None:
 
 
 def connect(folder: Path) -> socket.socket | None:
-    """A connection to the session; null if none listens. Raises: UseError for another user's."""
+    """Connect to the session; null if none listens. Raises: UseError if it is another user's."""
     try:
         check_private(folder)
     except FileNotFoundError:
@@ -92,20 +92,20 @@ def connect(folder: Path) -> socket.socket | None:
 
 
 def check_peer(end: socket.socket) -> None:
-    """Raises: UseError where another user is at the other end."""
+    """Check that the same user is at the other end. Raises: UseError."""
     peer = _credentials(end)
     if peer and peer[1] != os.geteuid():
         raise UseError(OTHER_USER)
 
 
 def peer_pid(end: socket.socket) -> int | None:
-    """The process at the other end, by the kernel; null where the system does not report it."""
+    """Return the process at the other end, which the kernel tells; null if it does not."""
     peer = _credentials(end)
     return peer[0] or None if peer else None
 
 
 def _credentials(end: socket.socket) -> tuple[int, int] | None:
-    """Process and user id; null where the system does not report them."""
+    """Return process and user id of the other end; null if the system does not report them."""
     option = getattr(socket, "SO_PEERCRED", None)
     if option is None:
         return None
@@ -126,12 +126,12 @@ def ask(end: socket.socket, question: Message) -> Message:
 
 
 def send(end: socket.socket, message: Message) -> None:
-    """One message. Raises: OSError."""
+    """Send one message. Raises: OSError."""
     end.sendall(json.dumps(message).encode() + b"\n")
 
 
 def receive(end: socket.socket) -> Message:
-    """The next message. Raises: EOFError, OSError, ValueError for what is none."""
+    """Receive the next message. Raises: EOFError, OSError; ValueError for invalid ones."""
     with end.makefile("rb") as stream:
         line = stream.readline(_MESSAGE_BYTES)
     if not line:
@@ -144,7 +144,7 @@ def receive(end: socket.socket) -> Message:
 
 @contextmanager
 def _address(folder: Path) -> Iterator[str]:
-    """The socket's path, short enough for an address."""
+    """Yield a path to the socket that is short enough for an address."""
     path = str(folder / _NAME)
     if len(os.fsencode(path)) <= _ADDRESS_BYTES:
         yield path

@@ -28,16 +28,16 @@ _PAUSES = (0.05, 0.2, 1.0)
 """Seconds between attempts to connect."""
 
 
-def mend(context: SparkContext) -> None:
+def mend_gateway(context: SparkContext) -> None:
     """Let the gateway of a context remember, be interrupted, and end at once."""
     gateway: Any = context._gateway
-    _log_nothing()
-    _remember(gateway.jvm)
+    _silence_py4j()
+    _cache_classes(gateway.jvm)
     _close_interrupted(gateway._gateway_client)
     _end_quietly(context)
 
 
-def _log_nothing() -> None:
+def _silence_py4j() -> None:
     """Keep py4j from printing tracebacks where Java has ended or a signal has come: it logs them at
     the root. What happened is told in a line where the error is handled.
     """
@@ -49,26 +49,26 @@ def _is_of_others(record: logging.LogRecord) -> bool:
     return Path(record.pathname).parent.name != "py4j"
 
 
-class _Class(JavaClass):  # type: ignore[misc]
-    """A Java class that keeps the static methods it was asked for."""
+class _CachingClass(JavaClass):  # type: ignore[misc]
+    """A Java class that caches its static methods."""
 
     def __getattr__(self, name: str) -> Any:
-        found = super().__getattr__(name)
-        if isinstance(found, JavaMember):
-            self.__dict__[name] = found
-        return found
+        member = super().__getattr__(name)
+        if isinstance(member, JavaMember):
+            self.__dict__[name] = member
+        return member
 
 
-def _remember(jvm: JVMView) -> None:
+def _cache_classes(jvm: JVMView) -> None:
     """Keep the classes that PySpark asks a JVM for most, and their methods.
 
     It asks for the class and for the method of each column that it makes: a quarter of all its
     calls to Java.
     """
     for name in _CLASSES:
-        kept = getattr(jvm, name)
-        kept.__class__ = _Class
-        jvm.__dict__[name] = kept
+        java_class = getattr(jvm, name)
+        java_class.__class__ = _CachingClass
+        jvm.__dict__[name] = java_class
 
 
 def _close_interrupted(client: JavaClient) -> None:
@@ -89,9 +89,9 @@ def _close_interrupted(client: JavaClient) -> None:
                 time.sleep(pause)
         return connect()
 
-    def send_or_close(*command: Any, **how: Any) -> Any:
+    def send_or_close(*command: Any, **options: Any) -> Any:
         try:
-            return send(*command, **how)
+            return send(*command, **options)
         except BaseException:
             if connection := client.get_thread_connection():
                 connection.close()

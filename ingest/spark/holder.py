@@ -31,7 +31,7 @@ from pyspark.sql import SparkSession
 from vizpub.ingest.spark import doorway
 from vizpub.ingest.spark.doorway import Message
 from vizpub.ingest.spark.session import spark_session
-from vizpub.ingest.spark.staying import fit, folder_of, unlike
+from vizpub.ingest.spark.staying import differing_names, folder_of, session_requirements
 from vizpub.model.errors import UseError
 
 _TICK_S = 1.0
@@ -42,7 +42,7 @@ _SETTLE_S = 20.0
 _POLL_S = 0.05
 
 
-class _Holder:
+class _SessionHolder:
     """A session and its current lease."""
 
     def __init__(self, spark: SparkSession, gateway: Any, folder: Path, idle_s: float) -> None:
@@ -59,23 +59,23 @@ class _Holder:
     def serve(self, ready: socket.socket) -> None:
         """Serve until the session ends; writes a byte to `ready` once it accepts commands."""
         door = doorway.listen(self._folder)
-        here = doorway.identity(self._folder)
-        Thread(target=self._accept, args=(door,), daemon=True).start()
+        own_socket = doorway.identity(self._folder)
+        Thread(target=self._accept_connections, args=(door,), daemon=True).start()
         with ready, suppress(OSError):  # who started us may be gone
             ready.send(b"1")
         while not self.over.wait(_TICK_S):
-            if not _alive(self._java) or doorway.identity(self._folder) != here:
+            if not _is_alive(self._java) or doorway.identity(self._folder) != own_socket:
                 break
             # The holder takes the lease itself, so no command can get it now.
             if self._idle() > self._idle_s and self._lent.acquire(blocking=False):
                 break
-        if doorway.identity(self._folder) == here:
+        if doorway.identity(self._folder) == own_socket:
             doorway.remove(self._folder)
 
     def _idle(self) -> float:
         return time.monotonic() - self._last_use
 
-    def _accept(self, door: socket.socket) -> None:
+    def _accept_connections(self, door: socket.socket) -> None:
         while True:
             end, _ = door.accept()
             Thread(target=self._answer, args=(end,), daemon=True).start()
@@ -95,7 +95,7 @@ class _Holder:
                     doorway.send(end, {"stopping": True})
 
     def _status(self, question: Message) -> Message:
-        other = unlike(question.get("fit", {}), fit())
+        differences = differing_names(question.get("fit", {}), session_requirements())
         return {
             "state": "in use" if self._used_by else "running",
             "pid": os.getpid(),
@@ -105,16 +105,18 @@ class _Holder:
             "ends_after_s": self._idle_s,
             "commands": self._commands,
             "used_by": self._used_by or None,
-            "fits": _other(other) if other else "yes",
+            "fits": _difference_text(differences) if differences else "yes",
         }
 
     def _lend(self, end: socket.socket, question: Message) -> None:
         """Lend the session until the connection ends."""
-        if other := unlike(question.get("fit", {}), fit()):
-            doorway.send(end, {"refused": f"{_other(other)}; vizpub session start renews it"})
+        if differences := differing_names(question.get("fit", {}), session_requirements()):
+            doorway.send(
+                end, {"refused": f"{_difference_text(differences)}; vizpub session start renews it"}
+            )
             return
         if not self._lent.acquire(timeout=_BUSY_S):
-            doorway.send(end, {"refused": self._why_taken()})
+            doorway.send(end, {"refused": self._why_in_use()})
             return
         try:
             self._used_by = int(question.get("pid") or -1)
@@ -125,21 +127,23 @@ class _Holder:
             with suppress(OSError):
                 end.recv(1)  # nothing is said: it ends
         finally:
-            if self._cleared():
+            if self._clear_up():
                 self._used_by, self._last_use = 0, time.monotonic()
                 self._lent.release()
             else:
                 self.over.set()
 
-    def _why_taken(self) -> str:
+    def _why_in_use(self) -> str:
         if not self._used_by:
             return "it is ending"
         return f"process {self._used_by} uses it"
 
-    def _cleared(self) -> bool:
-        """End and drop what a command left in the JVM; false if that failed."""
+    def _clear_up(self) -> bool:
+        """End and drop the jobs and data that a command left in the JVM. Return False if that
+        fails.
+        """
         try:
-            if not self._settled() or self._spark.sparkContext._jsc.sc().isStopped():
+            if not self._cancel_jobs() or self._spark.sparkContext._jsc.sc().isStopped():
                 return False
             self._drop()
         except Exception as error:
@@ -147,8 +151,8 @@ class _Holder:
             return False
         return True
 
-    def _settled(self) -> bool:
-        """Cancel the jobs of closed connections; false if they do not end."""
+    def _cancel_jobs(self) -> bool:
+        """Cancel the jobs of closed connections. Return False if they do not end."""
         deadline = time.monotonic() + _SETTLE_S
         while self._calls_left():
             self._spark.sparkContext.cancelAllJobs()
@@ -157,14 +161,14 @@ class _Holder:
         return True
 
     def _calls_left(self) -> bool:
-        """Whether the JVM still works for a closed connection.
+        """Return True if the JVM still works for a closed connection.
 
         A thread of its gateway serves a connection, and closes it when its call is done.
         """
         port = self._gateway.gateway_parameters.port
         return any(
-            found.laddr.port == port and found.status == psutil.CONN_CLOSE_WAIT
-            for found in self._java.net_connections("tcp")
+            connection.laddr.port == port and connection.status == psutil.CONN_CLOSE_WAIT
+            for connection in self._java.net_connections("tcp")
         )
 
     def _drop(self) -> None:
@@ -175,40 +179,40 @@ class _Holder:
             rdd.unpersist(False)
         getattr(jvm, "org.apache.spark.sql.classic.SparkSession").setDefaultSession(ours)
         self._bindings.keySet().retainAll(self._own_objects)
-        own = Path(context._temp_dir)
-        for folder in own.parent.glob("pyspark-*"):
-            if folder != own:
+        own_folder = Path(context._temp_dir)
+        for folder in own_folder.parent.glob("pyspark-*"):
+            if folder != own_folder:
                 shutil.rmtree(folder, ignore_errors=True)
         jvm.System.gc()  # blocks and files of shuffles go with the objects that stand for them
 
 
-def _alive(process: psutil.Process) -> bool:
+def _is_alive(process: psutil.Process) -> bool:
     with suppress(psutil.NoSuchProcess):
         return process.status() != psutil.STATUS_ZOMBIE
     return False
 
 
-def _other(names: list[str]) -> str:
+def _difference_text(names: list[str]) -> str:
     return f"it has another {', '.join(names)}"
 
 
-def _warm(spark: SparkSession) -> None:
-    """Run a Python worker of each kind once: the daemons they are forked from keep running."""
+def _warm_workers(spark: SparkSession) -> None:
+    """Run a Python worker of each kind once, as the daemons that fork them keep running."""
     spark.sparkContext.parallelize([0], 1).map(abs).count()
-    spark.range(1).mapInArrow(_as_it_is, "id long").collect()
+    spark.range(1).mapInArrow(_pass_through, "id long").collect()
 
 
-def _as_it_is(batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
+def _pass_through(batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
     return batches
 
 
 def main(scratch: str, idle_s: str, ready: str) -> None:
     """Hold a session for the workspace of that scratch folder."""
-    fit()  # as it was before Spark added to it
+    session_requirements()  # as it was before Spark added to it
     where = Path(scratch)
     with spark_session(where, quick=True) as spark:
-        _warm(spark)
-        holder = _Holder(spark, SparkContext._gateway, folder_of(where), float(idle_s))
+        _warm_workers(spark)
+        holder = _SessionHolder(spark, SparkContext._gateway, folder_of(where), float(idle_s))
         signal.signal(signal.SIGTERM, lambda *_: holder.over.set())
         holder.serve(socket.socket(fileno=int(ready)))
 

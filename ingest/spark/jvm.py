@@ -37,7 +37,7 @@ _CONFIGURED_BY = (
     *("SPARK_REMOTE", "HADOOP_CONF_DIR", "YARN_CONF_DIR"),
     *("PYSPARK_SUBMIT_ARGS", "PYSPARK_GATEWAY_PORT"),
 )
-"""Variables that change how Spark's scripts start it, or show that it is running."""
+"""Variables that change the command of Spark's scripts, or show that Spark is running."""
 _NOT_WANTED = "--add-modules=jdk.incubator.vector"
 """See vizpub.machine.jvm.java: not needed, not everywhere, and warned about."""
 _DEAF = ("/bin/sh", "-c", 'trap "" INT QUIT; exec "$@"', "sh")
@@ -51,11 +51,13 @@ class Jvm:
 
     process: subprocess.Popen[bytes]
     connection_file: Path
-    """The file to which it will write its port and secret."""
+    """File to which it will write its port and secret."""
     class_data: ClassData
 
     def connect(self, conf: SparkConf) -> bool:
-        """Make it PySpark's gateway; false if it has ended, so that PySpark starts its own."""
+        """Make it PySpark's gateway. Return False if it has ended, so that PySpark starts its
+        own.
+        """
         try:
             from pyspark import SparkContext
 
@@ -82,8 +84,8 @@ class Jvm:
 def start_jvm(java: Java, conf: Mapping[str, str]) -> Jvm | None:
     """Start the Java process of a local session with those settings.
 
-    None where Spark is configured by the user or runs in this process already, or where nothing
-    can be kept: PySpark then does as it always does.
+    Return None if Spark is configured by the user, runs in this process already, or if the cache is
+    not writable: PySpark then starts its own.
     """
     spec = find_spec("pyspark")
     if not spec or not spec.submodule_search_locations or is_running():
@@ -96,7 +98,7 @@ def start_jvm(java: Java, conf: Mapping[str, str]) -> Jvm | None:
     settings = [word for name, value in conf.items() for word in ("--conf", f"{name}={value}")]
     try:
         folder = cache_path() / "spark" / kind_of(java, settings, (spark / "jars").iterdir())
-        command = _command(java, spark, [_MAIN, *settings, "pyspark-shell"], folder)
+        command = _launch_command(java, spark, [_MAIN, *settings, "pyspark-shell"], folder)
         connection_file = Path(mkdtemp()) / "gateway"
     except (OSError, subprocess.SubprocessError, ValueError):
         return None
@@ -107,34 +109,34 @@ def start_jvm(java: Java, conf: Mapping[str, str]) -> Jvm | None:
     process = subprocess.Popen(
         [*_DEAF, *command],
         stdin=subprocess.PIPE,
-        env=_of_spark(spark) | {"_PYSPARK_DRIVER_CONN_INFO_PATH": str(connection_file)},
+        env=_spark_environment(spark) | {"_PYSPARK_DRIVER_CONN_INFO_PATH": str(connection_file)},
     )
     class_data.make_after(process.pid, flags, at_exit=True)
     return Jvm(process, connection_file, class_data)
 
 
 def is_running() -> bool:
-    """Whether this process has a Java of PySpark's."""
+    """Return True if this process has a Java of PySpark's."""
     context = sys.modules.get("pyspark.core.context")
     return context is not None and context.SparkContext._gateway is not None
 
 
-def _command(java: Java, spark: Path, words: list[str], folder: Path) -> list[str]:
-    """The command that Spark's launcher builds for the arguments, cached in the folder."""
-    kept = folder / "command"
-    if not kept.exists():
+def _launch_command(java: Java, spark: Path, words: list[str], folder: Path) -> list[str]:
+    """Return the command that Spark's launcher builds for the arguments, cached in the folder."""
+    cached = folder / "command"
+    if not cached.exists():
         folder.mkdir(parents=True, exist_ok=True)
         command = "\0".join(_ask_launcher(java, spark, words))
-        with replacing(kept) as new:
+        with replacing(cached) as new:
             new.write_text(command, "utf-8", "surrogateescape")
-    return kept.read_text("utf-8", "surrogateescape").split("\0")
+    return cached.read_text("utf-8", "surrogateescape").split("\0")
 
 
 def _ask_launcher(java: Java, spark: Path, words: list[str]) -> list[str]:
     launcher = ["-Xmx128m", "-XX:TieredStopAtLevel=1", "-cp", f"{spark}/jars/*", _LAUNCHER]
     output = subprocess.run(
         [java.executable, *launcher, *words],
-        env={**_of_spark(spark), "JAVA_HOME": str(java.home)},
+        env={**_spark_environment(spark), "JAVA_HOME": str(java.home)},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         check=True,
@@ -147,8 +149,8 @@ def _ask_launcher(java: Java, spark: Path, words: list[str]) -> list[str]:
     return answer
 
 
-def _of_spark(spark: Path) -> dict[str, str]:
-    """The environment that Spark's scripts would give."""
+def _spark_environment(spark: Path) -> dict[str, str]:
+    """Return the environment that Spark's scripts would give."""
     (core,) = (spark / "jars").glob("spark-core_*.jar")
     return {
         **os.environ,

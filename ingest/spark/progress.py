@@ -23,14 +23,14 @@ _MOST_TASKS = 1000
 
 
 @contextmanager
-def watching(spark: SparkSession, step: str, progress: Progress) -> Iterator[None]:
-    """During the block, report how many tasks of the Spark stages begun so far are done.
+def watch_progress(spark: SparkSession, step: str, progress: Progress) -> Iterator[None]:
+    """Report during the block how many tasks of the Spark stages begun so far are done.
 
     A task of the structure stage is a block of intervals.
     """
     over = Event()
     tracker = spark.sparkContext.statusTracker()
-    watcher = Thread(target=_watch, args=(tracker, step, progress, over), daemon=True)
+    watcher = Thread(target=_poll_progress, args=(tracker, step, progress, over), daemon=True)
     progress(step, 0, 0)
     watcher.start()
     try:
@@ -43,7 +43,7 @@ def watching(spark: SparkSession, step: str, progress: Progress) -> Iterator[Non
 
 @contextmanager
 def report_failed_tasks(spark: SparkSession, report: Callable[[str], None]) -> Iterator[None]:
-    """After the block, report which Spark tasks failed in it, and why. If the block succeeded, they
+    """Report after the block which Spark tasks failed in it, and why. If the block succeeded, they
     were restarted.
     """
     context = spark.sparkContext._jsc.sc()
@@ -54,40 +54,41 @@ def report_failed_tasks(spark: SparkSession, report: Callable[[str], None]) -> I
         again = " and {} restarted"
     finally:
         with suppress(Py4JError, ConnectionError):  # as in _watch
-            for why, count in _failures(context.statusStore(), first).items():
+            for why, count in _count_failures(context.statusStore(), first).items():
                 noun, verb = ("Spark task", "was") if count == 1 else ("Spark tasks", "were")
                 report(f"{count} {noun} failed{again.format(verb)}: {why}")
 
 
-def _failures(store: Any, first: int) -> Counter[str]:
-    """Failed tasks in jobs from number `first` on, by reason."""
-    found: Counter[str] = Counter()
+def _count_failures(store: Any, first: int) -> Counter[str]:
+    """Count the failed tasks of jobs from number `first` on, by reason."""
+    failures: Counter[str] = Counter()
     stages = {
         stage
         for job in jobs_since(store, first)
         if job.numFailedTasks()
-        for stage in _listed(job.stageIds())
+        for stage in _scala_items(job.stageIds())
     }
     for stage in sorted(stages):
-        for task in _listed(store.taskList(stage, 0, _MOST_TASKS)):
+        for task in _scala_items(store.taskList(stage, 0, _MOST_TASKS)):
             if task.status() == "FAILED" and task.errorMessage().isDefined():
-                found[why_failed(task.errorMessage().get())] += 1
-    return found
+                failures[why_failed(task.errorMessage().get())] += 1
+    return failures
 
 
 def jobs_since(store: Any, first: int) -> Iterator[Any]:
-    """The jobs in Spark's status store from number `first` on, the newest first, as it lists them:
-    a session that stays has hundreds.
+    """Yield the jobs in Spark's status store from number `first` on, the newest first.
+
+    The store lists the newest first, and a session that stays has hundreds: no others are read.
     """
-    return takewhile(lambda job: job.jobId() >= first, _listed(store.jobsList(None)))
+    return takewhile(lambda job: job.jobId() >= first, _scala_items(store.jobsList(None)))
 
 
-def _listed(found: Any) -> Iterator[Any]:
-    """The items of a Scala sequence."""
-    return (found.apply(place) for place in range(found.size()))
+def _scala_items(sequence: Any) -> Iterator[Any]:
+    """Yield the items of a Scala sequence."""
+    return (sequence.apply(place) for place in range(sequence.size()))
 
 
-def _watch(tracker: StatusTracker, step: str, progress: Progress, over: Event) -> None:
+def _poll_progress(tracker: StatusTracker, step: str, progress: Progress, over: Event) -> None:
     tasks: dict[int, tuple[int, int]] = {}
     with suppress(Py4JError, ConnectionError):  # the waiting thread reports the end of Java
         while not over.wait(_EVERY):

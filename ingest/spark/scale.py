@@ -23,23 +23,23 @@ _OF_SMALL = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.codegen.wholeStage": "false",
 }
-"""To compile the plans of a small input, or to look at its sizes, takes longer than they run."""
+"""Settings for a small input: compiling its plans, or adapting them, takes longer than they run."""
 
 
 def is_small(size: int) -> bool:
-    """Whether an input of so many bytes of compressed lines is small."""
+    """Return True if an input of `size` bytes of compressed lines is small."""
     return size <= SMALL_INPUT
 
 
-def tune(spark: SparkSession, small: bool) -> dict[str, str | None]:
-    """Apply the settings for a small run. Returns the old settings, for `restore`."""
-    before = {key: spark.conf.get(key, None) for key in _OF_SMALL}
+def tune_spark(spark: SparkSession, small: bool) -> dict[str, str | None]:
+    """Apply the settings for a small run. Return the old settings, for `restore_spark`."""
+    old_settings = {key: spark.conf.get(key, None) for key in _OF_SMALL}
     if small:
-        restore(spark, dict(_OF_SMALL))
-    return before
+        restore_spark(spark, dict(_OF_SMALL))
+    return old_settings
 
 
-def restore(spark: SparkSession, settings: dict[str, str | None]) -> None:
+def restore_spark(spark: SparkSession, settings: dict[str, str | None]) -> None:
     """Set the settings that have a value, and unset the others."""
     for key, value in settings.items():
         if value is None:

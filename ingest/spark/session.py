@@ -21,8 +21,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from vizpub.ingest.spark.cluster import check_shared, cores, is_local, shipped
-from vizpub.ingest.spark.gateway import mend
+from vizpub.ingest.spark.cluster import check_shared, count_cores, is_local, ship_package
+from vizpub.ingest.spark.gateway import mend_gateway
 from vizpub.ingest.spark.jvm import is_running, start_jvm
 from vizpub.machine.jvm.java import find_java, spark_java_home
 from vizpub.machine.locks import OF_SPARK, own_folder
@@ -56,27 +56,27 @@ _PER_CORE = 2
 _EVERY_CORE = "local[*]"
 """Spark's default master."""
 _ATTEMPTS = 2
-"""At a task: a Python worker may be killed, for want of memory or by mistake."""
+"""Attempts at a task: a Python worker may be killed, for want of memory or by mistake."""
 LOCATORS = (
     "vizpub.machine.compiled.PackedLocator",
     *("UserProvidedCacheLocator", "InTreeCacheLocator", "UserWideCacheLocator"),
 )
-"""The cache locators of numba on executors: vizpub's before numba's own."""
+"""Cache locators of numba on executors: vizpub's before numba's own."""
 
 
 @contextmanager
 def spark_session(
     scratch: Path, *, master: str | None = None, quick: bool = False
 ) -> Iterator[SparkSession]:
-    """A session for the length of the block; `scratch` holds its temporary files, in a folder
-    that is removed with this process, or by a later session.
+    """Start a session for the block; `scratch` holds its temporary files, in a folder that is
+    removed with this process, or by a later session.
 
-    `quick` trades peak speed for a quick start. Raises: JavaMissing, UseError where executors on
-    other machines do not see the scratch, and so the workspace it lies in, as it is seen here.
+    `quick` trades peak speed for a quick start. Raises: JavaMissing; UseError if executors on other
+    machines do not see the same files in the scratch, and so in the workspace around it.
     """
     scratch = scratch.absolute()  # executors work in other directories
     master = master or os.environ.get("SPARK_MASTER")
-    _start(master, _of_the_jvm(quick))
+    _ensure_jvm(master, _jvm_settings(quick))
     from pyspark import SparkConf
     from pyspark.sql import SparkSession
 
@@ -85,30 +85,30 @@ def spark_session(
         conf.setMaster(master)
     elif conf.get("spark.master", _EVERY_CORE) == _EVERY_CORE:
         conf.setMaster(f"local[*,{_ATTEMPTS}]")
-    own = _own(scratch.absolute())
-    for key, value in _defaults(conf, own).items():
+    folder = _own_temporary_folder(scratch.absolute())
+    for key, value in _default_settings(conf, folder).items():
         conf.setIfMissing(key, value)
     _choose_python(conf)
     spark = SparkSession.builder.config(conf=conf).getOrCreate()
-    mend(spark.sparkContext)
+    mend_gateway(spark.sparkContext)
     try:
-        with _fitted(spark, conf, scratch, own):
+        with _prepared_executors(spark, conf, scratch, folder):
             yield spark
     finally:
         spark.stop()
 
 
 @cache
-def _own(scratch: Path) -> Path:
-    """The folder of this process's temporary files: Java keeps the first one it is given."""
+def _own_temporary_folder(scratch: Path) -> Path:
+    """Return the folder of this process's temporary files: Java keeps the first one it is given."""
     until_the_end = ExitStack()
     atexit.register(until_the_end.close)
     return until_the_end.enter_context(own_folder(scratch, OF_SPARK))
 
 
 @cache
-def _without_comma(folder: Path) -> Path:
-    """A path to the folder for a setting in which commas end paths."""
+def _path_without_comma(folder: Path) -> Path:
+    """Return a path to the folder for a setting in which commas end paths."""
     if "," not in str(folder):
         return folder
     near = TemporaryDirectory(prefix="vizpub-")
@@ -118,7 +118,7 @@ def _without_comma(folder: Path) -> Path:
     return link
 
 
-def _start(master: str | None, settings: dict[str, str]) -> None:
+def _ensure_jvm(master: str | None, settings: dict[str, str]) -> None:
     """Start a JVM with those settings, unless one is running."""
     _prepare_environment(master)
     if is_running():
@@ -136,13 +136,15 @@ def _start(master: str | None, settings: dict[str, str]) -> None:
 
 
 @contextmanager
-def _fitted(spark: SparkSession, conf: SparkConf, scratch: Path, own: Path) -> Iterator[None]:
+def _prepared_executors(
+    spark: SparkSession, conf: SparkConf, scratch: Path, folder: Path
+) -> Iterator[None]:
     """Prepare executors on other machines, if there are any."""
     if is_local(spark.sparkContext.master):
         yield
         return
-    with shipped(spark.sparkContext, own):
-        tasks = cores(spark.sparkContext)
+    with ship_package(spark.sparkContext, folder):
+        tasks = count_cores(spark.sparkContext)
         check_shared(spark.sparkContext, scratch, tasks)
         if not conf.contains(_PARTITIONS):
             spark.conf.set(_PARTITIONS, str(_PER_CORE * tasks))
@@ -163,10 +165,10 @@ def vizpub_errors(workspace: Path) -> Iterator[None]:
     try:
         yield
     except (*unreachable, Py4JError, PySparkException) as error:
-        if ended := _ended(error):
+        if ended := _find_interrupt(error):
             raise ended from None
-        if own := _OWN_FAILED.search(str(error)):
-            raise OwnMetricFailed(*own.groups()) from None
+        if failure := _OWN_FAILED.search(str(error)):
+            raise OwnMetricFailed(*failure.groups()) from None
         if any(words in str(error) for words in _NO_SPACE):
             raise DiskFull(str(workspace)) from error
         if OTHER_PAGE in str(error):
@@ -181,22 +183,22 @@ def vizpub_errors(workspace: Path) -> Iterator[None]:
         raise
 
 
-def _ended(error: BaseException) -> BaseException | None:
-    """The interrupt in the context of an error, if it caused the error."""
+def _find_interrupt(error: BaseException) -> BaseException | None:
+    """Return the interrupt in the context of an error, if it caused the error; otherwise null."""
     above = error.__context__
-    return above if above is None or not isinstance(above, Exception) else _ended(above)
+    return above if above is None or not isinstance(above, Exception) else _find_interrupt(above)
 
 
 def why_failed(text: str) -> str:
-    """The line of an error message that has the cause: in Java, or at the end of a traceback."""
+    """Return the line of an error message with the cause: in Java, or at a traceback's end."""
     if _WORKER_GONE.search(text):
         return "a Python worker has ended, for example because memory ran out"
     if _STOPPED in text:
         return "its master does not answer, or has stopped the application"
     cause = re.split(r"^(?:Caused by)?: ", text, flags=re.MULTILINE)[-1].split("\n\tat ")[0]
     traceback = re.split(r"Traceback \(most recent call last\):|Traceback …", cause)[1:]
-    told = re.findall(r"^\S.*", (traceback or [cause])[-1], re.MULTILINE)
-    return str(told[0] if told else "no message")
+    lines = re.findall(r"^\S.*", (traceback or [cause])[-1], re.MULTILINE)
+    return str(lines[0] if lines else "no message")
 
 
 def _prepare_environment(master: str | None) -> None:
@@ -209,14 +211,14 @@ def _prepare_environment(master: str | None) -> None:
 
 def _choose_python(conf: SparkConf) -> None:
     """Choose the Python of executors: on this machine this one, not the first `python3` on PATH."""
-    here = is_local(conf.get("spark.master"))
-    own = sys.executable if here else "python3"
-    os.environ.setdefault("PYSPARK_PYTHON", conf.get("spark.pyspark.python") or own)
-    if here and os.environ["PYSPARK_PYTHON"] == sys.executable:
+    is_here = is_local(conf.get("spark.master"))
+    executable = sys.executable if is_here else "python3"
+    os.environ.setdefault("PYSPARK_PYTHON", conf.get("spark.pyspark.python") or executable)
+    if is_here and os.environ["PYSPARK_PYTHON"] == sys.executable:
         conf.setIfMissing("spark.python.daemon.module", "vizpub.ingest.spark.worker_daemon")
 
 
-def _of_the_jvm(quick: bool) -> dict[str, str]:
+def _jvm_settings(quick: bool) -> dict[str, str]:
     # Not as the module is imported: executors have it at a relative path.
     logging = Path(__file__).with_name("log4j2.properties").as_uri()
     log_settings = f"-Dlog4j2.configurationFile={logging}"
@@ -229,9 +231,9 @@ def _of_the_jvm(quick: bool) -> dict[str, str]:
     }
 
 
-def _defaults(conf: SparkConf, own: Path) -> dict[str, str]:
-    """Settings for what the user did not configure."""
-    here = os.cpu_count() or 2
+def _default_settings(conf: SparkConf, folder: Path) -> dict[str, str]:
+    """Return defaults for settings that the user may have configured."""
+    cpus = os.cpu_count() or 2
     defaults = {
         "spark.app.name": "vizpub",
         "spark.sql.session.timeZone": "UTC",
@@ -252,9 +254,9 @@ def _defaults(conf: SparkConf, own: Path) -> dict[str, str]:
     if not is_local(conf.get("spark.master")):
         return defaults | {"spark.executorEnv.NUMBA_CACHE_LOCATOR_CLASSES": ",".join(LOCATORS)}
     return defaults | {
-        _PARTITIONS: str(_PER_CORE * here),
-        "spark.local.dir": str(_without_comma(own)),
-        "spark.sql.warehouse.dir": str(own / "warehouse"),
+        _PARTITIONS: str(_PER_CORE * cpus),
+        "spark.local.dir": str(_path_without_comma(folder)),
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
     }

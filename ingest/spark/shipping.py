@@ -11,11 +11,11 @@ from pathlib import Path
 
 _PACKAGE = "vizpub"
 _LEFT_OUT = (".pyc", ".nbi", ".nbc", ".ndjson.gz")
-"""What Python and numba make from sources, for the machine they run on, and the demo's trace."""
+"""Files that are not sent: those that Python and numba compile, and the demo's trace."""
 _LONG_AGO = (1980, 1, 1, 0, 0, 0)
 
 
-def pack(folder: Path) -> Path:
+def pack_package(folder: Path) -> Path:
     """Zip the package as it is installed, with all its files, into the folder.
 
     The same files always give the same bytes. The name has a digest of the
@@ -31,7 +31,7 @@ def pack(folder: Path) -> Path:
 
 
 def digest() -> str:
-    """The digest of the installed package, as in the file name of `pack`."""
+    """Return the digest of the installed package, as in the file name of `pack_package`."""
     return _digest(dict(sorted(_contents())))
 
 
@@ -44,8 +44,9 @@ def _digest(contents: Mapping[str, bytes]) -> str:
 
 
 def _contents() -> Iterator[tuple[str, bytes]]:
-    """Path below the package's parent, and content, of every file. Links are followed: in a
-    checkout, the sub-packages are links."""
+    """Yield the path below the package's parent, and the content, of every file. Links are
+    followed: in a checkout, the sub-packages are links.
+    """
     yield from _below(files(_PACKAGE), _PACKAGE)
 
 

@@ -40,13 +40,13 @@ _TELLING = (
     *("SPARK_", "PYSPARK_", "VIZPUB_SPARK_", "VIZPUB_JAVA", "JAVA_", "_JAVA_", "JDK_JAVA_"),
     *("PYTHON", "NUMBA_", "OMP_", "HADOOP_", "AWS_", "LC_", "LANG", "TZ", "HOME", "XDG_CACHE_"),
 )
-"""How variables begin that Spark, its workers or the file systems they read may look at."""
+"""Prefixes of the variables that Spark, its workers or their file systems may read."""
 _PACKAGES = ("vizpub", "pyspark", "py4j", "pyarrow", "numpy", "pandas", "numba")
 _STOP_S = 30.0
 
 
 @dataclass(frozen=True)
-class Status:
+class SessionStatus:
     """The status of a running session."""
 
     state: str
@@ -66,22 +66,22 @@ class Status:
     memory: int | None = None
     """Resident bytes of the holder, the JVM and Python's workers."""
     fits: str | None = None
-    """'yes', or why commands of this installation cannot use it."""
+    """'yes', or the reason why commands of this installation cannot use it."""
 
 
 def folder_of(scratch: Path) -> Path:
-    """The folder of a workspace's session."""
+    """Return the folder of a workspace's session."""
     return scratch.absolute() / FOLDER
 
 
-def elsewhere() -> str | None:
-    """The environment variable that configures another Spark; null if none is set."""
+def configured_elsewhere() -> str | None:
+    """Return the environment variable that configures another Spark; null if none is set."""
     return next((name for name in (*_ELSEWHERE, *_SUBMITTED) if os.environ.get(name)), None)
 
 
 @cache
-def fit() -> Mapping[str, str]:
-    """What a command and a session must have in common, by name.
+def session_requirements() -> Mapping[str, str]:
+    """Return the facts that a command and a session must have in common, by name.
 
     Cached from the first call, as Spark itself changes the environment.
     """
@@ -101,9 +101,9 @@ def fit() -> Mapping[str, str]:
     }
 
 
-def unlike(one: Mapping[str, str], other: Mapping[str, str]) -> list[str]:
-    """The names whose values differ."""
-    return sorted(name for name in {*one, *other} if one.get(name) != other.get(name))
+def differing_names(first: Mapping[str, str], second: Mapping[str, str]) -> list[str]:
+    """Return the names whose values differ."""
+    return sorted(name for name in {*first, *second} if first.get(name) != second.get(name))
 
 
 def _umask() -> int:
@@ -112,31 +112,32 @@ def _umask() -> int:
     return mask
 
 
-def status(scratch: Path) -> Status:
-    """The status of the workspace's session. Raises: UseError."""
-    end = _connected(scratch)
+def session_status(scratch: Path) -> SessionStatus:
+    """Return the status of the workspace's session. Raises: UseError."""
+    end = _connect(scratch)
     if end is None:
-        return Status("absent")
+        return SessionStatus("absent")
     with end:
         try:
-            answer = ask(end, {"ask": "status", "fit": dict(fit())})
+            answer = ask(end, {"ask": "status", "fit": dict(session_requirements())})
         except EOFError:
-            return Status("absent")
+            return SessionStatus("absent")
         except NoAnswer as error:
-            return Status("not answering", error.pid, memory=_memory(error.pid))
-    known = {name: answer[name] for name in Status.__dataclass_fields__ if name in answer}
-    return Status(**{**known, "memory": _memory(answer.get("pid"))})
+            return SessionStatus("not answering", error.pid, memory=_memory(error.pid))
+    fields = {name: answer[name] for name in SessionStatus.__dataclass_fields__ if name in answer}
+    return SessionStatus(**{**fields, "memory": _memory(answer.get("pid"))})
 
 
-def _connected(scratch: Path) -> socket.socket | None:
+def _connect(scratch: Path) -> socket.socket | None:
     folder = folder_of(scratch)
     if os.path.lexists(folder):
-        fit()  # it takes a while, and who listens waits for a question no longer than we do
+        # It takes a while, and the listener waits for a question no longer than we do.
+        session_requirements()
     return connect(folder)
 
 
 def _memory(pid: int | None) -> int | None:
-    """Resident bytes of a process and its descendants."""
+    """Return the resident bytes of a process and its descendants; null if it has ended."""
     total = 0
     with suppress(psutil.Error):
         process = psutil.Process(pid)
@@ -146,52 +147,52 @@ def _memory(pid: int | None) -> int | None:
     return total or None
 
 
-def start(scratch: Path, idle_minutes: float = IDLE_MINUTES) -> tuple[Status, bool]:
+def start_session(scratch: Path, idle_minutes: float = IDLE_MINUTES) -> tuple[SessionStatus, bool]:
     """Start the session unless a fitting one runs, and wait until it accepts commands.
 
-    A session that no longer fits is ended first. Concurrent starts share one session. Returns its
-    status, and whether it was running already.
+    A session that no longer fits is ended first. Concurrent starts share one session. Return its
+    status, and True if it was running already.
 
-    Raises: UseError where another Spark is configured, where other users can access the folder,
-    or where a command uses a session that does not fit; JavaMissing, SparkFailed.
+    Raises: UseError if another Spark is configured, if other users can access the folder, or if
+    a command uses a session that does not fit; JavaMissing, SparkFailed.
     """
     from vizpub.machine.jvm.java import find_java
 
-    if name := elsewhere():
+    if name := configured_elsewhere():
         raise UseError(f"{name} is set: a session is only for Spark on this machine")
     folder = folder_of(scratch)
-    with _locked(folder):
-        found = status(scratch)
-        if found.state in ("running", "in use") and found.fits == "yes":
-            return found, True
-        if found.state == "in use":
+    with _session_lock(folder):
+        current = session_status(scratch)
+        if current.state in ("running", "in use") and current.fits == "yes":
+            return current, True
+        if current.state == "in use":
             raise UseError(
-                f"process {found.used_by} uses a session that does not fit ({found.fits}); "
+                f"process {current.used_by} uses a session that does not fit ({current.fits}); "
                 "wait for it, or end both: vizpub session stop"
             )
-        _stop(folder)
+        _stop_holder(folder)
         find_java()  # a missing Java is an error here, not only in the holder's log
-        _launch(scratch, folder, idle_minutes)
-        return status(scratch), False
+        _launch_holder(scratch, folder, idle_minutes)
+        return session_status(scratch), False
 
 
-def stop(scratch: Path) -> Status:
-    """End the session at once, even if it is in use, and wait for its end. Returns its last status.
+def stop_session(scratch: Path) -> SessionStatus:
+    """End the session at once, even if it is in use, and wait for its end. Return its last status.
 
-    Raises: UseError where other users can access the folder.
+    Raises: UseError if other users can access the folder.
     """
     folder = folder_of(scratch)
     if not os.path.lexists(folder):
-        return Status("absent")
-    with _locked(folder):
-        found = status(scratch)
-        _stop(folder)
-        return found
+        return SessionStatus("absent")
+    with _session_lock(folder):
+        current = session_status(scratch)
+        _stop_holder(folder)
+        return current
 
 
 @contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """One start or stop at a time. Raises: UseError."""
+def _session_lock(folder: Path) -> Iterator[None]:
+    """Hold the lock that allows one start or stop at a time. Raises: UseError."""
     try:
         make_private(folder)
     except OSError as error:
@@ -200,7 +201,7 @@ def _locked(folder: Path) -> Iterator[None]:
         yield
 
 
-def _stop(folder: Path) -> None:
+def _stop_holder(folder: Path) -> None:
     end = connect(folder)
     if end is None:
         return
@@ -213,10 +214,10 @@ def _stop(folder: Path) -> None:
         with suppress(NoAnswer, EOFError):
             ask(end, {"ask": "stop"})
         if process:
-            _end(process)
+            _wait_or_kill(process)
 
 
-def _end(process: psutil.Process) -> None:
+def _wait_or_kill(process: psutil.Process) -> None:
     """Wait for the process to end, and kill it after a while; the JVM ends with it."""
     with suppress(psutil.NoSuchProcess):
         below = process.children(recursive=True)
@@ -225,12 +226,12 @@ def _end(process: psutil.Process) -> None:
         except psutil.TimeoutExpired:
             process.kill()
         _, alive = psutil.wait_procs(below, _STOP_S)
-        for left in alive:
+        for survivor in alive:
             with suppress(psutil.NoSuchProcess):
-                left.kill()
+                survivor.kill()
 
 
-def _launch(scratch: Path, folder: Path, idle_minutes: float) -> None:
+def _launch_holder(scratch: Path, folder: Path, idle_minutes: float) -> None:
     """Start the holder, which outlives this process; wait until ready. Raises: SparkFailed."""
     ours, its = socket.socketpair()
     log = folder / _LOG
@@ -256,7 +257,7 @@ def _launch(scratch: Path, folder: Path, idle_minutes: float) -> None:
 
 
 @dataclass(frozen=True)
-class Lease:
+class SessionLease:
     """The exclusive use of a session until the connection is closed."""
 
     end: socket.socket
@@ -264,29 +265,31 @@ class Lease:
     secret: str
 
 
-class NotUsed(Exception):
-    """Why a command cannot use the session."""
+class SessionNotUsable(Exception):
+    """Reason why a command cannot use the session."""
 
 
-def lease(scratch: Path) -> Lease | None:
+def lease_session(scratch: Path) -> SessionLease | None:
     """Lease the workspace's session; null if there is none.
 
-    Raises: NotUsed where it does not fit, is in use, or does not answer; UseError where other
+    Raises: SessionNotUsable if it does not fit, is in use, or does not answer; UseError if other
     users can access the folder.
     """
-    end = _connected(scratch)
+    end = _connect(scratch)
     if end is None:
         return None
     with ExitStack() as unless_taken:
         unless_taken.enter_context(end)
         try:
-            answer = ask(end, {"ask": "lease", "pid": os.getpid(), "fit": dict(fit())})
+            answer = ask(
+                end, {"ask": "lease", "pid": os.getpid(), "fit": dict(session_requirements())}
+            )
             if refused := answer.get("refused"):
-                raise NotUsed(str(refused))
-            taken = Lease(end, int(answer["port"]), str(answer["secret"]))
+                raise SessionNotUsable(str(refused))
+            granted = SessionLease(end, int(answer["port"]), str(answer["secret"]))
         except EOFError as error:
-            raise NotUsed(ENDING) from error
+            raise SessionNotUsable(ENDING) from error
         except (NoAnswer, KeyError, ValueError) as error:
-            raise NotUsed("it does not answer; vizpub session stop ends it") from error
+            raise SessionNotUsable("it does not answer; vizpub session stop ends it") from error
         unless_taken.pop_all()
-    return taken
+    return granted

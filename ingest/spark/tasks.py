@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from vizpub.ingest.spark.progress import watching
+from vizpub.ingest.spark.progress import watch_progress
 from vizpub.ingest.spark.session import spark_session, vizpub_errors
 from vizpub.model.errors import VizpubError
 from vizpub.model.progress import Progress, silent
@@ -16,16 +16,16 @@ _T = TypeVar("_T")
 _R = TypeVar("_R")
 
 
-def spread(
+def run_in_tasks(
     function: Callable[[_T], _R],
-    given: Sequence[_T],
+    items: Sequence[_T],
     *,
     step: str,
     scratch: Path,
     master: str | None = None,
     progress: Progress = silent,
 ) -> list[_R]:
-    """`[function(item) for item in given]`, each call in a task of its own.
+    """Return `[function(item) for item in items]`, with each call in a task of its own.
 
     Arguments and results must be small and picklable; large results go to files.
     `step` names the work in the progress; `scratch` holds Spark's temporary files.
@@ -33,16 +33,16 @@ def spread(
     Raises: JavaMissing, SparkFailed; the first VizpubError of a call, after all calls.
     """
     with vizpub_errors(scratch), spark_session(scratch, master=master, quick=True) as spark:
-        tasks = spark.sparkContext.parallelize(given, len(given))
-        with watching(spark, step, progress):
-            outcomes = tasks.map(partial(_outcome, function)).collect()
+        tasks = spark.sparkContext.parallelize(items, len(items))
+        with watch_progress(spark, step, progress):
+            outcomes = tasks.map(partial(_call_or_error, function)).collect()
     if errors := [outcome for outcome in outcomes if isinstance(outcome, VizpubError)]:
         raise errors[0]
     return [outcome for outcome in outcomes if not isinstance(outcome, VizpubError)]
 
 
-def _outcome(function: Callable[[_T], _R], item: _T) -> _R | VizpubError:
-    """The result of a call, or its VizpubError, which Spark must not retry."""
+def _call_or_error(function: Callable[[_T], _R], item: _T) -> _R | VizpubError:
+    """Return the result of a call, or its VizpubError, which Spark must not retry."""
     try:
         return function(item)
     except VizpubError as error:

@@ -15,9 +15,14 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from vizpub.ingest.spark.gateway import mend
+from vizpub.ingest.spark.gateway import mend_gateway
 from vizpub.ingest.spark.session import spark_session
-from vizpub.ingest.spark.staying import Lease, NotUsed, elsewhere, lease
+from vizpub.ingest.spark.staying import (
+    SessionLease,
+    SessionNotUsable,
+    configured_elsewhere,
+    lease_session,
+)
 from vizpub.model.errors import UseError
 
 UNUSED = "the running session is not used"
@@ -29,28 +34,30 @@ _LOG = logging.getLogger(__name__)
 def warm_session(
     scratch: Path, *, master: str | None = None, quick: bool = False
 ) -> Iterator[SparkSession]:
-    """As vizpub.ingest.spark.session.spark_session, but uses the workspace's running session if
-    possible.
+    """Yield the workspace's running session if possible, otherwise a new one for the block.
 
-    Logs why it could not be used. Work in it must use absolute paths, and no code but
+    Logs the reason why the running one is not used. Work in it must use absolute paths, and no code
+    but
     vizpub's: its workers have another working directory, and may have state of earlier commands.
     """
-    with _borrowed(scratch, master, quick=quick) as borrowed:
+    with _borrowed_session(scratch, master, quick=quick) as borrowed:
         if borrowed:
             yield borrowed
             return
-    with spark_session(scratch, master=master, quick=quick) as own:
-        yield own
+    with spark_session(scratch, master=master, quick=quick) as session:
+        yield session
 
 
 @contextmanager
-def _borrowed(scratch: Path, master: str | None, *, quick: bool) -> Iterator[SparkSession | None]:
-    taken = None if SparkContext._gateway else _taken(scratch, master, quick=quick)
-    if taken is None:
+def _borrowed_session(
+    scratch: Path, master: str | None, *, quick: bool
+) -> Iterator[SparkSession | None]:
+    leased = None if SparkContext._gateway else _try_lease(scratch, master, quick=quick)
+    if leased is None:
         yield None
         return
-    with taken.end:
-        spark = _attached(taken)
+    with leased.end:
+        spark = _attach(leased)
         try:
             yield spark
         finally:
@@ -58,31 +65,35 @@ def _borrowed(scratch: Path, master: str | None, *, quick: bool) -> Iterator[Spa
                 _detach()
 
 
-def _taken(scratch: Path, master: str | None, *, quick: bool) -> Lease | None:
-    """A lease of the workspace's session for this command; null if there is none."""
+def _try_lease(scratch: Path, master: str | None, *, quick: bool) -> SessionLease | None:
+    """Lease the workspace's session for this command; null if that is not possible."""
     try:
-        if other := "--master is given" if master else elsewhere() and f"{elsewhere()} is set":
-            _LOG.info("a session would not be used: %s", other)
+        if (
+            reason := "--master is given"
+            if master
+            else configured_elsewhere() and f"{configured_elsewhere()} is set"
+        ):
+            _LOG.info("a session would not be used: %s", reason)
         elif not quick:
             _LOG.info("a session would not be used: it is only for small inputs")
         else:
-            return lease(scratch)
-    except (NotUsed, UseError) as error:
+            return lease_session(scratch)
+    except (SessionNotUsable, UseError) as error:
         _LOG.warning("%s: %s", UNUSED, error)
     return None
 
 
-def _attached(taken: Lease) -> SparkSession | None:
-    """A new SparkSession in the JVM of the lease; null if the JVM has ended."""
+def _attach(leased: SessionLease) -> SparkSession | None:
+    """Create a SparkSession in the JVM of the lease; null if the JVM has ended."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     try:
-        gateway = _gateway(taken)
+        gateway = _gateway(leased)
         ours = getattr(gateway.jvm, "org.apache.spark.sql.classic.SparkSession")
         session = ours.getDefaultSession().get()
         jsc = gateway.jvm.JavaSparkContext(session.sparkContext())
         conf = SparkConf(_jvm=gateway.jvm, _jconf=jsc.getConf())
         context = SparkContext(conf=conf, gateway=gateway, jsc=jsc)
-        mend(context)
+        mend_gateway(context)
         return SparkSession(context, session.cloneSession())  # with what it was fitted to
     except (Py4JError, OSError) as error:
         _LOG.warning("the session has died (%s): starting another Spark", error)
@@ -90,8 +101,8 @@ def _attached(taken: Lease) -> SparkSession | None:
         return None
 
 
-def _gateway(taken: Lease) -> Any:
-    variables = {"PYSPARK_GATEWAY_PORT": str(taken.port), "PYSPARK_GATEWAY_SECRET": taken.secret}
+def _gateway(leased: SessionLease) -> Any:
+    variables = {"PYSPARK_GATEWAY_PORT": str(leased.port), "PYSPARK_GATEWAY_SECRET": leased.secret}
     os.environ.update(variables)
     try:
         return launch_gateway()  # type: ignore[no-untyped-call]

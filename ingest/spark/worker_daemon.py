@@ -21,7 +21,7 @@ _NO_THREADS = {
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
 }
-"""What keeps the libraries below from starting threads as they are loaded."""
+"""Variables that keep the libraries below from starting threads as they are loaded."""
 
 IMPORTED = (
     "pyspark.worker",
@@ -36,7 +36,7 @@ IMPORTED = (
 
 
 def preload() -> None:
-    """Import what workers need, without a thread. What is printed goes to standard error."""
+    """Import the modules that workers need, without a thread. Prints go to standard error."""
     os.environ.update(_NO_THREADS)
     with redirect_stdout(sys.stderr):  # Spark reads the port of the daemon from standard output
         from vizpub.analytics.structure import cache_kernels  # and with it numpy and Arrow

@@ -1,1 +1,1 @@
-"""What the tasks of Spark do in an ingest: rows in packs, folds, steps, and files written."""
+"""Work of Spark tasks in an ingest: rows in packs, folds, steps, and files written."""

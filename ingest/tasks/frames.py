@@ -16,17 +16,21 @@ from vizpub.runstore.store import StoredTable
 _READ = {"parquet.page.verify-checksum.enabled": "true"}
 
 
-def from_files(spark: SparkSession, stored: StoredTable, since: Since | None = None) -> DataFrame:
-    """The rows of the parts, or such rows of them. Opens only files that may have such rows."""
+def frame_of_files(
+    spark: SparkSession, stored: StoredTable, since: Since | None = None
+) -> DataFrame:
+    """Return a Spark frame of the parts' rows, or of those that `since` selects; only files that
+    may have such rows are opened.
+    """
     shape = from_arrow_schema(stored.schema)
     parts = (part.reaching(since) if since else part for part in stored.parts)
     files = [_uri(path) for part in parts for path in files_of(stored.directory, part, stored.name)]
-    whole = (
+    frame = (
         spark.read.schema(shape).options(**_READ).parquet(*files)
         if files
         else spark.createDataFrame([], shape)
     )
-    return whole.where(F.col(since.column) >= since.least) if since else whole
+    return frame.where(F.col(since.column) >= since.least) if since else frame
 
 
 def _uri(path: Path) -> str:

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from vizpub.analytics.steps import open_database
-from vizpub.ingest.inputs.reader import ROWS, Turn
+from vizpub.ingest.inputs.reader import ROWS, BatchTransform
 from vizpub.ingest.tasks.sink import Fold
 
 PACKS = "part int, rows binary"
@@ -24,8 +24,8 @@ _FORMAT = pa.ipc.IpcWriteOptions(compression="lz4")
 _AT_ONCE = 1 << 13
 
 
-def pack(batches: Iterable[pa.RecordBatch], parts: int) -> Iterator[pa.RecordBatch]:
-    """Pack rows with the columns RECORDS, by the part to which the key of a row belongs."""
+def pack_rows(batches: Iterable[pa.RecordBatch], parts: int) -> Iterator[pa.RecordBatch]:
+    """Pack rows (RECORDS) by the part to which their key belongs."""
     for batch in batches:
         keys = batch["peer"].dictionary_encode()
         hashes = [crc32((key or "").encode()) % parts for key in keys.dictionary.to_pylist()]
@@ -49,27 +49,27 @@ def _stream(rows: pa.RecordBatch) -> bytes:
     return stream
 
 
-def unpack(packs: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The rows of packs."""
+def unpack_rows(packs: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of packs."""
     for batch in packs:
         for rows in batch["rows"]:
             yield from pa.ipc.open_stream(rows.as_buffer())
 
 
-class InOrder(NamedTuple):
-    """A fold that gives rows to another one by key, time, rank, file and line."""
+class OrderedFold(NamedTuple):
+    """A fold that sorts rows by key, time, rank, file and line, and gives them to another fold."""
 
     fold: Fold
-    rows: Turn = unpack
-    """Makes them of what a task takes."""
+    rows: BatchTransform = unpack_rows
+    """Function from a task's batches to the rows."""
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """The rows of tables."""
+        """Yield (table name, rows) pairs."""
         with open_database() as database:
             database.register("rows", pa.RecordBatchReader.from_batches(ROWS, self.rows(batches)))
             ordered = database.sql("FROM rows ORDER BY peer, time, rank, file, line")
             yield from self.fold(ordered.to_arrow_reader(_AT_ONCE))
 
     def summary(self) -> str | None:
-        """That of the fold."""
+        """Return the summary of the fold."""
         return self.fold.summary()

@@ -1,4 +1,4 @@
-"""Tasks write the tables they make: one Parquet file per task and table.
+"""Writing of tables by tasks: one Parquet file per task and table.
 
 Each attempt of a task writes files with names of their own, and only the files that a successful
 task returns are listed in run.json. Files of failed or repeated attempts are ignored, so no
@@ -33,36 +33,36 @@ _Files = tuple[StoredFile, ...]
 
 
 class Fold(Protocol):
-    """Turns rows that arrive in order into rows of tables."""
+    """A function of a task from rows in order to rows of tables."""
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.RecordBatch]]:
         """Yield (table name, rows) pairs."""
 
     def summary(self) -> str | None:
-        """The summary over all rows, after the last one; null = none."""
+        """Return the summary over all rows, after the last one; null = none."""
 
 
-class AsTheyAre(NamedTuple):
+class PassThrough(NamedTuple):
     """The fold that passes the rows of one table through."""
 
     table: str
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """The rows."""
+        """Yield the rows that are not empty, with the name of the table."""
         return ((self.table, batch) for batch in batches if len(batch))
 
     def summary(self) -> None:
-        """Nothing."""
+        """Return null: there is no summary."""
 
 
-class Place(NamedTuple):
-    """The directory and the schema of a table to write."""
+class OutputTable(NamedTuple):
+    """Directory and schema of a table to write."""
 
     directory: Path
     schema: pa.Schema
 
 
-class _Written(NamedTuple):
+class _WriteResult(NamedTuple):
     """The files that tasks wrote, and the summaries of their folds."""
 
     files: Mapping[str, _Files]
@@ -87,7 +87,7 @@ class _Sink:
             self._flush(name)
 
     def close(self) -> Iterator[tuple[str, StoredFile]]:
-        """Close and sync all files; they survive a power cut from here on. (table, file) pairs."""
+        """Close and sync all files, which then survive a power cut. Yield (table, file) pairs."""
         for name in self._held:
             self._flush(name)
             self._writers[name].close()
@@ -109,10 +109,10 @@ class _Sink:
         self._writers[name].write_table(rows, row_group_size=_GROUP_ROWS)
 
 
-def write(rows: DataFrame, fold: Fold, tables: Mapping[str, Place]) -> _Written:
+def write_tables(rows: DataFrame, fold: Fold, tables: Mapping[str, OutputTable]) -> _WriteResult:
     """Fold the rows of each partition into files of the tables, in one Spark job."""
     places = {name: str(place.directory.absolute()) for name, place in tables.items()}
-    folded = rows.mapInArrow(partial(_fold, fold=fold, directories=places), _WRITTEN)
+    folded = rows.mapInArrow(partial(_fold_into_files, fold=fold, directories=places), _WRITTEN)
     files: dict[str, list[StoredFile]] = {name: [] for name in tables}
     summaries = []
     for row in folded.collect():
@@ -121,28 +121,33 @@ def write(rows: DataFrame, fold: Fold, tables: Mapping[str, Place]) -> _Written:
         else:
             files[row.table].append(StoredFile(**json.loads(row.file)))
     without = {name: place for name, place in tables.items() if not files[name]}
-    nothing = store({name: of.schema.empty_table() for name, of in without.items()}, without)
-    return _Written({**{name: tuple(found) for name, found in files.items()}, **nothing}, summaries)
+    nothing = store_tables({name: of.schema.empty_table() for name, of in without.items()}, without)
+    return _WriteResult(
+        {**{name: tuple(written_files) for name, written_files in files.items()}, **nothing},
+        summaries,
+    )
 
 
-def store(rows: Mapping[str, pa.Table], tables: Mapping[str, Place]) -> dict[str, _Files]:
-    """Write tables in memory, each as one file. Returns their files."""
+def store_tables(
+    rows: Mapping[str, pa.Table], tables: Mapping[str, OutputTable]
+) -> dict[str, _Files]:
+    """Write each table in memory to one file. Return the files by table."""
     sink = _Sink({name: str(place.directory.absolute()) for name, place in tables.items()})
-    for name, whole in rows.items():
-        shaped = whole.cast(tables[name].schema)
+    for name, table in rows.items():
+        shaped = table.cast(tables[name].schema)
         for batch in shaped.to_batches() or [pa.RecordBatch.from_pylist([], shaped.schema)]:
             sink.write(name, batch)
     return {name: (file,) for name, file in sink.close()}
 
 
-def _fold(
+def _fold_into_files(
     batches: Iterable[pa.RecordBatch], fold: Fold, directories: Mapping[str, str]
 ) -> Iterator[pa.RecordBatch]:
     sink = _Sink(directories)
     for name, rows in fold(batches):
         sink.write(name, rows)
-    found = [{"table": name, "file": json.dumps(asdict(file))} for name, file in sink.close()]
+    results = [{"table": name, "file": json.dumps(asdict(file))} for name, file in sink.close()]
     if (summary := fold.summary()) is not None:
-        found.append({"summary": summary})
+        results.append({"summary": summary})
     columns = [(name, pa.string()) for name in ("table", "file", "summary")]
-    yield pa.RecordBatch.from_pylist(found, pa.schema(columns))
+    yield pa.RecordBatch.from_pylist(results, pa.schema(columns))

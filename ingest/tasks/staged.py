@@ -1,4 +1,4 @@
-"""Tables that stages hand on and that are not part of the complete run, and the texts of stages."""
+"""Staged tables, which stages pass on and the complete run does not have; and texts of stages."""
 
 from __future__ import annotations
 
@@ -18,13 +18,15 @@ _TIMES = (
 )
 
 
-def _staged(name: str, row: str, *columns: Column) -> Table:
+def _staged_table(name: str, row: str, *columns: Column) -> Table:
     return Table(f"staged/{name}", row, columns, (columns[0].name,))
 
 
-MESSAGES = _staged("messages", "message that is evaluated", _MESSAGE, _NAME)
-NAMED_AGAIN = _staged("named_again", "message of the run that new input names", _MESSAGE, _NAME)
-UNREPORTED = _staged(
+MESSAGES = _staged_table("messages", "message that is evaluated", _MESSAGE, _NAME)
+NAMED_AGAIN = _staged_table(
+    "named_again", "message of the run that new input names", _MESSAGE, _NAME
+)
+UNREPORTED = _staged_table(
     "unreported",
     "report that leaves out what others have",
     INTERVAL,
@@ -32,7 +34,7 @@ UNREPORTED = _staged(
     maybe("receptions", "bool", "true = not reported"),
     maybe("subscriptions", "bool", "true = not reported"),
 )
-CLAIMS = _staged(
+CLAIMS = _staged_table(
     "claims",
     "report of a publication, or what a part of the arrivals say of it together",
     _MESSAGE,
@@ -41,7 +43,7 @@ CLAIMS = _staged(
     maybe("publisher", "string", "name of its publisher"),
     *_TIMES,
 )
-ARRIVALS = _staged(
+ARRIVALS = _staged_table(
     "arrivals",
     "arrival of a message at a peer",
     _MESSAGE,
@@ -57,16 +59,16 @@ STAGED = {of.name: of for of in (MESSAGES, NAMED_AGAIN, UNREPORTED, CLAIMS, ARRI
 
 
 def is_staged(name: str) -> bool:
-    """Whether a table is not part of the complete run."""
+    """Return True for a table that is not part of the complete run."""
     return name.startswith("staged/")
 
 
-def step(name: str) -> Step:
-    """The step of that name, of the texts of the package ingest."""
-    return steps.step(name, "vizpub.ingest")
+def ingest_step(name: str) -> Step:
+    """Return the step of that name from the texts of the package ingest."""
+    return steps.load_step(name, "vizpub.ingest")
 
 
 @cache
-def macros() -> str:
-    """What the texts use."""
+def macro_text() -> str:
+    """Return the macros that the texts use, as SQL."""
     return (files("vizpub.ingest") / "sql/macros.sql").read_text("utf-8")

@@ -1,5 +1,4 @@
-"""Steps that are texts (vizpub.analytics.steps), done by tasks of Spark: each does blocks of
-intervals."""
+"""Running of steps (vizpub.analytics.steps) in Spark tasks, which do blocks of intervals."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from vizpub.analytics import steps
-from vizpub.analytics.steps import Given, Step
+from vizpub.analytics.steps import Step, TaskContext
 from vizpub.model.columns import Table
 from vizpub.runstore.integrity import OTHER_PAGE
 from vizpub.runstore.store import is_broken
@@ -27,128 +26,133 @@ _BLOCK_ROWS = 250_000
 """Peers × intervals in the memory of a task."""
 
 
-class Later(NamedTuple):
+class LaterTable(NamedTuple):
     """A table that an earlier fold of a chain makes."""
 
     name: str
     schema: pa.Schema
 
 
-class Taken(NamedTuple):
-    """Rows that steps take: of those, all for which the condition holds (null = all)."""
+class StepInput(NamedTuple):
+    """Rows that a step takes: those for which the condition holds (null = all)."""
 
-    rows: pa.Table | ds.Dataset | Later
+    rows: pa.Table | ds.Dataset | LaterTable
     where: pc.Expression | None = None
 
-    def after(self, made: Mapping[str, Sequence[pa.RecordBatch]]) -> Taken:
-        """The same, where earlier folds of a chain made these tables."""
-        if not isinstance(self.rows, Later):
+    def resolve_later(self, tables: Mapping[str, Sequence[pa.RecordBatch]]) -> StepInput:
+        """Return the input with a table that an earlier fold of the chain has made."""
+        if not isinstance(self.rows, LaterTable):
             return self
         name, schema = self.rows
-        batches = (rows.cast(schema) for rows in made.get(name, ()))
+        batches = (rows.cast(schema) for rows in tables.get(name, ()))
         return self._replace(rows=pa.Table.from_batches(batches, schema))
 
     @property
-    def kept(self) -> pa.Table | ds.Dataset:
-        """The rows for which it holds."""
-        assert not isinstance(self.rows, Later)
+    def selected_rows(self) -> pa.Table | ds.Dataset:
+        """Rows for which the condition holds."""
+        assert not isinstance(self.rows, LaterTable)
         return self.rows if self.where is None else self.rows.filter(self.where)
 
     @property
-    def nothing(self) -> Taken:
-        """None of the rows."""
-        return Taken(self.rows.schema.empty_table())
+    def without_rows(self) -> StepInput:
+        """Input without rows, of the same schema."""
+        return StepInput(self.rows.schema.empty_table())
 
 
-class Block(NamedTuple):
-    """What a task does: its constants, and the tables that only it takes."""
+class TaskBlock(NamedTuple):
+    """The work of a task: its constants, and the tables that only it takes."""
 
-    given: Given
-    tables: Mapping[str, Sequence[Taken]] = {}
+    given: TaskContext
+    tables: Mapping[str, Sequence[StepInput]] = {}
 
 
 @dataclass(frozen=True)
-class StepFold:
+class BlockFold:
     """A fold (vizpub.ingest.tasks.sink.Fold): numbers of blocks → the tables that steps make."""
 
     steps: Sequence[Step]
-    tables: Mapping[str, Sequence[Taken]]
-    """What all blocks take; a table of a block goes first."""
+    tables: Mapping[str, Sequence[StepInput]]
+    """Tables that all blocks take, unless a block has its own of that name."""
     makes: Sequence[Table]
-    blocks: Sequence[Block]
+    blocks: Sequence[TaskBlock]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Rows of `makes`; the number of a block is in the first column."""
-        taken = steps.inputs(self.steps)
+        """Yield rows of `makes`; the first column of the batches has the numbers of blocks."""
+        input_names = steps.input_names(self.steps)
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                given, own = self.blocks[number]
-                both = {**self.tables, **own}
-                with naming_broken_files(chain.from_iterable(both.values())):
-                    tables = {name: [one.kept for one in both[name]] for name in taken}
-                    yield from steps.compute(self.steps, tables, self.makes, given)
+                constants, own_tables = self.blocks[number]
+                both = {**self.tables, **own_tables}
+                with name_broken_files(chain.from_iterable(both.values())):
+                    tables = {
+                        name: [one.selected_rows for one in both[name]] for name in input_names
+                    }
+                    yield from steps.compute_tables(self.steps, tables, self.makes, constants)
 
     @property
-    def takes_later(self) -> set[str]:
-        """The tables that earlier folds of a chain are to make."""
+    def later_names(self) -> set[str]:
+        """Names of the tables that earlier folds of a chain make."""
         tables = (self.tables, *(block.tables for block in self.blocks))
         parts = (one for of in tables for parts in of.values() for one in parts)
-        return {one.rows.name for one in parts if isinstance(one.rows, Later)}
+        return {one.rows.name for one in parts if isinstance(one.rows, LaterTable)}
 
-    def after(self, made: Mapping[str, Sequence[pa.RecordBatch]]) -> StepFold:
-        """The fold with the tables that earlier ones made."""
+    def resolve_later(self, made: Mapping[str, Sequence[pa.RecordBatch]]) -> BlockFold:
+        """Return the fold with the tables that earlier folds made."""
 
-        def found(tables: Mapping[str, Sequence[Taken]]) -> dict[str, list[Taken]]:
-            return {name: [one.after(made) for one in parts] for name, parts in tables.items()}
+        def resolve(tables: Mapping[str, Sequence[StepInput]]) -> dict[str, list[StepInput]]:
+            return {
+                name: [step_input.resolve_later(made) for step_input in parts]
+                for name, parts in tables.items()
+            }
 
-        blocks = [Block(block.given, found(block.tables)) for block in self.blocks]
-        return replace(self, tables=found(self.tables), blocks=blocks)
+        blocks = [TaskBlock(block.given, resolve(block.tables)) for block in self.blocks]
+        return replace(self, tables=resolve(self.tables), blocks=blocks)
 
     def summary(self) -> str | None:
-        """The summary of the fold among the steps."""
+        """Return the summary of the fold among the steps; null if there is none."""
         return next((one.fold.summary() for one in self.steps if one.fold), None)
 
 
 @dataclass(frozen=True)
-class Chain:
+class FoldChain:
     """Several folds of one block each, one after the other, in one task
     (vizpub.ingest.tasks.sink.Fold)."""
 
-    folds: Sequence[StepFold]
+    folds: Sequence[BlockFold]
     stored: frozenset[str]
     """The tables to write; others are only taken by later folds."""
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Rows of the tables."""
-        block, taken = [*batches], {name for fold in self.folds for name in fold.takes_later}
-        made: dict[str, list[pa.RecordBatch]] = {name: [] for name in taken}
+        """Yield (table name, rows) pairs."""
+        block, later_names = [*batches], {name for fold in self.folds for name in fold.later_names}
+        made_tables: dict[str, list[pa.RecordBatch]] = {name: [] for name in later_names}
         for fold in self.folds:
-            for name, rows in fold.after(made)(block):
-                if name in taken:
-                    made[name].append(rows)
+            for name, rows in fold.resolve_later(made_tables)(block):
+                if name in later_names:
+                    made_tables[name].append(rows)
                 if name in self.stored:
                     yield name, rows
 
     def summary(self) -> str:
-        """The summaries of the folds, in order, as JSON."""
+        """Return the summaries of the folds, in order, as JSON."""
         return json.dumps([fold.summary() for fold in self.folds])
 
 
 @contextmanager
-def naming_broken_files(taken: Iterable[Taken]) -> Iterator[None]:
-    """Where a file of these rows that cannot be read is the cause of an error, name it."""
+def name_broken_files(inputs: Iterable[StepInput]) -> Iterator[None]:
+    """Name the unreadable file if one of these inputs' files causes an error. Raises: OSError."""
     try:
         yield
     except Exception as error:  # any: what cannot be read is the cause
-        files = (path for one in taken for path in getattr(one.rows, "files", ()))
+        files = (path for one in inputs for path in getattr(one.rows, "files", ()))
         if path := next((path for path in files if is_broken(Path(path))), None):
             raise OSError(f"{OTHER_PAGE}, reading file {path}") from error
         raise
 
 
-def blocks(whole: Given, peers: int, tasks: int) -> list[Given]:
-    """The intervals cut into blocks of about equal length, for so many tasks at once."""
-    intervals = whole.last + 1 - whole.first
+def cut_blocks(constants: TaskContext, peers: int, tasks: int) -> list[TaskContext]:
+    """Cut the intervals into blocks of about equal length, for that many tasks at once."""
+    intervals = constants.last + 1 - constants.first
     count = min(intervals, max(tasks, -(-peers * intervals // _BLOCK_ROWS)))
-    begins = [whole.first + intervals * number // count for number in range(count + 1)]
-    return [replace(whole, first=first, last=after - 1) for first, after in pairwise(begins)]
+    begins = [constants.first + intervals * number // count for number in range(count + 1)]
+    return [replace(constants, first=first, last=stop - 1) for first, stop in pairwise(begins)]

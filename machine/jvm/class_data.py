@@ -109,7 +109,7 @@ class ClassData:
 
 
 def is_listed(words: Iterable[str]) -> bool:
-    """Whether the command writes a list of its classes."""
+    """True if the command writes a list of its classes."""
     return any(word.startswith(_LIST) for word in words)
 
 

@@ -13,8 +13,8 @@ _ROUNDING = 12
 """Digits of an overlap: sums of the same probabilities in another order are ties."""
 
 
-class Listening:
-    """Who listens to what so far: bool[clients, channels], at most `quota` channels a client."""
+class ListenerTable:
+    """The channels that clients listen to so far: bool[clients, channels], at most `quota` each."""
 
     def __init__(self, clients: int, channels: int, quota: int) -> None:
         self.taken = np.zeros((clients, channels), dtype=bool)
@@ -22,7 +22,7 @@ class Listening:
         """Channels that each client may still get."""
 
     def add(self, client: int, channel: int) -> bool:
-        """Whether the client had room for the channel and did not have it."""
+        """Add a channel; return False if the client has it already, or no room for it."""
         if not self.left[client] or self.taken[client, channel]:
             return False
         self.taken[client, channel] = True
@@ -41,35 +41,35 @@ class Listening:
                 self.add(client, channel)
 
 
-_Assign = Callable[[Listening, Bools, Floats, np.random.Generator], None]
+_Assign = Callable[[ListenerTable, Bools, Floats, np.random.Generator], None]
 
 
-def assigned(
+def assign_channels(
     rule: Assignment,
     wants: Bools,
     probability: Floats,
     room: tuple[int, int],
     random: np.random.Generator,
 ) -> Bools:
-    """bool[clients, channels]: who listens to what.
+    """Assign channels to clients: bool[clients, channels] is true where a client listens.
 
     `wants` is bool[clients, pages], `probability` of an update being of a page; `room` is the
     number of channels and how many of them each client gets.
     """
-    listening = Listening(len(wants), *room)
+    listening = ListenerTable(len(wants), *room)
     _RULES[rule](listening, wants, probability, random)
     return listening.taken
 
 
 def _random(
-    listening: Listening, wants: Bools, probability: Floats, random: np.random.Generator
+    listening: ListenerTable, wants: Bools, probability: Floats, random: np.random.Generator
 ) -> None:
     """Each client draws its channels."""
     listening.fill(random)
 
 
 def _in_turn(
-    listening: Listening, wants: Bools, probability: Floats, random: np.random.Generator
+    listening: ListenerTable, wants: Bools, probability: Floats, random: np.random.Generator
 ) -> None:
     """The channels are dealt to the clients in turn (our reading: the text is missing)."""
     clients, channels = listening.taken.shape
@@ -81,7 +81,7 @@ def _in_turn(
 
 
 def _by_pages(
-    listening: Listening, wants: Bools, probability: Floats, random: np.random.Generator
+    listening: ListenerTable, wants: Bools, probability: Floats, random: np.random.Generator
 ) -> None:
     """The next page has the largest product of its probability and its clients; it goes to the
     channel of the least summed probability, and that channel to its clients (A.13).
@@ -99,7 +99,7 @@ def _by_pages(
 
 
 def _by_likeness(
-    listening: Listening, wants: Bools, probability: Floats, random: np.random.Generator
+    listening: ListenerTable, wants: Bools, probability: Floats, random: np.random.Generator
 ) -> None:
     """Each channel gets one random client. Then the channels take turns: each takes the client
     whose pages most overlap those that its clients want, weighted by probability (section 4.2).

@@ -54,8 +54,8 @@ def cover(  # noqa: PLR0913, PLR0917
     `channels_of` is int64[clients, listen], `reach` the number of these clients on each channel,
     `waiting` the pages in each channel.
     """
-    uncovered, tried, left = reach.copy(), np.arange(len(reach)), clients.copy()
-    count, last, open_ = 0, len(reach), len(left)
+    uncovered, tried, remaining = reach.copy(), np.arange(len(reach)), clients.copy()
+    count, last, open_ = 0, len(reach), len(remaining)
     while open_ > 0:
         if rule == 0:
             place = below(draws, last)
@@ -68,18 +68,18 @@ def cover(  # noqa: PLR0913, PLR0917
             channel = _best(rule, uncovered, waiting, draws)
         chosen[count] = channel
         count += 1
-        kept = 0
+        uncovered_count = 0
         for place in range(open_):
-            client, covered = left[place], False
-            for own in range(channels_of.shape[1]):
-                covered |= channels_of[client, own] == channel
+            client, covered = remaining[place], False
+            for column in range(channels_of.shape[1]):
+                covered |= channels_of[client, column] == channel
             if covered:
-                for own in range(channels_of.shape[1]):
-                    uncovered[channels_of[client, own]] -= 1
+                for column in range(channels_of.shape[1]):
+                    uncovered[channels_of[client, column]] -= 1
             else:
-                left[kept] = client
-                kept += 1
-        open_ = kept
+                remaining[uncovered_count] = client
+                uncovered_count += 1
+        open_ = uncovered_count
     return count
 
 
@@ -93,16 +93,16 @@ def smallest(listens: Bools, seconds: float = SECONDS) -> list[int]:
         return []
     # Clients on the same channels are one condition.
     rows = np.unique(listens, axis=0).astype(float)
-    found = milp(
+    solution = milp(
         np.ones(rows.shape[1]),
         constraints=LinearConstraint(rows, lb=np.ones(len(rows))),
         integrality=np.ones(rows.shape[1]),
         bounds=Bounds(0, 1),
         options={"time_limit": seconds},
     )
-    if not found.success:
+    if not solution.success:
         raise UseError(
             f"perfect-c: no set of {listens.shape[1]} channels was proved the smallest for a page "
             f"of {len(listens)} clients within {seconds:g} s: take offline-c, or fewer channels"
         )
-    return np.flatnonzero(found.x > 0.5).tolist()
+    return np.flatnonzero(solution.x > 0.5).tolist()

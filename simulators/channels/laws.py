@@ -86,8 +86,8 @@ class PoissonPages:
 
     def weights(self, items: int) -> Floats:
         """By number."""
-        found: Floats = poisson.pmf(np.arange(items), self.mean)
-        return found
+        probabilities: Floats = poisson.pmf(np.arange(items), self.mean)
+        return probabilities
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class FilePages:
 
         Raises: InputError naming the line, or the sum.
         """
-        found: dict[str, float] = {}
+        probabilities: dict[str, float] = {}
         for number, row in rows(self.file, ("page", "probability")):
             try:
                 value = float(row[1])
@@ -110,19 +110,19 @@ class FilePages:
                 value = -1.0
             if not 0 <= value <= 1:
                 raise not_understood(self.file, number, f"'{row[1]}' is not a probability")
-            if row[0] in found:
+            if row[0] in probabilities:
                 raise not_understood(self.file, number, f"page '{row[0]}' is given twice")
-            found[row[0]] = value
-        total = sum(found.values())
+            probabilities[row[0]] = value
+        total = sum(probabilities.values())
         if abs(total - 1) > _ROUNDED:
             raise InputError(
                 f"{self.file}: the probabilities add up to {total:g}, not to 1",
                 "add a page that no client wants for the rest",
             )
-        return list(found), np.array(list(found.values()))
+        return list(probabilities), np.array(list(probabilities.values()))
 
     def weights(self, items: int) -> Floats:
-        """As the file says."""
+        """Probabilities from the file."""
         return self.read()[1]
 
 
@@ -135,8 +135,8 @@ PAGE_LAWS: Mapping[str, type[PageLaw]] = {
 }
 
 
-class Profile(Protocol):
-    """Which pages a client wants."""
+class ClientProfile(Protocol):
+    """A law of the pages that a client wants."""
 
     example: ClassVar[str]
 
@@ -154,7 +154,7 @@ class UniformProfile:
     def wants(self, clients: int, database: Database, random: np.random.Generator) -> Bools:
         """See Profile."""
         _refuse_too_many("pages", self.pages, database.pages)
-        return _drawn(np.ones(database.pages), self.pages, clients, random)
+        return _draw_columns(np.ones(database.pages), self.pages, clients, random)
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,7 @@ class ZipfProfile:
     def wants(self, clients: int, database: Database, random: np.random.Generator) -> Bools:
         """See Profile."""
         _refuse_too_many("pages", self.pages, database.pages)
-        return _drawn(_zipf(database.pages, self.exponent), self.pages, clients, random)
+        return _draw_columns(_zipf(database.pages, self.exponent), self.pages, clients, random)
 
 
 @dataclass(frozen=True)
@@ -190,13 +190,13 @@ class ClusteredProfile:
         _refuse_too_many("clusters", self.clusters, database.sources, "hot spots (--sources)")
         _refuse_too_many("range", range_, database.items, "pages of a source (--items)")
         _refuse_too_many("size", self.size, range_, "pages of its range")
-        hot = _drawn(np.ones(database.sources), self.clusters, clients, random)
-        found = np.zeros((clients, database.sources, database.items), dtype=bool)
-        own = _drawn(
+        hot = _draw_columns(np.ones(database.sources), self.clusters, clients, random)
+        wanted = np.zeros((clients, database.sources, database.items), dtype=bool)
+        local = _draw_columns(
             _zipf(range_, self.exponent), self.size, clients * database.sources, random
         ).reshape(clients, database.sources, range_)
-        found[:, :, :range_] = own & hot[:, :, None]
-        return found.reshape(clients, database.pages)
+        wanted[:, :, :range_] = local & hot[:, :, None]
+        return wanted.reshape(clients, database.pages)
 
 
 @dataclass(frozen=True)
@@ -208,16 +208,16 @@ class FileProfile:
 
     def wants(self, clients: int, database: Database, random: np.random.Generator) -> Bools:
         """See Profile."""
-        found, numbers = np.zeros((clients, database.pages), dtype=bool), database.numbers
+        wanted, numbers = np.zeros((clients, database.pages), dtype=bool), database.numbers
         for number, (client, page) in rows(self.file, ("client", "page")):
             if not client.isdecimal() or int(client) >= clients:
                 why = f"'{client}' is not a client: clients are 0 to {clients - 1}"
                 raise not_understood(self.file, number, why)
-            found[int(client), page_of(self.file, number, page, numbers)] = True
-        return found
+            wanted[int(client), page_of(self.file, number, page, numbers)] = True
+        return wanted
 
 
-PROFILES: Mapping[str, type[Profile]] = {
+PROFILES: Mapping[str, type[ClientProfile]] = {
     "uniform": UniformProfile,
     "zipf": ZipfProfile,
     "clustered": ClusteredProfile,
@@ -230,14 +230,14 @@ def rows(file: str, heads: tuple[str, str]) -> list[tuple[int, tuple[str, str]]]
 
     Raises: InputError naming the line.
     """
-    found = []
+    lines_of_two = []
     for number, text in lines(file):
         cells = tuple(cell.strip() for cell in text.split(","))
         if len(cells) != len(heads) or not all(cells):
             raise not_understood(file, number, f"'{text[:40]}' is not {','.join(heads)}")
         if cells != heads:
-            found.append((number, (cells[0], cells[1])))
-    return found
+            lines_of_two.append((number, (cells[0], cells[1])))
+    return lines_of_two
 
 
 def page_of(file: str, number: int, name: str, numbers: Mapping[str, int]) -> int:
@@ -248,20 +248,22 @@ def page_of(file: str, number: int, name: str, numbers: Mapping[str, int]) -> in
 
 
 def _zipf(count: int, exponent: float) -> Floats:
-    found: Floats = np.arange(1, count + 1, dtype=float) ** -exponent
-    return found
+    weights: Floats = np.arange(1, count + 1, dtype=float) ** -exponent
+    return weights
 
 
-def _drawn(weights: Floats, each: int, rows_: int, random: np.random.Generator) -> Bools:
+def _draw_columns(weights: Floats, each: int, rows_: int, random: np.random.Generator) -> Bools:
     """Rows with `each` distinct columns, drawn one after the other by weight."""
     # The largest log-weights with Gumbel noise are such draws, all at once.
     keys = np.log(weights) + random.gumbel(size=(rows_, len(weights)))
-    found = np.zeros(keys.shape, dtype=bool)
+    drawn = np.zeros(keys.shape, dtype=bool)
     largest = np.argpartition(-keys, each - 1, axis=1)[:, :each]
-    np.put_along_axis(found, largest, True, axis=1)
-    return found
+    np.put_along_axis(drawn, largest, True, axis=1)
+    return drawn
 
 
-def _refuse_too_many(what: str, wanted: int, there: int, of: str = "pages of the server") -> None:
-    if wanted > there:
-        raise UseError(f"profile: {what} {wanted} is more than the {there} {of}")
+def _refuse_too_many(
+    name: str, wanted: int, available: int, of: str = "pages of the server"
+) -> None:
+    if wanted > available:
+        raise UseError(f"profile: {name} {wanted} is more than the {available} {of}")

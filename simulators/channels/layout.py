@@ -10,14 +10,14 @@ import numpy as np
 from vizpub.model.arrays import Bools, Floats, Int64s
 from vizpub.model.errors import InputError, UseError
 from vizpub.model.wording import amount
-from vizpub.simulators.channels.assigning import assigned
+from vizpub.simulators.channels.assigning import assign_channels
 from vizpub.simulators.channels.covers import RULES, cover, smallest
 from vizpub.simulators.channels.laws import Database, FilePages, page_of, rows
 from vizpub.simulators.channels.parameters import ChannelParameters, Scheduler
 from vizpub.simulators.engine.clock import stream
 from vizpub.simulators.engine.files import not_understood
 from vizpub.simulators.engine.parameters import us
-from vizpub.simulators.protocols.poldercast.views import seeded
+from vizpub.simulators.protocols.poldercast.views import seed_state
 
 STANDARD = 512
 """Bytes of the page whose time of transmission is given."""
@@ -33,7 +33,7 @@ class Updates:
 
 
 @dataclass(frozen=True, eq=False)
-class Layout:
+class ChannelLayout:
     """The server's pages, the clients' profiles, and the channels of both."""
 
     parameters: ChannelParameters
@@ -65,8 +65,8 @@ class Layout:
         weights = np.tile(self.parameters.get_pages().weights(database.items), database.sources)
         if isinstance(self.parameters.get_pages(), FilePages):
             return weights  # rounded as printed
-        found: Floats = weights / weights.sum()
-        return found
+        probabilities: Floats = weights / weights.sum()
+        return probabilities
 
     @cached_property
     def wants(self) -> Bools:
@@ -82,7 +82,7 @@ class Layout:
             wants = first.wants(self.clients, self.database, self._numbers("startup"))
         room = self.parameters.channels, self.parameters.listen
         rule = self.parameters.assignment
-        return assigned(rule, wants, self.probability, room, self._numbers("assignment"))
+        return assign_channels(rule, wants, self.probability, room, self._numbers("assignment"))
 
     @cached_property
     def channels_of(self) -> Int64s:
@@ -118,29 +118,29 @@ class Layout:
             return None
         if rule.startswith("file:"):
             return self._from_file(rule.removeprefix("file:"))
-        found = np.zeros(self.reach.shape, dtype=bool)
+        mapping = np.zeros(self.reach.shape, dtype=bool)
         chosen, draws = np.empty(self.parameters.channels, np.int64), self.draws()
         idle = np.zeros(self.parameters.channels, np.int64)
         for page in range(self.database.pages):
             clients = np.flatnonzero(self.wants[:, page])
             if rule == "perfect-c":
-                found[page, smallest(self.listens[clients])] = True
+                mapping[page, smallest(self.listens[clients])] = True
             else:
                 reach = self.reach[page]
                 count = cover(RULES["c"], clients, self.channels_of, reach, idle, draws, chosen)
-                found[page, chosen[:count]] = True
-        return found
+                mapping[page, chosen[:count]] = True
+        return mapping
 
-    def scheduled(self, scheduler: Scheduler) -> Layout:
+    def with_scheduler(self, scheduler: Scheduler) -> ChannelLayout:
         """The same with another scheduler, on which none of it depends."""
-        found = replace(self, parameters=replace(self.parameters, scheduler=scheduler))
-        known = {name: value for name, value in vars(self).items() if name not in vars(found)}
-        vars(found).update(known)  # the covers take longer to find than a run
-        return found
+        copy = replace(self, parameters=replace(self.parameters, scheduler=scheduler))
+        computed = {name: value for name, value in vars(self).items() if name not in vars(copy)}
+        vars(copy).update(computed)  # the covers take longer to find than a run
+        return copy
 
     def draws(self) -> Int64s:
         """The generator of covers at the beginning of a run."""
-        return seeded(stream(self.seed, "covers"))
+        return seed_state(stream(self.seed, "covers"))
 
     def updates(self, span: tuple[int, int]) -> Updates:
         """The updates in [start, end) µs."""
@@ -150,14 +150,14 @@ class Layout:
         while (last := times[-1][-1]) < end:
             steps = numbers.exponential(gap, 1 + int((end - last) / gap * 1.1))
             # No two updates at the same time, for an order that nobody needs to define.
-            whole = np.maximum(1, np.rint(steps)).astype(np.int64)
-            times.append(last + np.cumsum(whole))
+            steps_us = np.maximum(1, np.rint(steps)).astype(np.int64)
+            times.append(last + np.cumsum(steps_us))
         all_times = np.concatenate(times[1:]) if times[1:] else times[0]
-        found = all_times[all_times < end]
-        return Updates(found, self._pages(len(found)))
+        update_times = all_times[all_times < end]
+        return Updates(update_times, self._pages(len(update_times)))
 
-    def drawn(self, count: int, gap: float) -> Updates:
-        """So many updates with a mean gap in µs: the same on another scale of time for any gap."""
+    def draw_updates(self, count: int, gap: float) -> Updates:
+        """Draw `count` updates with a mean gap in µs; another gap only scales their times."""
         steps = self._numbers("gaps").exponential(1.0, count)
         times = np.cumsum(np.maximum(1, np.rint(steps * gap)).astype(np.int64))
         return Updates(times, self._pages(count))
@@ -168,13 +168,13 @@ class Layout:
         return np.minimum(drawn, self.database.pages - 1).astype(np.int64)
 
     def _from_file(self, file: str) -> Bools:
-        found, numbers = np.zeros(self.reach.shape, dtype=bool), self.database.numbers
+        mapping, numbers = np.zeros(self.reach.shape, dtype=bool), self.database.numbers
         for number, (page, channel) in rows(file, ("page", "channel")):
             if not channel.isdecimal() or int(channel) >= self.parameters.channels:
                 why = f"'{channel}' is no channel: there are 0 to {self.parameters.channels - 1}"
                 raise not_understood(file, number, why)
-            found[page_of(file, number, page, numbers), int(channel)] = True
-        heard = (found.astype(np.int64) @ self.listens.T.astype(np.int64)) > 0
+            mapping[page_of(file, number, page, numbers), int(channel)] = True
+        heard = (mapping.astype(np.int64) @ self.listens.T.astype(np.int64)) > 0
         client, page_ = next(zip(*np.nonzero(self.wants & ~heard.T), strict=True), (None, 0))
         if client is not None:
             name = next(name for name, at in numbers.items() if at == page_)
@@ -182,7 +182,7 @@ class Layout:
                 f"{file}: client {client} wants page '{name}', but listens to none of its channels",
                 "let clients listen to more channels (--listen), or map the page to more",
             )
-        return found
+        return mapping
 
     def _numbers(self, part: str) -> np.random.Generator:
         """The parts draw independently, so runs of one seed share all that does not differ."""

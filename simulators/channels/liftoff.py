@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from vizpub.model.errors import UseError
-from vizpub.simulators.channels.layout import Layout
-from vizpub.simulators.channels.running import Measured, run
+from vizpub.simulators.channels.layout import ChannelLayout
+from vizpub.simulators.channels.running import ChannelMeasurement, run
 
 ON_THE_FLY = "chooses channels for every update"
 
@@ -33,7 +33,7 @@ class Channel:
     """Mean gap of updates at which it has no idle time left: below that it breaks."""
 
 
-def analysed(layout: Layout) -> list[Channel]:
+def analyze_mapping(layout: ChannelLayout) -> list[Channel]:
     """The channels of a static mapping (Mapper::AnalyzeMapping).
 
     Raises: UseError for a mapping that is made on the fly.
@@ -64,24 +64,24 @@ class Liftoff:
     """The largest gap that was run at which they are: `gap_us` is at most `PRECISION` above."""
     predicted_us: float | None
     """From the mapping; null where it is made on the fly."""
-    at: Measured | None
+    at: ChannelMeasurement | None
     """The run at `gap_us`."""
 
 
-def overload(measured: Measured) -> float:
+def overload(measured: ChannelMeasurement) -> float:
     """Copies that are left over, per time of a transmission (GDFR in that unit)."""
     layout = measured.layout
     each = float(layout.probability @ layout.transmission / layout.probability.sum())
     return (measured.gdfr or 0.0) * each / 1e6
 
 
-def liftoff(layout: Layout, updates: int = UPDATES, threshold: float = THRESHOLD) -> Liftoff:
+def liftoff(layout: ChannelLayout, updates: int = UPDATES, threshold: float = THRESHOLD) -> Liftoff:
     """Search the gap at which the overload passes the threshold, by bisection: updates of the same
     pages in the same order come ever closer.
     """
     predicted = None
     if layout.carried is not None:
-        predicted = max(channel.breaking_gap_us for channel in analysed(layout))
+        predicted = max(channel.breaking_gap_us for channel in analyze_mapping(layout))
     # One channel that carried everything would be full at the second gap.
     full = (layout.probability * layout.transmission) @ layout.wants.any(axis=0)
     calm, step = (1.02 * predicted, 1.04) if predicted else (float(full), 2.0)
@@ -105,10 +105,12 @@ def liftoff(layout: Layout, updates: int = UPDATES, threshold: float = THRESHOLD
     return Liftoff(calm, busy, predicted, at)
 
 
-def curve(layout: Layout, gaps_us: Sequence[float], updates: int = UPDATES) -> list[Measured]:
+def curve(
+    layout: ChannelLayout, gaps_us: Sequence[float], updates: int = UPDATES
+) -> list[ChannelMeasurement]:
     """Runs of the same updates at each of the gaps, for GDFR over the update rate."""
     return [_run(layout, updates, gap) for gap in gaps_us]
 
 
-def _run(layout: Layout, updates: int, gap: float) -> Measured:
-    return run(layout, layout.drawn(updates, gap))
+def _run(layout: ChannelLayout, updates: int, gap: float) -> ChannelMeasurement:
+    return run(layout, layout.draw_updates(updates, gap))

@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from vizpub.model.errors import UseError
 from vizpub.model.wording import amount
-from vizpub.simulators.channels.laws import PAGE_LAWS, PROFILES, PageLaw, Profile
+from vizpub.simulators.channels.laws import PAGE_LAWS, PROFILES, ClientProfile, PageLaw
 from vizpub.simulators.engine.parameters import Count, Duration, Positive
 from vizpub.simulators.engine.specs import parse
 
@@ -125,11 +125,11 @@ class ChannelParameters:
         """The law of the pages."""
         return parse(self.pages, PAGE_LAWS, "pages")
 
-    def get_profile(self) -> Profile:
+    def get_profile(self) -> ClientProfile:
         """The profiles."""
         return parse(self.profile, PROFILES, "profile")
 
-    def get_startup_profile(self) -> Profile | None:
+    def get_startup_profile(self) -> ClientProfile | None:
         """The profiles of the assignment; null = those of the run."""
         if self.startup_profile == "same":
             return None
@@ -137,11 +137,11 @@ class ChannelParameters:
 
     @property
     def is_static(self) -> bool:
-        """Whether the channels of a page are the same during the whole run."""
+        """True if the channels of a page are the same during the whole run."""
         return self.mapping in STATIC or self.mapping.startswith("file:")
 
     @property
     def readings(self) -> list[str]:
-        """What of it is our reading, since pages of the paper are missing."""
+        """Rules that are our reading, since pages of the paper are missing."""
         chosen = (self.assignment, self.mapping, self.scheduler, self.pages.partition(":")[0])
         return [READINGS[name] for name in chosen if name in READINGS]

@@ -33,8 +33,8 @@ from vizpub.simulators.channels.state import (
     UNREACHED,
     UNWANTED,
     UPDATES,
-    Counts,
     Fixed,
+    PipelineCounts,
     Pools,
     Rules,
     State,
@@ -61,7 +61,7 @@ def bin_of(value: int) -> int:
 
 
 @_part
-def _let_go(update: int, pools: Pools, state: State, counts: Counts) -> None:
+def _let_go(update: int, pools: Pools, state: State, counts: PipelineCounts) -> None:
     """A copy of an update is on its way no more."""
     pools.copies[update] -= 1
     if pools.copies[update] == 0:
@@ -74,7 +74,7 @@ def _let_go(update: int, pools: Pools, state: State, counts: Counts) -> None:
 
 
 @_part
-def _pass_time(channel: int, now: int, state: State, counts: Counts) -> None:
+def _pass_time(channel: int, now: int, state: State, counts: PipelineCounts) -> None:
     """Count the waiting pages up to now."""
     counts.queued[channel] += state.waiting[channel] * (now - state.since[channel])
     state.since[channel] = now
@@ -144,16 +144,16 @@ def _transmit(
 
 
 @_part
-def _hear(channel: int, fixed: Fixed, state: State, pools: Pools, counts: Counts) -> None:
+def _hear(channel: int, fixed: Fixed, state: State, pools: Pools, counts: PipelineCounts) -> None:
     """All listeners receive what a channel has transmitted."""
     update = state.sending[channel]
     page, stale = pools.page[update], state.due[channel] - pools.updated[update]
-    wants, listens, known = fixed.wants, fixed.listens, pools.heard
+    wants, listens, heard_bits = fixed.wants, fixed.listens, pools.heard
     heard, stales, bins = counts.heard, counts.stale, counts.bins
     first, place, apart = 0, bin_of(stale), int(len(bins) > 1)
     for word in range(wants.shape[1]):
-        new = wants[page, word] & listens[channel, word] & ~known[update, word]
-        known[update, word] |= new
+        new = wants[page, word] & listens[channel, word] & ~heard_bits[update, word]
+        heard_bits[update, word] |= new
         while new:
             below_lowest = ~new & (new - np.uint64(1))
             client = word * 64 + population(below_lowest)
@@ -175,7 +175,7 @@ def _hear(channel: int, fixed: Fixed, state: State, pools: Pools, counts: Counts
 
 @_part
 def _finish(
-    channel: int, scheduler: int, fixed: Fixed, state: State, pools: Pools, counts: Counts
+    channel: int, scheduler: int, fixed: Fixed, state: State, pools: Pools, counts: PipelineCounts
 ) -> None:
     """End a transmission, and begin the next."""
     now = state.due[channel]
@@ -219,7 +219,7 @@ def _offer(  # noqa: PLR0913, PLR0917
     fixed: Fixed,
     state: State,
     pools: Pools,
-    counts: Counts,
+    counts: PipelineCounts,
 ) -> None:
     """A copy comes to a channel."""
     page = pools.page[update]
@@ -247,7 +247,7 @@ def _offer(  # noqa: PLR0913, PLR0917
 
 
 @_part
-def _mapped(page: int, mapping: int, fixed: Fixed, state: State) -> int:
+def _map_page(page: int, mapping: int, fixed: Fixed, state: State) -> int:
     """Number of `state.chosen` channels for an update of a page."""
     chosen = state.chosen
     if mapping >= 0:
@@ -273,7 +273,7 @@ def _update(  # noqa: PLR0913, PLR0917
     fixed: Fixed,
     state: State,
     pools: Pools,
-    counts: Counts,
+    counts: PipelineCounts,
 ) -> None:
     """The server updates a page; the profiler lets it through if a client wants it."""
     counts.totals[UPDATES] += 1
@@ -285,7 +285,7 @@ def _update(  # noqa: PLR0913, PLR0917
     update = pools.free[state.numbers[FREE_UPDATES]]
     pools.updated[update], pools.page[update], pools.missing[update] = now, page, wanted
     pools.heard[update] = 0
-    count = _mapped(page, rules.mapping, fixed, state)
+    count = _map_page(page, rules.mapping, fixed, state)
     pools.copies[update] = count
     for place in range(count):
         _offer(state.chosen[place], update, now, rules, fixed, state, pools, counts)
@@ -301,7 +301,7 @@ def advance(  # noqa: PLR0913, PLR0917
     fixed: Fixed,
     state: State,
     pools: Pools,
-    counts: Counts,
+    counts: PipelineCounts,
 ) -> int:
     """Process updates from number `begin` on, and after the last one all transmissions before the
     time `end`. Returns the number of the next update: less than all where the pools are full.

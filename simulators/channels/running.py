@@ -9,7 +9,7 @@ import numpy as np
 
 from vizpub.model.arrays import Bools, Floats, Int64s, Words
 from vizpub.simulators.channels.covers import RULES
-from vizpub.simulators.channels.layout import Layout, Updates
+from vizpub.simulators.channels.layout import ChannelLayout, Updates
 from vizpub.simulators.channels.pipeline import advance
 from vizpub.simulators.channels.state import (
     BINS,
@@ -23,8 +23,8 @@ from vizpub.simulators.channels.state import (
     PASSED,
     RXW,
     TOTALS,
-    Counts,
     Fixed,
+    PipelineCounts,
     Pools,
     Rules,
     State,
@@ -36,12 +36,12 @@ _BEGIN = 1024
 
 
 @dataclass(frozen=True, eq=False)
-class Measured:
+class ChannelMeasurement:
     """What came of a run. Times are µs; what divides by nothing is null."""
 
-    layout: Layout
+    layout: ChannelLayout
     duration: int
-    counts: Counts
+    counts: PipelineCounts
     backlog: int
     """Copies on their way at the end."""
     overdue: int
@@ -88,16 +88,16 @@ class Measured:
     def staleness(self) -> Floats:
         """Average staleness of each client's first receptions, NaN where it heard nothing."""
         heard = self.counts.heard.astype(float)
-        found: Floats = np.divide(
+        averages: Floats = np.divide(
             self.counts.stale, heard, out=np.full(len(heard), np.nan), where=heard > 0
         )
-        return found
+        return averages
 
     @property
     def global_staleness(self) -> float | None:
         """The mean of the clients' averages."""
-        known = self.staleness[~np.isnan(self.staleness)]
-        return float(known.mean()) if len(known) else None
+        averages = self.staleness[~np.isnan(self.staleness)]
+        return float(averages.mean()) if len(averages) else None
 
     @property
     def weighted_staleness(self) -> float | None:
@@ -115,14 +115,14 @@ class Measured:
     @property
     def queue(self) -> Floats:
         """Pages that wait in each channel on average, without the one that is transmitted."""
-        found: Floats = self.counts.queued / self.duration
-        return found
+        waiting: Floats = self.counts.queued / self.duration
+        return waiting
 
     @property
     def load(self) -> Floats:
         """Share of the time in which each channel transmits."""
-        found: Floats = self.counts.busy / self.duration
-        return found
+        share: Floats = self.counts.busy / self.duration
+        return share
 
 
 def _ratio(part: float, of: float) -> float | None:
@@ -139,28 +139,33 @@ def _quantile(bins: Int64s, share: float) -> float | None:
 
 
 def run(
-    layout: Layout, updates: Updates, end: int | None = None, begin: int = 0, *, apart: bool = False
-) -> Measured:
+    layout: ChannelLayout,
+    updates: Updates,
+    end: int | None = None,
+    begin: int = 0,
+    *,
+    apart: bool = False,
+) -> ChannelMeasurement:
     """Run the updates from `begin` to before `end` (µs); null = to the last update. With `apart`,
     there are quantiles of each client, which take up to 32 KB.
     """
     stop = int(updates.times[-1]) + 1 if end is None else end
-    fixed, state, counts = _fixed(layout), _state(layout, begin), _counts(layout, apart)
-    pools, number = _grown(_empty(fixed.wants.shape[1]), state), 0
+    fixed, state, counts = _fixed_arrays(layout), _state(layout, begin), _counts(layout, apart)
+    pools, number = _grow_pools(_empty(fixed.wants.shape[1]), state), 0
     while True:
         number = advance(
             updates.times, updates.pages, number, stop, _rules(layout), fixed, state, pools, counts
         )
         if number > len(updates.times):
             break
-        pools = _grown(pools, state)
+        pools = _grow_pools(pools, state)
     used = np.ones(len(pools.free), dtype=bool)
     used[pools.free[: state.numbers[FREE_UPDATES]]] = False
     overdue = int((pools.missing[used] > 0).sum())
     passed, complete = int(counts.totals[PASSED]), int(counts.totals[COMPLETE])
     overdue = passed - complete - int(used.sum()) + overdue
     backlog = int(state.waiting.sum() + (state.due < NEVER).sum())
-    return Measured(layout, stop - begin, counts, backlog, overdue)
+    return ChannelMeasurement(layout, stop - begin, counts, backlog, overdue)
 
 
 def bits(flags: Bools) -> Words:
@@ -171,14 +176,14 @@ def bits(flags: Bools) -> Words:
     return np.ascontiguousarray(packed.view("<u8").astype(np.uint64))
 
 
-def _rules(layout: Layout) -> Rules:
-    given = layout.parameters
-    mapping = -1 if given.is_static else RULES[given.mapping]
-    scheduler = _SCHEDULERS[given.scheduler]
-    return Rules(mapping, scheduler, given.buffer, given.drop_above, given.coalesce)
+def _rules(layout: ChannelLayout) -> Rules:
+    parameters = layout.parameters
+    mapping = -1 if parameters.is_static else RULES[parameters.mapping]
+    scheduler = _SCHEDULERS[parameters.scheduler]
+    return Rules(mapping, scheduler, parameters.buffer, parameters.drop_above, parameters.coalesce)
 
 
-def _fixed(layout: Layout) -> Fixed:
+def _fixed_arrays(layout: ChannelLayout) -> Fixed:
     pages, clients = np.nonzero(layout.wants.T)
     begins = np.searchsorted(pages, np.arange(layout.database.pages + 1)).astype(np.int64)
     static = layout.carried
@@ -195,7 +200,7 @@ def _fixed(layout: Layout) -> Fixed:
     )
 
 
-def _state(layout: Layout, begin: int) -> State:
+def _state(layout: ChannelLayout, begin: int) -> State:
     channels, pages = layout.parameters.channels, layout.database.pages
 
     def each() -> Int64s:
@@ -220,13 +225,13 @@ def _state(layout: Layout, begin: int) -> State:
     )
 
 
-def _counts(layout: Layout, apart: bool) -> Counts:
+def _counts(layout: ChannelLayout, apart: bool) -> PipelineCounts:
     channels, clients = layout.parameters.channels, layout.clients
 
     def zeros(*shape: int) -> Int64s:
         return np.zeros(shape, np.int64)
 
-    return Counts(
+    return PipelineCounts(
         totals=zeros(len(TOTALS)),
         offered=zeros(channels),
         sent=zeros(channels),
@@ -248,7 +253,7 @@ def _empty(words: int) -> Pools:
     return Pools(none, none, none, none, heard, none, none, none, none, none, none)
 
 
-def _grown(pools: Pools, state: State) -> Pools:
+def _grow_pools(pools: Pools, state: State) -> Pools:
     """Twice the room for what has hardly any, or the first room."""
     channels, numbers = len(state.due), state.numbers
     updates, copies = len(pools.updated), len(pools.copy_of)
@@ -259,7 +264,7 @@ def _grown(pools: Pools, state: State) -> Pools:
         missing=_longer(pools.missing, more),
         copies=_longer(pools.copies, more),
         heard=np.concatenate([pools.heard, np.zeros((more, pools.heard.shape[1]), np.uint64)]),
-        free=_freed(pools.free, more, numbers, FREE_UPDATES),
+        free=_extend_free(pools.free, more, numbers, FREE_UPDATES),
     )
     more = max(copies, _BEGIN, 2 * channels) if numbers[FREE_COPIES] < channels + 1 else 0
     return pools._replace(
@@ -267,7 +272,7 @@ def _grown(pools: Pools, state: State) -> Pools:
         arrived=_longer(pools.arrived, more),
         number=_longer(pools.number, more),
         after=_longer(pools.after, more),
-        spare=_freed(pools.spare, more, numbers, FREE_COPIES),
+        spare=_extend_free(pools.spare, more, numbers, FREE_COPIES),
     )
 
 
@@ -275,10 +280,10 @@ def _longer(old: Int64s, more: int) -> Int64s:
     return np.concatenate([old, np.zeros(more, np.int64)])
 
 
-def _freed(old: Int64s, more: int, numbers: Int64s, place: int) -> Int64s:
+def _extend_free(old: Int64s, more: int, numbers: Int64s, place: int) -> Int64s:
     """The free ones, with the new ones among them."""
-    found = _longer(old, more)
+    free = _longer(old, more)
     begin = numbers[place]
-    found[begin : begin + more] = np.arange(len(old), len(old) + more)
+    free[begin : begin + more] = np.arange(len(old), len(old) + more)
     numbers[place] += more
-    return found
+    return free

@@ -114,8 +114,8 @@ class Pools(NamedTuple):
     """[copies]: the free ones."""
 
 
-class Counts(NamedTuple):
-    """What happened."""
+class PipelineCounts(NamedTuple):
+    """Counters of a run."""
 
     totals: Int64s
     """By `TOTALS`."""
@@ -154,5 +154,5 @@ FIXED = _GROUP((_W, _W, _N, _N, _M, _M, _N, _N, _B), Fixed)
 RULES = _GROUP((types.int64,) * 4 + (types.boolean,), Rules)
 STATE = _GROUP((_N, _N, _N, _M, _N, _M, _M, _M, _M, _M, _N, _N, _N, _N, _N), State)
 POOLS = _GROUP((_N, _N, _N, _N, _W, _N, _N, _N, _N, _N, _N), Pools)
-COUNTS = _GROUP((_N,) * 8 + (_M,) + (_N,) * 2 + (_M,), Counts)
+COUNTS = _GROUP((_N,) * 8 + (_M,) + (_N,) * 2 + (_M,), PipelineCounts)
 INT, TIMES = types.int64, _N

@@ -20,11 +20,11 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from vizpub.simulators.channels.covers import RULES, cover
-from vizpub.simulators.channels.layout import Layout
+from vizpub.simulators.channels.layout import ChannelLayout
 from vizpub.simulators.channels.parameters import ChannelParameters
 from vizpub.simulators.engine.network import Copy, Links, Network, Publication, System
 from vizpub.simulators.world.churn import Setting
-from vizpub.simulators.world.publications import Planned, publishing_span
+from vizpub.simulators.world.publications import PlannedPublication, publishing_span
 from vizpub.simulators.world.subscriptions import Subscriptions
 
 SERVER = 0
@@ -34,7 +34,7 @@ SERVER = 0
 class Profiles:
     """The clients' subscriptions, and the server's updates."""
 
-    layout: Layout
+    layout: ChannelLayout
 
     def subscriptions(self, peers: int, random: Random) -> Subscriptions:
         """Only clients subscribe; all is drawn from the seed of the layout."""
@@ -45,17 +45,17 @@ class Profiles:
 
     def planned(
         self, subscriptions: Subscriptions, setting: Setting, random: Random
-    ) -> Iterator[Planned]:
+    ) -> Iterator[PlannedPublication]:
         """The updates, also those of pages that nobody wants."""
-        given, size = self.layout.parameters, self.layout.bytes.tolist()
+        parameters, size = self.layout.parameters, self.layout.bytes.tolist()
         updates = self.layout.updates(
-            publishing_span(given.first_update, given.last_update, setting)
+            publishing_span(parameters.first_update, parameters.last_update, setting)
         )
         for time_us, page in zip(updates.times.tolist(), updates.pages.tolist(), strict=True):
-            yield Planned(time_us, page, SERVER, size[page])
+            yield PlannedPublication(time_us, page, SERVER, size[page])
 
 
-class Held(NamedTuple):
+class WaitingCopy(NamedTuple):
     """A copy that waits in a channel."""
 
     copy: Copy
@@ -77,7 +77,9 @@ class Channels(System):
 
     def __init__(self, net: Network, parameters: ChannelParameters, topics: int) -> None:
         self._net, self._given = net, parameters
-        self.layout = layout = Layout(parameters, net.size - 1 - parameters.channels, net.seed)
+        self.layout = layout = ChannelLayout(
+            parameters, net.size - 1 - parameters.channels, net.seed
+        )
         self._first = 1 + parameters.channels
         self._wanted: list[int] = layout.wants.sum(axis=0).tolist()
         """R: the clients that want each page."""
@@ -86,7 +88,7 @@ class Channels(System):
             for column in layout.listens.T
         ]
         self._draws = layout.draws()
-        self._waiting: list[list[Held]] = [[] for _ in range(parameters.channels)]
+        self._waiting: list[list[WaitingCopy]] = [[] for _ in range(parameters.channels)]
         self._sending: list[tuple[int, Copy] | None] = [None] * parameters.channels
         """The end of each channel's transmission, and what it transmits."""
         self._number = 0
@@ -99,10 +101,10 @@ class Channels(System):
     @classmethod
     def workload(cls, parameters: ChannelParameters, peers: int, seed: int) -> Profiles:
         """See System.workload. Raises: UseError for too few peers."""
-        return Profiles(Layout(parameters, peers - 1 - parameters.channels, seed))
+        return Profiles(ChannelLayout(parameters, peers - 1 - parameters.channels, seed))
 
     def described(self) -> Mapping[str, Any]:
-        """What of it is our reading of a paper that lacks pages."""
+        """Rules that are our reading of a paper that lacks pages."""
         return {"our_reading": self._given.readings}
 
     def join(self, peer: int, topics: Sequence[int]) -> None:
@@ -118,10 +120,10 @@ class Channels(System):
         self._updated.append(self._net.now)
         wanted = self._wanted[page] > 0
         self._counted[SERVER].update(updates=1, passed=int(wanted))
-        to = [1 + channel for channel in self._mapped(page)] if wanted else []
+        to = [1 + channel for channel in self._map_page(page)] if wanted else []
         self._net.forward(self._copies, peer, to, Copy(publication, 0))
 
-    def _mapped(self, page: int) -> list[int]:
+    def _map_page(self, page: int) -> list[int]:
         layout = self.layout
         if layout.carried is not None:
             return np.flatnonzero(layout.carried[page]).tolist()
@@ -139,8 +141,8 @@ class Channels(System):
             self._draws,
             chosen,
         )
-        found: list[int] = chosen[:count].tolist()
-        return found
+        channels: list[int] = chosen[:count].tolist()
+        return channels
 
     def on_copy(self, peer: int, sender: int, copy: Copy) -> None:
         """A copy came to a channel, or what a channel transmitted to a client."""
@@ -158,22 +160,22 @@ class Channels(System):
             counted["staleness_us"] += self._net.now - self._updated[message]
 
     def _offer(self, channel: int, copy: Copy) -> None:
-        given, waiting, page = self._given, self._waiting[channel], copy.publication.topic
+        parameters, waiting, page = self._given, self._waiting[channel], copy.publication.topic
         counted = self._counted[1 + channel]
         counted["offered"] += 1
         if self._sending[channel] is None:
             self._transmit(channel, copy)
             return
         same = next((place for place, held in enumerate(waiting) if held.page == page), None)
-        if given.coalesce and same is not None:
+        if parameters.coalesce and same is not None:
             waiting[same] = waiting[same]._replace(copy=copy)
             counted["superseded"] += 1
-        elif given.buffer and len(waiting) >= given.buffer:
+        elif parameters.buffer and len(waiting) >= parameters.buffer:
             counted["lost"] += 1
         else:
             self._number += 1
-            waiting.append(Held(copy, self._net.now, self._number))
-            if given.scheduler == "drop" and len(waiting) > given.drop_above:
+            waiting.append(WaitingCopy(copy, self._net.now, self._number))
+            if parameters.scheduler == "drop" and len(waiting) > parameters.drop_above:
                 waiting.remove(
                     min(waiting, key=lambda held: (self._wanted[held.page], held.number))
                 )
@@ -202,7 +204,7 @@ class Channels(System):
             waiting.remove(chosen)
             self._transmit(channel, chosen.copy)
 
-    def _chosen(self, waiting: Sequence[Held], now: int) -> Held:
+    def _chosen(self, waiting: Sequence[WaitingCopy], now: int) -> WaitingCopy:
         """The copy that is sent next: the oldest of several that are as good."""
         rule = self._given.scheduler
         if rule == "fifo":
@@ -212,7 +214,7 @@ class Channels(System):
         for held in waiting:
             of_page[held.page] += now - held.arrived
 
-        def worth(held: Held) -> tuple[float, int, int]:
+        def worth(held: WaitingCopy) -> tuple[float, int, int]:
             wanted = self._wanted[held.page]
             wait = of_page[held.page] if rule == "lwf" else now - held.arrived
             return float(wanted) * wait, wanted, -held.number
@@ -222,8 +224,8 @@ class Channels(System):
     def links(self, peer: int) -> Iterable[Links]:
         """See System.links."""
         if peer >= self._first:
-            own = self.layout.channels_of[peer - self._first] + 1
-            yield Links("listens", None, own.tolist())
+            channels = self.layout.channels_of[peer - self._first] + 1
+            yield Links("listens", None, channels.tolist())
         elif peer == SERVER and self.layout.carried is not None:
             for page, row in enumerate(self.layout.carried):
                 yield Links("carries", page, (np.flatnonzero(row) + 1).tolist())
@@ -234,7 +236,7 @@ class Channels(System):
             yield ("server" if peer == SERVER else "channel", None)
 
     def gauges(self, peer: int) -> Iterable[tuple[str, float]]:
-        """What happened in the interval, zeros too, and the pages that wait in a channel now."""
+        """Counts of the interval, zeros too, and the pages that wait in a channel now."""
         kind = "client"
         if peer < self._first:
             kind = "server" if peer == SERVER else "channel"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from vizpub.model.errors import UnknownName, UseError
-from vizpub.simulators.designs.stars import RULES, Centres, Interests, Stars, refine
+from vizpub.simulators.designs.stars import RULES, Centres, Interests, Stars, refine_stars
 
 ALGORITHMS = ("gm", *sorted(RULES), "cd-max-ref")
 _REFINED = "cd-max-ref"
@@ -31,12 +31,12 @@ class Design:
 
     @property
     def is_star(self) -> bool:
-        """Whether every topic has a centre."""
+        """True if every topic has a centre."""
         return self.algorithm != "gm"
 
     @property
     def refines(self) -> bool:
-        """Whether centres are moved afterwards."""
+        """True if centres are moved afterwards."""
         return self.refined or self.algorithm == _REFINED
 
     def stars(self, interests: Interests) -> Stars:
@@ -44,12 +44,12 @@ class Design:
         rule = RULES[_ITS_RULE if self.algorithm == _REFINED else self.algorithm]
         stars = Stars(interests, rule(interests))
         if self.refines:
-            refine(stars)
+            refine_stars(stars)
         return stars
 
 
 @dataclass(frozen=True)
-class Overlay:
+class ConstructedOverlay:
     """A constructed overlay."""
 
     neighbours: Sequence[Sequence[int]]
@@ -58,11 +58,11 @@ class Overlay:
     """Of the topics with two or more subscribers; empty for GM."""
 
 
-def construct(design: Design, interests: Interests) -> Overlay:
+def construct(design: Design, interests: Interests) -> ConstructedOverlay:
     """Construct an overlay. Raises: UseError if the algorithm takes no such size."""
     if design.is_star:
         stars = design.stars(interests)
-        return Overlay(stars.neighbours, stars.centres)
+        return ConstructedOverlay(stars.neighbours, stars.centres)
     from vizpub.simulators.designs.merging import greedy_merge
 
-    return Overlay(greedy_merge(interests), {})
+    return ConstructedOverlay(greedy_merge(interests), {})

@@ -27,8 +27,8 @@ def least_edges(interests: Interests) -> int:
     """
     wanted = sum(len(of_it) - 1 for of_it in interests.subscribers if of_it)
     takes = np.zeros((interests.nodes, len(interests.subscribers)), dtype=np.float32)
-    for node, own in enumerate(interests.of):
-        takes[node, own] = 1
+    for node, topics in enumerate(interests.of):
+        takes[node, topics] = 1
     # A row at a time: all pairs of some thousand nodes need gigabytes.
     counts = np.zeros(max(map(len, interests.of), default=0) + 1, dtype=np.int64)
     for node in range(interests.nodes):
@@ -36,9 +36,9 @@ def least_edges(interests: Interests) -> int:
         counts += np.bincount(common, minlength=len(counts))
     edges = 0
     for common in range(len(counts) - 1, 0, -1):
-        taken = min(int(counts[common]), -(-wanted // common))
-        edges += taken
-        wanted -= taken * common
+        edges_here = min(int(counts[common]), -(-wanted // common))
+        edges += edges_here
+        wanted -= edges_here * common
         if wanted <= 0:
             break
     return edges
@@ -62,7 +62,7 @@ def fewest_edges(interests: Interests) -> int:
         of_it = interests.subscribers[topic]
         cuts += [_leaving(pairs, {node}, of_it) for node in of_it]
     while True:
-        chosen = _solved([1.0] * len(pairs), [(cut, 1.0) for cut in cuts], len(pairs))
+        chosen = _minimize([1.0] * len(pairs), [(cut, 1.0) for cut in cuts], len(pairs))
         edges = [pair for pair, number in pairs.items() if chosen[number] > 0.5]
         more = [
             _leaving(pairs, part, interests.subscribers[topic])
@@ -85,15 +85,15 @@ def smallest_maximum_of_stars(interests: Interests) -> int:
         for topic in interests.shared()
     ]
     for (topic, node), chosen in centre.items():
-        for other in interests.subscribers[topic]:
-            if other != node:
-                pair = pairs[min(node, other), max(node, other)]
+        for leaf in interests.subscribers[topic]:
+            if leaf != node:
+                pair = pairs[min(node, leaf), max(node, leaf)]
                 rows.append(([(pair, 1.0), (chosen, -1.0)], 0.0))
     for node in range(interests.nodes):
-        own = [(number, -1.0) for pair, number in pairs.items() if node in pair]
-        rows.append(([(largest, 1.0), *own], 0.0))
-    found = _solved([0.0] * largest + [1.0], rows, largest)
-    return round(float(found[largest]))
+        edges_of_node = [(number, -1.0) for pair, number in pairs.items() if node in pair]
+        rows.append(([(largest, 1.0), *edges_of_node], 0.0))
+    solution = _minimize([0.0] * largest + [1.0], rows, largest)
+    return round(float(solution[largest]))
 
 
 def _pairs(interests: Interests) -> dict[tuple[int, int], int]:
@@ -120,24 +120,24 @@ def _leaving(
 
 def _parts(edges: Sequence[tuple[int, int]], subscribers: Sequence[int]) -> Iterator[set[int]]:
     """The components of a topic's subscribers; none if they are one."""
-    left = set(subscribers)
-    while left:
-        part, new = set[int](), {min(left)}
+    unvisited = set(subscribers)
+    while unvisited:
+        part, new = set[int](), {min(unvisited)}
         while new:
             part |= new
             new = {
-                there
+                neighbour
                 for edge in edges
-                for here, there in (edge, edge[::-1])
-                if here in new and there in left
+                for node, neighbour in (edge, edge[::-1])
+                if node in new and neighbour in unvisited
             } - part
         if len(part) == len(subscribers):
             return
         yield part
-        left -= part
+        unvisited -= part
 
 
-def _solved(
+def _minimize(
     costs: Sequence[float], rows: Sequence[tuple[_Row, float]], binary: int
 ) -> Sequence[float]:
     """The cheapest integers with every row at least its bound; the first `binary` are 0 or 1."""
@@ -147,12 +147,12 @@ def _solved(
     at, columns, values = zip(*entries, strict=True)
     matrix = csr_array((values, (at, columns)), shape=(len(rows), len(costs)))
     upper = [1.0] * binary + [np.inf] * (len(costs) - binary)
-    found = milp(
+    result = milp(
         costs,
         constraints=LinearConstraint(matrix, lb=[least for _, least in rows]),
         integrality=np.ones(len(costs)),
         bounds=Bounds(0, upper),
     )
-    assert found.success, found.message
-    solution: Sequence[float] = found.x
+    assert result.success, result.message
+    solution: Sequence[float] = result.x
     return solution

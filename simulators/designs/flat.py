@@ -38,12 +38,14 @@ class Flat:
     @classmethod
     def of(cls, interests: Interests) -> Flat:
         """The same subscriptions."""
-        counts = np.array([len(own) for own in interests.of], dtype=np.int64)
-        topics = np.array([topic for own in interests.of for topic in own], dtype=np.int64)
-        return cls._made(counts, topics, len(interests.subscribers))
+        counts = np.array([len(topics_of_node) for topics_of_node in interests.of], dtype=np.int64)
+        topics = np.array(
+            [topic for topics_of_node in interests.of for topic in topics_of_node], dtype=np.int64
+        )
+        return cls._from_counts(counts, topics, len(interests.subscribers))
 
     @classmethod
-    def drawn(
+    def draw(
         cls, nodes: int, topics: int, each: int, seed: int, exponent: float | None = None
     ) -> Flat:
         """Each node draws `each` distinct topics one after the other: by weights (r + 1)^-exponent,
@@ -52,21 +54,21 @@ class Flat:
         weights = np.arange(1, topics + 1, dtype=float) ** -(exponent or 0.0)
         edges = np.cumsum(weights) / weights.sum()
         random = np.random.default_rng(seed)
-        found = np.empty((nodes, each), dtype=np.int64)
+        chosen = np.empty((nodes, each), dtype=np.int64)
         missing = np.arange(nodes)
         draws = _SPARE * each
         while len(missing):
             drawn = np.searchsorted(edges, random.random((len(missing), draws)), side="right")
             done = _first_distinct(drawn, each)
             full = (done >= 0).all(axis=1)
-            found[missing[full]] = done[full]
+            chosen[missing[full]] = done[full]
             # To draw on only where draws are short would favour what is drawn often.
             missing, draws = missing[~full], 2 * draws
-        found.sort(axis=1)
-        return cls._made(np.full(nodes, each), found.ravel(), topics)
+        chosen.sort(axis=1)
+        return cls._from_counts(np.full(nodes, each), chosen.ravel(), topics)
 
     @classmethod
-    def _made(cls, counts: np.ndarray, topics: np.ndarray, number: int) -> Flat:
+    def _from_counts(cls, counts: np.ndarray, topics: np.ndarray, number: int) -> Flat:
         nodes = np.repeat(np.arange(len(counts), dtype=np.int64), counts)
         order = np.argsort(topics, kind="stable")
         sizes = np.bincount(topics, minlength=number)
@@ -83,7 +85,7 @@ def _first_distinct(drawn: np.ndarray, each: int) -> np.ndarray:
     for place in range(1, drawn.shape[1]):
         new[:, place] = (drawn[:, :place] != drawn[:, place : place + 1]).all(axis=1)
     rank = np.cumsum(new, axis=1)
-    found = np.full((len(drawn), each), -1, dtype=np.int64)
+    distinct = np.full((len(drawn), each), -1, dtype=np.int64)
     rows, columns = np.nonzero(new & (rank <= each))
-    found[rows, rank[rows, columns] - 1] = drawn[rows, columns]
-    return found
+    distinct[rows, rank[rows, columns] - 1] = drawn[rows, columns]
+    return distinct

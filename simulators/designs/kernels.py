@@ -13,7 +13,13 @@ import numpy as np
 
 from vizpub.machine.compiled import compiled
 from vizpub.simulators.designs.flat import Flat
-from vizpub.simulators.designs.reach import FLAT, as_bits, largest, lost, reached
+from vizpub.simulators.designs.reach import (
+    FLAT,
+    as_bits,
+    count_losses,
+    largest_topic,
+    reached_nodes,
+)
 
 RULES = {"cd-max": 0, "cd-oda-ii": 1}
 
@@ -22,19 +28,19 @@ _HEAP = "int64[::1], int64[::1]"
 
 
 @compiled(f"boolean(int64, int64, {_KEYS})")
-def _before(
+def _precedes(
     one: int, other: int, least: np.ndarray, sums: np.ndarray, counts: np.ndarray, rule: int
 ) -> bool:
-    """Whether one node is to be the centre before the other, by their bounds."""
+    """Return True if one node is to be the centre before the other, by their bounds."""
     if rule == 0:
         if least[one] != least[other]:
             return bool(least[one] < least[other])
         if sums[one] != sums[other]:
             return bool(sums[one] > sums[other])
     else:
-        here, there = sums[one] * least[other], sums[other] * least[one]
-        if here != there:
-            return bool(here > there)
+        score, other_score = sums[one] * least[other], sums[other] * least[one]
+        if score != other_score:
+            return bool(score > other_score)
     if counts[one] != counts[other]:
         return bool(counts[one] < counts[other])
     return one < other
@@ -55,7 +61,7 @@ def _settle(  # noqa: PLR0913, PLR0917
     node = heap[place]
     while place > 0:
         above = (place - 1) // 2
-        if not _before(node, heap[above], least, sums, counts, rule):
+        if not _precedes(node, heap[above], least, sums, counts, rule):
             break
         heap[place] = heap[above]
         places[heap[place]] = place
@@ -64,9 +70,9 @@ def _settle(  # noqa: PLR0913, PLR0917
         below = 2 * place + 1
         if below >= size:
             break
-        if below + 1 < size and _before(heap[below + 1], heap[below], least, sums, counts, rule):
+        if below + 1 < size and _precedes(heap[below + 1], heap[below], least, sums, counts, rule):
             below += 1
-        if not _before(heap[below], node, least, sums, counts, rule):
+        if not _precedes(heap[below], node, least, sums, counts, rule):
             break
         heap[place] = heap[below]
         places[heap[place]] = place
@@ -102,7 +108,7 @@ def _centres(  # noqa: C901, PLR0915
     begins: np.ndarray, topics: np.ndarray, firsts: np.ndarray, subscribers: np.ndarray, rule: int
 ) -> np.ndarray:
     nodes, number = len(begins) - 1, len(firsts) - 1
-    left = firsts[1:] - firsts[:-1] > 1
+    open_topics = firsts[1:] - firsts[:-1] > 1
     words = (nodes + 63) // 64
     rows = np.full(number, -1, dtype=np.int64)
     bits = as_bits(firsts, subscribers, rows, words)
@@ -117,11 +123,11 @@ def _centres(  # noqa: C901, PLR0915
     size = 0
     for node in range(nodes):
         for topic in topics[begins[node] : begins[node + 1]]:
-            if left[topic]:
+            if open_topics[topic]:
                 sums[node] += firsts[topic + 1] - firsts[topic]
                 remaining[node] += 1
         if remaining[node]:
-            least[node] = largest(node, begins, topics, firsts, subscribers, left)
+            least[node] = largest_topic(node, begins, topics, firsts, subscribers, open_topics)
             heap[size] = node
             size += 1
             _settle(size - 1, heap, places, size, least, sums, counts, rule)
@@ -129,43 +135,45 @@ def _centres(  # noqa: C901, PLR0915
     while size:
         node = heap[0]
         if not exact[node]:
-            least[node] = reached(
-                node, begins, topics, firsts, subscribers, left, rows, bits, union
+            least[node] = reached_nodes(
+                node, begins, topics, firsts, subscribers, open_topics, rows, bits, union
             )
             overlaps[node] = sums[node] - least[node]
             exact[node] = True
             _settle(0, heap, places, size, least, sums, counts, rule)
             continue
         for topic in topics[begins[node] : begins[node + 1]]:
-            if not left[topic]:
+            if not open_topics[topic]:
                 continue
-            left[topic] = False
+            open_topics[topic] = False
             centres[topic] = node
             first, last = firsts[topic], firsts[topic + 1]
-            kept = lost(topic, begins, topics, firsts, subscribers, left, heads, chains, losses)
+            updated = count_losses(
+                topic, begins, topics, firsts, subscribers, open_topics, heads, chains, losses
+            )
             for at in range(first, last):
-                other = subscribers[at]
-                sums[other] -= last - first
-                remaining[other] -= 1
-                if remaining[other] == 0:
-                    size = _drop(other, heap, places, size, least, sums, counts, rule)
+                subscriber = subscribers[at]
+                sums[subscriber] -= last - first
+                remaining[subscriber] -= 1
+                if remaining[subscriber] == 0:
+                    size = _drop(subscriber, heap, places, size, least, sums, counts, rule)
                     continue
-                most = largest(other, begins, topics, firsts, subscribers, left)
-                exact[other] = remaining[other] == 1 or (kept and exact[other])
-                if overlaps[other] >= 0:
-                    if kept:
-                        overlaps[other] -= losses[at - first, 0]
-                    most = max(most, sums[other] - overlaps[other])
-                least[other] = most
-                _settle(places[other], heap, places, size, least, sums, counts, rule)
+                most = largest_topic(subscriber, begins, topics, firsts, subscribers, open_topics)
+                exact[subscriber] = remaining[subscriber] == 1 or (updated and exact[subscriber])
+                if overlaps[subscriber] >= 0:
+                    if updated:
+                        overlaps[subscriber] -= losses[at - first, 0]
+                    most = max(most, sums[subscriber] - overlaps[subscriber])
+                least[subscriber] = most
+                _settle(places[subscriber], heap, places, size, least, sums, counts, rule)
     return centres
 
 
 @compiled("boolean(int64, int64, int64[::1], int64[::1], int64[::1])")
-def _linked(
+def _are_linked(
     one: int, other: int, begins: np.ndarray, topics: np.ndarray, centres: np.ndarray
 ) -> bool:
-    """Whether one of the two is the centre of a topic of the other."""
+    """Return True if one of the two is the centre of a topic of the other."""
     for place in range(begins[other], begins[other + 1]):
         if centres[topics[place]] == one:
             return True
@@ -191,17 +199,19 @@ def _edges(
         node = chosen[topic]
         if node >= 0:
             for at in range(firsts[topic], firsts[topic + 1]):
-                other = subscribers[at]
-                if other != node and not _linked(node, other, begins, topics, centres):
+                subscriber = subscribers[at]
+                if subscriber != node and not _are_linked(
+                    node, subscriber, begins, topics, centres
+                ):
                     edges[count, 0] = node
-                    edges[count, 1] = other
+                    edges[count, 1] = subscriber
                     count += 1
             centres[topic] = node
     return edges[:count].copy()
 
 
 @compiled(f"void({FLAT}, int64[::1], int64[::1], int64[::1])")
-def _refine(  # noqa: C901, PLR0912, PLR0913, PLR0917
+def _relieve_nodes(  # noqa: C901, PLR0912, PLR0913, PLR0917
     begins: np.ndarray,
     topics: np.ndarray,
     firsts: np.ndarray,
@@ -210,7 +220,7 @@ def _refine(  # noqa: C901, PLR0912, PLR0913, PLR0917
     centres: np.ndarray,
     degrees: np.ndarray,
 ) -> None:
-    """As `Stars.relieve` of every node, in this order."""
+    """Relieve every node in this order, as `Stars.relieve` does."""
     for node in order:
         for place in range(begins[node], begins[node + 1]):
             topic = topics[place]
@@ -225,37 +235,43 @@ def _refine(  # noqa: C901, PLR0912, PLR0913, PLR0917
                 continue
             degree = degrees[least]
             for at in range(first, last):
-                other = subscribers[at]
-                if other != least and not _linked(least, other, begins, topics, centres):
+                subscriber = subscribers[at]
+                if subscriber != least and not _are_linked(
+                    least, subscriber, begins, topics, centres
+                ):
                     degree += 1
             if degree >= degrees[node]:
                 continue
             centres[topic] = -1
             for at in range(first, last):
-                other = subscribers[at]
-                if other != node and not _linked(node, other, begins, topics, centres):
+                subscriber = subscribers[at]
+                if subscriber != node and not _are_linked(
+                    node, subscriber, begins, topics, centres
+                ):
                     degrees[node] -= 1
-                    degrees[other] -= 1
+                    degrees[subscriber] -= 1
             for at in range(first, last):
-                other = subscribers[at]
-                if other != least and not _linked(least, other, begins, topics, centres):
+                subscriber = subscribers[at]
+                if subscriber != least and not _are_linked(
+                    least, subscriber, begins, topics, centres
+                ):
                     degrees[least] += 1
-                    degrees[other] += 1
+                    degrees[subscriber] += 1
             centres[topic] = least
 
 
 def centres_of(flat: Flat, rule: str, *, refined: bool = False) -> np.ndarray:
     """The centre of every topic; −1 = it needs none."""
     centres = _centres(*flat.arrays, RULES[rule])
-    return refine(flat, centres) if refined else centres
+    return refine_centres(flat, centres) if refined else centres
 
 
-def refine(flat: Flat, centres: np.ndarray) -> np.ndarray:
+def refine_centres(flat: Flat, centres: np.ndarray) -> np.ndarray:
     """The centres after the pass of CD-MAX-Ref."""
     degrees = np.bincount(edges_of(flat, centres).ravel(), minlength=flat.nodes)
     order = np.argsort(-degrees, kind="stable").astype(np.int64)
     moved = centres.copy()
-    _refine(*flat.arrays, order, moved, degrees.astype(np.int64))
+    _relieve_nodes(*flat.arrays, order, moved, degrees.astype(np.int64))
     return moved
 
 

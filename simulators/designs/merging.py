@@ -43,25 +43,25 @@ def _gain(
     """Topics in which the two are in different components; with `merging` they then no longer
     are.
     """
-    here, there, gain = begins[one], begins[other], 0
-    while here < begins[one + 1] and there < begins[other + 1]:
-        if topics[here] < topics[there]:
-            here += 1
-        elif topics[here] > topics[there]:
-            there += 1
+    i, j, gain = begins[one], begins[other], 0
+    while i < begins[one + 1] and j < begins[other + 1]:
+        if topics[i] < topics[j]:
+            i += 1
+        elif topics[i] > topics[j]:
+            j += 1
         else:
-            first, second = _root(parents, here), _root(parents, there)
+            first, second = _root(parents, i), _root(parents, j)
             if first != second:
                 gain += 1
                 if merging:
                     parents[second] = first
-            here += 1
-            there += 1
+            i += 1
+            j += 1
     return gain
 
 
 @compiled(f"int64[:, ::1]({_CSR})")
-def _merged(begins: np.ndarray, topics: np.ndarray) -> np.ndarray:
+def _merge_greedily(begins: np.ndarray, topics: np.ndarray) -> np.ndarray:
     nodes = len(begins) - 1
     parents = np.arange(len(topics), dtype=np.int64)
     gains = np.zeros((nodes, nodes), dtype=np.uint8)
@@ -78,9 +78,9 @@ def _merged(begins: np.ndarray, topics: np.ndarray) -> np.ndarray:
         for one in range(nodes):
             for other in range(one + 1, nodes):
                 if gains[one, other] == gain:
-                    left = _gain(begins, topics, parents, one, other, False)
-                    gains[one, other] = left
-                    if left == gain:
+                    current = _gain(begins, topics, parents, one, other, False)
+                    gains[one, other] = current
+                    if current == gain:
                         _gain(begins, topics, parents, one, other, True)
                         edges[count, 0] = one
                         edges[count, 1] = other
@@ -97,13 +97,13 @@ def greedy_merge(interests: Interests) -> list[list[int]]:
         )
     if max(map(len, interests.of), default=0) > _MOST_TOPICS:
         raise UseError(f"gm takes nodes with at most {_MOST_TOPICS} topics")
-    begins, topics = flat(interests)
-    return neighbours_of(_merged(begins, topics).tolist(), interests.nodes)
+    begins, topics = flatten(interests)
+    return neighbours_of(_merge_greedily(begins, topics).tolist(), interests.nodes)
 
 
-def flat(interests: Interests) -> tuple[np.ndarray, np.ndarray]:
-    """Where each node's topics begin in the second array; int64, for compiled functions."""
-    counts = [len(own) for own in interests.of]
+def flatten(interests: Interests) -> tuple[np.ndarray, np.ndarray]:
+    """Begins of each node's topics in the second array, and that; int64, for compiled functions."""
+    counts = [len(topics_of_node) for topics_of_node in interests.of]
     begins = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]).astype(np.int64)
-    topics = [topic for own in interests.of for topic in own]
+    topics = [topic for topics_of_node in interests.of for topic in topics_of_node]
     return begins, np.array(topics, dtype=np.int64)

@@ -19,9 +19,9 @@ def move_nearer(stars: Stars, delays: np.ndarray) -> int:
         of_it = subscribers[topic]
         nodes = np.array(of_it)
         total = both[np.ix_(nodes, nodes)].sum(axis=1)
-        before = of_it.index(stars.centres[topic])
+        current = of_it.index(stars.centres[topic])
         for place in np.argsort(total, kind="stable").tolist():
-            if total[place] >= total[before]:
+            if total[place] >= total[current]:
                 break
             if stars.degree_as_centre(of_it[place], topic) <= limit:
                 old = stars.lift(topic)

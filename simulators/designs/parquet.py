@@ -26,7 +26,7 @@ _ROWS = 100_000
 
 
 @dataclass(frozen=True)
-class Written:
+class WrittenOverlay:
     """An overlay that was written."""
 
     nodes: int
@@ -41,7 +41,7 @@ class Written:
 
 def write_parquet(
     design: Design, peers: int, workload: Workload, header: RunHeader, folder: Path
-) -> Written:
+) -> WrittenOverlay:
     """Construct the overlay of one interval, and write `reports.parquet` in the folder.
 
     `uniform` and `zipf` are drawn all at once: other subscriptions than those of a simulation with
@@ -51,9 +51,9 @@ def write_parquet(
     """
     rule = design.algorithm.removesuffix("-ref")
     if rule not in RULES:
-        made = ", ".join([*RULES, "cd-max-ref"])
-        raise UseError(f"{design.algorithm} is not compiled for --parquet: use {made}")
-    begun = time.perf_counter()
+        compiled = ", ".join([*RULES, "cd-max-ref"])
+        raise UseError(f"{design.algorithm} is not compiled for --parquet: use {compiled}")
+    start = time.perf_counter()
     flat, names = _subscriptions(peers, workload, header.seed or 0)
     drawn = time.perf_counter()
     centres = centres_of(flat, rule, refined=design.refines)
@@ -70,17 +70,17 @@ def write_parquet(
         pq.write_table(table.replace_schema_metadata(about), new, row_group_size=_ROWS)
     done = time.perf_counter()
     most = int(degrees.max(initial=0))
-    spent = (drawn - begun, built - drawn, done - built)
-    return Written(flat.nodes, len(edges), most, *spent)
+    spent = (drawn - start, built - drawn, done - built)
+    return WrittenOverlay(flat.nodes, len(edges), most, *spent)
 
 
 def _subscriptions(peers: int, workload: Workload, seed: int) -> tuple[Flat, list[str] | None]:
     """And the names of the topics, if they are not their numbers."""
     if isinstance(workload, Uniform):
-        return Flat.drawn(peers, workload.topics, workload.subscriptions_, seed), None
+        return Flat.draw(peers, workload.topics, workload.subscriptions_, seed), None
     if isinstance(workload, Zipf):
         law = (workload.topics, workload.subscriptions_, seed, workload.exponent)
-        return Flat.drawn(peers, *law), None
+        return Flat.draw(peers, *law), None
     drawn = workload.subscriptions(peers, stream(seed, "workload"))
     interests = Interests([drawn.of(peer) for peer in range(peers)], drawn.topics)
     return Flat.of(interests), None if drawn.names is None else list(drawn.names)

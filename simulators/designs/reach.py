@@ -18,13 +18,13 @@ _WORTH = 2
 
 
 @compiled(f"int64(int64, {FLAT}, boolean[::1], int64[::1], uint64[:, ::1], uint64[::1])")
-def reached(  # noqa: PLR0913, PLR0917
+def reached_nodes(  # noqa: PLR0913, PLR0917
     node: int,
     begins: np.ndarray,
     topics: np.ndarray,
     firsts: np.ndarray,
     subscribers: np.ndarray,
-    left: np.ndarray,
+    open_topics: np.ndarray,
     rows: np.ndarray,
     bits: np.ndarray,
     union: np.ndarray,
@@ -35,7 +35,7 @@ def reached(  # noqa: PLR0913, PLR0917
     count = 0
     for place in range(begins[node], begins[node + 1]):
         row = rows[topics[place]]
-        if left[topics[place]] and row >= 0:
+        if open_topics[topics[place]] and row >= 0:
             for word in range(len(union)):
                 union[word] |= bits[row, word]
             count = 1
@@ -45,11 +45,11 @@ def reached(  # noqa: PLR0913, PLR0917
             count += population(union[word])
     for place in range(begins[node], begins[node + 1]):
         topic = topics[place]
-        if left[topic] and rows[topic] < 0:
+        if open_topics[topic] and rows[topic] < 0:
             for at in range(firsts[topic], firsts[topic + 1]):
-                other = subscribers[at]
-                bit = one << np.uint64(other & 63)
-                word = other >> 6
+                subscriber = subscribers[at]
+                bit = one << np.uint64(subscriber & 63)
+                word = subscriber >> 6
                 if not union[word] & bit:
                     union[word] |= bit
                     count += 1
@@ -57,19 +57,19 @@ def reached(  # noqa: PLR0913, PLR0917
 
 
 @compiled(f"int64(int64, {FLAT}, boolean[::1])")
-def largest(
+def largest_topic(
     node: int,
     begins: np.ndarray,
     topics: np.ndarray,
     firsts: np.ndarray,
     subscribers: np.ndarray,
-    left: np.ndarray,
+    open_topics: np.ndarray,
 ) -> int:
     """Subscribers of the node's largest topic that is left."""
     most = 0
     for place in range(begins[node], begins[node + 1]):
         topic = topics[place]
-        if left[topic]:
+        if open_topics[topic]:
             most = max(most, firsts[topic + 1] - firsts[topic])
     return most
 
@@ -88,25 +88,26 @@ def as_bits(
     for topic in range(len(rows)):
         if rows[topic] >= 0:
             for at in range(firsts[topic], firsts[topic + 1]):
-                other = subscribers[at]
-                bits[rows[topic], other >> 6] |= np.uint64(1) << np.uint64(other & 63)
+                subscriber = subscribers[at]
+                bits[rows[topic], subscriber >> 6] |= np.uint64(1) << np.uint64(subscriber & 63)
     return bits
 
 
 @compiled(f"boolean(int64, {FLAT}, boolean[::1], int32[:, ::1], int32[:, ::1], int64[:, ::1])")
-def lost(  # noqa: PLR0913, PLR0917
+def count_losses(  # noqa: PLR0913, PLR0917
     topic: int,
     begins: np.ndarray,
     topics: np.ndarray,
     firsts: np.ndarray,
     subscribers: np.ndarray,
-    left: np.ndarray,
+    open_topics: np.ndarray,
     heads: np.ndarray,
     chains: np.ndarray,
     losses: np.ndarray,
 ) -> bool:
-    """How much the overlap of each subscriber of a topic falls with it: by the subscribers, itself
-    among them, with whom it shares another topic that is left. The topic is no longer left.
+    """Count by how much the overlap of each subscriber of a topic falls when the topic is closed.
+
+    That is the number of subscribers, itself among them, with whom it shares another open topic.
 
     Writes it to `losses[:, 0]`, in the order of the subscribers, unless it takes longer than to
     count them anew; returns whether it did. `heads` has (−1, 0) for each topic, before and after;
@@ -118,13 +119,13 @@ def lost(  # noqa: PLR0913, PLR0917
         losses[at - first, 1] = -1
         node = subscribers[at]
         for place in range(begins[node], begins[node + 1]):
-            other = topics[place]
-            if left[other]:
+            shared_topic = topics[place]
+            if open_topics[shared_topic]:
                 chains[entries, 0] = at - first
-                chains[entries, 1] = heads[other, 0]
-                heads[other, 0] = entries
-                steps += 2 * heads[other, 1] + 1  # in the end, the squares of all lengths
-                heads[other, 1] += 1
+                chains[entries, 1] = heads[shared_topic, 0]
+                heads[shared_topic, 0] = entries
+                steps += 2 * heads[shared_topic, 1] + 1  # in the end, the squares of all lengths
+                heads[shared_topic, 1] += 1
                 entries += 1
     worth = steps <= (last - first) * ((len(begins) + 62) // 64) // _WORTH
     for at in range(first, last if worth else first):

@@ -30,11 +30,11 @@ class Interests:
     """The topics of each node; nodes and topics are dense indexes. A node may have none."""
 
     def __init__(self, topics_of: Sequence[Collection[int]], topics: int) -> None:
-        self.of = [sorted(own) for own in topics_of]
+        self.of = [sorted(topics_of_node) for topics_of_node in topics_of]
         self.subscribers: list[list[int]] = [[] for _ in range(topics)]
         """Of each topic, ascending."""
-        for node, own in enumerate(self.of):
-            for topic in own:
+        for node, topics_of_node in enumerate(self.of):
+            for topic in topics_of_node:
                 self.subscribers[topic].append(node)
 
     @property
@@ -75,10 +75,14 @@ class _Left:
     def __init__(self, interests: Interests, key: _Key) -> None:
         self._key, self._interests, self._subscribers = key, interests, interests.subscribers
         shared = set(interests.shared())
-        self.topics = [shared.intersection(own) for own in interests.of]
+        self.topics = [shared.intersection(topics_of_node) for topics_of_node in interests.of]
         # A set of nodes is an integer with a bit for each: their union takes one step for 64 nodes.
         self._bits = [sum(1 << node for node in of_it) for of_it in interests.subscribers]
-        self.keys = {node: self._of(node) for node, own in enumerate(self.topics) if own}
+        self.keys = {
+            node: self._of(node)
+            for node, topics_of_node in enumerate(self.topics)
+            if topics_of_node
+        }
         """Of the nodes that have topics without a centre; no two are equal."""
 
     def _of(self, node: int) -> tuple[float, ...]:
@@ -91,33 +95,35 @@ class _Left:
 
     def take(self, node: int) -> list[int]:
         """Fix the node as the centre of all its topics that have none; returns them."""
-        taken = set(self.topics[node])
-        for other in {other for topic in taken for other in self._subscribers[topic]}:
-            self.topics[other] -= taken
-            if self.topics[other]:
-                self.keys[other] = self._of(other)
+        topics = set(self.topics[node])
+        for subscriber in {
+            subscriber for topic in topics for subscriber in self._subscribers[topic]
+        }:
+            self.topics[subscriber] -= topics
+            if self.topics[subscriber]:
+                self.keys[subscriber] = self._of(subscriber)
             else:
-                del self.keys[other]
-        return sorted(taken)
+                del self.keys[subscriber]
+        return sorted(topics)
 
 
 def _by_node(interests: Interests, key: _Key) -> Centres:
     """The next centre is the node with the least key."""
-    left, centres = _Left(interests, key), Centres()
-    while left.keys:
-        node = min(left.keys, key=left.keys.__getitem__)
-        centres |= dict.fromkeys(left.take(node), node)
+    open_topics, centres = _Left(interests, key), Centres()
+    while open_topics.keys:
+        node = min(open_topics.keys, key=open_topics.keys.__getitem__)
+        centres |= dict.fromkeys(open_topics.take(node), node)
     return centres
 
 
 def _by_topic(interests: Interests) -> Centres:
     """The next centre is the densest subscriber of the largest topic."""
-    left, centres = _Left(interests, _LEAST["cd-oda-ii"]), Centres()
+    open_topics, centres = _Left(interests, _LEAST["cd-oda-ii"]), Centres()
     subscribers = interests.subscribers
     for topic in sorted(interests.shared(), key=lambda one: (-len(subscribers[one]), one)):
         if topic not in centres:
-            node = min(subscribers[topic], key=left.keys.__getitem__)
-            centres |= dict.fromkeys(left.take(node), node)
+            node = min(subscribers[topic], key=open_topics.keys.__getitem__)
+            centres |= dict.fromkeys(open_topics.take(node), node)
     return centres
 
 
@@ -146,16 +152,16 @@ class Stars:
     def place(self, topic: int, node: int) -> None:
         """Make the node the centre of a topic that has none."""
         self.centres[topic] = node
-        for other in self.interests.subscribers[topic]:
-            if other != node:
-                self.join(node, other)
+        for subscriber in self.interests.subscribers[topic]:
+            if subscriber != node:
+                self.join(node, subscriber)
 
     def lift(self, topic: int) -> int:
         """Take the centre from a topic; an edge goes with its last topic. Returns that node."""
         node = self.centres.pop(topic)
-        for other in self.interests.subscribers[topic]:
-            if other != node:
-                self.part(node, other)
+        for subscriber in self.interests.subscribers[topic]:
+            if subscriber != node:
+                self.part(node, subscriber)
         return node
 
     def join(self, one: int, other: int) -> None:
@@ -167,10 +173,10 @@ class Stars:
 
     def part(self, one: int, other: int) -> None:
         """Let the edge serve one topic less."""
-        for here, there in ((one, other), (other, one)):
-            self.links[here][there] -= 1
-            if not self.links[here][there]:
-                del self.links[here][there]
+        for node, peer in ((one, other), (other, one)):
+            self.links[node][peer] -= 1
+            if not self.links[node][peer]:
+                del self.links[node][peer]
         if other not in self.links[one]:
             self._toggle(one, other)
 
@@ -192,9 +198,11 @@ class Stars:
         """The degree of the node if it were the centre of one more of its topics. The edge to the
         present centre, which may serve no other topic, stays.
         """
-        known = self.links[node]
-        return len(known) + sum(
-            other not in known for other in self.interests.subscribers[topic] if other != node
+        neighbours = self.links[node]
+        return len(neighbours) + sum(
+            subscriber not in neighbours
+            for subscriber in self.interests.subscribers[topic]
+            if subscriber != node
         )
 
     def relieve(self, node: int, most: float = 0) -> bool:
@@ -219,10 +227,10 @@ class Stars:
     @property
     def neighbours(self) -> list[list[int]]:
         """Of each node, ascending."""
-        return [sorted(known) for known in self.links]
+        return [sorted(peers) for peers in self.links]
 
 
-def refine(stars: Stars) -> None:
+def refine_stars(stars: Stars) -> None:
     """CD-MAX-Ref: take the nodes by falling degree, and move the centres of their topics."""
     nodes = range(stars.interests.nodes)
     for node in sorted(nodes, key=lambda one: (-stars.degree(one), one)):
@@ -235,4 +243,4 @@ def neighbours_of(edges: Iterable[tuple[int, int]], nodes: int) -> list[list[int
     for one, other in edges:
         found[one].add(other)
         found[other].add(one)
-    return [sorted(known) for known in found]
+    return [sorted(neighbours) for neighbours in found]

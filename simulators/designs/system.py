@@ -18,13 +18,13 @@ import numpy as np
 from msgspec import Meta
 
 from vizpub.model.errors import UseError
-from vizpub.simulators.designs.algorithms import Design, Overlay, construct
+from vizpub.simulators.designs.algorithms import ConstructedOverlay, Design, construct
 from vizpub.simulators.designs.nearer import move_nearer
 from vizpub.simulators.designs.stars import Interests
 from vizpub.simulators.designs.upkeep import Upkeep
 from vizpub.simulators.engine.network import Copy, Links, Network, Publication, System
 from vizpub.simulators.engine.parameters import Positive
-from vizpub.simulators.engine.plan import World
+from vizpub.simulators.engine.plan import SimulatedWorld
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class DesignParameters:
 
 
 @dataclass(frozen=True)
-class OneInterval(World):
+class OneInterval(SimulatedWorld):
     """The world of an overlay; without churn one interval says all."""
 
     intervals: Annotated[Positive, Meta(description="Reporting intervals.")] = 1
@@ -72,7 +72,7 @@ class Constructed(System):
         self._kept: Upkeep | None = None
         self._interests: list[set[int]] = [set() for _ in range(net.size)]
         """Of the peers that are up."""
-        self._built: Overlay | None = None
+        self._built: ConstructedOverlay | None = None
         self._seen: list[set[int]] = [set() for _ in range(net.size)]
         self._copies = net.kind("publication", self.on_copy, publication=True)
 
@@ -100,30 +100,30 @@ class Constructed(System):
             self._kept.change(peer, topics)
 
     @property
-    def overlay(self) -> Overlay:
+    def overlay(self) -> ConstructedOverlay:
         """The overlay of the peers that are up and of their subscriptions."""
         if self._built is None:
-            self._built = self._repaired() if self._repairs else self._constructed()
+            self._built = self._repair() if self._repairs else self._construct_anew()
         return self._built
 
-    def _constructed(self) -> Overlay:
+    def _construct_anew(self) -> ConstructedOverlay:
         if self._delays is None:
             return construct(self._design, self._now())
         stars = self._design.stars(self._now())
         move_nearer(stars, self._delays)
-        return Overlay(stars.neighbours, stars.centres)
+        return ConstructedOverlay(stars.neighbours, stars.centres)
 
     def _known_delays(self) -> np.ndarray:
         """Between any two peers, in µs. Raises: UseError."""
         if self._repairs or not self._design.is_star:
             raise UseError("--near works for newly constructed stars only, not with gm or --upkeep")
         peers = range(self._net.size)
-        found = [[self._net.delay(one, other) for other in peers] for one in peers]
-        if any(None in row for row in found):
+        delays = [[self._net.delay(one, other) for other in peers] for one in peers]
+        if any(None in row for row in delays):
             raise UseError("--near needs delays that do not change: use --latency matrix:FILE")
-        return np.array(found, dtype=float)
+        return np.array(delays, dtype=float)
 
-    def _repaired(self) -> Overlay:
+    def _repair(self) -> ConstructedOverlay:
         if self._kept is None:
             self._kept = Upkeep(self._design, self._now())
         return self._kept.overlay

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from vizpub.simulators.designs.algorithms import Design, Overlay
+from vizpub.simulators.designs.algorithms import ConstructedOverlay, Design
 from vizpub.simulators.designs.stars import Interests
 
 
@@ -30,10 +30,10 @@ class Upkeep:
         """Give the node these topics; one that is down has none. Returns the number of edges that
         came or went.
         """
-        before = set(self.interests.of[node])
-        for topic in sorted(before.difference(topics)):
+        old_topics = set(self.interests.of[node])
+        for topic in sorted(old_topics.difference(topics)):
             self._end(node, topic)
-        for topic in sorted(set(topics) - before):
+        for topic in sorted(set(topics) - old_topics):
             self._begin(node, topic)
         self._relieve()
         return self.stars.take_changes()
@@ -71,9 +71,9 @@ class Upkeep:
                 break
 
     def _up(self) -> int:
-        return sum(1 for own in self.interests.of if own)
+        return sum(1 for topics in self.interests.of if topics)
 
     @property
-    def overlay(self) -> Overlay:
+    def overlay(self) -> ConstructedOverlay:
         """The overlay now."""
-        return Overlay(self.stars.neighbours, dict(self.stars.centres))
+        return ConstructedOverlay(self.stars.neighbours, dict(self.stars.centres))

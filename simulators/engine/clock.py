@@ -91,9 +91,9 @@ class Gauges:
 
     def take(self, peer: int) -> dict[str, float]:
         """The numbers of a peer since the last call."""
-        if taken := self._of[peer]:
+        if gauges := self._of[peer]:
             self._of[peer] = {}
-        return taken
+        return gauges
 
 
 class Simulation:
@@ -155,9 +155,9 @@ class Simulation:
         publication: bool = False,
     ) -> Kind:
         """See Network.kind."""
-        made = Kind(name, handler, failed, publication)
-        self.kinds.append(made)
-        return made
+        new_kind = Kind(name, handler, failed, publication)
+        self.kinds.append(new_kind)
+        return new_kind
 
     def every(self, period_us: int, handler: Callable[[int], None]) -> None:
         """See Network.every."""
@@ -187,12 +187,12 @@ class Simulation:
         arrival = self.now + self._delay(sender, to)
         if self._upload:
             arrival += self._queued(sender, size)
-        what = (payload, size, self.sessions[sender])
+        sent = (payload, size, self.sessions[sender])
         if self._loss and self._fate() < self._loss:
             kind.lost += 1
-            self._fail(kind, sender, to, what, arrival)
+            self._fail(kind, sender, to, sent, arrival)
         else:
-            heappush(self._heap, (arrival, self._next(), kind, to, sender, what))
+            heappush(self._heap, (arrival, self._next(), kind, to, sender, sent))
 
     def forward(self, kind: Kind, peer: int, targets: Sequence[int], copy: Copy) -> None:
         """See Network.forward."""
@@ -234,8 +234,8 @@ class Simulation:
             return None
         place = self._contacts.randrange(others)
         # The last one replaces the peer itself.
-        found = self._present[place]
-        return found if found != peer else self._present[-1]
+        chosen = self._present[place]
+        return chosen if chosen != peer else self._present[-1]
 
     # For the plan of the run.
 
@@ -269,18 +269,18 @@ class Simulation:
         """Process all events before a time, and set the clock to it."""
         heap, up = self._heap, self.up
         while heap and heap[0][0] < until_us:
-            self.now, _, kind, to, sender, what = heappop(heap)
+            self.now, _, kind, to, sender, sent = heappop(heap)
             if kind is None:
-                what()
+                sent()
             elif up[to]:
-                self._arrive(kind, to, sender, what)
+                self._arrive(kind, to, sender, sent)
             else:
                 kind.lost += 1
-                self._fail(kind, sender, to, what, self.now)
+                self._fail(kind, sender, to, sent, self.now)
         self.now = until_us
 
-    def _arrive(self, kind: Kind, peer: int, sender: int, what: _Sent) -> None:
-        payload, size, _ = what
+    def _arrive(self, kind: Kind, peer: int, sender: int, sent: _Sent) -> None:
+        payload, size, _ = sent
         kind.received += 1
         if kind.is_publication:
             traffic = self.publication
@@ -292,10 +292,10 @@ class Simulation:
         traffic.bytes_received[peer] += size
         kind.handler(peer, sender, payload)
 
-    def _fail(self, kind: Kind, sender: int, to: int, what: _Sent, arrival_us: int) -> None:
+    def _fail(self, kind: Kind, sender: int, to: int, sent: _Sent, arrival_us: int) -> None:
         """Notify the sender, if it expects acknowledgements and its session has not ended."""
         if kind.failed is not None:
-            payload, _, session = what
+            payload, _, session = sent
             notice = partial(self._fire, sender, session, kind.failed, (to, payload))
             self.at(arrival_us + self._timeout_us, notice)
 

@@ -20,7 +20,7 @@ def lines(name: str) -> Iterator[tuple[int, str]]:
     Raises: InputError if it cannot be found or is not text.
     """
     try:
-        with _opened(found(name)) as stream:
+        with _open_binary(find_file(name)) as stream:
             for number, line in enumerate(stream, 1):
                 text = line.decode("utf-8-sig").strip()
                 if text and text[0] not in "#%":
@@ -31,7 +31,7 @@ def lines(name: str) -> Iterator[tuple[int, str]]:
         raise InputError(f"{name}: is not text") from error
 
 
-def found(name: str) -> Path:
+def find_file(name: str) -> Path:
     """The file of that name, otherwise that in the folder VIZPUB_DATA.
 
     Raises: InputError if there is neither.
@@ -49,7 +49,7 @@ def not_understood(name: str, line: int, why: str) -> InputError:
     return InputError(f"{name}:{line}: {why}")
 
 
-def _opened(path: Path) -> BinaryIO:
+def _open_binary(path: Path) -> BinaryIO:
     with path.open("rb") as stream:
         is_gzip = stream.read(len(_GZIP)) == _GZIP
     return cast(BinaryIO, gzip.open(path)) if is_gzip else path.open("rb")

@@ -18,7 +18,7 @@ OTHER_FILE = "does not describe a simulation"
 
 
 @dataclass(frozen=True)
-class Messages:
+class MessageCounts:
     """Number of messages of a kind in a run."""
 
     kind: str
@@ -44,7 +44,7 @@ class Result:
     """Planned publications whose publisher, or every subscriber, was down."""
     seconds: float
     """Seconds that it took."""
-    messages: tuple[Messages, ...]
+    messages: tuple[MessageCounts, ...]
     changed: int = 0
     """Subscriptions that peers began or ended by a change of interest."""
     unchanged: int = 0
@@ -86,12 +86,12 @@ class Folder:
             return None
         if about["plan"] != _identity(plan):
             raise UseError(
-                f"{self.path} holds another simulation ({', '.join(_changed(about, plan))}); "
+                f"{self.path} holds another simulation ({', '.join(_list_changes(about, plan))}); "
                 "give another --out, or --replace to replace it"
             )
         result = about["result"]
         return result and Result(
-            **{**result, "messages": tuple(Messages(**kind) for kind in result["messages"])}
+            **{**result, "messages": tuple(MessageCounts(**kind) for kind in result["messages"])}
         )
 
     def _read(self) -> dict[str, Any]:
@@ -124,7 +124,7 @@ def _identity(plan: Plan) -> dict[str, Any]:
     return {"system": plan.system, "seed": plan.seed, **plan.described()}
 
 
-def _changed(about: dict[str, Any], plan: Plan) -> list[str]:
-    before, now = about["plan"], _identity(plan)
-    names = [name for name in {**before, **now} if before.get(name) != now.get(name)]
-    return [f"{name} {before.get(name)}, not {now.get(name)}" for name in names]
+def _list_changes(about: dict[str, Any], plan: Plan) -> list[str]:
+    earlier, now = about["plan"], _identity(plan)
+    names = [name for name in {**earlier, **now} if earlier.get(name) != now.get(name)]
+    return [f"{name} {earlier.get(name)}, not {now.get(name)}" for name in names]

@@ -33,15 +33,15 @@ class Live:
     def begin(self, header: RunHeader) -> None:
         """Tell the collector of the run. Raises: UseError where it is no run for this."""
         try:
-            known = self._reporter.header()
+            collected = self._reporter.header()
         except OSError as error:
             self._reporter.close(0)
             raise UseError(str(error)) from error
-        if known["interval_us"] != header.interval_us:
+        if collected["interval_us"] != header.interval_us:
             self._reporter.close(0)
             raise UseError(
-                f"the collector has intervals of {known['interval_us']} µs, and the simulation of "
-                f"{header.interval_us}: collect with the same --interval"
+                f"the collector has intervals of {collected['interval_us']} µs, and the simulation "
+                f"of {header.interval_us}: collect with the same --interval"
             )
         self._interval_s = (header.interval_us or 0) / 1_000_000 / self._speed
         self._began = time.monotonic()
@@ -57,24 +57,26 @@ class Live:
 
     def interval(self, number: int, lines: Iterable[str]) -> list[str]:
         """Wait for the end of the interval, and send its reports; returns them."""
-        found = list(lines)
+        reports = list(lines)
         if number % _TOGETHER == 0:
             self._reporter.flush(_END_S)
         time.sleep(max(self._began + (number + 1) * self._interval_s - time.monotonic(), 0))
-        for line in found:
+        for line in reports:
             self._reporter.line(line.encode())
-        return found
+        return reports
 
     def obey(self, peers: int, obey: Callable[[int, str], str | None]) -> None:
         """Let the peers 0 … `peers` − 1 do what the collector asks for; `obey` returns why not. A
         collector that does not answer asks for nothing.
         """
         with suppress(OSError):
-            for told in self._reporter.commands():
-                name = str(told["peer"])
+            for peer_command in self._reporter.commands():
+                name = str(peer_command["peer"])
                 # Other reporters answer for other peers.
                 if name.isdecimal() and name == str(int(name)) and int(name) < peers:
-                    self._reporter.answer(told["id"], obey(int(name), told["action"]))
+                    self._reporter.answer(
+                        peer_command["id"], obey(int(name), peer_command["action"])
+                    )
 
     def end(self, last: int) -> None:
         """Mark the end, and wait until all is acknowledged. Raises: UseError where it is not."""

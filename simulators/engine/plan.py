@@ -24,7 +24,7 @@ from vizpub.simulators.world.subscriptions import Workload
 
 
 @dataclass(frozen=True)
-class World:
+class SimulatedWorld:
     """The environment of a system."""
 
     peers: Annotated[Positive, Meta(description="Number of peers, up or down.")] = 100
@@ -79,9 +79,9 @@ class World:
             return ClientInterest(workload)
         return parse(self.interest, INTERESTS, "interest")
 
-    def _refuse_beside_client(self, option: str, given: str) -> None:
-        if given != "none":
-            raise UseError(f"workload 'client' has its own {option}: leave out {option} '{given}'")
+    def _refuse_beside_client(self, option: str, value: str) -> None:
+        if value != "none":
+            raise UseError(f"workload 'client' has its own {option}: leave out {option} '{value}'")
 
     def get_churn(self) -> Churn:
         """The model of churn."""
@@ -118,7 +118,7 @@ class Plan:
     system: str
     parameters: Any
     """The system's parameters: an instance of their class."""
-    world: World
+    world: SimulatedWorld
     seed: int = 1
 
     @property
@@ -157,32 +157,37 @@ class Plan:
         return {name: value for name, value in chosen.items() if name not in idle}
 
     def changed(self, stored: Mapping[str, Any]) -> list[str]:
-        """How the stored parameters of a run differ from the plan's, as text: 'peers 16, not 17'.
+        """Differences of a run's stored parameters from the plan's, as text: 'peers 16, not 17'.
 
         What only the run has is not compared: systems describe more than parameters
         (System.described).
         """
-        before = {"interest": "none", **stored}
+        earlier = {"interest": "none", **stored}
         now = self._chosen()
-        names = [name for name in now if before.get(name) != now[name]]
-        return [f"{name} {before.get(name)}, not {now[name]}" for name in names]
+        names = [name for name in now if earlier.get(name) != now[name]]
+        return [f"{name} {earlier.get(name)}, not {now[name]}" for name in names]
 
 
-def planned(system: str, chosen: Mapping[str, Any], seed: int = 1) -> Plan:
+def make_plan(system: str, chosen: Mapping[str, Any], seed: int = 1) -> Plan:
     """A plan from named parameters of the system and the world; others have their defaults.
 
     Raises: UnknownName (system), UseError, InputError.
     """
     of_system = system_named(system).parameters_type
-    ours = {name: value for name, value in chosen.items() if name in World.__dataclass_fields__}
+    ours = {
+        name: value for name, value in chosen.items() if name in SimulatedWorld.__dataclass_fields__
+    }
     theirs = {name: value for name, value in chosen.items() if name not in ours}
     plan = Plan(
-        system, _checked(theirs, of_system), World(**asdict(_checked(ours, world_of(system)))), seed
+        system,
+        _convert_values(theirs, of_system),
+        SimulatedWorld(**asdict(_convert_values(ours, world_of(system)))),
+        seed,
     )
     plan.world.chosen_layers(plan.layers)
     if plan.own_workload is not None:
         for name in _OF_OWN:
-            if getattr(plan.world, name) != getattr(World, name):
+            if getattr(plan.world, name) != getattr(SimulatedWorld, name):
                 option = f"--{name} '{getattr(plan.world, name)}'"
                 raise UseError(f"{plan.protocol} has its own world: leave out {option}")
     return plan
@@ -192,19 +197,23 @@ _OF_OWN = ("workload", "publications", "interest", "churn", "upload")
 """What of the world does not count for a system with a workload of its own."""
 
 
-def world_of(system: str) -> type[World]:
+def world_of(system: str) -> type[SimulatedWorld]:
     """The parameters of the world with the system's own defaults. Raises: UnknownName."""
-    given = system_named(system).make.defaults
-    types = get_type_hints(World, include_extras=True)
-    own = [(name, types[name], value) for name, value in given.items()]
-    return make_dataclass("World", own, bases=(World,), frozen=True) if own else World
+    defaults = system_named(system).make.defaults
+    types = get_type_hints(SimulatedWorld, include_extras=True)
+    fields = [(name, types[name], value) for name, value in defaults.items()]
+    return (
+        make_dataclass("World", fields, bases=(SimulatedWorld,), frozen=True)
+        if fields
+        else SimulatedWorld
+    )
 
 
-def _checked(values: Mapping[str, Any], kind: type[Any]) -> Any:
+def _convert_values(values: Mapping[str, Any], kind: type[Any]) -> Any:
     if unknown := sorted(values.keys() - kind.__dataclass_fields__.keys()):
         raise UseError(
             f"there is no parameter '{unknown[0]}'; there are: "
-            f"{', '.join([*kind.__dataclass_fields__, *World.__dataclass_fields__])}"
+            f"{', '.join([*kind.__dataclass_fields__, *SimulatedWorld.__dataclass_fields__])}"
         )
     types, fields = get_type_hints(kind, include_extras=True), fields_of(kind)
     right = {name: checked(name, values[name], fields[name], types[name]) for name in values}

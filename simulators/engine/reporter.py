@@ -45,7 +45,7 @@ class Naming:
         return cls([f'"{peer}"' for peer in range(peers)], [json.dumps(name) for name in topics])
 
 
-class Lines:
+class ReportLines:
     """The lines of an interval, from the events in it.
 
     `layers` are the layers whose links are reported; null = all.
@@ -82,8 +82,8 @@ class Lines:
         """See Observer.received."""
         if self._messages:
             wants = self._subscriptions.has(peer, copy.publication.topic)
-            how = f'"from":{self._peers[sender]},"subscribed":{"true" if wants else "false"}'
-            self._received[peer].append(f"{self._about(copy)},{how}}}")
+            origin = f'"from":{self._peers[sender]},"subscribed":{"true" if wants else "false"}'
+            self._received[peer].append(f"{self._about(copy)},{origin}}}")
 
     def went(self, peer: int) -> None:
         """The peer went down."""
@@ -102,13 +102,13 @@ class Lines:
         self._went.clear()
 
     def _head(self, peer: int, interval: int) -> str:
-        control = _counted("control", self._world.control.take(peer))
-        publication = _counted("publication", self._world.publication.take(peer))
+        control = _counters_json("control", self._world.control.take(peer))
+        publication = _counters_json("publication", self._world.publication.take(peer))
         head = f'{{"format":"{Report.format}","peer":{self._peers[peer]},"interval":{interval}'
-        return f"{head},{control},{publication}{self._happened(peer)}"
+        return f"{head},{control},{publication}{self._message_lists(peer)}"
 
     def _gauges(self, peer: int, now: Iterable[tuple[str, float]] = ()) -> str:
-        """What the peer counted in the interval and, if it is up, what it has now."""
+        """The peer's counts of the interval and, if it is up, its present state, as JSON."""
         counted, state = self._world.gauges.take(peer), dict(now)
         if not counted and not state:
             return ""
@@ -119,7 +119,7 @@ class Lines:
             raise InputError(f"peer {peer} cannot report this: {problem}")
         return f',"gauges":{json.dumps(numbers, separators=(",", ":"))}'
 
-    def _happened(self, peer: int) -> str:
+    def _message_lists(self, peer: int) -> str:
         if not self._messages:
             return ""
         sent, received = self._sent[peer], self._received[peer]
@@ -135,11 +135,11 @@ class Lines:
         held = [links for links in system.links(peer) if links.peers]
         if self._layers is not None:
             held = [links for links in held if links.layer in self._layers]
-        neighbours = ",".join([self._held(links) for links in held])
+        neighbours = ",".join([self._link_list(links) for links in held])
         roles = ",".join([self._role(role, topic) for role, topic in system.roles(peer)])
         return f'{wanted},"neighbors":[{neighbours}],"roles":[{roles}]'
 
-    def _held(self, links: Links) -> str:
+    def _link_list(self, links: Links) -> str:
         of_topic = "" if links.topic is None else f',"topic":{self._topics[links.topic]}'
         closing = f',"layer":"{links.layer}"{of_topic}}}'
         openings = self._openings
@@ -159,7 +159,7 @@ class Lines:
         )
 
 
-def _counted(name: str, counted: Counters) -> str:
+def _counters_json(name: str, counted: Counters) -> str:
     return (
         f'"{name}":{{"sent":{{"messages":{counted.messages_sent},"bytes":{counted.bytes_sent}}},'
         f'"received":{{"messages":{counted.messages_received},"bytes":{counted.bytes_received}}}}}'

@@ -12,16 +12,16 @@ from vizpub.model.progress import Progress, silent
 from vizpub.model.wording import amount
 from vizpub.reports.files import RunHeader
 from vizpub.simulators.engine.clock import Simulation, stream
-from vizpub.simulators.engine.folder import Folder, Messages, Result
+from vizpub.simulators.engine.folder import Folder, MessageCounts, Result
 from vizpub.simulators.engine.live import Live
 from vizpub.simulators.engine.network import Publication, System
 from vizpub.simulators.engine.parameters import us
 from vizpub.simulators.engine.plan import Plan
-from vizpub.simulators.engine.reporter import Lines, Naming, ReportFiles
+from vizpub.simulators.engine.reporter import Naming, ReportFiles, ReportLines
 from vizpub.simulators.engine.systems import system_named
 from vizpub.simulators.world.churn import Session
-from vizpub.simulators.world.interest import Change, Changes
-from vizpub.simulators.world.publications import Planned
+from vizpub.simulators.world.interest import Changes, InterestChange
+from vizpub.simulators.world.publications import PlannedPublication
 
 
 class Running:
@@ -29,8 +29,8 @@ class Running:
 
     def __init__(self, plan: Plan) -> None:
         world, setting = plan.world, plan.world.setting
-        own = plan.own_workload
-        workload = own or world.get_workload()
+        own_workload = plan.own_workload
+        workload = own_workload or world.get_workload()
         self.subscriptions = workload.subscriptions(setting.peers, stream(plan.seed, "workload"))
         self.network = Simulation(
             setting.peers,
@@ -47,7 +47,7 @@ class Running:
         topics = map(self.network.topic_name, range(self.subscriptions.topics))
         naming = Naming.of(setting.peers, topics)
         layers = world.chosen_layers(plan.layers)
-        self.lines = Lines(world.reports, layers, naming, self.network, self.subscriptions)
+        self.lines = ReportLines(world.reports, layers, naming, self.network, self.subscriptions)
         self.network.observer = self.lines
         self.published = self.unpublished = 0
         """Publications made, and those without a publisher that was up."""
@@ -62,9 +62,9 @@ class Running:
             self.subscriptions, setting, stream(plan.seed, "interest")
         )
         self._await_change(None)
-        self._planned: Iterator[Planned] = (own or world.get_publications()).planned(
-            self.subscriptions, setting, stream(plan.seed, "publications")
-        )
+        self._planned: Iterator[PlannedPublication] = (
+            own_workload or world.get_publications()
+        ).planned(self.subscriptions, setting, stream(plan.seed, "publications"))
         self._await_publication()
         self._told: set[int] = set()
         """Peers that were told to leave or join: their planned sessions are over."""
@@ -106,7 +106,7 @@ class Running:
             seconds=round(seconds, 3),
             described=self.system.described(),
             messages=tuple(
-                Messages(
+                MessageCounts(
                     kind.name,
                     "publication" if kind.is_publication else "control",
                     kind.sent,
@@ -155,18 +155,18 @@ class Running:
         self.system.gone(peer)
         self.lines.went(peer)
 
-    def _await_change(self, made: bool | None) -> None:
+    def _await_change(self, was_made: bool | None) -> None:
         """Plan the next change of interest; `made` is the fate of the one before it."""
-        while (change := _next_of(self._changes, made)) and change.time_us <= self.network.now:
-            made = self._change(change)
+        while (change := _next_of(self._changes, was_made)) and change.time_us <= self.network.now:
+            was_made = self._change(change)
         if change:
             self.network.at(change.time_us, partial(self._change_then, change))
 
-    def _change_then(self, change: Change) -> None:
+    def _change_then(self, change: InterestChange) -> None:
         self._await_change(self._change(change))
 
-    def _change(self, change: Change) -> bool:
-        """Whether the change was made."""
+    def _change(self, change: InterestChange) -> bool:
+        """Make a change; return False if the peer is down, or has made it already."""
         peer, topic = change.peer, change.topic
         if not self.network.up[peer] or change.subscribes == self.subscriptions.has(peer, topic):
             self.unchanged += 1
@@ -184,7 +184,7 @@ class Running:
         if planned := next(self._planned, None):
             self.network.at(planned.time_us, partial(self._publish, planned))
 
-    def _publish(self, planned: Planned) -> None:
+    def _publish(self, planned: PlannedPublication) -> None:
         self._await_publication()
         publisher = self._publisher(planned)
         topic = None if publisher is None else self._topic(planned, publisher)
@@ -196,7 +196,7 @@ class Running:
             self.published += 1
             self.system.publish(publisher, publication)
 
-    def _publisher(self, planned: Planned) -> int | None:
+    def _publisher(self, planned: PlannedPublication) -> int | None:
         up = self.network.up
         if planned.publisher is not None:
             return planned.publisher if up[planned.publisher] else None
@@ -207,7 +207,7 @@ class Running:
             able = [peer for peer in sorted(subscribers) if up[peer]]
         return self._publishers.choice(able) if able else None
 
-    def _topic(self, planned: Planned, publisher: int) -> int | None:
+    def _topic(self, planned: PlannedPublication, publisher: int) -> int | None:
         """The topic of the publication; null if its publisher has none to publish on."""
         if planned.topic is not None:
             return planned.topic
@@ -219,10 +219,10 @@ class Running:
         return self._publishers.choice(topics) if topics else None
 
 
-def _next_of(changes: Changes, made: bool | None) -> Change | None:
+def _next_of(changes: Changes, was_made: bool | None) -> InterestChange | None:
     """The next change, null after the last; `made` is the fate of the one before it."""
     try:
-        return changes.send(made)
+        return changes.send(was_made)
     except StopIteration:
         return None
 
@@ -258,7 +258,7 @@ def _simulate(
         if live:
             raise UseError(f"{folder.path} is finished, and would report nothing: give --replace")
         return earlier
-    begun = time.perf_counter()
+    start = time.perf_counter()
     # A simulation that cannot start leaves no files, so that it can be corrected and repeated.
     running, intervals = Running(plan), plan.world.intervals
     header = _header(plan, running.system)
@@ -275,25 +275,25 @@ def _simulate(
         files.finish()
     if live:
         live.end(intervals - 1)
-    result = running.result(time.perf_counter() - begun, intervals)
+    result = running.result(time.perf_counter() - start, intervals)
     folder.complete(plan, result)
     return result
 
 
-def simulate_quietly(given: tuple[Plan, Folder, bool]) -> Result:
+def simulate_quietly(task: tuple[Plan, Folder, bool]) -> Result:
     """Simulate (plan, folder, replace) without progress, as one of many tasks."""
-    plan, folder, replace = given
+    plan, folder, replace = task
     return simulate(plan, folder, replace=replace)
 
 
 def _header(plan: Plan, system: System) -> RunHeader:
     described = system.described()
     # It follows from parameters and seed, so comparisons must not part seeds by it.
-    named = {"described": list(described)} if described else {}
+    names = {"described": list(described)} if described else {}
     return RunHeader(
         run=plan.name,
         protocol=plan.protocol,
-        parameters={**plan.described(), **described, **named},
+        parameters={**plan.described(), **described, **names},
         seed=plan.seed,
         interval_us=us(plan.world.interval),
         # Messages that a peer only routes are counted, too.

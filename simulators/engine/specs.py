@@ -31,7 +31,7 @@ _MODELS = ("workload", "publications", "interest", "churn", "latency")
 """What `vizpub simulate models` lists."""
 
 
-def parse(text: str, kinds: Mapping[str, type[T]], what: str) -> T:
+def parse(text: str, kinds: Mapping[str, type[T]], purpose: str) -> T:
     """The kind that `text` names, with its values; errors name its purpose, `what`.
 
     Raises: UseError for an unknown name or key, or an invalid or missing value.
@@ -40,12 +40,12 @@ def parse(text: str, kinds: Mapping[str, type[T]], what: str) -> T:
     if not rest and "," in name:
         name, _, rest = name.partition(",")
     if name not in kinds:
-        see = "vizpub simulate models" if what in _MODELS else ""
-        raise UnknownName(what, name, list(kinds), see)
+        see = "vizpub simulate models" if purpose in _MODELS else ""
+        raise UnknownName(purpose, name, list(kinds), see)
     kind = kinds[name]
     fields = fields_of(kind)
-    values = dict(_values(rest, fields, f"{what} '{name}'", kind))
-    _refuse_missing(values, fields, f"{what} '{name}'", kind)
+    values = dict(_values(rest, fields, f"{purpose} '{name}'", kind))
+    _refuse_missing(values, fields, f"{purpose} '{name}'", kind)
     return kind(**{fields[key].name: value for key, value in values.items()})
 
 
@@ -75,33 +75,33 @@ def fields_of(kind: type[Any]) -> dict[str, inspect.Field]:
 
 
 def _values(
-    rest: str, fields: Mapping[str, inspect.Field], what: str, kind: type[Any]
+    rest: str, fields: Mapping[str, inspect.Field], label: str, kind: type[Any]
 ) -> Iterator[tuple[str, Any]]:
     items = [item.strip() for item in rest.split(",")] if rest.strip() else []
     types = get_type_hints(kind, include_extras=True)
     seen = set()
     for place, item in enumerate(items):
-        key, value = _pair(item, place, fields, what, kind)
+        key, value = _pair(item, place, fields, label, kind)
         if key in seen:
-            raise UseError(f"{what}: '{key}' is given twice")
+            raise UseError(f"{label}: '{key}' is given twice")
         seen.add(key)
-        yield key, checked(f"{what}: {key}", value, fields[key], types[fields[key].name])
+        yield key, checked(f"{label}: {key}", value, fields[key], types[fields[key].name])
 
 
 def _pair(
-    item: str, place: int, fields: Mapping[str, inspect.Field], what: str, kind: type[Any]
+    item: str, place: int, fields: Mapping[str, inspect.Field], label: str, kind: type[Any]
 ) -> tuple[str, str]:
     """Key and text of the value; only the first item may lack a key."""
     key, is_given, value = item.partition("=")
     key = key.strip()
     if is_given and key.isidentifier():
         if key not in fields:
-            raise UseError(f"{what} has no '{key}'; {_nearest(key, fields)}")
+            raise UseError(f"{label} has no '{key}'; {_nearest(key, fields)}")
         return key, value.strip()
     if place > 0:
-        raise UseError(f"{what}: '{item}' is not key=value; write for example {example(kind)}")
+        raise UseError(f"{label}: '{item}' is not key=value; write for example {example(kind)}")
     if not fields:
-        raise UseError(f"{what} takes no value, so not '{item}'")
+        raise UseError(f"{label} takes no value, so not '{item}'")
     return next(iter(fields)), item
 
 
@@ -112,7 +112,7 @@ def _nearest(key: str, fields: Mapping[str, inspect.Field]) -> str:
     return f"did you mean {near[0]}?" if near else f"there are: {', '.join(fields)}"
 
 
-def checked(name: str, given: Any, field: inspect.Field, meant: Any) -> Any:
+def checked(name: str, given: Any, field: inspect.Field, kind: Any) -> Any:
     """The given value of a field, possibly a text, converted to its annotated type `meant`.
 
     Raises: UseError naming the valid values.
@@ -122,13 +122,13 @@ def checked(name: str, given: Any, field: inspect.Field, meant: Any) -> Any:
     try:
         # JSON has no numbers that begin with a point.
         is_point_first = isinstance(given, str) and re.fullmatch(r"\.[0-9]+", given)
-        written = f"0{given}" if is_point_first else given
-        value = msgspec.convert(written, meant, strict=False)
+        text = f"0{given}" if is_point_first else given
+        value = msgspec.convert(text, kind, strict=False)
     except msgspec.ValidationError:
         value = math.nan
     if isinstance(value, float) and not math.isfinite(value):
         raise UseError(f"{name} is {_words(field.type)}, not '{given}'")
-    if isinstance(value, str) and _IS_DURATION in get_args(meant):
+    if isinstance(value, str) and _IS_DURATION in get_args(kind):
         try:
             us(value)
         except UseError as error:
@@ -137,11 +137,11 @@ def checked(name: str, given: Any, field: inspect.Field, meant: Any) -> Any:
 
 
 def _refuse_missing(
-    values: Mapping[str, Any], fields: Mapping[str, inspect.Field], what: str, kind: type[Any]
+    values: Mapping[str, Any], fields: Mapping[str, inspect.Field], label: str, kind: type[Any]
 ) -> None:
     missing = [key for key, field in fields.items() if field.required and key not in values]
     if missing:
-        raise UseError(f"{what} needs {' and '.join(missing)}; write for example {example(kind)}")
+        raise UseError(f"{label} needs {' and '.join(missing)}; write for example {example(kind)}")
 
 
 def _field_text(field: inspect.Field) -> str:

@@ -35,10 +35,10 @@ class _Entry:
     @property
     def make(self) -> type[System]:
         """The class of the system. Raises: InputError."""
-        made = getattr(_module(self.module), self.system, None)
-        if not isinstance(made, type):
+        system_class = getattr(_module(self.module), self.system, None)
+        if not isinstance(system_class, type):
             raise InputError(f"{self.module} has no class '{self.system}'")
-        return made
+        return system_class
 
     @property
     def parameters_type(self) -> type[Any]:

@@ -75,7 +75,7 @@ class Routing(ABC):
 
     @abstractmethod
     def is_ready(self, peer: int) -> bool:
-        """Whether the peer has found its place."""
+        """Return True if the peer has found its place."""
 
     @abstractmethod
     def next_hop(self, peer: int, key: int) -> int:
@@ -124,7 +124,7 @@ class Routed(System):
         self.routed: Any = net.kind("routed", self.on_routed, failed=self.on_lost, publication=True)
 
     def upcalls(self) -> Upcalls:
-        """Who is told of the overlay's events."""
+        """The receiver of the overlay's events."""
         return Upcalls()
 
     def join(self, peer: int, topics: Sequence[int]) -> None:

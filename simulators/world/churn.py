@@ -93,7 +93,7 @@ class Trace:
         return _by_start(
             Session(peer, *stay, crash=stay[1] is not None and random.random() < self.crash)
             for peer, stays in enumerate(nodes[: setting.peers])
-            for stay in _scaled(stays, (start, end), setting.duration_us)
+            for stay in _scale_stays(stays, (start, end), setting.duration_us)
         )
 
     def _window(self, end_of_trace: int) -> tuple[int, int]:
@@ -107,7 +107,7 @@ class Trace:
         return start, end
 
 
-def _scaled(
+def _scale_stays(
     stays: Stays, window: tuple[int, int], duration_us: int
 ) -> Iterator[tuple[int, int | None]]:
     """Sessions in run time, rounded up, which is exact at each whole µs of the run."""

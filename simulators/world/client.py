@@ -13,8 +13,8 @@ from vizpub.model.errors import UseError
 from vizpub.model.wording import amount
 from vizpub.simulators.engine.parameters import Count, Duration, Positive, Share, us
 from vizpub.simulators.world.churn import Setting
-from vizpub.simulators.world.interest import Change, Changes
-from vizpub.simulators.world.publications import From, Planned, arrivals, publishing_span
+from vizpub.simulators.world.interest import Changes, InterestChange
+from vizpub.simulators.world.publications import From, PlannedPublication, arrivals, publishing_span
 from vizpub.simulators.world.subscriptions import WORKLOADS, Subscriptions, Uniform, Workload
 
 
@@ -58,7 +58,7 @@ class ClientPublications:
 
     def planned(
         self, subscriptions: Subscriptions, setting: Setting, random: Random
-    ) -> Iterator[Planned]:
+    ) -> Iterator[PlannedPublication]:
         """A Poisson process of each peer, until it has planned as many as it may."""
         client = self.client
         span = publishing_span(client.first, None, setting)
@@ -68,7 +68,7 @@ class ClientPublications:
             peer = random.randrange(subscriptions.peers)
             if client.messages is None or planned[peer] < client.messages:
                 planned[peer] += 1
-                yield Planned(time_us, None, peer, client.size, client.from_)
+                yield PlannedPublication(time_us, None, peer, client.size, client.from_)
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class ClientInterest:
             held = subscriptions.of(peer)
             topics = [t for t in range(self.client.topics) if t not in held] if subscribes else held
             if topics:
-                yield Change(time_us, peer, random.choice(topics), subscribes)
+                yield InterestChange(time_us, peer, random.choice(topics), subscribes)
 
 
 ALL_WORKLOADS: Mapping[str, type[Workload]] = {**WORKLOADS, "client": Client}

@@ -25,7 +25,7 @@ from vizpub.simulators.world.subscriptions import Subscriptions
 T = TypeVar("T")
 
 
-class Change(NamedTuple):
+class InterestChange(NamedTuple):
     """A peer subscribes to a topic, or ends that subscription."""
 
     time_us: int
@@ -34,7 +34,7 @@ class Change(NamedTuple):
     subscribes: bool
 
 
-Changes = Generator[Change, bool | None, None]
+Changes = Generator[InterestChange, bool | None, None]
 """Takes, after each change, whether it was made: not if the peer is down, or already as told."""
 
 
@@ -79,7 +79,7 @@ class Exponential:
         """
         lasts, pause = us(self.lasts), us(self.pause) if self.pause else 0
         topics = _Topics(subscriptions, random, popular=self.topics == "popular")
-        held, paused = _begun(subscriptions, lasts / (lasts + pause), random)
+        held, paused = _begin_share(subscriptions, lasts / (lasts + pause), random)
         time = 0.0
         while held or paused:
             ending = len(held) / lasts
@@ -98,7 +98,9 @@ _Pairs = list[tuple[int, int]]
 """Subscriptions as (peer, topic)."""
 
 
-def _begun(subscriptions: Subscriptions, share: float, random: Random) -> tuple[_Pairs, list[int]]:
+def _begin_share(
+    subscriptions: Subscriptions, share: float, random: Random
+) -> tuple[_Pairs, list[int]]:
     """A random share of the subscriptions, and the peers of the others, which end here."""
     held: _Pairs = []
     paused: list[int] = []
@@ -114,28 +116,28 @@ def _begun(subscriptions: Subscriptions, share: float, random: Random) -> tuple[
 
 def _pause(held: _Pairs, paused: list[int], time_us: int, random: Random) -> Changes:
     place = random.randrange(len(held))
-    if (yield Change(time_us, *held[place], False)):
-        paused.append(_taken(held, place)[0])
+    if (yield InterestChange(time_us, *held[place], False)):
+        paused.append(_take_item(held, place)[0])
 
 
 def _resume(held: _Pairs, paused: list[int], time_us: int, topics: _Topics) -> Changes:
     place = topics.random.randrange(len(paused))
     topic = topics.new(paused[place])
-    if topic is not None and (yield Change(time_us, paused[place], topic, True)):
-        held.append((_taken(paused, place), topic))
+    if topic is not None and (yield InterestChange(time_us, paused[place], topic, True)):
+        held.append((_take_item(paused, place), topic))
 
 
 def _swap(held: _Pairs, time_us: int, topics: _Topics) -> Changes:
     """Nothing if the peer has all topics."""
     place = topics.random.randrange(len(held))
     peer, topic = held[place]
-    other = topics.new(peer)
-    if other is not None and (yield Change(time_us, peer, topic, False)):
-        yield Change(time_us, peer, other, True)
-        held[place] = peer, other
+    new_topic = topics.new(peer)
+    if new_topic is not None and (yield InterestChange(time_us, peer, topic, False)):
+        yield InterestChange(time_us, peer, new_topic, True)
+        held[place] = peer, new_topic
 
 
-def _taken(items: list[T], place: int) -> T:
+def _take_item(items: list[T], place: int) -> T:
     """Take an item out of a list whose order does not matter."""
     items[place], items[-1] = items[-1], items[place]
     return items.pop()
@@ -161,8 +163,10 @@ class _Topics:
             (topic,) = self.random.choices(topics, cum_weights=weights)
             if topic not in held:
                 return topic
-        left = [t for t in topics if t not in held and weights[t] > (weights[t - 1] if t else 0)]
-        return self.random.choice(left) if left else None
+        remaining = [
+            t for t in topics if t not in held and weights[t] > (weights[t - 1] if t else 0)
+        ]
+        return self.random.choice(remaining) if remaining else None
 
 
 @dataclass(frozen=True)
@@ -182,7 +186,7 @@ class Script:
         for change in sorted(self._lines(subscriptions, setting), key=itemgetter(0)):  # noqa: UP028
             yield change
 
-    def _lines(self, subscriptions: Subscriptions, setting: Setting) -> Iterator[Change]:
+    def _lines(self, subscriptions: Subscriptions, setting: Setting) -> Iterator[InterestChange]:
         names = {name: topic for topic, name in enumerate(topic_names(subscriptions))}
         for line, text in lines(self.file):
             cells = [cell.strip() for cell in text.split(",")]
@@ -197,7 +201,7 @@ class Script:
                 raise UnknownName("topic", topic, list(names))
             one = checked_peer(int(peer), setting, "interest")
             time_us = moment(at, setting, "interest")
-            yield Change(time_us, one, names[topic], word == _WORDS[0])
+            yield InterestChange(time_us, one, names[topic], word == _WORDS[0])
 
 
 _WORDS = ("subscribe", "unsubscribe")

@@ -37,7 +37,7 @@ _From = Annotated[
 ]
 
 
-class Planned(NamedTuple):
+class PlannedPublication(NamedTuple):
     """A planned publication."""
 
     time_us: int
@@ -57,7 +57,7 @@ class Publications(Protocol):
 
     def planned(
         self, subscriptions: Subscriptions, setting: Setting, random: Random
-    ) -> Iterator[Planned]:
+    ) -> Iterator[PlannedPublication]:
         """The publications of one run in order of time, all before its end."""
 
 
@@ -69,7 +69,7 @@ class NoPublications:
 
     def planned(
         self, subscriptions: Subscriptions, setting: Setting, random: Random
-    ) -> Iterator[Planned]:
+    ) -> Iterator[PlannedPublication]:
         """Nothing."""
         return iter(())
 
@@ -87,14 +87,14 @@ class Poisson:
 
     def planned(
         self, subscriptions: Subscriptions, setting: Setting, random: Random
-    ) -> Iterator[Planned]:
+    ) -> Iterator[PlannedPublication]:
         """One Poisson process of all topics, each publication on any of them."""
         rate = self.rate * subscriptions.topics / setting.interval_us
         span = publishing_span(self.first, self.last, setting)
         for time_us in arrivals(rate, span, random) if rate else ():
             topic = random.randrange(subscriptions.topics)
             if subscriptions.subscribers(topic):
-                yield Planned(time_us, topic, None, self.size, self.from_)
+                yield PlannedPublication(time_us, topic, None, self.size, self.from_)
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ class Every:
 
     def planned(
         self, subscriptions: Subscriptions, setting: Setting, random: Random
-    ) -> Iterator[Planned]:
+    ) -> Iterator[PlannedPublication]:
         """Rounds over all topics, always in the same order and at the same offsets."""
         period = self.intervals * setting.interval_us
         start, end = publishing_span(self.first, self.last, setting)
@@ -120,7 +120,9 @@ class Every:
         for round_start in range(start, end, period):
             for offset, topic in offsets:
                 if round_start + offset < end and subscriptions.subscribers(topic):
-                    yield Planned(round_start + offset, topic, None, self.size, self.from_)
+                    yield PlannedPublication(
+                        round_start + offset, topic, None, self.size, self.from_
+                    )
 
 
 @dataclass(frozen=True)
@@ -138,12 +140,12 @@ class Each:
 
     def planned(
         self, subscriptions: Subscriptions, setting: Setting, random: Random
-    ) -> Iterator[Planned]:
+    ) -> Iterator[PlannedPublication]:
         """Independent uniform times; those of a peer that is down then are not published."""
         start, end = publishing_span(self.first, self.last, setting)
         peers = (peer for peer in range(subscriptions.peers) for _ in range(self.count))
         for time_us, peer in sorted((random.randrange(start, end), peer) for peer in peers):
-            yield Planned(time_us, None, peer, self.size, self.from_)
+            yield PlannedPublication(time_us, None, peer, self.size, self.from_)
 
 
 @dataclass(frozen=True)
@@ -160,7 +162,7 @@ class Popular:
 
     def planned(
         self, subscriptions: Subscriptions, setting: Setting, random: Random
-    ) -> Iterator[Planned]:
+    ) -> Iterator[PlannedPublication]:
         """One Poisson process; the r-th topic is the one with the r-th most subscribers at the
         start of the run (at equal numbers, the one of lower index).
         """
@@ -170,7 +172,7 @@ class Popular:
         for time_us in arrivals(self.rate / setting.interval_us, span, random) if ranked else ():
             (topic,) = random.choices(ranked, cum_weights=weights)
             if subscriptions.subscribers(topic):
-                yield Planned(time_us, topic, None, self.size, self.from_)
+                yield PlannedPublication(time_us, topic, None, self.size, self.from_)
 
 
 @dataclass(frozen=True)
@@ -198,7 +200,7 @@ class Script:
 
     def planned(
         self, subscriptions: Subscriptions, setting: Setting, random: Random
-    ) -> Iterator[Planned]:
+    ) -> Iterator[PlannedPublication]:
         """The lines in order of time; the largest topic is chosen at that time.
 
         Raises: InputError if the file cannot be read; UseError for an unknown topic or peer, or a
@@ -206,15 +208,15 @@ class Script:
         """
         names = [*_CHOICES, *topic_names(subscriptions)]
         lines = sorted(self._lines(setting), key=itemgetter(0))
-        written = [(time_us, _listed(text, names), peer) for time_us, text, peer in lines]
-        if unknown := {topic for _, topics, _ in written for topic in topics}.difference(names):
+        entries = [(time_us, _split_topics(text, names), peer) for time_us, text, peer in lines]
+        if unknown := {topic for _, topics, _ in entries for topic in topics}.difference(names):
             raise UnknownName("topic", min(unknown), names)
-        for time_us, topics, publisher in written:
+        for time_us, topics, publisher in entries:
             chosen = dict.fromkeys(_chosen(topic, subscriptions, random) for topic in topics)
             first, *others = [topic for topic in chosen if subscriptions.subscribers(topic)] or [-1]
             if first >= 0:
                 also = tuple(others)
-                yield Planned(time_us, first, publisher, self.size, self.from_, also)
+                yield PlannedPublication(time_us, first, publisher, self.size, self.from_, also)
 
     def _lines(self, setting: Setting) -> Iterator[tuple[int, str, int | None]]:
         if self.file is not None:
@@ -237,7 +239,7 @@ def _cells(name: str, line: int, text: str) -> tuple[str, str, int | None]:
     return at, topic, int(publisher) if publisher else None
 
 
-def _listed(text: str, names: Collection[str]) -> list[str]:
+def _split_topics(text: str, names: Collection[str]) -> list[str]:
     """The topics of a publication; a name may contain a plus."""
     return [text] if text in names else text.split("+")
 

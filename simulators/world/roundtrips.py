@@ -36,8 +36,8 @@ def read_matrix(name: str) -> _Times:
     first = next(numbered, None)
     if first is None:
         raise InputError(f"{name}: it is empty")
-    read = _king if first[1][0].isalpha() else _square
-    times = read(name, chain([first], numbered))
+    parse_file = _king if first[1][0].isalpha() else _square
+    times = parse_file(name, chain([first], numbered))
     times[~(np.isfinite(times) & (times >= 0))] = np.nan
     return times
 
@@ -88,7 +88,7 @@ def _square(name: str, numbered: Iterable[tuple[int, str]]) -> _Times:
 
 def _king(name: str, numbered: Iterable[tuple[int, str]]) -> _Times:
     after_head = dropwhile(lambda numbered: not numbered[1].startswith("node"), numbered)
-    sites, ones, others, found = 0, array("l"), array("l"), array("d")
+    sites, ones, others, delays = 0, array("l"), array("l"), array("d")
     for line, text in after_head:
         if text.startswith("node"):
             sites += 1
@@ -96,11 +96,11 @@ def _king(name: str, numbered: Iterable[tuple[int, str]]) -> _Times:
         one, other, time = _pair(name, line, text, sites)
         ones.append(one - 1)
         others.append(other - 1)
-        found.append(time)
-    if not found:
+        delays.append(time)
+    if not delays:
         raise InputError(f"{name}: {NEITHER}")
     times = np.full((sites, sites), np.nan)
-    times[ones, others] = found
+    times[ones, others] = delays
     is_way_back = np.isnan(times)
     times[is_way_back] = times.T[is_way_back]
     return times

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 from vizpub.machine.files import toml_of
 from vizpub.model.errors import InputError, UseError
 from vizpub.model.wording import amount
-from vizpub.simulators.engine.files import found
+from vizpub.simulators.engine.files import find_file
 
 NO_EVENT = "is not an event"
 MORE_THAN_ALL = "is more than all"
@@ -45,7 +45,7 @@ class Event:
         return count
 
 
-class Change(NamedTuple):
+class PresenceChange(NamedTuple):
     """A peer comes up (join, return) or goes down (leave, kill)."""
 
     time_us: int
@@ -64,7 +64,7 @@ def read_events(text: str) -> list[Event]:
 
 def _of_file(name: str) -> list[str]:
     try:
-        events = toml_of(found(name)).get("events")
+        events = toml_of(find_file(name)).get("events")
     except (OSError, ValueError) as error:
         raise InputError(f"{name}: is not TOML: {error}") from error
     if not isinstance(events, list) or not all(isinstance(one, str) for one in events):
@@ -122,7 +122,7 @@ def crowd(events: Sequence[Event], peers: int, random: Random) -> Crowd:
 
 def changes(
     events: Sequence[Event], people: Crowd, peers: int, interval_us: int
-) -> Iterator[Change]:
+) -> Iterator[PresenceChange]:
     """The changes of peers in order of time. A share is of the candidates when the event begins;
     for `join` it is of all peers.
 
@@ -143,4 +143,4 @@ def changes(
         for _ in range(count):
             if not people.candidates(event.action):
                 raise UseError(f"churn '{event.text}': no peer is left to {event.action}")
-            yield Change(time_us, people.move(event.action), event.action)
+            yield PresenceChange(time_us, people.move(event.action), event.action)

@@ -51,7 +51,7 @@ class Subscriptions:
         return list(self._of[peer])
 
     def has(self, peer: int, topic: int) -> bool:
-        """Whether the peer subscribes to the topic."""
+        """Return True if the peer subscribes to the topic."""
         return peer in self._subscribers[topic]
 
     def subscribers(self, topic: int) -> Set[int]:

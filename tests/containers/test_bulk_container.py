@@ -12,7 +12,7 @@ from tests.containers.engine import NEO4J, PASSWORD, answering, neo4j, started
 from tests.integration.graph.conftest import Graph
 from tests.integration.graph.everything import awkward_history, everything
 from tests.support.words import naming
-from vizpub.graphstore.load.bulk import Target, find_empty, load
+from vizpub.graphstore.load.bulk import LoadTarget, find_empty, load
 from vizpub.graphstore.server.address import Connection
 from vizpub.graphstore.server.archive import dump, restore
 from vizpub.graphstore.server.connection import connect
@@ -67,7 +67,7 @@ def test_container_is_imported_dumped_and_restored_unchanged(
     """
     graphs = []
     for bulk in (False, True):
-        loaded = load(Target(place.start(), place, bulk), HISTORY.facts, HISTORY.tables)
+        loaded = load(LoadTarget(place.start(), place, bulk), HISTORY.facts, HISTORY.tables)
         assert not loaded.already_complete
         with connect(place.start()) as driver:
             graphs.append(everything(Graph(driver, "neo4j")))
@@ -101,7 +101,7 @@ def test_container_other_than_the_server_is_refused(place: Container) -> None:
     other = docker("create", "--volume=/data", NEO4J).strip()
     try:
         wrong = Container(other, place.start())
-        with pytest.raises(UseError, match=naming(other)), wrong.stopped():
+        with pytest.raises(UseError, match=naming(other)), wrong.offline_tool():
             raise AssertionError
     finally:
         docker("rm", "--force", "--volumes", other)

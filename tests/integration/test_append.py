@@ -25,12 +25,12 @@ from pyspark.sql import SparkSession
 from tests.support.faults import LARGE, stopping
 from tests.support.ingested import Store, copied, ingest, ingested
 from tests.support.words import naming
-from vizpub.analytics.steps import Given
+from vizpub.analytics.steps import TaskContext
 from vizpub.ingest import stages
 from vizpub.ingest.inputs.files import CHANGED
 from vizpub.ingest.job import Job
 from vizpub.ingest.measures import metrics
-from vizpub.ingest.pipeline import IngestOutcome, IngestRequest, settling
+from vizpub.ingest.pipeline import IngestOutcome, IngestRequest, settling_request
 from vizpub.ingest.sources.times import BELONGS_NOT, TOO_FAR
 from vizpub.ingest.spark import scale
 from vizpub.ingest.spark.session import vizpub_errors
@@ -365,7 +365,7 @@ def test_record_of_the_far_past_comes_late_and_a_settled_run_refuses_it(lab: Lab
     grown = lab.run("grown")
     assert grown.manifest.notes["late_records"] == 1
     same_tables(grown, lab.take("whole-on-time", first, on_time))
-    settled = ingested(lab.spark, settling(grown)).run
+    settled = ingested(lab.spark, settling_request(grown)).run
     same_tables(settled, lab.take("whole-late", first, second))
     refused = settled.read("quarantine").to_pylist()
     assert [(row["line"], row["reason"]) for row in refused] == [(3, TOO_FAR)]
@@ -398,7 +398,7 @@ def test_late_records_are_left_out_and_counted_until_the_run_is_settled(
     assert grown.manifest.notes["late_records"] == 3
     assert ("late records", 3) in facts_for_people(grown)
     same_tables(grown, lab.take("on-time", first, lab.write("on-time", on_time)))
-    settled = ingested(lab.spark, settling(grown)).run
+    settled = ingested(lab.spark, settling_request(grown)).run
     assert "late_records" not in settled.manifest.notes
     files = [first, lab.folder / "second.ndjson", lab.folder / "all-late.ndjson"]
     same_tables(settled, lab.take("with-late", *files))
@@ -470,7 +470,7 @@ def test_message_that_is_final_takes_no_more_arrivals(lab_with_runs: Lab) -> Non
     assert grown.manifest.notes["late_messages"] == 1
     on_time = lab.write("on-time-5", interval(5, "m3", "m4"))
     same_tables(grown, lab.take("window-whole", begun, files[4], on_time, message_window=2))
-    settled = ingested(lab.spark, settling(grown)).run
+    settled = ingested(lab.spark, settling_request(grown)).run
     same_tables(settled, lab.take("window-all", begun, *files[4:], message_window=2))
 
 
@@ -607,7 +607,7 @@ def test_append_measures_and_writes_only_new_intervals(
     shutil.copy(lab.folder / "small.ndjson", growing)
     lab.write("growing/more", [*small([3, 4]), told("c", 4)])
     monkeypatch.setattr(scale, "SMALL_INPUT", LARGE)
-    monkeypatch.setattr(metrics, "blocks", _noting(metrics.blocks, measured))
+    monkeypatch.setattr(metrics, "cut_blocks", _noting(metrics.cut_blocks, measured))
     lab.ingest("grows", growing, append=True)
     grown = lab.run("grows")
     assert measured == [(3, 4)]
@@ -651,7 +651,7 @@ def test_flipped_page_of_a_large_file_ends_an_append_and_changes_nothing(
 
 
 def _noting(cut: Any, measured: list[tuple[int, int]]) -> Any:
-    def noting(whole: Given, *rest: int) -> Any:
+    def noting(whole: TaskContext, *rest: int) -> Any:
         measured.append((whole.since, whole.last))
         return cut(whole, *rest)
 
@@ -674,7 +674,7 @@ def test_run_whose_settling_was_stopped_is_told_alike_by_every_command(
 
     for done, (stage, committed) in enumerate(stops, 1):
         with stopping(stage, committed=committed):
-            ingested(lab.spark, settling(lab.run("made")))
+            ingested(lab.spark, settling_request(lab.run("made")))
         told = unfinished(lab.run("made"))
         assert told
         asked = ("--gamma", f"{done / 99}", "--sigma", "0.5")
@@ -688,7 +688,7 @@ def test_run_whose_settling_was_stopped_is_told_alike_by_every_command(
         assert dict(facts_for_people(lab.run("made")))["state"] == f"complete; {told}"
         ask("metrics", "made", "overlay")
         ask("runs", "check", "made")
-    settled = ingested(lab.spark, settling(lab.run("made"))).run
+    settled = ingested(lab.spark, settling_request(lab.run("made"))).run
     assert unfinished(settled) == ""
     assert {name: contents(settled, name) for name in settled.manifest.tables} == tables
     assert dict(facts_for_people(settled))["state"] == "complete"

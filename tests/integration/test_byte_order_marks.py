@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from vizpub.cli.commands.live.collect import peers_of
 from vizpub.cli.main import app
 from vizpub.collector.inputs.kafka_topic import read_config
-from vizpub.collector.inputs.pull import Sources
+from vizpub.collector.inputs.pull import TargetList
 from vizpub.experiments import definition
 from vizpub.graphstore.ask.own import read_query
 from vizpub.machine.private import read_private
@@ -40,13 +40,13 @@ def configured(path: Path) -> str:
     ("name", "text", "read"),
     [
         ("peers", "alpha\n# others\n\nbeta\n", peers_of),
-        ("targets", "http://127.0.0.1:1/a\n", lambda path: Sources((str(path),)).targets()),
+        ("targets", "http://127.0.0.1:1/a\n", lambda path: TargetList((str(path),)).targets()),
         ("topic", "group.id=a\n", read_config),
         ("own.cypher", CYPHER, read_query),
         ("token", "secret", read_private),
         ("subscriptions.csv", "peer,topic\n0,news\n", lambda path: list(lines(str(path)))),
         ("churn.toml", 'events = ["kill 30 % at interval 4"]', lambda path: read_events(str(path))),
-        ("experiment.toml", EXPERIMENT, lambda path: definition.read(str(path)).content),
+        ("experiment.toml", EXPERIMENT, lambda path: definition.read_experiment(str(path)).content),
         ("vizpub.toml", 'workspace = "ours"\n', configured),
     ],
 )

@@ -14,7 +14,7 @@ from tests.integration.graph.conftest import Calls
 from tests.support.ingested import Store, copied, ingested
 from tests.support.words import tells
 from vizpub.cli.commands.neo4j.load import EARLIER_COPY, load_stored
-from vizpub.cli.service import connected, remove_stale, stale_copy_removed
+from vizpub.cli.service import connected, remove_stale, stale_copy_message
 from vizpub.cli.settings import Settings
 from vizpub.graphstore.load.transactions import load_run
 from vizpub.graphstore.server.address import Connection
@@ -125,7 +125,7 @@ def test_copy_in_neo4j_follows_load_and_replaced_ingest(
     edges.write_text("interval,src,dst\n0,a,x\n1,a,b\n")
     kept = vizpub("ingest", str(edges), "--run", RUN, "--replace")
     assert kept.exit_code == 0, kept.stderr
-    tells(kept.stderr, stale_copy_removed(RUN))
+    tells(kept.stderr, stale_copy_message(RUN))
     assert [(row["src"], row["dst"]) for row in vizpub.json(*OVERLAY)] == [("a", "x")]
     assert vizpub("verify", RUN).exit_code == 0
 
@@ -151,7 +151,7 @@ def test_copy_of_a_replaced_run_is_removed_without_load(
     edges.write_text("interval,src,dst\n0,a,y\n")
     unloaded = vizpub("ingest", str(edges), "--run", RUN, "--replace", "--no-load")
     assert unloaded.exit_code == 0, unloaded.stderr
-    tells(unloaded.stderr, stale_copy_removed(RUN))
+    tells(unloaded.stderr, stale_copy_message(RUN))
     tells(vizpub(*OVERLAY).stderr, f"vizpub load {RUN}")
 
 

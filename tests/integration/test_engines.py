@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from vizpub.analytics import structure
-from vizpub.analytics.engines import Choice, engine_for, measured_by
+from vizpub.analytics.engines import Choice, choose_engine, engine_by_part
 from vizpub.analytics.options import Measures
 from vizpub.analytics.structure import Versions, fits_task, largest_interval
 from vizpub.model.clock import OPEN, Clock
@@ -69,11 +69,11 @@ def test_kernels_are_chosen_for_what_fits_a_task(
 ) -> None:
     assert fits_task(1_000_000, 10_000_000)
     assert not fits_task(1_000_000, 100_000_000)
-    assert engine_for("auto", PEERS, lambda: versions, CLOCK).engine == "kernels"
+    assert choose_engine("auto", PEERS, lambda: versions, CLOCK).engine == "kernels"
     monkeypatch.setattr(
         structure, "TASK_BYTES", 40 * 1_500 + 90 * 150
     )  # the largest, not all pairs
-    assert engine_for("auto", PEERS, lambda: versions, CLOCK).description == "kernels"
+    assert choose_engine("auto", PEERS, lambda: versions, CLOCK).description == "kernels"
 
 
 def test_engine_option_is_followed_whatever_the_size(
@@ -81,7 +81,7 @@ def test_engine_option_is_followed_whatever_the_size(
 ) -> None:
     monkeypatch.setattr(structure, "TASK_BYTES", 0)
     for name in ("kernels", "graphframes"):
-        assert engine_for(name, PEERS, lambda: versions, CLOCK) == Choice(name, name)
+        assert choose_engine(name, PEERS, lambda: versions, CLOCK) == Choice(name, name)
 
 
 def test_graphframes_is_chosen_for_what_outgrows_a_task(
@@ -89,7 +89,7 @@ def test_graphframes_is_chosen_for_what_outgrows_a_task(
 ) -> None:
     monkeypatch.setattr(structure, "TASK_BYTES", 1_000)
     monkeypatch.setattr("vizpub.analytics.engines.load_graphframes", lambda spark: None)
-    assert engine_for("auto", PEERS, lambda: versions, CLOCK).engine == "graphframes"
+    assert choose_engine("auto", PEERS, lambda: versions, CLOCK).engine == "graphframes"
 
 
 def test_kernels_replace_missing_graphframes_and_say_so(
@@ -101,7 +101,7 @@ def test_kernels_replace_missing_graphframes_and_say_so(
     monkeypatch.setattr(structure, "TASK_BYTES", 1_000)
     monkeypatch.setattr("vizpub.analytics.graphframes.graphs._is_loaded", lambda spark: False)
     monkeypatch.setattr("vizpub.analytics.graphframes.graphs.graphframes_jars", nothing_to_be_had)
-    choice = engine_for("auto", PEERS, lambda: versions, CLOCK)
+    choice = choose_engine("auto", PEERS, lambda: versions, CLOCK)
     assert (choice.engine, choice.description) == (
         "kernels",
         "kernels, as GraphFrames is not available",
@@ -114,7 +114,7 @@ def test_engines_of_a_run_name_what_was_left_out() -> None:
         return [pa.record_batch([*columns], ["network_size", "links", "diameter"])]
 
     told = {
-        diameter: measured_by(
+        diameter: engine_by_part(
             "graphframes",
             Measures(max_edge_visits=1e3),
             # The second is dear, but smaller than the smallest sample of distances.
@@ -124,7 +124,7 @@ def test_engines_of_a_run_name_what_was_left_out() -> None:
     }
     assert told[4]["topics"] == told[4]["distances"] == "kernels"
     assert told[4]["betweenness"] == "kernels, sampled in 1 of 3 intervals"
-    alone = measured_by("kernels", Measures(max_edge_visits=1e3), rows((500, 20_000, 4)))
+    alone = engine_by_part("kernels", Measures(max_edge_visits=1e3), rows((500, 20_000, 4)))
     assert alone["betweenness"] == "kernels, sampled in 1 of 1 interval"
     assert told[None]["topics"] == "graphframes, links alone"
     assert told[None]["distances"] == told[None]["betweenness"] == "none"

@@ -24,7 +24,7 @@ from typer.testing import CliRunner
 from tests.integration.test_growth import PEERS, interval
 from tests.support.ingested import ingest, ingested
 from vizpub.cli.main import app
-from vizpub.ingest.pipeline import settling
+from vizpub.ingest.pipeline import settling_request
 from vizpub.model.metrics import OF_MESSAGES
 from vizpub.model.tables import table
 from vizpub.questions.run import Run
@@ -142,7 +142,7 @@ def test_reader_is_told_the_same_while_a_run_grows_and_is_settled(
         for place, file in enumerate(files[1:], start=1):
             ingest(spark, workspace, RUN, file, append=True, message_window=WINDOW)
             if place == (appends + 1) // 2:
-                ingested(spark, settling(Run.open(workspace, RUN).stored))
+                ingested(spark, settling_request(Run.open(workspace, RUN).stored))
             assert reader.poll() is None, (workspace / SAID).read_text()
     assert reader.returncode == 0, (workspace / SAID).read_text()
     report = json.loads((workspace / ANSWERS).read_text())

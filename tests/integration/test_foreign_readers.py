@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from tests.integration.test_growth import interval
 from tests.support.foreign import NOTHING, PROGRAMS, SPARK, digest, reading
 from tests.support.ingested import ingest, ingested
-from vizpub.ingest.pipeline import IngestRequest, settling
+from vizpub.ingest.pipeline import IngestRequest, settling_request
 from vizpub.runstore.store import open_run
 
 pytestmark = [
@@ -40,7 +40,7 @@ def test_programs_read_one_state_of_a_run_that_is_ingested_or_no_file(
             case 9:
                 ingest(spark, tmp_path, "lab", parts[-1], append=True)
                 known.add(digest(open_run(tmp_path, "lab").read("links")))
-                ingested(spark, settling(open_run(tmp_path, "lab")))
+                ingested(spark, settling_request(open_run(tmp_path, "lab")))
             case _:
                 ingest(spark, tmp_path, "lab", parts[-1], append=bool(number))
         known.add(digest(open_run(tmp_path, "lab").read("links")))

@@ -27,12 +27,12 @@ def stored(folder: Path, *parts: str) -> StoredTable:
 
 def test_frame_has_the_rows_of_all_parts(spark: SparkSession, tmp_path: Path) -> None:
     table = stored(tmp_path / "data[1]*{a}", "one", "two ?")
-    rows = frames.from_files(spark, table, Since("index", 5)).orderBy("index").collect()
+    rows = frames.frame_of_files(spark, table, Since("index", 5)).orderBy("index").collect()
     assert [tuple(row) for row in rows] == [(None, 5), (None, 5), ("ü", 9), ("ü", 9)]
-    assert frames.from_files(spark, table).count() == 6
+    assert frames.frame_of_files(spark, table).count() == 6
 
 
 def test_frame_of_no_part_is_empty(spark: SparkSession, tmp_path: Path) -> None:
-    frame = frames.from_files(spark, stored(tmp_path))
+    frame = frames.frame_of_files(spark, stored(tmp_path))
     assert frame.columns == ["name", "index"]
     assert frame.count() == 0

@@ -32,7 +32,7 @@ from vizpub.ingest.sources.edges.source import Edges
 from vizpub.ingest.sources.hermes import Hermes
 from vizpub.ingest.sources.interop import Interop
 from vizpub.ingest.sources.libp2p import Libp2p
-from vizpub.ingest.sources.libp2p.events import Event
+from vizpub.ingest.sources.libp2p.events import TraceEvent
 from vizpub.ingest.sources.vizpub.source import Vizpub
 from vizpub.model.clock import OPEN
 
@@ -73,9 +73,9 @@ def by_line(rows: Sequence[tuple[int, str]]) -> dict[int, str]:
     return found
 
 
-def events_of(found: Staged) -> dict[int, Event]:
+def events_of(found: Staged) -> dict[int, TraceEvent]:
     """Events by line; no line is there twice."""
-    told = [(row, msgspec.msgpack.decode(row.record, type=Event)) for row in found.rows]
+    told = [(row, msgspec.msgpack.decode(row.record, type=TraceEvent)) for row in found.rows]
     own = [(row.line, event) for row, event in told if event.peer == row.peer]
     assert len(dict(own)) == len(own)
     return dict(own)
@@ -423,7 +423,7 @@ def test_rows_of_hermes_are_taken_or_refused(tmp_path: Path, rng: Random, count:
     assert not taken.keys() & told.keys()
     assert not taken.keys() & left_out
     assert sum(found.counted["unknown"].values()) == len(left_out)
-    events = {n: msgspec.msgpack.decode(row.record, type=Event) for n, row in taken.items()}
+    events = {n: msgspec.msgpack.decode(row.record, type=TraceEvent) for n, row in taken.items()}
     for number, event in events.items():
         row = rows[number - 1]
         assert event.time == row["Timestamp"] * 1_000_000

@@ -14,8 +14,15 @@ import pytest
 
 from tests.support.words import tells
 from vizpub.experiments.gossip import points
-from vizpub.experiments.gossip.measuring import Measured, measure, measured
-from vizpub.experiments.gossip.points import HUBS, HUBS_PEERS, Point, World, above, below
+from vizpub.experiments.gossip.measuring import NetworkMeasures, measure_network, measure_networks
+from vizpub.experiments.gossip.points import (
+    HUBS,
+    HUBS_PEERS,
+    GossipPoint,
+    NetworkCase,
+    points_above,
+    points_below,
+)
 from vizpub.runstore.store import StoredRun, open_run
 from vizpub.simulators.protocols.gossip.events import COUNTS, Spreading, adjacency, disseminate
 
@@ -29,7 +36,12 @@ SIMULATED = (
     f"--gamma {GAMMA} --intervals 12 --seed {SEED} --ingest gossip --no-load"
 )
 WORLDS = [
-    World("poisson:5", 500, seed, (Point(0.1, 0.05), Point(0.1, 0.6), Point(0.1, 1.0)))
+    NetworkCase(
+        "poisson:5",
+        500,
+        seed,
+        (GossipPoint(0.1, 0.05), GossipPoint(0.1, 0.6), GossipPoint(0.1, 1.0)),
+    )
     for seed in (1, 2, 3)
 ]
 
@@ -98,20 +110,22 @@ def test_senders_of_copies_are_neighbours(run: StoredRun) -> None:
     assert all((dst, src) in linked for src, dst in linked)
 
 
-def without_times(rows: list[Measured]) -> list[dict[str, object]]:
+def without_times(rows: list[NetworkMeasures]) -> list[dict[str, object]]:
     return [vars(row) | {"seconds": 0} for row in rows]
 
 
 @pytest.mark.usefixtures("vizpub_here")
 def test_networks_measured_in_tasks_are_those_measured_here(tmp_path: Path) -> None:
     kept = tmp_path / "networks.jsonl"
-    found = measured(WORLDS, kept, tmp_path / "scratch")
-    assert without_times(found) == without_times([row for one in WORLDS for row in measure(one)])
+    found = measure_networks(WORLDS, kept, tmp_path / "scratch")
+    assert without_times(found) == without_times(
+        [row for one in WORLDS for row in measure_network(one)]
+    )
     lines = kept.read_text("utf-8").splitlines()
     changed = json.loads(lines[1])
     changed["rows"][0]["sent"] = -1.0
     kept.write_text(f"{lines[0]}\n{json.dumps(changed)}\n", "utf-8")  # the third was not finished
-    again = measured(WORLDS, kept, tmp_path / "scratch")
+    again = measure_networks(WORLDS, kept, tmp_path / "scratch")
     assert [row.sent for row in again].count(-1.0) == 1, (
         "measured again, or not taken from the file"
     )
@@ -133,7 +147,7 @@ def test_experiment_writes_its_report(
     with (tmp_path / "values.csv").open(encoding="utf-8") as file:
         rows = [*csv.DictReader(file)]
     of_hubs = [row for row in rows if row["topology"] == HUBS]
-    assert len(of_hubs) == len({*above()})
+    assert len(of_hubs) == len({*points_above()})
     assert {row["peers"] for row in of_hubs} == {str(HUBS_PEERS)}
-    assert len({*below("poisson:5")}) < len([row for row in rows if row["peers"] == "400"])
+    assert len({*points_below("poisson:5")}) < len([row for row in rows if row["peers"] == "400"])
     assert (tmp_path / "report.md").read_text("utf-8").count("figures/") == 7

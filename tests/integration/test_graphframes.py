@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tests.support.metrics import structure_of
 from vizpub.analytics import structure
-from vizpub.analytics.engines import by_graphframes
+from vizpub.analytics.engines import measure_with_graphframes
 from vizpub.analytics.graphframes import engine
 from vizpub.analytics.graphframes.graphs import load_graphframes, motifs_by_topic, union_graph
 from vizpub.analytics.options import Measures
@@ -124,7 +124,7 @@ def rows(graphframes: None, versions: Versions) -> Rows:
     """What the engine says, in two graphs rather than one."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(engine, "_ROWS_PER_GRAPH", 5 * sum(largest_interval(versions, CLOCK)))
-        return _sorted_rows(by_graphframes(versions, CLOCK, Measures()))
+        return _sorted_rows(measure_with_graphframes(versions, CLOCK, Measures()))
 
 
 def _flat(value: Any) -> Iterator[float]:
@@ -215,7 +215,7 @@ def test_overlay_that_outgrows_a_task_has_no_path_metrics(
 
     monkeypatch.setattr(structure, "TASK_BYTES", 0)
     before = persisted()
-    measured = by_graphframes(versions, Clock(1, first=6, last=7), Measures())
+    measured = measure_with_graphframes(versions, Clock(1, first=6, last=7), Measures())
     assert len(persisted() - before) == 1
     found = _sorted_rows(measured)
     assert [row["out_degree"] for row in found] == [

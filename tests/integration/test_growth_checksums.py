@@ -19,7 +19,7 @@ from vizpub.graphstore.server.address import Connection
 from vizpub.graphstore.server.connection import connect
 from vizpub.graphstore.verify.verify import Difference, verify_run
 from vizpub.graphstore.verify.verify_kept import verify_kept
-from vizpub.ingest.pipeline import settling
+from vizpub.ingest.pipeline import settling_request
 from vizpub.runstore.store import StoredRun
 
 pytestmark = [pytest.mark.spark, pytest.mark.neo4j, pytest.mark.usefixtures("small_inputs")]
@@ -68,7 +68,7 @@ def test_kept_checksums_stay_those_of_the_tables(
         held = run.facts.tables
         assert differences(driver, run) == [], number
         assert verify_run(driver, "neo4j", run.facts, run) == [], number
-    settled = ingested(spark, settling(run)).run
+    settled = ingested(spark, settling_request(run)).run
     load_run(driver, "neo4j", settled.facts, settled)
     assert differences(driver, settled) == []
     assert verify_run(driver, "neo4j", settled.facts, settled) == []

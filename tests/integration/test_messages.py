@@ -12,15 +12,15 @@ from tests.support.texts import given, made, made_tables, names_of, rows_of
 from vizpub.analytics.messages.message_fold import MessageFold
 from vizpub.analytics.steps import Step
 from vizpub.ingest.sources.folded import OBSERVED
-from vizpub.ingest.tasks.staged import CLAIMS, step
+from vizpub.ingest.tasks.staged import CLAIMS, ingest_step
 from vizpub.model.clock import OPEN, Clock
 from vizpub.model.tables import PUBLICATIONS
 
 Row = dict[str, Any]
 CLOCK = Clock(10, 1, 0, 9)
 NAMES = {"told": 0, "twice": 1, "mute": 2, "heard": 3, "refused": 4}
-NUMBERED = [step(name) for name in ("peers", "topics", "messages")]
-EVENTS = [step(name) for name in ("claims", "arrivals", "rejections")]
+NUMBERED = [ingest_step(name) for name in ("peers", "topics", "messages")]
+EVENTS = [ingest_step(name) for name in ("claims", "arrivals", "rejections")]
 
 
 def rows(name: str, columns: str, *values: tuple[Any, ...]) -> pa.Table:
@@ -82,7 +82,7 @@ def test_names_are_numbered_by_their_first_interval(tables: dict[str, pa.Table])
 
 def test_unreported_publication_is_derived_from_its_arrivals(tables: dict[str, pa.Table]) -> None:
     of = given(CLOCK, messages=(0, 5))
-    found = made("publications", [step("publications")], tables, of).sort_by("message")
+    found = made("publications", [ingest_step("publications")], tables, of).sort_by("message")
     a, b, c, news = 0, 1, 2, 0
     names = ("name", "topic", "publisher", "interval", "tick", "time_us", "publication_known")
     assert [tuple(row[name] for name in names) for row in found.to_pylist()] == [
@@ -116,7 +116,7 @@ def test_first_of_claims_counts_whatever_their_order(tables: dict[str, pa.Table]
         rows = [dict(zip(CLAIMS_OF, row, strict=True)) for row in order]
         given_tables["staged/claims"] = pa.Table.from_pylist(rows, CLAIMS.arrow)
         found = made(
-            "publications", [step("publications")], given_tables, given(messages=(0, 2))
+            "publications", [ingest_step("publications")], given_tables, given(messages=(0, 2))
         ).sort_by("message")
         names = ("topic", "publisher", "time_us", "tick")
         assert [tuple(row[name] for name in names) for row in found.to_pylist()] == [
@@ -140,7 +140,7 @@ def test_ranges_of_messages_make_the_tables_of_messages(
     }
     fold = MessageFold(True, True, at_once=2)
     follow = Step("messages", "", "", whole=("message_rows",), fold=fold)
-    chosen = [step("publications"), step("message_rows"), follow]
+    chosen = [ingest_step("publications"), ingest_step("message_rows"), follow]
     found: dict[str, list[Row]] = {"receptions": [], "missed": [], "metrics/messages": []}
     for span in pairwise(ends):
         of = given(CLOCK, messages=span)

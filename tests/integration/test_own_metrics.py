@@ -26,7 +26,7 @@ from tests.support.ingested import ROOT
 from tests.support.own import examples
 from tests.support.words import tells
 from vizpub.analytics import intervals, steps, structure
-from vizpub.analytics.comparison.metrics import WHOLE
+from vizpub.analytics.comparison.metrics import RUN_METRICS
 from vizpub.analytics.messages import message_fold
 from vizpub.cli.commands.everyday.ingest import ALREADY
 from vizpub.graphstore.gexf import overlay
@@ -213,7 +213,7 @@ def make(name, level):
     "turn", [0, *(pytest.param(turn, marks=pytest.mark.long) for turn in (1, 2, 3))]
 )
 def test_own_metric_has_any_name_that_is_not_taken(lab: Lab, turn: int) -> None:
-    whole = {metric.name for metric in WHOLE}
+    whole = {metric.name for metric in RUN_METRICS}
     words = used_in(steps, structure, intervals, message_fold, growth, overlay)
     names = [word for word in words if not is_taken(word) and word not in whole]
     level = {name: (*LEVELS,)[(turn + n) % len(LEVELS)] for n, name in enumerate(names)}

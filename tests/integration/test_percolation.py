@@ -19,7 +19,7 @@ from vizpub.graphstore.load.transactions import load_run
 from vizpub.graphstore.server.address import Connection
 from vizpub.graphstore.server.connection import connect
 from vizpub.graphstore.verify.verify import verify_run
-from vizpub.ingest.measures.percolation import Asked, ensure
+from vizpub.ingest.measures.percolation import PercolationOptions, ensure_percolation
 from vizpub.model.errors import UseError
 from vizpub.questions.run import Run
 from vizpub.runstore.changes import state
@@ -116,10 +116,10 @@ def test_prediction_that_is_killed_leaves_the_run_complete(
     workspace: Path, vizpub_here: Vizpub, committed: bool
 ) -> None:
     """At the commit, just before and after it."""
-    asked = Asked(gamma=0.25 + committed / 8)
+    asked = PercolationOptions(gamma=0.25 + committed / 8)
     before = open_run(workspace, "gossip").facts.tables
     with stopping("finish", committed=committed):
-        ensure(workspace, Run.open(workspace, "gossip"), asked)
+        ensure_percolation(workspace, Run.open(workspace, "gossip"), asked)
     run = open_run(workspace, "gossip")
     assert (state(run), run.facts.tables) == ("complete", before)
     done = vizpub_here("--workspace", str(workspace), "runs", "check", "gossip")

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pytest
 
 from tests.support.texts import given, made
-from vizpub.analytics.steps import view
-from vizpub.ingest.tasks.staged import step
+from vizpub.analytics.steps import view_step
+from vizpub.ingest.tasks.staged import ingest_step
 from vizpub.model.clock import OPEN
 
 HISTORIES = 400
@@ -103,8 +103,8 @@ def key_of(i: int) -> tuple[int, int | None]:
 def maximal(rows: pa.Table, *keys: str, **variables: int) -> Spans:
     """The maximal periods of rows."""
     key = ", ".join(f"'{name}': {name}" for name in keys)
-    joined = view("keyed", f"SELECT {{{key}}} AS key, valid_from, valid_to FROM observed.rows")
-    found = view("found", "SELECT key.*, valid_from, valid_to FROM maximal('keyed')")
+    joined = view_step("keyed", f"SELECT {{{key}}} AS key, valid_from, valid_to FROM observed.rows")
+    found = view_step("found", "SELECT key.*, valid_from, valid_to FROM maximal('keyed')")
     chosen = [joined, replace(found, whole=("keyed",))]
     return spans_of(made("found", chosen, {"observed/rows": rows}, given(**variables)), *keys)
 
@@ -163,11 +163,13 @@ def clipped(stays: dict[int, list[Span]]) -> Clipped:
     """Periods → what the texts make of them."""
     presence = rows_of(["peer", *PERIOD], unkeyed({(p,): s for p, s in stays.items()}))
     key = "{'src': src, 'dst': dst, 'layer': layer, 'topic': topic}"
-    joined = view("joined_links", f"SELECT {key} AS key, valid_from, valid_to FROM observed.rows")
+    joined = view_step(
+        "joined_links", f"SELECT {key} AS key, valid_from, valid_to FROM observed.rows"
+    )
 
     def clip(links: Spans) -> dict[str, Spans]:
         tables = {"observed/rows": rows_of([*LINK, *PERIOD], unkeyed(links)), "stays": presence}
-        chosen = [joined, step("clipped_links"), step("dangling_links")]
+        chosen = [joined, ingest_step("clipped_links"), ingest_step("dangling_links")]
         return {
             name: spans_of(made(name, chosen, tables, given()), *LINK)
             for name in ("links", "dangling_links")
@@ -226,7 +228,7 @@ def test_subscriptions_are_clipped_to_the_presence_of_their_peer(
         "topics": pa.table({"topic": [*range(8)], "name": [f"t{n}" for n in range(8)]}),
         "stays": rows_of(["peer", *PERIOD], unkeyed({(p,): s for p, s in stays.items()})),
     }
-    chosen = [step("mine"), step("subscriptions")]
+    chosen = [ingest_step("mine"), ingest_step("subscriptions")]
     found = spans_of(made("subscriptions", chosen, tables, given()), "peer", "topic")
     alive = {key: ticks(taken[key]) & ticks(stays.get(key[0], ())) for key in taken}
     assert found == {key: runs_of(here) for key, here in alive.items() if here}
@@ -242,7 +244,7 @@ def test_open_spans_close_at_the_end_of_the_run() -> None:
 def test_spans_that_reach_the_end_of_the_run_are_open() -> None:
     rows = rows_of(["peer", *PERIOD], [(0, 3, 10), (1, 3, 9), (2, 3, 11), (3, 3, OPEN)])
     text = "SELECT * REPLACE (open_at_end(valid_to) AS valid_to) FROM observed.rows"
-    found = made("found", [view("found", text)], {"observed/rows": rows}, given(end=10))
+    found = made("found", [view_step("found", text)], {"observed/rows": rows}, given(end=10))
     assert spans_of(found, "peer") == {
         (0,): [(3, OPEN)],
         (1,): [(3, 9)],

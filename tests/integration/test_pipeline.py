@@ -22,11 +22,11 @@ from pyspark.sql import SparkSession
 from tests.support.ingested import GEPHI, TINY, Row, Store, copied, ingested, truth
 from tests.support.words import naming, tells, unknown
 from vizpub.ingest import stages
-from vizpub.ingest.folding import fold
+from vizpub.ingest.folding import fold_input
 from vizpub.ingest.inputs.files import CHANGED
 from vizpub.ingest.job import Job
-from vizpub.ingest.measures.choice import Measuring
-from vizpub.ingest.pipeline import IngestOutcome, IngestRequest, settling
+from vizpub.ingest.measures.choice import MeasurementOptions
+from vizpub.ingest.pipeline import IngestOutcome, IngestRequest, settling_request
 from vizpub.ingest.sources.base import SourceOptions
 from vizpub.model.clock import OPEN
 from vizpub.model.columns import Table
@@ -548,7 +548,9 @@ def again(stored: Store, spark: SparkSession, tmp_path_factory: pytest.TempPathF
     asked = {
         "again": request("elsewhere"),
         "other options": request(
-            "elsewhere", options=SourceOptions(interval_us=5), measuring=Measuring(("overlay",))
+            "elsewhere",
+            options=SourceOptions(interval_us=5),
+            measuring=MeasurementOptions(("overlay",)),
         ),
         "other content": request("other"),
         "replaced": request("other", replace=True),
@@ -556,11 +558,14 @@ def again(stored: Store, spark: SparkSession, tmp_path_factory: pytest.TempPathF
         "mostly refused": request("mostly bad", replace=True),
         "going on": replace(request("mostly bad", keep_going=True), run="going-on"),
         "no such layer": IngestRequest(
-            (str(folder / "reports.ndjson"),), "new", folder / "ws", measuring=Measuring(("rng",))
+            (str(folder / "reports.ndjson"),),
+            "new",
+            folder / "ws",
+            measuring=MeasurementOptions(("rng",)),
         ),
     }
     answers = {name: told(request) for name, request in asked.items()}
-    answers["settled"] = told(settling(open_run(folder / "ws", "going-on")))
+    answers["settled"] = told(settling_request(open_run(folder / "ws", "going-on")))
     return Again(folder / "ws", answers)
 
 
@@ -633,7 +638,7 @@ def test_interest_in_the_interval_in_which_a_subscriber_leaves_is_as_told(
     sent = [{"message": m, "topic": "t", "publisher": "a", "hops": 0} for m in ("one", "two")]
     lines = [report("a", 0), report("says", 0), report("mute", 0)]
     lines += [report("a", 1, sent=sent), report("stays", 1, "two"), report("a", 2)]
-    lines += [report("says", 1, "one", left=True), report("mute", 1, "two", left=True)]
+    lines += [report("says", 1, "one", left=True), report("mute", 1, "two", has_left=True)]
     lines += [report("stays", 2, "one")]
     path = tmp_path / "reports.ndjson"
     path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
@@ -686,9 +691,9 @@ def test_file_that_goes_while_it_is_read_is_told(
 
     def removed(job: Job) -> None:
         path.unlink()
-        fold(job)
+        fold_input(job)
 
-    monkeypatch.setattr(stages, "fold", removed)
+    monkeypatch.setattr(stages, "fold_input", removed)
     with pytest.raises(InputError, match=naming(f"{path} {CHANGED}")) as told:
         ingested(spark, IngestRequest((str(path),), "gone", tmp_path / "ws"))
     assert told.value.exit_code == 2

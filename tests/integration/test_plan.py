@@ -19,17 +19,17 @@ import pytest
 
 from tests.support.texts import given, made, made_tables
 from vizpub.analytics.steps import Step
-from vizpub.ingest.growth import Growth
+from vizpub.ingest.growth import AppendPlan
 from vizpub.ingest.job import Job
-from vizpub.ingest.plan import Plan
+from vizpub.ingest.plan import IngestPlan
 from vizpub.ingest.sources.base import SourceOptions
 from vizpub.ingest.sources.edges.source import Edges
 from vizpub.ingest.sources.folded import OBSERVED
 from vizpub.ingest.sources.libp2p import Libp2p
 from vizpub.ingest.sources.reports import Reports
 from vizpub.ingest.tasks.fold import NAMES as NAMES_SCHEMA
-from vizpub.ingest.tasks.staged import step
-from vizpub.ingest.tasks.steps import Taken
+from vizpub.ingest.tasks.staged import ingest_step
+from vizpub.ingest.tasks.steps import StepInput
 from vizpub.model.clock import OPEN, Clock
 from vizpub.model.columns import Table
 from vizpub.model.errors import UseError
@@ -98,8 +98,8 @@ class Appending:
         return Manifest("run", "reports", (), {}, clock=BEFORE, tables=tables, carry=carry)
 
     @property
-    def plan(self) -> Plan:
-        return Growth(cast(Job, self), self.base, BEFORE)
+    def plan(self) -> IngestPlan:
+        return AppendPlan(cast(Job, self), self.base, BEFORE)
 
     @cached_property
     def writer(self) -> Uncut:
@@ -113,9 +113,9 @@ class Appending:
             put(directory / name, shaped(rows, schema))
         return Uncut(directory)
 
-    def make_of_whole(self, chosen: Sequence[Step], makes: Sequence[Table]) -> None:
+    def make_from_whole_input(self, chosen: Sequence[Step], makes: Sequence[Table]) -> None:
         names = [{"table": "receptions", "kind": "message", "name": name} for name in self.named]
-        taken = [one.kept for one in self.plan.before("publications")]
+        taken = [one.selected_rows for one in self.plan.earlier_rows("publications")]
         tables = {
             "folded/names": pa.Table.from_pylist(names, NAMES_SCHEMA),
             "before/publications": taken[0].to_table(),
@@ -137,19 +137,21 @@ def put(folder: Path, rows: pa.Table) -> None:
     pq.write_table(rows, folder / "part.parquet")
 
 
-ANEW = Plan(cast(Job, Appending()))
+ANEW = IngestPlan(cast(Job, Appending()))
 """Of a run that is made from all of its input."""
 
 
-def told(taken: Sequence[Taken], column: str) -> list[Any]:
+def told(taken: Sequence[StepInput], column: str) -> list[Any]:
     """A column of the rows that are taken."""
-    return sorted(value for one in taken for value in one.kept.to_table()[column].to_pylist())
+    return sorted(
+        value for one in taken for value in one.selected_rows.to_table()[column].to_pylist()
+    )
 
 
 class TestTelling:
     def unlike(self, before: Sequence[str], now: Sequence[str]) -> None:
         base = replace(Appending().base, unknown=tuple(before))
-        Growth(cast(Job, Appending()), base, BEFORE).check(now)
+        AppendPlan(cast(Job, Appending()), base, BEFORE).check_facts(now)
 
     def test_run_and_input_that_tell_the_same_pass(self) -> None:
         self.unlike(["links", "topics"], ["topics", "links"])
@@ -159,7 +161,7 @@ class TestTelling:
         [("ab", "a", " b,"), ("a", "acb", " b, c,")],
     )
     def test_difference_in_what_is_unknown_is_named(self, before: str, now: str, said: str) -> None:
-        ANEW.check(now)
+        ANEW.check_facts(now)
         with pytest.raises(UseError, match=said):
             self.unlike(before, now)
 
@@ -194,8 +196,8 @@ class TestSpans:
     def test_spans_are_maximal_where_the_source_has_them_so_and_nothing_was_before(self) -> None:
         joined = Appending(source=Edges())
         assert (Edges().settled, Libp2p().settled) == (True, False)
-        assert Plan(cast(Job, joined)).are_maximal
-        assert not Plan(cast(Job, Appending(source=Libp2p()))).are_maximal
+        assert IngestPlan(cast(Job, joined)).are_maximal
+        assert not IngestPlan(cast(Job, Appending(source=Libp2p()))).are_maximal
         assert not joined.plan.are_maximal
 
     def test_spans_that_were_over_before_are_settled(self) -> None:
@@ -204,23 +206,23 @@ class TestSpans:
         )
         tables = {"observed/presence": observed, "peers": PEERS}
         for plan, ends in ((Appending().plan, ENDS[2:]), (ANEW, ENDS)):
-            found = made("presence", [step("presence")], tables, given(**plan.variables))
+            found = made("presence", [ingest_step("presence")], tables, given(**plan.variables))
             assert sorted(found["valid_to"].to_pylist()) == [*ends]
 
     def test_periods_that_go_on_end_where_the_run_was_observed(self) -> None:
         """The run had 8 intervals of 10 ticks: nothing of it was observed after tick 80."""
         plan = Appending({"presence": SPANS}).plan
-        (taken,) = plan.before("presence")
-        tables = {"before/presence": taken.kept.to_table(), "peers": PEERS}
-        found = made("presence", [step("presence")], tables, given(**plan.variables))
+        (taken,) = plan.earlier_rows("presence")
+        tables = {"before/presence": taken.selected_rows.to_table(), "peers": PEERS}
+        found = made("presence", [ingest_step("presence")], tables, given(**plan.variables))
         assert sorted(found["valid_to"].to_pylist()) == [8, 9, 79, 80, 80, 80]
-        assert ANEW.before("presence") == []
+        assert ANEW.earlier_rows("presence") == []
 
     def test_links_that_dangled_may_go_on(self) -> None:
         links = [{"src": n, "dst": 9, "layer": "l", **span} for n, span in enumerate(SPANS)]
         plan = Appending({"links": links[:4], "dangling_links": links[4:]}).plan
-        assert told(plan.before("links"), "valid_to") == [*ENDS[2:]]
-        assert plan.before("roles") == []
+        assert told(plan.earlier_rows("links"), "valid_to") == [*ENDS[2:]]
+        assert plan.earlier_rows("roles") == []
 
     @pytest.mark.parametrize(
         ("interval", "ends"), [(7, [79, 80, 81, OPEN]), (8, [81, OPEN]), (0, [1, 7, 8, 9, 79, 80])]
@@ -230,20 +232,20 @@ class TestSpans:
     ) -> None:
         before = SPANS if interval else SPANS[:6]
         plan = Appending({"presence": before}, boundary=Boundary(0, interval, 0)).plan
-        parts, since = plan.stays("presence")
+        parts, since = plan.needed_parts("presence")
         assert [part.directory for part in parts] == ["presence"]
         assert since is not None
         rows = pa.Table.from_pylist(before)
         kept = rows.filter(pc.greater_equal(rows[since.column], since.least))
         assert kept["valid_to"].to_pylist() == ends
-        assert plan.stays("links") == ((), None)
+        assert plan.needed_parts("links") == ((), None)
 
 
 class TestGenerations:
     def test_append_adds_its_boundary_to_those_before(self) -> None:
         job = Appending(boundary=Boundary(6, 5, 4))
         base = replace(job.base, generation=3, boundaries=(Change("old", Boundary(1, 1, 1)),))
-        grown = Growth(cast(Job, job), base, BEFORE)
+        grown = AppendPlan(cast(Job, job), base, BEFORE)
         newest = Change(base.identity, Boundary(6, 5, 4))
         found = grown.next_generation(job.manifest)
         assert (found.generation, found.boundaries) == (4, (*base.boundaries, newest))
@@ -252,7 +254,7 @@ class TestGenerations:
     def test_boundaries_are_bounded(self) -> None:
         job = Appending(boundary=Boundary(6, 5, 4))
         before = tuple(Change(str(i), Boundary(i, i, i)) for i in range(MOST_BOUNDARIES))
-        grown = Growth(cast(Job, job), replace(job.base, boundaries=before), BEFORE)
+        grown = AppendPlan(cast(Job, job), replace(job.base, boundaries=before), BEFORE)
         changes = grown.next_generation(job.manifest).boundaries
         assert [change.of for change in changes[:-1]] == [change.of for change in before[1:]]
 
@@ -280,12 +282,12 @@ class TestOlderRows:
 
     def test_table_that_was_not_there_has_no_older_rows(self, tmp_path: Path) -> None:
         appending = Appending(boundary=Boundary(6, 5, 4))
-        assert (appending.plan.older("links"), ANEW.older("links")) == ((), ())
+        assert (appending.plan.older_parts("links"), ANEW.older_parts("links")) == ((), ())
 
     def older(self, directory: Path, name: str) -> list[int]:
         job = Appending({name: []}, {name: INTERVALS}, Boundary(6, 5, 4))
         vars(job)["writer"] = RunWriter(directory, None)
-        return [part.rows for part in job.plan.older(name)]
+        return [part.rows for part in job.plan.older_parts(name)]
 
 
 class TestNamesBefore:
@@ -294,25 +296,25 @@ class TestNamesBefore:
             {"peer": 0, "name": "z", "is_reporter": True},
             {"peer": 1, "name": "y", "is_reporter": False},
         ]
-        (taken,) = Appending({"peers": before}).plan.before("peers")
+        (taken,) = Appending({"peers": before}).plan.earlier_rows("peers")
         names = [{"table": "peers", "kind": "peer", "name": name, "interval": 9} for name in "azy"]
         tables = {
-            "before/peers": taken.kept.to_table(),
+            "before/peers": taken.selected_rows.to_table(),
             "observed/names": pa.Table.from_pylist(names, NAMES_SCHEMA),
             "observed/peers": pa.table({"name": ["a"]}),
         }
-        found = made("peers", [step("peers")], tables, given(known=["peers"]))
+        found = made("peers", [ingest_step("peers")], tables, given(known=["peers"]))
         rows = sorted(tuple(row.values()) for row in found.to_pylist())
         assert rows == [(0, "z", True), (1, "y", False), (2, "a", True)]
 
     def test_messages_before_the_boundary_are_not_asked_for(self) -> None:
         rows = [{"name": f"m{m}", "message": m} for m in range(3)]
         plan = Appending({"publications": rows}, boundary=Boundary(SINCE, SINCE, 1)).plan
-        assert told(plan.before("publications"), "name") == ["m1", "m2"]
+        assert told(plan.earlier_rows("publications"), "name") == ["m1", "m2"]
         assert plan.variables["messages_before"] == 3
 
     def test_names_are_unknown_without_a_run_or_table(self) -> None:
-        assert ANEW.before("peers") == Appending().plan.before("peers") == []
+        assert ANEW.earlier_rows("peers") == Appending().plan.earlier_rows("peers") == []
 
 
 def random_messages(rng: np.random.Generator) -> tuple[Rows, list[str]]:
@@ -389,11 +391,11 @@ class TestFromBoundary:
             "records": [{"peer": "a", "interval": 9}],
         }
         plan = Appending(kept=kept, boundary=self.BOUNDARY).plan
-        assert told(plan.carried("publications"), "message") == ["old5", "old6"]
-        assert told(plan.carried("unreported"), "peer") == ["b"]
+        assert told(plan.carried_rows("publications"), "message") == ["old5", "old6"]
+        assert told(plan.carried_rows("unreported"), "peer") == ["b"]
         for name in ("receptions", "links", "records"):
-            assert plan.carried(name) == []
-        assert ANEW.carried("publications") == []
+            assert plan.carried_rows(name) == []
+        assert ANEW.carried_rows("publications") == []
 
     def test_observed_messages_are_those_numbered_from_the_boundary_on(self) -> None:
         rows = [("numbered", 4), ("numbered", 5), ("final", 6)]
@@ -402,24 +404,24 @@ class TestFromBoundary:
             "observed/publications": pa.Table.from_pylist(observed, OBSERVED["publications"]),
             "staged/messages": pa.table({"message": [7], "name": ["numbered"]}),
         }
-        found = made("staged/claims", [step("claims")], tables, given(boundary=5))
+        found = made("staged/claims", [ingest_step("claims")], tables, given(boundary=5))
         assert [(row["message"], row["interval"]) for row in found.to_pylist()] == [(7, 5)]
 
     def test_traffic_is_taken_of_intervals_that_are_new(self) -> None:
         rows = pa.table({"peer": ["a", "a"], "interval": [SINCE - 1, SINCE]})
         tables = {"observed/traffic": rows, "peers": PEERS}
         for plan, intervals in ((Appending().plan, [SINCE]), (ANEW, [SINCE - 1, SINCE])):
-            found = made("traffic", [step("traffic")], tables, given(**plan.variables))
+            found = made("traffic", [ingest_step("traffic")], tables, given(**plan.variables))
             assert sorted(found["interval"].to_pylist()) == intervals
 
     def test_metrics_are_read_where_intervals_from_the_boundary_on_are_settled(self) -> None:
         name = "metrics/peers"
         appending = Appending({name: [{"interval": SINCE, "peer": 0}]}, boundary=self.BOUNDARY)
-        assert [part.directory for part in appending.plan.settled(name)] == [name]
+        assert [part.directory for part in appending.plan.settled_parts(name)] == [name]
         for interval in (SINCE, SINCE + 1):
             late = replace(appending, boundary=Boundary(SINCE, interval, 1))
-            assert late.plan.settled(name) == ()
-        assert appending.plan.settled("metrics/topics") == ANEW.settled(name) == ()
+            assert late.plan.settled_parts(name) == ()
+        assert appending.plan.settled_parts("metrics/topics") == ANEW.settled_parts(name) == ()
 
 
 class TestParts:
@@ -439,5 +441,5 @@ class TestParts:
 
     def mine(self, names: Sequence[Row], part: str) -> list[int]:
         tables = {"folded/names": pa.Table.from_pylist(list(names), NAMES_SCHEMA), "peers": PEERS}
-        found = made("mine", [step("mine")], tables, given(part=part))
+        found = made("mine", [ingest_step("mine")], tables, given(part=part))
         return sorted(found["peer"].to_pylist())

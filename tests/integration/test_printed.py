@@ -30,7 +30,7 @@ from vizpub.graphstore.load.remove import remove_run
 from vizpub.graphstore.load.transactions import load_run
 from vizpub.graphstore.server.address import Connection
 from vizpub.graphstore.server.connection import connect
-from vizpub.ingest.measures.percolation import Asked, ensure
+from vizpub.ingest.measures.percolation import PercolationOptions, ensure_percolation
 from vizpub.questions.run import Run
 from vizpub.runstore.store import StoredRun, open_run
 
@@ -138,7 +138,7 @@ def test_page_written_anew_has_what_is_printed() -> None:
 
 
 def test_prediction_on_the_page_of_metrics_is_that_of_the_demo(workspace: Path) -> None:
-    run = ensure(workspace, Run.open(workspace, OF_RUNS), Asked(("mesh",)))
+    run = ensure_percolation(workspace, Run.open(workspace, OF_RUNS), PercolationOptions(("mesh",)))
     rows = run.stored.read("metrics/percolation").to_pylist()
     known = [row for row in rows if row["measured_receivers"] is not None]
     apart = [abs(row["predicted_receivers"] - row["measured_receivers"]) for row in known]

@@ -13,7 +13,15 @@ from pyspark.sql import SparkSession
 
 from vizpub.ingest.inputs import reader
 from vizpub.ingest.inputs.files import InputFile
-from vizpub.ingest.inputs.reader import Kind, Row, Split, in_tasks, line_splits, lines, refused
+from vizpub.ingest.inputs.reader import (
+    InputRow,
+    InputSplit,
+    RowKind,
+    line_splits,
+    lines,
+    read_in_tasks,
+    refusal_row,
+)
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("small_inputs")]
 
@@ -26,13 +34,13 @@ NAMES = (
 )  # fmt: skip
 
 
-def read(split: Split) -> Iterator[Row]:
+def read(split: InputSplit) -> Iterator[InputRow]:
     """A row for each line; `time` is its length."""
     for line in lines(split, LIMIT):
         if line.fault:
-            yield refused(split, line.number, line.fault, line.text)
+            yield refusal_row(split, line.number, line.fault, line.text)
         else:
-            yield Row(Kind.RECORD, "a", len(line.text), 0, split.file, line.number)
+            yield InputRow(RowKind.RECORD, "a", len(line.text), 0, split.file, line.number)
 
 
 def content(name: str) -> bytes:
@@ -70,18 +78,18 @@ def test_lines_and_their_numbers_equal_those_of_the_files(
 ) -> None:
     monkeypatch.setattr(reader, "SPLIT", size)
     files = [write(tmp_path / name) for name in NAMES]
-    found = in_tasks(spark, line_splits(files), read, small=False)
+    found = read_in_tasks(spark, line_splits(files), read, small=False)
     numbers: dict[tuple[str, int], str] = {}
     damaged: dict[str, str] = {}
     sizes: dict[str, list[int]] = {}
     for row in found.orderBy("file", "line").collect():
         path = files[row.file].path
-        if row.kind == Kind.DAMAGED:
+        if row.kind == RowKind.DAMAGED:
             damaged[path] = row.reason
             continue
-        if row.kind == Kind.REFUSED:
+        if row.kind == RowKind.REFUSED:
             numbers[path, row.line] = row.reason
-        sizes.setdefault(path, []).append(-1 if row.kind == Kind.REFUSED else row.time)
+        sizes.setdefault(path, []).append(-1 if row.kind == RowKind.REFUSED else row.time)
         assert len(sizes[path]) == row.line
     assert damaged == {str(tmp_path / "broken.txt.gz"): "truncated gzip"}
     for file in files:

@@ -356,7 +356,7 @@ def test_start_leaves_ports_that_are_taken(
     def spawn(*_: object) -> None:
         raise Begun
 
-    monkeypatch.setattr(LocalServer, "_spawn", spawn)
+    monkeypatch.setattr(LocalServer, "_start_process", spawn)
     before = find_connection(home)
     with socket.create_server(("127.0.0.1", int(before.uri.split(":")[-1]))):
         with pytest.raises(Begun):

@@ -26,7 +26,7 @@ from tests.support.ingested import TINY, Store
 from tests.support.words import tells
 from vizpub.cli.commands.setup.session import NO_SESSION
 from vizpub.ingest.spark.session import JAVA_GONE
-from vizpub.ingest.spark.staying import FOLDER, status
+from vizpub.ingest.spark.staying import FOLDER, session_status
 from vizpub.ingest.spark.warm import UNUSED
 from vizpub.model.errors import SparkFailed
 from vizpub.runstore.store import StoredRun, open_run
@@ -53,10 +53,10 @@ def main(scratch: str, does: str, file: str = "") -> None:
 
 def refusal(scratch: Path) -> str:
     """Why there is no session for this process."""
-    from vizpub.ingest.spark.staying import NotUsed, lease
+    from vizpub.ingest.spark.staying import SessionNotUsable, lease_session
 
-    with pytest.raises(NotUsed) as told:
-        lease(scratch)
+    with pytest.raises(SessionNotUsable) as told:
+        lease_session(scratch)
     return str(told.value)
 
 
@@ -257,9 +257,9 @@ def test_second_start_finds_the_first_session(session: Session) -> None:
 
 @pytest.mark.parametrize("seconds", [3600, -3600])
 def test_session_is_the_same_after_the_clock_was_set(session: Session, seconds: float) -> None:
-    before = status(session.scratch)
+    before = session_status(session.scratch)
     with clock_set(seconds):
-        there = status(session.scratch)
+        there = session_status(session.scratch)
     assert (there.state, there.pid, there.since) == ("running", before.pid, before.since)
     assert there.pid == session.status()["pid"]
     assert (there.idle_s or 0) < 3000

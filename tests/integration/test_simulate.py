@@ -13,7 +13,7 @@ from tests.support.words import tells
 from vizpub.questions.run import Run
 from vizpub.runstore.store import runs
 from vizpub.simulators.engine.folder import Folder
-from vizpub.simulators.engine.plan import planned
+from vizpub.simulators.engine.plan import make_plan
 from vizpub.simulators.engine.simulation import simulate
 
 Vizpub = Callable[..., CompletedProcess[str]]
@@ -71,7 +71,7 @@ def test_runs_spread_over_tasks_are_those_of_their_seeds_ingested_and_kept(
 def check_seeds(system: str, folder: Path) -> None:
     """Each run is, byte for byte, the one that its seed gives alone."""
     for seed in (3, 4):
-        plan = planned(system, {"peers": 20, "intervals": 8, "publications": "every:4"}, seed)
+        plan = make_plan(system, {"peers": 20, "intervals": 8, "publications": "every:4"}, seed)
         alone = Folder(folder / f"alone-{seed}")
         simulate(plan, alone)
         (own,) = alone.reports.iterdir()

@@ -13,7 +13,7 @@ import pytest
 from tests.support.ingested import Store
 from vizpub.questions.run import Run
 from vizpub.simulators.engine.folder import Folder
-from vizpub.simulators.engine.plan import planned
+from vizpub.simulators.engine.plan import make_plan
 from vizpub.simulators.engine.simulation import simulate
 
 PEERS = 40
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.spark
 def simulated(stored: Store, folder: Path, system: str, name: str, **chosen: Any) -> Run:
     """The run of a simulation, ingested."""
     out = Folder(folder / name)
-    simulate(planned(system, {**WORLD, **chosen}, 5), out)
+    simulate(make_plan(system, {**WORLD, **chosen}, 5), out)
     return Run(stored(name, *sorted(out.reports.iterdir())))
 
 

@@ -14,8 +14,8 @@ import pytest
 
 from tests.support.staged import Staged, Taken, staged
 from tests.support.words import naming
-from vizpub.ingest.inputs.files import InputFile, find
-from vizpub.ingest.inputs.inventory import inventory
+from vizpub.ingest.inputs.files import InputFile, find_files
+from vizpub.ingest.inputs.inventory import take_inventory
 from vizpub.ingest.sources import SOURCES
 from vizpub.ingest.sources.base import SourceOptions
 from vizpub.ingest.sources.deliveries import NO_DELIVERY, Deliveries
@@ -94,7 +94,7 @@ def test_deliveries_of_a_real_network_equal_published_values(
 def test_deliveries_joined_with_links_have_both(outside_data: Callable[[str], Path]) -> None:
     names = ("deliveries", "dialled_edges")
     paths = [str(outside_data(f"gossipsub_whiteblock_ba20_{name}.csv.gz")) for name in names]
-    told = inventory(None, find(paths), SOURCES)
+    told = take_inventory(None, find_files(paths), SOURCES)
     assert told.source == "deliveries"
     options = SourceOptions()
     found = Taken(SOURCE, staged(SOURCE, told.files, options), options)
@@ -120,7 +120,7 @@ def test_links_named_like_messages_are_kept_apart(tmp_path: Path) -> None:
     deliveries, links = tmp_path / "deliveries.csv", tmp_path / "links.txt"
     deliveries.write_text("msg,node,prev_node,t_us\n1,1,1,0\n1,2,1,5\n3,2,2,5\n")
     links.write_text("1 2\n1 4\n5 1\n")
-    told = inventory(None, find([str(deliveries), str(links)]), SOURCES)
+    told = take_inventory(None, find_files([str(deliveries), str(links)]), SOURCES)
     options = SourceOptions()
     found = Taken(SOURCE, staged(SOURCE, told.files, options), options)
     assert {row[:2] for row in found.rows("links")} == {("1", "2"), ("1", "4"), ("5", "1")}
@@ -134,7 +134,7 @@ def test_links_with_times_are_not_joined(tmp_path: Path) -> None:
     deliveries, links = tmp_path / "deliveries.csv", tmp_path / "links.csv"
     deliveries.write_text("msg,node,prev_node,t_us\n1,1,1,0\n")
     links.write_text("interval,src,dst\n0,1,2\n")
-    told = inventory(None, find([str(tmp_path)]), SOURCES)
+    told = take_inventory(None, find_files([str(tmp_path)]), SOURCES)
     with pytest.raises(InputError, match=naming(links, "by interval", "src,dst")):
         SOURCE.splits(told.files)
 

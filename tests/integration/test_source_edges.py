@@ -19,8 +19,8 @@ from pyspark.sql import SparkSession
 
 from tests.support.staged import Staged, Taken, staged
 from tests.support.words import naming, tells
-from vizpub.ingest.inputs.files import InputFile, find
-from vizpub.ingest.inputs.inventory import inventory
+from vizpub.ingest.inputs.files import InputFile, find_files
+from vizpub.ingest.inputs.inventory import take_inventory
 from vizpub.ingest.sources.base import SourceOptions
 from vizpub.ingest.sources.edges.source import NO_LINK, WHOLE_SECONDS, Edges
 from vizpub.ingest.sources.tables.delimited import NO_ROWS
@@ -184,7 +184,7 @@ def test_column_that_file_and_folder_have_is_refused_with_the_reason() -> None:
 
 def test_equal_files_in_folders_of_other_columns_are_no_copies(tmp_path: Path) -> None:
     files = in_folders(tmp_path, {f"interval={n}": "src,dst\na,b\n" for n in (0, 1)})
-    found = inventory(None, find([str(tmp_path)]), [SOURCE])
+    found = take_inventory(None, find_files([str(tmp_path)]), [SOURCE])
     assert [file.encoding for file in found.files] == [file.encoding for file in files]
     assert not found.skipped
 

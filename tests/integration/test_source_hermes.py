@@ -15,8 +15,8 @@ import pytest
 from base58 import b58encode
 
 from tests.support.staged import Taken, staged
-from vizpub.ingest.inputs.files import find
-from vizpub.ingest.inputs.inventory import inventory
+from vizpub.ingest.inputs.files import find_files
+from vizpub.ingest.inputs.inventory import take_inventory
 from vizpub.ingest.sources import SOURCES
 from vizpub.ingest.sources.base import SourceOptions
 from vizpub.ingest.sources.hermes import Hermes
@@ -95,7 +95,7 @@ def taken(
         pq.write_table(table, folder / peer / f"{file}_1.parquet", row_group_size=500)
     other = {"Timestamp": [1], "Type": ["ihave"], "ProducerID": ["p"], "IsOg": [True]}
     pq.write_table(pa.table(other), folder / "ihave_1.parquet")
-    found = inventory(None, find([str(folder)]), SOURCES)
+    found = take_inventory(None, find_files([str(folder)]), SOURCES)
     assert found.source == "hermes"
     assert len(found.files) == len(rows)
     assert [Path(path).name for path, _ in found.skipped] == ["ihave_1.parquet"]
@@ -170,7 +170,7 @@ def test_bad_rows_of_hermes_are_quarantined(tmp_path: Path) -> None:
     ]
     told = [sound, *(sound | change for change, _ in changes), sound | {"sub_type": "bend"}]
     pq.write_table(pa.Table.from_pylist(told), tmp_path / "graft_prune_1.parquet")
-    found = inventory(None, find([str(tmp_path)]), SOURCES)
+    found = take_inventory(None, find_files([str(tmp_path)]), SOURCES)
     taken = staged(SOURCE, found.files, SourceOptions())
     expected = [(number, why) for number, (_, why) in enumerate(changes, 2)]
     assert [row[1:3] for row in taken.quarantine] == expected

@@ -12,8 +12,8 @@ import pytest
 from tests.support.fuzz import bent, mixture
 from tests.support.staged import Staged, Taken, staged
 from tests.support.words import naming
-from vizpub.ingest.inputs.files import InputFile, find
-from vizpub.ingest.inputs.inventory import inventory
+from vizpub.ingest.inputs.files import InputFile, find_files
+from vizpub.ingest.inputs.inventory import take_inventory
 from vizpub.ingest.sources import SOURCES
 from vizpub.ingest.sources.base import SourceOptions
 from vizpub.ingest.sources.nebula import NO_TABLE, TWO_CRAWLS, Nebula
@@ -43,7 +43,7 @@ def test_crawl_becomes_links_and_peers(tmp_path: Path) -> None:
     (tmp_path / "x_neighbors.ndjson").write_text("\n".join(text) + "\n")
     (tmp_path / "x_visits.ndjson").write_text('{"PeerID": "p1", "AgentVersion": "kubo"}\n')
     (tmp_path / "x_crawl.json").write_text('{\n  "id": 0,\n  "state": "succeeded"\n}\n')
-    found = inventory(None, find([str(tmp_path)]), SOURCES)
+    found = take_inventory(None, find_files([str(tmp_path)]), SOURCES)
     assert found.source == "nebula"
     assert [Path(path).name for path, _ in found.skipped] == ["x_crawl.json", "x_visits.ndjson"]
     options = SourceOptions()
@@ -85,7 +85,7 @@ def test_bad_lines_of_a_crawl_are_quarantined(tmp_path: Path) -> None:
 def test_two_crawls_and_empty_ones_are_refused(tmp_path: Path) -> None:
     for name in "ab":
         (tmp_path / name).write_text(line(name, ["b"]))
-    found = inventory(None, find([str(tmp_path)]), SOURCES)
+    found = take_inventory(None, find_files([str(tmp_path)]), SOURCES)
     with pytest.raises(InputError, match=naming(tmp_path / "a", tmp_path / "b", TWO_CRAWLS)):
         SOURCE.splits(found.files)
     with pytest.raises(InputError, match=NO_TABLE):

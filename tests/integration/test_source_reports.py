@@ -14,11 +14,11 @@ import pytest
 from tests.support.staged import Staged, Taken, staged
 from tests.support.words import naming, unknown
 from vizpub.ingest.inputs.files import InputFile
-from vizpub.ingest.sources.base import Description, SourceOptions
+from vizpub.ingest.sources.base import RunDescription, SourceOptions
 from vizpub.ingest.sources.reports import Reports
 from vizpub.ingest.sources.reports.facts import DIFFERS
 from vizpub.ingest.sources.reports.facts import NO_REPORT as NOTHING_READ
-from vizpub.ingest.tasks.fold import Counted
+from vizpub.ingest.tasks.fold import RunCounts
 from vizpub.model.clock import OPEN, Clock
 from vizpub.model.columns import TRAFFIC_COLUMNS
 from vizpub.model.errors import InputError, UnknownName, UseError
@@ -102,7 +102,7 @@ class Book:
     def take(self, case: str, **options: Any) -> Taken:
         return self.desk.take(*CASES[case], **options)
 
-    def counted(self, *cases: str) -> Counted:
+    def counted(self, *cases: str) -> RunCounts:
         """What is counted of the files of the cases."""
         return self.desk.stage(*(file for case in cases for file in CASES[case])).counted
 
@@ -112,7 +112,7 @@ def book(desk: Desk) -> Book:
     return Book(desk)
 
 
-def describe(counted: Counted, options: SourceOptions) -> Description:
+def describe(counted: RunCounts, options: SourceOptions) -> RunDescription:
     return Reports().describe(counted, None, options)
 
 
@@ -178,7 +178,7 @@ EXAMPLE_CASE = case("the example", list(EXAMPLE))
 
 def test_example_of_the_contract_gives_its_tables(book: Book) -> None:
     found = book.take(EXAMPLE_CASE)
-    assert found.told == Description(
+    assert found.told == RunDescription(
         clock=Clock(1, 1_000_000, 42, 42),
         protocol="poldercast",
         parameters={"fanout": 2},

@@ -15,10 +15,10 @@ import pytest
 
 from tests.support.staged import Staged, staged
 from tests.support.words import naming
-from vizpub.ingest.inputs.files import InputFile, find
-from vizpub.ingest.inputs.inventory import inventory
+from vizpub.ingest.inputs.files import InputFile, find_files
+from vizpub.ingest.inputs.inventory import take_inventory
 from vizpub.ingest.sources import SOURCES
-from vizpub.ingest.sources.base import Description, SourceOptions
+from vizpub.ingest.sources.base import RunDescription, SourceOptions
 from vizpub.ingest.sources.folded import CARRIED
 from vizpub.ingest.sources.reports import Reports
 from vizpub.ingest.sources.reports.fold import TABLES
@@ -68,7 +68,7 @@ def stage(folder: Path, *contents: Content) -> Staged:
     return staged(Reports(), files, SourceOptions())
 
 
-def described(found: Staged) -> Description:
+def described(found: Staged) -> RunDescription:
     return Reports().describe(found.counted, None, SourceOptions())
 
 
@@ -265,6 +265,6 @@ def test_report_parquet_is_told_apart_from_edge_lists(tmp_path: Path) -> None:
     reports, edges = tmp_path / "reports.parquet", tmp_path / "edges.parquet"
     pq.write_table(table([{"peer": "a", "interval": 0}]), reports)
     pq.write_table(table([{"interval": 0, "src": "a", "dst": "b"}]), edges)
-    found = inventory(None, find([str(reports)]), SOURCES)
+    found = take_inventory(None, find_files([str(reports)]), SOURCES)
     assert (found.source, found.files[0].encoding) == ("reports", "parquet")
-    assert inventory(None, find([str(edges)]), SOURCES).source == "edges"
+    assert take_inventory(None, find_files([str(edges)]), SOURCES).source == "edges"

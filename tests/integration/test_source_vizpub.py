@@ -17,10 +17,10 @@ import pytest
 from tests.support.ingested import Store
 from tests.support.staged import Staged, Taken, staged
 from tests.support.words import naming, tells
-from vizpub.ingest.inputs.files import NO_FILES_IN, find
-from vizpub.ingest.inputs.inventory import inventory
+from vizpub.ingest.inputs.files import NO_FILES_IN, find_files
+from vizpub.ingest.inputs.inventory import take_inventory
 from vizpub.ingest.sources import SOURCES
-from vizpub.ingest.sources.base import Description, SourceOptions
+from vizpub.ingest.sources.base import RunDescription, SourceOptions
 from vizpub.ingest.sources.reports.facts import NO_REPORT
 from vizpub.ingest.sources.vizpub.source import Vizpub
 from vizpub.model.clock import OPEN, Clock
@@ -39,7 +39,7 @@ Outside = Callable[[str], Path]
 
 def stage(*paths: Path, **options: Any) -> Staged:
     """As the pipeline does: look at the paths, read and fold what is there."""
-    found = inventory(None, find([str(path) for path in paths]), SOURCES)
+    found = take_inventory(None, find_files([str(path) for path in paths]), SOURCES)
     assert found.source == "vizpub"
     return staged(Vizpub(), found.files, SourceOptions(**options))
 
@@ -48,7 +48,7 @@ def take(*paths: Path, **options: Any) -> Taken:
     return Taken(Vizpub(), stage(*paths, **options), SourceOptions(**options))
 
 
-def describe(found: Staged, **options: Any) -> Description:
+def describe(found: Staged, **options: Any) -> RunDescription:
     return Vizpub().describe(found.counted, None, SourceOptions(**options))
 
 
@@ -682,7 +682,7 @@ class TestBadInput:
     def test_folder_without_files_is_refused(self, desk: Desk) -> None:
         desk.write(0).unlink()
         with pytest.raises(InputError, match=naming(desk.path, NO_FILES_IN)):
-            inventory(None, find([str(desk.path)]), SOURCES)
+            take_inventory(None, find_files([str(desk.path)]), SOURCES)
 
     def test_input_without_nodes_is_refused(self, desk: Desk) -> None:
         desk.write(0)
@@ -695,7 +695,7 @@ class TestBadInput:
         merged = written.with_name("00000001protocol.p.json")
         shutil.copy(written, merged)
         with pytest.raises(InputError, match=naming("json and merged json", merged.name)):
-            inventory(None, find([str(desk.path)]), SOURCES)
+            take_inventory(None, find_files([str(desk.path)]), SOURCES)
         with pytest.raises(
             InputError, match=naming(merged, "vizpub ingest reports/unprocessed --run NAME")
         ):

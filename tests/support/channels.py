@@ -5,19 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from vizpub.simulators.channels.layout import Layout
+from vizpub.simulators.channels.layout import ChannelLayout
 from vizpub.simulators.channels.parameters import ChannelParameters
 
 PRINTED = (0.202219, 0.103672, 0.103469, 0.109922, 0.0579375, 0.0712656, 0.0645312, 0.0725781)
 """TotalP of the channels 0 to 7 (A.5 of the paper)."""
 
 
-def layout(clients: int = 50, seed: int = 1, **chosen: Any) -> Layout:
+def layout(clients: int = 50, seed: int = 1, **chosen: Any) -> ChannelLayout:
     """A layout of those parameters."""
-    return Layout(ChannelParameters(**chosen), clients, seed)
+    return ChannelLayout(ChannelParameters(**chosen), clients, seed)
 
 
-def printed_layout(folder: Path, seed: int = 1, **chosen: Any) -> Layout:
+def printed_layout(folder: Path, seed: int = 1, **chosen: Any) -> ChannelLayout:
     """The printed list: a page for each channel, of its TotalP, and a page that nobody wants. Ten
     clients listen to all channels and want all other pages.
     """

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import psutil
 
-from vizpub.collector.http.client import Collector, collector_of
-from vizpub.collector.place import Place
+from vizpub.collector.http.client import CollectorClient, collector_of
+from vizpub.collector.place import CollectionPlace
 from vizpub.model.errors import RunNotComplete, ServiceError, UseError
 from vizpub.reports.client import Pace
 from vizpub.runstore.store import open_run
@@ -37,15 +37,15 @@ class Collecting:
     process: subprocess.Popen[bytes] | None = None
 
     @property
-    def place(self) -> Place:
-        return Place(self.workspace, "lab")
+    def place(self) -> CollectionPlace:
+        return CollectionPlace(self.workspace, "lab")
 
     @property
     def url(self) -> str:
         scheme = "https" if "--certificate" in self.options else "http"
         return f"{scheme}://127.0.0.1:{self.port}/v1/runs/lab"
 
-    def answering(self) -> Collector:
+    def answering(self) -> CollectorClient:
         """Waits until it listens."""
 
         def listens() -> bool:
@@ -107,7 +107,7 @@ def until(is_so: Callable[[], bool]) -> None:
         time.sleep(0.1)
 
 
-def last_of(place: Place) -> int:
+def last_of(place: CollectionPlace) -> int:
     """The last interval that the run has; -1 = none."""
     with suppress(UseError, RunNotComplete):
         clock = open_run(place.workspace, place.run).manifest.clock

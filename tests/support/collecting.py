@@ -15,15 +15,15 @@ from typing import Any
 
 import uvicorn
 
-from vizpub.collector.closing import Rules
+from vizpub.collector.closing import ClosingRules
 from vizpub.collector.http.bodies import BodyLimits
-from vizpub.collector.http.interface import Web
+from vizpub.collector.http.interface import HttpInterface
 from vizpub.collector.http.protocol import PatientProtocol
 from vizpub.collector.http.tokens import Tokens
-from vizpub.collector.intake import Intake, Limits
+from vizpub.collector.intake import Intake, IntakeLimits
 from vizpub.collector.log import log
-from vizpub.collector.place import Place
-from vizpub.collector.progress import Progress
+from vizpub.collector.place import CollectionPlace
+from vizpub.collector.progress import CollectionProgress
 from vizpub.reports.pulled import ReportServer
 from vizpub.reports.records import RunHeader
 
@@ -42,7 +42,7 @@ def header(began: datetime = LATER) -> RunHeader:
 class Served:
     """A collector without the process that makes the run."""
 
-    web: Web
+    web: HttpInterface
     port: int
     loop: asyncio.AbstractEventLoop
 
@@ -88,7 +88,7 @@ class Served:
 
 
 @contextmanager
-def serving(web: Callable[[], Web], port: int = 0) -> Iterator[Served]:
+def serving(web: Callable[[], HttpInterface], port: int = 0) -> Iterator[Served]:
     found: list[Served] = []
     ready, over = threading.Event(), threading.Event()
 
@@ -144,23 +144,25 @@ def obeying(server: ReportServer, obey: Callable[[dict[str, Any]], None]) -> Ite
 @dataclass
 class Options:
     tokens: bool = False
-    rules: Rules = field(default_factory=Rules)
-    limits: Limits = field(default_factory=lambda: Limits(reserve=RESERVE))
+    rules: ClosingRules = field(default_factory=ClosingRules)
+    limits: IntakeLimits = field(default_factory=lambda: IntakeLimits(reserve=RESERVE))
     bodies: BodyLimits = field(default_factory=BodyLimits)
     began: datetime = LATER
     commands: bool = False
 
 
-def collector_in(folder: Path, options: Options | None = None) -> Callable[[], Web]:
+def collector_in(folder: Path, options: Options | None = None) -> Callable[[], HttpInterface]:
     """Run `lab`, collected in a folder."""
     chosen = options or Options()
 
-    def web() -> Web:
-        place = Place(folder, "lab")
+    def web() -> HttpInterface:
+        place = CollectionPlace(folder, "lab")
         place.make()
         intake = Intake(place, header(chosen.began), chosen.rules, chosen.limits)
         tokens = Tokens(place.tokens) if chosen.tokens else None
-        progress = Progress(intake)
-        return Web(intake, progress, tokens, chosen.bodies, ("neighbors",), chosen.commands)
+        progress = CollectionProgress(intake)
+        return HttpInterface(
+            intake, progress, tokens, chosen.bodies, ("neighbors",), chosen.commands
+        )
 
     return web

@@ -11,19 +11,21 @@ from typing import Any, NamedTuple
 from base58 import b58decode
 
 from vizpub.ingest.inputs.files import InputFile
-from vizpub.ingest.sources.libp2p.events import SPELLINGS, Type
+from vizpub.ingest.sources.libp2p.events import SPELLINGS, EventType
 
 FROM, TO = "receivedFrom", "sendTo"
 _OTHER = {
-    **dict.fromkeys((Type.REJECT, Type.DUPLICATE, Type.DELIVER, Type.RECV_RPC), FROM),
-    **dict.fromkeys((Type.SEND_RPC, Type.DROP_RPC), TO),
+    **dict.fromkeys(
+        (EventType.REJECT, EventType.DUPLICATE, EventType.DELIVER, EventType.RECV_RPC), FROM
+    ),
+    **dict.fromkeys((EventType.SEND_RPC, EventType.DROP_RPC), TO),
 }
 
 
 class Happened(NamedTuple):
     """An event."""
 
-    type: Type
+    type: EventType
     peer: str
     ns: int
     other: str | None = None
@@ -50,7 +52,7 @@ class Happened(NamedTuple):
         return json.dumps({**head, SPELLINGS[self.type][0]: payload})
 
 
-def at(us: int, type: Type, peer: str, other: str | None = None, **about: Any) -> Happened:
+def at(us: int, type: EventType, peer: str, other: str | None = None, **about: Any) -> Happened:
     """An event at that microsecond."""
     return Happened(type, peer, us * 1000, other, **about)
 

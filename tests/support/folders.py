@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.collecting import LATER, header
-from vizpub.collector.closing import Rules
-from vizpub.collector.http.interface import Web
-from vizpub.collector.inputs.folder import Folder
-from vizpub.collector.intake import Intake, Limits
+from vizpub.collector.closing import ClosingRules
+from vizpub.collector.http.interface import HttpInterface
+from vizpub.collector.inputs.folder import FolderInput
+from vizpub.collector.intake import Intake, IntakeLimits
 from vizpub.collector.log import log
-from vizpub.collector.place import Place
-from vizpub.collector.progress import Progress
+from vizpub.collector.place import CollectionPlace
+from vizpub.collector.progress import CollectionProgress
 
 
 def report(peer: str, interval: int) -> str:
@@ -27,23 +27,23 @@ class Case:
     """A watched folder, and what was taken from it."""
 
     def __init__(self, folder: Path) -> None:
-        self.watched, self.place = folder / "watched", Place(folder, "lab")
+        self.watched, self.place = folder / "watched", CollectionPlace(folder, "lab")
         self.watched.mkdir()
         self.place.make()
         self.said: list[str] = []
         self.began = LATER
-        self.limits = Limits(reserve=1)
+        self.limits = IntakeLimits(reserve=1)
         self.traces = 0
         """Times that a trace was found."""
 
     def trace(self) -> None:
         self.traces += 1
 
-    def run(self, work: Callable[[Intake, Folder], Coroutine[Any, Any, None]]) -> None:
+    def run(self, work: Callable[[Intake, FolderInput], Coroutine[Any, Any, None]]) -> None:
         async def around() -> None:
-            intake = Intake(self.place, header(self.began), Rules(), self.limits)
-            web = Web(intake, Progress(intake))
-            await work(intake, Folder(self.watched, intake, self.said.append, web, self.trace))
+            intake = Intake(self.place, header(self.began), ClosingRules(), self.limits)
+            web = HttpInterface(intake, CollectionProgress(intake))
+            await work(intake, FolderInput(self.watched, intake, self.said.append, web, self.trace))
             await intake.log.aclose()
 
         asyncio.run(around())
@@ -53,6 +53,6 @@ class Case:
         return [(r["peer"], r["interval"]) for r in map(json.loads, records)]
 
 
-async def to_the_end(folder: Folder) -> None:
+async def to_the_end(folder: FolderInput) -> None:
     while await folder.turn():
         pass

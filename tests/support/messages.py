@@ -9,9 +9,9 @@ import pyarrow as pa
 from tests.support.texts import given, made_tables
 from vizpub.analytics.messages.message_fold import MessageFold
 from vizpub.analytics.steps import Step
-from vizpub.ingest.tasks.staged import ARRIVALS, UNREPORTED, step
+from vizpub.ingest.tasks.staged import ARRIVALS, UNREPORTED, ingest_step
 
-ROWS = step("message_rows")
+ROWS = ingest_step("message_rows")
 
 
 def message_tables(tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:

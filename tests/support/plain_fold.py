@@ -10,14 +10,14 @@ from typing import Any
 
 import msgspec
 
-from vizpub.ingest.inputs.reader import Kind, Row
+from vizpub.ingest.inputs.reader import InputRow, RowKind
 from vizpub.ingest.sources.folded import CARRIED
 from vizpub.ingest.sources.reports.decoding import report_decoder
-from vizpub.ingest.sources.reports.facts import COUNTERS, STATE, Tally
+from vizpub.ingest.sources.reports.facts import COUNTERS, STATE, ReportTally
 from vizpub.ingest.sources.reports.fold import TABLES
 from vizpub.ingest.sources.reports.observed import ARRIVALS, REPEATED
 from vizpub.ingest.sources.times import NO_OUTLIERS, Outliers
-from vizpub.ingest.tasks.fold import Counted, KeyFold, Rows
+from vizpub.ingest.tasks.fold import KeyFold, RowsByTable, RunCounts
 from vizpub.model.columns import TRAFFIC_COLUMNS
 from vizpub.reports.fields import INT64
 from vizpub.reports.records import OVERLAY, Report
@@ -148,18 +148,18 @@ class PlainFold(KeyFold):
 
     def start(self) -> None:
         """Reset the counts."""
-        self._tally, self._decode = Tally(), report_decoder().decode
+        self._tally, self._decode = ReportTally(), report_decoder().decode
 
     def begin(self, key: str) -> None:
         """Start a peer."""
         self._peer = _Peer(key, self.rows, self._tally, self._gap_tolerance, self.totals)
 
-    def take(self, row: Row) -> None:
+    def take(self, row: InputRow) -> None:
         """The next report, or the state at the end of the run that is appended to."""
-        if row.kind == Kind.RECORD and self.final is not None and row.time <= self.final:
+        if row.kind == RowKind.RECORD and self.final is not None and row.time <= self.final:
             self._tally.lost[LATE] += 1
             return
-        if row.kind == Kind.RECORD:
+        if row.kind == RowKind.RECORD:
             why = self.outliers.why(row.time)
             times = self._tally.outlying if why else self._tally.times
             times.see(row.time, None, self._files[row.file], row.line)
@@ -171,7 +171,7 @@ class PlainFold(KeyFold):
             self._lose(report, row)
             return
         peer.take(report, row.rank)
-        if row.kind == Kind.RECORD:
+        if row.kind == RowKind.RECORD:
             peer.add_events(report)
         else:
             peer.resume(report)
@@ -183,18 +183,18 @@ class PlainFold(KeyFold):
 
     def add(self, tally: bytes) -> None:
         """Add the counts of a reader."""
-        self._tally.add(Tally.of(json.loads(tally)))
+        self._tally.add(ReportTally.of(json.loads(tally)))
 
-    def counted(self) -> Counted:
+    def total_counts(self) -> RunCounts:
         """The tally."""
         return self._tally.plain
 
-    def refuse(self, row: Row, reason: str, text: bytes) -> None:
+    def refuse(self, row: InputRow, reason: str, text: bytes) -> None:
         """Also counted by reason."""
         self._tally.refuse(reason)
         super().refuse(row, reason, text)
 
-    def _lose(self, report: Any, row: Row) -> None:
+    def _lose(self, report: Any, row: InputRow) -> None:
         """Count a further report of the same peer and interval."""
         self._tally.extend(report.interval, report.interval)
         if row.rank != self._peer.rank:
@@ -210,7 +210,7 @@ class _Peer:
     """The state of the current peer."""
 
     def __init__(
-        self, name: str, rows: Rows, tally: Tally, gap_tolerance: int, totals: bool
+        self, name: str, rows: RowsByTable, tally: ReportTally, gap_tolerance: int, totals: bool
     ) -> None:
         self.name, self._rows, self._tally = name, rows, tally
         self._gap_tolerance, self._totals = gap_tolerance, totals
@@ -376,7 +376,7 @@ class _Peer:
 class _State:
     """One of the lists that make up a peer's state."""
 
-    def __init__(self, peer: str, field: str, rows: Rows) -> None:
+    def __init__(self, peer: str, field: str, rows: RowsByTable) -> None:
         self.field, self.reported = field, None
         """As last reported in this stay; null = not yet."""
         self._add = rows[_TABLE_OF[field]].append

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tests.support.tables import EMPTY, add, links
-from vizpub.collector.place import Place
+from vizpub.collector.place import CollectionPlace
 from vizpub.runstore import durable
 from vizpub.runstore.collection import Collected
 from vizpub.runstore.manifest import Manifest, read_manifest
@@ -24,7 +24,7 @@ class Reserved:
 
     def __post_init__(self) -> None:
         self.of = Collected(self.workspace, "lab")
-        Place(self.workspace, "lab").make()
+        CollectionPlace(self.workspace, "lab").make()
         self.of.identify()
         with self.writer(collects=True) as writer:
             writer.reserve(self.of.identity)

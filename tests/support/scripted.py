@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.support.tables import links, write
 from vizpub.ingest.inputs.files import InputFile
-from vizpub.ingest.starting import Start, Wanted, start
+from vizpub.ingest.starting import RequestedRun, StartingPoint, find_start
 from vizpub.runstore.manifest import Cut, Manifest, Part, TableEntry
 from vizpub.runstore.writer import RunWriter, writing
 
@@ -29,27 +29,27 @@ LATE = Cut("valid_to", 40)
 
 def wanted(
     *files: InputFile, formats: dict[str, int] = FORMATS, run: str = RUN, **how: Any
-) -> Wanted:
+) -> RequestedRun:
     """The request of an ingest of the files."""
     inputs = tuple(file.manifest_entry for file in files)
     fresh = Manifest(run, "reports", inputs, {"gap_tolerance": 0}, formats=formats)
-    return Wanted(fresh, files, **how)
+    return RequestedRun(fresh, files, **how)
 
 
 def ingest(
     workspace: Path,
-    asked: Wanted,
+    asked: RequestedRun,
     stages: Sequence[str] = tuple(TABLES),
     *,
     small: bool = False,
-) -> Start:
+) -> StartingPoint:
     """An ingest that is stopped after the last of the stages, if there is another one.
 
     A small one commits at the end.
     """
     with writing(workspace, asked.manifest.name) as writer:
-        found = start(writer, asked)
-        if found.made:
+        found = find_start(writer, asked)
+        if found.complete_run:
             return found
         found.begin()
         for stage in stages:
@@ -66,15 +66,15 @@ def ingest(
     return found
 
 
-def begun(workspace: Path, asked: Wanted) -> Manifest:
+def begun(workspace: Path, asked: RequestedRun) -> Manifest:
     """The run at the beginning of its ingest."""
     with writing(workspace, asked.manifest.name) as writer:
-        start(writer, asked).begin()
+        find_start(writer, asked).begin()
         assert writer.manifest is not None
         return writer.manifest
 
 
-def _written(writer: RunWriter, name: str, asked: Wanted) -> TableEntry:
+def _written(writer: RunWriter, name: str, asked: RequestedRun) -> TableEntry:
     seed = sum(file.sha256.encode()[0] for file in asked.files) + len(name)
     older: tuple[Part, ...] = ()
     if writer.base is not None and name in writer.base.tables:

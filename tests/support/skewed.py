@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from vizpub.collector.closing import Closing, Rules
+from vizpub.collector.closing import Closing, ClosingRules
 
 BEGAN, SECONDS, LATENESS = 4000.0, 90, 5.0
 """The true time at which peers begin: a clock may be an hour slow."""
@@ -47,7 +47,7 @@ class Simulated:
     """Whose network breaks; then they send all that they kept."""
     restarts: bool = False
     seed: int = 1
-    closing: Closing = field(default_factory=lambda: Closing(Rules(LATENESS)))
+    closing: Closing = field(default_factory=lambda: Closing(ClosingRules(LATENESS)))
     late: list[tuple[str, int]] = field(default_factory=list)
     """Reports of the sound."""
     reported: dict[int, float] = field(default_factory=dict)
@@ -73,7 +73,7 @@ class Simulated:
         for at, peer, interval in sorted(self.arrivals()):
             if self.restarts and at > restart:
                 state = json.loads(json.dumps(self.closing.state()))
-                self.closing, restart = Closing.restored(self.closing.rules, state, at), 1e9
+                self.closing, restart = Closing.from_state(self.closing.rules, state, at), 1e9
             self.tick(at)
             if self.closing.is_ahead(interval, int(at)):
                 continue
@@ -81,7 +81,7 @@ class Simulated:
                 self.reported.setdefault(interval, at)
                 if self.closing.is_late(interval):
                     self.late.append((peer, interval))
-            self.closing.note(peer, interval, at)
+            self.closing.note_report(peer, interval, at)
             self.tick(at)
 
     def tick(self, at: float) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from vizpub.ingest.spark.scale import restore, tune
+from vizpub.ingest.spark.scale import restore_spark, tune_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -23,8 +23,8 @@ def as_of_small(spark: SparkSession) -> Iterator[None]:
 
     With VIZPUB_TEST_PLANS=large it keeps its own.
     """
-    before = tune(spark, small=os.environ.get("VIZPUB_TEST_PLANS") != "large")
+    before = tune_spark(spark, small=os.environ.get("VIZPUB_TEST_PLANS") != "large")
     try:
         yield
     finally:
-        restore(spark, before)
+        restore_spark(spark, before)

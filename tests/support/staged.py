@@ -13,9 +13,15 @@ import pyarrow as pa
 
 from tests.support.texts import given, made, observed_by
 from vizpub.ingest.inputs.files import InputFile
-from vizpub.ingest.inputs.reader import Kind, Read, Row, Split, as_batches
-from vizpub.ingest.sources.base import Description, Observed, Source, SourceOptions, Tallies
-from vizpub.ingest.tasks.fold import Counted, rows_of
+from vizpub.ingest.inputs.reader import InputRow, InputSplit, RowKind, SplitReader, as_batches
+from vizpub.ingest.sources.base import (
+    ObservedTables,
+    RunDescription,
+    Source,
+    SourceOptions,
+    Tallies,
+)
+from vizpub.ingest.tasks.fold import RunCounts, rows_of
 from vizpub.ingest.tasks.sink import Fold
 from vizpub.model.tables import TRAFFIC
 
@@ -24,10 +30,10 @@ from vizpub.model.tables import TRAFFIC
 class Staged:
     """What was folded from some files."""
 
-    rows: list[Row]
+    rows: list[InputRow]
     """The records that the reader accepted, as they went to the fold."""
     tables: dict[str, pa.Table]
-    counted: Counted
+    counted: RunCounts
     damaged: dict[str, str]
     """Why a file could be read only in part, by path."""
 
@@ -47,25 +53,27 @@ def staged(source: Source, files: Sequence[InputFile], options: SourceOptions) -
     """Read and fold the files as Spark's tasks would, one after another."""
     splits = [_numbered(split) for split in source.splits(files)]
 
-    def tallies(read: Read) -> Tallies:
-        each = (row for row in _rows(splits, read) if row.kind == Kind.TALLY)
+    def tallies(read: SplitReader) -> Tallies:
+        each = (row for row in _rows(splits, read) if row.kind == RowKind.TALLY)
         return [json.loads(row.record) for row in each]
 
-    def made(before: Counted | None) -> tuple[list[Row], Fold, dict[str, pa.Table], Counted]:
+    def made(
+        before: RunCounts | None,
+    ) -> tuple[list[InputRow], Fold, dict[str, pa.Table], RunCounts]:
         read = source.reader(files, options, tallies, before)
         rows = sorted(_rows(splits, read), key=_order)
-        fold = source.fold(files, options, before)
+        fold = source.make_fold(files, options, before)
         tables = _folded(source, fold, rows)
-        return rows, fold, tables, source.tallied([fold.counted()])
+        return rows, fold, tables, source.combine_tallies([fold.total_counts()])
 
     rows, fold, tables, counted = made(None)
     if source.is_refuted(fold, counted, options):
         rows, fold, tables, counted = made(counted)
-    taken, damaged = [row for row in rows if row.kind == Kind.RECORD], fold.summary()
+    taken, damaged = [row for row in rows if row.kind == RowKind.RECORD], fold.summary()
     return Staged(taken, tables, counted, json.loads(damaged)["damaged"])
 
 
-def _numbered(split: Split) -> Split:
+def _numbered(split: InputSplit) -> InputSplit:
     """With the number of its first line, which Spark would have counted."""
     if split.line:
         return split
@@ -73,17 +81,17 @@ def _numbered(split: Split) -> Split:
     return split._replace(line=before.count(b"\n") + 1)
 
 
-def _rows(splits: Sequence[Split], read: Read) -> Iterator[Row]:
+def _rows(splits: Sequence[InputSplit], read: SplitReader) -> Iterator[InputRow]:
     for split in splits:
         for batch in as_batches(read(split)):
-            yield from map(Row._make, rows_of(batch))
+            yield from map(InputRow._make, rows_of(batch))
 
 
-def _order(row: Row) -> tuple[Any, ...]:
+def _order(row: InputRow) -> tuple[Any, ...]:
     return row.peer or "", row.time, row.rank, row.file, row.line
 
 
-def _folded(source: Source, fold: Fold, rows: Sequence[Row]) -> dict[str, pa.Table]:
+def _folded(source: Source, fold: Fold, rows: Sequence[InputRow]) -> dict[str, pa.Table]:
     made = defaultdict(list)
     for name, batch in fold(as_batches(rows)):
         made[name].append(batch)
@@ -95,8 +103,8 @@ class Taken:
 
     def __init__(self, source: Source, found: Staged, options: SourceOptions) -> None:
         self.staged = found
-        self.told: Description = source.describe(found.counted, None, options)
-        self.seen: Observed = source.observe(self.told, options)
+        self.told: RunDescription = source.describe(found.counted, None, options)
+        self.seen: ObservedTables = source.observe(self.told, options)
 
     def table(self, name: str) -> pa.Table:
         """An observed table; a column of traffic that a text leaves out is null."""

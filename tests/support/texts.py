@@ -8,13 +8,13 @@ from typing import Any, cast
 import pyarrow as pa
 
 from vizpub.analytics import steps
-from vizpub.analytics.steps import Given, Step, view
+from vizpub.analytics.steps import Step, TaskContext, view_step
 from vizpub.ingest.job import Job
-from vizpub.ingest.plan import Plan, end_of
-from vizpub.ingest.sources.base import Observed
+from vizpub.ingest.plan import IngestPlan, end_tick
+from vizpub.ingest.sources.base import ObservedTables
 from vizpub.ingest.sources.folded import OBSERVED
 from vizpub.ingest.tasks.fold import NAMES, names_in
-from vizpub.ingest.tasks.staged import STAGED, macros
+from vizpub.ingest.tasks.staged import STAGED, macro_text
 from vizpub.model.clock import OPEN, Clock
 from vizpub.model.columns import Table
 from vizpub.model.errors import UnknownName
@@ -28,38 +28,47 @@ def given(
     known: Iterable[str] = (),
     messages: tuple[int, int] | None = None,
     **variables: int | str,
-) -> Given:
+) -> TaskContext:
     """What the texts ask for; of a run that is made from all of its input."""
-    whole = {"end": end_of(clock), "close_at": OPEN, "are_maximal": False, "part": "all"}
-    return Given(
+    whole = {"end": end_tick(clock), "close_at": OPEN, "are_maximal": False, "part": "all"}
+    return TaskContext(
         clock.first, clock.last, clock.ticks_per_interval, frozenset(known), 0, 0,
         messages=messages,
-        variables={**Plan(cast(Job, None)).variables, **whole, **variables},
-        macros=macros(),
+        variables={**IngestPlan(cast(Job, None)).variables, **whole, **variables},
+        macros=macro_text(),
     )  # fmt: skip
 
 
-def made(name: str, chosen: Sequence[Step], tables: Mapping[str, pa.Table], of: Given) -> pa.Table:
+def made(
+    name: str, chosen: Sequence[Step], tables: Mapping[str, pa.Table], of: TaskContext
+) -> pa.Table:
     """A table that steps make; tables that `tables` lacks are empty."""
     kept: list[pa.Table] = []
 
-    def keep(rows: pa.Table, _: Given) -> pa.Table:
+    def keep(rows: pa.Table, _: TaskContext) -> pa.Table:
         kept.append(rows)
         return rows
 
-    needed = [*steps.needed(chosen, {name}), Step("keep", "", "kept", whole=(name,), function=keep)]
-    taken = {one: [tables[one] if one in tables else _nothing(one)] for one in steps.inputs(needed)}
-    assert not [*steps.compute(needed, taken, (), of)]
+    needed = [
+        *steps.select_needed(chosen, {name}),
+        Step("keep", "", "kept", whole=(name,), function=keep),
+    ]
+    taken = {
+        one: [tables[one] if one in tables else _nothing(one)] for one in steps.input_names(needed)
+    }
+    assert not [*steps.compute_tables(needed, taken, (), of)]
     return kept[0]
 
 
 def made_tables(
-    chosen: Sequence[Step], tables: Mapping[str, pa.Table], makes: Sequence[Table], of: Given
+    chosen: Sequence[Step], tables: Mapping[str, pa.Table], makes: Sequence[Table], of: TaskContext
 ) -> dict[str, pa.Table]:
     """The tables `makes`, and those of folds, in the shape in which they are stored."""
-    taken = {one: [tables[one] if one in tables else _nothing(one)] for one in steps.inputs(chosen)}
+    taken = {
+        one: [tables[one] if one in tables else _nothing(one)] for one in steps.input_names(chosen)
+    }
     found: dict[str, list[pa.RecordBatch]] = {}
-    for name, rows in steps.compute(chosen, taken, makes, of):
+    for name, rows in steps.compute_tables(chosen, taken, makes, of):
         found.setdefault(name, []).append(rows)
     return {name: pa.Table.from_batches(rows) for name, rows in found.items()}
 
@@ -76,10 +85,10 @@ def _nothing(name: str) -> pa.Table:
         raise KeyError(name) from None
 
 
-def observed_by(observed: Observed) -> tuple[Step, ...]:
+def observed_by(observed: ObservedTables) -> tuple[Step, ...]:
     """The steps that make the observed tables of the folded ones."""
     texts = ((name, cast(str, getattr(observed, name))) for name in sorted(observed.known))
-    return *observed.functions, *(view(f"observed/{name}", text) for name, text in texts)
+    return *observed.functions, *(view_step(f"observed/{name}", text) for name, text in texts)
 
 
 def names_of(tables: Mapping[str, pa.Table]) -> pa.Table:

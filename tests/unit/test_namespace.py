@@ -15,7 +15,7 @@ import pytest
 from tests.support.installed import install_into
 from tests.support.project import PACKAGES, PARTS, ROOT, in_namespace
 from tests.unit.test_layout import MODULES, TESTS, dotted, tracked
-from vizpub.ingest.spark.shipping import pack
+from vizpub.ingest.spark.shipping import pack_package
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +55,7 @@ class TestSeen:
         assert graph.modules == set(map(dotted, MODULES))
 
     def test_executors_get_every_module(self, modules: Set[str], tmp_path: Path) -> None:
-        names = ZipFile(pack(tmp_path)).namelist()
+        names = ZipFile(pack_package(tmp_path)).namelist()
         assert {name for name in names if name.endswith(".py")} == modules
 
 

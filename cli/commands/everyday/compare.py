@@ -15,25 +15,31 @@ import typer
 from vizpub.cli.completion import complete_plotted, complete_runs
 from vizpub.cli.options import Output, Window, comma_list, command
 from vizpub.cli.settings import Settings
-from vizpub.cli.terminal.output import Rows, output_format, show, to_stdout, whole_file
+from vizpub.cli.terminal.output import (
+    OutputRows,
+    output_format,
+    replaced_file,
+    show_rows,
+    to_stdout,
+)
 from vizpub.model.errors import UnknownName, UseError
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from matplotlib.figure import Figure
 
-    from vizpub.analytics.comparison.per_run import Answer, Question
+    from vizpub.analytics.comparison.per_run import ComparedRuns, ComparisonRequest
     from vizpub.questions.run import Run
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("compare", rich_help_panel="Metrics")(command(compare))
+    app.command("compare", rich_help_panel="Metrics")(command(compare_groups))
 
 
 @dataclass(frozen=True)
-class _Comparing:
-    """What is compared, and how runs are grouped."""
+class _CompareOptions:
+    """The metrics to compare, and the grouping of the runs."""
 
     metrics: Annotated[
         str | None,
@@ -63,7 +69,7 @@ class _Comparing:
     ] = None
 
 
-def compare(
+def compare_groups(
     settings: Settings,
     runs: Annotated[
         list[str],
@@ -73,7 +79,7 @@ def compare(
             autocompletion=complete_runs,
         ),
     ],
-    comparing: _Comparing,
+    comparing: _CompareOptions,
     window: Window,
     output: Output,
 ) -> None:
@@ -92,21 +98,21 @@ def compare(
     vizpub compare 'poldercast-*' 'scribe-*' --over intervals -o series.csv --plot series.pdf
     ```
     """
-    from vizpub.analytics.comparison.per_run import measured
+    from vizpub.analytics.comparison.per_run import measure_runs
 
     form = _figure_format(comparing)
-    opened = _opened(settings, runs)
+    opened = _open_runs(settings, runs)
     with settings.progress() as progress:
-        found = measured(opened, _question(opened, comparing, window), progress)
+        found = measure_runs(opened, _question(opened, comparing, window), progress)
     table = _table(found, comparing.over)
     if comparing.plot:
         from vizpub.analytics.figures import save
 
         figure = _figure(found, table, comparing.over)
-        with whole_file(comparing.plot) as place:
+        with replaced_file(comparing.plot) as place:
             save(figure, place, form)
         settings.say(f"wrote {comparing.plot}")
-    show(_rows(table, comparing.over, output, settings), output, settings)
+    show_rows(_rows(table, comparing.over, output, settings), output, settings)
     settings.say(
         f"intervals {found.first} to {found.last}; means over runs, 95 % confidence intervals"
     )
@@ -117,7 +123,7 @@ def compare(
         settings.say(f"note: {note}")
 
 
-def _figure_format(comparing: _Comparing) -> str:
+def _figure_format(comparing: _CompareOptions) -> str:
     """The format of the figure, if any. Raises: UseError, before anything is read."""
     if comparing.plot is None:
         return ""
@@ -127,30 +133,30 @@ def _figure_format(comparing: _Comparing) -> str:
     return form
 
 
-def _opened(settings: Settings, names: Sequence[str]) -> list[Run]:
+def _open_runs(settings: Settings, names: Sequence[str]) -> list[Run]:
     from vizpub.questions.run import Run
 
-    chosen = dict.fromkeys(run for name in names for run in _matching(settings, name))
+    chosen = dict.fromkeys(run for name in names for run in _match_runs(settings, name))
     return [Run.open(settings.workspace, name) for name in chosen]
 
 
-def _matching(settings: Settings, name: str) -> list[str]:
+def _match_runs(settings: Settings, name: str) -> list[str]:
     """The runs that match a name or pattern. Raises: UnknownName if there are none."""
     if not any(character in name for character in "*?["):
         return [name]
-    from vizpub.analytics.comparison.tables import ordered
+    from vizpub.analytics.comparison.tables import sort_settings
     from vizpub.runstore.store import run_names
 
-    there = run_names(settings.workspace)
-    if found := [run for run in there if fnmatchcase(run, name)]:
-        return ordered(found)
-    raise UnknownName("run like", name, there, f"vizpub runs list, in {settings.workspace}")
+    names = run_names(settings.workspace)
+    if found := [run for run in names if fnmatchcase(run, name)]:
+        return sort_settings(found)
+    raise UnknownName("run like", name, names, f"vizpub runs list, in {settings.workspace}")
 
 
-def _question(runs: Sequence[Run], comparing: _Comparing, window: Window) -> Question:
-    from vizpub.analytics.comparison.per_run import Question, common_clock
+def _question(runs: Sequence[Run], comparing: _CompareOptions, window: Window) -> ComparisonRequest:
+    from vizpub.analytics.comparison.per_run import ComparisonRequest, common_clock
 
-    return Question(
+    return ComparisonRequest(
         comma_list(comparing.metrics),
         comma_list(comparing.by),
         window.intervals(common_clock(runs)),
@@ -159,16 +165,16 @@ def _question(runs: Sequence[Run], comparing: _Comparing, window: Window) -> Que
     )
 
 
-def _table(found: Answer, over: str) -> pa.Table:
-    from vizpub.analytics.comparison.tables import compare, compare_series, compare_settings
+def _table(answer: ComparedRuns, over: str) -> pa.Table:
+    from vizpub.analytics.comparison.tables import compare_groups, compare_series, compare_settings
 
     if over == "intervals":
-        return compare_series(found.runs, found.metrics, found.first)
-    draw = compare if over == "runs" else compare_settings
-    return draw(found.runs, found.metrics)
+        return compare_series(answer.runs, answer.metrics, answer.first)
+    draw = compare_groups if over == "runs" else compare_settings
+    return draw(answer.runs, answer.metrics)
 
 
-def _figure(found: Answer, table: pa.Table, over: str) -> Figure:
+def _figure(answer: ComparedRuns, table: pa.Table, over: str) -> Figure:
     from vizpub.analytics.figures.comparison import (
         comparison,
         comparison_series,
@@ -177,16 +183,16 @@ def _figure(found: Answer, table: pa.Table, over: str) -> Figure:
 
     if over == "intervals":
         return comparison_series(table)
-    return comparison(table, found.runs) if over == "runs" else comparison_settings(table, over)
+    return comparison(table, answer.runs) if over == "runs" else comparison_settings(table, over)
 
 
-def _rows(table: pa.Table, over: str, output: Output, settings: Settings) -> Rows:
+def _rows(table: pa.Table, over: str, output: Output, settings: Settings) -> OutputRows:
     """For programs a row per estimate; for people a column per group, if they fit."""
     from vizpub.cli.terminal.streams import terminal_width
 
     form = output_format(output)
     if over == "intervals" or form not in ("table", "md"):
-        return Rows.of_arrow(table.column_names, table.to_batches())
+        return OutputRows.of_arrow(table.column_names, table.to_batches())
     width = terminal_width(sys.stdout) if form == "table" and to_stdout(output.file) else None
     rows, hidden = for_people(table.to_pylist(), () if over == "runs" else (over,), width)
     if hidden:
@@ -204,7 +210,7 @@ _Record = dict[str, Any]
 
 def for_people(
     records: Sequence[_Record], over: tuple[str, ...] = (), width: int | None = None
-) -> tuple[Rows, tuple[str, ...]]:
+) -> tuple[OutputRows, tuple[str, ...]]:
     """Rows of vizpub.analytics.comparison.tables.compare: a row per metric, a column per group or
     contrast.
 
@@ -218,10 +224,10 @@ def for_people(
     every = [{**record, "runs": runs[record["group"]]} for record in records]
     groups = len({of["group"] for of in every if of["estimate"] == "mean"})
     keys = ("metric", *over)
-    rows = _side_by_side(every, keys)
+    rows = _columns_by_group(every, keys)
     needed = len(keys) + groups
     if groups > _WIDE or _width(rows, needed) > (width or _ANY):
-        rows, needed = _below_one_another(every, keys), len(keys) + 2
+        rows, needed = _rows_by_group(every, keys), len(keys) + 2
     count = len(rows.columns)
     while count > needed and _width(rows, count) > (width or _ANY):
         count -= 1
@@ -237,25 +243,32 @@ def sentences(records: Sequence[_Record]) -> list[str]:
     by_metric: dict[str, list[_Record]] = {}
     for record in records:
         by_metric.setdefault(record["metric"], []).append(record)
-    return [text for found in by_metric.values() for text in _sentence(found)]
+    return [text for estimates in by_metric.values() for text in _difference_sentences(estimates)]
 
 
-def _sentence(found: Sequence[_Record]) -> Iterator[str]:
-    means = [of for of in found if of["estimate"] == "mean" and of["value"] is not None]
-    for of in found:
-        if of["estimate"].endswith("difference") and of["low"] is not None:
-            unit = f" {of['unit']}" if of["unit"] not in ("", "share", None) else ""
+def _difference_sentences(estimates: Sequence[_Record]) -> Iterator[str]:
+    means = [
+        estimate
+        for estimate in estimates
+        if estimate["estimate"] == "mean" and estimate["value"] is not None
+    ]
+    for estimate in estimates:
+        if estimate["estimate"].endswith("difference") and estimate["low"] is not None:
+            unit = f" {estimate['unit']}" if estimate["unit"] not in ("", "share", None) else ""
             spoken = (f"{estimate_text(mean)}{unit} for {mean['group']}" for mean in means)
-            half = (of["high"] - of["low"]) / 2
-            value, low, high = (_rounded(of[name], half) for name in ("value", "low", "high"))
-            runs = "pairs of runs" if of["estimate"].startswith("paired") else "runs"
+            half = (estimate["high"] - estimate["low"]) / 2
+            value, low, high = (
+                _round_by_interval(estimate[name], half) for name in ("value", "low", "high")
+            )
+            runs = "pairs of runs" if estimate["estimate"].startswith("paired") else "runs"
             yield (
-                f"{of['metric']}: {', '.join(spoken)}; {of['group']} is {value}{unit}, between "
-                f"{low} and {high} with 95 % confidence ({of['n']} {runs})."
+                f"{estimate['metric']}: {', '.join(spoken)}; {estimate['group']} is "
+                f"{value}{unit}, between {low} and {high} with 95 % confidence "
+                f"({estimate['n']} {runs})."
             )
 
 
-def _side_by_side(records: Sequence[_Record], keys: tuple[str, ...]) -> Rows:
+def _columns_by_group(records: Sequence[_Record], keys: tuple[str, ...]) -> OutputRows:
     heads = list(dict.fromkeys(map(_head, records)))
     cells: dict[tuple[str, ...], _Record] = {}
     for of in records:
@@ -263,24 +276,24 @@ def _side_by_side(records: Sequence[_Record], keys: tuple[str, ...]) -> Rows:
         row[_head(of)] = estimate_text(of)
     names = (*heads, "unit", "over")
     values = [(*place, *(row.get(name) for name in names)) for place, row in cells.items()]
-    return Rows((*keys, *names), values)
+    return OutputRows((*keys, *names), values)
 
 
-def _below_one_another(records: Sequence[_Record], keys: tuple[str, ...]) -> Rows:
+def _rows_by_group(records: Sequence[_Record], keys: tuple[str, ...]) -> OutputRows:
     about = ("runs", "unit", "over")
     rows = [
         (*_place(of), of["group"], estimate_text(of), *(of[name] for name in about))
         for of in records
     ]
-    return Rows((*keys, "group", "estimate, 95 %", *about), rows)
+    return OutputRows((*keys, "group", "estimate, 95 %", *about), rows)
 
 
-def _first(rows: Rows, count: int) -> Rows:
+def _first(rows: OutputRows, count: int) -> OutputRows:
     """The first columns."""
-    return Rows(rows.columns[:count], [values[:count] for values in rows.values])
+    return OutputRows(rows.columns[:count], [values[:count] for values in rows.values])
 
 
-def _width(rows: Rows, count: int) -> int:
+def _width(rows: OutputRows, count: int) -> int:
     """Width of a line of the first columns, in cells."""
     from vizpub.cli.terminal.layout import Grid
 
@@ -311,22 +324,22 @@ def estimate_text(record: _Record) -> str | None:
     runs = f" (n = {record['n']})" if record["n"] < record["runs"] else ""
     mean = record["estimate"] == "mean"
     if low is None:
-        return f"{_plain(value if mean else float(f'{value:.3g}'))}{runs}"
+        return f"{_number_text(value if mean else float(f'{value:.3g}'))}{runs}"
     half = (high - low) / 2
     if mean:
-        return f"{_rounded(value, half)} ± {_rounded(half, half)}{runs}"
-    bounds = f"[{_rounded(low, half)}, {_rounded(high, half)}]"
-    return f"{_rounded(value, half)} {bounds}{runs}"
+        return f"{_round_by_interval(value, half)} ± {_round_by_interval(half, half)}{runs}"
+    bounds = f"[{_round_by_interval(low, half)}, {_round_by_interval(high, half)}]"
+    return f"{_round_by_interval(value, half)} {bounds}{runs}"
 
 
-def _rounded(value: float, half: float) -> str:
+def _round_by_interval(value: float, half: float) -> str:
     """The value to two significant digits of its interval's half-width."""
     from vizpub.analytics.comparison.estimates import decimals
 
     places = decimals(half)
-    return _plain(value) if places is None else f"{round(value, places):.{max(places, 0)}f}"
+    return _number_text(value) if places is None else f"{round(value, places):.{max(places, 0)}f}"
 
 
-def _plain(value: float) -> str:
+def _number_text(value: float) -> str:
     """Six digits; millions in full."""
     return f"{value:.6g}" if abs(value) < 10**6 else f"{value:.0f}"

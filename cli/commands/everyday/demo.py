@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -94,40 +93,24 @@ def register(app: typer.Typer) -> None:
         vizpub demo
         ```
         """
-        _demonstrate(app, settings, out)
+        _run_steps(app, settings, out)
 
     app.command("demo", rich_help_panel="Set-up")(command(demo))
 
 
-def _demonstrate(app: typer.Typer, settings: Settings, out: Path) -> None:
+def _run_steps(app: typer.Typer, settings: Settings, out: Path) -> None:
     commands = typer.main.get_command(app)
     made_folder(out)
-    for step in _steps(out):
+    ingest = f"ingest {shlex.quote(str(_trace()))} --run {_RUN}"
+    first = _Step("Ingest a real trace: a run, its metrics, and a graph in Neo4j", ingest)
+    for step in (first, *_STEPS):
+        line = step.line if step is first else step.line.format(out=shlex.quote(str(out)))
         if step.title:
             print(f"\n{step.title}", flush=True)
-        print(f"$ vizpub {step.line}", flush=True)
-        arguments = [*settings.as_arguments(), *shlex.split(step.line)]
+        print(f"$ vizpub {line}", flush=True)
+        arguments = [*settings.as_arguments(), *shlex.split(line)]
         if code := commands.main(arguments, "vizpub", standalone_mode=False):
             raise typer.Exit(code)
-    _say_what_next(out)
-
-
-def _steps(out: Path) -> Iterator[_Step]:
-    ingest = f"ingest {shlex.quote(str(_trace()))} --run {_RUN}"
-    yield _Step("Ingest a real trace: a run, its metrics, and a graph in Neo4j", ingest)
-    for step in _STEPS:
-        yield _Step(step.title, step.line.format(out=shlex.quote(str(out))))
-
-
-def _trace() -> Path:
-    """The path of the shipped trace, in a checkout or an installed package. Raises: InputError."""
-    with as_file(files("vizpub.cli") / "examples" / _RUN) as folder:
-        if folder.is_dir():
-            return folder.resolve()  # in a checkout it is a link
-    raise InputError("the example trace is not installed", f"looked in {folder}")
-
-
-def _say_what_next(out: Path) -> None:
     print(f"""
 Look at {out}/overlay.png, series.png and coverage.png; open {out}/overlay.gexf in Gephi.
 Query in Neo4j Browser: vizpub neo4j browser   (shows the address and the password)
@@ -136,3 +119,11 @@ Or on the command line: vizpub query           (lists the queries)
 Your own traces:        vizpub ingest FOLDER --run NAME
 Stop the local Neo4j:   vizpub neo4j stop
 See the overlay play:   vizpub explore {_RUN}""")
+
+
+def _trace() -> Path:
+    """The path of the shipped trace, in a checkout or an installed package. Raises: InputError."""
+    with as_file(files("vizpub.cli") / "examples" / _RUN) as folder:
+        if folder.is_dir():
+            return folder.resolve()  # in a checkout it is a link
+    raise InputError("the example trace is not installed", f"looked in {folder}")

@@ -12,9 +12,9 @@ import typer
 
 from vizpub.cli.completion import complete_messages, complete_tables, complete_topics
 from vizpub.cli.options import Layers, Output, RunName, Window, comma_list, command
-from vizpub.cli.service import asking, run_of_workspace
+from vizpub.cli.service import querying, run_of_workspace
 from vizpub.cli.settings import Settings
-from vizpub.cli.terminal.output import Rows, opened, show, to_stdout
+from vizpub.cli.terminal.output import OutputRows, open_output, show_rows, to_stdout
 from vizpub.machine.files import made_folder
 from vizpub.model.errors import CheckFailed, RunNotComplete, UnknownName, UseError
 from vizpub.model.progress import Progress
@@ -23,9 +23,9 @@ from vizpub.model.wording import amount
 if TYPE_CHECKING:
     from vizpub.cli.service import Neo4j
     from vizpub.graphstore.gexf.export import OverlayExport
-    from vizpub.graphstore.gexf.rows import Rows as GexfRows
+    from vizpub.graphstore.gexf.rows import ExportRows as GexfRows
     from vizpub.graphstore.gexf.spans import MetricRun
-    from vizpub.graphstore.gexf.writer import Written
+    from vizpub.graphstore.gexf.writer import GexfCounts
     from vizpub.graphstore.runs import LoadedRun
     from vizpub.model.columns import Table
     from vizpub.model.run import RunFacts
@@ -95,22 +95,22 @@ def gexf(
     """
     if part.topic and part.message:
         raise UseError("give --topic or --message, not both")
-    goal = _Goal(settings, part, window, file)
+    job = _GexfJob(settings, part, window, file)
     if stored := run_of_workspace(settings, run):
         from vizpub.graphstore.gexf.table_rows import TableRows
 
-        goal.write(TableRows(stored.stored), nullcontext(), stored.stored)
+        job.write(TableRows(stored.stored), nullcontext(), stored.stored)
         return
-    with asking(settings) as neo4j:
+    with querying(settings) as neo4j:
         from vizpub.graphstore.gexf.graph_rows import GraphRows
 
         loaded = neo4j.open_run(run)
-        goal.write(GraphRows(loaded), unchanged(neo4j, loaded))
+        job.write(GraphRows(loaded), check_unchanged(neo4j, loaded))
 
 
 @dataclass(frozen=True)
-class _Goal:
-    """What to write as GEXF, and where."""
+class _GexfJob:
+    """The part of a run to write as GEXF, and its destination."""
 
     settings: Settings
     part: _Part
@@ -120,19 +120,19 @@ class _Goal:
     def write(
         self, rows: GexfRows, guard: AbstractContextManager[None], stored: StoredRun | None = None
     ) -> None:
-        """Write it from the rows of a run, read inside `guard`; `stored` has metrics of peers."""
+        """Write the rows of a run, read inside `guard`; `stored` has metrics of peers."""
         with self.settings.progress() as progress:
-            options = _overlay_export(self.part, self.window, rows.facts, progress)
+            options = _export_options(self.part, self.window, rows.facts, progress)
             values = None if self.part.message else self._metrics(rows, options, stored)
-            with _gexf_output(self.file) as out, guard:
-                written = _written(rows, self.part, options, values, out)
+            with _open_gexf(self.file) as out, guard:
+                counts = _write_gexf(rows, self.part, options, values, out)
         self.settings.say(
-            f"wrote {amount(written.nodes, 'node')} and {amount(written.edges, 'edge')}"
+            f"wrote {amount(counts.nodes, 'node')} and {amount(counts.edges, 'edge')}"
         )
         if self.part.message:
             tick = rows.message(self.part.message).tick
-            if said := rows.facts.provisional(rows.facts.clock.interval_of(tick)):
-                self.settings.say(f"({said})")
+            if note := rows.facts.provisional(rows.facts.clock.interval_of(tick)):
+                self.settings.say(f"({note})")
 
     def _metrics(
         self, rows: GexfRows, options: OverlayExport, stored: StoredRun | None
@@ -147,7 +147,7 @@ class _Goal:
 
 
 @contextmanager
-def unchanged(neo4j: Neo4j, run: LoadedRun) -> Iterator[None]:
+def check_unchanged(neo4j: Neo4j, run: LoadedRun) -> Iterator[None]:
     """Check that all data read in the block is of one run.
 
     Raises: CheckFailed if the run is removed or replaced, or grows, in the meantime.
@@ -167,16 +167,16 @@ def _check_same(neo4j: Neo4j, run: LoadedRun) -> None:
     except (UnknownName, RunNotComplete):
         raise CheckFailed(f"run '{name}' {REMOVED} while it was read") from None
     if now.facts.tables != run.facts.tables:
-        what = GROWN if now.facts.generation > run.facts.generation else REPLACED
-        raise CheckFailed(f"run '{name}' {what} while it was read; export it again")
+        change = GROWN if now.facts.generation > run.facts.generation else REPLACED
+        raise CheckFailed(f"run '{name}' {change} while it was read; export it again")
 
 
 @contextmanager
-def _gexf_output(file: Path | None) -> Iterator[TextIO]:
+def _open_gexf(file: Path | None) -> Iterator[TextIO]:
     """Open the output with `opened`, which also writes to pipes and devices."""
     from vizpub.graphstore.gexf.export import gexf_output
 
-    with opened(file) as out:
+    with open_output(file) as out:
         if not to_stdout(file):
             yield out
             return
@@ -184,7 +184,7 @@ def _gexf_output(file: Path | None) -> Iterator[TextIO]:
             yield in_utf8
 
 
-def _overlay_export(
+def _export_options(
     part: _Part, window: Window, facts: RunFacts, progress: Progress
 ) -> OverlayExport:
     from vizpub.graphstore.gexf.export import DEFAULT_ATTRIBUTES, OverlayExport
@@ -204,21 +204,21 @@ def _metric_values(stored: StoredRun, options: OverlayExport) -> Iterator[Metric
     """The metrics of the peers. Raises: UnknownName."""
     from vizpub.graphstore.gexf.spans import run_lengths
 
-    known = stored.definition("metrics/peers").names
+    names = stored.definition("metrics/peers").names
     for name in options.attributes:
-        if name not in known:
-            raise UnknownName("attribute", name, known, "vizpub tables metrics/peers")
+        if name not in names:
+            raise UnknownName("attribute", name, names, "vizpub tables metrics/peers")
     columns = ["peer", "interval", *options.attributes]
     return run_lengths(stored.scan("metrics/peers", columns), options.attributes)
 
 
-def _written(
+def _write_gexf(
     rows: GexfRows,
     part: _Part,
     options: OverlayExport,
     values: Iterator[MetricRun] | None,
     out: TextIO,
-) -> Written:
+) -> GexfCounts:
     from vizpub.graphstore.gexf.export import export_message, export_overlay, export_topic
 
     if part.message:
@@ -265,14 +265,14 @@ def csv(
     chosen = [stored.definition(name) for name in tables or (table.name for table in TABLES)]
     for one, file in _csv_files(chosen, place).items():
         if stored.has(one.name) or tables:
-            rows = Rows.of_arrow(one.names, stored.scan(one.name, one.names))
-            show(rows, Output("csv", file), settings)
-    if (said := stored.facts.provisional()) and any(map(_of_messages, chosen)):
-        settings.say(f"({said})")
+            rows = OutputRows.of_arrow(one.names, stored.scan(one.name, one.names))
+            show_rows(rows, Output("csv", file), settings)
+    if (note := stored.facts.provisional()) and any(map(_has_messages, chosen)):
+        settings.say(f"({note})")
 
 
-def _of_messages(table: Table) -> bool:
-    """Whether it has something of messages."""
+def _has_messages(table: Table) -> bool:
+    """Return True if the table has a column about messages."""
     from vizpub.model.metrics import OF_MESSAGES
 
     return bool({*table.names} & {"message", *OF_MESSAGES})
@@ -303,9 +303,9 @@ def check(
     """
     from vizpub.graphstore.gexf.check import check_gexf
 
-    found = [(str(f), i.rule, i.element, i.detail) for f in files for i in check_gexf(f)]
-    if not found:
+    problems = [(str(f), i.rule, i.element, i.detail) for f in files for i in check_gexf(f)]
+    if not problems:
         settings.say(f"{amount(len(files), 'file')} that Gephi reads without a complaint")
         return
-    show(Rows(("file", "rule", "element", "what"), found), output, settings)
-    raise CheckFailed(f"Gephi reports {amount(len(found), 'problem')}")
+    show_rows(OutputRows(("file", "rule", "element", "what"), problems), output, settings)
+    raise CheckFailed(f"Gephi reports {amount(len(problems), 'problem')}")

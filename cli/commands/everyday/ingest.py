@@ -16,7 +16,7 @@ from vizpub.cli.commands.neo4j.load import load_stored
 from vizpub.cli.commands.runs.runs import show_summary
 from vizpub.cli.completion import SOURCES, complete_engines, complete_sources
 from vizpub.cli.options import Master, Output, RunName, comma_list, command
-from vizpub.cli.service import Filling, remove_stale
+from vizpub.cli.service import LoadOptions, remove_stale
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.output import to_stdout
 from vizpub.cli.terminal.streams import is_closed
@@ -46,8 +46,8 @@ OwnMetrics: TypeAlias = Annotated[
 
 
 @dataclass(frozen=True)
-class Reading:
-    """How to read the input, and what to measure."""
+class ReadingOptions:
+    """Options for reading the input, and for measuring."""
 
     source: Annotated[
         str,
@@ -128,8 +128,8 @@ class Reading:
 
 
 @dataclass(frozen=True)
-class Handling(Filling):
-    """What to do with the run."""
+class IngestOptions(LoadOptions):
+    """Options for the run that is made."""
 
     replace: Annotated[
         bool, typer.Option("--replace", help="Replace an existing run of that name.")
@@ -160,8 +160,8 @@ class Handling(Filling):
 
 
 @dataclass(frozen=True)
-class Settling(Filling):
-    """What to do with the run that is made anew."""
+class SettleOptions(LoadOptions):
+    """Options for the run that is rebuilt."""
 
     metric: OwnMetrics = None
     no_load: Annotated[bool, typer.Option("--no-load", help="Do not load the run into Neo4j.")] = (
@@ -176,8 +176,8 @@ def ingest(
         list[str], typer.Argument(metavar="PATH...", help="Files, folders, URIs, or -.")
     ],
     run: Annotated[str, typer.Option(metavar="NAME", help="Name of the run.")],
-    reading: Reading,
-    handling: Handling,
+    reading: ReadingOptions,
+    handling: IngestOptions,
     output: Output,
 ) -> None:
     """Read reports or a trace into a run: tables, metrics, and the graph in Neo4j.
@@ -197,32 +197,35 @@ def ingest(
     vizpub ingest traces/ --run mine --metric own_metrics.py:core_number
     ```
     """
-    from vizpub.ingest.inputs.standard_input import kept
+    from vizpub.ingest.inputs.standard_input import stdin_as_file
     from vizpub.ingest.pipeline import ingest as run_ingest
 
-    with kept(paths, sys.stdin, settings.scratch) as files, settings.progress() as progress:
+    with (
+        stdin_as_file(paths, sys.stdin, settings.scratch) as files,
+        settings.progress() as progress,
+    ):
         outcome = run_ingest(_request(settings, files, run, reading, handling), progress)
     if outcome.already_complete:
         settings.say(f"run '{run}' {ALREADY}")
     _show(outcome.run, output, settings)
-    for line in _account(outcome.account) if handling.profile else ():
+    for line in _account_lines(outcome.account) if handling.profile else ():
         settings.say(line)
     if not outcome.already_complete:
-        settings.say(outcome.account.line())
-    if (refused := _refused(outcome.run)) and not handling.strict:
-        settings.say(refused)
+        settings.say(outcome.account.summary_line())
+    if (refusals := _refusal_note(outcome.run)) and not handling.strict:
+        settings.say(refusals)
     if not handling.no_load:
         load_stored(settings, outcome.run, handling)
     elif handling.replace or handling.append:
         remove_stale(settings, outcome.run)
     if handling.strict:
-        _check_nothing_refused(outcome.run)
+        _check_all_accepted(outcome.run)
 
 
 def settle(
     settings: Settings,
     run: RunName,
-    handling: Settling,
+    handling: SettleOptions,
     output: Output,
 ) -> None:
     """Rebuild a run from all of its files, with late reports.
@@ -237,24 +240,24 @@ def settle(
     vizpub settle live
     ```
     """
-    from vizpub.ingest.measures.own import own_metrics
-    from vizpub.ingest.pipeline import settle as make_anew
+    from vizpub.ingest.measures.own import load_own_metrics
+    from vizpub.ingest.pipeline import settle_run as make_anew
     from vizpub.runstore.store import open_run
 
     with settings.progress() as progress:
-        found = open_run(settings.workspace, run)
-        own = own_metrics(handling.metric or ())
-        made = make_anew(found, own, handling.master, progress)
-    _show(made.run, output, settings)
-    settings.say(made.account.line())
+        stored = open_run(settings.workspace, run)
+        metrics = load_own_metrics(handling.metric or ())
+        outcome = make_anew(stored, metrics, handling.master, progress)
+    _show(outcome.run, output, settings)
+    settings.say(outcome.account.summary_line())
     if handling.no_load:
-        remove_stale(settings, made.run)
+        remove_stale(settings, outcome.run)
     else:
-        load_stored(settings, made.run, handling)
+        load_stored(settings, outcome.run, handling)
 
 
 def _show(run: StoredRun, output: Output, settings: Settings) -> None:
-    """The summary, unless stdout is closed, which does not stop the command."""
+    """Print the summary, unless stdout is closed, which does not stop the command."""
     if to_stdout(output.file) and is_closed(sys.stdout):
         return
     with suppress(typer.Exit):
@@ -262,10 +265,14 @@ def _show(run: StoredRun, output: Output, settings: Settings) -> None:
 
 
 def _request(
-    settings: Settings, paths: tuple[str, ...], run: str, reading: Reading, handling: Handling
+    settings: Settings,
+    paths: tuple[str, ...],
+    run: str,
+    reading: ReadingOptions,
+    handling: IngestOptions,
 ) -> IngestRequest:
-    from vizpub.ingest.measures.choice import Measuring
-    from vizpub.ingest.measures.own import own_metrics
+    from vizpub.ingest.measures.choice import MeasurementOptions
+    from vizpub.ingest.measures.own import load_own_metrics
     from vizpub.ingest.pipeline import IngestRequest
     from vizpub.ingest.sources.base import SourceOptions
 
@@ -288,13 +295,13 @@ def _request(
             reading.columns,
             parse_duration_us(reading.time_unit) if reading.time_unit else None,
         ),
-        measuring=Measuring(
+        measuring=MeasurementOptions(
             comma_list(reading.layers),
             reading.engine,
             Measures(
                 not reading.no_betweenness,
                 max_edge_visits=reading.max_edge_visits,
-                own=own_metrics(reading.metric or ()),
+                own=load_own_metrics(reading.metric or ()),
             ),
         ),
         replace=handling.replace,
@@ -309,11 +316,11 @@ def _request(
 _JOBS_SHOWN = 5
 
 
-def _account(account: Account) -> Iterator[str]:
+def _account_lines(account: Account) -> Iterator[str]:
     """A line for each part of the ingest, then the longest jobs."""
     head = ("seconds", "in jobs", "processor s", "tasks", "rows", "memory MB")
     yield "{:18}{:>9}{:>9}{:>13}{:>7}{:>12}{:>11}".format("", *head)
-    for part, in_jobs, tasks in account.lines():
+    for part, in_jobs, tasks in account.part_lines():
         used = part.used
         processors = f"{used.seconds:.2f}" if used else "-"
         memory = f"{used.resident / 1e6:,.0f}" if used else "-"
@@ -322,21 +329,24 @@ def _account(account: Account) -> Iterator[str]:
             f"{part.name:18}{part.end - part.begin:9.2f}{in_jobs:9.2f}{processors:>13}"
             f"{tasks:7}{rows:>12}{memory:>11}"
         )
-    for job in account.longest(_JOBS_SHOWN):
+    for job in account.longest_jobs(_JOBS_SHOWN):
         seconds = job.end - job.begin
         yield f"job at {job.begin:.2f} s: {seconds:.2f} s, {amount(job.tasks, 'task')}, {job.name}"
 
 
-def _refused(run: StoredRun) -> str:
-    """How many records were refused and where they are; empty if none were."""
+def _refusal_note(run: StoredRun) -> str:
+    """The number of refused records and the command that shows them; empty if there are none."""
     count = run.rows("quarantine")
     see = f"vizpub runs show {run.name} quarantine"
     return f"{amount(count, 'record')} {was_or_were(count)} refused; see: {see}" if count else ""
 
 
-def _check_nothing_refused(run: StoredRun) -> None:
-    """Raises: CheckFailed if records were refused or files are damaged."""
-    from vizpub.questions.summary import damaged
+def _check_all_accepted(run: StoredRun) -> None:
+    """Check that all input was ingested.
 
-    if details := [*filter(None, [_refused(run)]), *damaged(run)]:
+    Raises: CheckFailed if records were refused or files are damaged.
+    """
+    from vizpub.questions.summary import damaged_inputs
+
+    if details := [*filter(None, [_refusal_note(run)]), *damaged_inputs(run)]:
         raise CheckFailed("some input was refused or damaged (--strict)", details)

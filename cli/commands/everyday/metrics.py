@@ -16,7 +16,7 @@ from vizpub.cli.completion import (
 )
 from vizpub.cli.options import Layers, Limit, Output, RunName, Window, comma_list, command
 from vizpub.cli.settings import Settings
-from vizpub.cli.terminal.output import Rows, show
+from vizpub.cli.terminal.output import OutputRows, show_rows
 from vizpub.model.errors import UnknownName, UseError
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def metrics(
     ```
     """
     from vizpub.model.metrics import OF_MESSAGES
-    from vizpub.questions.additions import added
+    from vizpub.questions.additions import add_intervals
     from vizpub.questions.run import Run, Where
 
     opened = Run.open(settings.workspace, run)
@@ -133,38 +133,40 @@ def metrics(
     columns = comma_list(part.columns)
     of_gauges = table == "gauges"
     frame = opened.gauges(columns, where) if of_gauges else opened.metrics(table, columns, where)
-    found = added(frame.to_arrow()) if part.totals else frame.to_arrow()
+    table_rows = add_intervals(frame.to_arrow()) if part.totals else frame.to_arrow()
     sort = comma_list(part.sort) or ()
-    found = _sorted(found, sort).slice(0, part.limit or None)
-    rows = Rows.of_arrow(found.column_names, found.to_batches(10_000))
+    table_rows = _sort_rows(table_rows, sort).slice(0, part.limit or None)
+    rows = OutputRows.of_arrow(table_rows.column_names, table_rows.to_batches(10_000))
     provisional = opened.facts.provisional(last) if OF_MESSAGES & {*rows.columns} else ""
-    rows = replace(rows, leaving=_leaving(rows.columns, sort), provisional=provisional)
-    show(rows, output, settings)
+    rows = replace(rows, leaving=_dispensable_columns(rows.columns, sort), provisional=provisional)
+    show_rows(rows, output, settings)
 
 
 def _with_percolation(
     settings: Settings, run: Run, part: _Part, layers: Sequence[str] | None
 ) -> Run:
-    """The run with its prediction, which is made now if it was not asked for so before."""
-    from vizpub.ingest.measures.percolation import Asked, ensure
+    """The run with its prediction, which is computed now if it is not stored yet."""
+    from vizpub.ingest.measures.percolation import PercolationOptions, ensure_percolation
 
-    asked = Asked(tuple(layers) if layers else None, part.gamma, part.sigma)
+    asked = PercolationOptions(tuple(layers) if layers else None, part.gamma, part.sigma)
     with settings.progress() as progress:
-        return ensure(settings.workspace, run, asked, progress=progress)
+        return ensure_percolation(settings.workspace, run, asked, progress=progress)
 
 
-def _leaving(columns: Sequence[str], sort: Sequence[str]) -> tuple[str, ...]:
-    """What a narrow table of messages leaves out before its metrics, and any table before what
-    it is sorted by.
+def _dispensable_columns(columns: Sequence[str], sort: Sequence[str]) -> tuple[str, ...]:
+    """Columns that a narrow table leaves out first.
+
+    A table of messages drops its identifying columns before its metrics; any table keeps the
+    columns by which it is sorted.
     """
     about = ("interval", "publisher") if "message" in columns else ()
-    named = {"message", "interval", "peer", "topic", "publisher"}
-    others = [name for name in columns if name not in named] if sort else []
+    identifying = {"message", "interval", "peer", "topic", "publisher"}
+    others = [name for name in columns if name not in identifying] if sort else []
     sorted_by = {name.removeprefix("-") for name in sort}
     return tuple(name for name in (*about, *others[::-1]) if name not in sorted_by)
 
 
-def _sorted(rows: pa.Table, columns: Sequence[str]) -> pa.Table:
+def _sort_rows(rows: pa.Table, columns: Sequence[str]) -> pa.Table:
     """The rows by these columns, those with '-' descending; rows that are equal stay in order.
 
     Raises: UnknownName for a column that is not printed.

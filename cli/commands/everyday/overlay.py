@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast
 
 import typer
 
-from vizpub.cli.commands.everyday.query import answer, asked
+from vizpub.cli.commands.everyday.query import ask_query, print_answer
 from vizpub.cli.completion import complete_messages, complete_peers, complete_topics
 from vizpub.cli.options import Layers, Limit, Moment, Output, RunName, comma_list, command
-from vizpub.cli.service import asking, run_of_workspace
+from vizpub.cli.service import querying, run_of_workspace
 from vizpub.cli.settings import Settings
-from vizpub.cli.terminal.output import Rows, output_format, show
+from vizpub.cli.terminal.output import OutputRows, output_format, show_rows
 from vizpub.model.run import DUPLICATES
 
 if TYPE_CHECKING:
@@ -58,9 +58,9 @@ def path(
     """
     rows = _paths(settings, run, ends, moment, every=every)
     if output_format(output) in ("table", "md"):
-        show(Rows(("path", "hop", "peer"), _steps(rows)), output, settings)
+        show_rows(OutputRows(("path", "hop", "peer"), _path_rows(rows)), output, settings)
     else:
-        show(Rows(("hops", "peers"), rows), output, settings)
+        show_rows(OutputRows(("hops", "peers"), rows), output, settings)
     if not rows:
         settings.say(f"no path from '{ends.source}' to '{ends.target}' at that time")
 
@@ -76,10 +76,10 @@ def _paths(
         return frequent.paths(stored, between, moment.at, layers, every=every)
     name = "all-shortest-paths" if every else "shortest-path"
     values = {"from": ends.source, "to": ends.target, **asdict(moment)}
-    return asked(settings, name, run, values).rows
+    return ask_query(settings, name, run, values).rows
 
 
-def _steps(rows: Sequence[Sequence[Any]]) -> Iterator[tuple[int, int, str]]:
+def _path_rows(rows: Sequence[Sequence[Any]]) -> Iterator[tuple[int, int, str]]:
     for number, (_, peers) in enumerate(rows, start=1):
         yield from ((number, hop, peer) for hop, peer in enumerate(peers))
 
@@ -103,10 +103,10 @@ def topic(
     if stored := run_of_workspace(settings, run):
         from vizpub.questions import frequent
 
-        found = frequent.topic(stored, name, moment.at, comma_list(moment.layers))
-        _show(found, output, settings)
+        rows = frequent.topic(stored, name, moment.at, comma_list(moment.layers))
+        _show(rows, output, settings)
     else:
-        answer(settings, output, "topic-subgraph", run, {"topic": name, **asdict(moment)})
+        print_answer(settings, output, "topic-subgraph", run, {"topic": name, **asdict(moment)})
 
 
 def topics(
@@ -128,15 +128,15 @@ def topics(
     if stored := run_of_workspace(settings, run):
         from vizpub.questions import frequent
 
-        found = frequent.topics(stored, moment.at, comma_list(moment.layers))
+        rows = frequent.topics(stored, moment.at, comma_list(moment.layers))
         tick = stored.clock.parse_at(moment.at, stored.facts.epoch)
         provisional = stored.facts.provisional(stored.clock.interval_of(tick))
-        _show(found.slice(0, limit or None), output, settings, provisional)
+        _show(rows.slice(0, limit or None), output, settings, provisional)
     else:
         from vizpub.graphstore.ask.queries import Limits
 
         limits = Limits(rows=limit or None)
-        answer(settings, output, "topics", run, asdict(moment), limits)
+        print_answer(settings, output, "topics", run, asdict(moment), limits)
 
 
 def dissemination(
@@ -159,28 +159,28 @@ def dissemination(
     if stored := run_of_workspace(settings, run):
         from vizpub.questions import frequent
 
-        found = frequent.dissemination(stored, message)
-        columns, rows, facts = found.column_names, _rows(found), stored.facts
+        tree_rows = frequent.dissemination(stored, message)
+        columns, rows, facts = tree_rows.column_names, _rows(tree_rows), stored.facts
         interval, published_us = _publication(stored, message)
         provisional = facts.provisional(interval)
     else:
-        told = asked(settings, "dissemination-tree", run, {"message": message})
-        with asking(settings, run) as neo4j:
+        answer = ask_query(settings, "dissemination-tree", run, {"message": message})
+        with querying(settings, run) as neo4j:
             from vizpub.graphstore.gexf.graph_rows import GraphRows
 
             loaded = GraphRows(neo4j.open_run(run))
             facts, published_us = loaded.facts, loaded.message(message).time_us
-        columns, rows = list(told.columns), [tuple(row) for row in told.rows]
-        provisional = told.provisional
+        columns, rows = list(answer.columns), [tuple(row) for row in answer.rows]
+        provisional = answer.provisional
     if output_format(output) != "table":
-        show(Rows(tuple(columns), rows, provisional=provisional), output, settings)
+        show_rows(OutputRows(tuple(columns), rows, provisional=provisional), output, settings)
         return
-    tree = drawn([Reception(*row) for row in rows], counts=facts.knows(DUPLICATES))
+    tree = tree_rows([Reception(*row) for row in rows], counts=facts.knows(DUPLICATES))
     timed = [
         (peer, hop, _delay_ms(time_us, published_us), *more) for peer, hop, time_us, *more in tree
     ]
     names = ("peer", "hop", "delay_ms", "duplicates", "subscribed")
-    show(Rows(names, timed, provisional=provisional), output, settings)
+    show_rows(OutputRows(names, timed, provisional=provisional), output, settings)
 
 
 def missed(
@@ -205,11 +205,11 @@ def missed(
     if stored := run_of_workspace(settings, run):
         from vizpub.questions import frequent
 
-        found = frequent.missed(stored, message, comma_list(layers))
+        rows = frequent.missed_peers(stored, message, comma_list(layers))
         interval, _ = _publication(stored, message)
-        _show(found, output, settings, stored.facts.provisional(interval))
+        _show(rows, output, settings, stored.facts.provisional(interval))
     else:
-        answer(settings, output, "missed-subscribers", run, {"message": message})
+        print_answer(settings, output, "missed-subscribers", run, {"message": message})
 
 
 def _publication(run: NamedRun, message: str) -> tuple[int, int | None]:
@@ -222,17 +222,17 @@ def _publication(run: NamedRun, message: str) -> tuple[int, int | None]:
 
 
 def _delay_ms(time_us: int | None, published_us: int | None) -> float | None:
-    """Since the publication; null = unknown."""
+    """Milliseconds since the publication; null = unknown."""
     return None if time_us is None or published_us is None else (time_us - published_us) / 1000
 
 
-def _rows(found: pa.Table) -> list[tuple[Any, ...]]:
-    return list(zip(*(column.to_pylist() for column in found.columns), strict=True))
+def _rows(table: pa.Table) -> list[tuple[Any, ...]]:
+    return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
 
 
-def _show(found: pa.Table, output: Output, settings: Settings, provisional: str = "") -> None:
-    rows = Rows.of_arrow(found.column_names, found.to_batches())
-    show(replace(rows, provisional=provisional), output, settings)
+def _show(table: pa.Table, output: Output, settings: Settings, provisional: str = "") -> None:
+    rows = OutputRows.of_arrow(table.column_names, table.to_batches())
+    show_rows(replace(rows, provisional=provisional), output, settings)
 
 
 class Reception(NamedTuple):
@@ -246,7 +246,7 @@ class Reception(NamedTuple):
     subscribed: bool | None
 
 
-def drawn(receptions: Sequence[Reception], *, counts: bool = True) -> Iterator[tuple[Any, ...]]:
+def tree_rows(receptions: Sequence[Reception], *, counts: bool = True) -> Iterator[tuple[Any, ...]]:
     """Rows (peer with its branch of the tree, hop, time_us, duplicates, subscribed), root first.
 
     A peer is below the peer it received the message from. Peers whose chain does not lead to the
@@ -261,14 +261,14 @@ def drawn(receptions: Sequence[Reception], *, counts: bool = True) -> Iterator[t
     roots = [peer for peer in below if peer is not None and peer not in first]
     seen: set[str] = set()
     for root in [*roots, *below[None], *first]:
-        for peer, branch in _walk(root, below, seen):
+        for peer, branch in _walk_tree(root, below, seen):
             at = first.get(peer)
             facts = (at.hop, at.time_us) if at else (0, None)
             copies = duplicates[peer] if counts else None
             yield branch + peer, *facts, copies, at.subscribed if at else None
 
 
-def _walk(
+def _walk_tree(
     root: str, below: dict[str | None, list[str]], seen: set[str]
 ) -> Iterator[tuple[str, str]]:
     """Each peer and the branch before it, depth first, without peers in `seen`."""

@@ -20,7 +20,7 @@ from vizpub.cli.completion import (
 )
 from vizpub.cli.options import Layers, Output, RunName, Window, comma_list, command
 from vizpub.cli.settings import Settings
-from vizpub.cli.terminal.output import Rows, show, whole_file
+from vizpub.cli.terminal.output import OutputRows, replaced_file, show_rows
 from vizpub.model.errors import UnknownName, UseError
 
 if TYPE_CHECKING:
@@ -147,18 +147,18 @@ def plot(
     form = file.suffix.lower().removeprefix(".")
     if form not in FORMATS:
         raise UseError(f"{file}: a figure is written as {', '.join('.' + f for f in FORMATS)}")
-    data, figure = _drawn(Run.open(settings.workspace, run), drawing, window, metrics or ())
-    with whole_file(file) as place:
+    data, figure = _draw_figure(Run.open(settings.workspace, run), drawing, window, metrics or ())
+    with replaced_file(file) as place:
         save(figure, place, form)
     settings.say(f"wrote {file}")
     for name in metrics or ():
         if name in data.column_names and data[name].null_count == len(data) > 0:
             settings.say(f"{name} is unknown in the whole figure; see vizpub runs show {run}")
-    rows = Rows.of_arrow(data.column_names, data.to_batches())
-    show(rows, Output("csv", file.with_suffix(".csv")), settings)
+    rows = OutputRows.of_arrow(data.column_names, data.to_batches())
+    show_rows(rows, Output("csv", file.with_suffix(".csv")), settings)
 
 
-def _drawn(
+def _draw_figure(
     run: Run, drawing: _Drawing, window: Window, metrics: Sequence[str]
 ) -> tuple[pa.Table, Figure]:
     if drawing.kind not in KINDS:
@@ -182,21 +182,21 @@ def _series(
 
     if _are_gauges(metrics):
         of = "gauges"
-        data = (_of_each_peer if drawing.peer else _of_gauges)(run, of, metrics, drawing, window)
+        data = (_metric_rows if drawing.peer else _gauge_rows)(run, of, metrics, drawing, window)
     else:
-        of = "peers" if drawing.peer else "topics" if drawing.topic else _of_intervals(metrics)
-        data = _of_each_peer(run, of, metrics, drawing, window)
+        of = "peers" if drawing.peer else "topics" if drawing.topic else _series_table(metrics)
+        data = _metric_rows(run, of, metrics, drawing, window)
     return data, series(data, metrics, _title(run, drawing.subject), by=_by_peer(drawing, of))
 
 
-def _of_intervals(metrics: Sequence[str]) -> str:
+def _series_table(metrics: Sequence[str]) -> str:
     """The table of the overlay, or the one of predictions if it has all the metrics."""
     from vizpub.model.metrics import METRICS_PERCOLATION
 
     return "percolation" if {*metrics} <= {*METRICS_PERCOLATION.names} else "overlay"
 
 
-def _of_each_peer(
+def _metric_rows(
     run: Run, of: str, metrics: Sequence[str], drawing: _Drawing, window: Window
 ) -> pa.Table:
     """The rows of a metrics table; peer by peer if there are several."""
@@ -206,44 +206,46 @@ def _of_each_peer(
 
     first, last = window.intervals(run.clock, run.facts.epoch)
     wheres = [Where(first, last, peer, drawing.topic) for peer in drawing.peers]
-    return pa.concat_tables([_rows(run, of, metrics, where) for where in wheres])
+    return pa.concat_tables([_read_metrics(run, of, metrics, where) for where in wheres])
 
 
-def _rows(run: Run, of: str, metrics: Sequence[str], where: Where) -> pa.Table:
+def _read_metrics(run: Run, of: str, metrics: Sequence[str], where: Where) -> pa.Table:
     """The rows of a metrics table, or of gauges, each in a column of its full name."""
     if of != "gauges":
         return run.metrics(of, metrics, where).to_arrow()
-    names = [name.removeprefix(_OF_GAUGES) for name in metrics]
-    found = run.gauges(names, where).to_arrow()
+    names = [name.removeprefix(_GAUGE_PREFIX) for name in metrics]
+    gauges = run.gauges(names, where).to_arrow()
     full = dict(zip(names, metrics, strict=True))
-    return found.rename_columns([full.get(name, name) for name in found.column_names])
+    return gauges.rename_columns([full.get(name, name) for name in gauges.column_names])
 
 
-_OF_GAUGES = "gauges/"
+_GAUGE_PREFIX = "gauges/"
 
 
 def _are_gauges(metrics: Sequence[str]) -> bool:
     """Raises: UseError for gauges and other metrics in one figure."""
-    gauges = [name for name in metrics if name.startswith(_OF_GAUGES)]
+    gauges = [name for name in metrics if name.startswith(_GAUGE_PREFIX)]
     if gauges and len(gauges) < len(metrics):
         raise UseError(f"{gauges[0]} is a gauge: plot it in a figure without other metrics")
     return bool(gauges)
 
 
-def _of_gauges(
+def _gauge_rows(
     run: Run, of: str, metrics: Sequence[str], drawing: _Drawing, window: Window
 ) -> pa.Table:
     """interval and the gauges over all peers, as `vizpub compare --over intervals` has them."""
     import pyarrow as pa
 
-    from vizpub.analytics.comparison.per_run import Question, measured
+    from vizpub.analytics.comparison.per_run import ComparisonRequest, measure_runs
     from vizpub.questions.gauges import checked_gauges
 
     run.facts.check_known(of)
     # Every second part is a gauge: gauges/hops/per/lookups.
     checked_gauges(run.stored, [name for metric in metrics for name in metric.split("/")[1::2]])
     between = window.intervals(run.clock, run.facts.epoch)
-    answer = measured([run], Question(tuple(metrics), window=between, per_interval=True))
+    answer = measure_runs(
+        [run], ComparisonRequest(tuple(metrics), window=between, per_interval=True)
+    )
     intervals = range(answer.first, answer.last + 1)
     columns = {name: pa.array(answer.runs[0].series[name], pa.float64()) for name in metrics}
     return pa.table({"interval": pa.array(intervals, pa.int32()), **columns})
@@ -265,18 +267,18 @@ def _distribution(
 ) -> tuple[pa.Table, Figure]:
     from vizpub.analytics.figures import density, distribution
 
-    of, title = _table_of(run, metrics), _title(run, drawing.subject)
+    of, title = _distribution_table(run, metrics), _title(run, drawing.subject)
     if drawing.at is None:
-        data, by = _of_each_peer(run, of, metrics, drawing, window), _by_peer(drawing, of)
+        data, by = _metric_rows(run, of, metrics, drawing, window), _by_peer(drawing, of)
     else:
-        data, by = _of_each_time(run, of, metrics, drawing), "interval"
+        data, by = _rows_at_times(run, of, metrics, drawing), "interval"
     if drawing.kind == "density":
         return data, density(data, metrics, title, by=by)
     above = drawing.kind == "ccdf"
     return data, distribution(data, metrics, title, complementary=above, by=by)
 
 
-def _table_of(run: Run, metrics: Sequence[str]) -> str:
+def _distribution_table(run: Run, metrics: Sequence[str]) -> str:
     """The first table that has all the metrics; peers if none has. Raises: UseError."""
     if _are_gauges(metrics):
         return "gauges"
@@ -284,7 +286,7 @@ def _table_of(run: Run, metrics: Sequence[str]) -> str:
     return next((of for of, table in tables.items() if set(metrics) <= set(table.names)), "peers")
 
 
-def _of_each_time(run: Run, of: str, metrics: Sequence[str], drawing: _Drawing) -> pa.Table:
+def _rows_at_times(run: Run, of: str, metrics: Sequence[str], drawing: _Drawing) -> pa.Table:
     """The rows of some intervals of a metrics table, in the given order."""
     import pyarrow as pa
 
@@ -297,7 +299,7 @@ def _of_each_time(run: Run, of: str, metrics: Sequence[str], drawing: _Drawing) 
         for text in comma_list(drawing.at) or ()
     )
     wheres = [Where(i, i, drawing.peers[0], drawing.topic) for i in times]
-    return pa.concat_tables([_rows(run, of, metrics, where) for where in wheres])
+    return pa.concat_tables([_read_metrics(run, of, metrics, where) for where in wheres])
 
 
 def _coverage(
@@ -317,14 +319,14 @@ def _tree(
     import pyarrow.compute as pc
 
     from vizpub.analytics.figures import dissemination_tree
-    from vizpub.analytics.figures.canvas import cut
+    from vizpub.analytics.figures.canvas import truncate
     from vizpub.questions.snapshots import spread
 
     if len(messages) != 1:
         raise UseError(ONE_MESSAGE)
     peers, copies = spread(run, messages[0])
     up_to = "" if drawing.hops is None else f"up to hop {drawing.hops}"
-    title = _title(run, f"message {cut(messages[0], 40)}", up_to)
+    title = _title(run, f"message {truncate(messages[0], 40)}", up_to)
     figure = dissemination_tree(
         peers, copies, title, layout=drawing.layout or "ring", hops=drawing.hops
     )

@@ -17,9 +17,9 @@ from vizpub.cli.completion import (
     complete_values,
 )
 from vizpub.cli.options import Layers, Limit, Output, command
-from vizpub.cli.service import asking
+from vizpub.cli.service import querying
 from vizpub.cli.settings import Settings
-from vizpub.cli.terminal.output import Rows, show
+from vizpub.cli.terminal.output import OutputRows, show_rows
 from vizpub.machine.files import MARK
 from vizpub.machine.process import bounded_memory
 from vizpub.model.clock import parse_duration_us
@@ -43,7 +43,7 @@ def register(app: typer.Typer) -> None:
 
 
 @dataclass(frozen=True)
-class Question:
+class QueryOptions:
     """The parameters of a query, and the limits of its answer."""
 
     parameters: Annotated[
@@ -88,25 +88,25 @@ def parameter_values(pairs: Sequence[str]) -> dict[str, str]:
 
 
 @dataclass(frozen=True)
-class _OfLayers(Question):
-    """As Question, with the layers of the links that count."""
+class _LayerQueryOptions(QueryOptions):
+    """A query's options with the layers of the links that count."""
 
     layers: Layers = None
 
     @property
     def values(self) -> dict[str, str]:
-        """As in Question, with `layers` if they are chosen."""
-        named = super().values
+        """The parameters by name, with `layers` if they are chosen. Raises: UseError."""
+        parameters = super().values
         if self.layers is None:
-            return named
-        if "layers" in named:
+            return parameters
+        if "layers" in parameters:
             raise UseError("parameter layers is given twice")
-        return {**named, "layers": self.layers}
+        return {**parameters, "layers": self.layers}
 
 
 def query(
     settings: Settings,
-    question: _OfLayers,
+    question: _LayerQueryOptions,
     output: Output,
     run: Annotated[str | None, typer.Argument(metavar="RUN", autocompletion=complete_runs)] = None,
     name: Annotated[
@@ -137,47 +137,49 @@ def query(
     ```
     """
     if run is None:
-        show(_shipped(), output, settings)
+        show_rows(_list_queries(), output, settings)
     elif name is None:
-        _one_word(settings, question, output, run)
+        _answer_word(settings, question, output, run)
     elif name.endswith(".cypher"):
         _answer_own(settings, question, output, run, Path(name), values or [])
     else:
-        given = _given(_query_of(name, run), values or [], question.values)
-        answer(settings, output, name, run, given, question.limits)
+        arguments = _bind_values(_shipped_query(name, run), values or [], question.values)
+        print_answer(settings, output, name, run, arguments, question.limits)
 
 
-def _one_word(settings: Settings, question: Question, output: Output, word: str) -> None:
+def _answer_word(settings: Settings, question: QueryOptions, output: Output, word: str) -> None:
     """`vizpub query WORD`: a query that needs no run is answered, another one explained; for a run
     the queries are listed.
     """
-    from vizpub.graphstore.ask.queries import query_names, shipped
+    from vizpub.graphstore.ask.queries import query_names, shipped_query
     from vizpub.runstore.store import run_names
 
     if word not in query_names():
         if word not in run_names(settings.workspace):
             raise UnknownName("run or query", word, query_names(), "vizpub query")
-        show(_shipped(), output, settings)
-    elif shipped(word).parameters:
-        show(_explained(shipped(word)), output, settings)
+        show_rows(_list_queries(), output, settings)
+    elif shipped_query(word).parameters:
+        show_rows(_explain_query(shipped_query(word)), output, settings)
     else:
-        answer(settings, output, word, None, question.values, question.limits)
+        print_answer(settings, output, word, None, question.values, question.limits)
 
 
-def _query_of(name: str, run: str) -> Statement:
+def _shipped_query(name: str, run: str) -> Statement:
     """The shipped query. Raises: UnknownName, and UseError where it stands before the run."""
-    from vizpub.graphstore.ask.queries import query_names, shipped
+    from vizpub.graphstore.ask.queries import query_names, shipped_query
 
     if name not in query_names() and run in query_names():
         raise UseError(f"the run comes first: vizpub query {name} {run}")
-    return shipped(name)
+    return shipped_query(name)
 
 
-def _given(query: Statement, words: Sequence[str], named: Mapping[str, str]) -> dict[str, str]:
+def _bind_values(
+    query: Statement, words: Sequence[str], named: Mapping[str, str]
+) -> dict[str, str]:
     """The values by name: those without one are in the order of the header."""
-    from vizpub.graphstore.ask.parameters import asked_of_user
+    from vizpub.graphstore.ask.parameters import user_parameters
 
-    order = [parameter.name for parameter in asked_of_user(query)]
+    order = [parameter.name for parameter in user_parameters(query)]
     if len(words) > len(order):
         takes = " ".join(order) or "none"
         most = amount(len(order), "value")
@@ -190,49 +192,51 @@ def _given(query: Statement, words: Sequence[str], named: Mapping[str, str]) -> 
 
 def _answer_own(
     settings: Settings,
-    question: Question,
+    question: QueryOptions,
     output: Output,
     run: str,
     file: Path,
     words: Sequence[str],
 ) -> None:
-    from vizpub.graphstore.ask.own import read_query, streaming_own
+    from vizpub.graphstore.ask.own import open_own_stream, read_query
 
-    own = read_query(file)
-    given = _given(own, words, question.values)
+    statement = read_query(file)
+    arguments = _bind_values(statement, words, question.values)
     with (
-        asking(settings) as neo4j,
-        streaming_own(neo4j.driver, neo4j.database, own, given, run, question.limits) as found,
+        querying(settings) as neo4j,
+        open_own_stream(
+            neo4j.driver, neo4j.database, statement, arguments, run, question.limits
+        ) as stream,
     ):
-        show_answer(found, output, settings)
+        show_answer(stream, output, settings)
 
 
-def _shipped() -> Rows:
-    from vizpub.graphstore.ask.parameters import asked_of_user
+def _list_queries() -> OutputRows:
+    from vizpub.graphstore.ask.parameters import user_parameters
     from vizpub.graphstore.ask.queries import query_names
-    from vizpub.graphstore.ask.queries import shipped as found
+    from vizpub.graphstore.ask.queries import shipped_query as found
 
     def usage(name: str) -> str:
-        asked = asked_of_user(found(name))
-        return " ".join(f"[{p.name}]" if p.optional else p.name for p in asked)
+        parameters = user_parameters(found(name))
+        return " ".join(f"[{p.name}]" if p.optional else p.name for p in parameters)
 
     columns = ("query", "parameters", "answers")
-    return Rows(columns, [(name, usage(name), found(name).purpose) for name in query_names()])
+    return OutputRows(columns, [(name, usage(name), found(name).purpose) for name in query_names()])
 
 
-def _explained(query: Statement) -> Rows:
+def _explain_query(query: Statement) -> OutputRows:
     """The parameters of a query, and the columns of its answer."""
-    from vizpub.graphstore.ask.parameters import asked_of_user
+    from vizpub.graphstore.ask.parameters import user_parameters
 
     takes = [
         (f"[{p.name}]" if p.optional else p.name, "time" if p.type == "tick" else p.type, p.meaning)
-        for p in asked_of_user(query)
+        for p in user_parameters(query)
     ]
     gives = [(column.name, "answer", column.meaning) for column in query.columns]
-    return Rows((query.name, "type", "meaning"), [*takes, *gives])
+    return OutputRows((query.name, "type", "meaning"), [*takes, *gives])
 
 
-def answer(
+def print_answer(
     settings: Settings,
     output: Output,
     name: str,
@@ -241,11 +245,11 @@ def answer(
     limits: Limits | None = None,
 ) -> None:
     """Print the answer of a shipped query."""
-    found = asked(settings, name, run, values, limits)
-    show_answer(found, output, settings, found.provisional)
+    result = ask_query(settings, name, run, values, limits)
+    show_answer(result, output, settings, result.provisional)
 
 
-def asked(
+def ask_query(
     settings: Settings,
     name: str,
     run: str | None,
@@ -256,7 +260,7 @@ def asked(
     from vizpub.graphstore.ask.queries import Limits, ask
 
     given = {key: value for key, value in values.items() if value is not None}
-    with asking(settings, run) as neo4j, bounded_memory(_MEMORY):
+    with querying(settings, run) as neo4j, bounded_memory(_MEMORY):
         return ask(neo4j.driver, neo4j.database, name, given, run=run, limits=limits or Limits())
 
 
@@ -264,14 +268,14 @@ def show_answer(
     answer: Answer | Stream, output: Output, settings: Settings, provisional: str = ""
 ) -> None:
     """Print an answer, and a message if rows were left out."""
-    show(Rows(answer.columns, answer.rows, provisional=provisional), output, settings)
+    show_rows(OutputRows(answer.columns, answer.rows, provisional=provisional), output, settings)
     if answer.more:
         settings.say("(there are more rows; see --limit)")
 
 
 @dataclass(frozen=True)
-class OwnQuestion(Question):
-    """As Question, with a row limit by default."""
+class CypherOptions(QueryOptions):
+    """A query's options with a row limit by default."""
 
     limit: Limit = 1000
 
@@ -281,7 +285,7 @@ def cypher(
     text: Annotated[
         str, typer.Argument(metavar="TEXT", help="Cypher, or - to read it from stdin.")
     ],
-    question: OwnQuestion,
+    question: CypherOptions,
     output: Output,
 ) -> None:
     """Run a Cypher query of your own. It can only read.
@@ -296,18 +300,18 @@ def cypher(
     vizpub cypher - --timeout 2m --limit 0 < question.cypher
     ```
     """
-    from vizpub.graphstore.ask.free_text import streaming
+    from vizpub.graphstore.ask.free_text import open_stream
 
     statement = _standard_input() if text == "-" else text
     values: dict[str, Any] = dict(question.values)
     with (
-        asking(settings) as neo4j,
+        querying(settings) as neo4j,
         bounded_memory(_MEMORY),
-        streaming(neo4j.driver, neo4j.database, statement, values, question.limits) as found,
+        open_stream(neo4j.driver, neo4j.database, statement, values, question.limits) as stream,
     ):
-        for warning in found.warnings:
+        for warning in stream.warnings:
             settings.say(f"Neo4j: {warning}", "warning")
-        show_answer(found, output, settings)
+        show_answer(stream, output, settings)
 
 
 def _standard_input() -> str:

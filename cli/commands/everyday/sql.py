@@ -11,7 +11,7 @@ import typer
 
 from vizpub.cli.options import Limit, Output, RunName, command
 from vizpub.cli.settings import Settings
-from vizpub.cli.terminal.output import Rows, show
+from vizpub.cli.terminal.output import OutputRows, show_rows
 from vizpub.machine.files import MARK, text_of
 from vizpub.machine.process import bounded_memory
 from vizpub.model.clock import parse_duration_us
@@ -25,8 +25,8 @@ def register(app: typer.Typer) -> None:
 
 
 @dataclass(frozen=True)
-class Bounds:
-    """What the query may cost."""
+class SqlBounds:
+    """Bounds of the query's rows, time and memory."""
 
     limit: Limit = 0
     timeout: Annotated[
@@ -41,7 +41,7 @@ def sql(
     settings: Settings,
     run: RunName,
     output: Output,
-    bounds: Bounds,
+    bounds: SqlBounds,
     statement: Annotated[
         str | None,
         typer.Argument(metavar="SELECT…|FILE.sql|-", help="A query, a file with one, or stdin."),
@@ -67,20 +67,20 @@ def sql(
     from vizpub.runstore.store import open_run
 
     opened = open_run(settings.workspace, run)
-    asked = _text(statement) if statement else of_run.LIST
-    most = of_run.QueryLimits(parse_duration_us(bounds.timeout) / 1e6, parse_size(bounds.memory))
-    with bounded_memory(most.memory), of_run.answer(opened, asked, limits=most) as found:
-        rows = Rows.of_arrow(found.schema.names, found)
-        show(rows.first(bounds.limit) if bounds.limit else rows, output, settings)
+    query = _query_text(statement) if statement else of_run.LIST
+    limits = of_run.QueryLimits(parse_duration_us(bounds.timeout) / 1e6, parse_size(bounds.memory))
+    with bounded_memory(limits.memory), of_run.answer(opened, query, limits=limits) as batches:
+        rows = OutputRows.of_arrow(batches.schema.names, batches)
+        show_rows(rows.first(bounds.limit) if bounds.limit else rows, output, settings)
 
 
-def _text(given: str) -> str:
+def _query_text(text: str) -> str:
     """The query itself. Raises: UseError where it cannot be read."""
-    if given == "-":
+    if text == "-":
         return sys.stdin.read().removeprefix(MARK)
-    if not given.endswith(".sql"):
-        return given
+    if not text.endswith(".sql"):
+        return text
     try:
-        return text_of(Path(given))
+        return text_of(Path(text))
     except (OSError, UnicodeDecodeError) as error:
-        raise UseError(f"{given} cannot be read: {cause_of(error)}") from error
+        raise UseError(f"{text} cannot be read: {cause_of(error)}") from error

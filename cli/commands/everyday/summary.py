@@ -12,7 +12,7 @@ from vizpub.cli.completion import complete_topics
 from vizpub.cli.options import Output, RunName, command
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.formatting import json_safe
-from vizpub.cli.terminal.output import Rows, opened, output_format, show
+from vizpub.cli.terminal.output import OutputRows, open_output, output_format, show_rows
 
 if TYPE_CHECKING:
     from vizpub.questions.tracestat import Tracestat
@@ -55,8 +55,8 @@ def summary(
     provisional = counted.run.facts.provisional()
     figures = totals(peers) | quantiles(delays)
     if output_format(output) == "json":
-        with opened(output.file) as out:
-            out.writelines(_json(counted, figures, peers, delays))
+        with open_output(output.file) as out:
+            out.writelines(_json_lines(counted, figures, peers, delays))
         if output.file:
             settings.say(f"wrote {output.file}")
         if provisional:
@@ -65,10 +65,10 @@ def summary(
     figures = {"peers": figures["peers"], "topics": len(counted.topics), **figures}
     rows = [(name, value, GOSSIPSUB.get(name)) for name, value in figures.items()]
     columns = ("figure", "value", "name in gossipsub")
-    show(Rows(columns, rows, provisional=provisional), output, settings)
+    show_rows(OutputRows(columns, rows, provisional=provisional), output, settings)
 
 
-def _json(
+def _json_lines(
     counted: Tracestat,
     figures: dict[str, int | None],
     peers: list[dict[str, Any]],
@@ -77,7 +77,7 @@ def _json(
     """One object; its messages are written as they are read."""
     from vizpub.questions.tracestat import GOSSIPSUB, distribution
 
-    told = {
+    fields = {
         "run": counted.run.facts.name,
         "topics": counted.topics,
         **figures,
@@ -86,8 +86,8 @@ def _json(
         "per_peer": peers,
     }
     if counted.run.facts.provisional():
-        told["provisional"] = True
-    for name, value in told.items():
+        fields["provisional"] = True
+    for name, value in fields.items():
         yield f"{',' if name != 'run' else '{'}\n{_text(name)}: {_text(value)}"
     yield ',\n"per_message": ['
     separator = "\n"

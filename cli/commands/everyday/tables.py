@@ -11,7 +11,7 @@ import typer
 from vizpub.cli.completion import complete_runs, complete_tables
 from vizpub.cli.options import Output, command
 from vizpub.cli.settings import Settings
-from vizpub.cli.terminal.output import Rows, output_format, show
+from vizpub.cli.terminal.output import OutputRows, output_format, show_rows
 
 if TYPE_CHECKING:
     from vizpub.model.columns import Table
@@ -71,7 +71,7 @@ def tables(
     from vizpub.model.tables import TABLES, table
     from vizpub.runstore.store import open_run
 
-    own = open_run(settings.workspace, run, complete=False).manifest.own if run else ()
+    own_metrics = open_run(settings.workspace, run, complete=False).manifest.own if run else ()
     if name is None and not columns:
         steps = _steps()
         listed = [
@@ -84,13 +84,13 @@ def tables(
             for t in TABLES
         ]
     elif name is None:
-        every = (with_own(table, own) for table in TABLES)
+        every = (with_own(table, own_metrics) for table in TABLES)
         listed = [{"table": t.name, **line} for t in every for line in _columns(t)]
     else:
-        listed = _columns(with_own(table(name), own))
+        listed = _columns(with_own(table(name), own_metrics))
     if output_format(output) == "table":
-        listed = list(map(_in_one, listed))
-    show(Rows.of_records(listed), output, settings)
+        listed = list(map(_merge_notes, listed))
+    show_rows(OutputRows.of_records(listed), output, settings)
 
 
 def _steps() -> dict[str, str]:
@@ -100,17 +100,17 @@ def _steps() -> dict[str, str]:
         for package in ("ingest", "analytics")
         for text in (files(f"vizpub.{package}") / "sql").iterdir()
     )
-    made = {found[1]: name for name, text in texts if (found := _MAKES.search(text))}
-    return made | _BY_MODULES
+    steps = {match[1]: name for name, text in texts if (match := _MAKES.search(text))}
+    return steps | _BY_MODULES
 
 
-def _in_one(line: dict[str, Any]) -> dict[str, Any]:
-    """A line in which what a metric reads of a graph stands behind its meaning."""
+def _merge_notes(line: dict[str, Any]) -> dict[str, Any]:
+    """Move the notes on graphs of a metric behind its meaning, into one column."""
     graph, otherwise = map(line.get, _OF_GRAPH)
     notes = [f"{graph} graph"] if graph else []
     notes += [f"if degenerate: {otherwise}"] if otherwise else []
-    kept = {name: value for name, value in line.items() if name not in _OF_GRAPH}
-    return kept | {"meaning": "; ".join([line["meaning"], *notes])} if notes else kept
+    columns = {name: value for name, value in line.items() if name not in _OF_GRAPH}
+    return columns | {"meaning": "; ".join([line["meaning"], *notes])} if notes else columns
 
 
 def _columns(table: Table) -> list[dict[str, Any]]:
@@ -120,13 +120,13 @@ def _columns(table: Table) -> list[dict[str, Any]]:
             "type": column.type + (" or null" if column.nullable else ""),
             "unit": column.unit,
             "meaning": column.meaning,
-            **_graph(column.graph, column.degenerate, table),
+            **_graph_notes(column.graph, column.degenerate, table),
         }
         for column in table
     ]
 
 
-def _graph(graph: str, degenerate: str, table: Table) -> dict[str, str]:
+def _graph_notes(graph: str, degenerate: str, table: Table) -> dict[str, str]:
     # Tables without metrics of a graph have no use for these two columns.
     return (
         dict(zip(_OF_GRAPH, (graph, degenerate), strict=True))

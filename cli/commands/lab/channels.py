@@ -13,13 +13,13 @@ from typer.core import TyperGroup
 
 from vizpub.cli.options import Output, comma_list, command
 from vizpub.cli.settings import Settings
-from vizpub.cli.terminal.output import Rows, show
+from vizpub.cli.terminal.output import OutputRows, show_rows
 from vizpub.model.errors import UnknownName, UseError
 
 if TYPE_CHECKING:
-    from vizpub.simulators.channels.layout import Layout
+    from vizpub.simulators.channels.layout import ChannelLayout
     from vizpub.simulators.channels.parameters import ChannelParameters
-    from vizpub.simulators.channels.running import Measured
+    from vizpub.simulators.channels.running import ChannelMeasurement
 
 _HELP = """Measure broadcast channels without reports: mappings, overload, and staleness there.
 
@@ -41,7 +41,7 @@ class _ChannelsGroup(TyperGroup):
     """Commands that are created on use, since their options are those of compiled code."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Their names."""
+        """The names of the commands."""
         return [*_COMMANDS]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
@@ -52,9 +52,9 @@ class _ChannelsGroup(TyperGroup):
             raise UnknownName("command", cmd_name, [*_COMMANDS])
         function = _COMMANDS[cmd_name]
         function.__annotations__["parameters"] = ChannelParameters
-        made = typer.Typer(add_completion=False, rich_markup_mode="markdown")
-        made.command(cmd_name)(command(function))
-        return typer.main.get_command(made)
+        app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
+        app.command(cmd_name)(command(function))
+        return typer.main.get_command(app)
 
 
 def register(app: typer.Typer) -> None:
@@ -67,24 +67,24 @@ def register(app: typer.Typer) -> None:
 
 
 @dataclass(frozen=True)
-class _Who:
-    """Clients and draws."""
+class _DrawOptions:
+    """Number of peers, and seed of the draw."""
 
     peers: Annotated[
         int, typer.Option(metavar="N", min=3, help="The server, the channels and the clients.")
     ] = 100
     seed: Annotated[int, typer.Option(metavar="N", help="Seed of the (first) draw.")] = 1
 
-    def layout(self, parameters: ChannelParameters, more: int = 0) -> Layout:
+    def layout(self, parameters: ChannelParameters, more: int = 0) -> ChannelLayout:
         """The layout of the seed, or of one `more` after it. Raises: UseError."""
-        from vizpub.simulators.channels.layout import Layout
+        from vizpub.simulators.channels.layout import ChannelLayout
 
-        return Layout(parameters, self.peers - 1 - parameters.channels, self.seed + more)
+        return ChannelLayout(parameters, self.peers - 1 - parameters.channels, self.seed + more)
 
 
 @dataclass(frozen=True)
-class _Load:
-    """What is run."""
+class _LoadOptions:
+    """Mappings to compare, and updates of each run."""
 
     mappings: Annotated[
         str | None,
@@ -112,7 +112,7 @@ def _say_readings(settings: Settings, chosen: list[ChannelParameters]) -> None:
         settings.say(f"our reading of the paper, which lacks pages: {text}")
 
 
-def _mapping(settings: Settings, parameters: Any, who: _Who, output: Output) -> None:
+def _mapping(settings: Settings, parameters: Any, who: _DrawOptions, output: Output) -> None:
     """Show what a static mapping puts on each channel, and where that breaks (AnalyzeMapping).
 
     total_p is the summed probability of the channel's pages; breaking_gap_ms the mean gap between
@@ -124,16 +124,18 @@ def _mapping(settings: Settings, parameters: Any, who: _Who, output: Output) -> 
     vizpub channels mapping --mapping perfect-c --pages zipf:1 --profile clustered:2,size=5
     ```
     """
-    from vizpub.simulators.channels.liftoff import analysed
+    from vizpub.simulators.channels.liftoff import analyze_mapping
 
-    found = analysed(who.layout(parameters))
-    rows = [(c.channel, c.pages, c.total_p, _ms(c.breaking_gap_us)) for c in found]
-    show(Rows(("channel", "pages", "total_p", "breaking_gap_ms"), rows), output, settings)
+    loads = analyze_mapping(who.layout(parameters))
+    rows = [(c.channel, c.pages, c.total_p, _ms(c.breaking_gap_us)) for c in loads]
+    show_rows(
+        OutputRows(("channel", "pages", "total_p", "breaking_gap_ms"), rows), output, settings
+    )
     _say_readings(settings, [parameters])
 
 
-class _Of(StrEnum):
-    """What a row is of."""
+class _RowKind(StrEnum):
+    """Subject of a row."""
 
     run = "run"
     channel = "channel"
@@ -141,16 +143,21 @@ class _Of(StrEnum):
 
 
 @dataclass(frozen=True)
-class _Each:
-    """How far the measures are taken apart."""
+class _RowOptions:
+    """Subject of the rows."""
 
     of: Annotated[
-        _Of, typer.Option(metavar="run|channel|client", help="A row for each of these.")
-    ] = _Of.run
+        _RowKind, typer.Option(metavar="run|channel|client", help="A row for each of these.")
+    ] = _RowKind.run
 
 
 def _measure(
-    settings: Settings, parameters: Any, who: _Who, load: _Load, each: _Each, output: Output
+    settings: Settings,
+    parameters: Any,
+    who: _DrawOptions,
+    load: _LoadOptions,
+    each: _RowOptions,
+    output: Output,
 ) -> None:
     """Measure staleness, queues, losses, fluff and flow rates at one update rate (--gap).
 
@@ -175,38 +182,49 @@ def _measure(
     rows: list[tuple[Any, ...]] = []
     for one in chosen:
         layout = who.layout(one)
-        updates = layout.drawn(load.updates, us(one.gap))
-        found = run(layout, updates, apart=each.of is _Of.client)
-        rows += [(one.mapping, *row) for row in rows_of(found)]
-    show(Rows(("mapping", *columns), rows), output, settings)
+        updates = layout.draw_updates(load.updates, us(one.gap))
+        measurement = run(layout, updates, apart=each.of is _RowKind.client)
+        rows += [(one.mapping, *row) for row in rows_of(measurement)]
+    show_rows(OutputRows(("mapping", *columns), rows), output, settings)
     _say_readings(settings, chosen)
 
 
-def _of_run(found: Measured) -> Iterator[tuple[Any, ...]]:
-    counts, totals = found.counts, found.totals
+def _run_rows(measurement: ChannelMeasurement) -> Iterator[tuple[Any, ...]]:
+    counts, totals = measurement.counts, measurement.totals
     lost, superseded = int(counts.lost.sum()), int(counts.superseded.sum())
-    passed, rate = totals["passed"], found.flow_rate
-    yield totals["updates"], passed, rate, *_measures(found), lost, superseded
+    passed, rate = totals["passed"], measurement.flow_rate
+    yield totals["updates"], passed, rate, *_measures(measurement), lost, superseded
 
 
-def _of_channels(found: Measured) -> Iterator[tuple[Any, ...]]:
-    counts = found.counts
-    parts = (counts.offered, counts.sent, counts.superseded, counts.lost, found.load, found.queue)
+def _channel_rows(measurement: ChannelMeasurement) -> Iterator[tuple[Any, ...]]:
+    counts = measurement.counts
+    parts = (
+        counts.offered,
+        counts.sent,
+        counts.superseded,
+        counts.lost,
+        measurement.load,
+        measurement.queue,
+    )
     yield from zip(
         range(len(counts.sent)), *(part.tolist() for part in (*parts, counts.longest)), strict=True
     )
 
 
-def _of_clients(found: Measured) -> Iterator[tuple[Any, ...]]:
-    heard = found.counts.heard.tolist()
-    times = (found.staleness.tolist(), found.client_quantiles(0.5), found.client_quantiles(0.99))
+def _client_rows(measurement: ChannelMeasurement) -> Iterator[tuple[Any, ...]]:
+    heard = measurement.counts.heard.tolist()
+    times = (
+        measurement.staleness.tolist(),
+        measurement.client_quantiles(0.5),
+        measurement.client_quantiles(0.99),
+    )
     for client, (count, mean, *quantiles) in enumerate(zip(heard, *times, strict=True)):
         yield client, count, *map(_ms, (mean if count else None, *quantiles))
 
 
 @dataclass(frozen=True)
-class _Search:
-    """How the overload is searched."""
+class _SearchOptions:
+    """Seeds, and the definition of overload."""
 
     seeds: Annotated[int, typer.Option(metavar="N", min=1, help="Consecutive seeds.")] = 1
     threshold: Annotated[
@@ -220,7 +238,12 @@ class _Search:
 
 
 def _utal(
-    settings: Settings, parameters: Any, who: _Who, load: _Load, search: _Search, output: Output
+    settings: Settings,
+    parameters: Any,
+    who: _DrawOptions,
+    load: _LoadOptions,
+    search: _SearchOptions,
+    output: Output,
 ) -> None:
     """Find the update time at liftoff (UTAL): the mean gap at which channels begin to overload.
 
@@ -240,11 +263,11 @@ def _utal(
     rows = []
     for one in chosen:
         for more in range(search.seeds):
-            found = liftoff(who.layout(one, more), load.updates, search.threshold)
-            gaps = (_ms(found.gap_us), _ms(found.predicted_us))
-            rows.append((one.mapping, who.seed + more, *gaps, *_measures(found.at)))
+            point = liftoff(who.layout(one, more), load.updates, search.threshold)
+            gaps = (_ms(point.gap_us), _ms(point.predicted_us))
+            rows.append((one.mapping, who.seed + more, *gaps, *_measures(point.at)))
     columns = ("mapping", "seed", "utal_ms", "predicted_ms", *_MEASURES)
-    show(Rows(columns, rows), output, settings)
+    show_rows(OutputRows(columns, rows), output, settings)
     settings.say(
         f"overloaded: more than {search.threshold:g} copies left over per time of a transmission, "
         f"in {load.updates:,} updates"
@@ -258,7 +281,7 @@ _MEASURES = (
 )  # fmt: skip
 
 
-def _measures(at: Measured | None) -> tuple[float | None, ...]:
+def _measures(at: ChannelMeasurement | None) -> tuple[float | None, ...]:
     if at is None:
         return (None,) * len(_MEASURES)
     times = (at.global_staleness, at.quantile(0.5), at.quantile(0.99))
@@ -267,8 +290,8 @@ def _measures(at: Measured | None) -> tuple[float | None, ...]:
 
 
 @dataclass(frozen=True)
-class _Rates:
-    """Which update rates are run, and what is drawn of them."""
+class _RateOptions:
+    """Update rates to run, and their figure."""
 
     steps: Annotated[int, typer.Option(metavar="N", min=2, help="Number of update rates.")] = 25
     figure: Annotated[
@@ -278,7 +301,12 @@ class _Rates:
 
 
 def _gdfr(
-    settings: Settings, parameters: Any, who: _Who, load: _Load, rates: _Rates, output: Output
+    settings: Settings,
+    parameters: Any,
+    who: _DrawOptions,
+    load: _LoadOptions,
+    rates: _RateOptions,
+    output: Output,
 ) -> None:
     """Show the GDFR over the update rate: flat at first, then it lifts off.
 
@@ -295,10 +323,10 @@ def _gdfr(
 
     chosen = load.of(parameters)
     ends = [liftoff(who.layout(one), load.updates).gap_us for one in chosen]
-    known = [gap for gap in ends if gap is not None]
-    if not known:
+    liftoff_gaps = [gap for gap in ends if gap is not None]
+    if not liftoff_gaps:
         raise UseError("these channels never overload: give more updates, or fewer channels")
-    highest = 1.6e6 / min(known)
+    highest = 1.6e6 / min(liftoff_gaps)
     per_second = [highest * step / rates.steps for step in range(1, rates.steps + 1)]
     rows: list[tuple[Any, ...]] = []
     for one in chosen:
@@ -310,16 +338,17 @@ def _gdfr(
     columns = ("mapping", "updates_per_second", "gap_ms", "gdfr", "sdfr", "staleness_ms")
     if rates.figure is not None:
         _draw(rows, rates.figure)
-    show(Rows(columns, rows), output, settings)
+    show_rows(OutputRows(columns, rows), output, settings)
     _say_readings(settings, chosen)
 
 
 def _draw(rows: list[tuple[Any, ...]], file: Path) -> None:
-    from vizpub.analytics.figures.canvas import PALETTE, panels, save, styled
+    from vizpub.analytics.figures.canvas import PALETTE, figure_style, panels, save
 
-    with styled():
+    with figure_style():
         figure, (panel,) = panels(1, "GDFR over the update rate", 4.0)
-        for name, points in _by_mapping(rows):
+        for name in dict.fromkeys(row[0] for row in rows):
+            points = [(row[1], row[3]) for row in rows if row[0] == name]
             colour = PALETTE[list(dict.fromkeys(row[0] for row in rows)).index(name) % len(PALETTE)]
             panel.plot(*zip(*points, strict=True), ".-", label=name, color=colour)
         panel.set_xlabel("page updates per second")
@@ -328,18 +357,15 @@ def _draw(rows: list[tuple[Any, ...]], file: Path) -> None:
     save(figure, file, file.suffix.removeprefix("."))
 
 
-def _by_mapping(rows: list[tuple[Any, ...]]) -> Iterator[tuple[str, list[tuple[float, float]]]]:
-    for name in dict.fromkeys(row[0] for row in rows):
-        yield name, [(row[1], row[3]) for row in rows if row[0] == name]
-
-
-_ROWS: dict[_Of, tuple[tuple[str, ...], Callable[[Measured], Iterator[tuple[Any, ...]]]]] = {
-    _Of.run: (("updates", "passed", "flow_rate", *_MEASURES, "lost", "superseded"), _of_run),
-    _Of.channel: (
+_ROWS: dict[
+    _RowKind, tuple[tuple[str, ...], Callable[[ChannelMeasurement], Iterator[tuple[Any, ...]]]]
+] = {
+    _RowKind.run: (("updates", "passed", "flow_rate", *_MEASURES, "lost", "superseded"), _run_rows),
+    _RowKind.channel: (
         ("channel", "offered", "sent", "superseded", "lost", "load", "queue_mean", "queue_max"),
-        _of_channels,
+        _channel_rows,
     ),
-    _Of.client: (("client", "heard", *_MEASURES[:3]), _of_clients),
+    _RowKind.client: (("client", "heard", *_MEASURES[:3]), _client_rows),
 }
 _COMMANDS: dict[str, Callable[..., None]] = {
     "gdfr": _gdfr,

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from vizpub.cli.commands.lab.simulate import Runs, simulate_all
+from vizpub.cli.commands.lab.simulate import SimulationOptions, simulate_all
 from vizpub.cli.completion import complete_runs
 from vizpub.cli.of_runs import subscriptions_of
 from vizpub.cli.options import command
@@ -46,7 +46,7 @@ class _AlgorithmsGroup(TyperGroup):
         """The command of an algorithm. Raises: UnknownName."""
         if cmd_name not in self.list_commands(ctx):
             raise UnknownName("algorithm", cmd_name, self.list_commands(ctx))
-        return _command_of(cmd_name)
+        return _create_command(cmd_name)
 
 
 def register(app: typer.Typer) -> None:
@@ -59,8 +59,8 @@ def register(app: typer.Typer) -> None:
 
 
 @dataclass(frozen=True)
-class _Given:
-    """A stored run whose subscriptions are taken, instead of a workload's."""
+class _InputOptions:
+    """A stored run whose subscriptions replace a workload's, and the compiled construction."""
 
     run: Annotated[
         str | None,
@@ -83,19 +83,23 @@ class _Given:
     ] = False
 
 
-def _command_of(name: str) -> Any:
+def _create_command(name: str) -> Any:
     from vizpub.simulators.designs.system import CLASSES, DesignParameters, OneInterval, system_of
 
     def construct(
-        settings: Settings, parameters: Any, world: Any, given: _Given, running: Runs
+        settings: Settings,
+        parameters: Any,
+        world: Any,
+        source: _InputOptions,
+        running: SimulationOptions,
     ) -> None:
         chosen = {**asdict(parameters), **asdict(world)}
-        if given.run is not None:
-            chosen |= subscriptions_of(settings, given.run, given.at)
-        elif given.at != "last":
+        if source.run is not None:
+            chosen |= subscriptions_of(settings, source.run, source.at)
+        elif source.at != "last":
             raise UseError("--at needs --run RUN")
-        if given.parquet:
-            _in_parquet(settings, name, chosen, running)
+        if source.parquet:
+            _construct_parquet(settings, name, chosen, running)
         else:
             simulate_all(settings, system_of(name), chosen, running)
 
@@ -111,21 +115,23 @@ vizpub construct {name} --run monday --at 12 --ingest designed --no-load
 ```
 """
     construct.__annotations__ |= {"parameters": DesignParameters, "world": OneInterval}
-    made = typer.Typer(add_completion=False, rich_markup_mode="markdown")
-    made.command(name)(command(construct))
-    return typer.main.get_command(made)
+    app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
+    app.command(name)(command(construct))
+    return typer.main.get_command(app)
 
 
-def _in_parquet(settings: Settings, name: str, chosen: dict[str, Any], running: Runs) -> None:
+def _construct_parquet(
+    settings: Settings, name: str, chosen: dict[str, Any], running: SimulationOptions
+) -> None:
     """Without a simulated world: everybody is up, and nobody publishes. Raises: UseError."""
     from vizpub.reports.files import RunHeader
     from vizpub.simulators.designs.algorithms import Design
     from vizpub.simulators.designs.parquet import write_parquet
     from vizpub.simulators.designs.system import system_of
     from vizpub.simulators.engine.parameters import us
-    from vizpub.simulators.engine.plan import planned
+    from vizpub.simulators.engine.plan import make_plan
 
-    plan = planned(system_of(name), chosen, running.seed)
+    plan = make_plan(system_of(name), chosen, running.seed)
     world = plan.world
     still = ("intervals", 1), ("churn", "none"), ("publications", "none")
     if wrong := [option for option, value in still if getattr(world, option) != value]:
@@ -142,25 +148,25 @@ def _in_parquet(settings: Settings, name: str, chosen: dict[str, Any], running: 
     if (out / "reports.parquet").exists() and not running.replace:
         raise UseError(f"{out} has reports; give another --out, or --replace to replace them")
     design = Design(name, plan.parameters.refine)
-    made = write_parquet(design, world.peers, world.get_workload(), header, out)
+    summary = write_parquet(design, world.peers, world.get_workload(), header, out)
     settings.say(
-        f"{plan.name}: {amount(made.nodes, 'peer')}, {amount(made.edges, 'edge')}, maximum degree "
-        f"{made.maximum:,}; subscriptions {made.drawing:.1f} s, overlay {made.constructing:.1f} s, "
-        f"file {made.writing:.1f} s; {out}"
+        f"{plan.name}: {amount(summary.nodes, 'peer')}, {amount(summary.edges, 'edge')}, "
+        f"maximum degree {summary.maximum:,}; subscriptions {summary.drawing:.1f} s, overlay "
+        f"{summary.constructing:.1f} s, file {summary.writing:.1f} s; {out}"
     )
     if running.ingest is not None:
         _ingest(settings, out, running)
 
 
-def _ingest(settings: Settings, out: Path, running: Runs) -> None:
-    from vizpub.cli.commands.everyday.ingest import Handling, Reading, ingest
+def _ingest(settings: Settings, out: Path, running: SimulationOptions) -> None:
+    from vizpub.cli.commands.everyday.ingest import IngestOptions, ReadingOptions, ingest
     from vizpub.cli.options import Output
 
     ingest(
         settings,
         [str(out)],
         str(running.ingest),
-        Reading(source="reports", layers=running.layers, no_betweenness=True),
-        Handling(replace=running.replace, no_load=running.no_load, master=running.master),
+        ReadingOptions(source="reports", layers=running.layers, no_betweenness=True),
+        IngestOptions(replace=running.replace, no_load=running.no_load, master=running.master),
         Output(),
     )

@@ -11,7 +11,7 @@ import typer
 
 from vizpub.cli.options import Master, Output, command
 from vizpub.cli.settings import Settings
-from vizpub.cli.terminal.output import Rows, opened, show
+from vizpub.cli.terminal.output import OutputRows, open_output, show_rows
 from vizpub.machine.files import made_folder
 from vizpub.model.errors import UnknownName, UseError
 from vizpub.model.wording import amount
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from vizpub.experiments.definition import Experiment
     from vizpub.experiments.report import Findings
-    from vizpub.experiments.runs import Place, Planned
+    from vizpub.experiments.runs import ExperimentFolder, PlannedRun
 
 ALREADY = "complete already"
 
@@ -58,8 +58,8 @@ _Scale = Annotated[
 
 
 @dataclass(frozen=True)
-class _Running:
-    """Which runs are made, and where."""
+class _RunOptions:
+    """Runs of the experiment, and their folder."""
 
     scale: _Scale = "small"
     out: Annotated[
@@ -105,39 +105,39 @@ def list_experiments(settings: Settings, output: Output) -> None:
     vizpub experiment list
     ```
     """
-    from vizpub.experiments.definition import read, shipped
+    from vizpub.experiments.definition import read_experiment, shipped_names
 
     rows: list[tuple[object, ...]] = [_row_of_cd_max(), _row_of_channels(), _row_of_gossip()]
-    for name in shipped():
-        small, full = (read(name, scale) for scale in ("small", "full"))
+    for name in shipped_names():
+        small, full = (read_experiment(name, scale) for scale in ("small", "full"))
         data = " and ".join(d.scale for d in (small, full) if d.content.data) or "no"
         runs = [len(d.groups) * len(d.seeds()) for d in (small, full)]
         rows.append((name, full.content.title, *runs, data))
     columns = ("experiment", "title", "runs small", "runs full", "needs outside data")
-    show(Rows(columns, rows), output, settings)
+    show_rows(OutputRows(columns, rows), output, settings)
 
 
 def _row_of_cd_max() -> tuple[object, ...]:
     from vizpub.experiments import cd_max
-    from vizpub.experiments.cd_max.measuring import worlds
+    from vizpub.experiments.cd_max.measuring import overlay_cases
 
-    small, full = (len(worlds(scale)) for scale in ("small", "full"))
+    small, full = (len(overlay_cases(scale)) for scale in ("small", "full"))
     return cd_max.NAME, cd_max.TITLE, small, full, "no"
 
 
 def _row_of_channels() -> tuple[object, ...]:
     from vizpub.experiments import channels
-    from vizpub.experiments.channels.measuring import cases
+    from vizpub.experiments.channels.measuring import list_cases
 
-    small, full = (len(cases(scale)) for scale in ("small", "full"))
+    small, full = (len(list_cases(scale)) for scale in ("small", "full"))
     return channels.NAME, channels.TITLE, small, full, "no"
 
 
 def _row_of_gossip() -> tuple[object, ...]:
     from vizpub.experiments import gossip
-    from vizpub.experiments.gossip.points import worlds
+    from vizpub.experiments.gossip.points import network_cases
 
-    small, full = (len(worlds(scale)) for scale in ("small", "full"))
+    small, full = (len(network_cases(scale)) for scale in ("small", "full"))
     return gossip.NAME, gossip.TITLE, small, full, "no"
 
 
@@ -151,44 +151,48 @@ def show_experiment(settings: Settings, name: _Name, scale: _Scale = "small") ->
     ```
     """
     from vizpub.experiments import cd_max, channels, gossip
-    from vizpub.experiments.cd_max.report import described as of_cd_max
-    from vizpub.experiments.channels.report import described as of_channels
-    from vizpub.experiments.definition import read
-    from vizpub.experiments.gossip.report import described as of_gossip
+    from vizpub.experiments.cd_max.report import describe as of_cd_max
+    from vizpub.experiments.channels.report import describe as of_channels
+    from vizpub.experiments.definition import read_experiment
+    from vizpub.experiments.gossip.report import describe as of_gossip
 
     measured = {
         cd_max.NAME: of_cd_max,
         channels.NAME: of_channels,
         gossip.NAME: of_gossip,
     }
-    with opened(None) as out:
-        lines = measured[name](scale) if name in measured else _described(read(name, scale))
+    with open_output(None) as out:
+        lines = (
+            measured[name](scale)
+            if name in measured
+            else _description_lines(read_experiment(name, scale))
+        )
         out.writelines(f"{line}\n" for line in lines)
 
 
-def _described(experiment: Experiment) -> Iterator[str]:
+def _description_lines(experiment: Experiment) -> Iterator[str]:
     content = experiment.content
     yield from (content.title, "", content.about.strip(), "", f"source: {content.source}")
-    yield f"everywhere: {_words(content.world)}"
+    yield f"everywhere: {_parameter_text(content.world)}"
     yield f"seeds: {', '.join(map(str, experiment.seeds()))}"
     for system in content.systems:
-        yield f"system {system.name}: {system.system} {_words(system.parameters)}"
+        yield f"system {system.name}: {system.system} {_parameter_text(system.parameters)}"
     for setting in content.settings:
         if setting.name:
-            yield f"setting {setting.name}: {_words(setting.parameters)}"
+            yield f"setting {setting.name}: {_parameter_text(setting.parameters)}"
     yield from (f"data {data.file}: {data.source}" for data in content.data)
     yield "claims:"
     for claim in content.published:
         about = "" if claim.terms[1:] else claim.terms[0]
-        text = ", ".join(filter(None, (about, f"{claim.metric} {claim.published}")))
+        text = ", ".join(filter(None, (about, f"{claim.metric} {claim.published_text}")))
         yield f"  {claim.what}: {text} ({claim.source})"
 
 
-def _words(parameters: dict[str, Any]) -> str:
+def _parameter_text(parameters: dict[str, Any]) -> str:
     return " ".join(f"{name}={value}" for name, value in parameters.items())
 
 
-def run(settings: Settings, name: _Name, running: _Running) -> None:
+def run(settings: Settings, name: _Name, running: _RunOptions) -> None:
     """Run an experiment and write its report: report.md, figures/ and CSV.
 
     Finished runs are kept: after an interruption the same command resumes. If all runs are
@@ -204,9 +208,9 @@ def run(settings: Settings, name: _Name, running: _Running) -> None:
     ```
     """
     from vizpub.experiments import cd_max, channels, gossip
-    from vizpub.experiments.definition import read
-    from vizpub.experiments.report import findings, write_report
-    from vizpub.experiments.runs import Place
+    from vizpub.experiments.definition import read_experiment
+    from vizpub.experiments.report import evaluate_runs, write_report
+    from vizpub.experiments.runs import ExperimentFolder
 
     if name == cd_max.NAME:
         _run_cd_max(settings, running)
@@ -219,105 +223,109 @@ def run(settings: Settings, name: _Name, running: _Running) -> None:
         return
     if running.data is not None:
         os.environ[_DATA] = str(running.data.resolve())  # Spark's workers read data files as well
-    experiment = read(name, running.scale)
+    experiment = read_experiment(name, running.scale)
     experiment.check_data()
     out = _out(settings, experiment.name, running)
-    place = Place(out)
-    runs = _planned(experiment, place, running)
-    _make(settings, runs, place, running)
+    place = ExperimentFolder(out)
+    runs = _plan_runs(experiment, place, running)
+    _make_runs(settings, runs, place, running)
     with settings.progress() as progress:
         progress("report", 0, 0)
-        found = findings(experiment, runs)
-        report = write_report(found, out)
+        results = evaluate_runs(experiment, runs)
+        report = write_report(results, out)
     if running.load:
-        _load(settings, runs, place)
-    _show(settings, found, report)
+        _load_runs(settings, runs, place)
+    _show_claims(settings, results, report)
 
 
-def _run_cd_max(settings: Settings, running: _Running) -> None:
-    """Its overlays are measured where they are constructed: there are no runs to ingest."""
+def _run_cd_max(settings: Settings, running: _RunOptions) -> None:
+    """Construct and measure its overlays in one place, without runs to ingest."""
     from vizpub.experiments import cd_max
     from vizpub.experiments.cd_max import beyond, churn, optimum
-    from vizpub.experiments.cd_max.judging import Results
-    from vizpub.experiments.cd_max.measuring import measured, worlds
+    from vizpub.experiments.cd_max.judging import OverlayResults
+    from vizpub.experiments.cd_max.measuring import measure_cases, overlay_cases
     from vizpub.experiments.cd_max.report import write_report
 
     out = _out_without_runs(settings, cd_max.NAME, running)
-    chosen = worlds(running.scale, running.runs)
-    kept = _kept(out / "constructed.jsonl", running)
+    chosen = overlay_cases(running.scale, running.runs)
+    results_file = _results_file(out / "constructed.jsonl", running)
     with settings.progress() as progress:
-        found = measured(chosen, kept, os.cpu_count() or 2, progress)
+        measurements = measure_cases(chosen, results_file, os.cpu_count() or 2, progress)
         progress("churn, failures and delays", 0, 0)
         further = {
-            "Churn": churn.lines(churn.churn(running.scale, os.cpu_count() or 2)),
-            "Failures, load, energy and delays": beyond.lines(
-                beyond.beyond(running.scale, os.cpu_count() or 2)
+            "Churn": churn.report_lines(churn.measure_churn(running.scale, os.cpu_count() or 2)),
+            "Failures, load, energy and delays": beyond.report_lines(
+                beyond.measure_beyond(running.scale, os.cpu_count() or 2)
             ),
-            "The optimum of a few nodes": optimum.lines(
-                optimum.optimum(running.scale, os.cpu_count() or 2)
+            "The optimum of a few nodes": optimum.report_lines(
+                optimum.measure_optimum(running.scale, os.cpu_count() or 2)
             ),
         }
-    report, summary = write_report(Results(found), further, running.scale, out)
+    report, summary = write_report(OverlayResults(measurements), further, running.scale, out)
     settings.say(f"{summary}; see {report}")
 
 
-def _run_channels(settings: Settings, running: _Running) -> None:
-    """The compiled pipeline counts: there are no runs to ingest."""
+def _run_channels(settings: Settings, running: _RunOptions) -> None:
+    """Count in the compiled pipeline, without runs to ingest."""
     from vizpub.experiments import channels
-    from vizpub.experiments.channels.curves import curves
-    from vizpub.experiments.channels.measuring import cases, measured
+    from vizpub.experiments.channels.curves import measure_curves
+    from vizpub.experiments.channels.measuring import list_cases, measure_cases
     from vizpub.experiments.channels.report import write_report
 
     out = _out_without_runs(settings, channels.NAME, running)
-    chosen = cases(running.scale, running.runs)
-    kept = _kept(out / "measured.jsonl", running)
+    chosen = list_cases(running.scale, running.runs)
+    results_file = _results_file(out / "measured.jsonl", running)
     with settings.progress() as progress:
-        found = measured(chosen, kept, os.cpu_count() or 2, progress)
+        measurements = measure_cases(chosen, results_file, os.cpu_count() or 2, progress)
         progress("GDFR over the update rate", 0, 0)
-        points = curves(found, os.cpu_count() or 2)
-    report, summary = write_report(found, points, running.scale, out)
+        points = measure_curves(measurements, os.cpu_count() or 2)
+    report, summary = write_report(measurements, points, running.scale, out)
     settings.say(f"{summary}; see {report}")
 
 
-def _run_gossip(settings: Settings, running: _Running) -> None:
-    """Its events are counted by compiled code in Spark tasks: there are no runs to ingest."""
+def _run_gossip(settings: Settings, running: _RunOptions) -> None:
+    """Count its events by compiled code in Spark tasks, without runs to ingest."""
     from vizpub.experiments import gossip
-    from vizpub.experiments.gossip.judging import Results
-    from vizpub.experiments.gossip.measuring import measured
-    from vizpub.experiments.gossip.points import worlds
+    from vizpub.experiments.gossip.judging import GossipResults
+    from vizpub.experiments.gossip.measuring import measure_networks
+    from vizpub.experiments.gossip.points import network_cases
     from vizpub.experiments.gossip.report import write_report
 
     out = _out_without_runs(settings, gossip.NAME, running)
-    chosen = worlds(running.scale, running.runs)
-    kept = _kept(out / "networks.jsonl", running)
+    chosen = network_cases(running.scale, running.runs)
+    results_file = _results_file(out / "networks.jsonl", running)
     scratch = out / "workspace" / SCRATCH
     with settings.progress() as progress:
-        found = measured(chosen, kept, scratch, master=running.master, progress=progress)
-    report, summary = write_report(Results(found), running.scale, out)
+        measurements = measure_networks(
+            chosen, results_file, scratch, master=running.master, progress=progress
+        )
+    report, summary = write_report(GossipResults(measurements), running.scale, out)
     settings.say(f"{summary}; see {report}")
 
 
-def _out_without_runs(settings: Settings, name: str, running: _Running) -> Path:
+def _out_without_runs(settings: Settings, name: str, running: _RunOptions) -> Path:
     """The folder of an experiment that makes no runs. Raises: UseError for options about runs."""
     if running.only or running.load or running.keep_reports:
         raise UseError(f"{name} makes no runs: leave out --only, --load and --keep-reports")
     return _out(settings, name, running)
 
 
-def _out(settings: Settings, name: str, running: _Running) -> Path:
+def _out(settings: Settings, name: str, running: _RunOptions) -> Path:
     return made_folder(
         running.out or settings.workspace / "experiments" / f"{name}-{running.scale}"
     )
 
 
-def _kept(file: Path, running: _Running) -> Path:
-    """What was measured before, unless all is to be measured anew."""
+def _results_file(file: Path, running: _RunOptions) -> Path:
+    """The file of earlier measurements, which is removed if all are repeated (--replace)."""
     if running.replace:
         file.unlink(missing_ok=True)
     return file
 
 
-def _planned(experiment: Experiment, place: Place, running: _Running) -> list[Planned]:
+def _plan_runs(
+    experiment: Experiment, place: ExperimentFolder, running: _RunOptions
+) -> list[PlannedRun]:
     from vizpub.experiments.runs import planned_runs
 
     only = running.only or ()
@@ -334,11 +342,13 @@ def _planned(experiment: Experiment, place: Place, running: _Running) -> list[Pl
     return runs
 
 
-def _make(settings: Settings, runs: Sequence[Planned], place: Place, running: _Running) -> None:
-    from vizpub.experiments.runs import Making, make
+def _make_runs(
+    settings: Settings, runs: Sequence[PlannedRun], place: ExperimentFolder, running: _RunOptions
+) -> None:
+    from vizpub.experiments.runs import MakingOptions, make_runs
 
     with settings.progress() as progress:
-        making = Making(
+        making = MakingOptions(
             scratch=place.workspace / SCRATCH,
             parallel=os.cpu_count() or 2,
             keep_reports=running.keep_reports,
@@ -346,12 +356,12 @@ def _make(settings: Settings, runs: Sequence[Planned], place: Place, running: _R
             progress=progress,
             say=settings.say,
         )
-        made = make(runs, making)
-    if not made:
+        new_runs = make_runs(runs, making)
+    if not new_runs:
         settings.say(f"{amount(len(runs), 'run')} {ALREADY}; only the report is written again")
 
 
-def _load(settings: Settings, runs: Sequence[Planned], place: Place) -> None:
+def _load_runs(settings: Settings, runs: Sequence[PlannedRun], place: ExperimentFolder) -> None:
     from vizpub.cli.commands.neo4j.load import load_stored
 
     for one in runs:
@@ -359,9 +369,10 @@ def _load(settings: Settings, runs: Sequence[Planned], place: Place) -> None:
             load_stored(replace(settings, workspace=place.workspace), complete.stored)
 
 
-def _show(settings: Settings, found: Findings, report: Path) -> None:
+def _show_claims(settings: Settings, results: Findings, report: Path) -> None:
     rows = [
-        (j.claim.what, j.verdict.outcome, j.verdict.ours, j.claim.published) for j in found.judged
+        (j.claim.what, j.verdict.outcome, j.verdict.ours, j.claim.published_text)
+        for j in results.judged
     ]
-    show(Rows(("claim", "outcome", "ours", "published"), rows), Output(), settings)
-    settings.say(f"{found.summary}; see {report}")
+    show_rows(OutputRows(("claim", "outcome", "ours", "published"), rows), Output(), settings)
+    settings.say(f"{results.summary}; see {report}")

@@ -40,11 +40,11 @@ class _SystemsGroup(TyperGroup):
         from vizpub.simulators.engine.systems import SYSTEMS
 
         if cmd_name in SYSTEMS or ":" in cmd_name:
-            return _command_of(cmd_name)
-        found = super().get_command(ctx, cmd_name)
-        if found is None:
+            return _create_command(cmd_name)
+        subcommand = super().get_command(ctx, cmd_name)
+        if subcommand is None:
             raise UnknownName("system", cmd_name, self.list_commands(ctx))
-        return found
+        return subcommand
 
 
 def register(app: typer.Typer) -> None:
@@ -83,7 +83,7 @@ def models() -> None:
     vizpub simulate models
     ```
     """
-    from vizpub.cli.terminal.output import opened
+    from vizpub.cli.terminal.output import open_output
     from vizpub.simulators.engine.specs import describe
     from vizpub.simulators.world.churn import CHURNS
     from vizpub.simulators.world.client import ALL_WORKLOADS
@@ -93,10 +93,10 @@ def models() -> None:
 
     kinds = {"workload": ALL_WORKLOADS, "publications": PUBLICATIONS, "interest": INTERESTS}
     kinds |= {"churn": CHURNS, "latency": LATENCIES}
-    with opened(None) as out:
-        for option, named in kinds.items():
+    with open_output(None) as out:
+        for option, models_by_name in kinds.items():
             out.write(f"--{option}\n")
-            out.writelines(f"  {line}\n" for line in describe(named))
+            out.writelines(f"  {line}\n" for line in describe(models_by_name))
 
 
 def _read_config(ctx: typer.Context, value: Path | None) -> Path | None:
@@ -104,26 +104,26 @@ def _read_config(ctx: typer.Context, value: Path | None) -> Path | None:
     if value is None:
         return None
     try:
-        given = toml_of(value)
+        content = toml_of(value)
     except (OSError, ValueError) as error:
         raise InputError(f"{value} cannot be read: {cause_of(error)}") from error
-    known = {of.name: of for of in ctx.command.params if of.name not in ("config", "help", None)}
-    chosen = {name.replace("-", "_"): item for name, item in given.items()}
+    options = {of.name: of for of in ctx.command.params if of.name not in ("config", "help", None)}
+    chosen = {name.replace("-", "_"): item for name, item in content.items()}
     for name, item in chosen.items():
-        if name not in known:
-            raise UnknownName(f"option in {value}", name, sorted(filter(None, known)))
+        if name not in options:
+            raise UnknownName(f"option in {value}", name, sorted(filter(None, options)))
         if isinstance(item, dict | list):
             raise InputError(f"{value}: {name} is one value, not a table or a list")
         # Otherwise true would be read as the number 1.
-        if (is_flag := getattr(known[name], "is_flag", False)) != isinstance(item, bool):
+        if (is_flag := getattr(options[name], "is_flag", False)) != isinstance(item, bool):
             raise InputError(f"{value}: {name} is {'' if is_flag else 'not '}true or false")
     ctx.default_map = {**(ctx.default_map or {}), **chosen}
     return value
 
 
 @dataclass(frozen=True)
-class Runs:
-    """Number of runs, and what to do with their reports."""
+class SimulationOptions:
+    """Number of runs, and options for their reports."""
 
     seed: Annotated[int, typer.Option(metavar="N", help="Seed of the (first) run.")] = 1
     runs: Annotated[
@@ -181,36 +181,38 @@ class Runs:
     ] = None
 
 
-def _command_of(name: str) -> Any:
+def _create_command(name: str) -> Any:
     """The command that simulates a system."""
     from vizpub.simulators.engine.plan import world_of
     from vizpub.simulators.engine.systems import system_named
 
     entry = system_named(name)
     parameters_type = entry.parameters_type
-    documented = _documented(name, entry.summary or (entry.make.__doc__ or ""))
+    help_text = _help_text(name, entry.summary or (entry.make.__doc__ or ""))
 
-    def simulate(settings: Settings, parameters: Any, world: Any, running: Runs) -> None:
+    def simulate(
+        settings: Settings, parameters: Any, world: Any, running: SimulationOptions
+    ) -> None:
         chosen = {**asdict(parameters), **asdict(world)}
-        chosen |= _of_run(settings, chosen.get("topology"))
+        chosen |= _run_topology(settings, chosen.get("topology"))
         simulate_all(settings, name, chosen, running)
 
-    simulate.__doc__ = documented
+    simulate.__doc__ = help_text
     simulate.__annotations__ |= {"parameters": parameters_type, "world": world_of(name)}
-    made = typer.Typer(add_completion=False, rich_markup_mode="markdown")
-    made.command(name)(command(simulate))
-    return typer.main.get_command(made)
+    app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
+    app.command(name)(command(simulate))
+    return typer.main.get_command(app)
 
 
-def _of_run(settings: Settings, topology: object) -> dict[str, Any]:
+def _run_topology(settings: Settings, topology: object) -> dict[str, Any]:
     """Peers and topology, if it is the overlay of a stored run."""
     from vizpub.simulators.engine.specs import parse
     from vizpub.simulators.protocols.broadcast.topologies import OfRun
 
     if not isinstance(topology, str) or not topology.startswith("run:"):
         return {}
-    given = parse(topology, {"run": OfRun}, "topology")
-    return topology_of(settings, given.run, given.at, given.layer)
+    topology_run = parse(topology, {"run": OfRun}, "topology")
+    return topology_of(settings, topology_run.run, topology_run.at, topology_run.layer)
 
 
 _EXAMPLE = "--churn exponential:20s,down=10s"
@@ -218,7 +220,7 @@ _EXAMPLES = {"channels": "--gap 4ms --mapping cd"}
 """Of a system that has no churn."""
 
 
-def _documented(name: str, summary: str) -> str:
+def _help_text(name: str, summary: str) -> str:
     first = summary.strip().splitlines()[0] if summary.strip() else f"Simulate {name}."
     return f"""{first}
 
@@ -234,12 +236,14 @@ vizpub simulate {name} --config study.toml --runs 5
 """
 
 
-def simulate_all(settings: Settings, system: str, chosen: dict[str, Any], running: Runs) -> None:
+def simulate_all(
+    settings: Settings, system: str, chosen: dict[str, Any], running: SimulationOptions
+) -> None:
     """Simulate every run of a system, and ingest them if that is asked for. Raises: UseError."""
-    from vizpub.simulators.engine.plan import planned
+    from vizpub.simulators.engine.plan import make_plan
 
     seeds = range(running.seed, running.seed + running.runs)
-    plans = [planned(system, chosen, seed) for seed in seeds]
+    plans = [make_plan(system, chosen, seed) for seed in seeds]
     folders = [_folder(settings, running, plan) for plan in plans]
     if running.ingest is not None:
         _check_ingest(settings, plans, running)
@@ -253,10 +257,10 @@ def simulate_all(settings: Settings, system: str, chosen: dict[str, Any], runnin
         for plan, folder in zip(plans, folders, strict=True)
     ]
     if running.runs == 1:
-        results = [_alone(settings, plans[0], folders[0], running)]
+        results = [_simulate_one(settings, plans[0], folders[0], running)]
     else:
-        results = _side_by_side(settings, plans, folders, running)
-    _show(settings, plans, folders, results)
+        results = _simulate_many(settings, plans, folders, running)
+    _show_results(settings, plans, folders, results)
     if any(reused):
         which = ", ".join(plan.name for plan, old in zip(plans, reused, strict=True) if old)
         settings.say(f"simulated before: {which}; --replace simulates again")
@@ -265,8 +269,8 @@ def simulate_all(settings: Settings, system: str, chosen: dict[str, Any], runnin
             _ingest(settings, _run_name(running, plan), folder, running)
 
 
-def _check_ingest(settings: Settings, plans: Sequence[Plan], running: Runs) -> None:
-    """Raises: UseError if the ingest after the simulation would refuse its options."""
+def _check_ingest(settings: Settings, plans: Sequence[Plan], running: SimulationOptions) -> None:
+    """Check that the ingest after the simulation would take its options. Raises: UseError."""
     from vizpub.model.run import check_run_name
     from vizpub.runstore.collection import check_name
     from vizpub.runstore.store import open_run, run_names
@@ -274,11 +278,11 @@ def _check_ingest(settings: Settings, plans: Sequence[Plan], running: Runs) -> N
     for layer in comma_list(running.layers) or ():
         if layer not in plans[0].layers:
             raise UnknownName("layer", layer, plans[0].layers, "--layers")
-    there = run_names(settings.workspace)
+    stored_names = run_names(settings.workspace)
     for plan in plans:
         name = check_run_name(_run_name(running, plan))
         check_name(settings.workspace, name)
-        if name in there and not running.replace:
+        if name in stored_names and not running.replace:
             stored = open_run(settings.workspace, name, complete=False).manifest
             made_from = stored.protocol, stored.seed
             is_other = made_from != (plan.protocol, plan.seed) or plan.changed(stored.parameters)
@@ -289,11 +293,11 @@ def _check_ingest(settings: Settings, plans: Sequence[Plan], running: Runs) -> N
                 )
 
 
-def _run_name(running: Runs, plan: Plan) -> str:
+def _run_name(running: SimulationOptions, plan: Plan) -> str:
     return f"{running.ingest}-{plan.seed}" if running.runs > 1 else f"{running.ingest}"
 
 
-def _folder(settings: Settings, running: Runs, plan: Plan) -> Folder:
+def _folder(settings: Settings, running: SimulationOptions, plan: Plan) -> Folder:
     from vizpub.simulators.engine.folder import Folder
 
     if running.out is None:
@@ -301,20 +305,20 @@ def _folder(settings: Settings, running: Runs, plan: Plan) -> Folder:
     return Folder(running.out if running.runs == 1 else running.out / f"seed-{plan.seed}")
 
 
-def _alone(settings: Settings, plan: Plan, folder: Folder, running: Runs) -> Result:
+def _simulate_one(
+    settings: Settings, plan: Plan, folder: Folder, running: SimulationOptions
+) -> Result:
     from vizpub.simulators.engine.simulation import simulate
 
     try:
         with settings.progress() as progress:
-            return simulate(
-                plan, folder, progress, replace=running.replace, live=_reporting(running)
-            )
+            return simulate(plan, folder, progress, replace=running.replace, live=_live(running))
     except KeyboardInterrupt:
         settings.say(f"the finished intervals are in {folder.reports}")
         raise
 
 
-def _reporting(running: Runs) -> Live | None:
+def _live(running: SimulationOptions) -> Live | None:
     from vizpub.simulators.engine.live import Live
 
     if running.live is None:
@@ -322,23 +326,23 @@ def _reporting(running: Runs) -> Live | None:
     return Live(running.live, os.environ.get("VIZPUB_TOKEN"), running.speed)
 
 
-def _side_by_side(
-    settings: Settings, plans: Sequence[Plan], folders: Sequence[Folder], running: Runs
+def _simulate_many(
+    settings: Settings, plans: Sequence[Plan], folders: Sequence[Folder], running: SimulationOptions
 ) -> list[Result]:
-    from vizpub.ingest.spark.tasks import spread
+    from vizpub.ingest.spark.tasks import run_in_tasks
     from vizpub.simulators.engine.reporter import BLOCK
     from vizpub.simulators.engine.simulation import simulate_quietly
 
     # Executors may work in other directories.
-    given = [
+    tasks = [
         (plan, folder.absolute(), running.replace)
         for plan, folder in zip(plans, folders, strict=True)
     ]
     try:
         with settings.progress() as progress:
-            return spread(
+            return run_in_tasks(
                 simulate_quietly,
-                given,
+                tasks,
                 step="simulating",
                 scratch=settings.scratch,
                 master=running.master,
@@ -346,16 +350,16 @@ def _side_by_side(
             )
     except KeyboardInterrupt:
         # Spark kills its tasks at once; data that they have not written is lost.
-        kept = f"finished blocks of {BLOCK} intervals"
-        settings.say(f"the {kept} are in {', '.join(str(f.reports) for f in folders)}")
+        blocks = f"finished blocks of {BLOCK} intervals"
+        settings.say(f"the {blocks} are in {', '.join(str(f.reports) for f in folders)}")
         raise
 
 
-def _show(
+def _show_results(
     settings: Settings, plans: Sequence[Plan], folders: Sequence[Folder], results: Sequence[Result]
 ) -> None:
     from vizpub.cli.options import Output
-    from vizpub.cli.terminal.output import Rows, show
+    from vizpub.cli.terminal.output import OutputRows, show_rows
 
     for plan, folder, result in zip(plans, folders, results, strict=True):
         unmade = f" ({result.unpublished:,} had no publisher)" if result.unpublished else ""
@@ -374,18 +378,18 @@ def _show(
         for plan, result in zip(plans, results, strict=True)
         for kind in result.messages
     ]
-    show(Rows.of_records(rows), Output(), settings)
+    show_rows(OutputRows.of_records(rows), Output(), settings)
 
 
-def _ingest(settings: Settings, name: str, folder: Folder, running: Runs) -> None:
-    from vizpub.cli.commands.everyday.ingest import Handling, Reading, ingest
+def _ingest(settings: Settings, name: str, folder: Folder, running: SimulationOptions) -> None:
+    from vizpub.cli.commands.everyday.ingest import IngestOptions, ReadingOptions, ingest
     from vizpub.cli.options import Output
 
     ingest(
         settings,
         [str(folder.reports)],
         name,
-        Reading(source="reports", layers=running.layers),
-        Handling(replace=running.replace, no_load=running.no_load, master=running.master),
+        ReadingOptions(source="reports", layers=running.layers),
+        IngestOptions(replace=running.replace, no_load=running.no_load, master=running.master),
         Output(),
     )

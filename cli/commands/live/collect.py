@@ -19,11 +19,11 @@ from vizpub.model.errors import UnknownName, UseError, cause_of
 from vizpub.model.sizes import parse_size
 
 if TYPE_CHECKING:
-    from vizpub.collector.collect import Collection, Listening
+    from vizpub.collector.collect import CollectRequest, ListenOptions
     from vizpub.collector.inputs.kafka_topic import Topic
-    from vizpub.collector.place import Place
+    from vizpub.collector.place import CollectionPlace
 
-_LOOK_S = 0.2
+_POLL_S = 0.2
 
 
 def register(app: typer.Typer) -> None:
@@ -32,8 +32,8 @@ def register(app: typer.Typer) -> None:
 
 
 @dataclass(frozen=True)
-class Waiting:
-    """When an interval is closed."""
+class ClosingOptions:
+    """Options for closing intervals, and for measuring them."""
 
     interval: Annotated[
         str, typer.Option(metavar="DURATION", help="Length of a reporting interval.")
@@ -74,8 +74,8 @@ class Waiting:
 
 
 @dataclass(frozen=True)
-class Taking:
-    """Where reports are taken, and how many."""
+class InputOptions:
+    """Inputs of the collector, and their limits."""
 
     watch: Annotated[
         Path | None,
@@ -169,8 +169,8 @@ class Taking:
 def collect(
     settings: Settings,
     run: Annotated[str, typer.Argument(metavar="RUN", help="Name of the run.")],
-    waiting: Waiting,
-    taking: Taking,
+    waiting: ClosingOptions,
+    taking: InputOptions,
     stop: Annotated[bool, typer.Option("--stop", help="End the run.")] = False,
 ) -> None:
     """Collect reports from running peers into a run.
@@ -195,67 +195,72 @@ def collect(
     ```
     """
     from vizpub.collector.collect import collect as run_collector
-    from vizpub.collector.place import Place
+    from vizpub.collector.place import CollectionPlace
 
-    place = Place(settings.workspace, run)
+    place = CollectionPlace(settings.workspace, run)
     if stop and not place.folder.is_dir():
         raise UseError(
             f"nothing is collected for run '{run}' in {settings.workspace}; "
             f"a collection begins with: vizpub collect {run}"
         )
-    if stop and _stopped(place, settings.say):
+    if stop and _stop_collector(place, settings.say):
         settings.say(f"run '{run}' has ended")
         return
-    what = _collection(settings, place, waiting, taking, stop=stop)
-    if run_collector(what, settings.say):
+    request = _collect_request(settings, place, waiting, taking, stop=stop)
+    if run_collector(request, settings.say):
         settings.say(f"run '{run}' has ended")
     else:
         settings.say(f"paused; the same command resumes, and --stop ends run '{run}'")
 
 
-def _stopped(place: Place, say: Callable[[str], None]) -> bool:
+def _stop_collector(place: CollectionPlace, say: Callable[[str], None]) -> bool:
     """Ask a collector that runs to end the run, and wait; false if none runs."""
     if not place.is_held():
         return False
     say(f"the collector of run '{place.run}' appends the remaining intervals and ends the run")
     place.stop.touch()
     while place.is_held():
-        time.sleep(_LOOK_S)
+        time.sleep(_POLL_S)
     return not place.stop.exists()
 
 
-def _collection(
-    settings: Settings, place: Place, waiting: Waiting, taking: Taking, *, stop: bool
-) -> Collection:
-    from vizpub.collector.closing import Rules
-    from vizpub.collector.collect import Collection
-    from vizpub.collector.intake import Limits
+def _collect_request(
+    settings: Settings,
+    place: CollectionPlace,
+    waiting: ClosingOptions,
+    taking: InputOptions,
+    *,
+    stop: bool,
+) -> CollectRequest:
+    from vizpub.collector.closing import ClosingRules
+    from vizpub.collector.collect import CollectRequest
+    from vizpub.collector.intake import IntakeLimits
 
-    told = replace(settings, quiet=False, json_log=True).as_arguments()
-    load = [sys.executable, "-m", "vizpub.cli", *told, "load", place.run, "--follow"]
-    return Collection(
+    options = replace(settings, quiet=False, json_log=True).as_arguments()
+    load = [sys.executable, "-m", "vizpub.cli", *options, "load", place.run, "--follow"]
+    return CollectRequest(
         place,
         parse_duration_us(waiting.interval),
-        Rules(
+        ClosingRules(
             parse_duration_us(waiting.lateness) / 1_000_000,
             waiting.ahead,
             waiting.gap_tolerance,
             peers_of(waiting.peers) if waiting.peers else None,
         ),
-        Limits(
+        IntakeLimits(
             taking.max_peers,
             parse_size(taking.max_name),
             parse_size(taking.max_log),
             parse_size(taking.max_disk) if taking.max_disk else None,
             parse_size(taking.reserve),
         ),
-        _listening(taking),
+        _listen_options(taking),
         waiting.message_window,
         not waiting.no_betweenness,
-        _fields(waiting.fields),
+        _report_fields(waiting.fields),
         taking.allow_commands,
         taking.watch,
-        _asked(taking),
+        _pull_targets(taking),
         _topic(taking, place.run),
         () if taking.no_load else load,
         stop,
@@ -264,17 +269,20 @@ def _collection(
     )
 
 
-def _asked(taking: Taking) -> tuple[str, ...]:
-    """Raises: UseError where a target is none, or a file cannot be read."""
-    from vizpub.collector.inputs.pull import Sources
+def _pull_targets(taking: InputOptions) -> tuple[str, ...]:
+    """The reporters to ask. Raises: UseError for a wrong target or a file that cannot be read."""
+    from vizpub.collector.inputs.pull import TargetList
 
-    given = tuple(taking.pull or ())
-    Sources(given).targets()
-    return given
+    targets = tuple(taking.pull or ())
+    TargetList(targets).targets()
+    return targets
 
 
-def _topic(taking: Taking, run: str) -> Topic | None:
-    """Raises: UseError where the options do not fit, or Kafka's client does not take them."""
+def _topic(taking: InputOptions, run: str) -> Topic | None:
+    """The topic of Kafka to read; null = none.
+
+    Raises: UseError where the options do not fit, or Kafka's client does not take them.
+    """
     if taking.kafka is None and taking.topic is None and taking.kafka_config is None:
         return None
     if not taking.kafka or not taking.topic:
@@ -287,9 +295,9 @@ def _topic(taking: Taking, run: str) -> Topic | None:
     return topic
 
 
-def _listening(taking: Taking) -> Listening:
-    """Raises: UseError where others could listen or speak."""
-    from vizpub.collector.collect import Listening
+def _listen_options(taking: InputOptions) -> ListenOptions:
+    """The address and its protection. Raises: UseError where others could listen or speak."""
+    from vizpub.collector.collect import ListenOptions
     from vizpub.reports.endpoint import is_loopback
 
     if (taking.certificate is None) != (taking.key is None):
@@ -299,19 +307,21 @@ def _listening(taking: Taking) -> Listening:
             raise UseError("--no-token is for this machine only: leave it out, or --host")
         if taking.certificate is None:
             raise UseError(f"at {taking.host} tokens could be read: give --certificate and --key")
-    return Listening(taking.host, taking.port, taking.certificate, taking.key, not taking.no_token)
+    return ListenOptions(
+        taking.host, taking.port, taking.certificate, taking.key, not taking.no_token
+    )
 
 
-def _fields(text: str | None) -> tuple[str, ...]:
-    """Raises: UseError for what is no field of a report."""
+def _report_fields(text: str | None) -> tuple[str, ...]:
+    """The names of the fields to report. Raises: UnknownName."""
     from vizpub.reports.fields import REPORT
 
-    found = comma_list(text) or ()
-    known = [name for name in REPORT.fields if name not in ("format", "run")]
-    for name in found:
-        if name not in known:
-            raise UnknownName("field of a report", name, known)
-    return found
+    names = comma_list(text) or ()
+    report_fields = [name for name in REPORT.fields if name not in ("format", "run")]
+    for name in names:
+        if name not in report_fields:
+            raise UnknownName("field of a report", name, report_fields)
+    return names
 
 
 def peers_of(path: Path) -> frozenset[str]:
@@ -320,7 +330,7 @@ def peers_of(path: Path) -> frozenset[str]:
         names = map(str.strip, text_of(path).splitlines())
     except (OSError, ValueError) as error:
         raise UseError(f"{path} cannot be read: {cause_of(error)}") from error
-    found = frozenset(name for name in names if name and not name.startswith("#"))
-    if not found:
+    peers = frozenset(name for name in names if name and not name.startswith("#"))
+    if not peers:
         raise UseError(f"{path} names no peer")
-    return found
+    return peers

@@ -22,8 +22,8 @@ def register(app: typer.Typer) -> None:
 
 
 @dataclass(frozen=True)
-class How:
-    """How traces are reported."""
+class ReportingOptions:
+    """The collector, and the pace of the reports."""
 
     to: Annotated[
         str,
@@ -68,7 +68,7 @@ def report(
     traces: Annotated[
         list[Path], typer.Argument(metavar="TRACE…", help="Files of a trace, or their folders.")
     ],
-    how: How,
+    reporting: ReportingOptions,
 ) -> None:
     """Report traces of go-libp2p-pubsub to a collector, each peer in each interval.
 
@@ -82,43 +82,44 @@ def report(
     vizpub report examples/gossipsub --to http://127.0.0.1:8600/v1/runs/demo --replay --end
     ```
     """
-    from vizpub.collector.http.client import TOKEN, Collector, check_url
-    from vizpub.collector.inputs.trace_reporter import Following, Tracing
+    from vizpub.collector.http.client import TOKEN, CollectorClient, check_url
+    from vizpub.collector.inputs.trace_reporter import FollowOptions, TraceReporter
 
-    if how.replay and how.follow:
+    if reporting.replay and reporting.follow:
         raise UseError("--replay is for finished traces: leave it out, or --follow")
-    if how.speed != 1 and not how.replay:
+    if reporting.speed != 1 and not reporting.replay:
         raise UseError("--speed needs --replay")
-    following = Following(
-        how.follow,
-        parse_duration_us(how.delay) / 1_000_000,
-        parse_duration_us(how.silence) / 1_000_000,
-        how.replay,
-        how.speed,
-        how.end,
+    following = FollowOptions(
+        reporting.follow,
+        parse_duration_us(reporting.delay) / 1_000_000,
+        parse_duration_us(reporting.silence) / 1_000_000,
+        reporting.replay,
+        reporting.speed,
+        reporting.end,
     )
     if missing := [trace for trace in traces if not trace.exists()]:
         raise InputError(f"{missing[0]} does not exist")
-    over: list[int] = []
+    ended_by: list[int] = []
 
     def end(number: int, _: object) -> None:
-        """What is over is still sent; a second signal ends it at once, as where nobody takes it."""
-        over.append(number)
-        signal.signal(number, before[number])
+        """Send the intervals that are over and end; a second signal ends the command at once."""
+        # Without a collector that takes the reports, the first signal would have to wait.
+        ended_by.append(number)
+        signal.signal(number, handlers[number])
 
-    endings = (signal.SIGINT, signal.SIGTERM) if how.follow else ()
-    before = {int(number): signal.signal(number, end) for number in endings}
-    collector = Collector(check_url(how.to).rstrip("/"), os.environ.get(TOKEN))
-    told = Tracing(traces, collector, following, settings.say).run(lambda: bool(over))
-    settings.say(f"reported {told.intervals:,} intervals, {told.sent:,} reports")
-    for number, what in (
-        (told.late, "events came after the report of their interval, and are in a later one"),
-        (told.unread, "records are not valid events"),
+    endings = (signal.SIGINT, signal.SIGTERM) if reporting.follow else ()
+    handlers = {int(number): signal.signal(number, end) for number in endings}
+    collector = CollectorClient(check_url(reporting.to).rstrip("/"), os.environ.get(TOKEN))
+    summary = TraceReporter(traces, collector, following, settings.say).run(lambda: bool(ended_by))
+    settings.say(f"reported {summary.intervals:,} intervals, {summary.sent:,} reports")
+    for number, problem in (
+        (summary.late, "events came after the report of their interval, and are in a later one"),
+        (summary.unread, "records are not valid events"),
     ):
         if number:
-            settings.say(f"{number:,} {what}")
-    if told.refused or told.dropped:
+            settings.say(f"{number:,} {problem}")
+    if summary.refused or summary.dropped:
         raise UseError(
-            f"the collector did not accept all: {told.refused:,} refused, {told.dropped:,} dropped "
-            f"({told.problem})"
+            f"the collector did not accept all: {summary.refused:,} refused, "
+            f"{summary.dropped:,} dropped ({summary.problem})"
         )

@@ -15,7 +15,7 @@ from vizpub.model.errors import CheckFailed, ServiceError
 
 EXPIRED = "has expired"
 
-_LOOK_S = 0.2
+_POLL_S = 0.2
 _EXPIRED_S = 10.0
 """After which a command that has expired must be told to have."""
 
@@ -26,8 +26,8 @@ def register(app: typer.Typer) -> None:
 
 
 @dataclass(frozen=True)
-class Waiting:
-    """Who is asked, and for how long."""
+class TellOptions:
+    """The collector, and the time that the command waits for the peer."""
 
     expires: Annotated[
         str, typer.Option(metavar="DURATION", help="How long the command waits for the peer.")
@@ -45,7 +45,7 @@ def tell(
     action: Annotated[
         Literal["leave", "join"], typer.Argument(metavar="leave|join", help="What it does.")
     ],
-    waiting: Waiting,
+    waiting: TellOptions,
 ) -> None:
     """Make a peer leave the overlay of a collected run, or join it again.
 
@@ -62,29 +62,32 @@ def tell(
     ```
     """
     from vizpub.collector.http.client import collector_of
-    from vizpub.collector.place import Place
+    from vizpub.collector.place import CollectionPlace
 
     seconds = parse_duration_us(waiting.expires) / 1_000_000
-    found = collector_of(Place(settings.workspace, run), waiting.url)
-    given = found.tell(peer, action, seconds)
-    settings.say(f"command {given['id']} is queued: peer '{peer}' is to {action}")
+    collector = collector_of(CollectionPlace(settings.workspace, run), waiting.url)
+    peer_command = collector.tell(peer, action, seconds)
+    settings.say(f"command {peer_command['id']} is queued: peer '{peer}' is to {action}")
     end = time.monotonic() + seconds + _EXPIRED_S
-    while given["state"] == "queued" and not waiting.no_wait:
+    while peer_command["state"] == "queued" and not waiting.no_wait:
         if time.monotonic() > end:
             raise ServiceError(
-                f"the collector at {found.url} does not say what became of command {given['id']}"
+                f"the collector at {collector.url} does not say what became of command "
+                f"{peer_command['id']}"
             )
-        time.sleep(_LOOK_S)
-        given = found.command(given["id"])
+        time.sleep(_POLL_S)
+        peer_command = collector.find_command(peer_command["id"])
     if not waiting.no_wait:
-        _report(settings, given)
+        _print_answer(settings, peer_command)
 
 
-def _report(settings: Settings, given: dict[str, Any]) -> None:
-    """Raises: CheckFailed where the peer did not obey."""
-    peer, why = given["peer"], given["reason"]
-    if given["state"] == "expired":
-        raise CheckFailed(f"command {given['id']} {EXPIRED}: peer '{peer}' did not answer")
-    if given["state"] == "refused":
-        raise CheckFailed(f"peer '{peer}' does not {given['action']}: {why or 'no reason given'}")
-    settings.say(f"peer '{peer}' has obeyed: {given['action']}")
+def _print_answer(settings: Settings, peer_command: dict[str, Any]) -> None:
+    """Print the peer's answer. Raises: CheckFailed if the peer did not obey."""
+    peer, why = peer_command["peer"], peer_command["reason"]
+    if peer_command["state"] == "expired":
+        raise CheckFailed(f"command {peer_command['id']} {EXPIRED}: peer '{peer}' did not answer")
+    if peer_command["state"] == "refused":
+        raise CheckFailed(
+            f"peer '{peer}' does not {peer_command['action']}: {why or 'no reason given'}"
+        )
+    settings.say(f"peer '{peer}' has obeyed: {peer_command['action']}")

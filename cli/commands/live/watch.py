@@ -18,8 +18,8 @@ from vizpub.model.errors import VizpubError
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from vizpub.collector.http.client import Collector, Event
-    from vizpub.collector.place import Place
+    from vizpub.collector.http.client import CollectorClient, Event
+    from vizpub.collector.place import CollectionPlace
 
 WAITING = "waiting for the collector"
 BACK = "the collector is back"
@@ -62,26 +62,28 @@ def watch(
     vizpub watch lab --url https://collector.example:8443/v1/runs/lab
     ```
     """
-    from vizpub.collector.http.client import collector_of, followed
-    from vizpub.collector.place import Place
+    from vizpub.collector.http.client import collector_of, follow_events
+    from vizpub.collector.place import CollectionPlace
 
-    place = Place(settings.workspace, run)
-    if url is None and not place.is_held() and _ended(place):
+    place = CollectionPlace(settings.workspace, run)
+    if url is None and not place.is_held() and _has_ended(place):
         settings.say(f"run '{run}' has ended (see: vizpub metrics {run})")
         return
 
-    def find() -> Collector:
+    def find() -> CollectorClient:
         return collector_of(place, url)
 
     # Who asks for a number of rows wants these, or an error.
-    events = find().events() if rows else followed(find, lambda: url is None and _ended(place))
-    show = _live if sys.stdout.isatty() else _lines
+    events = (
+        find().events() if rows else follow_events(find, lambda: url is None and _has_ended(place))
+    )
+    show = _show_live if sys.stdout.isatty() else _print_lines
     if not show(settings, events, rows):
         settings.say(f"run '{run}' has ended")
 
 
-def _ended(place: Place) -> bool:
-    """Whether the run has, also where no collector runs to say so."""
+def _has_ended(place: CollectionPlace) -> bool:
+    """Return True if the run has ended, also where no collector runs to say so."""
     from vizpub.runstore.store import open_run
 
     with suppress(VizpubError):
@@ -89,26 +91,26 @@ def _ended(place: Place) -> bool:
     return False
 
 
-def _lines(settings: Settings, events: Iterable[Event], most: int | None) -> bool:
-    """A line per interval. Returns whether there were enough."""
+def _print_lines(settings: Settings, events: Iterable[Event], most: int | None) -> bool:
+    """Print a line per interval; return True after `most` of them."""
     count, is_gone = 0, False
-    for number, (kind, told) in enumerate(events):
+    for number, (kind, content) in enumerate(events):
         if not number:  # a collector answers
             print("\t".join(COLUMNS), flush=True)
         if kind == "interval":
-            print("\t".join(cell_text(told.get(name)) for name in COLUMNS), flush=True)
+            print("\t".join(cell_text(content.get(name)) for name in COLUMNS), flush=True)
             count += 1
             if count == most:
                 return True
         if is_gone != (kind == "gone"):
             is_gone = not is_gone
-            why = f"{WAITING}: {told['why']}" if is_gone else ""
+            why = f"{WAITING}: {content['why']}" if is_gone else ""
             settings.say(why or BACK)
     return False
 
 
-def _live(settings: Settings, events: Iterable[Event], most: int | None) -> bool:
-    """A table that changes. Returns whether there were enough intervals."""
+def _show_live(settings: Settings, events: Iterable[Event], most: int | None) -> bool:
+    """Show a table that changes; return True after `most` intervals."""
     from rich.console import Console
     from rich.live import Live
 
@@ -118,13 +120,13 @@ def _live(settings: Settings, events: Iterable[Event], most: int | None) -> bool
     count = 0
     console = Console(no_color=not settings.color)
     with Live(console=console, refresh_per_second=4) as display:
-        for kind, told in events:
+        for kind, content in events:
             if kind == "interval":
-                rows.append(told)
+                rows.append(content)
                 count += 1
             elif kind == "status":
-                progress = told
-            away = told if kind == "gone" else None
+                progress = content
+            away = content if kind == "gone" else None
             display.update(_table(progress, rows, away))
             if count == most:
                 return True

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vizpub.cli.completion import complete_runs
-from vizpub.cli.service import asking, local_server, start_local
+from vizpub.cli.service import local_server, querying, start_local
 from vizpub.cli.settings import Settings
 from vizpub.model.errors import UseError
 
@@ -49,11 +49,11 @@ def browser(
     vizpub neo4j browser monday --no-open
     ```
     """
-    address, password = _given(page) or _local(settings, page)
+    address, password = _remote_browser(page) or _local_browser(settings, page)
     shown = [address.link()]
-    with asking(settings) as neo4j:
+    with querying(settings) as neo4j:
         if run is not None:
-            shown.append(_guide(settings, neo4j.open_run(run), address, password))
+            shown.append(_write_guide(settings, neo4j.open_run(run), address, password))
     for url in shown:
         print(url)
     guide = "" if run is None else f" and the guide to {run}"
@@ -63,23 +63,23 @@ def browser(
             typer.launch(url)
 
 
-def _given(page: str | None) -> tuple[BrowserAddress, str] | None:
-    """Browser of the server at NEO4J_URI, and where its password is. Raises: UseError."""
+def _remote_browser(page: str | None) -> tuple[BrowserAddress, str] | None:
+    """Browser of the server at NEO4J_URI, and a hint at its password. Raises: UseError."""
     from vizpub.graphstore.browser.kit import BrowserAddress, browser_page
     from vizpub.graphstore.server.address import from_environment
 
-    if not (found := from_environment()):
+    if not (remote := from_environment()):
         return None
     file = os.environ.get("NEO4J_PASSWORD_FILE")
     in_file = file and "NEO4J_PASSWORD" not in os.environ
     address = BrowserAddress(
-        browser_page(found.uri, page), found.uri, found.username, found.database
+        browser_page(remote.uri, page), remote.uri, remote.username, remote.database
     )
     return address, f"in {file}" if in_file else "that of NEO4J_PASSWORD"
 
 
-def _local(settings: Settings, page: str | None) -> tuple[BrowserAddress, str]:
-    """Start the local server; its Browser, and where its password is.
+def _local_browser(settings: Settings, page: str | None) -> tuple[BrowserAddress, str]:
+    """Start the local server; return its Browser, and a hint at its password.
 
     Raises: UseError if a page is given: the local server serves its own.
     """
@@ -90,12 +90,12 @@ def _local(settings: Settings, page: str | None) -> tuple[BrowserAddress, str]:
         raise UseError("--page goes with NEO4J_URI; the local server serves Browser itself")
     connection = start_local(settings)
     status = local_server(settings).status()
-    own = (status.browser or "").partition("?")[0]
-    address = BrowserAddress(own, connection.uri, connection.username, connection.database)
+    page_url = (status.browser or "").partition("?")[0]
+    address = BrowserAddress(page_url, connection.uri, connection.username, connection.database)
     return address, f"in {ServerHome(status.home).password_file}"
 
 
-def _guide(settings: Settings, run: LoadedRun, address: BrowserAddress, password: str) -> str:
+def _write_guide(settings: Settings, run: LoadedRun, address: BrowserAddress, password: str) -> str:
     """Write the guide of a run; returns its URL. Raises: as
     vizpub.graphstore.browser.kit.write_kit."""
     from vizpub.graphstore.browser.kit import write_kit

@@ -9,14 +9,13 @@ import typer
 
 from vizpub.cli.errors import report
 from vizpub.cli.options import Output, RunName, command
-from vizpub.cli.service import Filling, asking, connected, stale_copy_removed, target
+from vizpub.cli.service import LoadOptions, connected, querying, stale_copy_message, target
 from vizpub.cli.settings import Settings
-from vizpub.cli.terminal.output import Rows, show
+from vizpub.cli.terminal.output import OutputRows, show_rows
 from vizpub.model.errors import CheckFailed, RunChanged, VizpubError
 from vizpub.model.wording import amount
 
 if TYPE_CHECKING:
-    from vizpub.graphstore.runs import LoadedRun
     from vizpub.model.run import RunFacts
     from vizpub.runstore.store import StoredRun
 
@@ -33,7 +32,7 @@ def register(app: typer.Typer) -> None:
 def load(
     settings: Settings,
     run: RunName,
-    filling: Filling,
+    filling: LoadOptions,
     follow: Annotated[
         bool,
         typer.Option("--follow", help="Load once for every line of standard input, until its end."),
@@ -70,22 +69,23 @@ def load(
             report(error, debug=settings.debug)
 
 
-def load_stored(settings: Settings, run: StoredRun, filling: Filling | None = None) -> None:
-    """Load a run of the store, and print what Neo4j holds of it. What another command appended or
-    loaded meanwhile is loaded, too.
+def load_stored(settings: Settings, run: StoredRun, filling: LoadOptions | None = None) -> None:
+    """Load a run of the store, and print what Neo4j holds of it.
+
+    Intervals that another command appended meanwhile are loaded, too.
     """
     from vizpub.graphstore.load.bulk import load
     from vizpub.runstore.store import open_run
 
-    into = target(settings, filling or Filling())
+    destination = target(settings, filling or LoadOptions())
     with settings.progress() as progress:
         try:
-            loaded = load(into, run.facts, run, progress)
+            loaded = load(destination, run.facts, run, progress)
         except RunChanged:
             run = open_run(run.directory.parents[1], run.name)
-            loaded = load(into, run.facts, run, progress)
+            loaded = load(destination, run.facts, run, progress)
     if loaded.replaced:
-        settings.say(stale_copy_removed(run.name))
+        settings.say(stale_copy_message(run.name))
     if loaded.grown:
         settings.say(f"the copy of run '{run.name}' in Neo4j {COPY_GROWN}")
     settings.say(
@@ -123,7 +123,7 @@ def verify(settings: Settings, run: RunName, output: Output, full: Full = False)
     from vizpub.runstore.store import open_run
 
     stored = open_run(settings.workspace, run)
-    with asking(settings) as neo4j:
+    with querying(settings) as neo4j:
         copy = neo4j.open_run(run)
         held = copy.facts
         behind = stored.boundary_since(held.tables) is not None
@@ -134,35 +134,34 @@ def verify(settings: Settings, run: RunName, output: Output, full: Full = False)
                 f"run '{run}' in Neo4j {EARLIER_COPY}, made from "
                 f"other tables; load this one with: vizpub load {run}"
             )
-        kept = None if full else neo4j.verify_kept(stored)
-        if behind and kept is None:
+        checked = None if full else neo4j.verify_kept(stored)
+        if behind and checked is None:
             raise CheckFailed(_behind(run, held, stored.facts))
-        found = neo4j.verify(stored) if kept is None else kept.differences
-        if found and _is_half(copy, neo4j.open_run(run)):
-            raise CheckFailed(
-                f"the copy of run '{run}' in Neo4j has grown meanwhile, or its growth was "
-                f"interrupted; verify it again after: vizpub load {run}"
-            )
-    if found:
+        differences = neo4j.verify(stored) if checked is None else checked.differences
+        if differences:
+            now = neo4j.open_run(run)
+            if now.growing or now.state != copy.state:  # compared in the middle of a growth
+                raise CheckFailed(
+                    f"the copy of run '{run}' in Neo4j has grown meanwhile, or its growth was "
+                    f"interrupted; verify it again after: vizpub load {run}"
+                )
+    if differences:
         columns = ("table", "what", "should be", "in Neo4j")
-        values = [(d.table, d.what, d.expected, d.found) for d in found]
-        show(Rows(columns, values), output, settings)
-        raise CheckFailed(f"run '{run}' in Neo4j differs from its tables; {remedy(run, found)}")
-    if kept is None:
+        values = [(d.table, d.what, d.expected, d.found) for d in differences]
+        show_rows(OutputRows(columns, values), output, settings)
+        raise CheckFailed(
+            f"run '{run}' in Neo4j differs from its tables; {remedy(run, differences)}"
+        )
+    if checked is None:
         settings.say(f"run '{run}' in Neo4j equals its tables")
         return
     settings.say(
-        f"run '{run}' in Neo4j equals the checksums of its tables: {amount(kept.nodes, 'node')}, "
-        f"{amount(kept.relationships, 'relationship')}; of texts only the lengths were compared "
-        "(--full compares all)"
+        f"run '{run}' in Neo4j equals the checksums of its tables: "
+        f"{amount(checked.nodes, 'node')}, {amount(checked.relationships, 'relationship')}; "
+        "of texts only the lengths were compared (--full compares all)"
     )
     if behind:
         settings.say(_behind(run, held, stored.facts))
-
-
-def _is_half(copy: LoadedRun, now: LoadedRun) -> bool:
-    """Whether a copy was in the middle of a growth while it was compared."""
-    return now.growing or now.state != copy.state
 
 
 def _behind(run: str, held: RunFacts, now: RunFacts) -> str:
@@ -172,7 +171,7 @@ def _behind(run: str, held: RunFacts, now: RunFacts) -> str:
     )
 
 
-def rebuild(settings: Settings, run: RunName, filling: Filling) -> None:
+def rebuild(settings: Settings, run: RunName, filling: LoadOptions) -> None:
     """Remove a run's copy in Neo4j, if any, and load it again from the run's tables.
 
     Examples:

@@ -12,9 +12,9 @@ import typer
 
 from vizpub.cli.commands.neo4j.browser import browser
 from vizpub.cli.options import Output, command
-from vizpub.cli.service import Container, local_server, start_local, stopping
+from vizpub.cli.service import Container, local_server, start_local, stoppable_server
 from vizpub.cli.settings import Settings
-from vizpub.cli.terminal.output import Rows, show
+from vizpub.cli.terminal.output import OutputRows, show_rows
 from vizpub.cli.terminal.streams import confirm
 
 
@@ -38,15 +38,15 @@ def start(settings: Settings, output: Output) -> None:
     vizpub neo4j start
     ```
     """
-    _say_which(settings)
+    _say_target(settings)
     start_local(settings)
     _show_status(settings, output)
 
 
-def _say_which(settings: Settings) -> None:
-    if given := os.environ.get("NEO4J_URI"):
+def _say_target(settings: Settings) -> None:
+    if uri := os.environ.get("NEO4J_URI"):
         settings.say(
-            f"NEO4J_URI is set: other commands use {given.rpartition('@')[2]}; "
+            f"NEO4J_URI is set: other commands use {uri.rpartition('@')[2]}; "
             f"this one manages the local server of {settings.workspace}"
         )
 
@@ -60,7 +60,7 @@ def stop(settings: Settings) -> None:
     vizpub neo4j stop
     ```
     """
-    _say_which(settings)
+    _say_target(settings)
     stopped = local_server(settings).stop()
     settings.say("Neo4j is stopped" if stopped else "no Neo4j was running here")
 
@@ -75,14 +75,14 @@ def status(settings: Settings, output: Output) -> None:
     vizpub neo4j status --format json
     ```
     """
-    _say_which(settings)
+    _say_target(settings)
     _show_status(settings, output)
 
 
 def _show_status(settings: Settings, output: Output) -> None:
     facts: dict[str, Any] = asdict(local_server(settings).status())
     facts["home"] = str(facts["home"])
-    show(Rows.of_records([facts]).upright(output), output, settings)
+    show_rows(OutputRows.of_records([facts]).upright(output), output, settings)
 
 
 def dump(
@@ -108,7 +108,7 @@ def dump(
     from vizpub.graphstore.server.archive import dump
 
     file = file or Path(f"neo4j-{datetime.now():%Y%m%d-%H%M%S}.dump")
-    place, connection = stopping(settings, container)
+    place, connection = stoppable_server(settings, container)
     with settings.progress() as progress:
         progress(f"Dump into {file}", 0, 0)
         size = dump(place, connection.database, file, overwrite=force)
@@ -133,7 +133,7 @@ def restore(
     """
     from vizpub.graphstore.server.archive import restore
 
-    place, connection = stopping(settings, container)
+    place, connection = stoppable_server(settings, container)
     if not yes:
         confirm(f"Replace everything in {connection.uri} by {file}?")
     with settings.progress() as progress:
@@ -154,7 +154,7 @@ def remove(
     vizpub neo4j remove --yes
     ```
     """
-    _say_which(settings)
+    _say_target(settings)
     server = local_server(settings)
     home = server.status().home
     if not yes:

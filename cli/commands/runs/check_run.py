@@ -9,7 +9,7 @@ import typer
 
 from vizpub.cli.options import Output, RunName
 from vizpub.cli.settings import Settings
-from vizpub.cli.terminal.output import Rows, show
+from vizpub.cli.terminal.output import OutputRows, show_rows
 from vizpub.machine.files import as_errors_of_ours
 from vizpub.model.errors import CheckFailed, RunChanged
 from vizpub.model.wording import amount, was_or_were
@@ -45,28 +45,28 @@ def check_run(
     from vizpub.runstore.writer import writing
 
     stored = open_run(settings.workspace, run, complete=False)
-    found = list(damages(stored.directory, stored.manifest))
-    damaged = [damage for damage in found if damage is not None]
+    files = list(damages(stored.directory, stored.manifest))
+    damaged = [damage for damage in files if damage is not None]
     # A folder that names a damaged file is made anew with it.
     with as_errors_of_ours(stored.directory):
         wrong = [] if damaged else list(damages_of_views(stored.directory, stored.manifest))
     if wrong and open_run(settings.workspace, run).manifest.view != stored.manifest.view:
         raise RunChanged(run)
     listed = [asdict(damage) for damage in (*damaged, *wrong)]
-    show(Rows.of_records(listed, _DAMAGE), output, settings)
+    show_rows(OutputRows.of_records(listed, _DAMAGE), output, settings)
     if wrong and mend:
         with writing(settings.workspace, run) as writer:
             writer.show_again()
         settings.say(f"made the folders of run '{run}' for other programs anew")
     elif wrong:
         raise CheckFailed(
-            f"all {len(found)} files of run '{run}' are intact, but other programs find others: "
+            f"all {len(files)} files of run '{run}' are intact, but other programs find others: "
             f"{amount(len(wrong), 'name')} in its folders {was_or_were(len(wrong))} wrong",
             [f"make the folders anew: vizpub runs check {run} --mend"],
         )
     if damaged:
         raise CheckFailed(
-            f"{len(damaged)} of {len(found)} files of run '{run}' are damaged",
+            f"{len(damaged)} of {len(files)} files of run '{run}' are damaged",
             ["ingest it again with --replace, or remove it: vizpub runs remove " + run],
         )
-    settings.say(f"all {len(found)} files of run '{run}' are intact")
+    settings.say(f"all {len(files)} files of run '{run}' are intact")

@@ -15,7 +15,7 @@ from vizpub.cli.commands.runs.check_run import check_run
 from vizpub.cli.completion import complete_tables
 from vizpub.cli.options import Limit, Output, RunName, command
 from vizpub.cli.settings import Settings
-from vizpub.cli.terminal.output import Rows, output_format, show
+from vizpub.cli.terminal.output import OutputRows, output_format, show_rows
 from vizpub.cli.terminal.streams import confirm, message
 
 if TYPE_CHECKING:
@@ -67,32 +67,34 @@ def list_runs(settings: Settings, output: Output) -> None:
     from vizpub.runstore.collection import retired
     from vizpub.runstore.store import BrokenRun, runs
 
-    there, collections = runs(settings.workspace), retired(settings.workspace)
-    broken = [run for run in there if isinstance(run, BrokenRun)]
-    states = states_in_neo4j(settings, [run for run in there if not isinstance(run, BrokenRun)])
-    found = [_line(run, states.get(run.name)) for run in there]
-    found += [_without_facts(of.run, "retired") for of in collections]
-    found.sort(key=lambda line: line["run"])
-    rows = Rows.of_records(found, _COLUMNS)
-    show(_with_seconds(rows) if output_format(output) == "table" else rows, output, settings)
+    stored_runs, collections = runs(settings.workspace), retired(settings.workspace)
+    broken = [run for run in stored_runs if isinstance(run, BrokenRun)]
+    states = states_in_neo4j(
+        settings, [run for run in stored_runs if not isinstance(run, BrokenRun)]
+    )
+    lines = [_facts_line(run, states.get(run.name)) for run in stored_runs]
+    lines += [_without_facts(of.run, "retired") for of in collections]
+    lines.sort(key=lambda line: line["run"])
+    rows = OutputRows.of_records(lines, _COLUMNS)
+    show_rows(_show_seconds(rows) if output_format(output) == "table" else rows, output, settings)
     for run in broken:
         settings.say(f"run '{run.name}' is broken: {run.error}")
-    for stored in there:
-        if not isinstance(stored, BrokenRun) and (told := unfinished(stored)):
-            settings.say(f"run '{stored.name}': {told}")
+    for stored in stored_runs:
+        if not isinstance(stored, BrokenRun) and (change := unfinished(stored)):
+            settings.say(f"run '{stored.name}': {change}")
     for of in collections:
-        settings.say(_what_stays(of))
-    if not found:
+        settings.say(_retired_note(of))
+    if not lines:
         settings.say(
             f"no runs in {settings.workspace}; create one with: vizpub ingest PATH --run NAME"
         )
 
 
-def _with_seconds(rows: Rows) -> Rows:
+def _show_seconds(rows: OutputRows) -> OutputRows:
     """The length of an interval with its unit."""
     at = rows.columns.index("interval_us")
     columns = tuple("interval" if name == "interval_us" else name for name in rows.columns)
-    return Rows(
+    return OutputRows(
         columns,
         [
             [*row[:at], None if row[at] is None else f"{row[at] / 1e6:g} s", *row[at + 1 :]]
@@ -106,7 +108,7 @@ def _without_facts(run: str, state: str) -> dict[str, Any]:
     return {**dict.fromkeys(_COLUMNS), "run": run, "state": state}
 
 
-def _line(run: StoredRun | BrokenRun, in_neo4j: str | None) -> dict[str, Any]:
+def _facts_line(run: StoredRun | BrokenRun, in_neo4j: str | None) -> dict[str, Any]:
     from vizpub.runstore.store import BrokenRun
 
     if isinstance(run, BrokenRun):
@@ -162,18 +164,18 @@ def show_run(
         show_summary(stored, output, settings)
         return
     if table == LOG:
-        rows = Rows(COLUMNS, _events(stored, output))
-        show(rows.first(limit) if limit else rows, output, settings)
+        rows = OutputRows(COLUMNS, _log_rows(stored, output))
+        show_rows(rows.first(limit) if limit else rows, output, settings)
         return
     columns = stored.definition(table).names
     # Refused records are sorted by their key: file and line.
     ordered = table == "quarantine"
     batches = stored.read(table).to_batches() if ordered else stored.scan(table, columns)
-    rows = Rows.of_arrow(columns, batches)
-    show(rows.first(limit) if limit else rows, output, settings)
+    rows = OutputRows.of_arrow(columns, batches)
+    show_rows(rows.first(limit) if limit else rows, output, settings)
 
 
-def _events(run: StoredRun, output: Output) -> Iterator[list[Any]]:
+def _log_rows(run: StoredRun, output: Output) -> Iterator[list[Any]]:
     """The events of the run's log; in tables the rows are one text, and times have seconds."""
     from vizpub.runstore.journal import read_journal
 
@@ -181,8 +183,8 @@ def _events(run: StoredRun, output: Output) -> Iterator[list[Any]]:
         if output_format(output) in ("table", "md"):
             event["at"] = event["at"][:19].replace("T", " ")
             if event["rows"] is not None:
-                told = (f"{name} {rows:,}" for name, rows in event["rows"].items())
-                event["rows"] = ", ".join(told)
+                counts = (f"{name} {rows:,}" for name, rows in event["rows"].items())
+                event["rows"] = ", ".join(counts)
         yield list(event.values())
 
 
@@ -236,16 +238,16 @@ def list_files(
     from vizpub.runstore.store import open_run
 
     stored = open_run(settings.workspace, run)
-    there = sorted(name for name in stored.manifest.tables if not name.startswith("staged/"))
-    if table is not None and table not in there:
-        raise UnknownName("table", table, there)
-    found = [
+    table_names = sorted(name for name in stored.manifest.tables if not name.startswith("staged/"))
+    if table is not None and table not in table_names:
+        raise UnknownName("table", table, table_names)
+    files = [
         (name, str(stored.directory / part.directory / file.name), file.rows, file.size)
-        for name in ([table] if table else there)
+        for name in ([table] if table else table_names)
         for part in stored.manifest.tables[name].parts
         for file in part.files or ()
     ]
-    show(Rows(_FILES, [list(line) for line in found]), output, settings)
+    show_rows(OutputRows(_FILES, [list(line) for line in files]), output, settings)
 
 
 def remove(
@@ -279,66 +281,72 @@ def remove(
 
     stored = check_run_name(run) in run_names(settings.workspace)
     of = Collected(settings.workspace, run)
-    there = stored or (with_log and of.folder.is_dir())
+    exists = stored or (with_log and of.folder.is_dir())
     if not yes:
-        message(_what_is_there(settings, run, with_log=with_log))
+        message(_removal_note(settings, run, with_log=with_log))
         confirm(f"Remove run '{run}' from {settings.workspace} and from Neo4j?")
     # The copy goes first, so that an interrupted removal can be repeated; that of a run that is
     # being written stays with it.
-    with removing(settings.workspace, run, with_log=with_log) if there else nullcontext():
+    with removing(settings.workspace, run, with_log=with_log) if exists else nullcontext():
         removed = remove_from_neo4j(settings, run)
-    if not (there or removed):
+    if not (exists or removed):
         remove_run(settings.workspace, run)
     shutil.rmtree(guide_folder(settings, run), ignore_errors=True)
     settings.say(f"removed run '{run}'")
     if of.is_retired:
-        settings.say(_what_stays(of))
+        settings.say(_retired_note(of))
 
 
-def _what_stays(of: Collected) -> str:
-    """Of a collection without its run."""
-    from vizpub.experiments.formatting import size
+def _retired_note(of: Collected) -> str:
+    """Describe a collection that stays without its run, and the commands for it."""
+    from vizpub.experiments.formatting import size_text
     from vizpub.machine.files import bytes_below
 
-    found = size(bytes_below(of.folder))
+    total = size_text(bytes_below(of.folder))
     return (
-        f"the collection of run '{of.run}' stays in {of.folder}, {found}; to rebuild the "
+        f"the collection of run '{of.run}' stays in {of.folder}, {total}; to rebuild the "
         f"run: vizpub collect {of.run} --revive; to delete the collection: "
         f"vizpub runs remove {of.run} --with-log"
     )
 
 
-def _what_is_there(settings: Settings, run: str, *, with_log: bool) -> str:
-    """The files of a run, its copy in Neo4j, and what was collected for it. Raises: UnknownName if
-    there is nothing that is removed.
+def _removal_note(settings: Settings, run: str, *, with_log: bool) -> str:
+    """Describe the files of a run, its copy in Neo4j and its collection.
+
+    Raises: UnknownName if there is nothing to remove.
     """
     from vizpub.cli.service import copy_in_neo4j
-    from vizpub.experiments.formatting import size
+    from vizpub.experiments.formatting import size_text
     from vizpub.machine.files import bytes_below
     from vizpub.runstore.collection import Collected
     from vizpub.runstore.store import run_names
     from vizpub.runstore.writer import no_run
 
     copy, folder = copy_in_neo4j(settings, run), settings.workspace / "runs" / run
-    of, there = Collected(settings.workspace, run), run_names(settings.workspace)
+    of, names = Collected(settings.workspace, run), run_names(settings.workspace)
     is_collected = of.folder.is_dir() and not of.is_empty
-    if run not in there and copy == "absent" and not (with_log and is_collected):
+    if run not in names and copy == "absent" and not (with_log and is_collected):
         raise no_run(settings.workspace, run)
-    files = f"{folder}, {size(bytes_below(folder))}" if run in there else "nothing in the workspace"
+    files = (
+        f"{folder}, {size_text(bytes_below(folder))}"
+        if run in names
+        else "nothing in the workspace"
+    )
     if copy is None:
         words = "Neo4j does not answer now: it may have a copy"
     else:
         words = "no copy in Neo4j" if copy == "absent" else f"a copy in Neo4j ({copy})"
     if is_collected:
-        what = "is deleted too" if with_log else "stays"
-        words += f"; its collection {what}: {of.folder}, {size(bytes_below(of.folder))}"
+        fate = "is deleted too" if with_log else "stays"
+        words += f"; its collection {fate}: {of.folder}, {size_text(bytes_below(of.folder))}"
     return f"run '{run}': {files}; {words}"
 
 
 def show_summary(run: StoredRun, output: Output, settings: Settings) -> None:
-    """Print what a run is and what was left out; in JSON its whole run.json, a change that is not
-    done (`unfinished`), and the last intervals that appends do not change (`final`), nor their
-    messages (`settled`).
+    """Print the facts of a run, and what was left out.
+
+    JSON has its whole run.json, a change that is not done (`unfinished`), and the last intervals
+    that appends do not change (`final`), nor their messages (`settled`).
     """
     from vizpub.questions.summary import facts_for_people
     from vizpub.runstore.changes import unfinished
@@ -347,9 +355,9 @@ def show_summary(run: StoredRun, output: Output, settings: Settings) -> None:
         facts = run.facts if run.manifest.clock else None
         final, settled = (facts.final, facts.settled) if facts else (None, None)
         change = unfinished(run) or None
-        told = {
+        fields = {
             **asdict(run.manifest), "unfinished": change, "final": final, "settled": settled
         }  # fmt: skip
-        show(Rows.of_records([told]), output, settings)
+        show_rows(OutputRows.of_records([fields]), output, settings)
     else:
-        show(Rows(("fact", "value"), list(facts_for_people(run))), output, settings)
+        show_rows(OutputRows(("fact", "value"), list(facts_for_people(run))), output, settings)

@@ -19,7 +19,7 @@ from vizpub.cli.configuration import (
 )
 from vizpub.cli.options import Output, command
 from vizpub.cli.settings import Settings
-from vizpub.cli.terminal.output import Rows, output_format, show
+from vizpub.cli.terminal.output import OutputRows, output_format, show_rows
 from vizpub.model.errors import UnknownName
 
 _MASK = "******"
@@ -32,17 +32,17 @@ def register(app: typer.Typer) -> None:
     app.add_typer(group, name="config", rich_help_panel="Set-up")
 
 
-def _complete(ctx: typer.Context, incomplete: str) -> list[str]:
+def _complete_names(ctx: typer.Context, incomplete: str) -> list[str]:
     """Names of commands and settings."""
     try:
-        rows = _rows(ctx.find_root(), Configuration())
-        names = {".".join(part) for name, _, _ in rows for part in _parts(name)}
+        rows = _setting_rows(ctx.find_root(), Configuration())
+        names = {".".join(part) for name, _, _ in rows for part in _name_prefixes(name)}
     except Exception:  # the shell cannot show an error
         return []
     return sorted(name for name in names if name.startswith(incomplete))
 
 
-def _parts(name: str) -> Iterator[list[str]]:
+def _name_prefixes(name: str) -> Iterator[list[str]]:
     words = name.split(".")
     return (words[: end + 1] for end in range(len(words)))
 
@@ -55,7 +55,7 @@ def show_settings(
         str | None,
         typer.Argument(
             metavar="NAME",
-            autocompletion=_complete,
+            autocompletion=_complete_names,
             help="Only this command or setting, with all built-in defaults.",
         ),
     ] = None,
@@ -73,60 +73,64 @@ def show_settings(
     vizpub config show ingest.interval --format json
     ```
     """
-    here = configuration(ctx)
-    rows = list(_rows(ctx.find_root(), here))
+    current = configuration(ctx)
+    rows = list(_setting_rows(ctx.find_root(), current))
     if name is None:
         rows = [
             row for row in rows if "." not in row[0] or row[0] in SERVICES or row[2] != "default"
         ]
     else:
-        known = sorted({".".join(part) for full, _, _ in rows for part in _parts(full)})
-        if name not in known:
-            raise UnknownName("command or setting", name, known, "vizpub config show")
+        known_names = sorted(
+            {".".join(part) for full, _, _ in rows for part in _name_prefixes(full)}
+        )
+        if name not in known_names:
+            raise UnknownName("command or setting", name, known_names, "vizpub config show")
         rows = [row for row in rows if f"{row[0]}.".startswith(f"{name}.")]
     if output_format(output) == "table":  # as they are written in the file
         rows = [(full, str(v) if type(v) is int else v, origin) for full, v, origin in rows]
-    show(Rows(("setting", "value", "from"), rows), output, settings)
-    read = f"read {here.file}" if here.file else f"no {FILE} in {settings.workspace}"
-    settings.say(read)
+    show_rows(OutputRows(("setting", "value", "from"), rows), output, settings)
+    source = f"read {current.file}" if current.file else f"no {FILE} in {settings.workspace}"
+    settings.say(source)
 
 
-Row = tuple[str, Any, str]
+SettingRow = tuple[str, Any, str]
 
 
-def _rows(root: Any, here: Configuration) -> Iterable[Row]:
+def _setting_rows(root: Any, current: Configuration) -> Iterable[SettingRow]:
     """Every setting with its value and where it comes from."""
-    for path, found in commands(root, root.command):
-        for parameter in settable(found):
-            yield _option(root, here, path, parameter)
+    for path, called in commands(root, root.command):
+        for parameter in settable(called):
+            yield _option_row(root, current, path, parameter)
         if not path:
-            yield from _services(here)
+            yield from _service_rows(current)
 
 
-def _option(root: Any, here: Configuration, path: tuple[str, ...], parameter: Any) -> Row:
+def _option_row(
+    root: Any, current: Configuration, path: tuple[str, ...], parameter: Any
+) -> SettingRow:
     name = full_name(path, parameter)
     source = None if path else root.get_parameter_source(parameter.name)
     if source is not None and source.name == "COMMANDLINE":
-        return name, _plain(root.params[parameter.name]), parameter.opts[0]
-    if name in here.values:
-        return name, _plain(here.values[name]), here.origins[name]
-    return name, _plain(parameter.default), "default"
+        return name, _file_value(root.params[parameter.name]), parameter.opts[0]
+    if name in current.values:
+        return name, _file_value(current.values[name]), current.origins[name]
+    return name, _file_value(parameter.default), "default"
 
 
-def _plain(value: Any) -> Any:
+def _file_value(value: Any) -> Any:
     """Values as they stand in a file; null = no default."""
     if isinstance(value, list | tuple):
         return ", ".join(map(str, value)) or None
     return value if value is None or isinstance(value, bool | int | float) else str(value)
 
 
-def _services(here: Configuration) -> Iterator[Row]:
+def _service_rows(current: Configuration) -> Iterator[SettingRow]:
     for name, variables in SERVICES.items():
-        if name in here.origins:
-            yield name, here.values[name], here.origins[name]
-        elif given := os.environ.get(variables[0]):
+        if name in current.origins:
+            yield name, current.values[name], current.origins[name]
+        elif text := os.environ.get(variables[0]):
             # An address can have a password in it, which is refused, but not before it is used.
-            yield name, _MASK if "@" in given else given, variables[0]
+            yield name, _MASK if "@" in text else text, variables[0]
         else:
             yield name, None, "default"
     if os.environ.get("NEO4J_PASSWORD"):

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 import typer
 
 from vizpub.cli.options import Output, command
 from vizpub.cli.settings import Settings
-from vizpub.cli.terminal.output import Rows, output_format, show
+from vizpub.cli.terminal.output import OutputRows, output_format, show_rows
 from vizpub.model.errors import CheckFailed
-
-if TYPE_CHECKING:
-    from vizpub.cli.checks import Check
 
 USABLE = "vizpub can be used"
 
@@ -38,25 +33,24 @@ def doctor(settings: Settings, output: Output) -> None:
     vizpub doctor --format json
     ```
     """
-    from vizpub.cli.checks import checks
+    from vizpub.cli.checks import check_machine
 
-    found = list(checks(settings.workspace))
-    lines = [_line(check) for check in found]
+    parts = list(check_machine(settings.workspace))
+    lines = [
+        {
+            "part": check.part,
+            "needed for": check.needed_for,
+            "state": check.state,
+            "found": check.detail,
+            "get": check.remedy if check.state != "ok" else "",
+        }
+        for check in parts
+    ]
     apart = output_format(output) == "table"  # a narrow column would cut a command
-    show(Rows.of_records(lines, _COLUMNS[:-1] if apart else _COLUMNS), output, settings)
+    show_rows(OutputRows.of_records(lines, _COLUMNS[:-1] if apart else _COLUMNS), output, settings)
     for line in lines:
         if apart and line["get"]:
             settings.say(f"to get {line['part']}: {line['get']}")
-    if failing := [check.part for check in found if check.fails]:
+    if failing := [check.part for check in parts if check.is_missing]:
         raise CheckFailed(f"vizpub cannot be used without: {', '.join(failing)}")
     settings.say(USABLE)
-
-
-def _line(check: Check) -> dict[str, Any]:
-    return {
-        "part": check.part,
-        "needed for": check.needed_for,
-        "state": check.state,
-        "found": check.found,
-        "get": check.get if check.state != "ok" else "",
-    }

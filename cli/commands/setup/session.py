@@ -9,7 +9,7 @@ import typer
 
 from vizpub.cli.options import Output, command
 from vizpub.cli.settings import Settings
-from vizpub.cli.terminal.output import Rows, show
+from vizpub.cli.terminal.output import OutputRows, show_rows
 
 NO_SESSION = "no session was running"
 
@@ -47,7 +47,7 @@ def start(
 
     with settings.progress() as progress:
         progress("Start Spark", 0, 0)
-        session, was_there = staying.start(settings.scratch, idle)
+        session, was_there = staying.start_session(settings.scratch, idle)
     word = "was running already" if was_there else "is ready"
     ends = f"ends after {(session.ends_after_s or 0) / 60:g} minutes without a command"
     settings.say(f"a session for {settings.workspace} {word} (process {session.pid}; {ends})")
@@ -64,7 +64,7 @@ def stop(settings: Settings) -> None:
     """
     from vizpub.ingest.spark import staying
 
-    was = staying.stop(settings.scratch)
+    was = staying.stop_session(settings.scratch)
     if was.state == "absent":
         settings.say(f"{NO_SESSION} for {settings.workspace}")
         return
@@ -84,5 +84,5 @@ def status(settings: Settings, output: Output) -> None:
     """
     from vizpub.ingest.spark import staying
 
-    facts = asdict(staying.status(settings.scratch))
-    show(Rows.of_records([facts]).upright(output), output, settings)
+    facts = asdict(staying.session_status(settings.scratch))
+    show_rows(OutputRows.of_records([facts]).upright(output), output, settings)

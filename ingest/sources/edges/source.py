@@ -17,8 +17,8 @@ from functools import partial
 import msgspec
 
 from vizpub.ingest.inputs.files import InputFile
-from vizpub.ingest.inputs.reader import Row, Split
-from vizpub.ingest.sources.base import Description, Observed, SourceOptions, first_lines
+from vizpub.ingest.inputs.reader import InputRow, InputSplit
+from vizpub.ingest.sources.base import ObservedTables, RunDescription, SourceOptions, first_lines
 from vizpub.ingest.sources.edges.comments import UNFIT, WEIGHT, read_comments
 from vizpub.ingest.sources.folded import OBSERVED
 from vizpub.ingest.sources.tables.delimited import (
@@ -27,18 +27,25 @@ from vizpub.ingest.sources.tables.delimited import (
     PLAIN,
     SAY,
     UNDIRECTED,
-    Placed,
+    CountCombiner,
+    PlacedRow,
     TableSource,
-    Together,
     columns_of,
     is_plain_text,
     own_columns,
 )
 from vizpub.ingest.sources.tables.folders import with_folders
-from vizpub.ingest.sources.tables.rules import Fields, Rule, key, number_of, optional_key, whole
-from vizpub.ingest.sources.tables.user_columns import LEFT_OUT, guess
-from vizpub.ingest.sources.times import GAP, NO_OUTLIERS, Outliers, Times, check_length
-from vizpub.ingest.tasks.fold import Counted, KeyFold
+from vizpub.ingest.sources.tables.rules import (
+    Fields,
+    Rule,
+    check_key,
+    check_optional_key,
+    check_whole_number,
+    parse_number,
+)
+from vizpub.ingest.sources.tables.user_columns import LEFT_OUT, guess_columns
+from vizpub.ingest.sources.times import GAP, NO_OUTLIERS, Outliers, RecordTimes, check_length
+from vizpub.ingest.tasks.fold import KeyFold, RunCounts
 from vizpub.ingest.tasks.sink import Fold
 from vizpub.model.clock import OPEN, Clock, duration
 from vizpub.model.errors import InputError, UseError
@@ -76,7 +83,7 @@ _SECOND_US = 1_000_000
 
 
 def times_of(file: InputFile) -> str:
-    """How the rows of a file say when a link exists, as text for users."""
+    """Return the way in which the rows of a file give times, as text for users."""
     columns = columns_of(file.encoding)
     if "interval" in columns:
         return _LISTED
@@ -84,50 +91,50 @@ def times_of(file: InputFile) -> str:
 
 
 def _is_listed(file: InputFile) -> bool:
-    """Whether each row names one interval."""
+    """Return True if each row of the file names one interval."""
     return times_of(file) == _LISTED
 
 
 def _plain_encoding(head: bytes) -> str | None:
-    """The encoding of plain columns, if most of the first lines have as many, and look like it;
-    comments may say what the columns are.
+    """Return the encoding of plain columns if most of the first lines have equally many and look
+    like links; comments may name the columns. Otherwise null.
     """
     lines = first_lines(head)
-    told = [line for line in lines if line.lstrip()[:1] not in (b"#", b"%")][:_LOOK_AT]
+    rows = [line for line in lines if line.lstrip()[:1] not in (b"#", b"%")][:_LOOK_AT]
     described = read_comments([line for line in lines if line.lstrip()[:1] in (b"#", b"%")])
     columns, kind = _PLAIN_COLUMNS, UNDIRECTED if described.is_undirected else PLAIN
     if described.unfit:
         return f"{described.unfit}()"
-    width = _width(told, _PLAIN_LINE)
+    width = _width(rows, _PLAIN_LINE)
     if described.more:
-        named = ("src", "dst", *described.more)
-        columns = {n: named[:n] for n in range(2, len(named) + 1)}
-        width = _width(told, _DESCRIBED_LINE)
+        names = ("src", "dst", *described.more)
+        columns = {n: names[:n] for n in range(2, len(names) + 1)}
+        width = _width(rows, _DESCRIBED_LINE)
     return f"{kind}({','.join(columns[width])})" if width in columns else None
 
 
 def _width(lines: Sequence[bytes], form: re.Pattern[bytes]) -> int:
-    """The number of words of most lines, if they have that form; 0 if there is none."""
+    """Return the number of words of most lines, if they have that form; otherwise 0."""
     widths = Counter(len(line.split()) for line in lines if form.fullmatch(line))
-    width, count = max(widths.items(), key=lambda found: found[1], default=(0, 0))
+    width, count = max(widths.items(), key=lambda item: item[1], default=(0, 0))
     return width if 2 * count > len(lines) else 0
 
 
-def _end(row: Fields, name: str) -> str | None:
-    """An end after the start, or no end."""
+def _check_end(row: Fields, name: str) -> str | None:
+    """Check the end of a period: it is absent, or after the start."""
     text = row[name]
     if not text:
         return None
-    end, begin = number_of(text), number_of(row["valid_from"] or row["vf"] or "")
+    end, begin = parse_number(text), parse_number(row["valid_from"] or row["vf"] or "")
     if end is None:
-        return whole(row, name)
+        return check_whole_number(row, name)
     if end > INT32 and text != str(OPEN):
         return f"'{name}' is too large"
     return "the end is not after the beginning" if begin is not None and end <= begin else None
 
 
 class Edges(TableSource):
-    """The source. Its rows are folded by the `src` peer of the link."""
+    """The source `edges`. Its rows are folded by the `src` peer of the link."""
 
     name = "edges"
     tables = _TABLES
@@ -136,56 +143,60 @@ class Edges(TableSource):
     vague = frozenset({PLAIN, UNDIRECTED, *UNFIT})
     headers = frozenset((*kind, *extra) for kind in _KINDS for extra in _EXTRAS)
     rules: Mapping[str, Rule] = {
-        "src": key,
-        "dst": key,
-        "interval": partial(whole, most=LAST_INTERVAL),
-        "valid_from": partial(whole, most=LAST_INTERVAL),
-        "valid_to": _end,
-        "vf": partial(whole, most=LAST_INTERVAL),
-        "vt": _end,
-        "layer": optional_key,
-        "topic": optional_key,
+        "src": check_key,
+        "dst": check_key,
+        "interval": partial(check_whole_number, most=LAST_INTERVAL),
+        "valid_from": partial(check_whole_number, most=LAST_INTERVAL),
+        "valid_to": _check_end,
+        "vf": partial(check_whole_number, most=LAST_INTERVAL),
+        "vt": _check_end,
+        "layer": check_optional_key,
+        "topic": check_optional_key,
     }
-    together: Mapping[str, Together] = {
+    together: Mapping[str, CountCombiner] = {
         **{"listed": any, "first": min, "last": max, "end": max},
-        "times": Times.together,
+        "times": RecordTimes.together,
     }
 
     @staticmethod
-    def place(row: Fields) -> Placed:
-        """By `src` peer and time."""
-        begin = number_of(row["interval"] or row["valid_from"] or row["vf"] or "") or 0
-        end = begin + 1 if row["interval"] else number_of(row["valid_to"] or row["vt"] or str(OPEN))
+    def place(row: Fields) -> PlacedRow:
+        """Place a link by its `src` peer and time."""
+        begin = parse_number(row["interval"] or row["valid_from"] or row["vf"] or "") or 0
+        end = (
+            begin + 1
+            if row["interval"]
+            else parse_number(row["valid_to"] or row["vt"] or str(OPEN))
+        )
         link = row["dst"], row["layer"] or OVERLAY, row["topic"]
-        return Placed(row["src"] or "", begin, 0, (*link, end))
+        return PlacedRow(row["src"] or "", begin, 0, (*link, end))
 
     def recognises(self, path: str, head: bytes) -> str | None:
-        """As TableSource, or plain columns, by content alone."""
-        found = super().recognises(path, head)
-        if found or self.columns is not None:
-            return found
+        """Return the encoding like TableSource, or that of plain columns by the content alone."""
+        of_header = super().recognises(path, head)
+        if of_header or self.columns is not None:
+            return of_header
         encoding, folders = _plain_encoding(head), self._in_folders(path)
         if not encoding or not folders or encoding.removesuffix("()") in UNFIT:
             return encoding
-        own = [name for name in own_columns(encoding) if name != WEIGHT]
-        return with_folders(encoding, folders) if self.are_columns((*own, *folders)) else None
+        own_names = [name for name in own_columns(encoding) if name != WEIGHT]
+        return with_folders(encoding, folders) if self.are_columns((*own_names, *folders)) else None
 
     def near_miss(self, path: str, head: bytes) -> str | None:
-        """As TableSource; or, of any text with columns, how to say which is what."""
+        """Describe the difference like TableSource, or say how to name the columns of any table."""
         why = super().near_miss(path, head)
-        if why or (told := guess(head)) is None:
+        if why or (guessed := guess_columns(head)) is None:
             return why
-        example = ",".join(("src", "dst", *[LEFT_OUT] * (len(told.first) - 2)))
-        found = f"it has {told.kind} between {len(told.first)} columns, and begins with"
-        return f"{found} '{told.text}'; {SAY}, for example: {COLUMNS} {example}"
+        example = ",".join(("src", "dst", *[LEFT_OUT] * (len(guessed.first) - 2)))
+        appearance = f"it has {guessed.kind} between {len(guessed.first)} columns, and begins with"
+        return f"{appearance} '{guessed.text}'; {SAY}, for example: {COLUMNS} {example}"
 
     def layers(self, files: Sequence[InputFile]) -> frozenset[str] | None:
-        """One layer, if no file has a column `layer`."""
+        """Return the one layer, if no file has a column `layer`; otherwise null."""
         has_layers = any("layer" in columns_of(file.encoding) for file in files)
         return None if has_layers else frozenset({OVERLAY})
 
-    def splits(self, files: Sequence[InputFile]) -> list[Split]:
-        """As TableSource. Raises: InputError for a mixture of kinds."""
+    def splits(self, files: Sequence[InputFile]) -> list[InputSplit]:
+        """Return the splits of all files. Raises: InputError for a mixture of kinds."""
         one, *others = sorted({times_of(file) for file in files})
         if others:
             raise InputError(
@@ -194,10 +205,12 @@ class Edges(TableSource):
             )
         return super().splits(files)
 
-    def fold(
-        self, files: Sequence[InputFile], options: SourceOptions, counted: Counted | None
+    def make_fold(
+        self, files: Sequence[InputFile], options: SourceOptions, counted: RunCounts | None
     ) -> _LinkFold:
-        """Peer by peer. Raises: UseError where seconds are to be divided into parts of them."""
+        """Create the fold, which goes peer by peer. Raises: UseError for intervals that are no
+        whole units of the files' times.
+        """
         unit_us = options.time_unit_us or _SECOND_US
         units, rest = divmod(options.interval_us or unit_us, unit_us)
         have_times = [times_of(file) != WITHOUT_TIMES for file in files]
@@ -209,28 +222,28 @@ class Edges(TableSource):
             raise UseError(f"{why}: give --interval in whole {duration(unit_us)}")
         lengths = [units if has_times else 1 for has_times in have_times]
         paths = [file.path for file in files]
-        outliers = Times.of(counted["times"]).outliers(1) if counted else NO_OUTLIERS
+        outliers = RecordTimes.of(counted["times"]).outliers(1) if counted else NO_OUTLIERS
         return _LinkFold(paths, lengths, outliers, listed=any(map(_is_listed, files)))
 
-    def is_refuted(self, fold: Fold, counted: Counted, options: SourceOptions) -> bool:
-        """Whether there are outliers."""
-        return bool(Times.of(counted["times"]).outliers(1))
+    def is_refuted(self, fold: Fold, counted: RunCounts, options: SourceOptions) -> bool:
+        """Return True if there are outliers."""
+        return bool(RecordTimes.of(counted["times"]).outliers(1))
 
     def describe(
-        self, counted: Counted, before: Counted | None, options: SourceOptions
-    ) -> Description:
-        """One tick per interval. Periods that all have an end mark the end of the run.
+        self, counted: RunCounts, earlier: RunCounts | None, options: SourceOptions
+    ) -> RunDescription:
+        """Describe a run of one tick per interval, which has ended if all periods have an end.
 
         Raises: InputError where there is no link, or the intervals lie too far apart.
         """
-        del before
+        del earlier
         first, last = counted["first"], counted["last"]
         if first is None:
             raise InputError(NO_LINK, NO_ROWS)
-        clock, times = Clock(1, options.interval_us, first, last), Times.of(counted["times"])
+        clock, times = Clock(1, options.interval_us, first, last), RecordTimes.of(counted["times"])
         in_seconds = replace(clock, tick_us=options.interval_us or _SECOND_US)
         check_length(times, in_seconds, "the links", WHOLE_SECONDS)
-        return Description(
+        return RunDescription(
             clock=clock,
             ended=not counted["listed"] and counted["end"] < OPEN,
             unknown=_UNKNOWN,
@@ -238,26 +251,26 @@ class Edges(TableSource):
             totals=counted,
         )
 
-    def observe(self, run: Description, options: SourceOptions) -> Observed:
-        """Every peer in the list counts as a reporter.
+    def observe(self, run: RunDescription, options: SourceOptions) -> ObservedTables:
+        """Return the tables; every peer in the list counts as a reporter.
 
         If links have periods, a peer is present in the whole run; if they are listed by interval,
         it is present from the first to the last interval in which it has a link.
         """
         del options
         listed, since = run.totals["listed"], run.clock.first
-        stays = (
+        validity = (
             "open_at_end(max(valid_to)) AS valid_to, min(valid_from) AS valid_from"
             if listed
             else f"{since} AS valid_from, open_end() AS valid_to"
         )
         to = "open_at_end(valid_to)" if listed else "valid_to"
-        return Observed(
+        return ObservedTables(
             peers="SELECT name FROM folded.names WHERE kind = 'peer'",
             names="FROM folded.names"
             if listed
             else f"SELECT * REPLACE ({since} AS valid_from) FROM folded.names",
-            presence=f"SELECT name AS peer, {stays} FROM folded.names WHERE kind = 'peer' "
+            presence=f"SELECT name AS peer, {validity} FROM folded.names WHERE kind = 'peer' "
             "GROUP BY name",
             links=f"SELECT * REPLACE ({to} AS valid_to) FROM folded.links",
         )
@@ -269,35 +282,36 @@ class _LinkFold(KeyFold):
     def __init__(
         self, files: Sequence[str], lengths: Sequence[int], outliers: Outliers, *, listed: bool
     ) -> None:
-        """Takes the names of the files, the length of an interval in the units of their times, and
-        the intervals that do not belong to the run; `listed` = their rows name one interval each.
+        """Create the fold from the names of the files, the length of an interval in the units of
+        their times, and the intervals that do not belong to the run; `listed` = each row names one
+        interval.
         """
         super().__init__(_TABLES, files)
         self._lengths, self._outliers, self._listed = lengths, outliers, listed
 
     def start(self) -> None:
-        """Nothing is counted."""
+        """Reset the counts."""
         self._first: int | None = None
         self._last = self._end = -1
-        self._times = Times(GAP)
+        self._times = RecordTimes(GAP)
 
-    def counted(self) -> Counted:
-        """`listed`; the `first` and the `last` interval with a link, the greatest `end` of a link
-        (OPEN = it has none), and the `times` of all, in intervals.
+    def total_counts(self) -> RunCounts:
+        """Return `listed`, the `first` and the `last` interval with a link, the greatest `end` of a
+        link (OPEN = none), and the `times` of all, in intervals.
         """
         bounds = {"first": self._first, "last": self._last, "end": self._end}
         return {"listed": self._listed, **bounds, "times": self._times.plain}
 
     def add(self, tally: bytes) -> None:
-        """Rows that were joined with others are records too."""
-        self.seen(msgspec.json.decode(tally))
+        """Count rows that were joined with others: they are records too."""
+        self.count_records(msgspec.json.decode(tally))
 
     def begin(self, key: str) -> None:
         """Start a peer without links."""
         self._src = key
         self._held: dict[tuple[str, ...], tuple[int, int]] = {}
 
-    def take(self, row: Row) -> None:
+    def take(self, row: InputRow) -> None:
         """Add a period, or extend the last one of the link."""
         *ends, valid_to = msgspec.json.decode(row.record)
         link, length = tuple(ends), self._lengths[row.file]
@@ -308,8 +322,8 @@ class _LinkFold(KeyFold):
         is_way_back = row.rank > 0  # of a link without direction, whose row was counted
         if why := self._outliers.why(valid_from) or self._outliers.why(last):
             if not is_way_back:
-                told = ",".join((self._src, *filter(None, link), str(row.time)))
-                self.refuse(row, why, told.encode())
+                text = ",".join((self._src, *filter(None, link), str(row.time)))
+                self.refuse(row, why, text.encode())
             return
         for time in () if is_way_back else {valid_from, last}:
             self._times.see(time, None, self._files[row.file], row.line)
@@ -323,7 +337,7 @@ class _LinkFold(KeyFold):
         self._held[link] = since, max(valid_to, until)
 
     def end(self) -> None:
-        """The last periods stand."""
+        """Write the last periods of the peer."""
         for link, period in self._held.items():
             self._add(link, *period)
 

@@ -13,7 +13,7 @@ import msgspec
 from base58 import b58encode
 
 
-class Type(IntEnum):
+class EventType(IntEnum):
     """The type of an event; the numbers of `TraceEvent.type`."""
 
     PUBLISH = 0
@@ -31,36 +31,38 @@ class Type(IntEnum):
     PRUNE = 12
 
 
-KNOWN = frozenset(Type)
+KNOWN = frozenset(EventType)
 SPELLINGS = {
-    Type.PUBLISH: ("publishMessage",),
-    Type.REJECT: ("rejectMessage",),
-    Type.DUPLICATE: ("duplicateMessage",),
-    Type.DELIVER: ("deliverMessage",),
-    Type.STREAM_OPENED: ("onNewOutboundStream", "addPeer"),
-    Type.STREAM_CLOSED: ("onClosedOutboundStream", "removePeer"),
-    Type.RECV_RPC: ("recvRPC",),
-    Type.SEND_RPC: ("sendRPC",),
-    Type.DROP_RPC: ("dropRPC",),
-    Type.JOIN: ("join",),
-    Type.LEAVE: ("leave",),
-    Type.GRAFT: ("graft",),
-    Type.PRUNE: ("prune",),
+    EventType.PUBLISH: ("publishMessage",),
+    EventType.REJECT: ("rejectMessage",),
+    EventType.DUPLICATE: ("duplicateMessage",),
+    EventType.DELIVER: ("deliverMessage",),
+    EventType.STREAM_OPENED: ("onNewOutboundStream", "addPeer"),
+    EventType.STREAM_CLOSED: ("onClosedOutboundStream", "removePeer"),
+    EventType.RECV_RPC: ("recvRPC",),
+    EventType.SEND_RPC: ("sendRPC",),
+    EventType.DROP_RPC: ("dropRPC",),
+    EventType.JOIN: ("join",),
+    EventType.LEAVE: ("leave",),
+    EventType.GRAFT: ("graft",),
+    EventType.PRUNE: ("prune",),
 }
 """The key of each type's payload; the second one was written up to v0.15."""
 
-RPCS = frozenset({Type.RECV_RPC, Type.SEND_RPC, Type.DROP_RPC})
-_MESSAGES = frozenset({Type.PUBLISH, Type.REJECT, Type.DUPLICATE, Type.DELIVER})
+RPCS = frozenset({EventType.RECV_RPC, EventType.SEND_RPC, EventType.DROP_RPC})
+_MESSAGES = frozenset({EventType.PUBLISH, EventType.REJECT, EventType.DUPLICATE, EventType.DELIVER})
 _NEEDED = {
     "message": _MESSAGES,
-    "topic": frozenset({Type.PUBLISH, Type.JOIN, Type.LEAVE, Type.GRAFT, Type.PRUNE}),
-    "other": KNOWN - {Type.PUBLISH, Type.DELIVER, Type.JOIN, Type.LEAVE},
+    "topic": frozenset(
+        {EventType.PUBLISH, EventType.JOIN, EventType.LEAVE, EventType.GRAFT, EventType.PRUNE}
+    ),
+    "other": KNOWN - {EventType.PUBLISH, EventType.DELIVER, EventType.JOIN, EventType.LEAVE},
 }
 """The event types that need each value."""
 
 
-class Counts(NamedTuple):
-    """The entries of an RPC by their kind, and how many message ids some of them name."""
+class RpcCounts(NamedTuple):
+    """Numbers of an RPC's entries by kind, and of the message ids that some of them name."""
 
     messages: int = 0
     subscription: int = 0
@@ -75,19 +77,19 @@ class Counts(NamedTuple):
 
     @property
     def control(self) -> int:
-        """The control entries."""
+        """Number of control entries."""
         return sum(self[1:7])
 
 
 CONTROL = ("ihave", "iwant", "graft", "prune", "idontwant")
 """The entries of an RPC's control block."""
 IDS = ("ihave", "iwant", "idontwant")
-"""Those that name messages."""
+"""Control entries that name messages."""
 
 
-class Event(msgspec.Struct, array_like=True, gc=False):
-    """One event. Peers go by their id as libp2p writes it for people ('12D3KooW…'), messages by the
-    lower-case hex of theirs.
+class TraceEvent(msgspec.Struct, array_like=True, gc=False):
+    """An event of a trace. Peers have their id in the form that libp2p shows people ('12D3KooW…'),
+    messages the lower-case hex of theirs.
     """
 
     type: int
@@ -101,12 +103,12 @@ class Event(msgspec.Struct, array_like=True, gc=False):
     message: str | None = None
     reason: str | None = None
     proto: str | None = None
-    counts: Counts | None = None
-    """Of an RPC."""
+    counts: RpcCounts | None = None
+    """Entries of an RPC."""
 
 
-class Refused(Exception):
-    """Why a record is not a valid event. Never leaves the source."""
+class RecordRefused(Exception):
+    """Reason why a record is not a valid event; never leaves the source."""
 
 
 # Standard, padded, and canonical (the bits that pad are 0), so that one id has one text.
@@ -125,48 +127,51 @@ _KEYS = {
 }
 
 
-def judged(values: Mapping[str, Any]) -> Event | None:
-    """The event with these values, by the names of Event; ids are base64. Null for an event of an
-    unknown type: who writes one may name peers in other ways.
+def make_event(values: Mapping[str, Any]) -> TraceEvent | None:
+    """Create the event with these values, by the fields of TraceEvent; ids are base64.
 
-    Raises: Refused.
+    Return null for an unknown type, whose writer may name peers in other ways.
+
+    Raises: RecordRefused.
     """
     _check_number(values, "type")
     if values["type"] not in KNOWN:
         return None
-    _need(values, "peer")
+    _check_present(values, "peer")
     _check_number(values, "time")
     for name, types in _NEEDED.items():
         if values["type"] in types:
-            _need(values, name)
+            _check_present(values, name)
     for name in ("peer", "other", "message"):
         if (value := values.get(name)) is not None and not _BASE64.fullmatch(value):
-            raise Refused(f"not base64: {_KEYS[name]}")
+            raise RecordRefused(f"not base64: {_KEYS[name]}")
     if CONTROL_CHARACTER.search(values.get("topic") or ""):
-        raise Refused("control character in topic")
-    event = Event(**values)
-    event.peer = _written(event.peer, "peer")
-    event.other = event.other and _written(event.other, "other")
+        raise RecordRefused("control character in topic")
+    event = TraceEvent(**values)
+    event.peer = _peer_text(event.peer, "peer")
+    event.other = event.other and _peer_text(event.other, "other")
     event.message = event.message and b64decode(event.message).hex()
     return event
 
 
 @lru_cache(1 << 16)
-def _written(peer: str, name: str) -> str:
-    """Base64 of a peer's id → base58btc. Raises: Refused, as other texts may be base64, too."""
-    found = _MULTIHASH.fullmatch(content := b64decode(peer))
-    if not found or found[1][0] != len(found[2]):
-        raise Refused(f"not the id of a peer: {_KEYS[name]}")
-    written: str = b58encode(content).decode()
-    return written
+def _peer_text(peer: str, name: str) -> str:
+    """Convert a peer's id from base64 to base58btc. Raises: RecordRefused for base64 that is no
+    id.
+    """
+    match = _MULTIHASH.fullmatch(content := b64decode(peer))
+    if not match or match[1][0] != len(match[2]):
+        raise RecordRefused(f"not the id of a peer: {_KEYS[name]}")
+    text: str = b58encode(content).decode()
+    return text
 
 
 def _check_number(values: Mapping[str, Any], name: str) -> None:
-    _need(values, name)
+    _check_present(values, name)
     if values[name] < 0:
-        raise Refused(f"negative {_KEYS.get(name, name)}")
+        raise RecordRefused(f"negative {_KEYS.get(name, name)}")
 
 
-def _need(values: Mapping[str, Any], name: str) -> None:
+def _check_present(values: Mapping[str, Any], name: str) -> None:
     if values.get(name) is None:
-        raise Refused(f"missing key: {_KEYS.get(name, name)}")
+        raise RecordRefused(f"missing key: {_KEYS.get(name, name)}")

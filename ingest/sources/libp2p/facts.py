@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Self
 
-from vizpub.ingest.inputs.reader import Split
-from vizpub.ingest.sources.base import Description
-from vizpub.ingest.sources.libp2p.events import KNOWN, Event, Refused, Type
-from vizpub.ingest.sources.times import GAP, NO_OUTLIERS, Outliers, Times, check_length
-from vizpub.ingest.tasks.fold import Counted, count, every_refused
+from vizpub.ingest.inputs.reader import InputSplit
+from vizpub.ingest.sources.base import RunDescription
+from vizpub.ingest.sources.libp2p.events import KNOWN, EventType, RecordRefused, TraceEvent
+from vizpub.ingest.sources.times import GAP, NO_OUTLIERS, Outliers, RecordTimes, check_length
+from vizpub.ingest.tasks.fold import RunCounts, count_name, every_refused
 from vizpub.model.clock import Clock
 from vizpub.model.errors import InputError
 
@@ -33,8 +33,8 @@ _NO_HOPS = (
 
 
 @dataclass
-class Tally:
-    """Counts over the events of a task, of several tasks, or of a whole run."""
+class TraceTally:
+    """Counts over the events of a task, of several tasks, or of a whole run; `plain` is stored."""
 
     unknown: Counter[str] = field(default_factory=Counter)
     """Events of an unknown type, and those with an unknown field."""
@@ -51,30 +51,30 @@ class Tally:
     """Streams to peers without events of their own."""
     logs: int = 0
     partial_logs: int = 0
-    """Logs of a node that report received messages alone, where a source has such."""
+    """Logs of nodes that report received messages alone; only the source interop has logs."""
     first: int | None = None
     last: int | None = None
-    """Nanoseconds of Unix time."""
+    """First and last time, in nanoseconds of Unix time."""
     copies: list[str] | None = None
     """Two files with events of one peer at the same time."""
-    times: Times = field(default_factory=lambda: Times(0))
-    """In nanoseconds."""
+    times: RecordTimes = field(default_factory=lambda: RecordTimes(0))
+    """Times of events, in nanoseconds."""
 
-    def unknown_in(self, kind: int, fields: Iterable[str]) -> None:
+    def count_unknown(self, kind: int, fields: Iterable[str]) -> None:
         """Count the unknown fields of an event, and its type if that is unknown."""
         if kind not in KNOWN:
-            count(self.unknown, f"unknown event type {kind}")
+            count_name(self.unknown, f"unknown event type {kind}")
         for name in fields:
-            count(self.unknown, f"unknown field {name}")
+            count_name(self.unknown, f"unknown field {name}")
 
-    def see(self, event: Event) -> None:
+    def see(self, event: TraceEvent) -> None:
         """Count an event."""
         if event.proto is not None:
-            count(self.protocols, event.proto)
-        if event.type == Type.DELIVER:
+            count_name(self.protocols, event.proto)
+        if event.type == EventType.DELIVER:
             self.deliveries += 1
             self.with_previous_hop += event.other is not None
-        elif event.type == Type.REJECT:
+        elif event.type == EventType.REJECT:
             self.own_rejections += event.other == event.peer
         self.extend(event.time, event.time)
 
@@ -87,34 +87,34 @@ class Tally:
         """Record two files with events of one peer at the same time."""
         self.copies = min(self.copies or files, files)
 
-    def add(self, other: Tally) -> None:
+    def add(self, tally: TraceTally) -> None:
         """Add the counts of another tally."""
         for name in ("unknown", "refused", "protocols"):
-            getattr(self, name).update(getattr(other, name))
+            getattr(self, name).update(getattr(tally, name))
         for name in ("deliveries", "with_previous_hop", "own_rejections", "named", *_LOGS):
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-        if other.first is not None and other.last is not None:
-            self.extend(other.first, other.last)
-        if other.copies is not None:
-            self.copy(other.copies)
-        self.times.add(other.times)
+            setattr(self, name, getattr(self, name) + getattr(tally, name))
+        if tally.first is not None and tally.last is not None:
+            self.extend(tally.first, tally.last)
+        if tally.copies is not None:
+            self.copy(tally.copies)
+        self.times.add(tally.times)
 
     @property
     def plain(self) -> dict[str, Any]:
-        """As JSON values, for `of`."""
-        named = {n: dict(v) if isinstance(v, Counter) else v for n, v in vars(self).items()}
-        return {**named, "times": self.times.plain}
+        """JSON values from which `of` restores it."""
+        values = {n: dict(v) if isinstance(v, Counter) else v for n, v in vars(self).items()}
+        return {**values, "times": self.times.plain}
 
     @classmethod
     def of(cls, plain: Mapping[str, Any]) -> Self:
-        """A tally from its `plain` values."""
+        """Restore a tally from its `plain` values."""
         counters = {name: Counter(plain[name]) for name in ("unknown", "refused", "protocols")}
-        times = Times.of(plain.get("times", {"gap": 0}))  # earlier versions had none
+        times = RecordTimes.of(plain.get("times", {"gap": 0}))  # earlier versions had none
         return cls(**{**plain, **counters, "times": times})
 
     @classmethod
     def together(cls, tallies: Iterable[Mapping[str, Any]]) -> Self:
-        """The sum of several tallies."""
+        """Return the sum of several tallies, from their `plain` values."""
         tally = cls()
         for one in tallies:
             tally.add(cls.of(one))
@@ -122,51 +122,51 @@ class Tally:
 
 
 @dataclass(frozen=True)
-class Judge:
+class TraceJudge:
     """Counts the events of a reader, and refuses those whose times are outliers."""
 
     interval_us: int = INTERVAL_US
     outliers: Outliers = NO_OUTLIERS
 
     @classmethod
-    def of(cls, interval_us: int, counted: Counted | None) -> Self:
-        """With the outliers among counted times; without counts there are none yet."""
+    def of(cls, interval_us: int, counted: RunCounts | None) -> Self:
+        """Create it with the outliers among counted times; without counts there are none yet."""
         if counted is None:
             return cls(interval_us)
-        return cls(interval_us, Tally.of(counted).times.outliers(1000 * interval_us))
+        return cls(interval_us, TraceTally.of(counted).times.outliers(1000 * interval_us))
 
-    def tally(self) -> Tally:
-        """A new one."""
-        return Tally(times=Times(GAP * 1000 * self.interval_us))
+    def tally(self) -> TraceTally:
+        """Return a new tally for a split."""
+        return TraceTally(times=RecordTimes(GAP * 1000 * self.interval_us))
 
-    def count(self, event: Event, tally: Tally, split: Split, line: int) -> None:
-        """Count an event. Raises: Refused for an outlier."""
+    def count(self, event: TraceEvent, tally: TraceTally, split: InputSplit, line: int) -> None:
+        """Count an event. Raises: RecordRefused for an outlier."""
         if why := self.outliers.why(event.time):
-            raise Refused(why)
+            raise RecordRefused(why)
         tally.see(event)
         tally.times.see(event.time, event.peer, split.path, line)
 
 
-def describe(tally: Tally, interval_us: int) -> Description:
-    """See Libp2p.describe."""
+def describe_trace(tally: TraceTally, interval_us: int) -> RunDescription:
+    """Describe the run; see Libp2p.describe."""
     if tally.first is None or tally.last is None:
         raise InputError(NO_EVENT, every_refused(tally.refused))
     if tally.copies is not None:
-        one, other = tally.copies
+        first_file, second = tally.copies
         raise InputError(
-            f"{one} and {other} {SAME_EVENTS}",
+            f"{first_file} and {second} {SAME_EVENTS}",
             "give one encoding of the trace, for example: vizpub ingest TRACE/json",
         )
     clock = _clock(tally.first, tally.last, interval_us)
     check_length(tally.times, clock, "the events")
     protocols = sorted(tally.protocols)
-    return Description(
+    return RunDescription(
         clock=clock,
         protocol=_protocol(protocols),
         parameters={"protocols": protocols} if protocols else {},
         epoch=_epoch(tally.first, interval_us),
-        unknown=_unknown(tally),
-        notes=_notes(tally) | tally.times.empty(1000 * interval_us),
+        unknown=_unknown_facts(tally),
+        notes=_make_notes(tally) | tally.times.empty(1000 * interval_us),
         totals=tally.plain,
     )
 
@@ -183,7 +183,7 @@ def _epoch(first: int, interval_us: int) -> str:
 
 
 def epoch_us(first: int, interval_us: int) -> int:
-    """When the first event's interval began, in µs of Unix time."""
+    """Return the time when the first event's interval began, in µs of Unix time."""
     return first // 1000 // interval_us * interval_us
 
 
@@ -192,13 +192,15 @@ def _protocol(protocols: list[str]) -> str:
     return "floodsub" if floods else "gossipsub"
 
 
-def _unknown(tally: Tally) -> tuple[str, ...]:
+def _unknown_facts(tally: TraceTally) -> tuple[str, ...]:
     is_old = tally.deliveries and not tally.with_previous_hop
     return (_NO_BYTES, *_NO_HOPS) if is_old else (_NO_BYTES,)
 
 
-def _notes(tally: Tally) -> dict[str, int]:
-    """Events of unknown types, unknown fields, and what is no arrival, with their numbers."""
+def _make_notes(tally: TraceTally) -> dict[str, int]:
+    """Return the numbers of events of unknown types, unknown fields, and events that are no
+    arrival.
+    """
     notes = dict(sorted(tally.unknown.items()))
     unsaid = tally.deliveries - tally.with_previous_hop
     if unsaid and tally.with_previous_hop:

@@ -13,11 +13,11 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from vizpub.ingest.inputs.reader import Row
+from vizpub.ingest.inputs.reader import InputRow
 from vizpub.ingest.sources.folded import OBSERVED
-from vizpub.ingest.sources.libp2p.events import Event, Type
-from vizpub.ingest.sources.libp2p.facts import Tally
-from vizpub.ingest.tasks.fold import Counted, KeyFold, Rows, count
+from vizpub.ingest.sources.libp2p.events import EventType, TraceEvent
+from vizpub.ingest.sources.libp2p.facts import TraceTally
+from vizpub.ingest.tasks.fold import KeyFold, RowsByTable, RunCounts, count_name
 from vizpub.model.clock import OPEN
 from vizpub.reports.fields import INT32
 
@@ -59,23 +59,23 @@ and those of vizpub.ingest.sources.base.Observed. What is never closed is OPEN.
 
 
 class EventFold(KeyFold):
-    """Makes TABLES of events."""
+    """A fold that makes TABLES from events."""
 
     def __init__(self, files: Sequence[str], epoch_us: int, interval_us: int) -> None:
-        """Takes the names of the files, and the run's epoch in µs of Unix time."""
+        """Create the fold from the names of the files, and the run's epoch in µs of Unix time."""
         super().__init__(TABLES, files)
         self.epoch_us, self._interval_us = epoch_us, interval_us
 
     def start(self) -> None:
         """Reset the counts."""
-        self._tally, self._decode = Tally(), msgspec.msgpack.Decoder(Event).decode
+        self._tally, self._decode = TraceTally(), msgspec.msgpack.Decoder(TraceEvent).decode
 
     def begin(self, key: str) -> None:
         """Start a peer."""
-        self._peer = _Peer(key, self.rows, self._interval_us)
+        self._peer = _FoldedPeer(key, self.rows, self._interval_us)
 
-    def take(self, row: Row) -> None:
-        """The next event of the peer, or of another peer's stream to it."""
+    def take(self, row: InputRow) -> None:
+        """Take the next event of the peer, or of another peer's stream to it."""
         event = self._decode(row.record)
         at = event.time // 1000 - self.epoch_us
         if event.peer == row.peer:
@@ -91,22 +91,22 @@ class EventFold(KeyFold):
 
     def add(self, tally: bytes) -> None:
         """Add the counts of a reader."""
-        self._tally.add(Tally.of(json.loads(tally)))
+        self._tally.add(TraceTally.of(json.loads(tally)))
 
-    def counted(self) -> Counted:
-        """The tally."""
+    def total_counts(self) -> RunCounts:
+        """Return the tally."""
         return self._tally.plain
 
-    def refuse(self, row: Row, reason: str, text: bytes) -> None:
-        """Also counted by reason."""
-        count(self._tally.refused, reason)
+    def refuse(self, row: InputRow, reason: str, text: bytes) -> None:
+        """Put a record into the quarantine, and count it by reason."""
+        count_name(self._tally.refused, reason)
         super().refuse(row, reason, text)
 
 
-class _Peer:
+class _FoldedPeer:
     """The state of the current peer, including the streams of others to it."""
 
-    def __init__(self, name: str, rows: Rows, interval_us: int) -> None:
+    def __init__(self, name: str, rows: RowsByTable, interval_us: int) -> None:
         self.name, self._rows, self._interval_us = name, rows, interval_us
         self._first = self._last = 0
         self._files: dict[int, tuple[int, int]] = {}
@@ -114,12 +114,12 @@ class _Peer:
         self._end: int | None = None
         self._named = 0
         self._streams, self._mesh, self._topics, self._held = (_OpenPeriods(name) for _ in range(4))
-        self._traffic = _Traffic(name, rows["traffic"])
+        self._traffic = _PeerTraffic(name, rows["traffic"])
         self._published: set[str | None] = set()
         self._arrivals = 0
 
-    def add_own(self, event: Event, at: int, file: int) -> None:
-        """The next event of its own, at a tick."""
+    def add_own(self, event: TraceEvent, at: int, file: int) -> None:
+        """Take the next event of its own, at a tick."""
         if not self._files:
             self._first = at
         since, _ = self._files.get(file, (event.time, event.time))
@@ -127,66 +127,66 @@ class _Peer:
         self._last, self._end = at, None
         self._traffic.count(event, at // self._interval_us)
         match event.type:
-            case Type.DELIVER | Type.DUPLICATE:
+            case EventType.DELIVER | EventType.DUPLICATE:
                 self._receive(event, at)
-            case Type.PUBLISH:
+            case EventType.PUBLISH:
                 self._published.add(event.message)
                 time_us, interval, tick = self._time(at)
                 published = event.message, event.topic, self.name, interval, time_us, tick
                 self._rows["publications"].append(published)
-            case Type.REJECT if event.other != self.name:
+            case EventType.REJECT if event.other != self.name:
                 refused = event.message, event.topic, self.name, event.other
                 self._rows["rejections"].append((*refused, *self._time(at), event.reason))
-            case Type.JOIN | Type.LEAVE | Type.GRAFT | Type.PRUNE:
+            case EventType.JOIN | EventType.LEAVE | EventType.GRAFT | EventType.PRUNE:
                 self._turn(event, at)
-            case Type.STREAM_OPENED:
+            case EventType.STREAM_OPENED:
                 self._streams.begin((event.other, STREAMS, None), at)
-            case Type.STREAM_CLOSED:
+            case EventType.STREAM_CLOSED:
                 self._rows["links"] += self._streams.end((event.other, STREAMS, None), at)
                 # No PRUNE is written for it.
                 self._rows["links"] += self._mesh.end_all(at, lambda link: link[0] == event.other)
 
-    def _turn(self, event: Event, at: int) -> None:
-        """A topic, or a link of its mesh, begins or ends."""
+    def _turn(self, event: TraceEvent, at: int) -> None:
+        """Begin or end a topic, or a link of the mesh."""
         link = event.other, MESH, event.topic
-        if event.type == Type.JOIN:
+        if event.type == EventType.JOIN:
             self._topics.begin((event.topic,), at)
-        elif event.type == Type.GRAFT:
+        elif event.type == EventType.GRAFT:
             self._mesh.begin(link, at)
-        elif event.type == Type.PRUNE:
+        elif event.type == EventType.PRUNE:
             self._rows["links"] += self._mesh.end(link, at)
         else:
             self._rows["subscriptions"] += self._topics.end((event.topic,), at)
             # No PRUNE is written for it.
             self._rows["links"] += self._mesh.end_all(at, lambda link: link[2] == event.topic)
 
-    def _receive(self, event: Event, at: int) -> None:
+    def _receive(self, event: TraceEvent, at: int) -> None:
         """Add an arrival, unless a publisher delivers its own message: from itself, or, in an old
         trace without senders, after it published the message.
         """
         if event.other is None:
-            is_own = event.type == Type.DELIVER and event.message in self._published
+            is_own = event.type == EventType.DELIVER and event.message in self._published
         else:
             is_own = event.other == self.name
         if not is_own:
             self._arrivals += 1
             copy = event.message, event.topic, None, self.name, event.other
-            how = self._arrivals, event.type == Type.DELIVER, None, None
-            self._rows["receptions"].append((*copy, *self._time(at), *how))
+            details = self._arrivals, event.type == EventType.DELIVER, None, None
+            self._rows["receptions"].append((*copy, *self._time(at), *details))
 
     def _time(self, at: int) -> tuple[int, int, int]:
-        """time_us, interval and tick. The interval is limited to 32 bits; longer runs are refused,
-        or folded again with another epoch.
+        """Return time_us, interval and tick. The interval is limited to 32 bits; longer runs are
+        refused, or folded again with another epoch.
         """
         return at, max(-1, min(at // self._interval_us, INT32)), at
 
-    def add_of_others(self, event: Event, at: int) -> None:
-        """Another peer opened or closed its stream to this one, or reports its subscription."""
-        if event.type == Type.JOIN:
+    def add_of_others(self, event: TraceEvent, at: int) -> None:
+        """Take an event of another peer: of its stream to this one, or this one's subscription."""
+        if event.type == EventType.JOIN:
             self._topics.begin((event.topic,), at)
             return
         stream = (event.peer,)
-        if event.type == Type.STREAM_OPENED:
+        if event.type == EventType.STREAM_OPENED:
             self._held.begin(stream, at)
             return
         ended = self._held.end(stream, at)
@@ -200,7 +200,7 @@ class _Peer:
         self._named += len(streams)
 
     def leave(self) -> int:
-        """End the peer. The number of streams to it, if it has no event of its own."""
+        """End the peer. Return the number of streams to it, if it has no event of its own."""
         held = self._held.end_all(OPEN)
         if not self._files:
             self._name(held)
@@ -213,19 +213,19 @@ class _Peer:
         return 0
 
     def copies(self) -> tuple[int, int] | None:
-        """Numbers of two files that overlap in time; a peer writes one trace. Null if none do."""
-        before = -1, -1, -1
+        """Find two files that overlap in time, as a peer writes one trace. Return their numbers."""
+        latest = -1, -1, -1
         for since, until, file in sorted((*span, file) for file, span in self._files.items()):
-            if since < before[1] or (since, until) == before[:2]:
-                return before[2], file
-            if until >= before[1]:
-                before = since, until, file
+            if since < latest[1] or (since, until) == latest[:2]:
+                return latest[2], file
+            if until >= latest[1]:
+                latest = since, until, file
         return None
 
 
 class _OpenPeriods:
-    """What a peer opens and closes. Repeated opening and closing is ignored; a period that ends in
-    the tick in which it began lasts one tick.
+    """Things that a peer opens and closes. Repeated opening and closing is ignored; a period that
+    ends in the tick in which it began lasts one tick.
     """
 
     def __init__(self, peer: str) -> None:
@@ -233,23 +233,25 @@ class _OpenPeriods:
         self._since: dict[tuple[Any, ...], int] = {}
 
     def begin(self, thing: tuple[Any, ...], at: int) -> None:
-        """It is open from here on."""
+        """Open a thing at a tick, unless it is open."""
         self._since.setdefault(thing, at)
 
     def end(self, thing: tuple[Any, ...], at: int) -> list[tuple[Any, ...]]:
-        """Its period, if it was open: the peer, the thing, valid_from, valid_to."""
+        """Close a thing. Return its period if it was open: the peer, the thing, valid_from,
+        valid_to.
+        """
         since = self._since.pop(thing, None)
         return [] if since is None else [(self._peer, *thing, since, max(at, since + 1))]
 
     def end_all(
         self, at: int, ends: Callable[[tuple[Any, ...]], bool] = lambda thing: True
     ) -> list[tuple[Any, ...]]:
-        """The periods of all open things for which `ends` is true."""
+        """Close all open things for which `ends` is true. Return their periods."""
         ending = [thing for thing in self._since if ends(thing)]
         return [period for thing in ending for period in self.end(thing, at)]
 
 
-class _Traffic:
+class _PeerTraffic:
     """The traffic of a peer by interval."""
 
     def __init__(self, peer: str, rows: list[tuple[Any, ...]]) -> None:
@@ -257,23 +259,23 @@ class _Traffic:
         self._interval: int | None = None
         self._sums = [0] * len(COUNTED)
 
-    def count(self, event: Event, interval: int) -> None:
+    def count(self, event: TraceEvent, interval: int) -> None:
         """Add an event. A trace is complete, so an interval without events has no traffic."""
         if interval != self._interval:
             self.end(interval)
             self._interval = interval
         if event.counts is None:
             return
-        if event.type == Type.DROP_RPC:
+        if event.type == EventType.DROP_RPC:
             self._sums[4] += 1
         else:
-            is_received = event.type == Type.RECV_RPC
+            is_received = event.type == EventType.RECV_RPC
             self._sums[is_received] += event.counts.control
             self._sums[2 + is_received] += event.counts.messages
             self._sums[5 + is_received] += 1
 
     def end(self, following: int | None = None) -> None:
-        """The interval is over; the next one with an event follows."""
+        """Write the current interval, and zeros until the next one with an event."""
         if self._interval is not None:
             over = self._interval + 1
             self._rows.append((self._peer, self._interval, over, *self._sums))

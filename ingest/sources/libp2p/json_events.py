@@ -10,15 +10,22 @@ from typing import Any
 
 import msgspec
 
-from vizpub.ingest.sources.libp2p.events import CONTROL, IDS, RPCS, SPELLINGS, Counts, Refused
+from vizpub.ingest.sources.libp2p.events import (
+    CONTROL,
+    IDS,
+    RPCS,
+    SPELLINGS,
+    RecordRefused,
+    RpcCounts,
+)
 from vizpub.reports.fields import DEEPEST, INT64, SURROGATE
 from vizpub.reports.files import strict_json
 
 _PAYLOADS: Mapping[int | None, tuple[str, ...]] = dict(SPELLINGS.items())
 _OBJECTS, _TEXTS = "objects", "texts"
-"""Lists of them."""
+"""Kinds of fields that are lists of objects or of texts."""
 _EITHER = "object or objects"
-"""A payload and a list of an RPC have the same name."""
+"""The kind of names that both a payload and a list of an RPC have."""
 _KINDS: dict[str, Any] = {
     **dict.fromkeys(("type", "timestamp"), int),
     **dict.fromkeys(
@@ -37,7 +44,7 @@ _KEY = re.compile(rb'"[ \t\r]*:')
 
 
 def is_event(line: bytes) -> bool:
-    """Whether a line looks like an event."""
+    """Return True for a line that looks like an event."""
     with suppress(ValueError, RecursionError):
         event = json.loads(line)
         return isinstance(event, dict) and {"type", "peerID", "timestamp"} <= event.keys()
@@ -45,21 +52,21 @@ def is_event(line: bytes) -> bool:
 
 
 def decode(line: bytes) -> tuple[dict[str, Any], set[str]]:
-    """The values of a line, for `events.judged`, and the names of its unknown fields.
+    """Return the values of a line for `events.make_event`, and the names of its unknown fields.
 
-    Raises: Refused.
+    Raises: RecordRefused.
     """
     try:
-        event, seen = _event(line)
+        event, seen = _decode_event(line)
     except RecursionError as error:
-        raise Refused(f"nested more than {DEEPEST} deep") from error
+        raise RecordRefused(f"nested more than {DEEPEST} deep") from error
     if seen.mistyped:
-        raise Refused(f"wrong type: {', '.join(sorted(seen.mistyped))}")
-    return _values_of(event), seen.unknown
+        raise RecordRefused(f"wrong type: {', '.join(sorted(seen.mistyped))}")
+    return _event_values(event), seen.unknown
 
 
-class _Seen:
-    """The fields of an event: those of a wrong type, unknown ones, and their number."""
+class _FieldInspection:
+    """Inspection of an event's fields: those of a wrong type, unknown ones, and their number."""
 
     def __init__(self) -> None:
         self.mistyped: set[str] = set()
@@ -95,30 +102,30 @@ def _is_of(kind: Any, value: Any) -> bool:
     return type(value) is kind
 
 
-def _event(text: bytes) -> tuple[dict[str, Any], _Seen]:
-    """The one object of a line. Raises: Refused, RecursionError."""
+def _decode_event(text: bytes) -> tuple[dict[str, Any], _FieldInspection]:
+    """Decode the one object of a line, and inspect it. Raises: RecordRefused, RecursionError."""
     try:
         event = msgspec.json.decode(text)
     except msgspec.DecodeError as error:
-        raise Refused(_why(text)) from error
+        raise RecordRefused(_why_undecoded(text)) from error
     if not isinstance(event, dict):
-        raise Refused(_NO_OBJECT)
-    seen = _Seen()
+        raise RecordRefused(_NO_OBJECT)
+    seen = _FieldInspection()
     seen.look(event)
     # The decoder would silently keep the last of several equal keys.
     if len(_KEY.findall(text)) != seen.fields:
         try:
             strict_json(text)
         except ValueError as error:
-            raise Refused(str(error)) from error
+            raise RecordRefused(str(error)) from error
     return event, seen
 
 
 _NO_OBJECT = "not one JSON object"
 
 
-def _why(text: bytes) -> str:
-    """Why a line was not decoded, by a more tolerant decoder."""
+def _why_undecoded(text: bytes) -> str:
+    """Return the reason why a line was not decoded, which a more tolerant decoder shows."""
     try:
         halves = SURROGATE.search(json.dumps(strict_json(text), ensure_ascii=False))
     except ValueError:
@@ -126,9 +133,9 @@ def _why(text: bytes) -> str:
     return "half of a surrogate pair" if halves else "a number out of range"
 
 
-def _values_of(event: Mapping[str, Any]) -> dict[str, Any]:
+def _event_values(event: Mapping[str, Any]) -> dict[str, Any]:
     number = event.get("type")
-    payload = _payload(event, number)
+    payload = _payload_of(event, number)
     return {
         "type": number,
         "peer": event.get("peerID"),
@@ -138,25 +145,28 @@ def _values_of(event: Mapping[str, Any]) -> dict[str, Any]:
         "message": payload.get("messageID"),
         "reason": payload.get("reason"),
         "proto": payload.get("proto"),
-        "counts": _counts(payload.get("meta") or {}) if number in RPCS else None,
+        "counts": _count_entries(payload.get("meta") or {}) if number in RPCS else None,
     }
 
 
-def _payload(event: Mapping[str, Any], number: int | None) -> Mapping[str, Any]:
-    """The payload that belongs to the event's type; other payloads are ignored."""
+def _payload_of(event: Mapping[str, Any], number: int | None) -> Mapping[str, Any]:
+    """Return the payload that belongs to the event's type; other payloads are ignored."""
     for name in _PAYLOADS.get(number, ()):
         if event.get(name) is not None:
-            payload: Mapping[str, Any] = _of_type(event, name, {})
+            payload: Mapping[str, Any] = _value_of_type(event, name, {})
             return payload
     return {}
 
 
-def _of_type(values: Mapping[str, Any], name: str, nothing: Any) -> Any:
-    """A value of the type of `nothing`, or that. Raises: Refused for one of another."""
+def _value_of_type(values: Mapping[str, Any], name: str, nothing: Any) -> Any:
+    """Return a value of the type of `nothing`, or `nothing` if there is none.
+
+    Raises: RecordRefused for a value of another type.
+    """
     if (value := values.get(name)) is None:
         return nothing
     if type(value) is not type(nothing):
-        raise Refused(f"wrong type: {name}")
+        raise RecordRefused(f"wrong type: {name}")
     return value
 
 
@@ -164,12 +174,12 @@ def _first(values: Mapping[str, Any], names: Sequence[str]) -> Any:
     return next((v for name in names if (v := values.get(name)) is not None), None)
 
 
-def _counts(meta: Mapping[str, Any]) -> Counts:
+def _count_entries(meta: Mapping[str, Any]) -> RpcCounts:
     control = meta.get("control") or {}
-    entries = {name: _of_type(control, name, []) for name in CONTROL}
+    entries = {name: _value_of_type(control, name, []) for name in CONTROL}
     ids = {
         f"{name}_ids": sum(len(entry.get("messageIDs") or ()) for entry in entries[name] if entry)
         for name in IDS
     }
     outside = {name: len(meta.get(name) or ()) for name in ("messages", "subscription")}
-    return Counts(**outside, **{name: len(found) for name, found in entries.items()}, **ids)
+    return RpcCounts(**outside, **{name: len(items) for name, items in entries.items()}, **ids)

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from vizpub.analytics.steps import Step
-from vizpub.ingest.sources.base import Description, Observed, SourceOptions
+from vizpub.ingest.sources.base import ObservedTables, RunDescription, SourceOptions
 from vizpub.ingest.sources.folded import NAMES_OF_REPORTERS
-from vizpub.ingest.sources.libp2p.facts import Tally
+from vizpub.ingest.sources.libp2p.facts import TraceTally
 from vizpub.ingest.sources.libp2p.fold import COUNTED
-from vizpub.ingest.sources.libp2p.presence import stays
+from vizpub.ingest.sources.libp2p.presence import find_stays
 from vizpub.model.clock import Clock
 
 _STAYS = Step(
-    "stays", "", "observed/stays", whole=("whole/peers",), function=lambda peers, _: stays(peers)
+    "stays",
+    "",
+    "observed/stays",
+    whole=("whole/peers",),
+    function=lambda peers, _: find_stays(peers),
 )
 _NAMED = """
     UNION ALL
@@ -24,22 +28,22 @@ _NAMED = """
 """
 
 
-def observe(run: Description, options: SourceOptions) -> Observed:
-    """See Libp2p.observe."""
+def observe_trace(run: RunDescription, options: SourceOptions) -> ObservedTables:
+    """Return the observed tables of a trace; see Libp2p.observe."""
     links, names = "FROM folded.links", "FROM folded.names"
     presence = "SELECT peer, valid_from, valid_to FROM observed.stays"
     if options.reporters_only:
         links += " WHERE dst IN (SELECT peer FROM whole.peers)"
         names = NAMES_OF_REPORTERS.format(reporter="peer")
-    elif Tally.of(run.totals).named:
+    elif TraceTally.of(run.totals).named:
         presence += _NAMED
-    return Observed(
+    return ObservedTables(
         peers="SELECT peer AS name FROM whole.peers",
         names=names,
         presence=presence,
         links=links,
         subscriptions="FROM folded.subscriptions",
-        traffic=_traffic(run.clock),
+        traffic=_traffic_text(run.clock),
         publications="FROM folded.publications",
         receptions="FROM folded.receptions",
         rejections="FROM folded.rejections",
@@ -47,8 +51,9 @@ def observe(run: Description, options: SourceOptions) -> Observed:
     )
 
 
-def _traffic(clock: Clock) -> str:
-    """Peer and interval: sent and received RPCs, and the control entries and messages in them.
+def _traffic_text(clock: Clock) -> str:
+    """Return the SQL text of traffic: by peer and interval, RPCs and the entries and messages in
+    them.
 
     A trace is complete, so a present peer without events has no traffic: 0. `dropped`
     counts DROP_RPC events, which are not sent. Bytes are in no trace: unknown.

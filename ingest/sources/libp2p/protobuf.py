@@ -18,7 +18,14 @@ from google.protobuf.message import DecodeError, Message
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from vizpub.ingest.inputs.reader import INVALID_UTF8
-from vizpub.ingest.sources.libp2p.events import CONTROL, IDS, RPCS, SPELLINGS, Counts, Refused
+from vizpub.ingest.sources.libp2p.events import (
+    CONTROL,
+    IDS,
+    RPCS,
+    SPELLINGS,
+    RecordRefused,
+    RpcCounts,
+)
 from vizpub.reports.compressed import KEPT, MAX_LINE, LongLine
 
 CUT_OFF = "record is cut off"
@@ -61,7 +68,7 @@ _TEXTS = ("topic", "reason", "proto")
 
 
 class StreamBroken(Exception):
-    """The rest of a stream cannot be read; has the reason, and the first bytes of the rest."""
+    """A stream whose rest cannot be read; has the reason, and the first bytes of the rest."""
 
     def __init__(self, why: str, rest: bytes = b"") -> None:
         super().__init__(why)
@@ -69,7 +76,7 @@ class StreamBroken(Exception):
 
 
 def is_event(record: bytes) -> bool:
-    """Whether a record looks like an event."""
+    """Return True for a record that looks like an event."""
     with suppress(DecodeError):
         event = parse_event(record)
         return all(event.HasField(name) for name in ("type", "peerID", "timestamp"))
@@ -77,37 +84,37 @@ def is_event(record: bytes) -> bool:
 
 
 def decode(record: bytes) -> tuple[dict[str, Any], list[str]]:
-    """The values of a record, for `events.judged`, and its unknown fields.
+    """Return the values of a record for `events.make_event`, and its unknown fields.
 
-    Raises: Refused.
+    Raises: RecordRefused.
     """
     try:
         event = parse_event(record)
-        return _values_of(event), unknown_fields(event, len(record))
+        return _event_values(event), unknown_fields(event, len(record))
     except DecodeError as error:
-        raise Refused("not a TraceEvent") from error
+        raise RecordRefused("not a TraceEvent") from error
     except UnicodeDecodeError as error:
-        raise Refused(INVALID_UTF8) from error
+        raise RecordRefused(INVALID_UTF8) from error
 
 
-def _values_of(event: Message) -> dict[str, Any]:
-    """The values of an event and of the payload of its type."""
-    found = _fields(event)
-    kind = found.get("type")
-    payload = _fields(found.get(_PAYLOADS.get(kind, "")))
+def _event_values(event: Message) -> dict[str, Any]:
+    """Return the values of an event and of the payload of its type."""
+    fields = _fields(event)
+    kind = fields.get("type")
+    payload = _fields(fields.get(_PAYLOADS.get(kind, "")))
     return {
         "type": kind,
-        "peer": _base64(found.get("peerID")),
-        "time": found.get("timestamp"),
+        "peer": _base64(fields.get("peerID")),
+        "time": fields.get("timestamp"),
         "other": _base64(payload.get("other")),
         "message": _base64(payload.get("messageID")),
         **{name: payload[name].decode() for name in _TEXTS if name in payload},
-        "counts": _counts(payload.get("meta")) if kind in RPCS else None,
+        "counts": _count_entries(payload.get("meta")) if kind in RPCS else None,
     }
 
 
 def _fields(message: Message | None) -> dict[str, Any]:
-    """The fields of a message that are set, by name."""
+    """Return the fields of a message that are set, by name."""
     fields = [] if message is None else message.ListFields()
     return {field.name: value for field, value in fields}
 
@@ -116,19 +123,19 @@ def _base64(value: bytes | None) -> str | None:
     return None if value is None else b64encode(value).decode()
 
 
-def _counts(meta: Any) -> Counts:
+def _count_entries(meta: Any) -> RpcCounts:
     if meta is None:
-        return Counts()
+        return RpcCounts()
     entries = {name: getattr(meta.control, name) for name in CONTROL}
     ids = {f"{name}_ids": sum(len(entry.messageIDs) for entry in entries[name]) for name in IDS}
     outside = {"messages": len(meta.messages), "subscription": len(meta.subscription)}
-    return Counts(**outside, **{name: len(found) for name, found in entries.items()}, **ids)
+    return RpcCounts(**outside, **{name: len(items) for name, items in entries.items()}, **ids)
 
 
 @cache
 def _event_class() -> type[Message]:
-    """The class of `TraceEvent`; its payloads are named as the JSON names them, and the
-    peer that a payload refers to is always `other`.
+    """Build the class of `TraceEvent`. Its payloads have the names of the JSON, and the peer that a
+    payload refers to is always `other`.
     """
     file = descriptor_pb2.FileDescriptorProto(name="trace.proto", package=_PACKAGE, syntax="proto2")
     for name, fields in _SCHEMA.items():
@@ -154,16 +161,16 @@ def _add_field(message: descriptor_pb2.DescriptorProto, number: int, text: str) 
 
 
 def parse_event(record: bytes) -> Any:
-    """One record → `TraceEvent`. Raises: DecodeError."""
+    """Parse one record into a `TraceEvent`. Raises: DecodeError."""
     return _event_class().FromString(record)
 
 
 def unknown_fields(event: Message, size: int) -> list[str]:
-    """Unknown fields of an event read from `size` bytes, as 'Message.number'."""
-    known = type(event)()
-    known.CopyFrom(event)
-    known.DiscardUnknownFields()
-    return [] if known.ByteSize() == size else sorted(set(_unknown_fields(event)))
+    """Return the unknown fields of an event read from `size` bytes, as 'Message.number'."""
+    copy = type(event)()
+    copy.CopyFrom(event)
+    copy.DiscardUnknownFields()
+    return [] if copy.ByteSize() == size else sorted(set(_unknown_fields(event)))
 
 
 def _unknown_fields(message: Message) -> Iterator[str]:
@@ -175,11 +182,11 @@ def _unknown_fields(message: Message) -> Iterator[str]:
                 yield from _unknown_fields(part)
 
 
-def records(parts: Iterable[bytes], limit: int = MAX_LINE) -> Iterator[bytes]:
-    """The records of a stream that comes in parts of any size; one of more than `limit` bytes is
-    not held, and comes as a `LongLine`.
+def split_records(parts: Iterable[bytes], limit: int = MAX_LINE) -> Iterator[bytes]:
+    """Yield the records of a stream that comes in parts of any size. A record of more than `limit`
+    bytes is not held in memory, and is yielded as a `LongLine`.
 
-    Raises: StreamBroken where the stream ends inside a record or a length is impossible.
+    Raises: StreamBroken if the stream ends inside a record or a length is impossible.
     """
     buffer, dropped = bytearray(), 0
     for part in parts:
@@ -198,9 +205,9 @@ def records(parts: Iterable[bytes], limit: int = MAX_LINE) -> Iterator[bytes]:
 
 
 def span_of(buffer: bytearray) -> range | None:
-    """The byte range of the first record; null = its length is incomplete.
+    """Return the byte range of the first record; null if its length is incomplete.
 
-    Raises: StreamBroken where the length is impossible.
+    Raises: StreamBroken if the length is impossible.
     """
     length = byte = end = 0
     while end == 0 or byte >= 0x80:

@@ -35,23 +35,23 @@ _CONTROL = r"[\x00-\x1f\x7f-\x{9f}]"
 
 
 class UnfitType(Exception):
-    """The type of a column does not fit the grammar, whatever its values are."""
+    """A column's type that does not fit the grammar, whatever its values are."""
 
 
-def wanted(kind: Kind) -> str:
-    """The accepted types of a column of that kind, as text."""
+def accepted_types(kind: Kind) -> str:
+    """Return the accepted types of a column of that kind, as text."""
     match kind:
         case Array(item):
-            return f"list<{wanted(item)}>"
+            return f"list<{accepted_types(item)}>"
         case Object(fields):
-            return f"struct<{', '.join(f'{n}: {wanted(k)}' for n, k in fields.items())}>"
+            return f"struct<{', '.join(f'{n}: {accepted_types(k)}' for n, k in fields.items())}>"
         case KeyOr(more):
-            return f"{wanted(Key())} or {wanted(more)}"
+            return f"{accepted_types(Key())} or {accepted_types(more)}"
         case _:
-            return _WANTED.get(type(kind), "string or integer")
+            return _ACCEPTED.get(type(kind), "string or integer")
 
 
-_WANTED: Mapping[type[Kind], str] = {
+_ACCEPTED: Mapping[type[Kind], str] = {
     Numbers: "map<string, number> or struct of numbers",
     Whole: "integer",
     Flag: "bool",
@@ -59,7 +59,7 @@ _WANTED: Mapping[type[Kind], str] = {
 
 
 def arrow_type(kind: Kind) -> pa.DataType:
-    """The Arrow type of a column of that kind; the simpler one where there are two."""
+    """Return the Arrow type of a column of that kind; the simpler one if there are two."""
     match kind:
         case Array(item):
             return pa.list_(arrow_type(item))
@@ -75,121 +75,125 @@ def arrow_type(kind: Kind) -> pa.DataType:
             return pa.string()
 
 
-def shaped(values: pa.Array, kind: Kind) -> pa.Array:
+def cast_to_grammar(values: pa.Array, kind: Kind) -> pa.Array:
     """Cast values to the types of the grammar, with 64-bit integers; missing fields are null.
 
     Raises: UnfitType; ArrowInvalid for text that is not UTF-8.
     """
-    found = values.type
-    if pa.types.is_dictionary(found):
-        return shaped(values.dictionary_decode(), kind)
-    if pa.types.is_null(found):
+    actual = values.type
+    if pa.types.is_dictionary(actual):
+        return cast_to_grammar(values.dictionary_decode(), kind)
+    if pa.types.is_null(actual):
         return pa.nulls(len(values), arrow_type(kind))
     match kind:
         case KeyOr(more):
-            shape = shaped(values, more if pa.types.is_struct(found) else Key())
-        case Array(item) if _is_list(found):
-            shape = _relisted(values, shaped(values.flatten(), item))
-        case Object(fields) if pa.types.is_struct(found):
-            shape = _restructured(values, fields)
-        case Numbers() if pa.types.is_map(found) or pa.types.is_struct(found):
-            shape = _numbered(values)
-        case Whole() if pa.types.is_integer(found):
+            shape = cast_to_grammar(values, more if pa.types.is_struct(actual) else Key())
+        case Array(item) if _is_list(actual):
+            shape = _replace_items(values, cast_to_grammar(values.flatten(), item))
+        case Object(fields) if pa.types.is_struct(actual):
+            shape = _cast_fields(values, fields)
+        case Numbers() if pa.types.is_map(actual) or pa.types.is_struct(actual):
+            shape = _cast_numbers(values)
+        case Whole() if pa.types.is_integer(actual):
             shape = values.cast(pa.int64(), safe=False)
-        case Flag() if pa.types.is_boolean(found):
+        case Flag() if pa.types.is_boolean(actual):
             shape = values
-        case Key() | OneOf() if pa.types.is_integer(found) or _is_text(found):
+        case Key() | OneOf() if pa.types.is_integer(actual) or _is_text(actual):
             # Only a cast from bytes checks that the text is UTF-8.
-            plain = values.cast(pa.binary()) if _is_text(found) else values
+            plain = values.cast(pa.binary()) if _is_text(actual) else values
             shape = plain.cast(pa.string())
         case _:
-            raise UnfitType(str(found))
+            raise UnfitType(str(actual))
     return shape
 
 
-def _is_list(found: pa.DataType) -> bool:
+def _is_list(actual: pa.DataType) -> bool:
     kinds = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
-    return any(is_kind(found) for is_kind in kinds)
+    return any(is_kind(actual) for is_kind in kinds)
 
 
-def _is_text(found: pa.DataType) -> bool:
+def _is_text(actual: pa.DataType) -> bool:
     kinds = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
-    return any(is_kind(found) for is_kind in kinds)
+    return any(is_kind(actual) for is_kind in kinds)
 
 
-def _relisted(lists: pa.Array, items: pa.Array) -> pa.Array:
-    """The same list lengths, with other items."""
+def _replace_items(lists: pa.Array, items: pa.Array) -> pa.Array:
+    """Return lists of the same lengths, with other items."""
     lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False)
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
     return pa.ListArray.from_arrays(pa.array(offsets), items, mask=lists.is_null())
 
 
-def _restructured(structs: pa.Array, fields: Mapping[str, Kind]) -> pa.Array:
+def _cast_fields(structs: pa.Array, fields: Mapping[str, Kind]) -> pa.Array:
     parts = dict(zip((f.name for f in structs.type), structs.flatten(), strict=True))
     if len(parts) < structs.type.num_fields:  # two of one name
         raise UnfitType(str(structs.type))
     absent = pa.nulls(len(structs))
-    children = [shaped(parts.get(name, absent), kind) for name, kind in fields.items()]
+    children = [cast_to_grammar(parts.get(name, absent), kind) for name, kind in fields.items()]
     return pa.StructArray.from_arrays(children, list(fields), mask=structs.is_null())
 
 
-def _numbered(values: pa.Array) -> pa.Array:
-    """A map of names to numbers; the fields of a struct are names."""
-    kind, found = pa.map_(pa.string(), pa.float64()), values.type
-    inner = [found.item_type] if pa.types.is_map(found) else [field.type for field in found]
+def _cast_numbers(values: pa.Array) -> pa.Array:
+    """Cast to a map of names to numbers; the fields of a struct are names."""
+    kind, actual = pa.map_(pa.string(), pa.float64()), values.type
+    inner = [actual.item_type] if pa.types.is_map(actual) else [field.type for field in actual]
     kinds = (pa.types.is_integer, pa.types.is_floating, pa.types.is_null)
     if not all(any(is_kind(one) for is_kind in kinds) for one in inner):
-        raise UnfitType(str(found))
-    if pa.types.is_map(found):
+        raise UnfitType(str(actual))
+    if pa.types.is_map(actual):
         return values.cast(kind)
     return pa.array([row and list(row.items()) for row in values.to_pylist()], kind)
 
 
 def _doubtful(values: pa.Array, kind: Kind) -> _Mask:
-    """Which `shaped` values the grammar may refuse; never too few. Null is absent."""
+    """Return a mask of the cast values that the grammar may refuse, never too few; null is
+    absent.
+    """
     match kind:
         case KeyOr(more):
-            found = _doubtful(values, more if pa.types.is_struct(values.type) else Key())
+            doubtful = _doubtful(values, more if pa.types.is_struct(values.type) else Key())
         case Array(item):
-            found = _any_item_doubtful(values, item)
+            doubtful = _any_item_doubtful(values, item)
         case Object(fields, required):
-            found = _any_field_doubtful(values, fields, required)
+            doubtful = _any_field_doubtful(values, fields, required)
         case Whole(most, least):
-            found = _mask(pc.or_(pc.less(values, least), pc.greater(values, most)))
+            doubtful = _mask(pc.or_(pc.less(values, least), pc.greater(values, most)))
         case OneOf(words):
-            found = _mask(pc.and_(values.is_valid(), pc.invert(pc.is_in(values, pa.array(words)))))
+            doubtful = _mask(
+                pc.and_(values.is_valid(), pc.invert(pc.is_in(values, pa.array(words))))
+            )
         case Numbers():
             # Gauges are rare in columns, so each is judged by the grammar.
-            found = _mask(values.is_valid())
+            doubtful = _mask(values.is_valid())
         case Key():
-            found = _unfit_names(values)
+            doubtful = _unfit_names(values)
         case _:
-            found = np.zeros(len(values), bool)
-    return found
+            doubtful = np.zeros(len(values), bool)
+    return doubtful
 
 
 def _any_item_doubtful(lists: pa.Array, item: Kind) -> _Mask:
     flat = lists.flatten()
     wrong = _doubtful(flat, item) | _mask(flat.is_null())
-    found = np.zeros(len(lists), bool)
-    found[pc.list_parent_indices(lists).to_numpy()[wrong]] = True
-    return found
+    doubtful = np.zeros(len(lists), bool)
+    doubtful[pc.list_parent_indices(lists).to_numpy()[wrong]] = True
+    return doubtful
 
 
 def _any_field_doubtful(
     structs: pa.Array, fields: Mapping[str, Kind], required: tuple[str, ...]
 ) -> _Mask:
     parts = dict(zip(fields, structs.flatten(), strict=True))
-    found = np.zeros(len(structs), bool)
+    doubtful = np.zeros(len(structs), bool)
     for name, kind in fields.items():
-        found |= _doubtful(parts[name], kind)
+        doubtful |= _doubtful(parts[name], kind)
     for name in required:
-        found |= _mask(pc.and_(parts[name].is_null(), structs.is_valid()))
-    return found
+        doubtful |= _mask(pc.and_(parts[name].is_null(), structs.is_valid()))
+    return doubtful
 
 
 def _unfit_names(names: pa.Array) -> _Mask:
-    """Names repeat, so each distinct name is checked once."""
+    """Return a mask of invalid names; each distinct name is checked once, as names repeat."""
     encoded = names.dictionary_encode()
     empty = pc.equal(pc.binary_length(encoded.dictionary), 0)
     unfit = pc.or_(empty, pc.match_substring_regex(encoded.dictionary, _CONTROL))
@@ -199,19 +203,21 @@ def _unfit_names(names: pa.Array) -> _Mask:
 
 
 def _mask(values: pa.Array) -> _Mask:
-    """As numpy; null is false."""
-    found: _Mask = pc.fill_null(values, False).to_numpy(zero_copy_only=False)
-    return found
+    """Convert a mask to numpy; null is false."""
+    mask: _Mask = pc.fill_null(values, False).to_numpy(zero_copy_only=False)
+    return mask
 
 
 def reports_of(batch: pa.RecordBatch) -> tuple[pa.StructArray, dict[int, list[str]]]:
-    """The rows as structs of REPORT, and the problems of refused rows, by row.
+    """Return the rows as structs of REPORT, and the problems of refused rows, by row.
 
     A batch without a column `format` holds reports. Raises: UnfitType, ArrowInvalid.
     """
     columns = dict(zip(batch.schema.names, batch.columns, strict=True))
     columns.setdefault("format", pa.repeat(Report.format, len(batch)))
-    rows = shaped(pa.StructArray.from_arrays(list(columns.values()), list(columns)), REPORT)
+    rows = cast_to_grammar(
+        pa.StructArray.from_arrays(list(columns.values()), list(columns)), REPORT
+    )
     suspected = np.flatnonzero(_doubtful(rows, REPORT))
     judged = zip(suspected.tolist(), values_of(rows.take(pa.array(suspected))), strict=True)
     wrong = {row: list(dict.fromkeys(REPORT.problems(value, ""))) for row, value in judged}
@@ -219,7 +225,7 @@ def reports_of(batch: pa.RecordBatch) -> tuple[pa.StructArray, dict[int, list[st
 
 
 def values_of(rows: pa.StructArray) -> Iterator[dict[str, Any]]:
-    """Rows of REPORT as JSON values; a null is an absent field."""
+    """Yield rows of REPORT as JSON values; a null is an absent field."""
     for value in rows.to_pylist():
         if value["gauges"] is not None:
             numbers = dict(value["gauges"])
@@ -228,23 +234,23 @@ def values_of(rows: pa.StructArray) -> Iterator[dict[str, Any]]:
 
 
 def unfit_columns(schema: pa.Schema) -> Iterator[tuple[str, str, str]]:
-    """Columns whose type does not fit: name, type, and accepted types."""
+    """Yield name, type and accepted types of the columns whose type does not fit."""
     for field in schema:
         if kind := REPORT.fields.get(field.name):
             try:
-                shaped(pa.nulls(0, field.type), kind)
+                cast_to_grammar(pa.nulls(0, field.type), kind)
             except UnfitType:
-                yield field.name, str(field.type), wanted(kind)
+                yield field.name, str(field.type), accepted_types(kind)
 
 
 def unknown_columns(schema: pa.Schema) -> list[str]:
-    """Names that the contract does not know, as 'sent[].colour'."""
-    outline = {field.name: _outline(field.type) for field in schema}
+    """Return the names that the contract does not know, such as 'sent[].colour'."""
+    outline = {field.name: _example_value(field.type) for field in schema}
     return list(dict.fromkeys(REPORT.unknown(outline, "")))
 
 
-def _outline(found: pa.DataType) -> Any:
-    """A JSON value that has all fields of a type."""
-    if pa.types.is_struct(found):
-        return {field.name: _outline(field.type) for field in found}
-    return [_outline(found.value_type)] if _is_list(found) else None
+def _example_value(actual: pa.DataType) -> Any:
+    """Return a JSON value that has all fields of a type."""
+    if pa.types.is_struct(actual):
+        return {field.name: _example_value(field.type) for field in actual}
+    return [_example_value(actual.value_type)] if _is_list(actual) else None

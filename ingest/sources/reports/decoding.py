@@ -1,4 +1,4 @@
-"""Lines of reports → rows, by three judges of one grammar, each slower than the one before.
+"""Lines of reports → rows, by three decoders of one grammar, each slower than the one before.
 
 Nearly all lines match a regular expression (vizpub.ingest.sources.reports.plain). `msgspec`
 decodes others by types made from the grammar. The rest goes to `vizpub.reports.files`, which
@@ -18,9 +18,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from vizpub.ingest.inputs.reader import ROWS, Kind, Line, Row, Rows, Split, lines, refused
-from vizpub.ingest.sources.reports.facts import Tally
-from vizpub.ingest.sources.reports.plain import plain_reports
+from vizpub.ingest.inputs.reader import (
+    ROWS,
+    InputLine,
+    InputRow,
+    InputSplit,
+    RowKind,
+    RowOrBatch,
+    lines,
+    refusal_row,
+)
+from vizpub.ingest.sources.reports.facts import ReportTally
+from vizpub.ingest.sources.reports.plain import find_plain_reports
 from vizpub.model.arrays import Integers
 from vizpub.reports.fields import (
     REPORT,
@@ -41,36 +50,36 @@ _MOST_LINES, _MOST_BYTES = 1 << 13, 8 * 2**20
 _encode = msgspec.json.Encoder().encode
 
 
-def _typed(kind: Grammar) -> Any:
-    """The msgspec type for what the grammar allows. It refuses unknown fields; `plain_report`
+def _msgspec_type(kind: Grammar) -> Any:
+    """Return the msgspec type of a kind of the grammar. It refuses unknown fields; `decode_plain`
     checks names for control characters.
     """
-    found: Any
+    result: Any
     match kind:
         case Array(item):
-            found = list[_typed(item)]  # type: ignore[misc]
+            result = list[_msgspec_type(item)]  # type: ignore[misc]
         case KeyOr(more):
-            found = _typed(Key()) | _typed(more)
+            result = _msgspec_type(Key()) | _msgspec_type(more)
         case Object(fields, required):
-            found = _struct(fields, required)
+            result = _struct_type(fields, required)
         case Whole(most, least):
-            found = Annotated[int, msgspec.Meta(ge=least, le=most)]
+            result = Annotated[int, msgspec.Meta(ge=least, le=most)]
         case Flag():
-            found = bool
+            result = bool
         case Numbers(pattern, most):
             names = Annotated[str, msgspec.Meta(pattern=pattern)]
-            found = Annotated[dict[names, float], msgspec.Meta(max_length=most)]
+            result = Annotated[dict[names, float], msgspec.Meta(max_length=most)]
         case OneOf(words):
-            found = Literal[words]
+            result = Literal[words]
         case _:
-            found = Annotated[str, msgspec.Meta(min_length=1)]
-    return found
+            result = Annotated[str, msgspec.Meta(min_length=1)]
+    return result
 
 
-def _struct(fields: Mapping[str, Grammar], required: tuple[str, ...]) -> type:
+def _struct_type(fields: Mapping[str, Grammar], required: tuple[str, ...]) -> type:
     members: list[Any] = []
     for name, kind in fields.items():
-        inner = _typed(kind)
+        inner = _msgspec_type(kind)
         members.append((name, inner) if name in required else (name, inner | None, None))
     return msgspec.defstruct(
         "Fields", members, kw_only=True, gc=False, omit_defaults=True, forbid_unknown_fields=True
@@ -79,28 +88,30 @@ def _struct(fields: Mapping[str, Grammar], required: tuple[str, ...]) -> type:
 
 @cache
 def report_decoder() -> msgspec.json.Decoder[Any]:
-    """Decodes plainly spelled reports; attributes are the fields of the contract."""
-    return msgspec.json.Decoder(_typed(REPORT))
+    """Return the decoder of plainly spelled reports, whose attributes are the contract's fields."""
+    return msgspec.json.Decoder(_msgspec_type(REPORT))
 
 
-def plain_report(line: bytes) -> Any:
-    """The report, if the line is valid, plainly spelled and without unknown fields; otherwise
-    null, and `vizpub.reports.files` has to parse it.
+def decode_plain(line: bytes) -> Any:
+    """Decode a report if the line is valid, plainly spelled and without unknown fields; otherwise
+    return null, and `vizpub.reports.files` has to parse it.
     """
     # A control character in a name needs an escape, DEL, or the first byte of a C1 character.
     if b"\\" in line or b"\x7f" in line or b"\xc2" in line:
         return None
     try:
-        found = report_decoder().decode(line)
-        _check_keys(line, found)
-        return found
+        report = report_decoder().decode(line)
+        _check_keys(line, report)
+        return report
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return None
 
 
 def _check_keys(line: bytes, report: Any) -> None:
-    """Raises: ValueError where an object has a key twice, of which msgspec keeps the last value.
+    """Check that no object has a key twice, of which msgspec keeps the last value.
+
     Encoded again, such a report has fewer keys; so has one with nulls. The line has no escapes.
+    Raises: ValueError.
     """
     encoded = _encode(report)
     if line == encoded:
@@ -112,16 +123,16 @@ def _check_keys(line: bytes, report: Any) -> None:
 
 
 @dataclass(frozen=True)
-class Chosen:
-    """Which reports are read."""
+class ReportFilter:
+    """Selection of the reports to read, by their run."""
 
     only: str | None = None
     """Reports of this run; null = of all."""
     nameless: bool = True
-    """Whether reports without a run are read."""
+    """True if reports without a run are read."""
 
-    def takes(self, run: str | None, tally: Tally, reports: int = 1) -> bool:
-        """Count reports of a run; whether they are read."""
+    def takes(self, run: str | None, tally: ReportTally, reports: int = 1) -> bool:
+        """Count reports of a run. Return True if they are read."""
         if run is None:
             tally.nameless += reports
             return self.nameless
@@ -133,15 +144,15 @@ class Chosen:
 class LineReader:
     """Reads NDJSON of the report contract."""
 
-    chosen: Chosen = Chosen()
+    chosen: ReportFilter = ReportFilter()
     max_line: int | None = None
 
-    def __call__(self, split: Split) -> Iterator[Rows]:
-        """The rows of a split."""
-        tally, run = Tally(), header_of_lines(split.path).get("run")
-        for some in _together(lines(split, self.max_line)):
+    def __call__(self, split: InputSplit) -> Iterator[RowOrBatch]:
+        """Yield the rows of a split."""
+        tally, run = ReportTally(), header_of_lines(split.path).get("run")
+        for some in _group_lines(lines(split, self.max_line)):
             texts = pa.array((b"" if line.fault else line.text for line in some), pa.string())
-            is_plain, facts = plain_reports(texts)
+            is_plain, facts = find_plain_reports(texts)
             if is_plain.any():
                 numbers = np.array([line.number for line in some])[is_plain]
                 records = texts.filter(pa.array(is_plain))
@@ -157,17 +168,17 @@ class LineReader:
         file: int,
         numbers: Integers,
         run: str | None,
-        tally: Tally,
+        tally: ReportTally,
     ) -> list[pa.RecordBatch]:
-        """The rows of plain reports."""
-        named = facts["run"].fill_null(run) if run else facts["run"]
+        """Return the rows of plain reports."""
+        run_names = facts["run"].fill_null(run) if run else facts["run"]
         runs = [
             of["values"]
-            for of in named.value_counts().to_pylist()
+            for of in run_names.value_counts().to_pylist()
             if self.chosen.takes(of["values"], tally, of["counts"])
         ]
         columns = {
-            "kind": pa.repeat(pa.scalar(int(Kind.RECORD), pa.int8()), len(facts)),
+            "kind": pa.repeat(pa.scalar(int(RowKind.RECORD), pa.int8()), len(facts)),
             "peer": facts["peer"],
             "time": facts["interval"],
             "rank": pc.subtract(-1, facts["seq"]).fill_null(0),
@@ -176,67 +187,71 @@ class LineReader:
             "reason": pa.nulls(len(facts), pa.string()),
             "record": records.cast(pa.binary()),
         }
-        taken = pa.table(columns, ROWS).filter(pc.is_in(named, pa.array(runs, pa.string())))
-        batches: list[pa.RecordBatch] = taken.combine_chunks().to_batches()
+        chosen = pa.table(columns, ROWS).filter(pc.is_in(run_names, pa.array(runs, pa.string())))
+        batches: list[pa.RecordBatch] = chosen.combine_chunks().to_batches()
         return batches
 
-    def _row(self, line: Line, split: Split, run: str | None, tally: Tally) -> Iterator[Row]:
-        """The row of any line."""
+    def _row(
+        self, line: InputLine, split: InputSplit, run: str | None, tally: ReportTally
+    ) -> Iterator[InputRow]:
+        """Yield the row of any line."""
         text = line.text
         if line.fault:
-            yield refused(split, line.number, line.fault, text)
-        elif report := plain_report(text):
+            yield refusal_row(split, line.number, line.fault, text)
+        elif report := decode_plain(text):
             if self.chosen.takes(report.run or run, tally):
                 of_peer = report.peer, report.interval, report.seq
                 yield record_row(*of_peer, split.file, line.number, text)
         elif text and not text.isspace():
-            yield from self._judged(text, split, line.number, run, tally)
+            yield from self._parse_line(text, split, line.number, run, tally)
 
-    def _judged(
-        self, text: bytes, split: Split, number: int, run: str | None, tally: Tally
-    ) -> Iterator[Row]:
-        """The row of a line that the fast decoder refused; none for headers and ends."""
+    def _parse_line(
+        self, text: bytes, split: InputSplit, number: int, run: str | None, tally: ReportTally
+    ) -> Iterator[InputRow]:
+        """Yield the row of a line that the fast decoder refused; none for headers and ends."""
         value, wrong = parse(text)
         if wrong:
             tally.lost_headers += RunHeader.format.encode() in text
-            yield refused(split, number, "; ".join(wrong), text)
+            yield refusal_row(split, number, "; ".join(wrong), text)
             return
-        tally.unknown(unknown_fields(value))
+        tally.count_unknown(unknown_fields(value))
         if value["format"] != Report.format:
-            tally.header({**value, "run": value.get("run") or run})
+            tally.count_header({**value, "run": value.get("run") or run})
         elif self.chosen.takes(value.get("run") or run, tally):
             of_peer = value["peer"], value["interval"], value.get("seq")
             # Encoded again, as two JSON decoders may disagree on unusual spellings.
-            known = msgspec.json.encode(Report.from_json(value).to_json())
-            yield record_row(*of_peer, split.file, number, known)
+            record = msgspec.json.encode(Report.from_json(value).to_json())
+            yield record_row(*of_peer, split.file, number, record)
 
 
-def record_row(peer: str, interval: int, seq: int | None, file: int, line: int, text: bytes) -> Row:
-    """The row of a report; within an interval, the greatest `seq` sorts first."""
+def record_row(
+    peer: str, interval: int, seq: int | None, file: int, line: int, text: bytes
+) -> InputRow:
+    """Return the row of a report; within an interval, the greatest `seq` sorts first."""
     rank = 0 if seq is None else -1 - seq
-    return Row(Kind.RECORD, peer, interval, rank, file, line, None, text)
+    return InputRow(RowKind.RECORD, peer, interval, rank, file, line, None, text)
 
 
-def tally_row(tally: Tally) -> Row:
-    """The row with the counts of a split."""
-    return Row(Kind.TALLY, record=json.dumps(tally.plain).encode())
+def tally_row(tally: ReportTally) -> InputRow:
+    """Return the row with the counts of a split."""
+    return InputRow(RowKind.TALLY, record=json.dumps(tally.plain).encode())
 
 
-def _together(each: Iterable[Line]) -> Iterator[list[Line]]:
-    """The lines, some thousand at a time."""
-    held, size = list[Line](), 0
+def _group_lines(each: Iterable[InputLine]) -> Iterator[list[InputLine]]:
+    """Yield the lines, some thousand at a time."""
+    group, size = list[InputLine](), 0
     for line in each:
-        held.append(line)
+        group.append(line)
         size += len(line.text)
-        if len(held) == _MOST_LINES or size >= _MOST_BYTES:
-            yield held
-            held, size = [], 0
-    if held:
-        yield held
+        if len(group) == _MOST_LINES or size >= _MOST_BYTES:
+            yield group
+            group, size = [], 0
+    if group:
+        yield group
 
 
 def header_of_lines(path: str) -> dict[str, Any]:
-    """The run header in the first line of a file; empty if there is none."""
-    first = next(lines(Split(0, path)), None)
+    """Return the run header in the first line of a file; empty if there is none."""
+    first = next(lines(InputSplit(0, path)), None)
     value, wrong = parse(first.text if first else b"")
     return {} if wrong or value["format"] != RunHeader.format else value

@@ -8,9 +8,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
-from vizpub.ingest.sources.base import Description, SourceOptions
-from vizpub.ingest.sources.times import GAP, Outliers, Times, check_length
-from vizpub.ingest.tasks.fold import count, every_refused
+from vizpub.ingest.sources.base import RunDescription, SourceOptions
+from vizpub.ingest.sources.times import GAP, Outliers, RecordTimes, check_length
+from vizpub.ingest.tasks.fold import count_name, every_refused
 from vizpub.model.clock import Clock
 from vizpub.model.columns import TRAFFIC_COLUMNS
 from vizpub.model.errors import InputError, UnknownName, UseError
@@ -40,8 +40,10 @@ _NAMELESS = "reports left out because they name no run"
 
 
 def _put(fields: dict[str, list[Any]], name: str, value: Any) -> None:
-    """Add a value of a field: keep the greatest `last_interval`, and a few different values of
-    other fields, enough to report a contradiction.
+    """Add a value of a field.
+
+    Keep the greatest `last_interval`, and a few different values of other fields, enough to report
+    a contradiction.
     """
     values = fields.setdefault(name, [])
     if name == "last_interval":
@@ -51,8 +53,8 @@ def _put(fields: dict[str, list[Any]], name: str, value: Any) -> None:
 
 
 @dataclass
-class Tally:
-    """Counts over the records of a task, of several tasks, or of a whole run."""
+class ReportTally:
+    """Counts over the records of a task, of several tasks, or of a whole run; `plain` is stored."""
 
     runs: Counter[str] = field(default_factory=Counter)
     """Reports by the run they name; a run that only a header names has 0."""
@@ -74,19 +76,19 @@ class Tally:
     gauges: int = 0
     """Reports with numbers of the system's own."""
     moved: Counter[str] = field(default_factory=Counter)
-    """Reports in which a counter is not 0, where a source asks."""
+    """Reports in which a counter is not 0, by counter; only some sources count them."""
     differing: int = 0
     """Reports whose publication counters differ from their events."""
     repeating: int = 0
     """Reports that count more duplicates than they list arrivals, and do not differ else."""
     lost_headers: int = 0
     """Run headers and ends that were refused."""
-    times: Times = field(default_factory=lambda: Times(GAP))
+    times: RecordTimes = field(default_factory=lambda: RecordTimes(GAP))
     """The intervals of reports."""
-    outlying: Times = field(default_factory=lambda: Times(GAP))
-    """Those of reports that were refused because no others are near."""
+    outlying: RecordTimes = field(default_factory=lambda: RecordTimes(GAP))
+    """Intervals of reports that were refused because no others are near."""
 
-    def header(self, record: Mapping[str, Any]) -> None:
+    def count_header(self, record: Mapping[str, Any]) -> None:
         """Count a run header or an end."""
         run = record.get("run")
         if run is not None:
@@ -96,60 +98,60 @@ class Tally:
             if record[name] is not None:
                 _put(fields, name, record[name])
 
-    def unknown(self, names: Iterable[str]) -> None:
+    def count_unknown(self, names: Iterable[str]) -> None:
         """Count the unknown fields of a record."""
         for name in names:
-            count(self.unknown_fields, name)
+            count_name(self.unknown_fields, name)
 
     def refuse(self, reason: str) -> None:
         """Count a refused record."""
-        count(self.refused, reason)
+        count_name(self.refused, reason)
 
     def extend(self, first: int, last: int) -> None:
         """Include reports of these intervals."""
         self.first = first if self.first is None else min(self.first, first)
         self.last = last if self.last is None else max(self.last, last)
 
-    def add(self, other: Tally) -> None:
+    def add(self, tally: ReportTally) -> None:
         """Add the counts of another tally."""
-        for mine, theirs in zip(vars(self).values(), vars(other).values(), strict=True):
+        for mine, theirs in zip(vars(self).values(), vars(tally).values(), strict=True):
             if isinstance(mine, Counter):
                 mine.update(theirs)
-        self.nameless += other.nameless
-        self.differing += other.differing
-        self.repeating += other.repeating
-        self.gauges += other.gauges
-        self.lost_headers += other.lost_headers
-        self.times.add(other.times)
-        self.outlying.add(other.outlying)
-        for run, fields in other.headers.items():
-            here = self.headers.setdefault(run, {})
+        self.nameless += tally.nameless
+        self.differing += tally.differing
+        self.repeating += tally.repeating
+        self.gauges += tally.gauges
+        self.lost_headers += tally.lost_headers
+        self.times.add(tally.times)
+        self.outlying.add(tally.outlying)
+        for run, fields in tally.headers.items():
+            merged = self.headers.setdefault(run, {})
             for name, values in fields.items():
                 for value in values:
-                    _put(here, name, value)
-        if other.first is not None and other.last is not None:
-            self.extend(other.first, other.last)
+                    _put(merged, name, value)
+        if tally.first is not None and tally.last is not None:
+            self.extend(tally.first, tally.last)
 
     @property
     def plain(self) -> dict[str, Any]:
-        """As JSON values, for `of`."""
-        named = {n: dict(v) if isinstance(v, Counter) else v for n, v in vars(self).items()}
+        """JSON values from which `of` restores it."""
+        values = {n: dict(v) if isinstance(v, Counter) else v for n, v in vars(self).items()}
         shapes = {str(shape): n for shape, n in self.shapes.items()}
         times = {name: getattr(self, name).plain for name in _TIMES}
-        return {**named, "shapes": shapes, **times}
+        return {**values, "shapes": shapes, **times}
 
     @classmethod
     def of(cls, plain: Mapping[str, Any]) -> Self:
-        """A tally from its `plain` values."""
-        made = cls()
-        for name, value in vars(made).items():
-            known = plain.get(name)  # earlier versions counted less
-            if known is not None:
+        """Restore a tally from its `plain` values."""
+        tally = cls()
+        for name, value in vars(tally).items():
+            stored = plain.get(name)  # earlier versions counted less
+            if stored is not None:
                 is_counter = isinstance(value, Counter)
-                kind = Times.of if name in _TIMES else Counter if is_counter else None
-                setattr(made, name, kind(known) if kind else known)
-        made.shapes = Counter({int(shape): n for shape, n in made.shapes.items()})
-        return made
+                kind = RecordTimes.of if name in _TIMES else Counter if is_counter else None
+                setattr(tally, name, kind(stored) if kind else stored)
+        tally.shapes = Counter({int(shape): n for shape, n in tally.shapes.items()})
+        return tally
 
     def forget(self, counters: Collection[str]) -> None:
         """Treat these of COUNTERS as reported by no report."""
@@ -159,22 +161,22 @@ class Tally:
             self.shapes[shape & ~bits] += number
 
     def outliers(self) -> Outliers:
-        """The intervals that do not belong to the run, of all reports that were ever counted."""
-        every = Times(GAP)
+        """Find the intervals that do not belong to the run, among all reports ever counted."""
+        every = RecordTimes(GAP)
         every.add(self.times)
         every.add(self.outlying)
         return every.outliers(1)
 
-    def known(self, name: str) -> int:
-        """How many reports have a field."""
-        return self._of_shape(lambda shape: bool(shape & _BIT[name]))
+    def count_with(self, name: str) -> int:
+        """Count the reports that have a field."""
+        return self._count_shapes(lambda shape: bool(shape & _BIT[name]))
 
-    def lacking(self, name: str) -> int:
-        """How many reports lack a field; a peer that left has no state."""
+    def count_without(self, name: str) -> int:
+        """Count the reports that lack a field; those of a peer that left have no state."""
         bits = _BIT[name] | (_LEFT if name in STATE else 0)
-        return self._of_shape(lambda shape: not shape & bits)
+        return self._count_shapes(lambda shape: not shape & bits)
 
-    def _of_shape(self, is_counted: Callable[[int], bool]) -> int:
+    def _count_shapes(self, is_counted: Callable[[int], bool]) -> int:
         return sum(number for shape, number in self.shapes.items() if is_counted(shape))
 
 
@@ -189,34 +191,37 @@ COUNTED = {
     "duplicates": {"duplicates"},
     "rpcs": {"rpcs_sent", "rpcs_received"},
 }
-"""The optional fields that are counters, and their columns in COUNTERS."""
+"""Optional fields that are counters, with their columns in COUNTERS."""
 
 
 @dataclass(frozen=True)
-class Words:
-    """The words of a source of reports in messages to users."""
+class ReportWords:
+    """Words of a source of reports in messages to users."""
 
     run: str = "run"
     header: str = "a header"
-    """What may name a run without a report."""
+    """Record that may name a run without a report."""
     headers: str = "run headers and ends"
 
 
-def describe(
-    tally: Tally, before: Tally | None, options: SourceOptions, words: Words = Words()
-) -> Description:
-    """See Reports.describe. `before` has the counts of the run that is appended to."""
-    if before is not None:
-        tally = _together(before, tally)
-    run = _the_run(tally, options.only, words)
-    header = _header(tally.headers, run)
-    absent = [name for name in _FIELDS if not tally.known(name)]
+def describe_run(
+    tally: ReportTally,
+    earlier: ReportTally | None,
+    options: SourceOptions,
+    words: ReportWords = ReportWords(),
+) -> RunDescription:
+    """Describe the run; see Reports.describe. `earlier` has the counts of the run appended to."""
+    if earlier is not None:
+        tally = _together(earlier, tally)
+    run = _choose_run(tally, options.only, words)
+    header = _merge_headers(tally.headers, run)
+    absent = [name for name in _FIELDS if not tally.count_with(name)]
     # If all arrivals are reported, duplicates can be derived from them.
     unknown = [name for name in absent if name != "duplicates" or "received" in absent]
     unknown = list(dict.fromkeys([*unknown, *header.get("unknown", ())]))
-    differing = partly_listed(tally, options.only, unknown)
-    return Description(
-        clock=_clock(tally, header, options.interval_us),
+    differing = count_partly_listed(tally, options.only, unknown)
+    return RunDescription(
+        clock=_make_clock(tally, header, options.interval_us),
         protocol=header.get("protocol"),
         parameters=header.get("parameters", {}),
         seed=header.get("seed"),
@@ -228,9 +233,9 @@ def describe(
             **dict(sorted(tally.lost.items())),
             **({_NAMELESS: tally.nameless} if tally.nameless and options.only else {}),
             **{
-                lacking(n): tally.lacking(n)
+                lacking_note(n): tally.count_without(n)
                 for n in _FIELDS
-                if n not in absent and tally.lacking(n)
+                if n not in absent and tally.count_without(n)
             },
             **({DIFFERS: differing} if differing else {}),
             **({_LOST_HEADERS: tally.lost_headers} if tally.lost_headers else {}),
@@ -240,68 +245,72 @@ def describe(
     )
 
 
-def counters_are_totals(tally: Tally, only: str | None) -> bool:
-    """Whether a header of the run says that counters run from the source's start."""
+def counters_are_totals(tally: ReportTally, only: str | None) -> bool:
+    """Return True if a header of the run says that counters run from the source's start."""
     return _says(tally, only, "counters", "total")
 
 
-def partly_listed(tally: Tally, only: str | None, unknown: Collection[str]) -> int:
-    """The number of reports that list other events than they count. None does where a header says
-    that lists are complete; and only duplicates may lack where the run does not know these.
+def count_partly_listed(tally: ReportTally, only: str | None, unknown: Collection[str]) -> int:
+    """Count the reports that list other events than they count.
+
+    None does if a header says that lists are complete. If duplicates are unknown, lists may lack
+    these.
     """
     if _says(tally, only, "lists", "complete"):
         return 0
     return tally.differing + (0 if DUPLICATES in unknown else tally.repeating)
 
 
-def _says(tally: Tally, only: str | None, field: str, value: str) -> bool:
+def _says(tally: ReportTally, only: str | None, field: str, value: str) -> bool:
     mine = [fields for run, fields in tally.headers.items() if run in ("", only) or only is None]
     return any(value in fields.get(field, ()) for fields in mine)
 
 
-def _together(before: Tally, now: Tally) -> Tally:
+def _together(earlier: ReportTally, now: ReportTally) -> ReportTally:
     """The counts of both."""
-    both = Tally()
-    both.add(before)
+    both = ReportTally()
+    both.add(earlier)
     both.add(now)
     return both
 
 
-def _the_run(tally: Tally, only: str | None, words: Words) -> str | None:
-    """The one run of the input; null if it has no name."""
-    found = tally.runs
-    if not any(found.values()) and not tally.nameless:
+def _choose_run(tally: ReportTally, only: str | None, words: ReportWords) -> str | None:
+    """Return the one run of the input; null if it has no name. Raises: InputError, UnknownName,
+    UseError.
+    """
+    runs = tally.runs
+    if not any(runs.values()) and not tally.nameless:
         raise InputError(
             NO_REPORT,
             f"all that could be read are {words.headers}"
-            if found or tally.headers
+            if runs or tally.headers
             else every_refused(tally.refused),
         )
-    named = sorted(found)
+    names = sorted(runs)
     if only is not None:
-        if only not in named:
-            raise UnknownName(words.run, only, named)
-        if not found[only]:
+        if only not in names:
+            raise UnknownName(words.run, only, names)
+        if not runs[only]:
             raise InputError(f"the input has {words.header} of {words.run} '{only}', but no report")
         return only
-    if len(named) > 1:
-        listing = ", ".join(f"{run} ({amount(found[run], 'report')})" for run in named)
-        example = max(named, key=lambda run: found[run] > 0)
+    if len(names) > 1:
+        listing = ", ".join(f"{run} ({amount(runs[run], 'report')})" for run in names)
+        example = max(names, key=lambda run: runs[run] > 0)
         raise UseError(
             f"the input holds several {words.run}s: {listing}; "
             f"pick one, for example: --input-run {example}"
         )
-    return named[0] if named else None
+    return names[0] if names else None
 
 
-def _header(headers: Mapping[str, dict[str, list[Any]]], run: str | None) -> dict[str, Any]:
-    """The values of the headers and ends of the run, one per field.
+def _merge_headers(headers: Mapping[str, dict[str, list[Any]]], run: str | None) -> dict[str, Any]:
+    """Return the values of the headers and ends of the run, one per field.
 
-    Raises: InputError where they contradict each other.
+    Raises: InputError if they contradict each other.
     """
-    mine = Tally()
+    mine = ReportTally()
     for name in {"", run or ""}:
-        mine.add(Tally(headers={"": headers.get(name, {})}))
+        mine.add(ReportTally(headers={"": headers.get(name, {})}))
     values = mine.headers.get("", {})
     ends = values.pop("last_interval", [])
     for name, several in values.items():
@@ -311,8 +320,8 @@ def _header(headers: Mapping[str, dict[str, list[Any]]], run: str | None) -> dic
                 f"run headers contradict each other: '{name}' is {listing}",
                 "ingest the files of one run, or pick one with --input-run RUN",
             )
-    found = {name: several[0] for name, several in values.items()}
-    return {**found, "last_interval": max(ends)} if ends else found
+    header = {name: several[0] for name, several in values.items()}
+    return {**header, "last_interval": max(ends)} if ends else header
 
 
 def _shown(value: object) -> str:
@@ -323,7 +332,7 @@ def _by_value(text: str) -> tuple[int, str]:
     return len(text), text
 
 
-def _clock(tally: Tally, header: Mapping[str, Any], asked_us: int | None) -> Clock:
+def _make_clock(tally: ReportTally, header: Mapping[str, Any], asked_us: int | None) -> Clock:
     stated_us = header.get("interval_us")
     if None not in (asked_us, stated_us) and asked_us != stated_us:
         raise UseError(
@@ -337,6 +346,6 @@ def _clock(tally: Tally, header: Mapping[str, Any], asked_us: int | None) -> Clo
     return clock
 
 
-def lacking(name: str) -> str:
-    """The note that counts reports without a field that others have."""
+def lacking_note(name: str) -> str:
+    """Return the note that counts reports without a field that others have."""
     return f"reports without {name}"

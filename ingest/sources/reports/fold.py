@@ -1,7 +1,7 @@
 """The reports of a peer in order of time → all folded tables, by the texts in `sql`.
 
 Reports come peer by peer, and are folded some thousand at a time, all of a peer at once. The texts
-compare each with the one before; what lists hold is followed by `held`. A state that lasts a
+compare each with the one before; `held` follows the entries of lists. A state that lasts a
 thousand intervals is one row. Periods that reach the last report of a peer end after it here;
 `observed`, which knows the whole run, decides whether they stay open.
 """
@@ -19,11 +19,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from vizpub.analytics import steps
-from vizpub.ingest.inputs.reader import Kind, Row
+from vizpub.ingest.inputs.reader import InputRow, RowKind
 from vizpub.ingest.sources.folded import CARRIED, OBSERVED
-from vizpub.ingest.sources.reports.facts import COUNTERS, Tally
+from vizpub.ingest.sources.reports.facts import COUNTERS, ReportTally
 from vizpub.ingest.sources.times import NO_OUTLIERS, Outliers
-from vizpub.ingest.tasks.fold import Counted, RowFold, rows_of, with_names
+from vizpub.ingest.tasks.fold import RowFold, RunCounts, rows_of, with_names
 from vizpub.model.arrays import Bools, Int64s
 from vizpub.reports.records import OVERLAY
 from vizpub.runstore.manifest import LATE
@@ -69,26 +69,26 @@ which something was reported.
 """
 
 _MOST_ROWS, _MOST_BYTES = 1 << 16, 32 * 2**20
-"""Of reports that are folded at a time; more where one peer has more."""
+"""Limits of the reports that are folded at a time; more if one peer has more."""
 
 
-def _link(entry: Any) -> tuple[str | None, ...]:
-    """dst, layer and topic of a neighbour."""
+def _link_columns(entry: Any) -> tuple[str | None, ...]:
+    """Return dst, layer and topic of a neighbour."""
     if isinstance(entry, str):
         return entry, OVERLAY, None
     return entry["peer"], entry.get("layer") or OVERLAY, entry.get("topic")
 
 
-_HELD: Mapping[str, tuple[str, Callable[[Any], tuple[str | None, ...]]]] = {
-    "neighbors": ("links", _link),
+_LISTS: Mapping[str, tuple[str, Callable[[Any], tuple[str | None, ...]]]] = {
+    "neighbors": ("links", _link_columns),
     "topics": ("subscriptions", lambda topic: (topic,)),
     "roles": ("roles", lambda entry: (entry["role"], entry.get("topic"))),
 }
-"""The lists that are a peer's state: the table of what they hold, and the columns of an entry."""
+"""Lists that are a peer's state: the table of their entries, and the columns of an entry."""
 
 
 class ReportFold(RowFold):
-    """Makes TABLES of reports."""
+    """A fold that makes TABLES from reports."""
 
     def __init__(
         self,
@@ -98,19 +98,21 @@ class ReportFold(RowFold):
         *,
         totals: bool,
     ) -> None:
-        """Takes the names of the files, and the intervals that do not belong to the run; `totals` =
-        counters run from the source's start.
+        """Create the fold from the names of the files, and the intervals that do not belong to the
+        run; `totals` = counters run from the source's start.
         """
         super().__init__(TABLES, files)
         self._gap_tolerance, self.outliers, self.totals = gap_tolerance, outliers, totals
 
     def start(self) -> None:
         """Reset the counts."""
-        self._tally = Tally()
+        self._tally = ReportTally()
 
-    def fold(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """See RowFold."""
-        texts = _between(self.totals)
+    def fold_batches(
+        self, batches: Iterable[pa.RecordBatch]
+    ) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """Take all rows, some peers at a time; see RowFold."""
+        texts = _intermediate_texts(self.totals)
         with steps.open_database() as database:
             database.execute(f"SET VARIABLE gap_tolerance = {self._gap_tolerance}")
             database.execute(f"SET VARIABLE totals = {self.totals}")
@@ -121,30 +123,30 @@ class ReportFold(RowFold):
                     for name, text in texts.items():
                         database.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {text}")
                     self._count(database)
-                    yield from with_names(_make(database))
-                yield from self._tables.full()
+                    yield from with_names(_make_tables(database))
+                yield from self._tables.take_full()
 
     def add(self, tally: bytes) -> None:
         """Add the counts of a reader."""
-        self._tally.add(Tally.of(json.loads(tally)))
+        self._tally.add(ReportTally.of(json.loads(tally)))
 
-    def counted(self) -> Counted:
-        """The tally."""
+    def total_counts(self) -> RunCounts:
+        """Return the tally."""
         return self._tally.plain
 
-    def refuse(self, row: Row, reason: str, text: bytes) -> None:
-        """Also counted by reason."""
+    def refuse(self, row: InputRow, reason: str, text: bytes) -> None:
+        """Put a record into the quarantine, and count it by reason."""
         self._tally.refuse(reason)
         super().refuse(row, reason, text)
 
     def _of_whole_peers(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-        """The records, some peers at a time."""
+        """Yield the records, some peers at a time."""
         held, size = list[pa.RecordBatch](), 0
         for batch in batches:
-            is_record = batch["kind"].to_numpy() >= Kind.BEFORE
+            is_record = batch["kind"].to_numpy() >= RowKind.BEFORE
             for row in rows_of(batch.filter(pa.array(~is_record))):
-                self.note(Row(*row))
-            held += _only(is_record, batch)
+                self.note(InputRow(*row))
+            held += _filter_rows(is_record, batch)
             size += held[-1].nbytes
             if sum(map(len, held)) >= _MOST_ROWS or size >= _MOST_BYTES:
                 rows = pa.Table.from_batches(held)
@@ -156,18 +158,19 @@ class ReportFold(RowFold):
             yield pa.Table.from_batches(held)
 
     def _choose(self, rows: pa.Table) -> pa.Table:
-        """The reports that count, with the columns that texts take; the rest is counted, or put
-        into the quarantine: what is late, what does not belong to the run, and further reports of
-        the same peer and interval.
+        """Return the reports that count, with the columns that texts take.
+
+        The others are counted or put into the quarantine: late ones, those that do not belong to
+        the run, and further reports of the same peer and interval.
         """
-        time, is_new = rows["time"].to_numpy(), rows["kind"].to_numpy() == Kind.RECORD
-        self.seen(int(is_new.sum()))
+        time, is_new = rows["time"].to_numpy(), rows["kind"].to_numpy() == RowKind.RECORD
+        self.count_records(int(is_new.sum()))
         if self.final is not None:
             late = is_new & (time <= self.final)
             self._tally.lost.update({LATE: int(late.sum())} if late.any() else {})
-            rows, time, is_new = _only(~late, rows, time, is_new)
+            rows, time, is_new = _filter_rows(~late, rows, time, is_new)
         outlying = is_new & self._outlying(time)
-        for row in map(Row._make, rows_of(rows.filter(outlying))):
+        for row in map(InputRow._make, rows_of(rows.filter(outlying))):
             self.refuse(row, self.outliers.why(row.time) or "", row.record)
         for times, of in (
             (self._tally.outlying, outlying),
@@ -175,10 +178,10 @@ class ReportFold(RowFold):
         ):
             numbers, lines = (rows[name].to_numpy()[of] for name in ("file", "line"))
             times.see_all(time[of], numbers, lines, self._files)
-        rows, time, is_new = _only(~outlying, rows, time, is_new)
-        further = _further(rows["peer"].combine_chunks(), time)
+        rows, time, is_new = _filter_rows(~outlying, rows, time, is_new)
+        further = _find_further(rows["peer"].combine_chunks(), time)
         self._lose(rows, further)
-        rows, time, is_new = _only(~further, rows, time, is_new)
+        rows, time, is_new = _filter_rows(~further, rows, time, is_new)
         columns = {
             "row": np.arange(len(rows)),
             "peer": rows["peer"],
@@ -189,7 +192,7 @@ class ReportFold(RowFold):
         return pa.table(columns)
 
     def _outlying(self, time: Int64s) -> Bools:
-        """Which times do not belong to the run."""
+        """Return a mask of the times that do not belong to the run."""
         if not self.outliers:
             return np.zeros(len(time), bool)
         each, places = np.unique(time, return_inverse=True)
@@ -199,11 +202,13 @@ class ReportFold(RowFold):
         """Count further reports of a peer and interval, beside the first of them."""
         first = np.maximum.accumulate(np.where(further, 0, np.arange(len(rows))))
         both = rows.take(first[further]), rows.filter(further)
-        for kept, lost in zip(*(map(Row._make, rows_of(of)) for of in both), strict=True):
+        for first_row, lost in zip(*(map(InputRow._make, rows_of(of)) for of in both), strict=True):
             self._tally.extend(lost.time, lost.time)
-            if lost.rank != kept.rank:
+            if lost.rank != first_row.rank:
                 self._tally.lost["superseded_records"] += 1
-            elif lost.record == kept.record or _content(lost.record) == _content(kept.record):
+            elif lost.record == first_row.record or _parse_content(lost.record) == _parse_content(
+                first_row.record
+            ):
                 self._tally.lost["repeated_records"] += 1
             else:
                 self._tally.lost["conflicting_records"] += 1
@@ -219,77 +224,77 @@ class ReportFold(RowFold):
             self._tally.repeating += repeating
 
 
-def _make(database: duckdb.DuckDBPyConnection) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """The rows of the tables that are made of the reports at hand."""
-    from vizpub.ingest.sources.reports.held import periods  # numba, which tasks alone need
+def _make_tables(database: duckdb.DuckDBPyConnection) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """Yield the rows of the tables that are made from the reports at hand."""
+    from vizpub.ingest.sources.reports.held import find_periods  # numba, which tasks alone need
 
-    stays = _arrow(database, "FROM stays ORDER BY row")
-    for field, (table, meaning) in _HELD.items():
-        lists = _arrow(database, f"SELECT {field}::VARCHAR[] AS {field} FROM reports ORDER BY row")
-        reported = lists[field].combine_chunks(), stays[f"has_{field}"].combine_chunks()
-        held = periods(*reported, meaning, stays, TABLES[table])
+    stay_rows = _query(database, "FROM stays ORDER BY row")
+    for field, (table, meaning) in _LISTS.items():
+        lists = _query(database, f"SELECT {field}::VARCHAR[] AS {field} FROM reports ORDER BY row")
+        reported = lists[field].combine_chunks(), stay_rows[f"has_{field}"].combine_chunks()
+        held = find_periods(*reported, meaning, stay_rows, TABLES[table])
         yield from ((table, rows) for rows in held.to_batches() if len(rows))
-    for table, text in _FINAL.items():
+    for table, text in _FINAL_TEXTS.items():
         columns = ", ".join(f'"{name}"' for name in TABLES[table].names)
-        made = _arrow(database, f"SELECT {columns} FROM ({text})").cast(TABLES[table])
-        yield from ((table, rows) for rows in made.to_batches() if len(rows))
+        rows_of_table = _query(database, f"SELECT {columns} FROM ({text})").cast(TABLES[table])
+        yield from ((table, rows) for rows in rows_of_table.to_batches() if len(rows))
 
 
-def _text(name: str) -> str:
-    return steps.step(name, __package__).text
+def _step_text(name: str) -> str:
+    return steps.load_step(name, __package__).text
 
 
-_FINAL = {
+_FINAL_TEXTS = {
     "traffic": "FROM measured",
     **{
-        name: _text(name)
+        name: _step_text(name)
         for name in (
             *("peers", "presence", "gauges", "unreported", "publications", "receptions"),
             CARRIED,
         )
     },
 }
-"""The texts that make folded tables, by table."""
+"""Texts that make folded tables, by table."""
 
 
-def _between(totals: bool) -> dict[str, str]:
-    """The texts that make what others take, in order, by what they make."""
+def _intermediate_texts(totals: bool) -> dict[str, str]:
+    """Return the texts of intermediate tables, in order, by table."""
     names = ("reports", "stays", "counters", "copies_sent", "copies_received", "listed")
-    counted = {"counted": _text("increases") if totals else "FROM counters"}
-    last = {name: _text(name) for name in ("measured", "tallies")}
-    return {name: _text(name) for name in names} | counted | last
+    counted = {"counted": _step_text("increases") if totals else "FROM counters"}
+    last = {name: _step_text(name) for name in ("measured", "tallies")}
+    return {name: _step_text(name) for name in names} | counted | last
 
 
-def _further(peers: pa.StringArray, time: Int64s) -> Bools:
-    """Which rows have the peer and the time of the row before."""
+def _find_further(peers: pa.StringArray, time: Int64s) -> Bools:
+    """Return a mask of the rows with the peer and the time of the row before."""
     same = np.zeros(len(time), bool)
     same[1:] = (time[1:] == time[:-1]) & pc.equal(peers[1:], peers[:-1]).to_numpy(False)
     return same
 
 
-def _only(chosen: Bools, rows: pa.Table, *columns: Any) -> tuple[Any, ...]:
+def _filter_rows(chosen: Bools, rows: pa.Table, *columns: Any) -> tuple[Any, ...]:
     if chosen.all():
         return rows, *columns
     return rows.filter(pa.array(chosen)), *(column[chosen] for column in columns)
 
 
-def _arrow(database: duckdb.DuckDBPyConnection, text: str) -> pa.Table:
+def _query(database: duckdb.DuckDBPyConnection, text: str) -> pa.Table:
     return database.sql(text).to_arrow_table()
 
 
-def _content(record: bytes) -> dict[str, Any]:
-    """What a report says, however it is spelled."""
-    report = _pruned(msgspec.json.decode(record))
-    for field in _HELD.keys() & report.keys():
-        report[field] = [*map(_HELD[field][1], report[field])]
+def _parse_content(record: bytes) -> dict[str, Any]:
+    """Return the content of a report in one form, however it is spelled."""
+    report = _drop_empty(msgspec.json.decode(record))
+    for field in _LISTS.keys() & report.keys():
+        report[field] = [*map(_LISTS[field][1], report[field])]
     return {"left": False, **report, "run": None}
 
 
-def _pruned(value: Any) -> Any:
-    """A JSON value without what is null or empty in its objects."""
+def _drop_empty(value: Any) -> Any:
+    """Return a JSON value without null and empty members of its objects."""
     if isinstance(value, list):
-        return [*map(_pruned, value)]
+        return [*map(_drop_empty, value)]
     if not isinstance(value, dict):
         return value
-    inner = {name: _pruned(one) for name, one in value.items()}
+    inner = {name: _drop_empty(one) for name, one in value.items()}
     return {name: one for name, one in inner.items() if one is not None and one != {}}

@@ -1,4 +1,4 @@
-"""What lists of reports hold, and for how long: lists of entries in order → periods of each."""
+"""Periods of the entries in lists of reports: lists in order → the periods of each entry."""
 
 from __future__ import annotations
 
@@ -13,50 +13,50 @@ from vizpub.machine.compiled import compiled
 from vizpub.model.arrays import Bools, Int32s, Int64s
 
 
-def periods(
+def find_periods(
     lists: pa.ListArray,
     is_reported: pa.BooleanArray,
     meaning: Callable[[Any], tuple[str | None, ...]],
-    stays: pa.Table,
+    stay_rows: pa.Table,
     schema: pa.Schema,
 ) -> pa.Table:
-    """The periods in which entries were in the lists of peers: peer, columns of the entry,
+    """Return the periods in which entries were in the lists of peers: peer, columns of the entry,
     valid_from and valid_to, named by the schema.
 
     `lists` has the entries of each report as JSON, which count where they are reported; `meaning`
-    gives the columns of an entry. `stays` has `peer`, `interval` and `joined` of the reports.
+    gives the columns of an entry. `stay_rows` has `peer`, `interval` and `joined` of the reports.
     """
     encoded = lists.values.dictionary_encode()
     places: dict[tuple[str | None, ...], int] = {}
-    meant = [
+    entry_numbers = [
         places.setdefault(meaning(msgspec.json.decode(text)), len(places))
         for text in encoded.dictionary.to_pylist()
     ]
     if not places:
         return schema.empty_table()
-    first, entry, end = _hold(
+    first, entry, end = _hold_entries(
         np.array(lists.offsets.to_numpy()),
-        np.asarray(meant, np.int32)[encoded.indices.to_numpy()],
+        np.asarray(entry_numbers, np.int32)[encoded.indices.to_numpy()],
         np.array(is_reported.to_numpy(zero_copy_only=False)),
-        np.array(stays["joined"].to_numpy()),
-        np.array(stays["interval"].to_numpy()),
+        np.array(stay_rows["joined"].to_numpy()),
+        np.array(stay_rows["interval"].to_numpy()),
         len(places),
     )
-    begun, of = pa.array(first), pa.array(entry)
+    first_rows, of = pa.array(first), pa.array(entry)
     columns = [
-        stays["peer"].take(begun),
+        stay_rows["peer"].take(first_rows),
         *(pa.array(column, pa.string()).take(of) for column in zip(*places, strict=True)),
-        stays["interval"].take(begun),
+        stay_rows["interval"].take(first_rows),
         end,
     ]
     return pa.table(columns, schema=schema)
 
 
 @compiled("(int32[::1], int32[::1], boolean[::1], boolean[::1], int64[::1], int64)")
-def _hold(
+def _hold_entries(
     offsets: Int32s, entries: Int32s, is_reported: Bools, joined: Bools, at: Int64s, most: int
 ) -> tuple[Int32s, Int32s, Int64s]:
-    """The periods, each as the row with which it begins, its entry and its end.
+    """Return the periods, each as the row with which it begins, its entry and its end.
 
     An entry is held from the list that names it on: until the report before the next list that
     does not, or before the next report that is not joined to the one before. O(entries).
@@ -64,7 +64,7 @@ def _hold(
     began, listed = np.full(most, -1, np.int32), np.full(most, -1, np.int32)
     held, count = np.empty(most, np.int32), 0
     first, entry = np.empty(entries.size, np.int32), np.empty(entries.size, np.int32)
-    end, made = np.empty(entries.size, np.int64), 0
+    end, total = np.empty(entries.size, np.int64), 0
     for row in range(at.size + 1):
         ends = row == at.size or not joined[row]
         if not ends and not is_reported[row]:
@@ -72,17 +72,17 @@ def _hold(
         if row < at.size and is_reported[row]:
             for place in range(offsets[row], offsets[row + 1]):
                 listed[entries[place]] = row
-        kept = 0
+        held_count = 0
         for place in range(count):
             one = held[place]
             if not ends and listed[one] == row:
-                held[kept] = one
-                kept += 1
+                held[held_count] = one
+                held_count += 1
             else:
-                first[made], entry[made], end[made] = began[one], one, at[row - 1] + 1
+                first[total], entry[total], end[total] = began[one], one, at[row - 1] + 1
                 began[one] = -1
-                made += 1
-        count = kept
+                total += 1
+        count = held_count
         if row < at.size and is_reported[row]:
             for place in range(offsets[row], offsets[row + 1]):
                 one = entries[place]
@@ -90,4 +90,4 @@ def _hold(
                     began[one] = row
                     held[count] = one
                     count += 1
-    return first[:made], entry[:made], end[:made]
+    return first[:total], entry[:total], end[:total]

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import duckdb
 
 FEW = 256
-"""Lines that are faster read one by one."""
+"""Fewer lines than these are read faster one by one."""
 
 _NAME = r'"[^"\\\x00-\x1f\x7f-\x{9f}]+"'
 _NUMBER = r"-?(?:0|[1-9][0-9]{0,99})(?:\.[0-9]{1,99})?(?:[eE][-+]?[0-9]{1,2})?"
@@ -44,9 +44,9 @@ _FACTS = """
 """
 
 
-def plain_reports(texts: pa.StringArray) -> tuple[Bools, pa.Table]:
-    """Which of the texts are plainly spelled reports; and `run`, `peer`, `interval` and `seq` of
-    these.
+def find_plain_reports(texts: pa.StringArray) -> tuple[Bools, pa.Table]:
+    """Return a mask of the texts that are plainly spelled reports, and a table of the `run`,
+    `peer`, `interval` and `seq` of these.
     """
     if len(texts) < FEW:
         return np.zeros(len(texts), bool), pa.table({})
@@ -55,15 +55,18 @@ def plain_reports(texts: pa.StringArray) -> tuple[Bools, pa.Table]:
     database.register("texts", pa.table({"text": texts.filter(is_plain)}))
     facts = database.sql(_FACTS).to_arrow_table()
     has_all = [facts[name].is_valid() for name in REPORT.required]
-    once = [_are_once(facts["keys"], len(REPORT.fields)), _are_once(facts["gauges"], _MOST_GAUGES)]
+    once = [
+        _are_names_unique(facts["keys"], len(REPORT.fields)),
+        _are_names_unique(facts["gauges"], _MOST_GAUGES),
+    ]
     is_sound = np.logical_and.reduce([np.asarray(of) for of in (*has_all, *once)])
-    found = np.array(is_plain.to_numpy(zero_copy_only=False))
-    found[found] = is_sound
-    return found, facts.filter(pa.array(is_sound))
+    accepted = np.array(is_plain.to_numpy(zero_copy_only=False))
+    accepted[accepted] = is_sound
+    return accepted, facts.filter(pa.array(is_sound))
 
 
-def _are_once(names: pa.ChunkedArray, most: int) -> Bools:
-    """Whether no name of a list is there twice, and there are not too many; if it is not null."""
+def _are_names_unique(names: pa.ChunkedArray, most: int) -> Bools:
+    """Return a mask of the lists with at most `most` names, each once; null counts as true."""
     joined = pc.binary_join(names.combine_chunks(), ",").dictionary_encode()
     lists = [text.split(",") for text in joined.dictionary.to_pylist()]
     sound = [len(set(one)) == len(one) <= most for one in lists]
@@ -74,7 +77,7 @@ def _are_once(names: pa.ChunkedArray, most: int) -> Bools:
 
 @cache
 def _database() -> duckdb.DuckDBPyConnection:
-    """The database of this process; it makes no tables."""
+    """Return the database of this process; it makes no tables."""
     import duckdb
 
     return duckdb.connect(config=SETTINGS)
@@ -82,46 +85,54 @@ def _database() -> duckdb.DuckDBPyConnection:
 
 @cache
 def _whole_pattern() -> str:
-    """Of reports with their fields in any order; some may be missing or there twice."""
-    fields = "|".join(_field(name, kind) for name, kind in REPORT.fields.items())
-    return rf"^{_SPACE}\{{{_several(f'(?:{fields})')}\}}{_SPACE}$"
+    """Return the pattern of reports with fields in any order; some may be missing or occur
+    twice.
+    """
+    fields = "|".join(_field_pattern(name, kind) for name, kind in REPORT.fields.items())
+    return rf"^{_SPACE}\{{{_list_pattern(f'(?:{fields})')}\}}{_SPACE}$"
 
 
 def _pattern(kind: Grammar) -> str:
-    """Of values, with at most a space behind a colon or comma, and with the fields of an object in
-    the order of the contract. Names of numbers may be there twice, or be too many.
+    """Return the pattern of values of a kind, with at most a space behind a colon or comma.
+
+    The fields of an object are in the order of the contract. Names of numbers may occur twice, or
+    be too many.
     """
     match kind:
         case Array(item):
-            found = rf"\[(?:{_several(_pattern(item))})?\]"
+            regex = rf"\[(?:{_list_pattern(_pattern(item))})?\]"
         case KeyOr(more):
-            found = f"(?:{_NAME}|{_pattern(more)})"
+            regex = f"(?:{_NAME}|{_pattern(more)})"
         case Object(fields, required):
-            found = _in_order([_field(name, of) for name, of in fields.items()], bool(required))
+            regex = _object_pattern(
+                [_field_pattern(name, of) for name, of in fields.items()], bool(required)
+            )
         case Whole(most):
-            found = rf"(?:0|[1-9][0-9]{{0,{len(str(most)) - 2}}})"
+            regex = rf"(?:0|[1-9][0-9]{{0,{len(str(most)) - 2}}})"
         case Flag():
-            found = "(?:true|false)"
+            regex = "(?:true|false)"
         case Numbers(pattern):
             number = f'"{pattern.strip("^$")}": ?{_NUMBER}'
-            found = rf"\{{(?:{_several(number)})?\}}"
+            regex = rf"\{{(?:{_list_pattern(number)})?\}}"
         case OneOf(words):
-            found = f'"(?:{"|".join(map(re.escape, words))})"'
+            regex = f'"(?:{"|".join(map(re.escape, words))})"'
         case _:
-            found = _NAME
-    return found
+            regex = _NAME
+    return regex
 
 
-def _field(name: str, kind: Grammar) -> str:
+def _field_pattern(name: str, kind: Grammar) -> str:
     return f'"{name}": ?{_pattern(kind)}'
 
 
-def _several(item: str) -> str:
+def _list_pattern(item: str) -> str:
     return f"{item}(?:, ?{item})*"
 
 
-def _in_order(fields: Sequence[str], begins: bool) -> str:
-    """An object of some of the fields; the first of them `begins`, or may be missing, too."""
+def _object_pattern(fields: Sequence[str], begins: bool) -> str:
+    """Return the pattern of an object with some of the fields; the first is required if
+    `begins`.
+    """
     starts = [
         field + "".join(f"(?:, ?{later})?" for later in fields[place + 1 :])
         for place, field in enumerate(fields)

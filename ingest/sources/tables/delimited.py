@@ -21,20 +21,20 @@ import pyarrow as pa
 from vizpub.ingest.inputs.files import InputFile
 from vizpub.ingest.inputs.reader import (
     INVALID_UTF8,
-    Kind,
-    Read,
-    Row,
-    Split,
+    InputRow,
+    InputSplit,
+    RowKind,
+    SplitReader,
     line_splits,
     lines,
-    refused,
+    refusal_row,
 )
 from vizpub.ingest.sources.base import Source, SourceOptions, Tallies
 from vizpub.ingest.sources.edges.comments import UNFIT
 from vizpub.ingest.sources.tables import folders, row_groups, user_columns
-from vizpub.ingest.sources.tables.joined import INTERVAL, Joined, as_period, joined
+from vizpub.ingest.sources.tables.joined import INTERVAL, JoinedRows, join_intervals, period_fields
 from vizpub.ingest.sources.tables.rules import Fields, Rule
-from vizpub.ingest.tasks.fold import Counted
+from vizpub.ingest.tasks.fold import RunCounts
 from vizpub.model.errors import InputError
 from vizpub.reports.fields import LAST_INTERVAL
 
@@ -55,12 +55,12 @@ _COUNTS = "the number of peers and of links, not a link"
 
 NO_ROWS = "the files have no rows, or all were refused: see the quarantine"
 
-Together = Callable[[Iterable[Any]], Any]
-"""Combines the counts of tasks."""
+CountCombiner = Callable[[Iterable[Any]], Any]
+"""A function that combines the counts of tasks."""
 
 
-class Placed(NamedTuple):
-    """A valid row for the fold."""
+class PlacedRow(NamedTuple):
+    """A valid row with its place in the fold."""
 
     key: str
     """Rows of one key are folded together, by time and rank."""
@@ -71,12 +71,12 @@ class Placed(NamedTuple):
 
 
 def own_columns(encoding: str) -> tuple[str, ...]:
-    """The columns of a recognised file, without those in the names of its folders."""
+    """Return the columns of a recognised file, without those in the names of its folders."""
     return tuple(folders.without_folders(encoding)[0].partition("(")[2].rstrip(")").split(","))
 
 
 def columns_of(encoding: str) -> tuple[str, ...]:
-    """All columns of a recognised file."""
+    """Return all columns of a recognised file."""
     return *own_columns(encoding), *folders.without_folders(encoding)[1]
 
 
@@ -88,11 +88,11 @@ class _TableReader:
     """The encodings of the files, in order."""
     rules: Mapping[str, Rule]
     """By column; rules of columns that a file lacks do not apply."""
-    place: Callable[[Fields], Placed]
-    """Takes a valid row, with null for columns that its file lacks."""
+    place: Callable[[Fields], PlacedRow]
+    """Places a valid row, with null for columns that its file lacks."""
     max_line: int | None
     joins_rows: bool
-    """Whether Parquet rows of consecutive intervals are one record."""
+    """True if Parquet rows of consecutive intervals are one record."""
     either_way: frozenset[int]
     """The numbers of files of which each row is a link either way."""
     counts: Mapping[int, int]
@@ -100,171 +100,148 @@ class _TableReader:
     headers: Mapping[int, int]
     """The number of the line of the header, where the user told the columns, likewise."""
 
-    def __call__(self, split: Split) -> Iterator[Row]:
-        """The rows of a split, without headers, comments and blank lines."""
+    def __call__(self, split: InputSplit) -> Iterator[InputRow]:
+        """Yield the rows of a split, without headers, comments and blank lines."""
         encoding = self.encodings[split.file]
-        read = self._rows if encoding.startswith(_PARQUET) else self._lines
+        read_rows = self._rows if encoding.startswith(_PARQUET) else self._lines
         in_folders = folders.without_folders(encoding)[1].items()
-        given = {name: value.encode() for name, value in in_folders}
-        return read(split, own_columns(encoding), given)
+        in_path = {name: value.encode() for name, value in in_folders}
+        return read_rows(split, own_columns(encoding), in_path)
 
     def _lines(
-        self, split: Split, columns: Sequence[str], given: Mapping[str, bytes]
-    ) -> Iterator[Row]:
+        self, split: InputSplit, columns: Sequence[str], in_path: Mapping[str, bytes]
+    ) -> Iterator[InputRow]:
         encoding, header = self.encodings[split.file], ",".join(columns).encode()
         is_csv, separator = encoding.startswith(_CSV), user_columns.separator_of(encoding)
         for line in lines(split, self.max_line):
             text = line.text.removesuffix(b"\r")
             if line.fault:
-                yield refused(split, line.number, line.fault, line.text)
+                yield refusal_row(split, line.number, line.fault, line.text)
             elif _is_header(text, header) if is_csv else user_columns.is_comment(text):
                 continue
             elif line.number != self.headers.get(split.file):
                 fields = user_columns.split_fields(text, b"," if is_csv else separator)
                 if line.number == self.counts.get(split.file):
-                    found: Sequence[Placed] | str = _COUNTS
+                    placed: Sequence[PlacedRow] | str = _COUNTS
                 elif fields is None:
-                    found = _QUOTE
+                    placed = _QUOTE
                 elif len(fields) != len(columns):
-                    found = f"not {len(columns)} fields"
+                    placed = f"not {len(columns)} fields"
                 else:
                     values = dict(zip(columns, fields, strict=True))
                     values.pop(user_columns.LEFT_OUT, None)
-                    found = self._judged({**values, **given}, split)
-                yield from _rows(split, line.number, found, line.text)
+                    placed = self._check_row({**values, **in_path}, split)
+                yield from _rows_of_line(split, line.number, placed, line.text)
 
     def _rows(
-        self, split: Split, columns: Sequence[str], given: Mapping[str, bytes]
-    ) -> Iterator[Row]:
+        self, split: InputSplit, columns: Sequence[str], in_path: Mapping[str, bytes]
+    ) -> Iterator[InputRow]:
         joins = self.joins_rows and INTERVAL in columns
 
-        def judged(batch: pa.RecordBatch, first: int) -> Iterator[Row]:
+        def check_rows(batch: pa.RecordBatch, first: int) -> Iterator[InputRow]:
             numbers: Sequence[int] = range(len(batch))
-            if joins and (runs := joined(batch, INTERVAL, LAST_INTERVAL, self._are_valid)):
-                yield from self._periods(split, batch, first, runs, given)
+            if joins and (runs := join_intervals(batch, INTERVAL, LAST_INTERVAL, self._are_valid)):
+                yield from self._periods(split, batch, first, runs, in_path)
                 numbers = runs.others.tolist()
                 batch = batch.take(pa.array(runs.others))
-            for number, values in zip(numbers, _as_texts(batch), strict=True):
-                found = self._judged({**values, **given}, split)
-                text = _as_json(values) if isinstance(found, str) else b""
-                yield from _rows(split, first + number, found, text)
+            for number, values in zip(numbers, row_groups.rows_as_bytes(batch), strict=True):
+                placed = self._check_row({**values, **in_path}, split)
+                text = row_groups.row_as_json(values) if isinstance(placed, str) else b""
+                yield from _rows_of_line(split, first + number, placed, text)
 
-        with row_groups.opened(split.path) as parquet:
+        with row_groups.open_parquet(split.path) as parquet:
             yield from row_groups.read_group(
-                split, parquet, judged, columns, _MANY if joins else row_groups.BATCH
+                split, parquet, check_rows, columns, _MANY if joins else row_groups.BATCH
             )
 
     def _periods(
         self,
-        split: Split,
+        split: InputSplit,
         batch: pa.RecordBatch,
         first: int,
-        runs: Joined,
-        given: Mapping[str, bytes],
-    ) -> Iterator[Row]:
-        """A record for each run of rows, and how many rows there were more."""
-        begun = _as_texts(batch.take(pa.array(runs.first)))
+        runs: JoinedRows,
+        in_path: Mapping[str, bytes],
+    ) -> Iterator[InputRow]:
+        """Yield a record for each run of rows, and the number of further rows."""
+        first_rows = row_groups.rows_as_bytes(batch.take(pa.array(runs.first)))
         until = batch[INTERVAL].take(pa.array(runs.last)).to_pylist()
-        for number, values, last in zip(runs.first.tolist(), begun, until, strict=True):
-            fields = as_period(self._decoded({**values, **given}), last)
-            yield from _rows(split, first + number, self._places(fields, split), b"")
+        for number, values, last in zip(runs.first.tolist(), first_rows, until, strict=True):
+            fields = period_fields(self._decode_fields({**values, **in_path}), last)
+            yield from _rows_of_line(split, first + number, self._places(fields, split), b"")
         more = len(batch) - len(runs.others) - len(runs.first)
-        yield Row(Kind.TALLY, file=split.file, record=msgspec.json.encode(more))
+        yield InputRow(RowKind.TALLY, file=split.file, record=msgspec.json.encode(more))
 
     def _are_valid(self, column: str, values: pa.Array) -> pa.Array:
-        """Which values a column may have."""
-        texts = _as_text(values).to_pylist()
-        return pa.array([not isinstance(self._checked({column: text}), str) for text in texts])
+        """Return a mask of the values that a column may have."""
+        texts = row_groups.array_as_bytes(values).to_pylist()
+        return pa.array([not isinstance(self._check_fields({column: text}), str) for text in texts])
 
-    def _judged(self, values: Mapping[str, bytes | None], split: Split) -> Sequence[Placed] | str:
-        """A valid row, either way if it has no direction, or the reason for refusing it."""
-        fields = self._checked(values)
+    def _check_row(
+        self, values: Mapping[str, bytes | None], split: InputSplit
+    ) -> Sequence[PlacedRow] | str:
+        """Place a valid row, both ways if undirected, or return the reason to refuse it."""
+        fields = self._check_fields(values)
         return fields if isinstance(fields, str) else self._places(fields, split)
 
-    def _places(self, fields: Fields, split: Split) -> Sequence[Placed]:
+    def _places(self, fields: Fields, split: InputSplit) -> Sequence[PlacedRow]:
         placed = self.place(fields)
         if split.file not in self.either_way or not fields["src"]:
             return (placed,)
         back = self.place({**fields, "src": fields["dst"], "dst": fields["src"]})
         return placed, back._replace(rank=1)
 
-    def _checked(self, values: Mapping[str, bytes | None]) -> Fields | str:
-        """The fields of a valid row, or the reason for refusing it."""
+    def _check_fields(self, values: Mapping[str, bytes | None]) -> Fields | str:
+        """Return the fields of a valid row, or the reason to refuse it."""
         try:
-            fields = self._decoded(values)
+            fields = self._decode_fields(values)
         except UnicodeDecodeError:
             return INVALID_UTF8
         rules = ((name, rule) for name, rule in self.rules.items() if name in values)
         wrong = [problem for name, rule in rules if (problem := rule(fields, name))]
         return "; ".join(wrong) or fields
 
-    def _decoded(self, values: Mapping[str, bytes | None]) -> dict[str, str | None]:
-        """All fields, null where they are empty. Raises: UnicodeDecodeError."""
-        known = {name: value.decode() for name, value in values.items() if value}
-        return dict.fromkeys(self.rules) | known
+    def _decode_fields(self, values: Mapping[str, bytes | None]) -> dict[str, str | None]:
+        """Decode all fields; empty ones are null. Raises: UnicodeDecodeError."""
+        texts = {name: value.decode() for name, value in values.items() if value}
+        return dict.fromkeys(self.rules) | texts
 
 
 def is_plain_text(encoding: str) -> bool:
-    """Whether a recognised file has plain columns."""
+    """Return True for a recognised file with plain columns."""
     return encoding.partition("(")[0] in (PLAIN, UNDIRECTED)
 
 
 def _is_header(text: bytes, header: bytes) -> bool:
-    """Whether a line of CSV is blank, or the header."""
+    """Return True for a line of CSV that is blank, or the header."""
     return not text.strip(b" ") or text.replace(b'"', b"") == header
 
 
 def _line_of_counts(number: int, path: str, max_line: int | None) -> int | None:
-    """The number of a file's first line, if it is a pair n, m before m other lines, and n is above
-    every number in some of them: some lists begin with how many peers and links they have.
+    """Return the number of a file's first line if it has the numbers of peers and links: n and m
+    before m other lines, with n above every number in some of these; otherwise null.
     """
-    told = (x for x in lines(Split(number, path), max_line) if not user_columns.is_comment(x.text))
-    first = next(told, None)
+    rows = (
+        x for x in lines(InputSplit(number, path), max_line) if not user_columns.is_comment(x.text)
+    )
+    first = next(rows, None)
     if first is None or not (pair := _PAIR.fullmatch(first.text)):
         return None
     peers, links = map(int, pair.groups())
-    some = [_PAIR.fullmatch(line.text) for line in islice(told, _PEEK)]
-    if any(found and max(map(int, found.groups())) >= peers for found in some):
+    some = [_PAIR.fullmatch(line.text) for line in islice(rows, _PEEK)]
+    if any(match and max(map(int, match.groups())) >= peers for match in some):
         return None
-    return first.number if len(some) + sum(1 for _ in told) == links else None
+    return first.number if len(some) + sum(1 for _ in rows) == links else None
 
 
-def _are_texts(schema: pa.Schema) -> bool:
-    try:
-        for field in schema:
-            _as_text(pa.nulls(0, field.type))
-    except pa.ArrowException:
-        return False
-    return True
-
-
-def _as_text(values: pa.Array) -> pa.Array:
-    """Values as bytes, which need not be UTF-8. Raises: ArrowException for nested types."""
-    kind = values.type
-    is_binary = pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
-    return (values if is_binary else values.cast(pa.string())).cast(pa.binary())
-
-
-def _as_texts(batch: pa.RecordBatch) -> Iterator[dict[str, bytes | None]]:
-    """The rows, as bytes by column."""
-    names = batch.schema.names
-    for row in zip(*(_as_text(batch[name]).to_pylist() for name in names), strict=True):
-        yield dict(zip(names, row, strict=True))
-
-
-def _as_json(values: Mapping[str, bytes | None]) -> bytes:
-    """A row as JSON, without absent values."""
-    known = {name: value for name, value in values.items() if value is not None}
-    return msgspec.json.encode({n: value.decode("utf-8", "replace") for n, value in known.items()})
-
-
-def _rows(split: Split, number: int, found: Sequence[Placed] | str, text: bytes) -> Iterator[Row]:
-    if isinstance(found, str):
-        yield refused(split, number, found, text)
+def _rows_of_line(
+    split: InputSplit, number: int, placed: Sequence[PlacedRow] | str, text: bytes
+) -> Iterator[InputRow]:
+    if isinstance(placed, str):
+        yield refusal_row(split, number, placed, text)
         return
-    for key, time, rank, record in found:
+    for key, time, rank, record in placed:
         encoded = msgspec.json.encode(record)
-        yield Row(Kind.RECORD, key, time, rank, split.file, number, None, encoded)
+        yield InputRow(RowKind.RECORD, key, time, rank, split.file, number, None, encoded)
 
 
 class TableSource(Source):
@@ -272,27 +249,27 @@ class TableSource(Source):
 
     options = frozenset({"interval_us", "max_line", "undirected", "columns", "time_unit_us"})
     columns: tuple[str, ...] | None = None
-    """As the user told them; null = the files tell."""
+    """Columns that the user gave; null = those of the files."""
     headers: Collection[tuple[str, ...]]
     """The possible headers of a file."""
     rules: Mapping[str, Rule]
     """The rules of all columns."""
-    together: Mapping[str, Together]
-    """How to combine each count of the fold; null where no task has a value."""
+    together: Mapping[str, CountCombiner]
+    """Function that combines each count of the fold; the result is null if no task has a value."""
 
     joins_rows = False
-    """Whether a row may have `valid_from` and `valid_to` in place of consecutive values of
-    `interval`; the fold then gets tallies of how many rows there were more.
+    """True if a row may have `valid_from` and `valid_to` in place of consecutive values of
+    `interval`; the fold then gets tallies of the further rows.
     """
 
     @staticmethod
     @abstractmethod
-    def place(row: Fields) -> Placed:
-        """A valid row, with its key and time."""
+    def place(row: Fields) -> PlacedRow:
+        """Place a valid row: give it its key, time and rank."""
 
     def recognises(self, path: str, head: bytes) -> str | None:
-        """'csv(…)' or 'parquet(…)', if the columns of the file are one of the headers; the kind of
-        separator where the user told the columns.
+        """Return 'csv(…)' or 'parquet(…)' if the columns of the file are one of the headers; the
+        kind of separator if the user gave the columns.
         """
         in_folders = self._in_folders(path)
         schema = row_groups.schema_of(path, head)
@@ -300,7 +277,7 @@ class TableSource(Source):
             encoding = user_columns.encoding_of(self.columns, head) if schema is None else None
             return encoding and folders.with_folders(encoding, in_folders)
         if schema is not None:
-            kind, columns = _PARQUET, tuple(schema.names) if _are_texts(schema) else ()
+            kind, columns = _PARQUET, tuple(schema.names) if row_groups.are_texts(schema) else ()
         else:
             first = head.partition(b"\n")[0].removeprefix(BOM_UTF8).rstrip(b"\r")
             kind, names = "csv", first.decode("utf-8", "replace").replace('"', "")
@@ -312,65 +289,67 @@ class TableSource(Source):
         return folders.with_folders(f"{kind}({','.join(columns)})", in_folders)
 
     def _in_folders(self, path: str) -> dict[str, str]:
-        """The columns of the source in the names of a file's folders."""
+        """Return the columns of the source in the names of a file's folders."""
         return {name: of for name, of in folders.folder_columns(path).items() if name in self.rules}
 
-    def told(self, columns: Sequence[str]) -> Self | None:
-        """The source for files with these columns; null if they are none of its headers."""
+    def with_columns(self, columns: Sequence[str]) -> Self | None:
+        """Return the source for files with these columns; null if they are none of its headers."""
         if not self.are_columns([name for name in columns if name != user_columns.LEFT_OUT]):
             return None
-        made = type(self)()
-        made.columns = tuple(columns)
-        return made
+        source = type(self)()
+        source.columns = tuple(columns)
+        return source
 
     def are_columns(self, columns: Sequence[str]) -> bool:
-        """Whether they are those of a header, in any order."""
+        """Return True if they are those of a header, in any order."""
         return any(sorted(columns) == sorted(header) for header in self.headers)
 
     def near_miss(self, path: str, head: bytes) -> str | None:
-        """A header with the columns of one of ours, in another order, with others, or separated by
-        something else; and how to say which column is what.
+        """Describe a header with the columns of one of ours that are in another order, among others
+        or separated differently, and say how to name the columns; null for other files.
         """
-        found = user_columns.guess(head)
+        guessed = user_columns.guess_columns(head)
         if self.columns is not None:
-            has = f"it has {len(found.first)}: '{found.text}'" if found else "it has none"
+            has = f"it has {len(guessed.first)}: '{guessed.text}'" if guessed else "it has none"
             return f"it does not have the {len(self.columns)} columns of {COLUMNS}; {has}"
-        if found is None:
+        if guessed is None:
             return None
-        names = [name.lower() for name in found.first]
+        names = [name.lower() for name in guessed.first]
         in_folders = self._in_folders(path)
         if in_folders and {"src", "dst"} <= {*names}:
-            return f"its columns are '{found.text}', and its folders repeat {', '.join(in_folders)}"
+            return (
+                f"its columns are '{guessed.text}', and its folders repeat {', '.join(in_folders)}"
+            )
         almost = [header for header in self.headers if {*header} <= {*names}]
         if not almost:
             return None
         wanted = max(almost, key=len)
-        told = ",".join(name if name in wanted else user_columns.LEFT_OUT for name in names)
-        expected = f"its header is '{found.text}'; expected '{','.join(wanted)}'"
-        return f"{expected}; {SAY}: {COLUMNS} {told}"
+        columns = ",".join(name if name in wanted else user_columns.LEFT_OUT for name in names)
+        expected = f"its header is '{guessed.text}'; expected '{','.join(wanted)}'"
+        return f"{expected}; {SAY}: {COLUMNS} {columns}"
 
-    def splits(self, files: Sequence[InputFile]) -> list[Split]:
-        """Ranges of lines, and row groups of Parquet. Raises: InputError for what is no list."""
+    def splits(self, files: Sequence[InputFile]) -> list[InputSplit]:
+        """Return ranges of lines, and row groups of Parquet. Raises: InputError for unfit files."""
         for file in files:
             if why := UNFIT.get(file.encoding.removesuffix("()")):
                 raise InputError(f"{file.path} {why}", "docs/sources.md describes the formats")
         folders.check_folders((file.path for file in files), self.rules)
         in_parquet = {file.encoding for file in files if file.encoding.startswith(_PARQUET)}
-        found = line_splits(files, leave_out=in_parquet)
+        splits = line_splits(files, leave_out=in_parquet)
         for number, file in enumerate(files):
             if file.encoding in in_parquet:
-                with row_groups.opened(file.path) as parquet:
-                    found += row_groups.group_splits(number, file.path, parquet)
-        return found
+                with row_groups.open_parquet(file.path) as parquet:
+                    splits += row_groups.group_splits(number, file.path, parquet)
+        return splits
 
     def reader(
         self,
         files: Sequence[InputFile],
         options: SourceOptions,
-        tallies: Callable[[Read], Tallies],
-        counted: Counted | None = None,
-    ) -> Read:
-        """Reads CSV, plain columns and Parquet; checks each row by itself."""
+        tallies: Callable[[SplitReader], Tallies],
+        counted: RunCounts | None = None,
+    ) -> SplitReader:
+        """Return the reader of CSV, plain columns and Parquet, which checks each row by itself."""
         del tallies, counted
         encodings, limit = [file.encoding for file in files], options.max_line
         counts = {
@@ -390,10 +369,12 @@ class TableSource(Source):
             for number, file in enumerate(files)
             if (line := user_columns.header_line(number, file.path, file.encoding, limit))
         }
-        how = limit, self.joins_rows, either_way, counts, headers
-        return _TableReader(encodings, self.rules, self.place, *how)
+        settings = limit, self.joins_rows, either_way, counts, headers
+        return _TableReader(encodings, self.rules, self.place, *settings)
 
-    def tallied(self, tallies: Tallies) -> Counted:
-        """Combined by `together`."""
-        known = {n: [one[n] for one in tallies if one[n] is not None] for n in self.together}
-        return {n: put(known[n]) if known[n] else None for n, put in self.together.items()}
+    def combine_tallies(self, tallies: Tallies) -> RunCounts:
+        """Combine the counts by the functions in `together`."""
+        values = {n: [one[n] for one in tallies if one[n] is not None] for n in self.together}
+        return {
+            n: combine(values[n]) if values[n] else None for n, combine in self.together.items()
+        }

@@ -19,28 +19,31 @@ INTERVAL = "interval"
 _ROOM = 1 << 62
 
 
-class Joined(NamedTuple):
-    """Positions of rows in a batch. Every row is in one run or in `others`."""
+class JoinedRows(NamedTuple):
+    """Positions of rows in a batch: runs of rows to join, and others. Every row is in one of
+    them.
+    """
 
     first: Int64s
-    """The row of the first interval of each run."""
+    """Row with the first interval of each run."""
     last: Int64s
-    """The row of the last one."""
+    """Row with the last interval of each run."""
     others: Int64s
-    """Rows that must be judged one by one, ascending."""
+    """Rows that must be checked one by one, ascending."""
 
 
-def joined(
+def join_intervals(
     batch: pa.RecordBatch, time: str, most: int, is_valid: Callable[[str, pa.Array], pa.Array]
-) -> Joined | None:
-    """The runs of valid rows that are alike but for consecutive, or equal, values of `time`, which
-    are from 0 to `most`. Null if that column has no integers, or the others too many values.
+) -> JoinedRows | None:
+    """Find the runs of valid rows that differ only in consecutive or equal values of `time`, from 0
+    to `most`. Return null if that column has no integers, or the others too many values.
 
-    `is_valid` takes the distinct values of another column, and which of them are valid. O(n log n).
+    `is_valid` takes the name and distinct values of another column, and returns a mask of the valid
+    ones. O(n log n).
     """
     if not pa.types.is_integer(batch.schema.field(time).type):
         return None
-    known = pc.and_(pc.greater_equal(batch[time], 0), pc.less_equal(batch[time], most))
+    acceptable = pc.and_(pc.greater_equal(batch[time], 0), pc.less_equal(batch[time], most))
     key, room = np.zeros(len(batch), np.int64), 1
     for name in (name for name in batch.schema.names if name != time):
         coded = batch[name].dictionary_encode(null_encoding="encode")
@@ -49,20 +52,22 @@ def joined(
             return None
         codes = coded.indices.cast(pa.int64())
         key = key * len(coded.dictionary) + codes.to_numpy()
-        known = pc.and_(known, is_valid(name, coded.dictionary).take(codes))
-    taken = np.flatnonzero(known.fill_null(False).to_numpy(zero_copy_only=False))
-    others = np.setdiff1d(np.arange(len(batch)), taken, assume_unique=True)
-    key, times = key[taken], batch[time].take(pa.array(taken)).cast(pa.int64()).to_numpy()
+        acceptable = pc.and_(acceptable, is_valid(name, coded.dictionary).take(codes))
+    positions = np.flatnonzero(acceptable.fill_null(False).to_numpy(zero_copy_only=False))
+    others = np.setdiff1d(np.arange(len(batch)), positions, assume_unique=True)
+    key, times = key[positions], batch[time].take(pa.array(positions)).cast(pa.int64()).to_numpy()
     order = _order(key, times, room)
-    key, times, taken = key[order], times[order], taken[order]
-    begins = np.ones(taken.size, bool)
+    key, times, positions = key[order], times[order], positions[order]
+    begins = np.ones(positions.size, bool)
     begins[1:] = (key[1:] != key[:-1]) | (times[1:] > times[:-1] + 1)
-    ends = np.append(begins[1:], True)[: taken.size]
-    return Joined(taken[begins], taken[ends], others)
+    ends = np.append(begins[1:], True)[: positions.size]
+    return JoinedRows(positions[begins], positions[ends], others)
 
 
 def _order(key: Int64s, times: Int64s, room: int) -> Int64s:
-    """By key, then time; in one number where both fit into it, which is sorted faster."""
+    """Return the order by key, then time; sort one number that has both if they fit: it is
+    faster.
+    """
     if not times.size:
         return np.zeros(0, np.int64)
     span = int(times.max()) - int(times.min()) + 1
@@ -71,7 +76,7 @@ def _order(key: Int64s, times: Int64s, room: int) -> Int64s:
     return np.argsort(key * span + (times - times.min()), kind="stable")
 
 
-def as_period(fields: Mapping[str, str | None], last: int) -> dict[str, str | None]:
-    """The fields of a row with an interval as those of a row from it through interval `last`."""
+def period_fields(fields: Mapping[str, str | None], last: int) -> dict[str, str | None]:
+    """Turn the fields of a row with an interval into those of a period through interval `last`."""
     begin = fields[INTERVAL]
     return {**fields, INTERVAL: None, "valid_from": begin, "valid_to": str(last + 1)}

@@ -1,22 +1,23 @@
-"""Reads Parquet files by row group, so damage to one leaves the others readable."""
+"""Reading of Parquet files by row group, so that damage to one leaves the others readable."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 
-from vizpub.ingest.inputs.reader import Row, Split, refused
+from vizpub.ingest.inputs.reader import InputRow, InputSplit, refusal_row
 
 _MAGIC = b"PAR1"
 BATCH = 4096
 
 
 def schema_of(path: str, head: bytes) -> pa.Schema | None:
-    """The schema of a file that begins with `head`; null if it is not valid Parquet."""
+    """Return the schema of a file that begins with `head`; null if it is not valid Parquet."""
     if not head.startswith(_MAGIC):
         return None
     try:
@@ -26,9 +27,10 @@ def schema_of(path: str, head: bytes) -> pa.Schema | None:
 
 
 @contextmanager
-def opened(path: str) -> Iterator[pq.ParquetFile]:
-    """The file; its pages must fit their checksums, if they have any. Raises: OSError,
-    ArrowException.
+def open_parquet(path: str) -> Iterator[pq.ParquetFile]:
+    """Open a Parquet file for the block; its pages must fit their checksums, if they have any.
+
+    Raises: OSError, ArrowException.
     """
     filesystem, inside = fs.FileSystem.from_uri(path)
     with (
@@ -38,39 +40,69 @@ def opened(path: str) -> Iterator[pq.ParquetFile]:
         yield parquet
 
 
-def group_splits(number: int, path: str, parquet: pq.ParquetFile) -> Iterator[Split]:
-    """A split for each row group of the file of that number; `line` is that of its first row."""
+def group_splits(number: int, path: str, parquet: pq.ParquetFile) -> Iterator[InputSplit]:
+    """Yield a split for each row group; its `line` is the number of its first row."""
     first = 1
     for group in range(parquet.num_row_groups):
-        yield Split(number, path, group, group + 1, first)
+        yield InputSplit(number, path, group, group + 1, first)
         first += parquet.metadata.row_group(group).num_rows
     if not parquet.num_row_groups:
-        yield Split(number, path, 0, 0, first)
+        yield InputSplit(number, path, 0, 0, first)
 
 
 def read_group(
-    split: Split,
+    split: InputSplit,
     parquet: pq.ParquetFile,
-    judged: Callable[[pa.RecordBatch, int], Iterator[Row]],
+    check: Callable[[pa.RecordBatch, int], Iterator[InputRow]],
     columns: Sequence[str] | None = None,
     size: int = BATCH,
-) -> Iterator[Row]:
-    """Apply `judged` to the batches of a row group, of up to `size` rows, and the numbers of their
-    first rows. If the rest cannot be read, the last row is a refusal with the reason; small batches
-    then save more of the rows before.
+) -> Iterator[InputRow]:
+    """Apply `check` to each batch of a row group, of up to `size` rows, and the number of its first
+    row. If the rest cannot be read, the last row is a refusal with the reason; small batches then
+    save more of the rows before it.
     """
     number, groups = split.line, range(split.start, split.stop or 0)
-    judged_to = number
+    checked_to = number
     for rows in (size, BATCH) if size > BATCH else (size,):
         number = split.line
         try:
             for batch in parquet.iter_batches(rows, row_groups=groups, columns=columns):
-                new = batch.slice(max(judged_to - number, 0))
+                new = batch.slice(max(checked_to - number, 0))
                 if len(new):
-                    yield from judged(new, number + len(batch) - len(new))
+                    yield from check(new, number + len(batch) - len(new))
                 number += len(batch)
-                judged_to = max(judged_to, number)
+                checked_to = max(checked_to, number)
             return
         except (OSError, pa.ArrowException) as error:
             reason = f"cannot be read from here on: {error}"
-    yield refused(split, number, reason)
+    yield refusal_row(split, number, reason)
+
+
+def are_texts(schema: pa.Schema) -> bool:
+    """Return True if all columns of a schema can be read as text."""
+    try:
+        for field in schema:
+            array_as_bytes(pa.nulls(0, field.type))
+    except pa.ArrowException:
+        return False
+    return True
+
+
+def array_as_bytes(values: pa.Array) -> pa.Array:
+    """Cast values to bytes, which need not be UTF-8. Raises: ArrowException for nested types."""
+    kind = values.type
+    is_binary = pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
+    return (values if is_binary else values.cast(pa.string())).cast(pa.binary())
+
+
+def rows_as_bytes(batch: pa.RecordBatch) -> Iterator[dict[str, bytes | None]]:
+    """Yield the rows, as bytes by column."""
+    names = batch.schema.names
+    for row in zip(*(array_as_bytes(batch[name]).to_pylist() for name in names), strict=True):
+        yield dict(zip(names, row, strict=True))
+
+
+def row_as_json(values: Mapping[str, bytes | None]) -> bytes:
+    """Encode a row as JSON, without absent values."""
+    present = {n: v.decode("utf-8", "replace") for n, v in values.items() if v is not None}
+    return msgspec.json.encode(present)

@@ -1,4 +1,4 @@
-"""The rules of columns of tabular files: what a value must be."""
+"""Rules for the values in the columns of tabular files."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from vizpub.reports.fields import INT64, Key
 Fields = Mapping[str, str | None]
 """A row: text by column; null where it is absent or empty."""
 Rule = Callable[[Fields, str], str | None]
-"""The problem of a column of a row, as text; null if it is valid."""
+"""A function from a row and a column to the problem, as text; null if the value is valid."""
 
 _INTEGER = re.compile("-?[0-9]+")
 _DIGITS = len(str(INT64))
 
 
-def key(row: Fields, name: str) -> str | None:
-    """A name: not empty, no control character."""
-    return optional_key(row, name) if row[name] else f"no '{name}'"
+def check_key(row: Fields, name: str) -> str | None:
+    """Check a name: it is not empty and has no control character."""
+    return check_optional_key(row, name) if row[name] else f"no '{name}'"
 
 
-def optional_key(row: Fields, name: str) -> str | None:
-    """A name, or nothing."""
+def check_optional_key(row: Fields, name: str) -> str | None:
+    """Check a name that may be absent."""
     return next(Key().problems(row[name], name), None) if row[name] else None
 
 
-def whole(row: Fields, name: str, most: int = INT64) -> str | None:
-    """A number from 0 to `most`."""
+def check_whole_number(row: Fields, name: str, most: int = INT64) -> str | None:
+    """Check a whole number from 0 to `most`."""
     text = row[name]
     if not text:
         return f"no '{name}'"
@@ -35,12 +35,12 @@ def whole(row: Fields, name: str, most: int = INT64) -> str | None:
         return f"'{name}' is not an integer"
     if text.startswith("-"):
         return f"'{name}' is negative"
-    number = number_of(text)
+    number = parse_number(text)
     return f"'{name}' is too large" if number is None or number > most else None
 
 
-def number_of(text: str) -> int | None:
-    """The value of decimal digits; null for other text, and for more than 64 bits."""
+def parse_number(text: str) -> int | None:
+    """Return the value of decimal digits; null for other text, and for more than 64 bits."""
     digits = text.lstrip("0")
     if not (text.isascii() and text.isdigit()) or len(digits) > _DIGITS:
         return None

@@ -1,4 +1,4 @@
-"""Delimited text whose columns the user tells: `--columns src,dst,-,interval`.
+"""Delimited text whose columns the user gives: `--columns src,dst,-,interval`.
 
 The separator is the one that divides most of the first lines into as many fields. The first line
 is a header if it has no number in the place of one, or names both ends of a link.
@@ -13,7 +13,7 @@ from functools import cache
 from itertools import islice
 from typing import NamedTuple
 
-from vizpub.ingest.inputs.reader import Split, lines
+from vizpub.ingest.inputs.reader import InputSplit, lines
 from vizpub.ingest.sources.base import LOOK_AT, first_lines
 
 LEFT_OUT = "-"
@@ -28,14 +28,16 @@ _ENDS = (
     *("destination", "node", "prev_node", "node1", "node2", "peer1", "peer2", "sourceid"),
     *("targetid", "source_id", "target_id", "fromnodeid", "tonodeid"),
 )
-"""What headers call the ends of a link."""
+"""Names of the ends of a link in headers."""
 _MOST_COLUMNS = 20
 _SHOWN = 80
 
 
 def encoding_of(columns: Sequence[str], head: bytes) -> str | None:
-    """The encoding of a text that begins with `head` and has these columns; null if it has not."""
-    rows = _rows(head)
+    """Return the encoding of a text that begins with `head` and has these columns; otherwise
+    null.
+    """
+    rows = _sample_rows(head)
     for kind, separator in SEPARATORS.items():
         each = [split_fields(row, separator) for row in rows]
         if 2 * sum(len(fields or ()) == len(columns) for fields in each) > len(rows):
@@ -44,8 +46,8 @@ def encoding_of(columns: Sequence[str], head: bytes) -> str | None:
     return None
 
 
-class Guess(NamedTuple):
-    """What a text with columns looks like."""
+class ColumnGuess(NamedTuple):
+    """The apparent format of a text with columns."""
 
     kind: str
     """One of SEPARATORS."""
@@ -55,66 +57,71 @@ class Guess(NamedTuple):
     """The beginning of that line."""
 
 
-def guess(head: bytes) -> Guess | None:
-    """What a text looks like whose first lines have as many fields; null for other texts."""
-    rows = _rows(head)
+def guess_columns(head: bytes) -> ColumnGuess | None:
+    """Guess the format of a text whose first lines have equally many fields; null for other
+    texts.
+    """
+    rows = _sample_rows(head)
     text = rows[0].decode("utf-8", "replace").strip()
     for kind, separator in SEPARATORS.items():
         each = [split_fields(row, separator) or [] for row in rows]
         ((width, count),) = Counter(map(len, each)).most_common(1)
         if 1 < width <= _MOST_COLUMNS and count == len(rows):
             first = [field.decode("utf-8", "replace").strip() for field in each[0]]
-            return Guess(kind, first, text[:_SHOWN])
+            return ColumnGuess(kind, first, text[:_SHOWN])
     return None
 
 
 def separator_of(encoding: str) -> bytes | None:
-    """The separator of fields; null = blanks."""
+    """Return the separator of fields; null = blanks."""
     return SEPARATORS.get(_kind(encoding).removesuffix(_BELOW_HEADER))
 
 
-def is_told(encoding: str) -> bool:
-    """Whether a file is recognised by columns that the user told."""
+def has_user_columns(encoding: str) -> bool:
+    """Return True for a file that is recognised by columns that the user gave."""
     return _kind(encoding).removesuffix(_BELOW_HEADER) in SEPARATORS
 
 
 def header_line(number: int, path: str, encoding: str, max_line: int | None) -> int | None:
-    """The number of the line that is the header of a file; null if it has none."""
+    """Return the number of the header line of a file; null if it has none."""
     if not _kind(encoding).endswith(_BELOW_HEADER):
         return None
-    told = (one.number for one in lines(Split(number, path), max_line) if not is_comment(one.text))
-    return next(told, None)
+    numbers = (
+        one.number for one in lines(InputSplit(number, path), max_line) if not is_comment(one.text)
+    )
+    return next(numbers, None)
 
 
 def is_comment(text: bytes) -> bool:
-    """Whether a line is blank, or begins with # or %."""
+    """Return True for a line that is blank, or begins with # or %."""
     return bool(COMMENT.match(text))
 
 
 def split_fields(text: bytes, separator: bytes | None) -> list[bytes] | None:
-    """The fields of a row, quoted as RFC 4180 has it; null where its quotes are invalid. Without a
-    separator, blanks and tabs are between them, and quotes are characters.
+    """Split a row into fields, quoted as in RFC 4180; null if its quotes are invalid.
+
+    Without a separator, blanks and tabs separate fields, and quotes are characters.
     """
     if separator is None:
         return text.split()
     if b'"' not in text:
         return text.split(separator)
-    whole, each = _patterns(separator)
-    if not whole.fullmatch(text):
+    row_pattern, field_pattern = _patterns(separator)
+    if not row_pattern.fullmatch(text):
         return None
-    found = each.findall(text + separator)[:-1]
-    return [f[1:-1].replace(b'""', b'"') if f.startswith(b'"') else f for f in found]
+    fields = field_pattern.findall(text + separator)[:-1]
+    return [f[1:-1].replace(b'""', b'"') if f.startswith(b'"') else f for f in fields]
 
 
 @cache
 def _patterns(separator: bytes) -> tuple[re.Pattern[bytes], re.Pattern[bytes]]:
     by = re.escape(separator)
     field = rb'("(?:[^"]|"")*+"|[^"%s]*+)' % by
-    whole = re.compile(rb"%s(?:%s%s)*+" % (field, by, field))
-    return whole, re.compile(rb"%s(?:%s|\Z)" % (field, by))
+    row_pattern = re.compile(rb"%s(?:%s%s)*+" % (field, by, field))
+    return row_pattern, re.compile(rb"%s(?:%s|\Z)" % (field, by))
 
 
-def _rows(head: bytes) -> list[bytes]:
+def _sample_rows(head: bytes) -> list[bytes]:
     rows = (line.removesuffix(b"\r") for line in first_lines(head))
     return list(islice((row for row in rows if not is_comment(row)), LOOK_AT)) or [b""]
 
@@ -124,8 +131,8 @@ def _kind(encoding: str) -> str:
 
 
 def _is_header(first: Sequence[bytes], columns: Sequence[str]) -> bool:
-    told = dict(zip(columns, (field.strip() for field in first), strict=False))
-    if any(name in _NUMBERS and text and not text.isdigit() for name, text in told.items()):
+    fields = dict(zip(columns, (field.strip() for field in first), strict=False))
+    if any(name in _NUMBERS and text and not text.isdigit() for name, text in fields.items()):
         return True
-    ends = [text for name, text in told.items() if name in ("src", "dst", "node", "prev_node")]
+    ends = [text for name, text in fields.items() if name in ("src", "dst", "node", "prev_node")]
     return all(text.decode("utf-8", "replace").lower() in _ENDS for text in ends)

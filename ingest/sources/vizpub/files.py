@@ -1,4 +1,4 @@
-"""Files of the VizPub tool: recognising them, and splitting them into nodes.
+"""Files of the VizPub tool of 2014: recognising them, and splitting them into nodes.
 
 A file is one JSON object for one checkpoint of one host. Its nodes are not decoded here.
 """
@@ -23,7 +23,7 @@ from vizpub.reports.fields import LAST_INTERVAL, Free, Key, Object, Whole
 from vizpub.reports.files import RepeatedKey, strict_json
 
 HOST, MERGED = "json", "merged json"
-"""What a file may be recognised as: written by a host, or merged from what hosts wrote."""
+"""Kinds of files: written by a host, or merged from those of several hosts."""
 
 _FILE = Object(
     {
@@ -45,9 +45,11 @@ _KEPT = 4096
 """Bytes of a refused file that are kept."""
 
 
-def recognised(path: str, head: bytes) -> str | None:
-    """HOST or MERGED, if the content begins as VizPub's, or the file lies where VizPub puts its
-    own: <protocol>/[<checkpoint>/]<checkpoint>_<host>_<protocol>.json; merged ones name no host.
+def recognise(path: str, head: bytes) -> str | None:
+    """Return HOST or MERGED if the content begins like that of VizPub, or the path is one of its
+    own:
+    <protocol>/[<checkpoint>/]<checkpoint>_<host>_<protocol>.json, where merged files name no host.
+    Return null for other files.
     """
     path = without_query(path)
     content, layout = _CONTENT.match(head.removeprefix(BOM_UTF8)), _LAYOUT.search(path)
@@ -61,8 +63,8 @@ def recognised(path: str, head: bytes) -> str | None:
     return MERGED if re.fullmatch(merged, PurePosixPath(path).name) else HOST
 
 
-def content_of(path: str) -> tuple[bytes, str | None]:
-    """The content of a file, and the damage where it is incomplete."""
+def read_content(path: str) -> tuple[bytes, str | None]:
+    """Return the content of a file, and its damage if it is incomplete."""
     filesystem, inside = fs.FileSystem.from_uri(path)
     with filesystem.open_input_stream(inside, compression=None) as stream:
         content = Content(stream)
@@ -82,17 +84,19 @@ class _Checkpoint:
     nodes: Mapping[str, bytes | memoryview] = field(default_factory=dict)
 
 
-def split(content: bytes, damage: str | None = None) -> _Checkpoint:
-    """Split a file into its nodes. `damage` is why it is incomplete; null if it is not."""
+def split_nodes(content: bytes, damage: str | None = None) -> _Checkpoint:
+    """Split a file into its nodes. `damage` is the reason why it is incomplete; null if it is
+    not.
+    """
     text = content.removeprefix(BOM_UTF8)
     try:
-        values = _fields(text)
+        values = _parse_fields(text)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         # Halves of surrogate pairs, which msgspec takes nowhere, are of one node alone.
         try:
-            values = _fields_with_halves(text)
+            values = _parse_with_halves(text)
         except (ValueError, RecursionError):
-            return _Checkpoint(_why(content, damage, error), content[:_KEPT])
+            return _Checkpoint(_why_unreadable(content, damage, error), content[:_KEPT])
     if wrong := "; ".join(_FILE.problems(values, "")):
         return _Checkpoint(wrong, content[:_KEPT])
     return _Checkpoint(
@@ -105,38 +109,45 @@ def split(content: bytes, damage: str | None = None) -> _Checkpoint:
     )
 
 
-def _fields(text: bytes) -> dict[str, Any]:
-    """A file's fields; its nodes stay JSON. Raises: DecodeError, ValueError, RecursionError."""
+def _parse_fields(text: bytes) -> dict[str, Any]:
+    """Decode a file's fields; its nodes stay JSON. Raises: DecodeError, ValueError,
+    RecursionError.
+    """
     fields = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
     with suppress(RecursionError):  # where a node is nested too deep, it alone is refused
         strict_json(text)
-    return {name: _shallow(value) for name, value in fields.items()}
+    return {name: _decode_shallow(value) for name, value in fields.items()}
 
 
-def _fields_with_halves(text: bytes) -> dict[str, Any]:
-    """As `_fields`, by a decoder that takes halves of surrogate pairs, and more slowly."""
+def _parse_with_halves(text: bytes) -> dict[str, Any]:
+    """Decode a file's fields by a slower decoder that accepts halves of surrogate pairs.
+
+    Raises: ValueError, RecursionError.
+    """
     values = strict_json(text)
     if not isinstance(values, dict):
         raise ValueError("no object")
-    values = {_shown(name): value for name, value in values.items()}
+    values = {_name_text(name): value for name, value in values.items()}
     if isinstance(nodes := values.get("nodes"), dict):
-        values["nodes"] = {_shown(key): json.dumps(node).encode() for key, node in nodes.items()}
+        values["nodes"] = {
+            _name_text(key): json.dumps(node).encode() for key, node in nodes.items()
+        }
     return values
 
 
-def _shown(name: str) -> str:
+def _name_text(name: str) -> str:
     return name.encode("utf-8", "backslashreplace").decode()
 
 
-def _shallow(value: msgspec.Raw) -> Any:
-    """A JSON value; what is in an object stays JSON."""
+def _decode_shallow(value: msgspec.Raw) -> Any:
+    """Decode a JSON value; the members of an object stay JSON."""
     try:
         return msgspec.json.decode(value, type=dict[str, msgspec.Raw])
     except msgspec.ValidationError:
         return json.loads(bytes(value))
 
 
-def _why(content: bytes, damage: str | None, error: Exception) -> str:
+def _why_unreadable(content: bytes, damage: str | None, error: Exception) -> str:
     if damage:
         return CUT_OFF
     try:

@@ -14,14 +14,14 @@ from vizpub.reports.records import Json, Report, RunHeader
 
 
 @dataclass(frozen=True)
-class _ById:
+class _ObjectsById:
     """Objects by the id that they carry themselves."""
 
     item: Object
     id: str
 
     def problems(self, value: object, at: str) -> Iterator[str]:
-        """Not an object, wrong items, another key than the item's own."""
+        """Yield problems: no object, wrong items, or keys that are not the item's own id."""
         if not isinstance(value, dict):
             yield f"'{at}' is not an object"
             return
@@ -31,12 +31,12 @@ class _ById:
                 yield f"'{at}[].{self.id}' is not its key"
 
     def unknown(self, value: object, at: str) -> Iterator[str]:
-        """Unknown fields of the items."""
+        """Yield the unknown fields of the items."""
         for item in value.values() if isinstance(value, dict) else ():
             yield from self.item.unknown(item, f"{at}[]")
 
 
-_MESSAGES = _ById(
+_MESSAGES = _ObjectsById(
     Object(
         {
             "msgId": Key(),
@@ -58,10 +58,10 @@ COUNTERS = {
     "control_bytes_received": "bitsReceived",
     "duplicates": "duplicateCount",
 }
-"""What a node counts from its start, and VizPub's name for it."""
+"""Counters of a node, which run from its start, with their names in VizPub's files."""
 BYTES = "publication.bytes"
 _NEVER_KNOWN = (BYTES, DUPLICATES)
-"""What VizPub's files never report. A node's later copies of a message are only counted."""
+"""Facts that VizPub's files never report. A node's later copies of a message are only counted."""
 _NUMBERS: dict[str, Kind] = {name: Whole() for name in COUNTERS.values()}
 NODE = Object(
     {
@@ -77,8 +77,8 @@ NODE = Object(
 )
 
 
-def judged(text: bytes, key: str) -> tuple[Any, list[str]]:
-    """The node with that key in its file, and its problems."""
+def check_node(text: bytes, key: str) -> tuple[Any, list[str]]:
+    """Decode the node with that key in its file. Return it, and its problems."""
     try:
         node = strict_json(text)
     except UnicodeDecodeError:
@@ -96,12 +96,12 @@ def judged(text: bytes, key: str) -> tuple[Any, list[str]]:
 
 
 def unknown_fields(node: Mapping[str, Any]) -> list[str]:
-    """Names of fields that VizPub's nodes do not have, each once."""
+    """Return the names of fields that VizPub's nodes do not have, each once."""
     return list(dict.fromkeys(NODE.unknown(node, "")))
 
 
 def as_report(node: Mapping[str, Any], run: str, interval: int) -> Json:
-    """A valid node as a record of the report contract.
+    """Convert a valid node to a record of the report contract.
 
     VizPub's sets and maps have no order; sorting makes equal content equal.
     """
@@ -141,6 +141,6 @@ def _copies(messages: Mapping[str, Json] | None, far_end: str, theirs: str) -> l
 
 
 def header_of(run: str) -> Json:
-    """The run header of a protocol; counters are totals."""
+    """Return the run header of a protocol; counters are totals."""
     facts = {"protocol": run, "counters": "total", "unknown": list(_NEVER_KNOWN)}
     return {"format": RunHeader.format, "run": run, **facts}

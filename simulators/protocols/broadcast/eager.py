@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 
 from vizpub.simulators.engine.network import Copy, Links, Network, Publication
-from vizpub.simulators.protocols.broadcast.held import Held
+from vizpub.simulators.protocols.broadcast.held import FirstCopies
 from vizpub.simulators.protocols.broadcast.membership import Membership
 from vizpub.simulators.protocols.broadcast.parameters import Fanout, Gossip, Model
 
@@ -14,7 +14,7 @@ from vizpub.simulators.protocols.broadcast.parameters import Fanout, Gossip, Mod
 class Broadcast(ABC):
     """How publications spread among the peers of a membership."""
 
-    def __init__(self, net: Network, membership: Membership, held: Held) -> None:
+    def __init__(self, net: Network, membership: Membership, held: FirstCopies) -> None:
         self.net, self.membership, self.held = net, membership, held
         self.copies = net.kind("gossip", self.on_copy, failed=self.on_lost, publication=True)
 
@@ -54,7 +54,9 @@ class Broadcast(ABC):
 class Eager(Broadcast):
     """A broadcast without announcements."""
 
-    def __init__(self, net: Network, membership: Membership, held: Held, model: Model) -> None:
+    def __init__(
+        self, net: Network, membership: Membership, held: FirstCopies, model: Model
+    ) -> None:
         super().__init__(net, membership, held)
         self.model = model
 

@@ -18,7 +18,7 @@ class _Held(NamedTuple):
     """Hops of each peer's first copy; -1: it has none."""
 
 
-class Held:
+class FirstCopies:
     """The first copies of all peers, by publication. Peers forget a publication together, a stated
     time after it was made.
     """
@@ -44,7 +44,7 @@ class Held:
         return True
 
     def has(self, peer: int, message: int) -> bool:
-        """Whether the peer has, or may have forgotten, a publication."""
+        """Return True if the peer has, or may have forgotten, a publication."""
         held = self._held.get(message)
         return message < self._first if held is None else held.hops[peer] >= 0
 
@@ -59,13 +59,13 @@ class Held:
         """The peer's copies on these topics within a bound, in order of publication."""
         oldest_us = self._net.now - us(bound.age) if isinstance(bound, Since) else 0
         most = bound.publications if isinstance(bound, Last) else len(self._held)
-        left, found = dict.fromkeys(topics, most), list[Copy]()
+        remaining, copies = dict.fromkeys(topics, most), list[Copy]()
         for held in reversed(self._held.values()):
             topic = held.publication.topic
-            if held.since_us >= oldest_us and held.hops[peer] >= 0 and left.get(topic, 0):
-                left[topic] -= 1
-                found.append(Copy(held.publication, held.hops[peer]))
-        return found[::-1]
+            if held.since_us >= oldest_us and held.hops[peer] >= 0 and remaining.get(topic, 0):
+                remaining[topic] -= 1
+                copies.append(Copy(held.publication, held.hops[peer]))
+        return copies[::-1]
 
     def clear(self, peer: int) -> None:
         """The peer holds nothing."""
@@ -80,5 +80,5 @@ class Held:
                 break
             del self._held[message]
             self._first = message + 1
-        begun = self._held[publication.message] = _Held(publication, now, self._none[:])
-        return begun
+        first_copies = self._held[publication.message] = _Held(publication, now, self._none[:])
+        return first_copies

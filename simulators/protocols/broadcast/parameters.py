@@ -131,5 +131,5 @@ class BroadcastParameters:
         return parse(self.broadcast, BROADCASTS, "broadcast")
 
     def get_recovery(self) -> Bound:
-        """What is sent to a peer that comes late."""
+        """The bound of the publications that a late peer gets."""
         return parse(self.recovery, BOUNDS, "recovery")

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from vizpub.simulators.engine.network import Copy, Links, Network
 from vizpub.simulators.engine.parameters import us
 from vizpub.simulators.protocols.broadcast.eager import Broadcast
-from vizpub.simulators.protocols.broadcast.held import Held
+from vizpub.simulators.protocols.broadcast.held import FirstCopies
 from vizpub.simulators.protocols.broadcast.membership import HEADER_BYTES, Membership
 from vizpub.simulators.protocols.broadcast.parameters import Plumtree as Parameters
 
@@ -33,7 +33,7 @@ class Plumtree(Broadcast):
     """Trees and announcements."""
 
     def __init__(
-        self, net: Network, membership: Membership, held: Held, parameters: Parameters
+        self, net: Network, membership: Membership, held: FirstCopies, parameters: Parameters
     ) -> None:
         super().__init__(net, membership, held)
         self.timeout_us, self.again_us = us(parameters.timeout), us(parameters.again)
@@ -77,12 +77,14 @@ class Plumtree(Broadcast):
         """See Broadcast.spread."""
         lazy, neighbours = self.lazy[peer], self.membership.neighbours(peer)
         lazy.intersection_update(neighbours)
-        eager = [other for other in neighbours if other != sender and other not in lazy]
+        eager = [
+            neighbour for neighbour in neighbours if neighbour != sender and neighbour not in lazy
+        ]
         self.net.forward(self.copies, peer, eager, copy)
         announced = (copy.publication.message, copy.hops)
-        for other in neighbours:
-            if other in lazy and other != sender:
-                self._announce(peer, other, announced)
+        for neighbour in neighbours:
+            if neighbour in lazy and neighbour != sender:
+                self._announce(peer, neighbour, announced)
 
     def _demote(self, peer: int, sender: int) -> None:
         self.lazy[peer].add(sender)
@@ -132,9 +134,9 @@ class Plumtree(Broadcast):
             del self._announcers[peer][message]
             return
         neighbours = self.membership.neighbours(peer)
-        asked = next((one for one in announcers if one[0] in neighbours), announcers[0])
-        announcers.remove(asked)
-        self._graft(peer, asked[0], message)
+        announcer = next((one for one in announcers if one[0] in neighbours), announcers[0])
+        announcers.remove(announcer)
+        self._graft(peer, announcer[0], message)
         self.net.after(self.again_us, peer, self.on_overdue, message)
 
     def _graft(self, peer: int, to: int, message: int | None) -> None:

@@ -15,7 +15,7 @@ marked (`Copy.resent`), and go no further. How far back they go is a parameter. 
 from __future__ import annotations
 
 from vizpub.simulators.engine.network import Copy, Network
-from vizpub.simulators.protocols.broadcast.held import Held
+from vizpub.simulators.protocols.broadcast.held import FirstCopies
 from vizpub.simulators.protocols.broadcast.membership import HEADER_BYTES, Membership
 from vizpub.simulators.protocols.broadcast.parameters import Bound
 
@@ -32,7 +32,9 @@ _ATTEMPTS = 3
 class Recovery:
     """The recovery of all peers."""
 
-    def __init__(self, net: Network, membership: Membership, held: Held, bound: Bound) -> None:
+    def __init__(
+        self, net: Network, membership: Membership, held: FirstCopies, bound: Bound
+    ) -> None:
         self.net, self.membership, self.held, self.bound = net, membership, held, bound
         self._wanted: list[dict[int, None]] = [{} for _ in range(net.size)]
         """Topics for which a peer has not been answered yet."""

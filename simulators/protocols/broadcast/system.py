@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from vizpub.simulators.engine.network import Links, Network, Publication, System
 from vizpub.simulators.engine.parameters import us
 from vizpub.simulators.protocols.broadcast.eager import Broadcast, Eager
-from vizpub.simulators.protocols.broadcast.held import Held
+from vizpub.simulators.protocols.broadcast.held import FirstCopies
 from vizpub.simulators.protocols.broadcast.membership import Membership
 from vizpub.simulators.protocols.broadcast.parameters import BroadcastParameters, NoRecovery
 from vizpub.simulators.protocols.broadcast.parameters import Plumtree as PlumtreeParameters
@@ -29,7 +29,7 @@ class BroadcastSystem(System):
         self, net: Network, membership: Membership, parameters: BroadcastParameters
     ) -> None:
         self.net, self.membership = net, membership
-        self.held = Held(net, us(parameters.memory))
+        self.held = FirstCopies(net, us(parameters.memory))
         model = parameters.get_broadcast()
         self.broadcast: Broadcast
         if isinstance(model, PlumtreeParameters):

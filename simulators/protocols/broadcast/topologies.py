@@ -47,11 +47,11 @@ class RandomGraph(ABC):
     def edges(self, peers: int, random: Random) -> Edges:
         """See Topology.edges."""
         numbers = np.random.default_rng(random.getrandbits(64))
-        one, other = joined(self.degrees(peers, numbers), numbers).T.tolist()
+        one, other = join_ends(self.degrees(peers, numbers), numbers).T.tolist()
         return zip(one, other, strict=True)
 
 
-def joined(degrees: Int64s, numbers: np.random.Generator) -> Int64s:
+def join_ends(degrees: Int64s, numbers: np.random.Generator) -> Int64s:
     """Edges between ends of links that are joined at random, `degrees[i]` of them at peer i: an
     array of shape (edges, 2). An odd end is left out.
     """
@@ -106,7 +106,7 @@ class Acl(RandomGraph):
 
     @property
     def of_each_degree(self) -> Int64s:
-        """How many peers have degree 0, 1, …, ⌊e^(a/b)⌋."""
+        """Number of peers that have degree 0, 1, …, ⌊e^(a/b)⌋."""
         degrees = np.arange(1, math.floor(math.exp(self.a / self.b)) + 1)
         counts = np.floor(math.exp(self.a) / degrees**self.b).astype(np.int64)
         return np.concatenate([np.zeros(1, np.int64), counts])

@@ -14,7 +14,7 @@ _SHARE = 1 / 2**32
 
 
 @compiled("int64(int64)")
-def mixed(word: int) -> int:
+def mix_bits(word: int) -> int:
     """A permutation of the 32-bit words that changes half of the bits, whatever one changes.
 
     Multipliers below 2^31 (found by C. Wellons' search), so that no product exceeds 63 bits.
@@ -26,11 +26,11 @@ def mixed(word: int) -> int:
 
 @compiled("int64(int64, int64)")
 def event_key(seed: int, message: int) -> int:
-    """What all coins of an event share; `seed` and `message` count from 0."""
-    return mixed(mixed(mixed(seed & _WORD) ^ (seed >> 32 & _WORD)) ^ (message & _WORD))
+    """The key that all coins of an event share; `seed` and `message` count from 0."""
+    return mix_bits(mix_bits(mix_bits(seed & _WORD) ^ (seed >> 32 & _WORD)) ^ (message & _WORD))
 
 
 @compiled("float64(int64, int64, int64)")
 def coin(key: int, sender: int, to: int) -> float:
     """A number in [0, 1) for a copy of the event with that key."""
-    return mixed(mixed(key ^ sender) ^ to) * _SHARE
+    return mix_bits(mix_bits(key ^ sender) ^ to) * _SHARE

@@ -26,12 +26,12 @@ class Adjacency(NamedTuple):
 
     @property
     def peers(self) -> int:
-        """How many there are."""
+        """Number of peers."""
         return self.begins.size - 1
 
     @property
     def degrees(self) -> Int64s:
-        """How many neighbours each peer has."""
+        """Number of neighbours of each peer."""
         return np.diff(self.begins)
 
 
@@ -94,18 +94,18 @@ def _disseminate(
             if travelled >= ttl:
                 continue
             for place in range(begins[peer], begins[peer + 1]):
-                other = others[place]
-                if other == parent:
+                neighbour = others[place]
+                if neighbour == parent:
                     continue
-                if not wants[other]:
+                if not wants[neighbour]:
                     offered += 1
-                    if coin(key, peer, other) >= gamma:
+                    if coin(key, peer, neighbour) >= gamma:
                         continue
                     passed += 1
                 sent += 1
-                if seen[other] != event:
-                    seen[other] = event
-                    queue[last], parents[last], hops[last] = other, peer, travelled + 1
+                if seen[neighbour] != event:
+                    seen[neighbour] = event
+                    queue[last], parents[last], hops[last] = neighbour, peer, travelled + 1
                     last += 1
         counts[event, 0], counts[event, 1], counts[event, 2] = last, subscribers, sent
         counts[event, 3], counts[event, 4], counts[event, 5] = offered, passed, hops[last - 1]

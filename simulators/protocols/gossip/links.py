@@ -51,8 +51,8 @@ class NeighbourTables:
             self._search(peer)
         else:
             self._has_been_up[peer] = True
-            for other in self.planned[peer]:
-                self._send(self._hello, peer, other, self.topics[peer])
+            for neighbour in self.planned[peer]:
+                self._send(self._hello, peer, neighbour, self.topics[peer])
 
     def subscribe(self, peer: int, topic: int) -> None:
         """The peer subscribes, and tells its neighbours."""
@@ -121,9 +121,9 @@ class NeighbourTables:
         return max(0, len(self.planned[peer]) - len(self.known[peer]))
 
     def _takes(self, peer: int, sender: int) -> bool:
-        """Whether the peer has room, or the topology links the two."""
-        known, planned = self.known[peer], self.planned[peer]
-        return sender in known or len(known) < len(planned) or sender in planned or not known
+        """Return True if the peer has room, or the topology links the two."""
+        links, planned = self.known[peer], self.planned[peer]
+        return sender in links or len(links) < len(planned) or sender in planned or not links
 
     def _link(self, peer: int, other: int, topics: Iterable[int]) -> None:
         self.known[peer][other] = {*topics}
@@ -135,11 +135,11 @@ class NeighbourTables:
         self._seeks[peer] = False
         if not (lacking := self._open(peer)):
             return
-        known = [*self.known[peer]]
-        for _ in range(lacking if known else 1):
-            to = self.net.random.choice(known) if known else self.net.contact(peer)
+        neighbours = [*self.known[peer]]
+        for _ in range(lacking if neighbours else 1):
+            to = self.net.random.choice(neighbours) if neighbours else self.net.contact(peer)
             if to is not None:
-                self._walk(peer, to, (peer, self.steps, not known))
+                self._walk(peer, to, (peer, self.steps, not neighbours))
         self._search_later(peer)
 
     def _search_later(self, peer: int) -> None:
@@ -151,9 +151,11 @@ class NeighbourTables:
         self.net.send(self._seek, peer, to, sought, HEADER_BYTES + PEER_BYTES)
 
     def _tell(self, kind: Kind, peer: int, topic: int) -> None:
-        for other in sorted(self.known[peer]):
-            self._send(kind, peer, other, (topic,))
+        for neighbour in sorted(self.known[peer]):
+            self._send(kind, peer, neighbour, (topic,))
 
     def _send(self, kind: Kind, peer: int, to: int, topics: Iterable[int]) -> None:
-        said = tuple(sorted(topics))
-        self.net.send(kind, peer, to, said, HEADER_BYTES + TOPIC_BYTES * len(said))
+        sorted_topics = tuple(sorted(topics))
+        self.net.send(
+            kind, peer, to, sorted_topics, HEADER_BYTES + TOPIC_BYTES * len(sorted_topics)
+        )

@@ -14,7 +14,7 @@ import numpy as np
 
 from vizpub.simulators.engine.network import Copy, Links, Network, Publication, System
 from vizpub.simulators.engine.parameters import us
-from vizpub.simulators.protocols.broadcast.held import Held
+from vizpub.simulators.protocols.broadcast.held import FirstCopies
 from vizpub.simulators.protocols.broadcast.topologies import RandomGraph
 from vizpub.simulators.protocols.gossip.coins import coin, event_key
 from vizpub.simulators.protocols.gossip.links import NeighbourTables
@@ -27,7 +27,7 @@ class Gossip(System):
     def __init__(self, net: Network, parameters: GossipParameters, topics: int = 0) -> None:
         self.net, self.gamma = net, parameters.gamma
         self.tables = NeighbourTables(net, parameters)
-        self.held = Held(net, us(parameters.memory))
+        self.held = FirstCopies(net, us(parameters.memory))
         degrees = np.array([len(others) for others in self.tables.planned], np.int64)
         self.diameter = estimated_diameter(degrees)
         self.ttl = parameters.ttl or 2 * self.diameter
@@ -73,12 +73,14 @@ class Gossip(System):
         if copy.hops >= self.ttl or not self.held.add(peer, copy):
             return
         publication = copy.publication
-        key, known = event_key(self.net.seed, publication.message), self.tables.known[peer]
+        key, topics_of = event_key(self.net.seed, publication.message), self.tables.known[peer]
         chosen = [
-            other
-            for other in sorted(known)
-            if other != sender
-            and (publication.topic in known[other] or coin(key, peer, other) < self.gamma)
+            neighbour
+            for neighbour in sorted(topics_of)
+            if neighbour != sender
+            and (
+                publication.topic in topics_of[neighbour] or coin(key, peer, neighbour) < self.gamma
+            )
         ]
         self.net.forward(self.events, peer, chosen, copy)
 

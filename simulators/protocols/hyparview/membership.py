@@ -77,8 +77,8 @@ class Views(Membership):
 
     def leave(self, peer: int) -> None:
         """Say goodbye to all neighbours."""
-        for other in self.active[peer]:
-            self.net.send(self.goodbyes, peer, other, False, HEADER_BYTES)
+        for neighbour in self.active[peer]:
+            self.net.send(self.goodbyes, peer, neighbour, False, HEADER_BYTES)
 
     def gone(self, peer: int) -> None:
         """The next one to join finds another contact."""
@@ -121,9 +121,9 @@ class Views(Membership):
         """Make room for the new peer, and send it on walks from all other neighbours."""
         self._accept(peer, sender)
         walk = (sender, self.parameters.join_walk)
-        for other in self.active[peer]:
-            if other != sender:
-                self.net.send(self.forwards, peer, other, walk, HEADER_BYTES + PEER_BYTES)
+        for neighbour in self.active[peer]:
+            if neighbour != sender:
+                self.net.send(self.forwards, peer, neighbour, walk, HEADER_BYTES + PEER_BYTES)
 
     def on_forward(self, peer: int, sender: int, walk: tuple[int, int]) -> None:
         """Become a neighbour of the new peer at the end of its walk; otherwise send it on."""
@@ -140,14 +140,14 @@ class Views(Membership):
 
     # The active view.
 
-    def _ask(self, peer: int, other: int, *, is_urgent: bool, is_joining: bool = False) -> None:
-        self._asked[peer][other] = _Question(is_urgent, self.net.now)
+    def _ask(self, peer: int, candidate: int, *, is_urgent: bool, is_joining: bool = False) -> None:
+        self._asked[peer][candidate] = _Question(is_urgent, self.net.now)
         if is_joining:
-            self.net.send(self.joins, peer, other, None, HEADER_BYTES)
+            self.net.send(self.joins, peer, candidate, None, HEADER_BYTES)
         else:
-            self.net.send(self.questions, peer, other, is_urgent, HEADER_BYTES)
+            self.net.send(self.questions, peer, candidate, is_urgent, HEADER_BYTES)
         if self._is_told:
-            self.net.watch(peer, other, self.on_unreachable)
+            self.net.watch(peer, candidate, self.on_unreachable)
 
     def on_question(self, peer: int, sender: int, is_urgent: bool) -> None:
         """Accept another peer if it has no other neighbour, or if there is room."""
@@ -157,9 +157,9 @@ class Views(Membership):
         else:
             self.net.send(self.answers, peer, sender, False, HEADER_BYTES)
 
-    def _accept(self, peer: int, other: int) -> None:
-        self._add(peer, other)
-        self.net.send(self.answers, peer, other, True, HEADER_BYTES)
+    def _accept(self, peer: int, neighbour: int) -> None:
+        self._add(peer, neighbour)
+        self.net.send(self.answers, peer, neighbour, True, HEADER_BYTES)
 
     def on_answer(self, peer: int, sender: int, is_accepted: bool) -> None:
         """Add a peer that accepts, or ask another one."""
@@ -177,28 +177,28 @@ class Views(Membership):
                 self.net.send(self.goodbyes, peer, sender, True, HEADER_BYTES)
         self._fill(peer)
 
-    def _add(self, peer: int, other: int) -> None:
+    def _add(self, peer: int, neighbour: int) -> None:
         """Add a neighbour, in the place of a random one if there is no room."""
-        self._asked[peer].pop(other, None)
+        self._asked[peer].pop(neighbour, None)
         active = self.active[peer]
-        if other in active:
+        if neighbour in active:
             return
         if len(active) >= self.parameters.active:
             dropped = self._one_of(active)
             self._remove(peer, dropped)
             self._keep(peer, dropped)
             self.net.send(self.goodbyes, peer, dropped, True, HEADER_BYTES)
-        _discard(self.passive[peer], other)
-        active.append(other)
+        _discard(self.passive[peer], neighbour)
+        active.append(neighbour)
         if self._is_told:
-            self.net.watch(peer, other, self.on_unreachable)
+            self.net.watch(peer, neighbour, self.on_unreachable)
         for notify in self.on_neighbour:
-            notify(peer, other)
+            notify(peer, neighbour)
 
-    def _remove(self, peer: int, other: int) -> None:
-        self.active[peer].remove(other)
+    def _remove(self, peer: int, neighbour: int) -> None:
+        self.active[peer].remove(neighbour)
         if self._is_told:
-            self.net.unwatch(peer, other)
+            self.net.unwatch(peer, neighbour)
 
     def _fill(self, peer: int) -> None:
         """Ask a random peer of the passive view, if there is room and no answer is awaited."""
@@ -206,7 +206,7 @@ class Views(Membership):
         if len(active) >= self.parameters.active or self._asked[peer]:
             return
         refused = self._refused[peer]
-        if able := [other for other in self.passive[peer] if other not in refused]:
+        if able := [candidate for candidate in self.passive[peer] if candidate not in refused]:
             self._ask(peer, self._one_of(able), is_urgent=not active)
 
     def on_goodbye(self, peer: int, sender: int, stays_up: bool) -> None:
@@ -240,13 +240,13 @@ class Views(Membership):
     def on_tick(self, peer: int) -> None:
         """Open a shuffle, and look for neighbours if there is room."""
         overdue = self.net.now - self._period_us
-        asked = self._asked[peer]
-        for other in [other for other, (_, since_us) in asked.items() if since_us < overdue]:
-            del asked[other]
+        pending = self._asked[peer]
+        for other in [other for other, (_, since_us) in pending.items() if since_us < overdue]:
+            del pending[other]
         self._refused[peer].clear()
         active, passive = self.active[peer], self.passive[peer]
         if not active and not passive:
-            if not asked:
+            if not pending:
                 self._enter(peer)
             return
         self._fill(peer)
@@ -284,16 +284,16 @@ class Views(Membership):
     def _integrate(self, peer: int, received: Iterable[int], sent: Iterable[int]) -> None:
         """Keep what is received, in the place of what was sent if there is no room."""
         passive, sent_first = self.passive[peer], iter(sent)
-        for other in received:
-            if other == peer or other in passive or other in self.active[peer]:
+        for entry in received:
+            if entry == peer or entry in passive or entry in self.active[peer]:
                 continue
             if len(passive) >= self.parameters.passive:
                 replaced = next((one for one in sent_first if one in passive), -1)
                 passive.remove(self._one_of(passive) if replaced < 0 else replaced)
-            passive.append(other)
+            passive.append(entry)
 
-    def _keep(self, peer: int, other: int) -> None:
-        self._integrate(peer, (other,), ())
+    def _keep(self, peer: int, dropped: int) -> None:
+        self._integrate(peer, (dropped,), ())
 
     # Draws.
 

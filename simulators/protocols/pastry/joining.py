@@ -133,8 +133,8 @@ class Joining:
     def on_row(self, peer: int, sender: int, row: tuple[int, ...]) -> None:
         """Probe peers that fill a gap, and one of the others, which may be nearer."""
         node = self.keeping.nodes[peer]
-        known = {peer, *node.known()}
-        others = [other for other in row if other not in known]
+        known_peers = {peer, *node.known()}
+        others = [other for other in row if other not in known_peers]
         gaps = {node.slot(self.ring.ids[other]): other for other in reversed(others)}
         wanted = [other for slot, other in gaps.items() if slot not in node.table]
         for other in [*wanted, *others[:1]]:
@@ -142,9 +142,9 @@ class Joining:
 
     def _ask_for_row(self, peer: int, node: Node) -> None:
         if node.table:
-            slot, other = self.net.random.choice(list(node.table.items()))
+            slot, target = self.net.random.choice(list(node.table.items()))
             shared = slot >> self.ring.b
-            self.net.send(self.ask_row, peer, other, shared, bytes_of(ids=1))
+            self.net.send(self.ask_row, peer, target, shared, bytes_of(ids=1))
 
     def _pass_on(self, peer: int, join: _Join) -> None:
         node, joiner = self.keeping.nodes[peer], join.joiner
@@ -158,8 +158,8 @@ class Joining:
             self._answer(peer, joiner, _Place(join.rows, node.leaves.view, self.keeping.retries))
 
     def _answer(self, peer: int, joiner: int, place: _Place) -> None:
-        named = len(place.rows) + len(place.view.right) + len(place.view.left)
-        self.net.send(self.place, peer, joiner, place, bytes_of(peers=named))
+        peer_count = len(place.rows) + len(place.view.right) + len(place.view.left)
+        self.net.send(self.place, peer, joiner, place, bytes_of(peers=peer_count))
 
     def _with_rows(self, node: Node, join: _Join) -> _Join:
         shared = self.ring.shared_digits(self.ring.ids[node.peer], self.ring.ids[join.joiner]) + 1

@@ -115,19 +115,19 @@ class LeafSet:
         return self._view
 
     def fits(self, peer: int) -> bool:
-        """Whether the peer belongs to the nearest known ones and is not in the set yet."""
+        """Return True if the peer belongs to the nearest known ones and is not in the set yet."""
         offset = (self._ids[peer] - self._own) & self._mask
         return offset < self.right_reach or self._size - offset < self.left_reach
 
     def missing_in(self, view: View, whose: int) -> list[int]:
         """Peers of this leaf set that belong into the leaf set of another peer but are missing."""
-        base, found = self._ids[whose], []
+        base, missing = self._ids[whose], []
         for peer in self.view.members:
             offset = (self._ids[peer] - base) & self._mask
             is_near = offset < view.right_reach or self._size - offset < view.left_reach
             if is_near and peer != whose and peer not in view.right and peer not in view.left:
-                found.append(peer)
-        return found
+                missing.append(peer)
+        return missing
 
     def add(self, peer: int) -> bool:
         """Add the peer if it is nearer than others; returns whether anything changed."""

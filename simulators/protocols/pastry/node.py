@@ -68,13 +68,13 @@ class Node:
 
     def _detour(self, key: int, avoid: int) -> int:
         ring, ids = self.ring, self.ring.ids
-        shared, own = ring.shared_digits(self._own, key), ring.distance(self._own, key)
+        shared, own_distance = ring.shared_digits(self._own, key), ring.distance(self._own, key)
         closer = [
             peer
             for peer in self.known()
             if peer not in self.doubted
             and ring.shared_digits(ids[peer], key) >= shared
-            and ring.distance(ids[peer], key) < own
+            and ring.distance(ids[peer], key) < own_distance
         ]
         return self._closest(key, closer, avoid)
 
@@ -90,7 +90,7 @@ class Node:
         )
 
     def knows(self, peer: int) -> bool:
-        """Whether the peer is in the state."""
+        """Return True if the peer is in the state."""
         return (
             self.table.get(self.slot(self.ring.ids[peer])) == peer
             or peer in self.leaves

@@ -39,10 +39,12 @@ def _fill_tables(overlay: Overlay, order: _Indexes) -> None:
         rest = np.uint64(ring.bits - ring.b * (shared + 1))
         is_any = False
         for digit in range(1 << ring.b):
-            found = _drawn(ids, _prefixes(ids >> rest, digit, ring.b) << rest, rest, random)
-            own = (ids >> rest & np.uint64((1 << ring.b) - 1)) == digit
-            for at in np.flatnonzero((found >= 0) & ~own):
-                overlay.nodes[order[at]].table[shared << ring.b | digit] = int(order[found[at]])
+            positions = _draw_positions(
+                ids, _prefixes(ids >> rest, digit, ring.b) << rest, rest, random
+            )
+            own_digit = (ids >> rest & np.uint64((1 << ring.b) - 1)) == digit
+            for at in np.flatnonzero((positions >= 0) & ~own_digit):
+                overlay.nodes[order[at]].table[shared << ring.b | digit] = int(order[positions[at]])
                 is_any = True
         if not is_any:
             return
@@ -54,7 +56,9 @@ def _prefixes(prefixes: _Words, digit: int, b: int) -> _Words:
     return prefixes >> width << width | np.uint64(digit)
 
 
-def _drawn(ids: _Words, first: _Words, rest: np.uint64, random: np.random.Generator) -> _Indexes:
+def _draw_positions(
+    ids: _Words, first: _Words, rest: np.uint64, random: np.random.Generator
+) -> _Indexes:
     """For each range of 2^rest ids from `first`, the position of a random id in it; -1 if empty."""
     low = np.searchsorted(ids, first)
     high = np.searchsorted(ids, first | (np.uint64(1) << rest) - np.uint64(1), side="right")

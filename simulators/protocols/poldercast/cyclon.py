@@ -39,7 +39,7 @@ from vizpub.simulators.protocols.poldercast.views import (
     insert,
     merge_shuffle,
     open_shuffle,
-    seeded,
+    seed_state,
 )
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class Cyclon(System):
         self.overlay = overlay
         if overlay is None:
             self.views = empty_views(net.size, parameters.view)
-            self.draws = seeded(net.random)
+            self.draws = seed_state(net.random)
             self.entry_bytes = np.full(net.size, ENTRY_BYTES, np.int32)
         else:
             self.views, self.draws = overlay.cyclon, overlay.draws

@@ -133,8 +133,8 @@ class PolderCast(System):
         for peer in among:
             others = self.net.random.sample(among, min(len(among), capacity + 1))
             view = self.overlay.cyclon[peer]
-            view[:], known = -1, [other for other in others if other != peer][:capacity]
-            view[:, : len(known)] = np.array([known, [0] * len(known)], np.int32)
+            view[:], sampled = -1, [other for other in others if other != peer][:capacity]
+            view[:, : len(sampled)] = np.array([sampled, [0] * len(sampled)], np.int32)
         self.rings.complete(among)
         for peer in among:
             self.overlay.vicinity[peer] = -1

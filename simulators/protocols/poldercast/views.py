@@ -44,7 +44,7 @@ def empty_views(peers: int, capacity: int) -> Int32s:
     return np.full((peers, 2, capacity), -1, np.int32)
 
 
-def seeded(random: Random) -> Int64s:
+def seed_state(random: Random) -> Int64s:
     """A state for `below`."""
     return np.array([random.randrange(1, 1 << 32) for _ in range(4)], np.int64)
 
@@ -69,7 +69,7 @@ def below(draws: Int64s, bound: int) -> int:
 
 
 @compiled(VIEW)
-def filled(view: Int32s) -> int:
+def entry_count(view: Int32s) -> int:
     """Number of entries of a view."""
     count = 0
     while count < view.shape[1] and view[PEER, count] >= 0:
@@ -89,7 +89,7 @@ def place_of(view: Int32s, peer: int) -> int:
 @compiled(VIEW, int64)
 def drop(view: Int32s, place: int) -> None:
     """Remove an entry; the last one takes its place."""
-    last = filled(view) - 1
+    last = entry_count(view) - 1
     view[PEER, place], view[AGE, place] = view[PEER, last], view[AGE, last]
     view[PEER, last] = -1
 
@@ -98,7 +98,7 @@ def drop(view: Int32s, place: int) -> None:
 def insert(views: Int32s, peer: int, other: int) -> None:
     """Add an entry of age 0 to the peer's view, if it is new and there is room."""
     view = views[peer]
-    count = filled(view)
+    count = entry_count(view)
     if count < view.shape[1] and other != peer and place_of(view, other) < 0:
         view[PEER, count], view[AGE, count] = other, 0
 
@@ -107,7 +107,7 @@ def insert(views: Int32s, peer: int, other: int) -> None:
 def grow_older(view: Int32s) -> int:
     """Age all entries by a cycle; returns the position of the oldest one, -1 if there is none."""
     oldest = -1
-    for place in range(filled(view)):
+    for place in range(entry_count(view)):
         view[AGE, place] += 1
         if oldest < 0 or view[AGE, place] > view[AGE, oldest]:
             oldest = place
@@ -124,14 +124,14 @@ def bytes_of(entry_bytes: Int32s, message: Int32s) -> int:
 
 
 @compiled(VIEW, DRAWS, int64, int64, VIEW)
-def _sample(view: Int32s, draws: Int64s, kept: int, wanted: int, message: Int32s) -> None:
+def _sample(view: Int32s, draws: Int64s, first: int, wanted: int, message: Int32s) -> None:
     """Fill the last `wanted` entries of a message with random ones of a view, except for its first
     `kept`. They are moved to the positions after those.
     """
-    count = filled(view)
+    count = entry_count(view)
     begin = message.shape[1] - wanted
     for k in range(wanted):
-        place = kept + k
+        place = first + k
         chosen = place + below(draws, count - place)
         for row in (PEER, AGE):
             value = view[row, chosen]
@@ -141,15 +141,15 @@ def _sample(view: Int32s, draws: Int64s, kept: int, wanted: int, message: Int32s
 
 
 @compiled(VIEWS, int64, VIEW, VIEW, int64)
-def merge_shuffle(views: Int32s, peer: int, received: Int32s, sent: Int32s, kept: int) -> None:
+def merge_shuffle(views: Int32s, peer: int, received: Int32s, sent: Int32s, reserved: int) -> None:
     """Insert entries that are new: into free places except for the last `kept`, then over the sent
     ones.
     """
     view = views[peer]
-    count, room, replaced = filled(view), views.shape[2] - kept, 0
+    count, room, replaced = entry_count(view), views.shape[2] - reserved, 0
     for k in range(received.shape[1]):
-        other = received[PEER, k]
-        if other == peer or place_of(view, other) >= 0:
+        entry = received[PEER, k]
+        if entry == peer or place_of(view, entry) >= 0:
             continue
         place = -1
         if count < room:
@@ -159,7 +159,7 @@ def merge_shuffle(views: Int32s, peer: int, received: Int32s, sent: Int32s, kept
             replaced += 1
         if place < 0:
             return
-        view[PEER, place], view[AGE, place] = other, received[AGE, k]
+        view[PEER, place], view[AGE, place] = entry, received[AGE, k]
 
 
 @compiled(VIEWS, NUMBERS, DRAWS, NUMBERS, int64, int64)
@@ -177,7 +177,7 @@ def open_shuffle(
         return -1, np.empty((2, 0), np.int32), 0
     target = view[PEER, oldest]
     drop(view, oldest)
-    others = min(length - 1, filled(view))
+    others = min(length - 1, entry_count(view))
     message = np.empty((2, 1 + others), np.int32)
     message[PEER, 0], message[AGE, 0] = peer, 0
     _sample(view, draws, 0, others, message)
@@ -194,9 +194,9 @@ def answer_shuffle(
     The answer does not begin with its sender. A peer whose own shuffle is pending sends none
     of its lent entries, and keeps the place of the peer that it asked free.
     """
-    view, kept = views[peer], int(lent[peer])
-    others = max(0, min(length, filled(view) - kept))
+    view, lent_entries = views[peer], int(lent[peer])
+    others = max(0, min(length, entry_count(view) - lent_entries))
     answer = np.empty((2, others), np.int32)
-    _sample(view, draws, kept, others, answer)
-    merge_shuffle(views, peer, received, answer, min(kept, 1))
+    _sample(view, draws, lent_entries, others, answer)
+    merge_shuffle(views, peer, received, answer, min(lent_entries, 1))
     return answer

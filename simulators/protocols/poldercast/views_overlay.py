@@ -32,9 +32,9 @@ from vizpub.simulators.protocols.poldercast.views import (
     WORDS,
     drop,
     empty_views,
-    filled,
+    entry_count,
     place_of,
-    seeded,
+    seed_state,
 )
 
 _FIELDS: dict[str, Any] = {
@@ -108,7 +108,7 @@ class Overlay:
         self.entry_bytes = np.full(peers, ENTRY_BYTES + PROFILE_BYTES, np.int32)
         self.place = np.full(peers, -1, np.int32)
         """Work area of operations; -1 before and after each."""
-        self.draws: Int64s = seeded(random)
+        self.draws: Int64s = seed_state(random)
         self.topics: list[list[int]] = [[] for _ in range(peers)]
         """The topics of each peer, in ascending order."""
         self._room = [0] * peers
@@ -210,12 +210,12 @@ def forget_in_ring(ring: Int32s, other: int) -> None:
     """Remove a peer from both sides of a ring; the peers after it move up."""
     side = ring.shape[1] // 2
     for begin in (0, side):
-        kept = begin
+        end = begin
         for place in range(begin, begin + side):
             if ring[PEER, place] != other:
-                ring[PEER, kept], ring[AGE, kept] = ring[PEER, place], ring[AGE, place]
-                kept += 1
-        ring[PEER, kept : begin + side] = -1
+                ring[PEER, end], ring[AGE, end] = ring[PEER, place], ring[AGE, place]
+                end += 1
+        ring[PEER, end : begin + side] = -1
 
 
 @compiled(PACKED, int64, int64)
@@ -230,23 +230,23 @@ def forget(overlay: Overlay, peer: int, other: int) -> None:
 
 
 @compiled(VIEW, int64, NUMBERS, VIEW, int64)
-def _gather(view: Int32s, width: int, place: Int32s, found: Int32s, count: int) -> int:
+def _gather(view: Int32s, width: int, place: Int32s, entries: Int32s, count: int) -> int:
     """Add the entries of a view to those found, the youngest of each peer."""
     for k in range(width):
-        other = view[PEER, k]
-        if other < 0:
+        candidate = view[PEER, k]
+        if candidate < 0:
             continue
-        if place[other] < 0:
-            place[other] = count
-            found[PEER, count], found[AGE, count] = other, view[AGE, k]
+        if place[candidate] < 0:
+            place[candidate] = count
+            entries[PEER, count], entries[AGE, count] = candidate, view[AGE, k]
             count += 1
-        elif view[AGE, k] < found[AGE, place[other]]:
-            found[AGE, place[other]] = view[AGE, k]
+        elif view[AGE, k] < entries[AGE, place[candidate]]:
+            entries[AGE, place[candidate]] = view[AGE, k]
     return count
 
 
 @compiled(PACKED, int64, VIEW)
-def known(overlay: Overlay, peer: int, received: Int32s) -> Int32s:
+def known_entries(overlay: Overlay, peer: int, received: Int32s) -> Int32s:
     """All peers that a peer knows from its views and a message: int32[2, entries], the youngest
     entry of each.
     """
@@ -254,17 +254,17 @@ def known(overlay: Overlay, peer: int, received: Int32s) -> Int32s:
     first, held = overlay.first[peer], overlay.held[peer]
     rings, place = overlay.rings, overlay.place
     room = received.shape[1] + cyclon.shape[1] + vicinity.shape[1] + held * rings.shape[2]
-    found, count = np.empty((2, room), np.int32), 0
-    count = _gather(received, received.shape[1], place, found, count)
-    count = _gather(vicinity, filled(vicinity), place, found, count)
-    count = _gather(cyclon, filled(cyclon), place, found, count)
+    entries, count = np.empty((2, room), np.int32), 0
+    count = _gather(received, received.shape[1], place, entries, count)
+    count = _gather(vicinity, entry_count(vicinity), place, entries, count)
+    count = _gather(cyclon, entry_count(cyclon), place, entries, count)
     for row in range(first, first + held):
-        count = _gather(rings[row], rings.shape[2], place, found, count)
+        count = _gather(rings[row], rings.shape[2], place, entries, count)
     others = 0
     for k in range(count):
-        other = found[PEER, k]
+        other = entries[PEER, k]
         place[other] = -1
         if other != peer:
-            found[PEER, others], found[AGE, others] = other, found[AGE, k]
+            entries[PEER, others], entries[AGE, others] = other, entries[AGE, k]
             others += 1
-    return found[:, :others].copy()
+    return entries[:, :others].copy()

@@ -12,7 +12,7 @@ from vizpub.simulators.protocols.poldercast.views_overlay import (
     PACKED,
     Overlay,
     forget_in_ring,
-    known,
+    known_entries,
 )
 
 _PROFILE = uint64[::1]
@@ -86,11 +86,13 @@ def learn(overlay: Overlay, peer: int, entries: Int32s) -> None:
     first = overlay.first[peer]
     rings = overlay.rings[first : first + overlay.held[peer]]
     for k in range(entries.shape[1]):
-        other = entries[PEER, k]
-        if other < 0:
+        candidate = entries[PEER, k]
+        if candidate < 0:
             return
-        if other != peer:
-            _offer_by_topic(overlay, rings, peer, overlay.profiles[peer], other, entries[AGE, k])
+        if candidate != peer:
+            _offer_by_topic(
+                overlay, rings, peer, overlay.profiles[peer], candidate, entries[AGE, k]
+            )
 
 
 @compiled(PACKED, int64)
@@ -103,15 +105,15 @@ def _oldest(overlay: Overlay, peer: int) -> int:
     for row in range(overlay.first[peer], overlay.first[peer] + overlay.held[peer]):
         ring = overlay.rings[row]
         for place in range(ring.shape[1]):
-            other = ring[PEER, place]
-            if other < 0:
+            neighbour = ring[PEER, place]
+            if neighbour < 0:
                 continue
             ring[AGE, place] += 1
-            if other == awaited:
+            if neighbour == awaited:
                 if target < 0:
-                    target = other
+                    target = neighbour
             elif ring[AGE, place] > target_age:
-                target, target_age = other, ring[AGE, place]
+                target, target_age = neighbour, ring[AGE, place]
     return target
 
 
@@ -120,16 +122,16 @@ def _drop_strangers(overlay: Overlay, peer: int) -> None:
     """Remove peers from each ring that no longer subscribe to its topic."""
     mine, row = overlay.profiles[peer], overlay.first[peer]
     for word in range(mine.size):
-        left = mine[word]
-        while left != 0:
-            rest = left & (left - np.uint64(1))
+        bits = mine[word]
+        while bits != 0:
+            rest = bits & (bits - np.uint64(1))
             ring = overlay.rings[row]
             for place in range(ring.shape[1]):
-                other = ring[PEER, place]
-                while other >= 0 and overlay.profiles[other, word] & (left ^ rest) == 0:
-                    forget_in_ring(ring, other)
-                    other = ring[PEER, place]
-            left, row = rest, row + 1
+                neighbour = ring[PEER, place]
+                while neighbour >= 0 and overlay.profiles[neighbour, word] & (bits ^ rest) == 0:
+                    forget_in_ring(ring, neighbour)
+                    neighbour = ring[PEER, place]
+            bits, row = rest, row + 1
 
 
 @compiled(PACKED, int64, int64)
@@ -143,11 +145,11 @@ def _rings_for(overlay: Overlay, peer: int, target: int) -> Int32s:
         count += population(topics[word])
     rings = np.full((count, 2, overlay.rings.shape[2]), -1, np.int32)
     _offer_by_topic(overlay, rings, target, topics, peer, 0)
-    candidates = known(overlay, peer, np.empty((2, 0), np.int32))
+    candidates = known_entries(overlay, peer, np.empty((2, 0), np.int32))
     for k in range(candidates.shape[1]):
-        other = candidates[PEER, k]
-        if other != target:
-            _offer_by_topic(overlay, rings, target, topics, other, candidates[AGE, k])
+        candidate = candidates[PEER, k]
+        if candidate != target:
+            _offer_by_topic(overlay, rings, target, topics, candidate, candidates[AGE, k])
     return rings
 
 
@@ -163,10 +165,10 @@ def _message_for(overlay: Overlay, peer: int, target: int) -> Int32s:
     place[peer] = 0
     for row in range(rings.shape[0]):
         for k in range(rings.shape[2]):
-            other = rings[row, PEER, k]
-            if other >= 0 and place[other] < 0:
-                place[other] = count
-                message[PEER, count], message[AGE, count] = other, rings[row, AGE, k]
+            candidate = rings[row, PEER, k]
+            if candidate >= 0 and place[candidate] < 0:
+                place[candidate] = count
+                message[PEER, count], message[AGE, count] = candidate, rings[row, AGE, k]
                 count += 1
     for k in range(count):
         place[message[PEER, k]] = -1

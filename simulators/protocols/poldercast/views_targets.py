@@ -23,10 +23,14 @@ def _subscribes(overlay: Overlay, peer: int, topic: int) -> bool:
 def _pool(overlay: Overlay, topic: int, view: Int32s, pool: Int32s, count: int) -> int:
     """Add and mark the unmarked peers of a view that subscribe to the topic."""
     for k in range(view.shape[1]):
-        other = view[PEER, k]
-        if other >= 0 and overlay.place[other] < 0 and _subscribes(overlay, other, topic):
-            overlay.place[other] = 0
-            pool[count] = other
+        candidate = view[PEER, k]
+        if (
+            candidate >= 0
+            and overlay.place[candidate] < 0
+            and _subscribes(overlay, candidate, topic)
+        ):
+            overlay.place[candidate] = 0
+            pool[count] = candidate
             count += 1
     return count
 

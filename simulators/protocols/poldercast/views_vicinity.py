@@ -14,10 +14,10 @@ from vizpub.simulators.protocols.poldercast.views import (
     WORDS,
     bytes_of,
     drop,
-    filled,
+    entry_count,
     grow_older,
 )
-from vizpub.simulators.protocols.poldercast.views_overlay import PACKED, Overlay, known
+from vizpub.simulators.protocols.poldercast.views_overlay import PACKED, Overlay, known_entries
 
 _OVERLAP_UNIT, _PRIORITY_UNIT = 1 << 20, 1 << 40
 """The low 20 bits of a key are 2²⁰ − 1 − age, the next 20 the overlap, the rest the priority."""
@@ -27,12 +27,12 @@ _OVERLAP_UNIT, _PRIORITY_UNIT = 1 << 20, 1 << 40
 def _add_short(wishes: Words, lacks: Int64s) -> None:
     k = 0
     for word in range(wishes.shape[1]):
-        left = wishes[0, word]
-        while left != 0:
-            rest = left & (left - np.uint64(1))
+        bits = wishes[0, word]
+        while bits != 0:
+            rest = bits & (bits - np.uint64(1))
             for row in range(1, 1 + lacks[k]):
-                wishes[row, word] |= left ^ rest
-            left, k = rest, k + 1
+                wishes[row, word] |= bits ^ rest
+            bits, k = rest, k + 1
 
 
 @compiled(PACKED, int64)
@@ -57,16 +57,16 @@ def _wishes_of(overlay: Overlay, peer: int) -> Words:
 
 
 @compiled(WORDS, WORDS, int64, int64)
-def _nearness(profiles: Words, wishes: Words, other: int, age: int) -> int:
+def _nearness(profiles: Words, wishes: Words, candidate: int, age: int) -> int:
     """Nearness of another peer to the peer with those wishes: by the missing ring neighbours that
     it could be, then by shared topics, then by its age.
     """
     shared = missing = 0
     for word in range(wishes.shape[1]):
-        shared += population(profiles[other, word] & wishes[0, word])
+        shared += population(profiles[candidate, word] & wishes[0, word])
     for row in range(1, wishes.shape[0]):
         for word in range(wishes.shape[1]):
-            missing += population(profiles[other, word] & wishes[row, word])
+            missing += population(profiles[candidate, word] & wishes[row, word])
     youth = max(0, _OVERLAP_UNIT - 1 - int(age))
     return missing * _PRIORITY_UNIT + shared * _OVERLAP_UNIT + youth
 
@@ -83,10 +83,10 @@ def fill_with_nearest(
     keys = np.empty(width, np.int64)
     end = begin
     for k in range(candidates.shape[1]):
-        other, age = candidates[PEER, k], candidates[AGE, k]
-        if other == target:
+        candidate, age = candidates[PEER, k], candidates[AGE, k]
+        if candidate == target:
             continue
-        key = _nearness(profiles, wishes, other, age)
+        key = _nearness(profiles, wishes, candidate, age)
         if end < width:
             end += 1
         elif end == begin or key <= keys[end - 1]:
@@ -99,7 +99,7 @@ def fill_with_nearest(
                 chosen[AGE, place - 1],
             )
             place -= 1
-        keys[place], chosen[PEER, place], chosen[AGE, place] = key, other, age
+        keys[place], chosen[PEER, place], chosen[AGE, place] = key, candidate, age
     return end
 
 
@@ -108,7 +108,7 @@ def _message_for(overlay: Overlay, peer: int, target: int, length: int) -> Int32
     """The sender, then the peers nearest to the target that it knows."""
     message = np.empty((2, length), np.int32)
     message[PEER, 0], message[AGE, 0] = peer, 0
-    candidates = known(overlay, peer, np.empty((2, 0), np.int32))
+    candidates = known_entries(overlay, peer, np.empty((2, 0), np.int32))
     end = fill_with_nearest(overlay, target, candidates, message, 1)
     return message[:, :end].copy()
 
@@ -117,7 +117,7 @@ def _message_for(overlay: Overlay, peer: int, target: int, length: int) -> Int32
 def merge_nearest(overlay: Overlay, peer: int, received: Int32s) -> None:
     """Keep the nearest of all known and received peers."""
     view = overlay.vicinity[peer]
-    candidates = known(overlay, peer, received)
+    candidates = known_entries(overlay, peer, received)
     end = fill_with_nearest(overlay, peer, candidates, view, 0)
     view[PEER, end:] = -1
 
@@ -132,7 +132,7 @@ def open_nearest(overlay: Overlay, peer: int, length: int) -> tuple[int, Int32s,
     if oldest >= 0:
         target = view[PEER, oldest]
         drop(view, oldest)
-    elif filled(random) > 0:
+    elif entry_count(random) > 0:
         target = random[PEER, 0]
     else:
         return -1, np.empty((2, 0), np.int32), 0

@@ -24,18 +24,18 @@ from tests.integration.test_append import System, same_tables
 from tests.support.faults import stopping
 from tests.support.ingested import ingest, ingested
 from tests.support.words import naming
-from vizpub.collector.closing import Rules
-from vizpub.collector.http.interface import Web
-from vizpub.collector.inputs.folder import Folder
-from vizpub.collector.intake import Intake, Limits
+from vizpub.collector.closing import ClosingRules
+from vizpub.collector.http.interface import HttpInterface
+from vizpub.collector.inputs.folder import FolderInput
+from vizpub.collector.intake import Intake, IntakeLimits
 from vizpub.collector.log import log
-from vizpub.collector.log.damage import go_past
+from vizpub.collector.log.damage import leave_out_damage
 from vizpub.collector.making.batch import NONE, batches_in
-from vizpub.collector.making.batches import DAMAGED, Appending, Job
-from vizpub.collector.place import Place
-from vizpub.collector.progress import Progress
+from vizpub.collector.making.batches import DAMAGED, BatchAppender, BatchJob
+from vizpub.collector.place import CollectionPlace
+from vizpub.collector.progress import CollectionProgress
 from vizpub.collector.reservation import reserve
-from vizpub.ingest.pipeline import IngestRequest, ingest_in, settling
+from vizpub.ingest.pipeline import IngestRequest, ingest_in, settling_request
 from vizpub.model.errors import RunCollected, StoreBroken, UseError
 from vizpub.reports.records import RunHeader
 from vizpub.runstore.collection import RETIRED
@@ -64,15 +64,15 @@ class Live:
     sent: list[Record]
 
     def __post_init__(self) -> None:
-        self.place = Place(self.folder, "lab")
+        self.place = CollectionPlace(self.folder, "lab")
         self.place.make()
         reserve(self.place)
-        self.job = Job(str(self.folder), "lab")
+        self.job = BatchJob(str(self.folder), "lab")
         self.until = 0
-        self.appending: Appending | None = None
+        self.appending: BatchAppender | None = None
 
     def intake(self) -> Intake:
-        return Intake(self.place, HEADER, Rules(lateness_s=1e9, ahead=10**6), Limits())
+        return Intake(self.place, HEADER, ClosingRules(lateness_s=1e9, ahead=10**6), IntakeLimits())
 
     async def post(self, intake: Intake, records: list[Record]) -> None:
         """In requests of some size, some of them twice."""
@@ -82,13 +82,13 @@ class Live:
             now, records = records[:size], records[size:]
             for _ in range(self.rng.choice([1, 1, 2])):
                 done = await intake.take(json.dumps(record).encode() for record in now)
-                assert not done.refused, done.why
+                assert not done.refused, done.refusals
             self.sent += now
 
     def append(self, *, afresh: bool = False) -> list[Record]:
         if afresh or self.appending is None:
-            self.appending = Appending(partial(ingest_in, self.spark), self.job)
-        return list(self.appending.to(self.until))
+            self.appending = BatchAppender(partial(ingest_in, self.spark), self.job)
+        return list(self.appending.append_until(self.until))
 
     async def end(self, intake: Intake) -> None:
         """All that was reported is closed, and the run ends."""
@@ -102,7 +102,7 @@ class Live:
     def settle(self) -> None:
         """As `vizpub settle` does."""
         with writing(self.folder, "lab") as writer:
-            ingest_in(self.spark, writer, settling(self.run))
+            ingest_in(self.spark, writer, settling_request(self.run))
 
     @property
     def run(self) -> StoredRun:
@@ -164,7 +164,7 @@ def test_collected_run_equals_one_ingest_of_its_reports(live: Callable[[int], Li
     assert case.run.manifest.ended
     same_tables(case.run, case.whole(case.sent, end=START + 2))
     assert case.append(afresh=True) == []
-    consumed, batches = case.appending.consumed(), batches_in(case.place.batches)
+    consumed, batches = case.appending.last_batch(), batches_in(case.place.batches)
     assert [batch.number for batch in batches] == [1, 2, 3, 4]
     assert consumed == batches[-1]
     assert consumed.position == case.until
@@ -252,8 +252,8 @@ def test_any_stream_ends_in_the_tables_of_one_ingest(
             await case.post(intake, now[:cut])
             with (watched / f"{number % 2}.ndjson").open("a") as file:
                 file.writelines(json.dumps(record) + "\n" for record in now[cut:])
-            web = Web(intake, Progress(intake))
-            await Folder(watched, intake, print, web, lambda: None).turn()
+            web = HttpInterface(intake, CollectionProgress(intake))
+            await FolderInput(watched, intake, print, web, lambda: None).turn()
             case.sent += now[cut:]
             if rng.random() < 0.3:
                 await intake.log.aclose()
@@ -291,7 +291,7 @@ def test_late_reports_are_counted_and_enter_by_settle(live: Callable[[int], Live
             await intake._close(START + number)
             if number == 2:
                 done = await intake.take(json.dumps(r).encode() for r in late)
-                assert done.late == done.taken == len(late)
+                assert done.late == done.accepted == len(late)
                 case.sent += late
             case.until = intake.closed_at
             case.append()
@@ -352,7 +352,7 @@ def test_lost_log_is_an_error_and_no_shorter_run(live: Callable[[int], Live]) ->
     with pytest.raises(StoreBroken, match="acknowledged"):
         case.append()
     assert case.appending
-    assert case.appending.consumed() == NONE
+    assert case.appending.last_batch() == NONE
 
 
 def test_damage_that_was_passed_is_in_the_notes_of_the_run(live: Callable[[int], Live]) -> None:
@@ -370,6 +370,6 @@ def test_damage_that_was_passed_is_in_the_notes_of_the_run(live: Callable[[int],
     content = bytearray(path.read_bytes())
     content[content.rindex(b'"peer"')] ^= 1
     path.write_bytes(content)
-    (lost,) = go_past(case.place.log)
+    (lost,) = leave_out_damage(case.place.log)
     case.append()
     assert case.run.manifest.notes[DAMAGED] == lost.end - lost.start

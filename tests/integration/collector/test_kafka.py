@@ -22,15 +22,15 @@ from tests.support.broker import PASSWORD, USER, Broker, broker_in
 from tests.support.collected import ROOT
 from tests.support.collecting import LATER, header
 from tests.support.words import tells
-from vizpub.collector.closing import Rules
-from vizpub.collector.http.interface import Web
+from vizpub.collector.closing import ClosingRules
+from vizpub.collector.http.interface import HttpInterface
 from vizpub.collector.http.prometheus import page
-from vizpub.collector.inputs.kafka import MADE_ANEW, Kafka
+from vizpub.collector.inputs.kafka import MADE_ANEW, KafkaInput
 from vizpub.collector.inputs.kafka_topic import NO_BROKER, Topic, read_config
-from vizpub.collector.intake import Intake, Limits
+from vizpub.collector.intake import Intake, IntakeLimits
 from vizpub.collector.log import log
-from vizpub.collector.place import Place
-from vizpub.collector.progress import Progress
+from vizpub.collector.place import CollectionPlace
+from vizpub.collector.progress import CollectionProgress
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 TOPIC = "reports"
@@ -50,21 +50,21 @@ class Case:
 
     folder: Path
     topic: Topic
-    limits: Limits = field(default_factory=lambda: Limits(reserve=1))
-    rules: Rules = field(default_factory=Rules)
+    limits: IntakeLimits = field(default_factory=lambda: IntakeLimits(reserve=1))
+    rules: ClosingRules = field(default_factory=ClosingRules)
     began: datetime = LATER
     said: list[str] = field(default_factory=list)
 
     @property
-    def place(self) -> Place:
-        return Place(self.folder, "lab")
+    def place(self) -> CollectionPlace:
+        return CollectionPlace(self.folder, "lab")
 
-    def run(self, work: Callable[[Kafka], Awaitable[None]]) -> None:
+    def run(self, work: Callable[[KafkaInput], Awaitable[None]]) -> None:
         async def around() -> None:
             self.place.make()
             intake = Intake(self.place, header(self.began), self.rules, self.limits)
-            web = Web(intake, Progress(intake))
-            kafka = Kafka(self.topic, intake, self.said.append, web)
+            web = HttpInterface(intake, CollectionProgress(intake))
+            kafka = KafkaInput(self.topic, intake, self.said.append, web)
             following = asyncio.create_task(kafka.follow())
             try:
                 await work(kafka)
@@ -130,10 +130,10 @@ def test_collector_goes_on_where_its_log_ends(tmp_path: Path, broker: Broker, na
     broker.send(name, [(p, report(f"{p}", 1)) for p in range(2)])
     case.run(lambda _: case.has(5))
 
-    async def nothing_more(kafka: Kafka) -> None:
+    async def nothing_more(kafka: KafkaInput) -> None:
         await until(lambda: bool(kafka.up))
         await asyncio.sleep(1)
-        assert [one["lag"] for one in kafka.told()["partitions"]] == [0, 0, 0]
+        assert [one["lag"] for one in kafka.summary()["partitions"]] == [0, 0, 0]
 
     case.run(nothing_more)
     assert len(case.taken()) == 5
@@ -150,7 +150,7 @@ def test_refused_lines_are_named_and_the_stream_goes_on(
     broker.send(name, [*sent, (1, report("c", 1)), (2, report("d", 1, run="other"))])
     case = of(tmp_path, broker, name)
 
-    async def work(kafka: Kafka) -> None:
+    async def work(kafka: KafkaInput) -> None:
         await case.has(4)
         await until(lambda: kafka.intake.counts["refused"] == 4)
         broker.send(name, [(0, report("b", 1))])
@@ -171,7 +171,7 @@ def test_new_partition_is_found(
     monkeypatch.setattr("vizpub.collector.inputs.kafka._LOOK_S", 0.3)
     case = of(tmp_path, broker, name, auto_offset_reset="latest")
 
-    async def work(kafka: Kafka) -> None:
+    async def work(kafka: KafkaInput) -> None:
         await until(lambda: len(kafka.partitions) == 3)
         broker.add_partitions(name, 5)
         broker.send(name, [(4, report("e", 0)), (0, report("a", 0))])
@@ -198,7 +198,7 @@ def test_missing_topic_is_waited_for_and_not_made(tmp_path: Path, broker: Broker
     name = "not.yet"
     case = of(tmp_path, broker, name)
 
-    async def work(kafka: Kafka) -> None:
+    async def work(kafka: KafkaInput) -> None:
         await until(lambda: kafka.up is False)
         assert kafka.error == f"there is no topic '{name}' at {broker.address}"
         await asyncio.sleep(2)
@@ -223,9 +223,9 @@ def test_removed_messages_are_said_and_reading_goes_on_behind_them(
     broker.send(name, [(0, report("a", interval)) for interval in range(3, 10)])
     broker.remove_before(name, 0, 8)
 
-    async def work(kafka: Kafka) -> None:
+    async def work(kafka: KafkaInput) -> None:
         await case.has(5)
-        assert [one["lost"] for one in kafka.told()["partitions"]] == [5, 0, 0]
+        assert [one["lost"] for one in kafka.summary()["partitions"]] == [5, 0, 0]
         text = page(kafka.intake, kafka.web.progress)
         assert f'vizpub_kafka_lost_messages_total{{topic="{name}",partition="0"}} 5\n' in text
 
@@ -240,17 +240,17 @@ def test_messages_that_are_removed_while_nothing_is_read_are_said(
 ) -> None:
     """The collector runs, and its log is full: what the client fetched ahead is still taken."""
     case = of(tmp_path, broker, name)
-    case.limits = Limits(reserve=1, log=0)
+    case.limits = IntakeLimits(reserve=1, log=0)
     broker.send(name, [(0, report("a", interval)) for interval in range(4)])
 
-    async def work(kafka: Kafka) -> None:
+    async def work(kafka: KafkaInput) -> None:
         await until(lambda: bool(kafka.up))
         await asyncio.sleep(1.5)
         assert not case.taken()
-        assert kafka.told()["partitions"][0]["lag"] == 4
+        assert kafka.summary()["partitions"][0]["lag"] == 4
         broker.send(name, [(0, report("a", 4))])
-        await until(lambda: kafka.told()["partitions"][0]["lag"] == 5)
-        kafka.intake.limits = Limits(reserve=1)
+        await until(lambda: kafka.summary()["partitions"][0]["lag"] == 5)
+        kafka.intake.limits = IntakeLimits(reserve=1)
         await case.has(5)
         assert 'partition="0"} 0\n' in page(kafka.intake, kafka.web.progress)
 
@@ -262,23 +262,23 @@ def test_lag_of_all_partitions_is_in_the_progress(
 ) -> None:
     """Counted by what was sent: while nothing is taken, and as it is taken."""
     case = of(tmp_path, broker, name)
-    case.limits = Limits(reserve=1, log=0)
+    case.limits = IntakeLimits(reserve=1, log=0)
     broker.send(name, [(p, report(f"{p}", i)) for p in range(3) for i in range(p + 2)])
 
-    async def work(kafka: Kafka) -> None:
+    async def work(kafka: KafkaInput) -> None:
         progress = kafka.web.progress
-        assert progress.told()["kafka_lag"] is None  # unknown is not 0
+        assert progress.summary()["kafka_lag"] is None  # unknown is not 0
         await until(lambda: bool(kafka.up))
-        assert progress.told()["kafka_lag"] == 9
+        assert progress.summary()["kafka_lag"] == 9
         broker.send(name, [(1, report("1", i)) for i in range(3, 7)])
-        await until(lambda: progress.told()["kafka_lag"] == 13)
+        await until(lambda: progress.summary()["kafka_lag"] == 13)
         assert f'vizpub_kafka_lag_messages{{topic="{name}",partition="1"}} 7\n' in page(
             kafka.intake, progress
         )
-        kafka.intake.limits = Limits(reserve=1)
+        kafka.intake.limits = IntakeLimits(reserve=1)
         await case.has(13)
-        await until(lambda: progress.told()["kafka_lag"] == 0)
-        assert progress.told()["kafka_error"] is None
+        await until(lambda: progress.summary()["kafka_lag"] == 0)
+        assert progress.summary()["kafka_error"] is None
 
     case.run(work)
 
@@ -303,7 +303,7 @@ def test_topic_that_was_made_anew_is_read_from_its_beginning(
     async def all_of(count: int) -> None:
         await until(lambda: set(case.taken()) == {("a", interval) for interval in range(count)})
 
-    async def first(kafka: Kafka) -> None:
+    async def first(kafka: KafkaInput) -> None:
         await until(lambda: bool(kafka.up))
         broker.send(name, [(0, report("a", interval)) for interval in range(4)])
         await all_of(4)
@@ -366,12 +366,12 @@ def test_histories_in_partitions_go_side_by_side(
     """Of more intervals than a peer may be ahead: nothing is refused, also where only little can
     wait. How far one is read ahead of the others is up to what the broker sends first.
     """
-    monkeypatch.setattr("vizpub.collector.inputs.kafka._HELD", held)
+    monkeypatch.setattr("vizpub.collector.inputs.kafka._MOST_WAITING", held)
     last = 600
     sent = [(p, report(f"{p}", i)) for p in (2, 0, 1) for i in range(0, last, p + 1)]
     broker.send(name, sent)
     case = of(tmp_path, broker, name)
-    case.rules = Rules(ahead=16)
+    case.rules = ClosingRules(ahead=16)
     case.run(lambda _: case.has(len(sent)))
     assert sorted(case.taken()) == sorted(
         (str(p), i) for p in range(3) for i in range(0, last, p + 1)
@@ -428,7 +428,7 @@ class TestBrokerThatDies:
         own = Broker(tmp_path)
         case = of(tmp_path, own, "later")
 
-        async def work(kafka: Kafka) -> None:
+        async def work(kafka: KafkaInput) -> None:
             await until(lambda: kafka.up is False)
             assert f"no broker answers at {own.address}" in (kafka.error or "")
             own.start()
@@ -448,11 +448,11 @@ class TestBrokerThatDies:
         own.send(TOPIC, [(i % 3, report(f"{i % 3}", i // 3)) for i in range(30)])
         case = of(tmp_path, own, TOPIC)
 
-        async def work(kafka: Kafka) -> None:
+        async def work(kafka: KafkaInput) -> None:
             await until(lambda: bool(case.taken()))
             own.end(signal.SIGKILL)
             await until(lambda: kafka.up is False)
-            assert NO_BROKER in kafka.web.progress.told()["kafka_error"]
+            assert NO_BROKER in kafka.web.progress.summary()["kafka_error"]
             own.start()
             own.send(TOPIC, [(i % 3, report(f"{i % 3}", i // 3)) for i in range(30, 60)])
             await case.has(60)

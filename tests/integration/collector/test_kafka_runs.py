@@ -22,12 +22,12 @@ from tests.integration.test_append import same_tables
 from tests.support.broker import Broker, broker_in
 from tests.support.collected import Collecting, running, until
 from tests.support.ingested import ingest
-from vizpub.collector.http.interface import Web
-from vizpub.collector.inputs.kafka import Kafka
+from vizpub.collector.http.interface import HttpInterface
+from vizpub.collector.inputs.kafka import KafkaInput
 from vizpub.collector.inputs.kafka_topic import Topic
 from vizpub.collector.intake import Intake
 from vizpub.collector.making.batch import batches_in
-from vizpub.collector.progress import Progress
+from vizpub.collector.progress import CollectionProgress
 from vizpub.reports.records import RunHeader
 from vizpub.runstore.store import open_run
 
@@ -55,11 +55,11 @@ def messages_of(rng: random.Random, records: list[dict[str, Any]]) -> Messages:
 
 async def read(broker: Broker, intake: Intake, topic: str, count: int) -> None:
     """A collector that takes so many messages of the topic, counted from its beginning."""
-    web = Web(intake, Progress(intake))
-    kafka = Kafka(Topic(broker.address, topic), intake, print, web)
+    web = HttpInterface(intake, CollectionProgress(intake))
+    kafka = KafkaInput(Topic(broker.address, topic), intake, print, web)
     following = asyncio.create_task(kafka.follow())
     async with asyncio.timeout(100):
-        while sum(one["offset"] for one in kafka.told()["partitions"]) < count:
+        while sum(one["offset"] for one in kafka.summary()["partitions"]) < count:
             await asyncio.sleep(0.02)
     following.cancel()
     await asyncio.gather(following, return_exceptions=True)

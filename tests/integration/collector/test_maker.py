@@ -14,13 +14,13 @@ from tests.support.collected import PATIENCE_S
 from tests.support.collecting import header
 from tests.support.processes import children
 from tests.support.words import tells
-from vizpub.collector.closing import Rules
-from vizpub.collector.intake import Intake, Limits
+from vizpub.collector.closing import ClosingRules
+from vizpub.collector.intake import Intake, IntakeLimits
 from vizpub.collector.making import maker
-from vizpub.collector.making.batches import Job
-from vizpub.collector.making.maker import SILENT, Maker
-from vizpub.collector.place import Place
-from vizpub.collector.progress import Progress
+from vizpub.collector.making.batches import BatchJob
+from vizpub.collector.making.maker import SILENT, RunMaker
+from vizpub.collector.place import CollectionPlace
+from vizpub.collector.progress import CollectionProgress
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
@@ -44,14 +44,14 @@ async def until(is_so: Callable[[], bool]) -> None:
 @pytest.mark.long
 def test_java_that_hangs_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
-    place = Place(tmp_path, "lab")
+    place = CollectionPlace(tmp_path, "lab")
     place.make()
 
     async def work() -> None:
-        intake = Intake(place, header(), Rules(), Limits())
-        progress = Progress(intake)
-        made = Maker(
-            Job(str(tmp_path), "lab").to_json(), intake, progress, lambda: None, said.append
+        intake = Intake(place, header(), ClosingRules(), IntakeLimits())
+        progress = CollectionProgress(intake)
+        made = RunMaker(
+            BatchJob(str(tmp_path), "lab").to_json(), intake, progress, lambda: None, said.append
         )
         task = asyncio.create_task(made.run())
         await until(lambda: progress.has_spark)

@@ -12,7 +12,7 @@ import pytest
 import trustme
 
 from tests.support.collected import PATIENCE_S, QUICK, Collecting, running, until
-from vizpub.collector.http.client import Collector
+from vizpub.collector.http.client import CollectorClient
 from vizpub.model.errors import ServiceError, UseError
 from vizpub.reports.client import Reporter
 
@@ -46,7 +46,7 @@ def test_tokens_and_certificates_change_while_it_runs(tmp_path: Path) -> None:
     with running(Collecting(tmp_path, (*files, "--no-load"))) as case:
 
         def header(token: str, trusted: Path) -> object:
-            return Collector(case.url, token, str(trusted)).get()["header"]
+            return CollectorClient(case.url, token, str(trusted)).get()["header"]
 
         def listens() -> bool:
             return case.place.listener() is not None

@@ -14,15 +14,15 @@ from pyspark.sql import SparkSession
 from tests.integration.test_append import same_tables
 from tests.support.collecting import Served, collector_in, serving
 from tests.support.ingested import Store, ingest
-from vizpub.collector.http.client import Collector
-from vizpub.collector.inputs.trace_reporter import Following, Tracing
-from vizpub.collector.making.batches import Appending, Job
+from vizpub.collector.http.client import CollectorClient
+from vizpub.collector.inputs.trace_reporter import FollowOptions, TraceReporter
+from vizpub.collector.making.batches import BatchAppender, BatchJob
 from vizpub.collector.reservation import reserve
 from vizpub.ingest.pipeline import ingest_in
 from vizpub.runstore.store import StoredRun, open_run
 from vizpub.simulators.engine.folder import Folder
 from vizpub.simulators.engine.live import Live
-from vizpub.simulators.engine.plan import planned
+from vizpub.simulators.engine.plan import make_plan
 from vizpub.simulators.engine.simulation import simulate
 
 pytestmark = [
@@ -41,11 +41,11 @@ def collected(spark: SparkSession, folder: Path, report: Callable[[str], None]) 
         last = intake.last_interval
         assert last is not None, "the end was marked"
         reserve(served.web.intake.place)
-        appending = Appending(partial(ingest_in, spark), Job(str(folder), "lab"))
+        appending = BatchAppender(partial(ingest_in, spark), BatchJob(str(folder), "lab"))
         _wait(served, intake._close(last // 2))
-        list(appending.to(intake.closed_at))
+        list(appending.append_until(intake.closed_at))
         _wait(served, intake.end())
-        list(appending.to(intake.closed_at))
+        list(appending.append_until(intake.closed_at))
         appending.settle()
     return open_run(folder, "lab")
 
@@ -65,7 +65,7 @@ def test_simulation_that_reports_equals_its_files(spark: SparkSession, tmp_path:
         "publications": "every:2",
         "churn": "exponential:6s,down=3s",
     }
-    plan = planned("poldercast", chosen, 3)
+    plan = make_plan("poldercast", chosen, 3)
     run = collected(
         spark, tmp_path, lambda url: simulate(plan, folder, live=Live(url, speed=1000)) and None
     )
@@ -79,10 +79,10 @@ def test_simulation_that_reports_equals_its_files(spark: SparkSession, tmp_path:
 def test_trace_that_is_replayed_equals_an_ingest_of_its_reports(
     spark: SparkSession, stored: Store, tmp_path: Path
 ) -> None:
-    how = Following(replay=True, speed=100_000, end=True)
+    how = FollowOptions(replay=True, speed=100_000, end=True)
 
     def report(url: str) -> None:
-        told = Tracing([ROOT / "examples/gossipsub"], Collector(url), how, print).run()
+        told = TraceReporter([ROOT / "examples/gossipsub"], CollectorClient(url), how, print).run()
         assert (told.refused, told.dropped, told.late) == (0, 0, 0)
 
     run = collected(spark, tmp_path, report)

@@ -29,8 +29,8 @@ from tests.support.tables import Batches
 from tests.support.words import tells
 from vizpub.cli.main import app
 from vizpub.graphstore.load import bulk
-from vizpub.graphstore.load.bulk import Emptiness, Target, find_empty, import_run
-from vizpub.graphstore.load.reading import Reading
+from vizpub.graphstore.load.bulk import EmptyDatabase, LoadTarget, find_empty, import_run
+from vizpub.graphstore.load.reading import TableReader
 from vizpub.graphstore.load.transactions import LoadSummary, load_run
 from vizpub.graphstore.runs import run_names, run_properties
 from vizpub.graphstore.server.address import Connection
@@ -102,11 +102,11 @@ class Stopped:
         pytest.fail("it is stopped")
 
     @contextmanager
-    def stopped(self) -> Iterator[Tool]:
+    def offline_tool(self) -> Iterator[Tool]:
         yield self.tool
 
     @contextmanager
-    def staging(self) -> Iterator[Path]:
+    def staging_folder(self) -> Iterator[Path]:
         yield self.folder
 
 
@@ -140,7 +140,7 @@ def imported(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Imported:
     """Imported as it pays, made complete and dumped; only the one who dumps may read the file."""
     server, file = emptied(home), tmp_path_factory.mktemp("dump") / "it.dump"
     counted = Counted(HISTORY.rows, HISTORY.batch)
-    tables = Reading(counted, HISTORY.facts.clock)
+    tables = TableReader(counted, HISTORY.facts.clock)
 
     def look_and_load(driver: Driver, *given: Any) -> LoadSummary:
         there = run_properties(driver, "neo4j", "bulk")
@@ -154,7 +154,7 @@ def imported(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Imported:
         patch.setattr(bulk, "load_run", look_and_load)
         patch.setattr(bulk, "PAYING_ROWS", 1)
         bulk.load(
-            Target(server.start(), server, partition_intervals=PARTITION), HISTORY.facts, tables
+            LoadTarget(server.start(), server, partition_intervals=PARTITION), HISTORY.facts, tables
         )
     readings = counted.readings.copy()
     graph = content(server)
@@ -233,14 +233,16 @@ def test_database_no_longer_empty_is_not_imported_into(
     assert content(server) == {"[['Peer'], [('of', 'somebody')]]": 1}
 
 
-def fail_in_one_stop(server: LocalServer, empty: Emptiness, cut: Path, kill: ToolsKiller) -> None:
+def fail_in_one_stop(
+    server: LocalServer, empty: EmptyDatabase, cut: Path, kill: ToolsKiller
+) -> None:
     """Raises: Neo4jUnavailable."""
-    with server.stopped() as tool:
+    with server.offline_tool() as tool:
         there = Stopped(tool, cut.parent)
         assert not import_run(there, empty, HISTORY.facts, HISTORY.tables)
         with pytest.raises(Neo4jUnavailable, match="Truncated"):
             restore(there, "neo4j", cut)
-        now = Emptiness("neo4j", last_transaction(tool, "neo4j"))
+        now = EmptyDatabase("neo4j", last_transaction(tool, "neo4j"))
         import_run(there, now, HISTORY.facts, HISTORY.tables, kill)
 
 
@@ -275,7 +277,7 @@ def test_loads_into_one_server_wait_for_each_other(
     def load(place: int, progress: Progress) -> LoadSummary:
         facts, tables = runs[place].facts, runs[place].tables
         return bulk.load(
-            Target(connection, LocalServer(server.status().home)), facts, tables, progress
+            LoadTarget(connection, LocalServer(server.status().home)), facts, tables, progress
         )
 
     def first(step: str, done: int, total: int, note: str = "") -> None:

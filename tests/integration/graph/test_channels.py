@@ -16,10 +16,10 @@ from vizpub.graphstore.server.address import Connection
 from vizpub.questions.run import Run
 from vizpub.questions.sql import answer
 from vizpub.runstore.store import StoredRun
-from vizpub.simulators.channels.layout import Layout
-from vizpub.simulators.channels.running import Measured, run
+from vizpub.simulators.channels.layout import ChannelLayout
+from vizpub.simulators.channels.running import ChannelMeasurement, run
 from vizpub.simulators.engine.folder import Folder
-from vizpub.simulators.engine.plan import planned
+from vizpub.simulators.engine.plan import make_plan
 from vizpub.simulators.engine.simulation import simulate
 
 pytestmark = [pytest.mark.spark, pytest.mark.neo4j]
@@ -43,13 +43,13 @@ FROM receptions WHERE peer_name::INTEGER >= {FIRST}
 
 
 @pytest.fixture(scope="module")
-def layout() -> Layout:
-    parameters = planned("channels", CHOSEN, SEED).parameters
-    return Layout(parameters, CLIENTS, SEED)
+def layout() -> ChannelLayout:
+    parameters = make_plan("channels", CHOSEN, SEED).parameters
+    return ChannelLayout(parameters, CLIENTS, SEED)
 
 
 @pytest.fixture(scope="module")
-def counted(layout: Layout) -> Measured:
+def counted(layout: ChannelLayout) -> ChannelMeasurement:
     """What the compiled pipeline makes of the same updates."""
     return run(layout, layout.updates((SECOND, 4 * SECOND)), 6 * SECOND, SECOND)
 
@@ -57,7 +57,7 @@ def counted(layout: Layout) -> Measured:
 @pytest.fixture(scope="module")
 def ingested(tmp_path_factory: pytest.TempPathFactory, stored: Store) -> StoredRun:
     folder = Folder(tmp_path_factory.mktemp("channels") / "simulated")
-    simulate(planned("channels", CHOSEN, SEED), folder)
+    simulate(make_plan("channels", CHOSEN, SEED), folder)
     return stored(RUN, *sorted(folder.reports.iterdir()))
 
 
@@ -76,7 +76,7 @@ def of_sql(ingested: StoredRun, statement: str) -> tuple[Any, ...]:
 
 
 def test_metrics_of_messages_are_those_of_the_updates(
-    ingested: StoredRun, layout: Layout, counted: Measured
+    ingested: StoredRun, layout: ChannelLayout, counted: ChannelMeasurement
 ) -> None:
     messages = Run(ingested).metrics("messages").to_pylist()
     totals = counted.totals
@@ -89,14 +89,16 @@ def test_metrics_of_messages_are_those_of_the_updates(
 
 
 def test_delay_of_eligible_clients_is_their_staleness(
-    ingested: StoredRun, counted: Measured
+    ingested: StoredRun, counted: ChannelMeasurement
 ) -> None:
     heard, delay = of_sql(ingested, RECEIVED)
     assert heard == counted.counts.heard.sum() > 0
     assert delay == pytest.approx(counted.weighted_staleness)
 
 
-def test_relay_share_of_clients_is_their_fluff(ingested: StoredRun, counted: Measured) -> None:
+def test_relay_share_of_clients_is_their_fluff(
+    ingested: StoredRun, counted: ChannelMeasurement
+) -> None:
     receptions, unwanted, again = of_sql(ingested, AT_CLIENTS)
     assert receptions == counted.totals["receptions"]
     assert unwanted / receptions == counted.fluff
@@ -104,7 +106,9 @@ def test_relay_share_of_clients_is_their_fluff(ingested: StoredRun, counted: Mea
 
 
 @pytest.mark.parametrize("client", range(CLIENTS))
-def test_client_has_its_channels_and_pages(vizpub: Calls, layout: Layout, client: int) -> None:
+def test_client_has_its_channels_and_pages(
+    vizpub: Calls, layout: ChannelLayout, client: int
+) -> None:
     peer = f"peer={FIRST + client}"
     channels = vizpub.json("query", RUN, "channels-of-client", "-p", "at=last", "-p", peer)
     assert channels == [
@@ -118,7 +122,7 @@ def test_client_has_its_channels_and_pages(vizpub: Calls, layout: Layout, client
 
 
 @pytest.mark.parametrize("channel", range(CHANNELS))
-def test_channel_has_its_clients(vizpub: Calls, layout: Layout, channel: int) -> None:
+def test_channel_has_its_clients(vizpub: Calls, layout: ChannelLayout, channel: int) -> None:
     peer = f"peer={1 + channel}"
     rows = vizpub.json("query", RUN, "clients-of-channel", "-p", "at=last", "-p", peer)
     listeners = np.flatnonzero(layout.listens[:, channel]).tolist()
@@ -127,7 +131,7 @@ def test_channel_has_its_clients(vizpub: Calls, layout: Layout, channel: int) ->
     }
 
 
-def test_page_has_its_channels(vizpub: Calls, layout: Layout) -> None:
+def test_page_has_its_channels(vizpub: Calls, layout: ChannelLayout) -> None:
     assert layout.carried is not None
     for page in np.flatnonzero(layout.wants.any(axis=0)).tolist():
         topic = f"topic={page}"

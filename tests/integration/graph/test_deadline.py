@@ -14,7 +14,7 @@ import pytest
 
 from tests.support.bombs import SHAPES
 from vizpub.graphstore.ask import deadline
-from vizpub.graphstore.ask.deadline import STILL_BUSY, asking
+from vizpub.graphstore.ask.deadline import STILL_BUSY, open_timed_session
 from vizpub.graphstore.ask.free_text import free_text
 from vizpub.graphstore.ask.queries import Limits
 from vizpub.graphstore.server.connection import connect
@@ -54,7 +54,7 @@ def transactions(driver: neo4j.Driver) -> list[tuple[str, dict[str, Any]]]:
 
 def ask_without_a_clock(driver: neo4j.Driver, text: str) -> None:
     """As if the server's own clock did not run: its transactions have no limit (0)."""
-    with asking(driver, "neo4j", 0.5) as asked:
+    with open_timed_session(driver, "neo4j", 0.5) as asked:
         query = neo4j.Query(text, metadata=asked.query(text).metadata, timeout=0)
         asked.do(lambda session: session.run(query).consume())
 

@@ -14,7 +14,7 @@ import pytest
 
 from tests.integration.graph.conftest import Calls, Graph, random_history
 from tests.support.words import naming, tells
-from vizpub.graphstore.ask.free_text import NO_PROFILE, TOO_LARGE, free_text, streaming
+from vizpub.graphstore.ask.free_text import NO_PROFILE, TOO_LARGE, free_text, open_stream
 from vizpub.graphstore.ask.judge import ALLOWED, LOAD_CSV, NO_PROCEDURE
 from vizpub.graphstore.ask.queries import Limits
 from vizpub.graphstore.server.address import Connection
@@ -317,14 +317,14 @@ def test_parameter_neo4j_cannot_hold_is_refused(graph: Graph, value: str) -> Non
 
 def test_endless_answer_is_streamed_and_can_be_abandoned(graph: Graph) -> None:
     text = "UNWIND range(1, 1000000000) AS x RETURN x"
-    with streaming(graph.driver, graph.database, text, {}) as found:
+    with open_stream(graph.driver, graph.database, text, {}) as found:
         assert [next(found.rows) for _ in range(3)] == [[1], [2], [3]]
     assert ask(graph, "RETURN 1 AS x").rows == [[1]]
 
 
 def test_label_that_does_not_exist_is_said_in_one_line(graph: Graph) -> None:
     def warnings(text: str) -> tuple[str, ...]:
-        with streaming(graph.driver, graph.database, text, {}) as found:
+        with open_stream(graph.driver, graph.database, text, {}) as found:
             assert list(found.rows) == [[0]]
             return found.warnings
 
@@ -377,7 +377,7 @@ def test_answer_beyond_the_limit_of_bytes_is_refused(graph: Graph, row: str) -> 
 
 def test_limit_of_bytes_bounds_what_is_held_where_all_rows_are_taken(graph: Graph) -> None:
     """What is held at once is bounded, not what goes on to a file."""
-    with streaming(
+    with open_stream(
         graph.driver, graph.database, "UNWIND range(1, 9000) AS x RETURN x", {}, Limits(size=2**16)
     ) as found:
         assert [x for (x,) in found.rows] == list(range(1, 9001))

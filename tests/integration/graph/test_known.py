@@ -26,7 +26,7 @@ from tests.support.ingested import ROOT, Store, copied, workspace_of
 from tests.support.reported import MESSAGES, PEERS, TOPICS, first_ones, without, written
 from tests.support.words import naming
 from vizpub import cypher
-from vizpub.graphstore.ask.parameters import asked_of_user
+from vizpub.graphstore.ask.parameters import user_parameters
 from vizpub.graphstore.ask.queries import ask, query_names
 from vizpub.graphstore.load.transactions import load_run
 from vizpub.graphstore.server.address import Connection
@@ -93,7 +93,7 @@ class Asked:
         at = {"at": some, "before": first, "after": last, "from": first, "to": last}
         peer = {"peer": self.peers[0], "from": self.peers[0], "to": self.peers[1]}
         each: dict[str, Any] = {}
-        for p in asked_of_user(cypher.statement("queries", name)):
+        for p in user_parameters(cypher.statement("queries", name)):
             if p.name == "mode":
                 each[p.name] = ["all"]
             elif p.type == "tick" and not p.optional:
@@ -435,11 +435,11 @@ def test_answers_from_files_equal_those_of_neo4j(stored: Store, asked: Any, name
     published = run.read("publications").to_pylist()
     for message, is_known in [(row["name"], row["publication_known"]) for row in published[:8]]:
         if is_known:
-            missed = frequent.missed(named, message)["peer"].to_pylist()
+            missed = frequent.missed_peers(named, message)["peer"].to_pylist()
             assert [[peer] for peer in missed] == from_neo4j("missed-subscribers", message=message)
         else:
             with pytest.raises(UseError, match=naming(message, PUBLICATION_UNKNOWN)):
-                frequent.missed(named, message)
+                frequent.missed_peers(named, message)
         found = frequent.dissemination(named, message)
         assert listed(found) == from_neo4j("dissemination-tree", message=message)
 

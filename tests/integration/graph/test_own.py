@@ -15,7 +15,7 @@ from tests.integration.graph.test_queries import digraph, ticks
 from tests.support.words import unknown
 from vizpub import cypher
 from vizpub.graphstore.ask.judge import ALLOWED
-from vizpub.graphstore.ask.own import read_query, streaming_own
+from vizpub.graphstore.ask.own import open_own_stream, read_query
 from vizpub.graphstore.ask.queries import Limits, ask
 from vizpub.model.errors import UnknownName, UseError
 
@@ -40,7 +40,7 @@ def answers(graph: Graph, mine: History, tmp_path: Path) -> Any:
         file = tmp_path / "mine.cypher"
         file.write_text(text, "utf-8")
         query = read_query(file)
-        with streaming_own(graph.driver, graph.database, query, given, NAME, Limits()) as found:
+        with open_own_stream(graph.driver, graph.database, query, given, NAME, Limits()) as found:
             return list(found.rows)
 
     return answers

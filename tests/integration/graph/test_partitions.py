@@ -127,7 +127,7 @@ def test_query_at_one_time_reads_only_its_partition(
         for given in questions(twins[0], name)
         if isinstance(answered(graph, "partitions", name, given), list)
     )
-    text, values = queries.prepared(cypher.statement("queries", name), given, run)
+    text, values = queries.prepare(cypher.statement("queries", name), given, run)
     with graph.driver.session(database=graph.database) as session:
         plan = str(session.run("EXPLAIN " + text, values).consume().plan)
     hinted = set(re.findall(r"USING INDEX \w+:(\w+)", text))

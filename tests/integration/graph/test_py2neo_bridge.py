@@ -16,9 +16,9 @@ from tests.integration.graph.conftest import Graph, History, layers_of_channels,
 from tests.support.project import PACKAGES, ROOT
 from tests.support.words import naming, unknown
 from vizpub.graphstore.ask import py2neo_bridge
-from vizpub.graphstore.ask.parameters import asked_of_user
+from vizpub.graphstore.ask.parameters import user_parameters
 from vizpub.graphstore.ask.py2neo_bridge import BridgedRun, frame, open_run, subgraph_at
-from vizpub.graphstore.ask.queries import ask, query_names, shipped
+from vizpub.graphstore.ask.queries import ask, query_names, shipped_query
 from vizpub.graphstore.runs import open_run as open_loaded
 from vizpub.graphstore.server.address import Connection
 from vizpub.model.errors import (
@@ -148,7 +148,7 @@ def sample() -> dict[str, object]:
 def test_query_frame_equals_the_answer_of_the_driver(
     graph: Graph, asked: BridgedRun, name: str
 ) -> None:
-    required = [p for p in asked_of_user(shipped(name)) if not p.optional]
+    required = [p for p in user_parameters(shipped_query(name)) if not p.optional]
     given = layers_of_channels(name) | {
         p.name: p.words[-1] if p.words else sample()[p.type] for p in required
     }
@@ -191,7 +191,7 @@ def test_wrong_arguments_raise_errors_of_vizpub(
         frame(asked, "hubs", when=1)
     with pytest.raises(UnknownName, match=unknown("run", "rnadom-85", "random-85")):
         open_run(neo4j_server, "rnadom-85")
-    broken = replace(shipped("hubs"), text="RETURN")
+    broken = replace(shipped_query("hubs"), text="RETURN")
     monkeypatch.setattr(py2neo_bridge, "shipped", lambda name: broken)
     with pytest.raises(Neo4jAnswer, match="SyntaxError"):
         frame(asked, "hubs", at=1)

@@ -23,8 +23,8 @@ from tests.integration.graph.test_schema import SAMPLES
 from tests.support.tables import Batches
 from tests.support.words import tells
 from vizpub.graphstore.ask.free_text import free_text
-from vizpub.graphstore.ask.parameters import asked_of_user
-from vizpub.graphstore.ask.queries import ask, query_names, runs, shipped
+from vizpub.graphstore.ask.parameters import user_parameters
+from vizpub.graphstore.ask.queries import ask, query_names, runs, shipped_query
 from vizpub.graphstore.gexf.export import (
     OverlayExport,
     export_message,
@@ -70,7 +70,7 @@ def given(asked: History, query: str) -> dict[str, Any]:
         "topic": repeat(asked.topic(2)),
         "message": repeat(message(asked)),
     }
-    required = [p for p in asked_of_user(shipped(query)) if not p.optional]
+    required = [p for p in user_parameters(shipped_query(query)) if not p.optional]
     others = {type: repeat(value) for type, value in SAMPLES.items()}
     return layers_of_channels(query) | {
         p.name: p.words[-1] if p.words else next({**others, **samples}[p.type]) for p in required

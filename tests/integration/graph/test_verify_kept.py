@@ -15,7 +15,7 @@ from tests.integration.graph.everything import awkward_history, stored
 from tests.integration.graph.test_verify import BREAK, Undone
 from vizpub.graphstore.load.transactions import load_run
 from vizpub.graphstore.runs import run_properties
-from vizpub.graphstore.verify.kept_checksums import Kept
+from vizpub.graphstore.verify.kept_checksums import KeptChecksums
 from vizpub.graphstore.verify.verify import Difference, verify_run
 from vizpub.graphstore.verify.verify_kept import verify_kept
 from vizpub.runstore.store import StoredRun
@@ -101,10 +101,10 @@ def test_name_of_the_same_length_is_found_by_a_full_verification_alone(
 
 
 def test_checksums_that_are_not_of_the_tables_are_found(graph: Graph, run: StoredRun) -> None:
-    kept = Kept.of(run_properties(graph.driver, graph.database, RUN) or {})
+    kept = KeptChecksums.of(run_properties(graph.driver, graph.database, RUN) or {})
     assert kept is not None
     hubs, *sums = kept.labels["Hub"]
-    other = Kept.of({"checksums": kept.text})
+    other = KeptChecksums.of({"checksums": kept.text})
     assert other is not None
     other.labels["Hub"] = [hubs + 1, *sums]
     text = "MATCH (n:Run {key: $run}) SET n.checksums = $sums"

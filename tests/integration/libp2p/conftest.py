@@ -16,9 +16,9 @@ import pytest
 
 from tests.support.staged import Staged, Taken, staged
 from vizpub.ingest.inputs.files import InputFile
-from vizpub.ingest.sources.base import Description, Observed, SourceOptions
+from vizpub.ingest.sources.base import ObservedTables, RunDescription, SourceOptions
 from vizpub.ingest.sources.libp2p import Libp2p
-from vizpub.ingest.sources.libp2p.events import Counts, Event
+from vizpub.ingest.sources.libp2p.events import RpcCounts, TraceEvent
 from vizpub.reports.compressed import Content
 
 DATA = Path(__file__).parents[2] / "data" / "libp2p_small"
@@ -35,8 +35,8 @@ class Trace:
 
     files: list[InputFile]
     staged: Staged
-    description: Description
-    observed: Observed
+    description: RunDescription
+    observed: ObservedTables
     peers: Rows = field(default_factory=list)
     presence: Rows = field(default_factory=list)
     links: Rows = field(default_factory=list)
@@ -51,13 +51,13 @@ class Trace:
         """The events that the reader took, with their places; each once."""
         found = []
         for row in self.staged.rows:
-            event = msgspec.msgpack.decode(row.record, type=Event)
+            event = msgspec.msgpack.decode(row.record, type=TraceEvent)
             if event.peer == row.peer:
                 assert event.time == row.time
                 place = {"file": self.files[row.file].path, "position": row.line}
                 told = msgspec.structs.asdict(event)
-                counts = told.pop("counts") or [None] * len(Counts._fields)
-                counted = dict(zip(Counts._fields, counts, strict=True))
+                counts = told.pop("counts") or [None] * len(RpcCounts._fields)
+                counted = dict(zip(RpcCounts._fields, counts, strict=True))
                 found.append({**place, **told, **counted})
         return found
 

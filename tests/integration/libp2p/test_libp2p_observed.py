@@ -10,7 +10,7 @@ from tests.support.events import at, name_of, trace
 from tests.support.staged import Taken, staged
 from vizpub.ingest.sources.base import SourceOptions
 from vizpub.ingest.sources.libp2p import Libp2p
-from vizpub.ingest.sources.libp2p.events import Type
+from vizpub.ingest.sources.libp2p.events import EventType
 from vizpub.model.clock import OPEN
 
 LATE = 10**15
@@ -23,14 +23,14 @@ def taken(tmp_path: Path) -> Taken:
     tells anything.
     """
     events = [
-        at(LATE + 5, Type.STREAM_OPENED, "a", "b"),
-        at(LATE + 10, Type.STREAM_OPENED, "a", "x"),
-        at(LATE + 12, Type.STREAM_CLOSED, "a", "b"),
-        at(LATE + 15, Type.STREAM_OPENED, "b", "a"),
-        at(LATE + 20, Type.STREAM_CLOSED, "a", "x"),
-        at(LATE + 30, Type.STREAM_OPENED, "a", "x"),
-        at(LATE + 50, Type.STREAM_CLOSED, "b", "a"),
-        at(LATE + 60, Type.STREAM_OPENED, "b", "x"),
+        at(LATE + 5, EventType.STREAM_OPENED, "a", "b"),
+        at(LATE + 10, EventType.STREAM_OPENED, "a", "x"),
+        at(LATE + 12, EventType.STREAM_CLOSED, "a", "b"),
+        at(LATE + 15, EventType.STREAM_OPENED, "b", "a"),
+        at(LATE + 20, EventType.STREAM_CLOSED, "a", "x"),
+        at(LATE + 30, EventType.STREAM_OPENED, "a", "x"),
+        at(LATE + 50, EventType.STREAM_CLOSED, "b", "a"),
+        at(LATE + 60, EventType.STREAM_OPENED, "b", "x"),
     ]
     options = SourceOptions(interval_us=10)
     found = staged(Libp2p(), trace(tmp_path, events), options)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from vizpub.ingest.sources.libp2p.events import Type
+from vizpub.ingest.sources.libp2p.events import EventType
 from vizpub.model.clock import OPEN
 from vizpub.model.tables import TRAFFIC
 
@@ -20,21 +20,21 @@ pytestmark = pytest.mark.spark
 
 
 EVENTS = {
-    Type.PUBLISH: "PUBLISH_MESSAGE",
-    Type.REJECT: "REJECT_MESSAGE",
-    Type.DUPLICATE: "DUPLICATE_MESSAGE",
-    Type.DELIVER: "DELIVER_MESSAGE",
-    Type.STREAM_OPENED: "ON_NEW_OUTBOUND_STREAM",
-    Type.STREAM_CLOSED: "ON_CLOSED_OUTBOUND_STREAM",
-    Type.RECV_RPC: "RECV_RPC",
-    Type.SEND_RPC: "SEND_RPC",
-    Type.DROP_RPC: "DROP_RPC",
-    Type.JOIN: "JOIN",
-    Type.LEAVE: "LEAVE",
-    Type.GRAFT: "GRAFT",
-    Type.PRUNE: "PRUNE",
+    EventType.PUBLISH: "PUBLISH_MESSAGE",
+    EventType.REJECT: "REJECT_MESSAGE",
+    EventType.DUPLICATE: "DUPLICATE_MESSAGE",
+    EventType.DELIVER: "DELIVER_MESSAGE",
+    EventType.STREAM_OPENED: "ON_NEW_OUTBOUND_STREAM",
+    EventType.STREAM_CLOSED: "ON_CLOSED_OUTBOUND_STREAM",
+    EventType.RECV_RPC: "RECV_RPC",
+    EventType.SEND_RPC: "SEND_RPC",
+    EventType.DROP_RPC: "DROP_RPC",
+    EventType.JOIN: "JOIN",
+    EventType.LEAVE: "LEAVE",
+    EventType.GRAFT: "GRAFT",
+    EventType.PRUNE: "PRUNE",
 }
-RPCS = {"recvRPC": Type.RECV_RPC, "sendRPC": Type.SEND_RPC, "dropRPC": Type.DROP_RPC}
+RPCS = {"recvRPC": EventType.RECV_RPC, "sendRPC": EventType.SEND_RPC, "dropRPC": EventType.DROP_RPC}
 
 
 def texts(data: Path) -> list[bytes]:
@@ -50,7 +50,7 @@ def test_recorded_trace_equals_its_description(data: Path, facts: Any) -> None:
 
 def test_lines_are_all_read_as_events(as_json: Any, facts: Any) -> None:
     found = Counter(row["type"] for row in as_json.events)
-    assert {EVENTS[Type(number)]: count for number, count in found.items()} == facts["events"]
+    assert {EVENTS[EventType(number)]: count for number, count in found.items()} == facts["events"]
     assert sum(found.values()) == facts["lines"]
     assert as_json.quarantine == []
     times = [row["time"] for row in as_json.events]
@@ -72,7 +72,7 @@ def test_events_per_topic_equal_the_facts(as_json: Any, facts: Any) -> None:
     found: dict[str, Counter[str]] = defaultdict(Counter)
     for row in as_json.events:
         if row["topic"] is not None:
-            own = row["type"] == Type.DELIVER and row["other"] == row["peer"]
+            own = row["type"] == EventType.DELIVER and row["other"] == row["peer"]
             found[row["topic"]]["deliverSelf" if own else words[row["type"]]] += 1
     assert found == facts["per_topic_events"]
 
@@ -182,8 +182,8 @@ def test_mesh_of_grafts_and_prunes_alone_is_larger(as_json: Any, truth: Any) -> 
     """Without the closed streams and the left topics the mesh would be larger than it was."""
     state: dict[tuple[str, str, str], bool] = {}
     for row in sorted(as_json.events, key=lambda r: (r["time"], r["file"], r["position"])):
-        if row["type"] in (Type.GRAFT, Type.PRUNE):
-            state[row["peer"], row["topic"], row["other"]] = row["type"] == Type.GRAFT
+        if row["type"] in (EventType.GRAFT, EventType.PRUNE):
+            state[row["peer"], row["topic"], row["other"]] = row["type"] == EventType.GRAFT
     meshes = [row for row in as_json.links if row["layer"] == "mesh" and row["valid_to"] == OPEN]
     assert len(meshes) < sum(state.values())
 
@@ -256,8 +256,16 @@ def test_traffic_has_a_row_per_peer_and_interval_present(as_json: Any) -> None:
 
 def test_event_counts_per_peer_equal_tracestat(as_json: Any, tracestat: Any, truth: Any) -> None:
     """The official tool counts own deliveries too."""
-    words = {"Publish": Type.PUBLISH, "Deliver": Type.DELIVER, "Duplicate": Type.DUPLICATE}
-    words |= {"Reject": Type.REJECT, "SendRPC": Type.SEND_RPC, "DropRPC": Type.DROP_RPC}
+    words = {
+        "Publish": EventType.PUBLISH,
+        "Deliver": EventType.DELIVER,
+        "Duplicate": EventType.DUPLICATE,
+    }
+    words |= {
+        "Reject": EventType.REJECT,
+        "SendRPC": EventType.SEND_RPC,
+        "DropRPC": EventType.DROP_RPC,
+    }
     found = Counter((row["peer"], row["type"]) for row in as_json.events)
     per_peer = tracestat["Events"]["PerPeer"]
     assert len(per_peer) == 30
@@ -272,8 +280,8 @@ def test_event_counts_per_peer_equal_tracestat(as_json: Any, tracestat: Any, tru
 
 
 def test_event_counts_per_topic_equal_tracestat(as_json: Any, data: Path) -> None:
-    words = {Type.PUBLISH: "Published", Type.DELIVER: "Delivered"}
-    words |= {Type.DUPLICATE: "Duplicate", Type.REJECT: "Rejected"}
+    words = {EventType.PUBLISH: "Published", EventType.DELIVER: "Delivered"}
+    words |= {EventType.DUPLICATE: "Duplicate", EventType.REJECT: "Rejected"}
     found = Counter(
         (row["topic"], words[row["type"]]) for row in as_json.events if row["type"] in words
     )

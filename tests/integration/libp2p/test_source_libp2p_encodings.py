@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.words import naming
 from vizpub.ingest.sources.base import SourceOptions
-from vizpub.ingest.sources.libp2p.events import Type
+from vizpub.ingest.sources.libp2p.events import EventType
 from vizpub.ingest.sources.libp2p.facts import SAME_EVENTS
 from vizpub.model.clock import OPEN
 from vizpub.model.errors import InputError
@@ -196,4 +196,4 @@ def test_trace_in_two_parts_equals_the_whole(
     whole, both = ingest([path], None, tables), ingest(parts, None, tables)
     for table in tables:
         assert as_set(getattr(both, table)) == as_set(getattr(whole, table))
-    assert sum(row["type"] == Type.JOIN for row in both.events) == 2
+    assert sum(row["type"] == EventType.JOIN for row in both.events) == 2

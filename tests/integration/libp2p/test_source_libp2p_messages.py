@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from vizpub.ingest.sources.libp2p.events import Type
+from vizpub.ingest.sources.libp2p.events import EventType
 
 pytestmark = pytest.mark.spark
 
@@ -97,7 +97,7 @@ def test_duplicates_equal_the_truth(as_json: Any, truth: Any) -> None:
 
 
 def test_own_deliveries_are_no_receptions(as_json: Any, facts: Any) -> None:
-    own = [e for e in as_json.events if e["type"] == Type.DELIVER and e["other"] == e["peer"]]
+    own = [e for e in as_json.events if e["type"] == EventType.DELIVER and e["other"] == e["peer"]]
     assert len(own) == facts["deliver_events_with_receivedFrom_self"] == 64
     assert {(e["message"], e["peer"]) for e in own} == {
         (m["message"], m["publisher"]) for m in as_json.publications

@@ -20,16 +20,16 @@ from vizpub.analytics.blocks import (
     TOPIC_TYPES,
     BlockMetrics,
     Columns,
-    Links,
-    Presence,
-    Subscriptions,
+    LinkPeriods,
+    PresencePeriods,
+    SubscriptionPeriods,
     measure_block,
 )
 from vizpub.analytics.options import Measures
 
 OPEN = 2**63 - 1
 GEPHI = Path(__file__).parents[2] / "data" / "gephi_small"
-History = tuple[Links, Presence, Subscriptions]
+History = tuple[LinkPeriods, PresencePeriods, SubscriptionPeriods]
 Row = dict[str, Any]
 
 
@@ -41,9 +41,9 @@ def history(
     links: list[tuple[int, ...]], stays: list[tuple[int, ...]], taken: list[tuple[int, ...]]
 ) -> History:
     return (
-        Links(*columns(links, 4)),
-        Presence(*columns(stays, 3)),
-        Subscriptions(*columns(taken, 4)),
+        LinkPeriods(*columns(links, 4)),
+        PresencePeriods(*columns(stays, 3)),
+        SubscriptionPeriods(*columns(taken, 4)),
     )
 
 
@@ -59,9 +59,11 @@ def random_history(seed: int, peers: int, intervals: int, versions: int) -> Hist
 
     who = rng.integers(0, peers, (3, versions))
     return (
-        Links(who[0], who[1], *spans(versions, 6)),
-        Presence(rng.permutation(np.repeat(np.arange(peers), 2)), *spans(2 * peers, intervals)),
-        Subscriptions(who[2], rng.integers(0, 4, versions), *spans(versions, intervals)),
+        LinkPeriods(who[0], who[1], *spans(versions, 6)),
+        PresencePeriods(
+            rng.permutation(np.repeat(np.arange(peers), 2)), *spans(2 * peers, intervals)
+        ),
+        SubscriptionPeriods(who[2], rng.integers(0, 4, versions), *spans(versions, intervals)),
     )
 
 
@@ -69,7 +71,7 @@ def rows(metrics: Columns) -> list[Row]:
     return [dict(zip(metrics, row, strict=True)) for row in zip(*metrics.values(), strict=True)]
 
 
-def alive(spans: Links | Presence | Subscriptions, interval: int) -> set[Any]:
+def alive(spans: LinkPeriods | PresencePeriods | SubscriptionPeriods, interval: int) -> set[Any]:
     """What the first columns of the spans say of one interval."""
     versions = zip(*(column.tolist() for column in spans), strict=True)
     return {row[:-2] for row in versions if row[-2] <= interval < row[-1]}
@@ -254,9 +256,9 @@ def measured() -> Columns:
     with gzip.open(GEPHI / "versions.csv.gz", "rt") as file:
         versions = np.loadtxt(file, dtype=np.int32, delimiter=",", skiprows=1)
     everyone = np.arange(200)
-    presence = Presence(everyone, np.zeros(200, np.int64), np.full(200, OPEN))
-    nobody = Subscriptions(*columns([], 4))
-    return measure_block(Links(*versions.T), presence, nobody, 0, 49).peers
+    presence = PresencePeriods(everyone, np.zeros(200, np.int64), np.full(200, OPEN))
+    nobody = SubscriptionPeriods(*columns([], 4))
+    return measure_block(LinkPeriods(*versions.T), presence, nobody, 0, 49).peers
 
 
 @pytest.mark.parametrize("interval", range(50))

@@ -43,11 +43,11 @@ def test_interest_equals_lists_that_are_looked_through(seed: int) -> None:
     }
     topic, peer, tick = np.array(asked).T
     found = interest(spans)
-    assert found.of(topic, peer, tick).tolist() == [one in alive for one in asked]
+    assert found.is_subscribed(topic, peer, tick).tolist() == [one in alive for one in asked]
     turns = {(t, p, at) for t, p, *span in spans for at in span}
-    assert found.turned(topic, peer, tick).tolist() == [one in turns for one in asked]
+    assert found.is_changing(topic, peer, tick).tolist() == [one in turns for one in asked]
     counts = [sum((t, p) == (one[0], one[2]) for t, _, p in alive) for one in asked]
-    assert found.count(topic, tick).tolist() == counts
+    assert found.count_subscribers(topic, tick).tolist() == counts
     assert len(set(counts)) > 3
 
 
@@ -57,7 +57,7 @@ def test_subscribers_of_topics_equal_lists_that_are_looked_through(at_once: int)
     spans = random_spans(np.random.default_rng(4))
     asked = [(topic, tick) for tick in range(-1, 32) for topic in (3, -1, 0, 2, LARGEST)]
     topic, tick = np.array(asked, np.int64).T
-    parts = list(interest(spans).alive(topic, tick, at_once))
+    parts = list(interest(spans).subscribers(topic, tick, at_once))
     found = [pair for at, peer in parts for pair in zip(at.tolist(), peer.tolist(), strict=True)]
     expected = [
         (at, peer)
@@ -71,9 +71,9 @@ def test_subscribers_of_topics_equal_lists_that_are_looked_through(at_once: int)
 
 def test_interest_without_subscriptions_is_none() -> None:
     nobody, some = interest([]), np.array([-1, 0, 5])
-    assert nobody.of(some, some, some).tolist() == [False] * 3
-    assert nobody.turned(some, some, some).tolist() == [False] * 3
-    assert nobody.count(some, some).tolist() == [0] * 3
+    assert nobody.is_subscribed(some, some, some).tolist() == [False] * 3
+    assert nobody.is_changing(some, some, some).tolist() == [False] * 3
+    assert nobody.count_subscribers(some, some).tolist() == [0] * 3
 
 
 @pytest.mark.parametrize("at_once", [1, 3, 100])
@@ -83,18 +83,20 @@ def test_silent_peers_of_intervals_equal_lists_that_are_looked_through(at_once: 
     silent += [(3, LARGEST), (LARGEST, LARGEST)]
     silence = Silence(*np.array(silent).T)
     asked = np.array([5, 0, 3, 9, 3, LARGEST, 1, 2, 2, 4, 6, 7])
-    parts = list(silence.in_each(asked, at_once))
+    parts = list(silence.silent_peers(asked, at_once))
     found = [pair for at, peer in parts for pair in zip(at.tolist(), peer.tolist(), strict=True)]
     assert found == [(at, p) for at, i in enumerate(asked) for j, p in sorted({*silent}) if i == j]
     most = max(np.bincount(np.array(sorted({*silent}))[:-1, 0]))
     assert max(at.size for at, _ in parts) < at_once + most
     peers = np.array([0, 3, 7, LARGEST])
     for interval in asked.tolist():
-        here = silence.of(np.full(4, interval), peers).tolist()
+        here = silence.is_silent(np.full(4, interval), peers).tolist()
         assert here == [(interval, peer) in silent for peer in peers.tolist()]
 
 
 def test_silence_of_nobody_is_none() -> None:
     silence, some = Silence(*np.empty((2, 0), np.int64)), np.array([0, 4])
-    assert [(at.tolist(), peer.tolist()) for at, peer in silence.in_each(some, 9)] == [([], [])]
-    assert silence.of(some, some).tolist() == [False, False]
+    assert [(at.tolist(), peer.tolist()) for at, peer in silence.silent_peers(some, 9)] == [
+        ([], [])
+    ]
+    assert silence.is_silent(some, some).tolist() == [False, False]

@@ -19,7 +19,7 @@ from vizpub.analytics.kernels.clustering import clustering, corners_by_bits, cor
 from vizpub.analytics.kernels.components import strong_components, weak_components
 from vizpub.analytics.kernels.distances import distances
 from vizpub.analytics.kernels.pagerank import pagerank
-from vizpub.analytics.kernels.topics import TOPIC_COLUMNS, induced, topic_measures
+from vizpub.analytics.kernels.topics import TOPIC_COLUMNS, induced_rows, topic_measures
 from vizpub.machine.compiled import compiled, population
 
 EXACT = 2e10
@@ -241,7 +241,7 @@ def test_induced_links_equal_the_networkx_subgraph() -> None:
     place = np.full(40, -1, np.int32)
     place[members] = np.arange(members.size)
     rows, inner = rows_of(graph), graph.subgraph(members.tolist())
-    links, *inner_rows = induced(rows[0], *either_way(rows), members, place)
+    links, *inner_rows = induced_rows(rows[0], *either_way(rows), members, place)
     assert links == inner.number_of_edges()
     undirected = inner.to_undirected()
     assert [

@@ -14,8 +14,8 @@ import pytest
 from pyspark import cloudpickle
 
 from tests.support.own import examples
-from vizpub.analytics.own import Interval, Message, Overlay, Own, Spans, measured_by_own
-from vizpub.ingest.measures.own import own_metrics
+from vizpub.analytics.own import Interval, Message, OverlayPeriods, OwnFunction, Spans, measure_own
+from vizpub.ingest.measures.own import load_own_metrics
 from vizpub.model.errors import OwnMetricFailed
 from vizpub.model.own import OwnMetric
 
@@ -23,8 +23,8 @@ WINDOW = range(3, 9)
 PEERS = range(9)
 
 
-def own(function: Callable[..., Any], level: str = "peer") -> Own:
-    return Own(OwnMetric("mine", level), cloudpickle.dumps(function))  # type: ignore[no-untyped-call]
+def own(function: Callable[..., Any], level: str = "peer") -> OwnFunction:
+    return OwnFunction(OwnMetric("mine", level), cloudpickle.dumps(function))  # type: ignore[no-untyped-call]
 
 
 def spans(schema: dict[str, pa.DataType], rows: list[tuple[Any, ...]]) -> Spans:
@@ -58,9 +58,9 @@ class History:
         }
 
     @property
-    def overlay(self) -> Overlay:
+    def overlay(self) -> OverlayPeriods:
         index, text = pa.int32(), pa.string()
-        return Overlay(
+        return OverlayPeriods(
             spans({"peer": index}, [(p, i, i + 1) for i in WINDOW for p in self.peers[i]]),
             spans(
                 {"src": index, "dst": index, "layer": text, "topic": index},
@@ -88,8 +88,8 @@ def test_interval_has_what_present_peers_hold(seed: int) -> None:
 
 
 def test_examples_of_the_page_measure_what_they_say(tmp_path: Any) -> None:
-    history, found = History(5), own_metrics(examples(tmp_path))
-    values = measured_by_own(found, history.overlay, WINDOW, WINDOW.start)
+    history, found = History(5), load_own_metrics(examples(tmp_path))
+    values = measure_own(found, history.overlay, WINDOW, WINDOW.start)
     cores, stable, alike = [], [], []
     for number in WINDOW:
         graph = nx.Graph(history.edges(number))
@@ -119,10 +119,8 @@ def test_blocks_do_not_matter() -> None:
 
     chosen = [own(came, "overlay"), own(topics, "topic")]
     overlay = History(1).overlay
-    whole = measured_by_own(chosen, overlay, WINDOW, WINDOW.start)
-    parts = [
-        measured_by_own(chosen, overlay, range(at, at + 2), WINDOW.start) for at in WINDOW[::2]
-    ]
+    whole = measure_own(chosen, overlay, WINDOW, WINDOW.start)
+    parts = [measure_own(chosen, overlay, range(at, at + 2), WINDOW.start) for at in WINDOW[::2]]
     assert math.isnan(whole["overlay"]["mine"][0])
     assert not np.isnan(whole["overlay"]["mine"][1:]).any()
     for level in ("overlay", "topic"):

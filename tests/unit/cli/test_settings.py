@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from vizpub.cli.settings import Settings, bar
+from vizpub.cli.settings import Settings, progress_bar
 
 
 def work(settings: Settings) -> None:
@@ -31,7 +31,7 @@ def test_progress_bar_is_drawn_on_stderr_only(
 ) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm")
-    with bar() as progress:
+    with progress_bar() as progress:
         progress("read", 1, 4)
         progress("write", 0, 0)
         progress("write", 3, 0)
@@ -56,7 +56,7 @@ def test_error_during_progress_is_passed_on(
     monkeypatch.setenv("TERM", "xterm")
 
     def fail() -> None:
-        with bar() as progress:
+        with progress_bar() as progress:
             progress("read", 0, 1)
             raise ValueError
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from vizpub.collector.clock import Clock
-from vizpub.collector.collect import Collection, Collector
-from vizpub.collector.place import Place
+from vizpub.collector.clock import CollectorClock
+from vizpub.collector.collect import Collector, CollectRequest
+from vizpub.collector.place import CollectionPlace
 
 EPOCH = "2026-11-20T10:00:00Z"
 AT = 1_795_168_800.0
@@ -29,8 +29,8 @@ class Machine:
         self.wall += seconds
         self.steady += seconds
 
-    def clock(self) -> Clock:
-        return Clock(EPOCH, lambda: self.wall, lambda: self.steady)
+    def clock(self) -> CollectorClock:
+        return CollectorClock(EPOCH, lambda: self.wall, lambda: self.steady)
 
 
 @pytest.mark.parametrize("by", [-3600.0, 7200.0])
@@ -69,9 +69,9 @@ def test_collector_says_that_its_clock_was_set_and_refuses_what_is_ahead(
     tmp_path: Path, by: float, word: str
 ) -> None:
     """Peers on its machine have the same clock: theirs is wrong now, too."""
-    place, said, machine = Place(tmp_path, "lab"), list[str](), Machine()
+    place, said, machine = CollectionPlace(tmp_path, "lab"), list[str](), Machine()
     place.make()
-    collector = Collector(Collection(place), said.append)
+    collector = Collector(CollectRequest(place), said.append)
     intake = collector._intake
     intake.clock = machine.clock()
 

@@ -20,33 +20,33 @@ from tests.support.skewed import (
     among,
     fast,
 )
-from vizpub.collector.closing import Closing, Rules
+from vizpub.collector.closing import Closing, ClosingRules
 
 
 def opened(*peers: str, **rules: Any) -> Closing:
     """Interval 0 was reported by all and closed."""
-    closing = Closing(Rules(lateness_s=5.0, **rules))
+    closing = Closing(ClosingRules(lateness_s=5.0, **rules))
     for peer in peers:
-        closing.note(peer, 0, 0.0)
+        closing.note_report(peer, 0, 0.0)
     closing.close(0)
     return closing
 
 
 def test_first_interval_waits_for_peers_nobody_knows() -> None:
     """For an interval and the lateness: by then each of them has reported once."""
-    closing = Closing(Rules(lateness_s=5.0))
-    closing.note("a", 7, 0.0)
+    closing = Closing(ClosingRules(lateness_s=5.0))
+    closing.note_report("a", 7, 0.0)
     assert closing.due(5.9) is None
-    closing.note("b", 7, 5.9)
+    closing.note_report("b", 7, 5.9)
     assert closing.due(6.0) == 7
 
 
 def test_first_interval_is_the_median_of_the_peers_first_ones() -> None:
     """Not that of the one whose clock is an hour slow, nor of one that is fast."""
-    closing = Closing(Rules(lateness_s=5.0))
+    closing = Closing(ClosingRules(lateness_s=5.0))
     for second in range(7):
         for offset, peer in ((-3600, "slow"), (8, "fast"), (0, "a"), (0, "b"), (0, "c")):
-            closing.note(peer, 4000 + second + offset, float(second))
+            closing.note_report(peer, 4000 + second + offset, float(second))
         due = closing.due(float(second))
         assert (due is None) == (second < 6)
         assert closing.first == 4000
@@ -54,10 +54,10 @@ def test_first_interval_is_the_median_of_the_peers_first_ones() -> None:
 
 def test_interval_closes_at_once_when_all_have_reported_it() -> None:
     closing = opened("a", "b", "c")
-    closing.note("a", 1, 1.0)
-    closing.note("b", 1, 1.0)
+    closing.note_report("a", 1, 1.0)
+    closing.note_report("b", 1, 1.0)
     assert closing.due(1.0) is None
-    closing.note("c", 2, 1.0)  # a later one says so, too
+    closing.note_report("c", 2, 1.0)  # a later one says so, too
     assert closing.due(1.0) == 1
 
 
@@ -65,9 +65,9 @@ def test_interval_closes_the_lateness_after_more_than_half_have_reported_it() ->
     closing = opened("a", "b", "c", "d")
     for second, peer in ((1.0, "a"), (1.5, "b"), (2.0, "c")):
         assert closing.due(second) is None
-        closing.note(peer, 1, second)
+        closing.note_report(peer, 1, second)
     assert closing.due(2.0) is None  # noted as more than half
-    closing.note("d", 0, 6.5)  # it is there, and behind for the first time
+    closing.note_report("d", 0, 6.5)  # it is there, and behind for the first time
     assert closing.due(6.9) is None
     assert closing.due(7.0) == 1
 
@@ -75,7 +75,7 @@ def test_interval_closes_the_lateness_after_more_than_half_have_reported_it() ->
 def test_silence_closes_nothing() -> None:
     """Whoever comes back reports what it kept. Those that go on are all members by then."""
     closing = opened("a", "b", "c", "d")
-    closing.note("a", 1, 1.0)
+    closing.note_report("a", 1, 1.0)
     assert closing.due(6.0) is None  # one of four
     assert closing.due(7.0) == 1  # the others are silent for an interval and the lateness
     assert opened("a", "b").due(1e9) is None
@@ -84,7 +84,7 @@ def test_silence_closes_nothing() -> None:
 def test_interval_in_which_all_leave_closes() -> None:
     closing = opened("a", "b")
     for peer in "ab":
-        closing.note(peer, 1, 1.0, left=True)
+        closing.note_report(peer, 1, 1.0, left=True)
     assert closing.due(1.0) == 1
 
 
@@ -93,11 +93,11 @@ def test_peer_whose_reports_are_all_late_is_not_waited_for() -> None:
     closing = opened("a", "b", "slow", "once")
     for second in range(1, 30):
         for peer in ("a", "b") if second == 4 else ("a", "b", "once"):
-            closing.note(peer, second, float(second))
-        closing.note("slow", second - 20, float(second))
+            closing.note_report(peer, second, float(second))
+        closing.note_report("slow", second - 20, float(second))
         closing.due(float(second))
         if second == 9:
-            closing.note("once", 4, 9.0)
+            closing.note_report("once", 4, 9.0)
         if (due := closing.due(float(second))) is not None:
             closing.close(due)
         if second > 9:
@@ -108,7 +108,7 @@ def test_few_that_go_on_close_what_the_many_left_open() -> None:
     """Reports of later intervals do not put it off."""
     closing = opened(*"abcdefgh")
     for interval in range(1, 20):
-        closing.note("a", interval, float(interval))
+        closing.note_report("a", interval, float(interval))
         if (due := closing.due(float(interval))) is not None:
             closing.close(due)
     assert closing.closed is not None
@@ -121,13 +121,13 @@ def test_interval_without_a_report_stays_open() -> None:
 
 def test_peer_that_left_or_fell_silent_is_not_waited_for() -> None:
     closing = opened("a", "b", "c")
-    closing.note("c", 1, 1.0, left=True)
-    closing.note("a", 1, 1.0)
-    closing.note("b", 1, 1.0)
+    closing.note_report("c", 1, 1.0, left=True)
+    closing.note_report("a", 1, 1.0)
+    closing.note_report("b", 1, 1.0)
     assert closing.due(1.0) == 1
     closing.close(1)
-    closing.note("a", 2, 2.0)
-    closing.note("b", 2, 2.0)
+    closing.note_report("a", 2, 2.0)
+    closing.note_report("b", 2, 2.0)
     assert closing.due(2.0) == 2
 
 
@@ -138,7 +138,7 @@ def test_silent_peer_is_a_member_for_gap_tolerance_and_an_interval_and_the_laten
     closing = opened("a", "b", "c", gap_tolerance=gap)
     for second in range(1, 15):
         for peer in "ab":
-            closing.note(peer, second, float(second))
+            closing.note_report(peer, second, float(second))
         if (due := closing.due(float(second))) is not None:
             closing.close(due)
         is_member = second <= gap + 1 + 5
@@ -146,10 +146,10 @@ def test_silent_peer_is_a_member_for_gap_tolerance_and_an_interval_and_the_laten
 
 
 def test_listed_peers_are_waited_for_from_the_beginning() -> None:
-    closing = Closing(Rules(5.0, peers=frozenset("ab")))
-    closing.note("a", 0, 0.0)
+    closing = Closing(ClosingRules(5.0, peers=frozenset("ab")))
+    closing.note_report("a", 0, 0.0)
     assert closing.due(0.0) is None
-    closing.note("b", 0, 0.0)
+    closing.note_report("b", 0, 0.0)
     assert closing.due(0.0) == 0
 
 
@@ -161,7 +161,7 @@ def test_interval_waits_for_one_lateness_only(rules: dict[str, Any]) -> None:
     closing = opened("a", "b", "c", "d", **rules)
     for second in range(1, 10):
         for peer in "abc":
-            closing.note(peer, second, float(second))
+            closing.note_report(peer, second, float(second))
         if (due := closing.due(float(second))) is not None:
             closing.close(due)
         assert closing.closed == max(second - 5, 0)
@@ -170,28 +170,28 @@ def test_interval_waits_for_one_lateness_only(rules: dict[str, Any]) -> None:
 def test_break_of_any_length_closes_at_once() -> None:
     """As after a weekend with intervals of milliseconds."""
     closing, long = opened("a", "b"), 10**9
-    closing.note("a", long + 1, 1.0)
-    closing.note("b", long, 1.0)
+    closing.note_report("a", long + 1, 1.0)
+    closing.note_report("b", long, 1.0)
     assert closing.due(1.0) == long
 
 
 def test_report_is_ahead_of_the_median_and_of_the_clock() -> None:
     closing = opened("a", "b", "c", ahead=16)
     for peer in "ab":
-        closing.note(peer, 100, 0.0)
+        closing.note_report(peer, 100, 0.0)
     assert not closing.is_ahead(116, now=0)
     assert closing.is_ahead(117, now=0)
     assert not closing.is_ahead(160, now=150)  # the collector was away for a while
     assert closing.is_ahead(167, now=150)
-    assert Closing(Rules()).is_ahead(86_400, now=3)
-    assert not Closing(Rules()).is_ahead(19, now=3)
+    assert Closing(ClosingRules()).is_ahead(86_400, now=3)
+    assert not Closing(ClosingRules()).is_ahead(19, now=3)
 
 
 def test_state_is_restored_from_json() -> None:
     closing = opened("a", "b")
-    closing.note("a", 3, 1.0)
-    closing.note("b", 2, 1.0, left=True)
-    again = Closing.restored(closing.rules, json.loads(json.dumps(closing.state())), 50.0)
+    closing.note_report("a", 3, 1.0)
+    closing.note_report("b", 2, 1.0, left=True)
+    again = Closing.from_state(closing.rules, json.loads(json.dumps(closing.state())), 50.0)
     assert again.state() == closing.state()
     assert closing.due(2.0) == again.due(51.0) == 3
 
@@ -200,33 +200,33 @@ def test_state_is_restored_from_json() -> None:
 def test_intervals_close_in_order_and_none_waits_for_ever(seed: int) -> None:
     """Peers that come, leave and fall silent; whatever they do, what was reported is closed."""
     print("seed", seed)
-    rng, closing, now = random.Random(seed), Closing(Rules(5.0)), 0.0
+    rng, closing, now = random.Random(seed), Closing(ClosingRules(5.0)), 0.0
     at = dict.fromkeys([f"p{n}" for n in range(rng.randint(1, 9))], 0)
     for _ in range(300):
         now += rng.random()
         peer = rng.choice([*at])
         at[peer] += rng.choice([0, 1, 1, 1, 2])
-        closing.note(peer, at[peer], now, left=rng.random() < 0.05)
+        closing.note_report(peer, at[peer], now, left=rng.random() < 0.05)
         before = closing.closed
         if (due := closing.due(now)) is not None:
             assert before is None or due > before
             closing.close(due)
-    assert closing.reached is not None
-    last = closing.reached + 1
+    assert closing.greatest_interval is not None
+    last = closing.greatest_interval + 1
     for peer in at:  # what all have reported closes at once
-        closing.note(peer, last, now)
+        closing.note_report(peer, last, now)
     assert closing.due(now) == last
 
 
 def test_median_is_of_the_peers_that_are_expected() -> None:
     """Against the median of a list, which is made anew for each report."""
     seed = 8
-    rng, closing = random.Random(seed), Closing(Rules(gap_tolerance=1))
+    rng, closing = random.Random(seed), Closing(ClosingRules(gap_tolerance=1))
     newest: dict[str, tuple[int, bool]] = {}
     for step in range(2_000):
         peer, interval = f"p{rng.randrange(40)}", step // 50 + rng.randrange(4)
         left = rng.random() < 0.1
-        closing.note(peer, interval, 0.0, left=left)
+        closing.note_report(peer, interval, 0.0, left=left)
         if interval >= newest.get(peer, (-1, False))[0]:
             newest[peer] = interval, left
         if step % 100 == 99:
@@ -234,16 +234,16 @@ def test_median_is_of_the_peers_that_are_expected() -> None:
         oldest = -1 if closing.closed is None else closing.closed - 1
         there = [at for at, gone in newest.values() if not gone and at >= oldest]
         assert closing.median() == (median_low(there) if there else None), (seed, step)
-    assert Closing.restored(closing.rules, closing.state(), 0.0).median() == closing.median()
+    assert Closing.from_state(closing.rules, closing.state(), 0.0).median() == closing.median()
 
 
 def test_silent_peers_hold_nobody_back() -> None:
-    closing = Closing(Rules(ahead=4))
+    closing = Closing(ClosingRules(ahead=4))
     for number in range(30):
-        closing.note(f"dead{number}", 0, 0.0)
+        closing.note_report(f"dead{number}", 0, 0.0)
     for interval in range(40):
         assert not closing.is_ahead(interval, 0), interval
-        closing.note("alive", interval, 0.0)
+        closing.note_report("alive", interval, 0.0)
         closing.close(interval)
 
 
@@ -297,8 +297,8 @@ def test_sound_peers_are_closed_as_soon_as_all_have_reported() -> None:
 
 
 def test_first_interval_closes_though_all_fall_silent_after_it() -> None:
-    closing = Closing(Rules(lateness_s=2.0))
+    closing = Closing(ClosingRules(lateness_s=2.0))
     for number, peer in enumerate("abc"):
-        closing.note(peer, 3, 10.0 + number / 100)
+        closing.note_report(peer, 3, 10.0 + number / 100)
     assert closing.due(12.9) is None
     assert closing.due(60.0) == 3

@@ -22,23 +22,23 @@ from typer.testing import CliRunner
 
 from tests.support.words import naming, tells
 from vizpub.cli.main import app
-from vizpub.collector.closing import Rules
+from vizpub.collector.closing import ClosingRules
 from vizpub.collector.collect import (
     AS_BEFORE,
     NOTHING_REPORTED,
     PAUSING,
-    Collection,
     Collector,
-    Listening,
+    CollectRequest,
+    ListenOptions,
     collect,
 )
 from vizpub.collector.http.client import collector_of
 from vizpub.collector.http.listener import listen_at
-from vizpub.collector.intake import Limits
+from vizpub.collector.intake import IntakeLimits
 from vizpub.collector.making.batch import Batch
-from vizpub.collector.making.batches import Job
-from vizpub.collector.making.maker import Maker
-from vizpub.collector.place import Place
+from vizpub.collector.making.batches import BatchJob
+from vizpub.collector.making.maker import RunMaker
+from vizpub.collector.place import CollectionPlace
 from vizpub.collector.reservation import NOT_OURS
 from vizpub.model.errors import RunLocked, UseError
 from vizpub.runstore.manifest import Manifest, write_manifest
@@ -145,16 +145,16 @@ def test_port_stays_where_a_collector_goes_on(
 ) -> None:
     """Its reporters know no other one."""
 
-    class Paused(Maker):
+    class Paused(RunMaker):
         async def run(self) -> None:
             os.kill(os.getpid(), signal.SIGINT)
             await asyncio.Event().wait()
 
-    monkeypatch.setattr("vizpub.collector.collect.Maker", Paused)
-    place, told = Place(tmp_path, "lab"), list[str]()
+    monkeypatch.setattr("vizpub.collector.collect.RunMaker", Paused)
+    place, told = CollectionPlace(tmp_path, "lab"), list[str]()
 
     def port() -> int:
-        collect(Collection(place, limits=Limits(reserve=1)), told.append)
+        collect(CollectRequest(place, limits=IntakeLimits(reserve=1)), told.append)
         return int(place.listener().url.split(":")[2].partition("/")[0])
 
     first = port()
@@ -168,10 +168,10 @@ def test_pair_that_is_read_again_in_halves_changes_nothing(tmp_path: Path) -> No
     said: list[str] = []
     old, new = trustme.CA(), trustme.CA()
     issued(tmp_path, old)
-    place = Place(tmp_path, "lab")
+    place = CollectionPlace(tmp_path, "lab")
     place.make()
-    listening = Listening(certificate=tmp_path / "cert.pem", key=tmp_path / "key.pem")
-    collector = Collector(Collection(place, listening=listening), said.append)
+    listening = ListenOptions(certificate=tmp_path / "cert.pem", key=tmp_path / "key.pem")
+    collector = Collector(CollectRequest(place, listening=listening), said.append)
     config = uvicorn.Config(
         Starlette(), ssl_certfile=listening.certificate, ssl_keyfile=listening.key
     )
@@ -211,43 +211,45 @@ def shown_by(config: uvicorn.Config, authority: trustme.CA) -> bool:
 
 
 def test_run_is_ended_with_the_options_it_was_collected_with(tmp_path: Path) -> None:
-    place = Place(tmp_path, "lab")
+    place = CollectionPlace(tmp_path, "lab")
     place.make()
-    what = Collection(
+    what = CollectRequest(
         place,
         interval_us=250_000,
-        rules=Rules(gap_tolerance=2),
+        rules=ClosingRules(gap_tolerance=2),
         message_window=7,
         betweenness=False,
     )
     first = Collector(what, print)
     asyncio.run(first._intake.take([json.dumps(what.header().to_json()).encode()]))
     with pytest.raises(UseError, match="--interval"):
-        Collector(Collection(place), print)
-    end = Collection(place, stop=True)
+        Collector(CollectRequest(place), print)
+    end = CollectRequest(place, stop=True)
     Collector(end, print)
     assert end.job == what.job
-    assert Job(**end.job).gap_tolerance == 2
+    assert BatchJob(**end.job).gap_tolerance == 2
 
 
 def test_end_of_what_nobody_reported_to_leaves_the_name_free(tmp_path: Path) -> None:
-    place, said = Place(tmp_path, "lab"), list[str]()
+    place, said = CollectionPlace(tmp_path, "lab"), list[str]()
     for _ in range(2):
-        assert collect(Collection(place, limits=Limits(reserve=1), stop=True), said.append)
+        assert collect(
+            CollectRequest(place, limits=IntakeLimits(reserve=1), stop=True), said.append
+        )
         assert runs(tmp_path) == []
     assert said == 2 * [NOTHING_REPORTED]
 
 
 def test_end_of_nothing_loads_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Settled(Maker):
+    class Settled(RunMaker):
         async def run(self) -> None:
-            self._answer({"settled": True, "late": 0})
+            self._handle_answer({"settled": True, "late": 0})
 
-    monkeypatch.setattr("vizpub.collector.collect.Maker", Settled)
-    place, said = Place(tmp_path, "lab"), list[str]()
+    monkeypatch.setattr("vizpub.collector.collect.RunMaker", Settled)
+    place, said = CollectionPlace(tmp_path, "lab"), list[str]()
     place.make()
     load = sys.executable, "-c", "raise SystemExit('no run')"
-    asyncio.run(Collector(Collection(place, stop=True, load=load), said.append).run())
+    asyncio.run(Collector(CollectRequest(place, stop=True, load=load), said.append).run())
     assert said == [NOTHING_REPORTED]
 
 
@@ -255,24 +257,24 @@ def test_end_of_nothing_loads_nothing(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_pause_says_that_an_append_ends_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_closed: bool
 ) -> None:
-    class Paused(Maker):
+    class Paused(RunMaker):
         async def run(self) -> None:
             if is_closed:
                 await self._intake._close(0)
             os.kill(os.getpid(), signal.SIGINT)
             await asyncio.Event().wait()
 
-    monkeypatch.setattr("vizpub.collector.collect.Maker", Paused)
-    place, said = Place(tmp_path, "lab"), list[str]()
+    monkeypatch.setattr("vizpub.collector.collect.RunMaker", Paused)
+    place, said = CollectionPlace(tmp_path, "lab"), list[str]()
     place.make()
-    asyncio.run(Collector(Collection(place), said.append).run())
+    asyncio.run(Collector(CollectRequest(place), said.append).run())
     assert (PAUSING in said) == is_closed
 
 
 @pytest.mark.parametrize("gone", ["log", "all"])
 def test_log_that_is_behind_the_run_is_refused(tmp_path: Path, gone: str) -> None:
     """What it gets would have positions that the run has already, and never be appended."""
-    place = Place(tmp_path, "lab")
+    place = CollectionPlace(tmp_path, "lab")
     place.make()
     collection = place.identify()
     batch = place.batches / Batch(1, 1000, 4).name
@@ -288,11 +290,11 @@ def test_log_that_is_behind_the_run_is_refused(tmp_path: Path, gone: str) -> Non
     for stop in (False, True):
         why = ("0", "1,000") if gone == "log" else (NOT_OURS,)
         with pytest.raises(UseError, match=naming("'lab'", *why)):
-            collect(Collection(place, limits=Limits(reserve=1), stop=stop), print)
+            collect(CollectRequest(place, limits=IntakeLimits(reserve=1), stop=stop), print)
 
 
 def test_files_of_another_user_are_told_as_that(tmp_path: Path) -> None:
-    place = Place(tmp_path, "lab")
+    place = CollectionPlace(tmp_path, "lab")
     place.make()
     (place.folder / ".collect.lock").mkdir()  # as closed to root, too, as another user's is to us
     with pytest.raises(UseError, match=naming(".collect.lock")), place.held():
@@ -301,7 +303,7 @@ def test_files_of_another_user_are_told_as_that(tmp_path: Path) -> None:
         place.is_held()
     (tmp_path / "file").touch()
     with pytest.raises(UseError, match="Not a directory"):
-        Place(tmp_path / "file", "lab").make()
+        CollectionPlace(tmp_path / "file", "lab").make()
 
 
 def test_signal_ends_the_wait_for_the_last_load(
@@ -309,19 +311,19 @@ def test_signal_ends_the_wait_for_the_last_load(
 ) -> None:
     """As of a Neo4j that does not answer; nothing is left to append."""
 
-    class Settled(Maker):
+    class Settled(RunMaker):
         async def run(self) -> None:
             self._progress.batches, self._progress.settled = 1, True
             self._committed()
 
-    monkeypatch.setattr("vizpub.collector.collect.Maker", Settled)
+    monkeypatch.setattr("vizpub.collector.collect.RunMaker", Settled)
     monkeypatch.setattr("vizpub.collector.making.loading._END_S", 0.1)
-    place, said = Place(tmp_path, "lab"), list[str]()
+    place, said = CollectionPlace(tmp_path, "lab"), list[str]()
     place.make()
     load = sys.executable, "-c", "import time; time.sleep(600)"
 
     async def work() -> None:
-        collector = Collector(Collection(place, stop=True, load=load), said.append)
+        collector = Collector(CollectRequest(place, stop=True, load=load), said.append)
         running = asyncio.create_task(collector.run())
         while collector._loading._process is None:
             await asyncio.sleep(0.01)
@@ -338,9 +340,9 @@ def test_address_of_an_earlier_collector_is_told_no_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever listens there now would get the token of who asks."""
-    place, found = Place(tmp_path, "lab"), list[str]()
+    place, found = CollectionPlace(tmp_path, "lab"), list[str]()
     place.make()
-    place.tell(url="http://127.0.0.1:1/v1/runs/lab", tokens=True, certificate=None)
+    place.announce(url="http://127.0.0.1:1/v1/runs/lab", tokens=True, certificate=None)
 
     async def run(_: Collector) -> None:
         with pytest.raises(UseError, match=naming("'lab'", "vizpub collect lab")) as caught:
@@ -348,13 +350,13 @@ def test_address_of_an_earlier_collector_is_told_no_more(
         found.append(str(caught.value))
 
     monkeypatch.setattr(Collector, "run", run)
-    assert not collect(Collection(place, limits=Limits(reserve=1)), print)
+    assert not collect(CollectRequest(place, limits=IntakeLimits(reserve=1)), print)
     assert found
 
 
 def test_collector_starts_though_others_look_whether_one_runs(tmp_path: Path) -> None:
     """As `vizpub watch` does again and again while it waits for one."""
-    place, over = Place(tmp_path, "lab"), Event()
+    place, over = CollectionPlace(tmp_path, "lab"), Event()
     place.make()
 
     def look() -> None:
@@ -370,5 +372,5 @@ def test_collector_starts_though_others_look_whether_one_runs(tmp_path: Path) ->
     finally:
         over.set()
         thread.join()
-    with place.held(), pytest.raises(RunLocked), Place(tmp_path, "lab").held():
+    with place.held(), pytest.raises(RunLocked), CollectionPlace(tmp_path, "lab").held():
         pass

@@ -18,8 +18,8 @@ from tests.support.collecting import Options, Served, collector_in, serving
 from tests.support.words import naming, tells
 from vizpub.cli.commands.live.tell import EXPIRED
 from vizpub.cli.main import app
-from vizpub.collector.commands import WAITING, Command, Commands
-from vizpub.collector.place import Place
+from vizpub.collector.commands import WAITING, PeerCommand, PeerCommands
+from vizpub.collector.place import CollectionPlace
 from vizpub.model.errors import InputError
 
 Serve = Callable[..., AbstractContextManager[Served]]
@@ -117,7 +117,7 @@ def test_only_the_admin_token_gives_commands(serve: Serve, tmp_path: Path) -> No
     with serve(tokens=True) as served:
         asked = json.dumps({"peer": "a", "action": "leave"}).encode()
         for name, codes in {"report": (401, 200), "read": (401, 401), "admin": (400, 200)}.items():
-            token = (Place(tmp_path, "lab").tokens / name).read_text().strip()
+            token = (CollectionPlace(tmp_path, "lab").tokens / name).read_text().strip()
             given = {"authorization": f"Bearer {token}", "content_type": "application/json"}
             gave = served.ask("POST", "/v1/runs/lab/commands", asked, **given)[0]
             fetched = served.ask("GET", "/v1/runs/lab/commands", **given)[0]
@@ -167,28 +167,28 @@ def test_tell_waits_for_the_answer(serve: Serve, tmp_path: Path) -> None:
 
 def test_many_commands_forget_those_that_are_over_first() -> None:
     seed = 5
-    rng, known = random.Random(seed), Commands()
+    rng, known = random.Random(seed), PeerCommands()
     given: dict[int, bool] = {}
     for _ in range(5_000):
         open_now = [number for number, is_open in given.items() if is_open]
         if len(open_now) < 900:
-            made = known.next("a", "leave", 0.0, 60.0)
+            made = known.new_command("a", "leave", 0.0, 60.0)
             given[made.id] = True
-            known.note(made)
+            known.record(made)
         for number in rng.sample(open_now, min(len(open_now), 2)):
-            known.note(known.answered(number, obeyed=True, reason=None))
+            known.record(known.with_answer(number, obeyed=True, reason=None))
             given[number] = False
     assert [one.id for one in known.open(1.0)] == [n for n, is_open in given.items() if is_open], (
         seed
     )
     assert len(known.to_json()) <= 2_000
-    assert Commands(known.to_json()).to_json() == known.to_json()
+    assert PeerCommands(known.to_json()).to_json() == known.to_json()
     with pytest.raises(InputError, match="command 1 "):
         known.get(1)
 
 
 def test_waiting_commands_are_bounded() -> None:
-    known = Commands(vars(Command(n, "a", "leave", 60.0)) for n in range(1, 1_001))
+    known = PeerCommands(vars(PeerCommand(n, "a", "leave", 60.0)) for n in range(1, 1_001))
     with pytest.raises(InputError, match=naming("1,000", WAITING)):
-        known.next("a", "leave", 0.0, 1.0)
-    assert known.next("a", "leave", 61.0, 1.0).id == 1_001
+        known.new_command("a", "leave", 0.0, 1.0)
+    assert known.new_command("a", "leave", 61.0, 1.0).id == 1_001

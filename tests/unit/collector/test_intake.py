@@ -14,11 +14,11 @@ import pytest
 
 from tests.support.collecting import Options, Served, collector_in, header, serving
 from tests.support.words import tells
-from vizpub.collector.closing import Rules
-from vizpub.collector.inputs.kafka_message import Message
-from vizpub.collector.intake import Intake, Limits
-from vizpub.collector.making.batch import NONE, Builder
-from vizpub.collector.place import Place
+from vizpub.collector.closing import ClosingRules
+from vizpub.collector.inputs.kafka_message import KafkaMessage
+from vizpub.collector.intake import Intake, IntakeLimits
+from vizpub.collector.making.batch import NONE, BatchBuilder
+from vizpub.collector.place import CollectionPlace
 from vizpub.reports.files import ReportReader
 from vizpub.reports.records import Report, RunEnd
 
@@ -59,7 +59,7 @@ def kept(served: Served) -> list[int]:
 
 
 def test_full_disk_refuses_reports_and_closes_in_the_reserve(disk: Path) -> None:
-    options = Options(limits=Limits(reserve=RESERVE), rules=Rules(lateness_s=0.0))
+    options = Options(limits=IntakeLimits(reserve=RESERVE), rules=ClosingRules(lateness_s=0.0))
     with serving(collector_in(disk, options)) as served:
         assert post(served, 0) == 202
         filler = fill(disk, RESERVE // 2)
@@ -73,7 +73,7 @@ def test_full_disk_refuses_reports_and_closes_in_the_reserve(disk: Path) -> None
 
 def test_disk_without_a_byte_loses_nothing_acknowledged(disk: Path) -> None:
     """Somebody else fills it while reports come."""
-    with serving(collector_in(disk, Options(limits=Limits(reserve=0)))) as served:
+    with serving(collector_in(disk, Options(limits=IntakeLimits(reserve=0)))) as served:
         assert post(served, 0) == 202
         filler = fill(disk, 0)
         codes = [post(served, interval) for interval in range(1, 9)]
@@ -89,7 +89,9 @@ def test_disk_without_a_byte_loses_nothing_acknowledged(disk: Path) -> None:
 
 
 def test_collection_at_its_size_asks_to_wait(tmp_path: Path) -> None:
-    with serving(collector_in(tmp_path, Options(limits=Limits(disk=20_000, reserve=0)))) as served:
+    with serving(
+        collector_in(tmp_path, Options(limits=IntakeLimits(disk=20_000, reserve=0)))
+    ) as served:
         assert post(served, 0) == 202
         served.web.progress.disk = served.web.intake.place.size()
         assert post(served, 1) == 202
@@ -103,7 +105,7 @@ def test_collection_at_its_size_asks_to_wait(tmp_path: Path) -> None:
 
 def test_end_that_comes_after_the_last_closing_ends_the_run(tmp_path: Path) -> None:
     """Reporters send it when all else is acknowledged, and then the interval may be closed."""
-    with serving(collector_in(tmp_path, Options(rules=Rules(lateness_s=0.0)))) as served:
+    with serving(collector_in(tmp_path, Options(rules=ClosingRules(lateness_s=0.0)))) as served:
         intake = served.web.intake
         assert post(served, 0) == 202
         served.run(intake.close_due())
@@ -119,9 +121,9 @@ def test_reports_taken_while_the_run_ends_are_in_it(tmp_path: Path, count: int) 
     """In whatever turn of the event loop it comes; what comes later is refused."""
 
     async def work() -> None:
-        place = Place(tmp_path, "lab")
+        place = CollectionPlace(tmp_path, "lab")
         place.make()
-        intake = Intake(place, header(), Rules(), Limits())
+        intake = Intake(place, header(), ClosingRules(), IntakeLimits())
         done = [await intake.take([line("a", 0)])]
 
         async def go_on() -> None:
@@ -135,14 +137,14 @@ def test_reports_taken_while_the_run_ends_are_in_it(tmp_path: Path, count: int) 
 
         await asyncio.gather(end(), *(go_on() for _ in range(3)))
         await intake.log.aclose()
-        batch = Builder(place.log, NONE).next(intake.closed_at, tmp_path)
+        batch = BatchBuilder(place.log, NONE).next(intake.closed_at, tmp_path)
         assert batch
         found = [one.record for one in ReportReader(tmp_path / batch.name)]
-        taken = sum(one.taken for one in done)
+        taken = sum(one.accepted for one in done)
         assert sum(isinstance(one, Report) for one in found) == taken
         assert found[-1] == RunEnd(batch.closed, "lab")
         late = await intake.take([line("a", 0)])
-        assert (late.taken, late.why[0]["reason"]) == (0, "the run has ended")
+        assert (late.accepted, late.refusals[0]["reason"]) == (0, "the run has ended")
 
     asyncio.run(work())
 
@@ -151,14 +153,14 @@ def test_reports_behind_a_marked_end_are_in_the_run(tmp_path: Path) -> None:
     """Other reporters go on until the marked interval is closed."""
 
     async def work() -> None:
-        place = Place(tmp_path, "lab")
+        place = CollectionPlace(tmp_path, "lab")
         place.make()
-        intake = Intake(place, header(), Rules(), Limits())
+        intake = Intake(place, header(), ClosingRules(), IntakeLimits())
         await intake.take([line("a", 3), b'{"format": "vizpub.end/1", "last_interval": 3}'])
-        assert (await intake.take([line("b", 4)])).taken == 1
+        assert (await intake.take([line("b", 4)])).accepted == 1
         await intake.end()
         await intake.log.aclose()
-        batch = Builder(place.log, NONE).next(intake.closed_at, tmp_path)
+        batch = BatchBuilder(place.log, NONE).next(intake.closed_at, tmp_path)
         assert batch
         found = [one.record for one in ReportReader(tmp_path / batch.name)]
         assert [one.interval for one in found if isinstance(one, Report)] == [3, 4]
@@ -182,9 +184,9 @@ def test_messages_are_taken_with_their_offsets_and_counted_alike_after_a_kill(
     """A collector that goes on where another was killed knows what that one took and refused."""
     good = [json.dumps({"format": "vizpub.report/1", "peer": "a", "interval": i}) for i in range(3)]
     messages = [
-        Message.of(("reports", "id"), 0, 5, f"{good[0]}\nno report\n{good[1]}".encode()),
-        Message.of(("reports", "id"), 3, 0, b""),
-        Message.of(("reports", "id"), 0, 9, good[2].encode()),
+        KafkaMessage.of(("reports", "id"), 0, 5, f"{good[0]}\nno report\n{good[1]}".encode()),
+        KafkaMessage.of(("reports", "id"), 3, 0, b""),
+        KafkaMessage.of(("reports", "id"), 0, 9, good[2].encode()),
     ]
     with serving(collector_in(tmp_path)) as served:
         intake = served.web.intake
@@ -200,10 +202,10 @@ def test_messages_are_taken_with_their_offsets_and_counted_alike_after_a_kill(
             {"taken": 1, "late": 0, "refused": 0, "lines": []},
         ]
         assert [line.decode() for line in served.lines()] == good
-        counts, read = dict(intake.counts), dict(intake.read)
+        counts, read = dict(intake.counts), dict(intake.positions)
     assert read == {"kafka:reports/id/0": 10, "kafka:reports/id/3": 1}
     with serving(collector_in(tmp_path)) as served:
-        assert served.web.intake.read == read
+        assert served.web.intake.positions == read
         assert dict(served.web.intake.counts) == counts == {"reports": 3, "refused": 1}
 
 

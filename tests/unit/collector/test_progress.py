@@ -7,23 +7,23 @@ from itertools import count
 from pathlib import Path
 
 from tests.support.collecting import header
-from vizpub.collector.closing import Rules
-from vizpub.collector.intake import Intake, Limits
-from vizpub.collector.place import Place
-from vizpub.collector.progress import Progress
+from vizpub.collector.closing import ClosingRules
+from vizpub.collector.intake import Intake, IntakeLimits
+from vizpub.collector.place import CollectionPlace
+from vizpub.collector.progress import CollectionProgress
 
 
 def test_status_comes_while_intervals_close_and_none_is_in_the_run(tmp_path: Path) -> None:
-    place = Place(tmp_path, "lab")
+    place = CollectionPlace(tmp_path, "lab")
     place.make()
 
     async def work() -> list[str]:
-        intake = Intake(place, header(), Rules(), Limits())
-        progress = Progress(intake)
+        intake = Intake(place, header(), ClosingRules(), IntakeLimits())
+        progress = CollectionProgress(intake)
 
         async def close() -> None:
             for interval in count():
-                progress.closed(interval)
+                progress.note_closed(interval)
                 await asyncio.sleep(0.01)
 
         closing = asyncio.create_task(close())

@@ -16,7 +16,7 @@ from tests.support.crashes import Disk, Recorder
 from tests.support.reserved import LAB, Reserved
 from tests.support.tables import add, everything, links
 from tests.support.words import naming
-from vizpub.collector.place import Place
+from vizpub.collector.place import CollectionPlace
 from vizpub.collector.reservation import NOT_OURS, release, reserve
 from vizpub.model.errors import RunLocked, StoreBroken, UnknownName, UseError
 from vizpub.runstore.collection import RETIRED, Collected, retired
@@ -29,8 +29,8 @@ ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
-    found = Place(tmp_path, "lab")
+def place(tmp_path: Path) -> CollectionPlace:
+    found = CollectionPlace(tmp_path, "lab")
     found.make()
     return found
 
@@ -42,7 +42,7 @@ def ingested(workspace: Path) -> None:
         add(writer, "versions", "links", links(9, seed=1), state="complete")
 
 
-def test_name_is_taken_once_and_given_back(place: Place) -> None:
+def test_name_is_taken_once_and_given_back(place: CollectionPlace) -> None:
     for _ in range(2):
         reserve(place)
         assert place.owns(read_manifest(place.workspace / "runs/lab"))
@@ -56,7 +56,9 @@ def test_name_is_taken_once_and_given_back(place: Place) -> None:
 
 @pytest.mark.parametrize("told", [False, True])
 @pytest.mark.parametrize("is_broken", [False, True])
-def test_run_of_another_command_is_not_joined(place: Place, *, told: bool, is_broken: bool) -> None:
+def test_run_of_another_command_is_not_joined(
+    place: CollectionPlace, *, told: bool, is_broken: bool
+) -> None:
     """Nor where the name was the collection's once, and is told what can be done."""
     ingested(place.workspace)
     if is_broken:
@@ -71,7 +73,7 @@ def test_run_of_another_command_is_not_joined(place: Place, *, told: bool, is_br
     assert everything(place.workspace) == before
 
 
-def test_run_that_is_being_made_is_not_joined(place: Place) -> None:
+def test_run_that_is_being_made_is_not_joined(place: CollectionPlace) -> None:
     with writing(place.workspace, "lab"), pytest.raises(RunLocked):
         reserve(place)
 
@@ -80,7 +82,7 @@ def test_append_of_a_killed_collector_stops_no_start(tmp_path: Path) -> None:
     """It ends by itself."""
     case = Reserved(tmp_path)
     with case.writer(collects=True):
-        reserve(Place(tmp_path, "lab"))
+        reserve(CollectionPlace(tmp_path, "lab"))
 
 
 def test_killed_collector_adds_nothing_to_a_run_that_is_made_again(tmp_path: Path) -> None:
@@ -88,7 +90,7 @@ def test_killed_collector_adds_nothing_to_a_run_that_is_made_again(tmp_path: Pat
     case = Reserved(tmp_path)
     earlier = case.made
     remove_run(tmp_path, "lab")
-    reserve(Place(tmp_path, "lab"), revive=True)
+    reserve(CollectionPlace(tmp_path, "lab"), revive=True)
     with case.writer(collects=True) as writer:
         with pytest.raises(UseError, match=naming("lab", NOT_BEGUN)):
             writer.begin(earlier)
@@ -98,7 +100,7 @@ def test_killed_collector_adds_nothing_to_a_run_that_is_made_again(tmp_path: Pat
 def test_broken_run_of_the_collection_stops_no_start(tmp_path: Path) -> None:
     Reserved(tmp_path).append()
     (tmp_path / "runs/lab" / FILE).write_text("{")
-    reserve(Place(tmp_path, "lab"))
+    reserve(CollectionPlace(tmp_path, "lab"))
     with pytest.raises(StoreBroken):
         read_manifest(tmp_path / "runs/lab")
 
@@ -167,7 +169,7 @@ class TestKilled:
         (tmp_path / "before").mkdir()
         for workspace in after_kills(tmp_path / "before", "reserve"):
             sweep(workspace)
-            place = Place(workspace, "lab")
+            place = CollectionPlace(workspace, "lab")
             place.make()
             reserve(place)
             assert [run.name for run in runs(workspace)] == ["lab"]
@@ -184,13 +186,13 @@ class TestKilled:
             assert runs(workspace) == []
             assert [of.run for of in retired(workspace)] == ["lab"]
             with pytest.raises(UseError, match=naming(RETIRED, "vizpub collect lab --revive")):
-                reserve(Place(workspace, "lab"))
+                reserve(CollectionPlace(workspace, "lab"))
         removed.rename(tmp_path / "removed")
         shutil.rmtree(tmp_path / "killed")
         for workspace in after_kills(tmp_path / "removed", "revive"):
             sweep(workspace)
             assert (Collected(workspace, "lab").batches / "1").exists()
-            reserve(Place(workspace, "lab"), revive=True)
+            reserve(CollectionPlace(workspace, "lab"), revive=True)
             assert retired(workspace) == []
 
     def test_collection_is_whole_or_gone(self, tmp_path: Path) -> None:

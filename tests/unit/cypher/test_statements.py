@@ -150,7 +150,7 @@ def test_header_of_hubs_is_parsed() -> None:
         "k", "count", "maximum number, at least 1", unit="peers", optional=True, default="10"
     )
     assert hubs.parameters[3] == k
-    assert hubs.columns[0] == cypher.Column("peer", "the peer")
+    assert hubs.columns[0] == cypher.AnswerColumn("peer", "the peer")
 
 
 def test_unknown_statement_is_a_key_error_with_its_path() -> None:

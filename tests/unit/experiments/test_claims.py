@@ -18,14 +18,14 @@ from vizpub.experiments.claims import (
     Claim,
 )
 from vizpub.experiments.groups import WHOLE, Share, groups_of
-from vizpub.experiments.results import Results
+from vizpub.experiments.results import ExperimentResults
 from vizpub.model.errors import UnknownName, UseError
 
 ABOUT: dict[str, Any] = {"what": "w", "source": "s", "metric": "links"}
 
 
 @dataclass
-class Told(Results):
+class Told(ExperimentResults):
     """Values that were written down, by metric and group, or group and part of the run."""
 
     values: dict[Any, list[float]] = field(default_factory=dict)

@@ -7,9 +7,15 @@ import pytest
 
 from tests.support.own import examples
 from tests.support.words import naming, unknown
-from vizpub.experiments.definition import Experiment, merged, own_of, read, shipped
-from vizpub.experiments.results import Results, check_metric
-from vizpub.experiments.runs import Place, planned_runs
+from vizpub.experiments.definition import (
+    Experiment,
+    merge_tables,
+    own_metrics_of,
+    read_experiment,
+    shipped_names,
+)
+from vizpub.experiments.results import ExperimentResults, check_metric
+from vizpub.experiments.runs import ExperimentFolder, planned_runs
 from vizpub.model.errors import InputError, UnknownName
 
 TEXT = """
@@ -67,7 +73,7 @@ def written(folder: Path, *changes: tuple[str, str]) -> str:
 
 @pytest.fixture
 def own(tmp_path: Path) -> Experiment:
-    return read(written(tmp_path))
+    return read_experiment(written(tmp_path))
 
 
 class TestReading:
@@ -78,7 +84,7 @@ class TestReading:
         assert own.name == "own-1.5"
 
     def test_small_scale_replaces_values_and_merges_tables(self, tmp_path: Path) -> None:
-        small = read(written(tmp_path), "small").content
+        small = read_experiment(written(tmp_path), "small").content
         assert (small.seeds, small.world) == ((1,), {"peers": 4, "intervals": 5})
 
     def test_seeds_beyond_the_written_ones_follow_the_largest(self, own: Experiment) -> None:
@@ -94,7 +100,7 @@ class TestReading:
 
     def test_merged_tables_leave_the_original_unchanged(self) -> None:
         whole = {"a": {"b": 1, "c": [1]}, "d": 1}
-        assert merged(whole, {"a": {"c": []}}) == {"a": {"b": 1, "c": []}, "d": 1}
+        assert merge_tables(whole, {"a": {"c": []}}) == {"a": {"b": 1, "c": []}, "d": 1}
         assert whole == {"a": {"b": 1, "c": [1]}, "d": 1}
 
 
@@ -118,12 +124,12 @@ class TestErrors:
         self, tmp_path: Path, change: tuple[str, str], told: str
     ) -> None:
         with pytest.raises(InputError) as caught:
-            read(written(tmp_path, change))
+            read_experiment(written(tmp_path, change))
         assert "own-1.5.toml" in str(caught.value)
         assert told in str(caught.value)
 
     def test_unknown_parameter_is_refused_with_its_group(self, tmp_path: Path) -> None:
-        own = read(written(tmp_path, ("view = 6", "vew = 6")))
+        own = read_experiment(written(tmp_path, ("view = 6", "vew = 6")))
         with pytest.raises(InputError, match=naming("'own-1.5'", "one, calm", "'vew'")):
             own.plan(own.groups[0], 1)
 
@@ -131,23 +137,23 @@ class TestErrors:
         with pytest.raises(
             UnknownName, match=unknown("experiment", "disemination", "dissemination")
         ):
-            read("disemination")
+            read_experiment("disemination")
         with pytest.raises(
             UnknownName,
             match=unknown("experiment", "gossip-complex-netwoks", "gossip-complex-networks"),
         ):
-            read("gossip-complex-netwoks")  # measured by code, without a file
+            read_experiment("gossip-complex-netwoks")  # measured by code, without a file
         with pytest.raises(UnknownName, match=unknown("scale", "huge")):
-            read("dissemination", "huge")
+            read_experiment("dissemination", "huge")
         with pytest.raises(InputError, match=naming("none.toml")):
-            read("none.toml")
+            read_experiment("none.toml")
 
     def test_missing_data_files_are_named_with_their_source(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         (tmp_path / "there.gz").touch()
         data = [f'[[data]]\nfile = "{n}.gz"\nsource = "from {n}"\n' for n in ("a", "b", "there")]
-        own = read(written(tmp_path, ("[world]", "\n".join([*data, "[world]"]))))
+        own = read_experiment(written(tmp_path, ("[world]", "\n".join([*data, "[world]"]))))
         monkeypatch.setenv("VIZPUB_DATA", str(tmp_path))
         with pytest.raises(InputError) as caught:
             own.check_data()
@@ -164,27 +170,27 @@ class TestShipped:
         names = ["broadcast-or-tree", "chapter-5", "chord-lookups", "chord-scribe"]
         names += ["designed-and-grown", "dissemination", "dissemination-of-all"]
         names += ["dissemination-under-churn", "hyparview", "table-4.3"]
-        assert shipped() == names
+        assert shipped_names() == names
 
-    @pytest.mark.parametrize("name", shipped())
+    @pytest.mark.parametrize("name", shipped_names())
     @pytest.mark.parametrize("scale", ["small", "full"])
     def test_experiment_is_readable_at_each_scale(self, name: str, scale: str) -> None:
-        experiment = read(name, scale)
+        experiment = read_experiment(name, scale)
         figures = [figure.name for figure in experiment.content.figures]
         assert len({*figures}) == len(figures)
         assert experiment.content.published
         for metric in experiment.content.metrics:
             check_metric(metric)
 
-    @pytest.mark.parametrize("name", shipped())
+    @pytest.mark.parametrize("name", shipped_names())
     def test_plans_of_an_experiment_have_known_parameters(self, name: str) -> None:
-        experiment = read(name, "small")
+        experiment = read_experiment(name, "small")
         for group in experiment.groups:
             assert experiment.plan(group, 1).seed == 1
 
     def test_systems_of_the_dissemination_of_all_share_their_world(self) -> None:
         for scale in ("small", "full"):
-            experiment = read("dissemination-of-all", scale)
+            experiment = read_experiment("dissemination-of-all", scale)
             assert len(experiment.content.systems) == 7
             assert len(experiment.content.seeds) >= 5
             for setting in experiment.content.settings:
@@ -200,14 +206,14 @@ class TestShipped:
         self, name: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.delenv("VIZPUB_DATA", raising=False)
-        experiment = read(name, "small")
+        experiment = read_experiment(name, "small")
         experiment.check_data()
         for group in experiment.groups:
             experiment.plan(group, 1)
 
     def test_files_of_the_full_scale_are_declared_as_data(self) -> None:
-        for name in shipped():
-            content = read(name).content
+        for name in shipped_names():
+            content = read_experiment(name).content
             tables = [content.world, *(s.parameters for s in content.settings)]
             texts = " ".join(str(value) for table in tables for value in table.values())
             used = {
@@ -230,15 +236,19 @@ metrics = ["core_number"]
     def test_metrics_and_figures_can_name_own_metrics(self, tmp_path: Path) -> None:
         examples(tmp_path)
         changes = ("[world]", self.FIGURE), ('metric = "links"', 'metric = "core_number"')
-        experiment = read(written(tmp_path, *changes))
-        (own,) = planned_runs(experiment, Place(tmp_path), 1, ())[0].own
+        experiment = read_experiment(written(tmp_path, *changes))
+        (own,) = planned_runs(experiment, ExperimentFolder(tmp_path), 1, ())[0].own
         assert (own.metric.name, own.metric.level) == ("core_number", "peer")
-        (described,) = Results([], own_of(experiment.own)).described(["core_number"])
+        (described,) = ExperimentResults([], own_metrics_of(experiment.own)).describe(
+            ["core_number"]
+        )
         assert described.over == "mean of peers, then of intervals"
 
     def test_metric_that_is_not_given_is_refused(self, tmp_path: Path) -> None:
         examples(tmp_path)
         with pytest.raises(InputError, match=naming("figures 1", unknown("metric", "core_number"))):
-            read(written(tmp_path, ("[world]", self.FIGURE.partition("\n")[2])))
+            read_experiment(written(tmp_path, ("[world]", self.FIGURE.partition("\n")[2])))
         with pytest.raises(InputError, match=naming("absent.py")):
-            read(written(tmp_path, ("[world]", self.FIGURE.replace("own_metrics.py", "absent.py"))))
+            read_experiment(
+                written(tmp_path, ("[world]", self.FIGURE.replace("own_metrics.py", "absent.py")))
+            )

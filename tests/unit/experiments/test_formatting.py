@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from vizpub.analytics.comparison.estimates import Estimate
-from vizpub.experiments.formatting import duration, estimate_text, number, size
+from vizpub.experiments.formatting import duration_text, estimate_text, number_text, size_text
 
 
 @pytest.mark.parametrize(
@@ -18,7 +18,7 @@ from vizpub.experiments.formatting import duration, estimate_text, number, size
     ],
 )
 def test_numbers_are_rounded_for_people(value: float | None, text: str) -> None:
-    assert number(value) == text
+    assert number_text(value) == text
 
 
 def test_estimates_have_as_many_digits_as_their_interval_supports() -> None:
@@ -30,6 +30,10 @@ def test_estimates_have_as_many_digits_as_their_interval_supports() -> None:
 
 
 def test_sizes_and_durations_have_units() -> None:
-    assert [size(n) for n in (12, 2_220_000, 5_000_000_000_000)] == ["12 B", "2.22 MB", "5e+03 GB"]
-    assert [duration(s) for s in (12.34, 210, 7560)] == ["12.3 s", "3.5 min", "2.1 h"]
-    assert size(None) == duration(None) == "–"
+    assert [size_text(n) for n in (12, 2_220_000, 5_000_000_000_000)] == [
+        "12 B",
+        "2.22 MB",
+        "5e+03 GB",
+    ]
+    assert [duration_text(s) for s in (12.34, 210, 7560)] == ["12.3 s", "3.5 min", "2.1 h"]
+    assert size_text(None) == duration_text(None) == "–"

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from vizpub.experiments.groups import Share, groups_of, intervals
+from vizpub.experiments.groups import Share, groups_of, interval_range
 from vizpub.model.clock import Clock
 
 
@@ -11,7 +11,7 @@ from vizpub.model.clock import Clock
     [((0, 1), (5, 104)), ((0.3, 0.34), (35, 38)), ((1, 1), (104, 104)), ((0.5, 0.5), (55, 55))],
 )
 def test_share_of_a_run_becomes_whole_intervals(share: Share, expected: tuple[int, int]) -> None:
-    assert intervals(Clock(1, 1_000_000, 5, 104), share) == expected
+    assert interval_range(Clock(1, 1_000_000, 5, 104), share) == expected
 
 
 def test_term_names_one_group_or_two() -> None:

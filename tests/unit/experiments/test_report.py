@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from vizpub.experiments.claims import Claim
-from vizpub.experiments.definition import Content, Experiment
-from vizpub.experiments.report import Findings, findings, write_message, write_report
-from vizpub.experiments.results import Replica, Results
-from vizpub.experiments.runs import Place, Planned
+from vizpub.experiments.definition import Experiment, ExperimentContent
+from vizpub.experiments.report import Findings, evaluate_runs, write_message, write_report
+from vizpub.experiments.results import ExperimentResults, Replica
+from vizpub.experiments.runs import ExperimentFolder, PlannedRun
 from vizpub.graphstore.gexf.check import check_gexf
 from vizpub.questions.run import Run
 
@@ -35,18 +35,18 @@ def claim(**given: Any) -> dict[str, Any]:
 def found(workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Findings:
     """The run `monday` of conftest.py in the place of every run."""
     run = Run.open(workspace, "monday")
-    monkeypatch.setattr(Planned, "replica", lambda one: Replica(one.group.name, 1, run))
+    monkeypatch.setattr(PlannedRun, "replica", lambda one: Replica(one.group.name, 1, run))
     claims = [
         claim(of="a", value=2.75, relative=0),
         claim(of="a / b", above=1, why="They are the same."),
         claim(of="a", value=9, relative=0, only="full"),
         {**claim(), "kind": "order", "order": ["a", "b"]},
     ]
-    content = msgspec.convert({**CONTENT, "published": claims}, Content)
+    content = msgspec.convert({**CONTENT, "published": claims}, ExperimentContent)
     experiment = Experiment("e", "small", content)
-    place = Place(tmp_path / "out")
-    runs = [Planned(g, experiment.plan(g, 1), place) for g in experiment.groups]
-    return findings(experiment, runs)
+    place = ExperimentFolder(tmp_path / "out")
+    runs = [PlannedRun(g, experiment.plan(g, 1), place) for g in experiment.groups]
+    return evaluate_runs(experiment, runs)
 
 
 def test_claims_are_judged_and_counted_in_the_summary(found: Findings) -> None:
@@ -65,7 +65,9 @@ def test_report_lists_claims_reasons_and_metrics(found: Findings, tmp_path: Path
 
 
 def test_claims_without_runs_of_a_group_are_not_known(found: Findings) -> None:
-    results = Results([replica for replica in found.results.replicas if replica.group == "b"])
+    results = ExperimentResults(
+        [replica for replica in found.results.replicas if replica.group == "b"]
+    )
     claims: tuple[Claim, ...] = found.experiment.content.published
     outcomes = [claim.verdict(results).outcome for claim in claims]
     assert outcomes == ["unknown"] * 4

@@ -8,34 +8,34 @@ import pytest
 from scipy.stats import spearmanr
 
 from vizpub.experiments.results import (
-    OWN,
+    EXPERIMENT_METRICS,
+    ExperimentResults,
     Replica,
-    Results,
     check_metric,
+    describe_metric,
     determination,
-    metric_of,
     rank_correlation,
 )
 from vizpub.model.errors import UnknownName
 from vizpub.questions.run import Run
-from vizpub.simulators.engine.folder import Messages, Result
+from vizpub.simulators.engine.folder import MessageCounts, Result
 
 
 @pytest.fixture
-def results(workspace: Path) -> Results:
+def results(workspace: Path) -> ExperimentResults:
     """The run `monday` of conftest.py as two groups, in one with two seeds."""
     run = Run.open(workspace, "monday")
-    return Results([Replica("a", 1, run), Replica("a", 2, run), Replica("b", 1, run)])
+    return ExperimentResults([Replica("a", 1, run), Replica("a", 2, run), Replica("b", 1, run)])
 
 
-def test_metrics_are_read_over_the_requested_share(results: Results) -> None:
+def test_metrics_are_read_over_the_requested_share(results: ExperimentResults) -> None:
     assert results.of("network_size", "a") == {1: 3.5, 2: 3.5}
     assert results.of("network_size", "b", (0.0, 0.5)) == {1: 4.0}
     assert results.of("network_size", "c") == {}
     assert results.of("diameter", "b", (0.75, 1.0)) == {}  # unknown there
 
 
-def test_metrics_of_messages_and_of_the_union_are_read(results: Results) -> None:
+def test_metrics_of_messages_and_of_the_union_are_read(results: ExperimentResults) -> None:
     assert results.of("hit_ratio", "b") == {1: 0.5}
     assert results.of("publisher_copies", "b") == {1: 2.0}
     assert results.of("union/links", "b") == {1: 4.0}
@@ -45,11 +45,11 @@ def test_metrics_of_messages_and_of_the_union_are_read(results: Results) -> None
 def test_messages_are_counted_by_kind(workspace: Path) -> None:
     """Those of the simulation; a system without the kind has no value."""
     kinds = (
-        Messages("tree join", "control", 40, 900, 38, 2),
-        Messages("up", "control", 5, 9, 5, 0),
+        MessageCounts("tree join", "control", 40, 900, 38, 2),
+        MessageCounts("up", "control", 5, 9, 5, 0),
     )
     run = Run.open(workspace, "monday")
-    results = Results(
+    results = ExperimentResults(
         [Replica("a", 1, run, Result(4, 4, 2, 0, 1.0, kinds)), Replica("b", 1, run, None)]
     )
     names = [f"kinds/tree join/{count}" for count in ("sent", "bytes", "received", "lost")]
@@ -59,10 +59,10 @@ def test_messages_are_counted_by_kind(workspace: Path) -> None:
     assert results.of("traffic/control/lost", "a") == {1: 2}
     assert results.of("traffic/publication/sent", "a") == {}
     assert results.of("kinds/tree leave/sent", "a") == results.of(names[0], "b") == {}
-    assert [metric_of(name).unit for name in names[:2]] == ["messages", "bytes"]
+    assert [describe_metric(name).unit for name in names[:2]] == ["messages", "bytes"]
 
 
-def test_gauges_are_read_over_the_requested_share(results: Results) -> None:
+def test_gauges_are_read_over_the_requested_share(results: ExperimentResults) -> None:
     assert results.of("gauges/hops", "b") == {1: (6 + 1) / 2}
     assert results.of("gauges/hops/total", "b", (0.0, 0.5)) == {1: 12}
     assert results.of("gauges/hops/total / gauges/lookups/total", "b") == {1: 13 / 2}
@@ -85,24 +85,24 @@ def test_unknown_metric_is_refused(name: str) -> None:
         check_metric(name)
 
 
-def test_estimates_ratios_and_changes_are_of_the_groups(results: Results) -> None:
+def test_estimates_ratios_and_changes_are_of_the_groups(results: ExperimentResults) -> None:
     assert results.estimate("links", "a").n == 2
     assert results.estimate("links", "a / b").value == 1.0
     assert results.estimate("links", "c").value is None
     assert results.change("network_size", "b", ((0.0, 0.5), (0.5, 1.0))).value == -0.25
 
 
-def test_series_are_of_the_requested_groups(results: Results) -> None:
+def test_series_are_of_the_requested_groups(results: ExperimentResults) -> None:
     (found,) = results.series(["network_size"], ["b"])
     assert (found.group, found.series) == ("b", {"network_size": [4, 4, 3, 3]})
     assert results.series(["network_size"], ["c"]) == []
 
 
 def test_metrics_of_experiments_are_known_by_name() -> None:
-    for name in (*OWN, "kinds/join/sent", "gauges/hops", "gauges/hops/per/lookups"):
+    for name in (*EXPERIMENT_METRICS, "kinds/join/sent", "gauges/hops", "gauges/hops/per/lookups"):
         check_metric(name)
-        assert metric_of(name).name == name
-    assert metric_of("links / degree_max").over == "quotient"
+        assert describe_metric(name).name == name
+    assert describe_metric("links / degree_max").over == "quotient"
 
 
 def test_rank_correlation_equals_spearmans_of_scipy() -> None:
@@ -129,13 +129,13 @@ def test_determination_is_that_of_least_squares() -> None:
 
 def test_fit_is_of_the_seeds_that_have_every_point(workspace: Path) -> None:
     run = Run.open(workspace, "monday")
-    kinds = {count: (Messages("up", "publication", count, 9, 5, 0),) for count in (1, 2, 3, 9)}
+    kinds = {count: (MessageCounts("up", "publication", count, 9, 5, 0),) for count in (1, 2, 3, 9)}
 
     def replica(group: str, seed: int, count: int) -> Replica:
         return Replica(group, seed, run, Result(count, 4, 2, 0, 1.0, kinds[count]))
 
     points = [("a", 1, 1), ("b", 1, 2), ("c", 1, 3), ("a", 2, 1), ("b", 2, 9), ("c", 2, 3)]
-    results = Results([*(replica(*point) for point in points), replica("a", 3, 1)])
+    results = ExperimentResults([*(replica(*point) for point in points), replica("a", 3, 1)])
     one, two = "kinds/up/sent", "kinds/up/sent / kinds/up/received"
     found = results.fit((one, two), ["a", "b", "c"], (0.0, 1.0))
     assert (found.n, found.value) == (2, pytest.approx(1))

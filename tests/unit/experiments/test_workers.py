@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from vizpub.experiments.workers import workers
+from vizpub.experiments.workers import worker_pool
 
 JOBS = 2_000
 """More than anybody does before the experiment is ended, however slow the machine."""
 _PROGRAM = """
 import os, signal, sys, time
 from pathlib import Path
-from vizpub.cli.errors import _signals_raised
+from vizpub.cli.errors import _raising_signals
 from vizpub.experiments.workers import workers
 
 folder = Path(__file__).parent / "begun"
@@ -31,7 +31,7 @@ def job(number):
 
 if __name__ == "__main__":
     folder.mkdir()
-    with _signals_raised(), workers(2) as pool:
+    with _raising_signals(), workers(2) as pool:
         for one in [pool.submit(job, number) for number in range(2_000)]:
             one.result()
 """
@@ -82,7 +82,7 @@ def test_failing_work_drops_what_has_not_begun() -> None:
     running: list[Future[None]] = []
 
     def fail() -> None:
-        with workers(1) as pool:
+        with worker_pool(1) as pool:
             failing = pool.submit(divmod, 1, 0)
             running.extend(pool.submit(time.sleep, 0.05) for _ in range(500))
             failing.result()
@@ -93,7 +93,7 @@ def test_failing_work_drops_what_has_not_begun() -> None:
 
 
 def test_interrupt_of_a_terminal_is_left_to_the_experiment() -> None:
-    with workers(1) as pool:
+    with worker_pool(1) as pool:
         pid = pool.submit(os.getpid).result()
         os.kill(pid, signal.SIGINT)
         assert pool.submit(os.getpid).result() == pid

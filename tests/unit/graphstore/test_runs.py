@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from vizpub.graphstore.runs import facts_of, is_of_other_tables, properties_of
+from vizpub.graphstore.runs import facts_of, has_other_tables, properties_of
 from vizpub.model.clock import Clock
 from vizpub.model.run import RunFacts
 
@@ -35,10 +35,10 @@ def test_facts_read_back_from_the_run_node(facts: RunFacts) -> None:
 
 
 def test_copy_in_neo4j_is_known_by_its_tables() -> None:
-    assert not is_of_other_tables(properties_of(FULL), FULL)
-    assert is_of_other_tables(properties_of(FULL), replace(FULL, tables="4567"))
-    assert is_of_other_tables(properties_of(replace(FULL, tables="")), FULL)
-    assert not is_of_other_tables(properties_of(FULL), replace(FULL, tables=""))
+    assert not has_other_tables(properties_of(FULL), FULL)
+    assert has_other_tables(properties_of(FULL), replace(FULL, tables="4567"))
+    assert has_other_tables(properties_of(replace(FULL, tables="")), FULL)
+    assert not has_other_tables(properties_of(FULL), replace(FULL, tables=""))
 
 
 def test_copy_knows_nothing_of_tables_that_are_made_when_asked_for() -> None:

@@ -11,15 +11,15 @@ import psutil
 import pytest
 
 from tests.support.words import tells
-from vizpub.ingest.account import END, START, Account, Part, SparkJob
+from vizpub.ingest.account import END, START, Account, AccountPart, SparkJob
 
 PARTS = [
-    Part("start of Python", 0, 1),
-    Part("look at the input", 1, 2),
-    Part(START, 2, 5),
-    Part("parse", 5, 8),
-    Part("finish", 8, 10),
-    Part(END, 10, 11),
+    AccountPart("start of Python", 0, 1),
+    AccountPart("look at the input", 1, 2),
+    AccountPart(START, 2, 5),
+    AccountPart("parse", 5, 8),
+    AccountPart("finish", 8, 10),
+    AccountPart(END, 10, 11),
 ]
 JOBS = [
     SparkJob("write links", 6, 8.5, 3),
@@ -35,16 +35,16 @@ def account() -> Account:
 
 
 def test_jobs_that_overlap_count_once(account: Account) -> None:
-    assert account.in_jobs() == pytest.approx(3 + 0.5)
-    assert account.in_jobs(8, 10) == pytest.approx(0.5 + 0.5)
-    assert account.in_jobs(0, 5) == 0
+    assert account.seconds_in_jobs() == pytest.approx(3 + 0.5)
+    assert account.seconds_in_jobs(8, 10) == pytest.approx(0.5 + 0.5)
+    assert account.seconds_in_jobs(0, 5) == 0
 
 
 def test_lines_add_up_to_the_whole(account: Account) -> None:
-    lines = list(account.lines())
+    lines = list(account.part_lines())
     assert [part for part, *_ in lines] == PARTS
     assert sum(part.end - part.begin for part in PARTS) == account.seconds == 11
-    assert sum(inside for _, inside, _ in lines) == pytest.approx(account.in_jobs())
+    assert sum(inside for _, inside, _ in lines) == pytest.approx(account.seconds_in_jobs())
     assert sum(tasks for *_, tasks in lines) == sum(job.tasks for job in JOBS)
 
 
@@ -68,7 +68,7 @@ def test_part_has_what_its_processes_used_and_the_rows_it_wrote() -> None:
 
 
 def test_line_adds_up_to_the_whole(account: Account) -> None:
-    whole, _, told = account.line().partition(": ")
+    whole, _, told = account.summary_line().partition(": ")
     assert whole == "11.0 s"
     found = [float(number) for number in re.findall(r" (\d+\.\d)(?:,|$)", told)]
     assert sum(found) == pytest.approx(11)
@@ -76,7 +76,7 @@ def test_line_adds_up_to_the_whole(account: Account) -> None:
 
 
 def test_longest_jobs_come_first(account: Account) -> None:
-    assert [job.name for job in account.longest(2)] == ["write links", "collect"]
+    assert [job.name for job in account.longest_jobs(2)] == ["write links", "collect"]
 
 
 def test_parts_follow_one_another_from_the_call_on() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.words import naming
 from vizpub.ingest.inputs.inventory import NO_SOURCE
-from vizpub.ingest.measures.choice import Measuring
+from vizpub.ingest.measures.choice import MeasurementOptions
 from vizpub.ingest.pipeline import IngestRequest, ingest
 from vizpub.model.errors import InputError, UnknownName, UseError
 from vizpub.model.run import NO_NAME_OF_A_RUN
@@ -36,7 +36,7 @@ def test_layer_that_the_source_does_not_have_is_refused_before_anything_is_writt
     tmp_path: Path, text: str, asked: str, words: str
 ) -> None:
     (tmp_path / "input").write_text(text)
-    measuring = Measuring(layers=(asked,))
+    measuring = MeasurementOptions(layers=(asked,))
     with pytest.raises(UnknownName) as error:
         ingest(IngestRequest((str(tmp_path / "input"),), "new", tmp_path, measuring=measuring))
     assert words in str(error.value)
@@ -50,7 +50,7 @@ def test_workspace_in_the_folder_of_the_input_is_no_input(tmp_path: Path) -> Non
         for name in ("runs/monday/log.jsonl", "collected/live/batch.ndjson", ".spark/work-1/x"):
             (workspace / name).parent.mkdir(parents=True)
             (workspace / name).write_text(REPORT)
-        (found,) = IngestRequest((str(tmp_path),), "monday", workspace).found.values()
+        (found,) = IngestRequest((str(tmp_path),), "monday", workspace).resolved_paths.values()
         assert {Path(path).name for path in found.files} == {"reports.ndjson"}
         shutil.rmtree(workspace / "runs")
         shutil.rmtree(workspace / "collected")

@@ -10,14 +10,14 @@ import pytest
 from tests.support.scripted import FIRST, FORMATS, SECOND, TABLES, THIRD, begun, ingest, wanted
 from tests.support.tables import everything
 from tests.support.words import naming
-from vizpub.ingest.starting import PUT_BACK, Wanted
+from vizpub.ingest.starting import PUT_BACK, RequestedRun
 from vizpub.model.errors import InputsDiffer, NeedsSettling, RunChanged, StoreBroken, UseError
 from vizpub.model.own import OwnMetric
 from vizpub.runstore.manifest import FILE
 from vizpub.runstore.store import open_run
 
 
-def measured(asked: Wanted, *own: OwnMetric) -> Wanted:
+def measured(asked: RequestedRun, *own: OwnMetric) -> RequestedRun:
     """The same, with own metrics."""
     told = [f"{metric.name} {metric.digest}" for metric in own] or None
     options = {**asked.manifest.options, "own": told}
@@ -73,7 +73,7 @@ class TestGoingOn:
 
     def test_damaged_complete_run_is_told_of(self, tmp_path: Path) -> None:
         ingest(tmp_path, wanted(FIRST))
-        assert ingest(tmp_path, wanted(FIRST)).made
+        assert ingest(tmp_path, wanted(FIRST)).complete_run
         lost, *_ = open_run(tmp_path, "monday").files("links")
         lost.unlink()
         with pytest.raises(StoreBroken, match=naming(lost.name)):
@@ -91,7 +91,7 @@ class TestReplacing:
     def test_equal_run_is_made_anew(self, tmp_path: Path) -> None:
         ingest(tmp_path, wanted(FIRST))
         old = open_run(tmp_path, "monday")
-        assert ingest(tmp_path, wanted(FIRST, replace=True)).made is None
+        assert ingest(tmp_path, wanted(FIRST, replace=True)).complete_run is None
         assert open_run(tmp_path, "monday").manifest.identity != old.manifest.identity
 
     @pytest.mark.parametrize("way", ["text", "files", "nothing"])
@@ -206,7 +206,7 @@ class TestAppending:
 
 class TestSettling:
     def test_other_options_are_named_as_they_are_given(self, tmp_path: Path) -> None:
-        def asked(**options: object) -> Wanted:
+        def asked(**options: object) -> RequestedRun:
             plain = wanted(FIRST)
             told = {**plain.manifest.options, **options}
             return replace(plain, manifest=replace(plain.manifest, options=told))

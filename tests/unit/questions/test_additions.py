@@ -7,7 +7,7 @@ import pytest
 
 from vizpub.model.errors import UseError
 from vizpub.model.metrics import COUNTS, METRICS_OVERLAY, METRICS_PEERS, METRICS_TOPICS
-from vizpub.questions.additions import PER_INTERVAL_ONLY, added
+from vizpub.questions.additions import PER_INTERVAL_ONLY, add_intervals
 
 ROWS = [
     {"interval": 0, "peer": 1, "peer_name": "bob", "receptions": 2, "duplicates": None},
@@ -22,22 +22,22 @@ BY_HAND = [
 
 
 def test_totals_are_the_sums_of_what_is_known() -> None:
-    assert added(pa.Table.from_pylist(ROWS)).to_pylist() == BY_HAND
+    assert add_intervals(pa.Table.from_pylist(ROWS)).to_pylist() == BY_HAND
 
 
 def test_totals_of_the_overlay_are_one_row() -> None:
     rows = pa.Table.from_pylist([{"interval": i, "receptions": i, "diameter": 3} for i in range(5)])
-    assert added(rows).to_pylist() == [{"intervals": 5, "receptions": 10}]
+    assert add_intervals(rows).to_pylist() == [{"intervals": 5, "receptions": 10}]
 
 
 def test_totals_of_no_intervals_are_no_rows() -> None:
-    assert added(pa.Table.from_pylist(ROWS).slice(0, 0)).num_rows == 0
+    assert add_intervals(pa.Table.from_pylist(ROWS).slice(0, 0)).num_rows == 0
 
 
 @pytest.mark.parametrize("columns", [["interval", "peer"], ["peer", "receptions"]])
 def test_columns_that_cannot_be_added_are_refused(columns: list[str]) -> None:
     with pytest.raises(UseError, match=PER_INTERVAL_ONLY):
-        added(pa.Table.from_pylist(ROWS).select(columns))
+        add_intervals(pa.Table.from_pylist(ROWS).select(columns))
 
 
 def test_counts_are_columns_of_whole_numbers() -> None:

@@ -9,13 +9,13 @@ import pyarrow as pa
 from tests.support.rewriting import rewrite
 from vizpub.questions.names import NamedRun
 from vizpub.questions.snapshots import coverage
-from vizpub.questions.totals import Pooled, pooled, reporting
+from vizpub.questions.totals import Pooled, pool_messages, reporting
 from vizpub.runstore.store import open_run
 
 
 def test_pooled_figures_equal_those_counted_by_hand(workspace: Path) -> None:
     """Of two messages to two subscribers the first reached both, the second nobody."""
-    assert pooled(open_run(workspace, "monday")) == Pooled(
+    assert pool_messages(open_run(workspace, "monday")) == Pooled(
         messages=2,
         unreported=0,
         refused=0,
@@ -35,7 +35,7 @@ def test_message_with_unknown_refusals_counts(workspace: Path) -> None:
         told = measured.set_column(place, measured.schema.field(place), column)
         rewrite(workspace, "monday", "metrics/messages", told)
         run = open_run(workspace, "monday")
-        found = pooled(run)
+        found = pool_messages(run)
         assert found
         assert (found.refused, found.messages) == (refused, 2)
         messages = set(coverage(NamedRun(run))["message_name"].to_pylist())
@@ -43,7 +43,7 @@ def test_message_with_unknown_refusals_counts(workspace: Path) -> None:
 
 
 def test_pooled_figures_are_none_without_message_metrics(workspace: Path) -> None:
-    assert pooled(open_run(workspace, "half", complete=False)) is None
+    assert pool_messages(open_run(workspace, "half", complete=False)) is None
 
 
 def test_reporting_peers_exclude_those_that_only_others_name(workspace: Path) -> None:

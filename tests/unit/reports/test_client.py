@@ -21,17 +21,17 @@ import pytest
 
 from tests.support.collecting import RESERVE, Options, Served, collector_in, serving
 from tests.support.words import naming
-from vizpub.collector.closing import Rules
+from vizpub.collector.closing import ClosingRules
 from vizpub.collector.http.bodies import BodyLimits
-from vizpub.collector.intake import Limits
-from vizpub.collector.place import Place
+from vizpub.collector.intake import IntakeLimits
+from vizpub.collector.place import CollectionPlace
 from vizpub.reports.client import Pace, Reporter
 from vizpub.reports.endpoint import NO_URL
 from vizpub.reports.records import Neighbor, Report
 from vizpub.reports.spool import ANOTHER_REPORTER
 
 ROOT = Path(__file__).parents[3]
-AHEAD = Options(rules=Rules(ahead=10**6))
+AHEAD = Options(rules=ClosingRules(ahead=10**6))
 QUICK = Pace(gather_s=0.01, first_wait_s=0.02, most_wait_s=0.05, timeout_s=5.0)
 
 
@@ -254,7 +254,7 @@ def test_wrong_token_ends_the_reporter_with_the_reason(tmp_path: Path) -> None:
             assert "401" in reporter.error
             with pytest.raises(OSError, match="401"):
                 reporter.header()
-        token = (Place(tmp_path, "lab").tokens / "report").read_text().strip()
+        token = (CollectionPlace(tmp_path, "lab").tokens / "report").read_text().strip()
         with Reporter(url(served), token, pace=QUICK) as reporter:
             reporter.report(report("a", 0))
             assert reporter.flush(20)
@@ -273,8 +273,8 @@ def test_refused_line_is_counted_and_not_sent_again(tmp_path: Path) -> None:
 
 
 def test_refusals_of_long_names_are_an_answer_that_the_reporter_reads(tmp_path: Path) -> None:
-    limits = Limits(name=2**15, reserve=RESERVE)
-    options = Options(rules=Rules(peers=frozenset("a")), limits=limits)
+    limits = IntakeLimits(name=2**15, reserve=RESERVE)
+    options = Options(rules=ClosingRules(peers=frozenset("a")), limits=limits)
     with serving(collector_in(tmp_path, options)) as served:
         with Reporter(url(served), pace=QUICK) as reporter:
             for number in range(100):

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 import vizpub.reports.files
 from tests.support.words import naming
-from vizpub.ingest.sources.reports.decoding import plain_report
+from vizpub.ingest.sources.reports.decoding import decode_plain
 from vizpub.model.errors import InputError
 from vizpub.reports.fields import END, LAST_INTERVAL, REPORT, RUN
 from vizpub.reports.files import (
@@ -239,7 +239,7 @@ def test_invalid_report_field_is_refused_with_the_reason(
 ) -> None:
     record = changed(path, value)
     assert problems(record) == [reason]
-    assert plain_report(json.dumps(record).encode()) is None
+    assert decode_plain(json.dumps(record).encode()) is None
     with pytest.raises(InputError, match=re.escape(reason)):
         from_json(record)
 
@@ -259,7 +259,7 @@ def test_invalid_report_field_is_refused_with_the_reason(
 )
 def test_key_that_appears_twice_is_refused(line: str) -> None:
     assert parse(line)[1] == ["a key appears twice"]
-    assert plain_report(line.encode()) is None
+    assert decode_plain(line.encode()) is None
 
 
 def test_last_interval_is_accepted_and_the_next_one_refused() -> None:
@@ -320,7 +320,7 @@ def test_unknown_fields_are_named_by_their_path() -> None:
 @given(reports)
 def test_plain_report_is_decoded_without_a_second_look(report: Report) -> None:
     text = json.dumps(report.to_json(), ensure_ascii=False).encode()
-    found = plain_report(text)
+    found = decode_plain(text)
     assert found is not None or b"\\" in text or b"\xc2" in text
     if found is not None:
         told = json.loads(text)
@@ -341,7 +341,7 @@ def without_nulls(value: Any) -> Any:
 
 def test_very_long_report_is_decoded_without_a_second_look() -> None:
     record = {**FULL, "received": FULL["received"] * 20_000, "topics": ["t"] * 20_000}
-    found = plain_report((json.dumps(record) + " \r").encode())
+    found = decode_plain((json.dumps(record) + " \r").encode())
     assert len(found.received) == len(record["received"])
 
 
@@ -377,7 +377,7 @@ def test_plain_report_has_no_problems(report: Report, data: st.DataObject) -> No
         stop = data.draw(st.integers(start, min(start + 6, len(text))))
         text = text[:start] + data.draw(mutations) + text[stop:]
     line = text.encode("utf-8", "surrogatepass")
-    if plain_report(line) is not None:
+    if decode_plain(line) is not None:
         value, wrong = parse(line)
         assert wrong == []
         assert unknown_fields(value) == []

@@ -30,7 +30,7 @@ from vizpub.machine.locks import OF_SPARK, own_folder
 workspace = Path(sys.argv[1])
 with (
     own_folder(workspace / SCRATCH, OF_SPARK) as work,
-    LocalServer(workspace / "neo4j").staging() as staging,
+    LocalServer(workspace / "neo4j").staging_folder() as staging,
     writing(workspace, "begun") as writer,
 ):
     (work / "blockmgr").mkdir()
@@ -88,7 +88,7 @@ def test_own_folder_sweeps_others_that_nobody_holds(
     with (
         own_folder(tmp_path / SCRATCH, OF_SPARK) as work,
         own_folder(tmp_path / SCRATCH, OF_SPARK) as other,
-        LocalServer(tmp_path / "neo4j").staging() as staging,
+        LocalServer(tmp_path / "neo4j").staging_folder() as staging,
     ):
         assert {path for path in (tmp_path / SCRATCH).iterdir() if path.is_dir()} == {work, other}
         assert [path for path in (tmp_path / "neo4j").iterdir() if path.is_dir()] == [staging]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from vizpub.simulators.engine.plan import Plan, planned
+from vizpub.simulators.engine.plan import Plan, make_plan
 
 
 @pytest.fixture(scope="session")
@@ -23,6 +23,6 @@ def flooding(flood: str) -> Callable[..., Plan]:
     """A plan of the guide's system: 40 peers for 12 intervals, if nothing else is said."""
 
     def plan(seed: int = 1, **chosen: Any) -> Plan:
-        return planned(flood, {"peers": 40, "intervals": 12, **chosen}, seed)
+        return make_plan(flood, {"peers": 40, "intervals": 12, **chosen}, seed)
 
     return plan

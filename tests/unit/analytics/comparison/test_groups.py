@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.words import naming, unknown
-from vizpub.analytics.comparison.groups import NO_INTERVAL, grouped
+from vizpub.analytics.comparison.groups import NO_INTERVAL, group_runs
 from vizpub.model.clock import Clock
 from vizpub.model.errors import UnknownName, UseError
 from vizpub.model.run import RunFacts
@@ -19,7 +19,7 @@ def run(name: str, protocol: str | None = "gossip", seed: int | None = 1, **more
 
 def test_runs_that_differ_only_in_seed_form_one_group() -> None:
     runs = [run("a", seed=1, fanout=2), run("b", seed=2, fanout=2), run("c", "tree", 1, degree=9)]
-    found = grouped(runs)
+    found = group_runs(runs)
     assert found.groups == ("gossip", "gossip", "tree")
     assert found.notes == (f"{NO_INTERVAL}: tree",)
 
@@ -28,11 +28,11 @@ def test_salt_that_follows_from_the_seed_splits_no_groups() -> None:
     described = {"salt": "1/", "ends": {"highest": 5}, "described": ["salt", "ends"]}
     other = {"salt": "2/", "ends": {"highest": 7}, "described": ["salt", "ends"]}
     runs = [run("a", seed=1, bits=8, **described), run("b", seed=2, bits=8, **other)]
-    found = grouped(runs)
+    found = group_runs(runs)
     assert found.groups == ("gossip", "gossip")
     assert found.notes == ()
     runs = [run("a", seed=1, salt="1/", described=["other"]), run("b", seed=2, salt="2/")]
-    assert grouped(runs).groups == ("gossip salt=1/", "gossip salt=2/")
+    assert group_runs(runs).groups == ("gossip salt=1/", "gossip salt=2/")
 
 
 def test_parameters_split_runs_of_one_protocol_into_groups() -> None:
@@ -41,7 +41,7 @@ def test_parameters_split_runs_of_one_protocol_into_groups() -> None:
         run("b", churn={"rate": 0.2, "kind": "weibull"}),
         run("c", "tree", churn={"rate": 0.1, "kind": "weibull"}),
     ]
-    assert grouped(runs).groups == (
+    assert group_runs(runs).groups == (
         "gossip churn.rate=0.1",
         "gossip churn.rate=0.2",
         "tree churn.rate=0.1",
@@ -49,14 +49,14 @@ def test_parameters_split_runs_of_one_protocol_into_groups() -> None:
 
 
 def test_parameter_of_only_some_runs_splits_them_into_groups() -> None:
-    assert grouped([run("a"), run("b", fanout=3)]).groups == ("gossip", "gossip fanout=3")
+    assert group_runs([run("a"), run("b", fanout=3)]).groups == ("gossip", "gossip fanout=3")
 
 
 def test_seeds_without_other_parameters_split_no_groups() -> None:
     told = [
         RunFacts(name, "reports", Clock(), "gossip", {"seed": n}) for n, name in enumerate("ab")
     ]
-    assert grouped(told).groups == ("gossip", "gossip")
+    assert group_runs(told).groups == ("gossip", "gossip")
 
 
 @pytest.mark.parametrize(
@@ -74,13 +74,13 @@ def test_runs_are_pooled_only_where_they_differ_in_the_seed(
     seeds: tuple[int | None, ...], labels: tuple[str, ...]
 ) -> None:
     runs = [run(name, seed=seed, fanout=2) for name, seed in zip("abcde", seeds, strict=False)]
-    assert grouped(runs).groups == labels
-    assert grouped(runs, ["protocol"]).groups == ("gossip",) * len(seeds)
+    assert group_runs(runs).groups == labels
+    assert group_runs(runs, ["protocol"]).groups == ("gossip",) * len(seeds)
 
 
 def test_runs_without_seeds_at_several_settings_form_one_group() -> None:
     runs = [run(name, seed=None, churn=churn) for name, churn in (("a", "none"), ("b", "5s"))]
-    assert grouped(runs, over="churn").groups == ("gossip", "gossip")
+    assert group_runs(runs, over="churn").groups == ("gossip", "gossip")
 
 
 @pytest.mark.parametrize(
@@ -97,16 +97,16 @@ def test_groups_follow_the_properties_asked_for(
     by: tuple[str, ...], labels: tuple[str, ...]
 ) -> None:
     runs = [run("a", seed=1, fanout=2), run("b", seed=2, fanout=3), run("c", "tree")]
-    assert grouped(runs, by).groups == labels
+    assert group_runs(runs, by).groups == labels
 
 
 def test_unknown_property_is_refused_with_similar_names() -> None:
     with pytest.raises(UnknownName, match=unknown("property of these runs", "fanuot", "fanout")):
-        grouped([run("a", fanout=2)], ["fanuot"])
+        group_runs([run("a", fanout=2)], ["fanuot"])
 
 
 def test_run_without_protocol_is_grouped_by_its_source() -> None:
-    assert grouped([run("a", None)]).groups == ("reports",)
+    assert group_runs([run("a", None)]).groups == ("reports",)
 
 
 @pytest.mark.parametrize(
@@ -134,12 +134,12 @@ def test_run_without_protocol_is_grouped_by_its_source() -> None:
 def test_notes_warn_of_misleading_groups(
     runs: list[RunFacts], by: list[str] | None, said: str
 ) -> None:
-    assert any(note.startswith(said) for note in grouped(runs, by).notes)
+    assert any(note.startswith(said) for note in group_runs(runs, by).notes)
 
 
 def test_notes_are_empty_for_groups_that_are_alike() -> None:
     runs = [run(f"{p}{s}", p, s, peers=100) for p in ("gossip", "tree") for s in (1, 2)]
-    assert grouped(runs).notes == ()
+    assert group_runs(runs).notes == ()
 
 
 def test_axis_of_settings_splits_no_groups() -> None:
@@ -149,19 +149,19 @@ def test_axis_of_settings_splits_no_groups() -> None:
         for churn in ("none", "5s")
         for seed in (1, 2)
     ]
-    found = grouped(runs, over="churn")
+    found = group_runs(runs, over="churn")
     assert found.groups == ("gossip",) * 4 + ("tree",) * 4
     assert found.settings == ("none", "none", "5s", "5s") * 2
     assert found.notes == ()
-    alone = grouped(runs[:3], over="churn")
+    alone = group_runs(runs[:3], over="churn")
     assert alone.notes == (f"{NO_INTERVAL}: gossip churn=5s",)
 
 
 def test_axis_missing_in_a_run_is_refused() -> None:
     runs = [run("a", fanout=2), run("b", "tree")]
     with pytest.raises(UseError, match=naming("'b'", "fanout")):
-        grouped(runs, over="fanout")
+        group_runs(runs, over="fanout")
     with pytest.raises(
         UnknownName, match=unknown("property to compare over", "interval", "intervals")
     ):
-        grouped(runs, over="interval")
+        group_runs(runs, over="interval")

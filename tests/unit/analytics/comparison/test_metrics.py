@@ -11,10 +11,10 @@ from vizpub.analytics.comparison.metrics import (
     DEFAULT,
     DEFAULT_SERIES,
     OF_A_WHOLE_RUN,
-    WHOLE,
-    interval_metric,
-    metric,
-    names,
+    RUN_METRICS,
+    find_interval_metric,
+    find_metric,
+    metric_names,
 )
 from vizpub.model.errors import UnknownName, UseError
 
@@ -39,15 +39,15 @@ from vizpub.model.errors import UnknownName, UseError
 def test_metric_is_found_by_its_column_and_its_table(
     name: str, shown: str, over: str, unit: str
 ) -> None:
-    found = metric(name)
+    found = find_metric(name)
     assert (found.name, found.over, found.unit) == (shown, over, unit)
 
 
 def test_interval_metric_of_a_whole_run_column_is_refused() -> None:
-    assert interval_metric("hit_ratio").table == "overlay"
-    assert interval_metric("hops_mean").over == "mean of messages published"
+    assert find_interval_metric("hit_ratio").table == "overlay"
+    assert find_interval_metric("hops_mean").over == "mean of messages published"
     with pytest.raises(UseError, match=OF_A_WHOLE_RUN):
-        interval_metric("distinct_links")
+        find_interval_metric("distinct_links")
 
 
 @pytest.mark.parametrize(
@@ -56,23 +56,23 @@ def test_interval_metric_of_a_whole_run_column_is_refused() -> None:
 )
 def test_column_without_a_mean_is_refused_as_metric(name: str) -> None:
     with pytest.raises(UnknownName):
-        metric(name)
+        find_metric(name)
 
 
 def test_unknown_metric_is_refused_with_similar_names() -> None:
     with pytest.raises(UnknownName, match=unknown("metric", "diametr", "diameter")):
-        metric("diametr")
+        find_metric("diametr")
 
 
 def test_names_include_the_defaults_and_lead_to_their_metrics() -> None:
-    for name in names():
-        assert metric(name).name in (name, name.split("/")[-1])
-    assert {*DEFAULT, *(of.name for of in WHOLE)} <= {*names()}
+    for name in metric_names():
+        assert find_metric(name).name in (name, name.split("/")[-1])
+    assert {*DEFAULT, *(of.name for of in RUN_METRICS)} <= {*metric_names()}
     for name in DEFAULT_SERIES:
-        assert interval_metric(name).name == name
+        assert find_interval_metric(name).name == name
 
 
 def test_compare_page_explains_every_figure_of_a_whole_run() -> None:
     page = (Path(__file__).parents[4] / "docs" / "compare.md").read_text("utf-8")
-    for of in WHOLE:
+    for of in RUN_METRICS:
         assert f"| `{of.name}` | {of.meaning} | {of.over} |" in page

@@ -16,9 +16,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.support.words import naming, tells, unknown
-from vizpub.analytics.comparison.metrics import names
-from vizpub.analytics.comparison.per_run import NO_COMMON_INTERVAL, Question, common_clock, measured
-from vizpub.analytics.comparison.tables import Measured
+from vizpub.analytics.comparison.metrics import metric_names
+from vizpub.analytics.comparison.per_run import (
+    NO_COMMON_INTERVAL,
+    ComparisonRequest,
+    common_clock,
+    measure_runs,
+)
+from vizpub.analytics.comparison.tables import RunMetrics
 from vizpub.model.clock import OPEN, Clock
 from vizpub.model.errors import UnknownName, UseError
 from vizpub.model.tables import table
@@ -302,7 +307,7 @@ def test_metric_values_equal_plain_loops_over_the_rows(
     found = made.store(tmp_path)
     first, last = (window[0] or 0, window[1] or INTERVALS - 1)
     truth = expected(made, first, last)
-    answer = measured([found], Question(tuple(truth), window=window))
+    answer = measure_runs([found], ComparisonRequest(tuple(truth), window=window))
     assert (answer.first, answer.last) == (first, last)
     assert [of.name for of in answer.metrics] == list(truth)
     for name, value in answer.runs[0].values.items():
@@ -325,15 +330,17 @@ def test_comparison_of_all_metrics_reads_no_column_more_than_twice(
         return scan(stored, name, columns, where)
 
     monkeypatch.setattr(StoredRun, "scan", counted)
-    measured([run], Question(tuple(names())))
+    measure_runs([run], ComparisonRequest(tuple(metric_names())))
     assert {name for name, _ in found} > {"publications", "receptions", "metrics/messages"}
     assert max(found.values()) == 2
 
 
 def test_series_has_a_value_for_every_window_interval(tmp_path: Path) -> None:
     made = Made("a", 3)
-    question = Question(("diameter", "degree", "hops_mean"), window=(1, 4), per_interval=True)
-    (found,) = measured([made.store(tmp_path)], question).runs
+    question = ComparisonRequest(
+        ("diameter", "degree", "hops_mean"), window=(1, 4), per_interval=True
+    )
+    (found,) = measure_runs([made.store(tmp_path)], question).runs
     overlay = {row["interval"]: row["diameter"] for row in made.rows["metrics/overlay"]}
     assert found.series["diameter"] == [overlay[i] for i in range(1, 5)]
     hops = {row["message"]: row["hops_mean"] for row in made.rows["metrics/messages"]}
@@ -349,8 +356,8 @@ def test_series_has_a_value_for_every_window_interval(tmp_path: Path) -> None:
 def test_gauges_of_an_interval_are_over_the_peers_that_report_them(tmp_path: Path) -> None:
     made = Made("a", 3)
     names = ("gauges/late", "gauges/hops/total", "gauges/hops/max", "gauges/hops/per/late")
-    question = Question(names, window=(1, 4), per_interval=True)
-    answer = measured([made.store(tmp_path)], question)
+    question = ComparisonRequest(names, window=(1, 4), per_interval=True)
+    answer = measure_runs([made.store(tmp_path)], question)
     assert [of.over for of in answer.metrics] == [
         "mean of peers",
         "sum of peers",
@@ -375,7 +382,7 @@ def test_gauges_of_an_interval_are_over_the_peers_that_report_them(tmp_path: Pat
 
 def test_roots_are_unknown_where_no_peer_ever_is_one(tmp_path: Path) -> None:
     made = Made("a", 3, without=("roles",)).store(tmp_path)
-    (found,) = measured([made], Question(("rooted_topics_max",))).runs
+    (found,) = measure_runs([made], ComparisonRequest(("rooted_topics_max",))).runs
     assert found.values == {"rooted_topics_max": None}
 
 
@@ -383,7 +390,7 @@ def test_metric_unknown_to_one_run_is_null_and_noted(tmp_path: Path) -> None:
     blind = ("metrics/messages", "publications", "receptions", "presence", "links")
     runs = [Made("a", 1).store(tmp_path), Made("b", 2, without=blind).store(tmp_path)]
     names = ("hit_ratio", "hops_mean", "messages/hops_mean", "distinct_links", "diameter")
-    answer = measured(runs, Question(names))
+    answer = measure_runs(runs, ComparisonRequest(names))
     b = answer.runs[1]
     assert b.values["diameter"] is not None
     assert [b.values[name] for name in names[:-1]] == [None] * 4
@@ -392,29 +399,29 @@ def test_metric_unknown_to_one_run_is_null_and_noted(tmp_path: Path) -> None:
 
 def test_metric_unknown_to_every_run_is_omitted_unless_named(tmp_path: Path) -> None:
     run = Made("a", 1, without=("metrics/messages", "receptions")).store(tmp_path)
-    usual = measured([run])
+    usual = measure_runs([run])
     assert "diameter" in {of.name for of in usual.metrics}
     assert "hit_ratio" not in {of.name for of in usual.metrics}
     assert any(note.startswith("unknown in every run: ") for note in usual.notes)
-    (asked,) = measured([run], Question(("hit_ratio",))).metrics
+    (asked,) = measure_runs([run], ComparisonRequest(("hit_ratio",))).metrics
     assert asked.name == "hit_ratio"
 
 
 def test_runs_of_different_lengths_are_compared_on_common_intervals(tmp_path: Path) -> None:
     short = Made("b", 2, clock=Clock(1, 1_000_000, 2, 4))
-    answer = measured([Made("a", 1).store(tmp_path), short.store(tmp_path)])
+    answer = measure_runs([Made("a", 1).store(tmp_path), short.store(tmp_path)])
     assert (answer.first, answer.last) == (2, 4)
     said = "the runs have different intervals (a: 0 to 5; b: 2 to 4); they are compared over"
     assert answer.notes[0].startswith(said)
-    assert isinstance(answer.runs[0], Measured)
-    alone = measured([Run.open(tmp_path, "a")], Question(window=(2, 4)))
+    assert isinstance(answer.runs[0], RunMetrics)
+    alone = measure_runs([Run.open(tmp_path, "a")], ComparisonRequest(window=(2, 4)))
     assert alone.runs[0].values == answer.runs[0].values
 
 
 def test_runs_without_a_common_interval_are_refused(tmp_path: Path) -> None:
     late = Made("b", 2, clock=Clock(1, None, 7, 9))
     with pytest.raises(UseError, match=NO_COMMON_INTERVAL):
-        measured([Made("a", 1).store(tmp_path), late.store(tmp_path)])
+        measure_runs([Made("a", 1).store(tmp_path), late.store(tmp_path)])
 
 
 def test_common_clock_of_different_interval_lengths_refuses_times(tmp_path: Path) -> None:
@@ -424,7 +431,7 @@ def test_common_clock_of_different_interval_lengths_refuses_times(tmp_path: Path
     assert clock.interval_us is None
     with pytest.raises(UseError, match=naming("'2s'", f"({clock.first} to {clock.last})")):
         clock.parse_at("2s")
-    note = measured(runs).notes[0]
+    note = measure_runs(runs).notes[0]
     tells(note, "(a: 1 s; b: 10 s)")
 
 
@@ -437,7 +444,7 @@ def test_common_clock_of_different_ticks_parses_times(tmp_path: Path) -> None:
 
 def test_notes_name_different_layers_and_rejections(tmp_path: Path) -> None:
     runs = [Made("a", 1, layers=["rings"]).store(tmp_path), Made("b", 2).store(tmp_path)]
-    notes = measured(runs, Question(("hit_ratio",))).notes
+    notes = measure_runs(runs, ComparisonRequest(("hit_ratio",))).notes
     assert "the metrics count links of different layers (a: rings; b: all)" in notes
     refused = {
         name: sum(row["rejections"] for row in Made(name, seed).rows["metrics/messages"])
@@ -445,21 +452,23 @@ def test_notes_name_different_layers_and_rejections(tmp_path: Path) -> None:
     }
     told = ", ".join(f"{name}: {count}" for name, count in refused.items() if count)
     assert any(told and f"({told} in total)" in note for note in notes)
-    assert not any("refused" in note for note in measured(runs, Question(("diameter",))).notes)
+    assert not any(
+        "refused" in note for note in measure_runs(runs, ComparisonRequest(("diameter",))).notes
+    )
 
 
 def test_metric_named_twice_is_compared_once(tmp_path: Path) -> None:
-    asked = Question(("diameter", "overlay/diameter"))
-    assert len(measured([Made("a", 1).store(tmp_path)], asked).metrics) == 1
+    asked = ComparisonRequest(("diameter", "overlay/diameter"))
+    assert len(measure_runs([Made("a", 1).store(tmp_path)], asked).metrics) == 1
 
 
 def test_unknown_metric_or_parameter_is_refused_with_nearest_name(tmp_path: Path) -> None:
     run = Made("a", 1, parameters={"fanout": 2}).store(tmp_path)
     with pytest.raises(UnknownName, match=unknown("metric", "diametr", "diameter")):
-        measured([run], Question(("diametr",)))
+        measure_runs([run], ComparisonRequest(("diametr",)))
     with pytest.raises(UnknownName, match=unknown("property of these runs", "fanot", "fanout")):
-        measured([run], Question(by=("fanot",)))
-    assert measured([run], Question(by=("fanout",))).runs[0].group == "fanout=2"
+        measure_runs([run], ComparisonRequest(by=("fanot",)))
+    assert measure_runs([run], ComparisonRequest(by=("fanout",))).runs[0].group == "fanout=2"
 
 
 def test_run_tells_the_setting_it_is_compared_at(tmp_path: Path) -> None:
@@ -467,5 +476,5 @@ def test_run_tells_the_setting_it_is_compared_at(tmp_path: Path) -> None:
         Made(f"a{fanout}", fanout, parameters={"fanout": fanout}).store(tmp_path)
         for fanout in (2, 3)
     ]
-    found = measured(runs, Question(("diameter",), setting="fanout")).runs
+    found = measure_runs(runs, ComparisonRequest(("diameter",), setting="fanout")).runs
     assert [(run.group, run.setting) for run in found] == [("toy", "2"), ("toy", "3")]

@@ -14,13 +14,13 @@ from vizpub.analytics.comparison.metrics import Metric
 from vizpub.analytics.comparison.tables import (
     COMPARISON,
     SERIES,
-    Measured,
+    RunMetrics,
     are_paired,
-    compare,
+    compare_groups,
     compare_series,
     compare_settings,
     is_known,
-    ordered,
+    sort_settings,
 )
 
 DIAMETER = Metric("diameter", "hops", "mean of intervals", "largest distance")
@@ -29,9 +29,9 @@ GOSSIP = {1: 4.0, 2: 5.0, 3: 6.5}
 TREE = {1: 9.0, 2: 11.0, 3: 12.0}
 
 
-def runs(group: str, diameters: dict[int, float], **values: float | None) -> list[Measured]:
+def runs(group: str, diameters: dict[int, float], **values: float | None) -> list[RunMetrics]:
     return [
-        Measured(f"{group}-{seed}", group, seed, {"diameter": value, "hit_ratio": 0.5, **values})
+        RunMetrics(f"{group}-{seed}", group, seed, {"diameter": value, "hit_ratio": 0.5, **values})
         for seed, value in diameters.items()
     ]
 
@@ -41,7 +41,7 @@ def rows(table: Any, **where: str) -> list[dict[str, Any]]:
 
 
 def test_group_mean_and_interval_equal_scipy() -> None:
-    table = compare([*runs("gossip", GOSSIP), *runs("tree", TREE)], [DIAMETER, HITS])
+    table = compare_groups([*runs("gossip", GOSSIP), *runs("tree", TREE)], [DIAMETER, HITS])
     assert table.schema == COMPARISON
     for group, values in (("gossip", [*GOSSIP.values()]), ("tree", [*TREE.values()])):
         (row,) = rows(table, metric="diameter", group=group)
@@ -56,7 +56,7 @@ def test_group_mean_and_interval_equal_scipy() -> None:
 def test_groups_of_the_same_seeds_are_compared_in_pairs() -> None:
     # In another order: the seed makes the pair, not the place.
     tree = runs("tree", TREE)[::-1]
-    table = compare([*runs("gossip", GOSSIP), *tree], [DIAMETER])
+    table = compare_groups([*runs("gossip", GOSSIP), *tree], [DIAMETER])
     apart = stats.ttest_rel([*GOSSIP.values()], [*TREE.values()]).confidence_interval(0.95)
     (row,) = rows(table, estimate="paired difference")
     assert row["group"] == "gossip - tree"
@@ -69,7 +69,7 @@ def test_groups_of_the_same_seeds_are_compared_in_pairs() -> None:
 
 def test_groups_of_other_seeds_are_compared_by_welchs_interval() -> None:
     others = {seed + 10: value for seed, value in TREE.items()}
-    table = compare([*runs("gossip", GOSSIP), *runs("tree", others)], [DIAMETER])
+    table = compare_groups([*runs("gossip", GOSSIP), *runs("tree", others)], [DIAMETER])
     welch = stats.ttest_ind([*GOSSIP.values()], [*TREE.values()], equal_var=False)
     (row,) = rows(table, estimate="difference")
     bounds = welch.confidence_interval(0.95)
@@ -91,14 +91,14 @@ def test_groups_of_other_seeds_are_compared_by_welchs_interval() -> None:
 def test_groups_are_paired_by_equal_unique_seeds(
     first: list[Any], second: list[Any], paired: bool
 ) -> None:
-    x, y = ([Measured("r", "g", seed) for seed in seeds] for seeds in (first, second))
+    x, y = ([RunMetrics("r", "g", seed) for seed in seeds] for seeds in (first, second))
     assert are_paired(x, y) is paired
 
 
 def test_unknown_values_are_left_out_and_their_runs_counted() -> None:
     gossip = runs("gossip", GOSSIP)
-    unknown = Measured("gossip-2", "gossip", 2, {"diameter": None})
-    table = compare([gossip[0], unknown, gossip[2], *runs("tree", TREE)], [DIAMETER])
+    unknown = RunMetrics("gossip-2", "gossip", 2, {"diameter": None})
+    table = compare_groups([gossip[0], unknown, gossip[2], *runs("tree", TREE)], [DIAMETER])
     (mean,) = rows(table, group="gossip")
     assert (mean["value"], mean["n"], mean["runs"]) == (pytest.approx(5.25), 2, 3)
     (apart,) = rows(table, estimate="paired difference")
@@ -107,8 +107,8 @@ def test_unknown_values_are_left_out_and_their_runs_counted() -> None:
 
 
 def test_metric_unknown_in_all_runs_has_no_value() -> None:
-    blind = [Measured(f"r{i}", group, i, {"diameter": None}) for i in (1, 2) for group in "ab"]
-    for row in compare(blind, [DIAMETER]).to_pylist():
+    blind = [RunMetrics(f"r{i}", group, i, {"diameter": None}) for i in (1, 2) for group in "ab"]
+    for row in compare_groups(blind, [DIAMETER]).to_pylist():
         assert [row[name] for name in ("value", "low", "high", "sd", "n")] == [None] * 4 + [0]
     assert not is_known(blind[0], "diameter")
 
@@ -116,13 +116,13 @@ def test_metric_unknown_in_all_runs_has_no_value() -> None:
 @pytest.mark.parametrize("names", [["a"], ["a", "b", "c"]])
 def test_difference_and_ratio_need_exactly_two_groups(names: list[str]) -> None:
     every = [run for name in names for run in runs(name, GOSSIP)]
-    table = compare(every, [DIAMETER])
+    table = compare_groups(every, [DIAMETER])
     assert table["estimate"].to_pylist() == ["mean"] * len(names)
     assert table["group"].to_pylist() == names
 
 
 def test_single_run_has_a_value_and_no_interval() -> None:
-    (row,) = compare(runs("gossip", {1: 4.0}), [DIAMETER]).to_pylist()
+    (row,) = compare_groups(runs("gossip", {1: 4.0}), [DIAMETER]).to_pylist()
     assert (row["value"], row["low"], row["high"], row["sd"], row["n"]) == (4, None, None, None, 1)
 
 
@@ -135,17 +135,17 @@ def test_series_equals_the_comparison_of_each_interval(seed: int) -> None:
         return [None if draw.random() < 0.3 else draw.normal() for _ in range(12)]
 
     every = [
-        Measured(f"{g}{i}", g, i, series={"diameter": series()}) for i in range(4) for g in "ab"
+        RunMetrics(f"{g}{i}", g, i, series={"diameter": series()}) for i in range(4) for g in "ab"
     ]
     table = compare_series(every, [DIAMETER], first_interval=5)
     assert table.schema == SERIES
     assert table["interval"].to_pylist() == [*range(5, 17)] * 2
     for place in range(12):
         now = [
-            Measured(r.run, r.group, r.seed, {"diameter": r.series["diameter"][place]})
+            RunMetrics(r.run, r.group, r.seed, {"diameter": r.series["diameter"][place]})
             for r in every
         ]
-        alone = [r for r in compare(now, [DIAMETER]).to_pylist() if r["estimate"] == "mean"]
+        alone = [r for r in compare_groups(now, [DIAMETER]).to_pylist() if r["estimate"] == "mean"]
         for row in alone:
             (found,) = [r for r in rows(table, group=row["group"]) if r["interval"] == place + 5]
             for name in ("value", "low", "high", "sd", "n", "runs"):
@@ -155,7 +155,7 @@ def test_series_equals_the_comparison_of_each_interval(seed: int) -> None:
 
 def test_settings_table_equals_the_comparison_at_each_setting() -> None:
     every = [
-        Measured(f"{group}{setting}{seed}", group, seed, {"diameter": value}, setting=setting)
+        RunMetrics(f"{group}{setting}{seed}", group, seed, {"diameter": value}, setting=setting)
         for setting, value in (("20s", 7.0), ("5s", 3.0))
         for group in ("gossip", "tree")
         for seed in (1, 2)
@@ -164,12 +164,12 @@ def test_settings_table_equals_the_comparison_at_each_setting() -> None:
     assert table.column_names == ["setting", *COMPARISON.names]
     assert table["setting"].to_pylist() == ["5s"] * 4 + ["20s"] * 4
     for place, setting in enumerate(("5s", "20s")):
-        alone = compare([run for run in every if run.setting == setting], [DIAMETER])
+        alone = compare_groups([run for run in every if run.setting == setting], [DIAMETER])
         assert table.slice(4 * place, 4).drop(["setting"]).to_pylist() == alone.to_pylist()
 
 
 def test_settings_are_ordered_by_their_numbers() -> None:
     names = ["weibull:9s", "exponential:100s", "exponential:20s", "exponential:5.5s", "none"]
-    assert ordered(names) == [*names[3:0:-1], "none", "weibull:9s"]
-    assert ordered(["1e-05", "0.1", "2", "10", "0"]) == ["0", "1e-05", "0.1", "2", "10"]
-    assert ordered(["scribe-10", "scribe-9", "7", ""]) == ["", "7", "scribe-9", "scribe-10"]
+    assert sort_settings(names) == [*names[3:0:-1], "none", "weibull:9s"]
+    assert sort_settings(["1e-05", "0.1", "2", "10", "0"]) == ["0", "1e-05", "0.1", "2", "10"]
+    assert sort_settings(["scribe-10", "scribe-9", "7", ""]) == ["", "7", "scribe-9", "scribe-10"]

@@ -13,7 +13,12 @@ from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 
 from vizpub.analytics.comparison.metrics import Metric
-from vizpub.analytics.comparison.tables import Measured, compare, compare_series, compare_settings
+from vizpub.analytics.comparison.tables import (
+    RunMetrics,
+    compare_groups,
+    compare_series,
+    compare_settings,
+)
 from vizpub.analytics.figures import save
 from vizpub.analytics.figures.canvas import NOTHING_TO_PLOT
 from vizpub.analytics.figures.comparison import comparison, comparison_series, comparison_settings
@@ -24,9 +29,9 @@ HITS = Metric("hit_ratio", "share", "pooled over messages", "")
 VALUES: dict[str, list[float | None]] = {"gossip": [0.9, 1.0, 0.8], "tree": [0.5]}
 
 
-def runs() -> list[Measured]:
+def runs() -> list[RunMetrics]:
     return [
-        Measured(
+        RunMetrics(
             f"{group}-{seed}",
             group,
             seed,
@@ -39,7 +44,7 @@ def runs() -> list[Measured]:
 
 
 def table() -> pa.Table:
-    return compare(runs(), [HITS, DELAY])
+    return compare_groups(runs(), [HITS, DELAY])
 
 
 def svg(figure: Figure) -> bytes:
@@ -78,8 +83,8 @@ def test_figure_shows_mean_interval_and_runs_of_each_group() -> None:
 
 
 def test_unknown_metric_is_labelled_unknown_in_its_panel() -> None:
-    blind = [Measured("a", "g", 1, {"hit_ratio": None})]
-    (panel,) = comparison(compare(blind, [HITS]), blind).axes
+    blind = [RunMetrics("a", "g", 1, {"hit_ratio": None})]
+    (panel,) = comparison(compare_groups(blind, [HITS]), blind).axes
     assert [text.get_text() for text in panel.texts] == ["unknown"]
 
 
@@ -116,19 +121,19 @@ def test_axis_of_a_share_stays_between_0_and_1() -> None:
 
 @pytest.mark.parametrize("count", [21, 22])
 def test_groups_have_distinct_marks_and_too_many_are_refused(count: int) -> None:
-    many: list[Any] = [Measured(f"r{i}", f"g{i}", 1, {"hit_ratio": 0.5}) for i in range(count)]
+    many: list[Any] = [RunMetrics(f"r{i}", f"g{i}", 1, {"hit_ratio": 0.5}) for i in range(count)]
     if count > 21:
         with pytest.raises(UseError, match=f"^{count} groups"):
-            comparison(compare(many, [HITS]))
+            comparison(compare_groups(many, [HITS]))
         return
-    panel = comparison(compare(many, [HITS])).axes[0]
+    panel = comparison(compare_groups(many, [HITS])).axes[0]
     assert len({(line.get_color(), line.get_marker()) for line in panel.lines}) == count
 
 
 def swept(settings: list[str]) -> pa.Table:
     """Hit ratios rise from setting to setting."""
     every = [
-        Measured(f"{g}{s}{i}", g, i, {"hit_ratio": 0.5 + place / 10 + i / 100}, setting=s)
+        RunMetrics(f"{g}{s}{i}", g, i, {"hit_ratio": 0.5 + place / 10 + i / 100}, setting=s)
         for place, s in enumerate(settings)
         for g in ("gossip", "tree")
         for i in range(3)

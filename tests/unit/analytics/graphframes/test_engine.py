@@ -8,8 +8,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from vizpub.analytics.blocks import BlockMetrics, Links, Presence, Subscriptions, measure_block
-from vizpub.analytics.graphframes.engine import FOUND, LINK, TOPIC, assembled
+from vizpub.analytics.blocks import (
+    BlockMetrics,
+    LinkPeriods,
+    PresencePeriods,
+    SubscriptionPeriods,
+    measure_block,
+)
+from vizpub.analytics.graphframes.engine import GRAPHFRAMES_COLUMNS, LINK, TOPIC, assemble_metrics
 from vizpub.analytics.options import Measures
 from vizpub.analytics.structure import STRUCTURE_SCHEMA, structure_rows
 
@@ -26,9 +32,9 @@ def _lived(*columns: Any) -> tuple[Any, ...]:
 
 def _measured(measures: Measures) -> BlockMetrics:
     return measure_block(
-        Links(*_lived(SRC, DST)),
-        Presence(*_lived(np.arange(N))),
-        Subscriptions(*_lived(SUBSCRIBER, TOPICS)),
+        LinkPeriods(*_lived(SRC, DST)),
+        PresencePeriods(*_lived(np.arange(N))),
+        SubscriptionPeriods(*_lived(SUBSCRIBER, TOPICS)),
         INTERVAL,
         INTERVAL,
         measures,
@@ -37,7 +43,7 @@ def _measured(measures: Measures) -> BlockMetrics:
 
 def _peers(measured: BlockMetrics) -> pa.Table:
     """As GraphFrames would give them: ranks of any sum, topics as lists, some empty."""
-    columns = {name: measured.peers[name] for name in ("interval", "peer", *FOUND)}
+    columns = {name: measured.peers[name] for name in ("interval", "peer", *GRAPHFRAMES_COLUMNS)}
     columns["pagerank"] = 17 * columns["pagerank"]
     topics = [TOPICS[peer == SUBSCRIBER].tolist() for peer in range(N)]
     return pa.table({**columns, "topics": pa.array(topics, pa.list_(pa.int32()))})
@@ -55,7 +61,7 @@ def _others(measured: BlockMetrics) -> pa.Table:
 @pytest.mark.parametrize("measures", [Measures(), Measures(betweenness=False, topics=False)])
 def test_assembled_metrics_equal_those_of_the_kernels(measures: Measures) -> None:
     expected, whole = _measured(measures), _measured(Measures())
-    found = assembled(_peers(whole), _others(whole), measures, paths=True)
+    found = assemble_metrics(_peers(whole), _others(whole), measures, paths=True)
     for mine, theirs in zip(found, expected, strict=True):
         assert mine.keys() == theirs.keys()
         for name in mine:
@@ -65,7 +71,7 @@ def test_assembled_metrics_equal_those_of_the_kernels(measures: Measures) -> Non
 def test_assembled_metrics_without_paths_have_null_path_columns() -> None:
     whole = _measured(Measures())
     others = _others(whole).filter(pa.array(_others(whole)["kind"].to_numpy() == TOPIC))
-    rows = structure_rows(assembled(_peers(whole), others, Measures(), paths=False))
+    rows = structure_rows(assemble_metrics(_peers(whole), others, Measures(), paths=False))
     meant = structure_rows(whole)
     assert rows.schema == meant.schema == STRUCTURE_SCHEMA
     paths = {

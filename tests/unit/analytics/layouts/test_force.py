@@ -6,14 +6,14 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from vizpub.analytics.layouts import circle
-from vizpub.analytics.layouts.force import by_force
+from vizpub.analytics.layouts import circle_layout
+from vizpub.analytics.layouts.force import force_layout
 
 
 def placed(graph: nx.Graph[int], weight: float = 1.0) -> np.ndarray:
     ends = np.array(sorted(graph.edges), np.int32).reshape(-1, 2)
     src, dst = (np.ascontiguousarray(end) for end in ends.T)
-    return by_force(len(graph), src, dst, np.full(len(ends), weight))
+    return force_layout(len(graph), src, dst, np.full(len(ends), weight))
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -37,7 +37,7 @@ def test_places_are_the_same_each_time_and_within_the_circle() -> None:
 
 def test_link_of_a_short_time_pulls_less() -> None:
     src, dst = np.array([0, 1], np.int32), np.array([1, 2], np.int32)
-    places = by_force(3, src, dst, np.array([1.0, 0.05]))
+    places = force_layout(3, src, dst, np.array([1.0, 0.05]))
     near, far = (np.hypot(*(places[a] - places[b])) for a, b in ((0, 1), (1, 2)))
     assert near < far
 
@@ -45,12 +45,12 @@ def test_link_of_a_short_time_pulls_less() -> None:
 @pytest.mark.parametrize("count", [0, 1, 2, 5])
 def test_few_peers_without_links_have_places(count: int) -> None:
     none = np.empty(0, np.int32)
-    places = by_force(count, none, none, np.empty(0))
+    places = force_layout(count, none, none, np.empty(0))
     assert places.shape == (count, 2)
     assert np.isfinite(places).all()
     assert len(np.unique(places, axis=0)) == count
 
 
 def test_circle_is_even() -> None:
-    assert circle(0).shape == (0, 2)
-    np.testing.assert_allclose(circle(4), [[1, 0], [0, 1], [-1, 0], [0, -1]], atol=1e-12)
+    assert circle_layout(0).shape == (0, 2)
+    np.testing.assert_allclose(circle_layout(4), [[1, 0], [0, 1], [-1, 0], [0, -1]], atol=1e-12)

@@ -11,8 +11,8 @@ from tests.support.arrivals import Row, naive_hops, random_messages
 from vizpub.analytics.messages.hops import (
     Arrivals,
     chain_hops,
-    earliest,
     first_and_second,
+    flag_earliest,
     pairs,
     parents_of,
 )
@@ -111,5 +111,5 @@ def test_earliest_rows_equal_plain_python(seed: int) -> None:
     columns = [rng.integers(0, 4, 60) for _ in range(4)]
     rows = list(zip(*(column.tolist() for column in columns), range(60), strict=True))
     expected = {min(row for row in rows if row[:2] == one[:2])[4] for one in rows}
-    assert set(np.flatnonzero(earliest(*columns))) == expected
+    assert set(np.flatnonzero(flag_earliest(*columns))) == expected
     assert 1 < len(expected) < 60

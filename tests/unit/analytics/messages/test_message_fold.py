@@ -22,7 +22,7 @@ from vizpub.analytics.messages.message_fold import (
     SILENCE,
     SUBSCRIPTION,
     MessageFold,
-    together,
+    join_capabilities,
 )
 from vizpub.analytics.messages.message_measures import exact_sums
 from vizpub.model.clock import OPEN
@@ -543,9 +543,9 @@ def test_capabilities_without_an_arrival_are_unknown() -> None:
 
 
 def test_capabilities_of_several_folds_are_told_once_each() -> None:
-    assert together([["hops", "a"], None, ("times", "hops")]) == ("a", "hops", "times")
-    assert together([None, []]) == ()
-    assert together([None, None]) is None
+    assert join_capabilities([["hops", "a"], None, ("times", "hops")]) == ("a", "hops", "times")
+    assert join_capabilities([None, []]) == ()
+    assert join_capabilities([None, None]) is None
 
 
 def test_delays_that_come_to_more_than_64_bits_have_no_mean() -> None:

@@ -10,16 +10,16 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from vizpub.analytics.prediction.message_passing import Overlay, predict, threshold
+from vizpub.analytics.prediction.message_passing import LinkGraph, predict_spread, threshold
 from vizpub.model.arrays import Floats
 
 
-def _overlay(graph: nx.DiGraph) -> Overlay:
+def _overlay(graph: nx.DiGraph) -> LinkGraph:
     links = np.array(sorted(graph.to_directed().edges()), np.int64).reshape(-1, 2)
-    return Overlay(graph.number_of_nodes(), links[:, 0], links[:, 1])
+    return LinkGraph(graph.number_of_nodes(), links[:, 0], links[:, 1])
 
 
-def _enumerated(overlay: Overlay, sigma: Floats, gamma: float) -> Floats:
+def _enumerated(overlay: LinkGraph, sigma: Floats, gamma: float) -> Floats:
     """The probability that peer j gets an event of peer i: over all interests and all links that
     may carry it.
     """
@@ -48,14 +48,14 @@ def test_prediction_on_a_tree_is_that_of_enumeration(directed: bool) -> None:
     overlay = _overlay(graph)
     sigma = np.array([0.2, 0.9, 0.5, 0.0, 1.0][: overlay.n])
     wanted = _enumerated(overlay, sigma, 0.3)
-    found = predict(overlay, sigma, 0.3)
+    found = predict_spread(overlay, sigma, 0.3)
     assert found.receivers == pytest.approx(wanted.sum(1), abs=1e-9)
     assert found.receives == pytest.approx(wanted.mean(0), abs=1e-9)
     assert not found.percolates.any()
     assert math.isinf(threshold(overlay))
 
 
-def _walks(overlay: Overlay) -> Floats:
+def _walks(overlay: LinkGraph) -> Floats:
     """The matrix of walks that do not turn back."""
     links = list(zip(overlay.src.tolist(), overlay.dst.tolist(), strict=True))
     return np.array([[float(a[1] == b[0] and a[0] != b[1]) for b in links] for a in links])
@@ -80,7 +80,7 @@ def test_event_on_all_links_reaches_all_that_paths_reach() -> None:
     graph = nx.gnp_random_graph(200, 0.012, seed=4)
     overlay = _overlay(graph)
     core = max(nx.connected_components(graph), key=len)
-    found = predict(overlay, 1.0, 0.0)
+    found = predict_spread(overlay, 1.0, 0.0)
     has_cycle = {
         peer
         for c in nx.connected_components(graph)
@@ -115,13 +115,13 @@ def _simulated(graph: nx.Graph, sigma: float, gamma: float, events: int, seed: i
 def test_simulated_events_reach_as_many_as_predicted(sigma: float, gamma: float) -> None:
     graph = nx.fast_gnp_random_graph(2_000, 5 / 2_000, seed=3)
     found = _simulated(graph, sigma, gamma, 200, seed=8)
-    wanted = predict(_overlay(graph), sigma, gamma).receivers.mean()
+    wanted = predict_spread(_overlay(graph), sigma, gamma).receivers.mean()
     assert abs(found.mean() - wanted) < 3 * found.std(ddof=1) / math.sqrt(found.size)
 
 
 def test_overlay_without_links_keeps_events_at_their_publishers() -> None:
     nobody = np.zeros(0, np.int64)
-    found = predict(Overlay(3, nobody, nobody), 0.5, 0.5)
+    found = predict_spread(LinkGraph(3, nobody, nobody), 0.5, 0.5)
     assert found.receivers == pytest.approx(1)
     assert found.receives == pytest.approx(1 / 3)
-    assert math.isinf(threshold(Overlay(3, nobody, nobody)))
+    assert math.isinf(threshold(LinkGraph(3, nobody, nobody)))

@@ -14,20 +14,20 @@ from vizpub.analytics.prediction.percolation import (
     NO_LINK,
     Degrees,
     cascade_sizes,
-    counted,
     critical_sigma,
     deviation_of_receivers,
+    empirical_degrees,
+    expected_spread,
     mean_receivers,
     mean_subscribers,
-    passing,
-    poisson,
-    power_law,
-    spread,
+    passing_probability,
+    poisson_degrees,
+    power_law_degrees,
 )
 
 Generating = Callable[[Any], Any]
 
-POISSON, SCALE_FREE = poisson(5), power_law(3.3)
+POISSON, SCALE_FREE = poisson_degrees(5), power_law_degrees(3.3)
 HUBS = [0, *(math.floor(math.exp(6) / degree) for degree in range(1, 404))]
 """The paper's network of a = 6, b = 1, by degree."""
 
@@ -37,7 +37,7 @@ HUBS = [0, *(math.floor(math.exp(6) / degree) for degree in range(1, 404))]
     [
         (POISSON, 5, 30, 0.2),
         (SCALE_FREE, 1.243478, 3.413314, 0.573075),
-        (counted(HUBS), 53.83, 10_599, 0.0051),
+        (empirical_degrees(HUBS), 53.83, 10_599, 0.0051),
     ],
 )
 def test_moments_and_threshold_are_those_of_the_paper(
@@ -50,7 +50,8 @@ def test_moments_and_threshold_are_those_of_the_paper(
 
 def test_cut_off_moves_the_threshold_as_known() -> None:
     found = [
-        counted([0, *np.arange(1, most + 1) ** -3.3]).threshold for most in (100, 1_000, 10_000)
+        empirical_degrees([0, *np.arange(1, most + 1) ** -3.3]).threshold
+        for most in (100, 1_000, 10_000)
     ]
     assert found == pytest.approx([0.859, 0.689, 0.626], abs=5e-4)
 
@@ -82,7 +83,7 @@ def test_mean_receivers_are_those_of_equation_16(
 
 @pytest.mark.parametrize(
     ("degrees", "sigma", "gamma"),
-    [(POISSON, 0.05, 0.05), (counted([1, 5, 2, 3, 0, 1]), 0.2, 0.1)],
+    [(POISSON, 0.05, 0.05), (empirical_degrees([1, 5, 2, 3, 0, 1]), 0.2, 0.1)],
 )
 def test_deviation_of_receivers_is_that_of_the_sizes(
     degrees: Degrees, sigma: float, gamma: float
@@ -94,14 +95,16 @@ def test_deviation_of_receivers_is_that_of_the_sizes(
 
 
 def test_deviation_of_receivers_on_poisson_degrees_is_that_of_borel() -> None:
-    mean = 5 * passing(0.1, 0.05)
+    mean = 5 * passing_probability(0.1, 0.05)
     found = deviation_of_receivers(POISSON, 0.1, 0.05)
     assert found == pytest.approx((mean / (1 - mean) ** 3) ** 0.5)
 
 
 def test_third_moment_of_a_power_law_is_that_of_a_long_sum() -> None:
     share = np.concatenate([[0.0], np.arange(1, 1_000_001) ** -5.5])
-    assert power_law(5.5).mean_cube == pytest.approx(counted(share).mean_cube, rel=1e-6)
+    assert power_law_degrees(5.5).mean_cube == pytest.approx(
+        empirical_degrees(share).mean_cube, rel=1e-6
+    )
 
 
 @pytest.mark.parametrize(("sigma", "gamma"), [(0.1, 0.0), (0.05, 0.1), (0.3, 0.0)])
@@ -109,7 +112,7 @@ def test_subscribers_and_deviation_are_those_of_simulated_branching(
     sigma: float, gamma: float
 ) -> None:
     """20,000 events among endlessly many peers of mean degree 2, generation by generation."""
-    degrees, events, seed = poisson(2), 20_000, 5
+    degrees, events, seed = poisson_degrees(2), 20_000, 5
     random = np.random.default_rng(seed)
     wants = random.random(events) < sigma
     event = np.arange(events)  # of each peer of the generation
@@ -129,7 +132,7 @@ def test_subscribers_and_deviation_are_those_of_simulated_branching(
 
 
 def test_subscribers_are_those_of_the_paper_where_all_neighbours_get_an_event() -> None:
-    few = poisson(0.5)
+    few = poisson_degrees(0.5)
     assert mean_subscribers(few, 0.2, 1) == pytest.approx(0.2 * mean_receivers(few, 0.2, 1))
     assert mean_subscribers(few, 0, 0) == 0
     assert math.isinf(mean_subscribers(POISSON, 0.2, 0.2))
@@ -173,14 +176,14 @@ def test_critical_share_of_subscribers_is_as_known(
 def test_spread_above_the_threshold_is_as_known(
     gamma: float, percolates: float, receivers: float, subscribers: float
 ) -> None:
-    found = spread(POISSON, 0.1, gamma)
+    found = expected_spread(POISSON, 0.1, gamma)
     assert (found.percolates, found.receivers, found.subscribers) == pytest.approx(
         (percolates, receivers, subscribers), abs=6e-4
     )
 
 
 def test_spread_is_0_below_the_threshold() -> None:
-    found = spread(SCALE_FREE, 0.1, 0.5)
+    found = expected_spread(SCALE_FREE, 0.1, 0.5)
     assert (found.percolates, found.receivers, found.subscribers) == (0, 0, 0)
 
 
@@ -222,7 +225,7 @@ def _exact_spread(own: Generating, excess: Generating, s: mp.mpf, g: mp.mpf) -> 
     [
         ("poisson", POISSON, ".3", ".6"),
         ("scale-free", SCALE_FREE, ".5", ".8"),
-        ("counted", counted(_COUNTS), ".4", ".5"),
+        ("counted", empirical_degrees(_COUNTS), ".4", ".5"),
     ],
 )
 def test_figures_equal_those_of_exact_arithmetic(
@@ -234,7 +237,7 @@ def test_figures_equal_those_of_exact_arithmetic(
         small = mp.mpf(".01") + mp.mpf(".99") * mp.mpf(".02")
         receivers = 1 + small * mean**2 / ((1 + small) * mean - small * square)
         wanted = [*wanted, mean, square, receivers]
-    found = spread(degrees, float(sigma), float(gamma))
+    found = expected_spread(degrees, float(sigma), float(gamma))
     assert [
         *(found.percolates, found.receivers, found.subscribers),
         *(degrees.mean, degrees.mean_square, mean_receivers(degrees, 0.01, 0.02)),
@@ -243,7 +246,7 @@ def test_figures_equal_those_of_exact_arithmetic(
 
 @pytest.mark.parametrize(("sigma", "gamma"), [(0.05, 0.1), (0.1, 0.4)])
 def test_cascades_on_poisson_degrees_have_sizes_after_borel(sigma: float, gamma: float) -> None:
-    mean = 5 * passing(sigma, gamma)
+    mean = 5 * passing_probability(sigma, gamma)
     sizes = np.arange(1, 301)
     logs = [math.lgamma(size + 1) for size in sizes]
     wanted = np.exp(-mean * sizes + (sizes - 1) * np.log(mean * sizes) - logs)
@@ -253,15 +256,15 @@ def test_cascades_on_poisson_degrees_have_sizes_after_borel(sigma: float, gamma:
 
 
 def test_sizes_of_cascades_sum_to_those_that_do_not_percolate() -> None:
-    degrees = counted([0, 3, 4, 0, 5, 1])
+    degrees = empirical_degrees([0, 3, 4, 0, 5, 1])
     below, above = (cascade_sizes(degrees, sigma, 0.1, 5_000) for sigma in (0.1, 0.4))
     assert below.sum() == pytest.approx(1, abs=1e-6)
     assert below @ np.arange(5_001) == pytest.approx(mean_receivers(degrees, 0.1, 0.1), rel=1e-4)
-    assert 1 - above.sum() == pytest.approx(spread(degrees, 0.4, 0.1).percolates, abs=1e-6)
+    assert 1 - above.sum() == pytest.approx(expected_spread(degrees, 0.4, 0.1).percolates, abs=1e-6)
 
 
 def test_degrees_without_a_link_or_a_variance_are_refused() -> None:
     with pytest.raises(ValueError, match=NO_LINK):
-        counted([4])
+        empirical_degrees([4])
     with pytest.raises(ValueError, match="above 3"):
-        power_law(3)
+        power_law_degrees(3)

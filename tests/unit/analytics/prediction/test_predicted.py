@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from vizpub.analytics.own import Interval
-from vizpub.analytics.prediction.predicted import Event, Passed, Situation
+from vizpub.analytics.prediction.predicted import CopyCounts, GossipEvent, IntervalGossip
 from vizpub.model.metrics import METRICS_PERCOLATION
 
 
@@ -36,10 +36,10 @@ def both_ways(graph: nx.Graph) -> list[tuple[int, int]]:
     return [pair for one, other in graph.edges for pair in ((one, other), (other, one))]
 
 
-def event(publisher: int, *copies: tuple[int, int, bool]) -> Event:
+def event(publisher: int, *copies: tuple[int, int, bool]) -> GossipEvent:
     """Copies as (sender, receiver, is the first)."""
     sender, peer, first = zip(*copies, strict=True) if copies else ((), (), ())
-    return Event(
+    return GossipEvent(
         5,
         10 + publisher,
         10 + np.array(peer, np.int64),
@@ -65,7 +65,7 @@ def exact(graph: nx.Graph, wants: list[int], gamma: float, publisher: int) -> fl
 @pytest.mark.parametrize("gamma", [0.0, 0.3, 1.0])
 @pytest.mark.parametrize("publisher", [0, 4])
 def test_prediction_on_a_tree_is_exact(gamma: float, publisher: int) -> None:
-    situation = Situation(interval(both_ways(TREE), WANTS), [event(publisher)])
+    situation = IntervalGossip(interval(both_ways(TREE), WANTS), [event(publisher)])
     row = situation.row(None, gamma)
     assert row["predicted_receivers"] == pytest.approx(exact(TREE, WANTS, gamma, publisher))
     shares = [exact_share(gamma, to) for to in WANTS]
@@ -83,7 +83,7 @@ def exact_share(gamma: float, to: int) -> float:
 
 
 def test_sigma_for_all_needs_no_events() -> None:
-    row = Situation(interval(both_ways(TREE), []), []).row(0.25, 0.2)
+    row = IntervalGossip(interval(both_ways(TREE), []), []).row(0.25, 0.2)
     share = 0.25 + 0.75 * 0.2
     distances = dict(nx.all_pairs_shortest_path_length(TREE))
     mean = np.mean([sum(share**d for d in distances[one].values()) for one in TREE])
@@ -93,31 +93,31 @@ def test_sigma_for_all_needs_no_events() -> None:
 
 
 def test_prediction_without_events_is_unknown() -> None:
-    row = Situation(interval(both_ways(TREE), WANTS), []).row(None, 0.2)
+    row = IntervalGossip(interval(both_ways(TREE), WANTS), []).row(None, 0.2)
     assert row["predicted_receivers"] is row["sigma"] is row["predicted_percolation"] is None
     assert list(row) != []
     assert {*row} == {*METRICS_PERCOLATION.names}
 
 
 def test_interval_without_peers_has_a_row() -> None:
-    row = Situation(interval([], [], peers=0), []).row(0.2, 0.3)
+    row = IntervalGossip(interval([], [], peers=0), []).row(0.2, 0.3)
     assert row["predicted_receivers"] is None
     assert row["percolation_threshold"] is None
 
 
 def test_threshold_is_one_over_the_degree_but_one() -> None:
     graph = nx.random_regular_graph(4, 60, seed=2)
-    row = Situation(interval(both_ways(graph), [], peers=60), []).row(0.2, 0.3)
+    row = IntervalGossip(interval(both_ways(graph), [], peers=60), []).row(0.2, 0.3)
     assert row["percolation_threshold"] == pytest.approx(1 / 3)
 
 
 def test_copies_are_counted_by_their_links() -> None:
     """0 publishes to 1 (wants) and 2; 2 gets nothing; 1 sends to 3, not to 4, and 3 back to 1."""
-    situation = Situation(
+    situation = IntervalGossip(
         interval(both_ways(TREE), WANTS), [event(0, (0, 1, True), (1, 3, True), (3, 1, False))]
     )
     # 0 offers to 2; 1 to 3 and 4 but not back to 0; 3 has no neighbour but 1, which wants it.
-    assert situation.passed() == Passed(3, 1)
+    assert situation.count_copies() == CopyCounts(3, 1)
     row = situation.row(None, 0.5)
     assert (row["copies_offered"], row["copies_passed"]) == (3, 1)
     assert row["measured_receivers"] == 3
@@ -129,14 +129,14 @@ def test_copies_along_other_links_do_not_count() -> None:
     links = [(0, 2), (2, 3), (4, 6)]
     strange = event(0, (0, 2, True), (3, 2, False), (40, 3, True), (4, 6, True), (-11, 6, False))
     # 0 offers to 2, 2 to 3 (not sent); 6 and 3 have no links; 4 has no event.
-    assert Situation(interval(links, []), [strange]).passed() == Passed(2, 1)
+    assert IntervalGossip(interval(links, []), [strange]).count_copies() == CopyCounts(2, 1)
 
 
 def test_events_of_absent_publishers_are_left_out() -> None:
-    row = Situation(interval(both_ways(TREE), WANTS), [event(30)]).row(None, 0.5)
+    row = IntervalGossip(interval(both_ways(TREE), WANTS), [event(30)]).row(None, 0.5)
     assert row["gossip_events"] == 0
 
 
 def test_gamma_is_unknown_without_offers() -> None:
-    assert Passed().gamma is None
-    assert (Passed(4, 1) + Passed(6, 4)).gamma == 0.5
+    assert CopyCounts().gamma is None
+    assert (CopyCounts(4, 1) + CopyCounts(6, 4)).gamma == 0.5

@@ -18,7 +18,7 @@ from tests.support.words import naming, unknown
 from vizpub.cli.completion import FORMATS
 from vizpub.cli.options import Output
 from vizpub.cli.settings import Settings
-from vizpub.cli.terminal.output import Rows, output_format, show, whole_file
+from vizpub.cli.terminal.output import OutputRows, output_format, replaced_file, show_rows
 from vizpub.model.clock import OPEN
 from vizpub.model.errors import UnknownName, UseError
 
@@ -30,13 +30,13 @@ VALUES = [
 SETTINGS = Settings()
 
 
-def rows() -> Rows:
-    return Rows(COLUMNS, iter(VALUES))
+def rows() -> OutputRows:
+    return OutputRows(COLUMNS, iter(VALUES))
 
 
-def written(form: str, tmp_path: Path, of: Rows | None = None) -> str:
+def written(form: str, tmp_path: Path, of: OutputRows | None = None) -> str:
     path = tmp_path / "out"
-    show(of or rows(), Output(form, path), SETTINGS)
+    show_rows(of or rows(), Output(form, path), SETTINGS)
     return path.read_text("utf-8")
 
 
@@ -47,13 +47,13 @@ def test_json_is_one_array_with_null_for_unknown_values(tmp_path: Path) -> None:
     }  # fmt: skip
     assert found[1]["share"] is None
     assert found[1]["peer"] == VALUES[1][0]
-    assert json.loads(written("json", tmp_path, Rows(COLUMNS, []))) == []
+    assert json.loads(written("json", tmp_path, OutputRows(COLUMNS, []))) == []
 
 
 def test_json_lines_are_the_same_objects_as_json(tmp_path: Path) -> None:
     objects = [json.loads(line) for line in written("jsonl", tmp_path).splitlines()]
     assert objects == json.loads(written("json", tmp_path))
-    assert written("jsonl", tmp_path, Rows(COLUMNS, [])) == ""
+    assert written("jsonl", tmp_path, OutputRows(COLUMNS, [])) == ""
 
 
 def test_csv_reads_back_in_full(tmp_path: Path) -> None:
@@ -78,8 +78,8 @@ def test_table_format_escapes_control_characters_and_shows_open_ends(tmp_path: P
 
 
 def test_data_goes_to_stdout_and_notes_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
-    show(rows(), Output("csv"), SETTINGS)
-    show(Rows(("a",), []), Output(), SETTINGS)
+    show_rows(rows(), Output("csv"), SETTINGS)
+    show_rows(OutputRows(("a",), []), Output(), SETTINGS)
     out, err = capsys.readouterr()
     assert out.startswith("peer,topics")
     assert out.endswith("a\n─\n")
@@ -89,7 +89,7 @@ def test_data_goes_to_stdout_and_notes_to_stderr(capsys: pytest.CaptureFixture[s
 def test_quiet_output_to_a_file_prints_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    show(rows(), Output(None, tmp_path / "x.json"), Settings(quiet=True))
+    show_rows(rows(), Output(None, tmp_path / "x.json"), Settings(quiet=True))
     assert capsys.readouterr() == ("", "")
 
 
@@ -97,7 +97,7 @@ def test_columns_without_room_are_counted_on_stderr(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "20")
-    show(Rows(tuple(f"metric_{i}" for i in range(9)), [range(9)]), Output(), SETTINGS)
+    show_rows(OutputRows(tuple(f"metric_{i}" for i in range(9)), [range(9)]), Output(), SETTINGS)
     out, err = capsys.readouterr()
     assert out.splitlines()[0] == "metric_0  metric_1"
     assert " ".join(err.split()) == (
@@ -129,18 +129,20 @@ def test_unknown_format_is_refused_with_a_hint() -> None:
 
 def test_arrow_batches_are_written_as_csv(tmp_path: Path) -> None:
     table = pa.table({"a": [1, None, 3], "b": ["x", "y", None]})
-    of = Rows.of_arrow(table.column_names, table.to_batches(2))
+    of = OutputRows.of_arrow(table.column_names, table.to_batches(2))
     assert written("csv", tmp_path, of) == "a,b\n1,x\n,y\n3,\n"
 
 
 def test_single_row_is_upright_only_in_the_table_format() -> None:
-    one = Rows.of_records([{"a": 1, "b": 2}])
+    one = OutputRows.of_records([{"a": 1, "b": 2}])
     assert list(one.upright(Output()).values) == [("a", 1), ("b", 2)]
     assert one.upright(Output("json")) is one
 
 
 def test_processes_and_memory_are_upright_as_people_read_them() -> None:
-    one = Rows.of_records([{"pid": 12116, "java": None, "memory": 1_107_304_448, "commands": 0}])
+    one = OutputRows.of_records(
+        [{"pid": 12116, "java": None, "memory": 1_107_304_448, "commands": 0}]
+    )
     shown = [("pid", "12116"), ("java", None), ("memory", "1,107 MB"), ("commands", 0)]
     assert list(one.upright(Output()).values) == shown
 
@@ -149,16 +151,16 @@ def test_file_is_replaced_only_when_the_output_is_complete(tmp_path: Path) -> No
     path = tmp_path / "out.csv"
     path.write_text("before")
     with pytest.raises(ZeroDivisionError):
-        show(Rows(("a",), ([1 / n] for n in [1, 0])), Output("csv", path), SETTINGS)
+        show_rows(OutputRows(("a",), ([1 / n] for n in [1, 0])), Output("csv", path), SETTINGS)
     assert path.read_text() == "before"
-    show(Rows(("a",), [(1,)]), Output("csv", path), SETTINGS)
+    show_rows(OutputRows(("a",), [(1,)]), Output("csv", path), SETTINGS)
     assert path.read_text() == "a\n1\n"
     assert os.listdir(tmp_path) == ["out.csv"]
 
 
 def test_symbolic_link_stays_and_its_target_is_written(tmp_path: Path) -> None:
     (tmp_path / "link.csv").symlink_to(tmp_path / "real.csv")
-    show(Rows(("a",), [(1,)]), Output(None, tmp_path / "link.csv"), SETTINGS)
+    show_rows(OutputRows(("a",), [(1,)]), Output(None, tmp_path / "link.csv"), SETTINGS)
     assert (tmp_path / "link.csv").is_symlink()
     assert (tmp_path / "real.csv").read_text() == "a\n1\n"
 
@@ -168,10 +170,10 @@ def test_named_pipe_is_written_in_place(tmp_path: Path) -> None:
     assert output_format(Output(None, pipe)) == "table"
     with ThreadPoolExecutor() as pool:
         read = pool.submit(pipe.read_text, "utf-8")
-        show(Rows(("a",), [(1,)]), Output("csv", pipe), SETTINGS)
+        show_rows(OutputRows(("a",), [(1,)]), Output("csv", pipe), SETTINGS)
     assert read.result() == "a\n1\n"
     assert pipe.is_fifo()
-    with whole_file(pipe) as place:
+    with replaced_file(pipe) as place:
         assert place == pipe
     assert pipe.is_fifo()
 
@@ -179,7 +181,7 @@ def test_named_pipe_is_written_in_place(tmp_path: Path) -> None:
 @pytest.mark.parametrize("file", ["no/such/folder/x.csv", "."])
 def test_unwritable_output_path_is_refused(tmp_path: Path, file: str) -> None:
     with pytest.raises(UseError, match=naming(tmp_path / file)):
-        show(rows(), Output("csv", tmp_path / file), SETTINGS)
+        show_rows(rows(), Output("csv", tmp_path / file), SETTINGS)
 
 
 @pytest.mark.parametrize("form", FORMATS)

@@ -8,12 +8,12 @@ from contextlib import suppress
 
 import pytest
 
-from vizpub.collector.http.budget import NoRoom, Room
+from vizpub.collector.http.budget import ByteBudget, NoRoom
 
 
 def test_parts_wait_for_each_other_and_never_exceed_the_room() -> None:
     seed = 3
-    rng, room, done = random.Random(seed), Room(100), list[int]()
+    rng, room, done = random.Random(seed), ByteBudget(100), list[int]()
 
     async def one(number: int) -> None:
         size = rng.randint(1, 150)
@@ -37,7 +37,7 @@ def test_parts_wait_for_each_other_and_never_exceed_the_room() -> None:
 
 
 def test_part_that_grows_beyond_the_room_is_refused_and_given_back() -> None:
-    room = Room(10)
+    room = ByteBudget(10)
     with suppress(NoRoom), room.growing() as part:
         part.add(8)
         with room.growing() as other:

@@ -24,12 +24,12 @@ from vizpub.collector.http.client import (
     GONE,
     PAUSED,
     TOKEN,
-    Collector,
+    CollectorClient,
     Event,
     collector_of,
-    followed,
+    follow_events,
 )
-from vizpub.collector.place import Place
+from vizpub.collector.place import CollectionPlace
 from vizpub.machine.process import birth
 from vizpub.model.errors import ServiceError, UseError
 from vizpub.reports.endpoint import IS_NO_COLLECTOR, NO_COLLECTOR, NO_URL, NOT_PRINTABLE
@@ -45,7 +45,7 @@ STATUS = b'event: status\ndata: {"state": "collecting"}\n\n'
 def committed(served: Served, first: int, last: int) -> None:
     rows = [{"interval": interval} for interval in range(first, last + 1)]
     told = {"number": 1, "position": 9, "closed": last, "seconds": 1.0, "late": 0, "rows": rows}
-    served.loop.call_soon_threadsafe(served.web.progress.committed, told)
+    served.loop.call_soon_threadsafe(served.web.progress.note_commit, told)
 
 
 def intervals(events: Iterator[Event], count: int) -> list[int]:
@@ -62,7 +62,7 @@ def test_events_go_on_after_the_last_interval_when_the_collector_is_back(
     with serving(collector_in(tmp_path)) as served:
         committed(served, 0, 2)
         url, port = served.url, served.port
-        events = followed(lambda: Collector(url), lambda: False)
+        events = follow_events(lambda: CollectorClient(url), lambda: False)
         assert intervals(events, 1) == [2]  # who comes late gets the newest one
         committed(served, 3, 4)
         assert intervals(events, 2) == [3, 4]
@@ -84,7 +84,7 @@ def test_events_go_on_after_the_last_interval_when_the_collector_is_back(
 def test_last_rows_come_before_the_end(tmp_path: Path) -> None:
     with serving(collector_in(tmp_path)) as served:
         committed(served, 0, 0)
-        events = Collector(served.url).events()
+        events = CollectorClient(served.url).events()
         assert intervals(events, 1) == [0]
         served.web.progress.settled = True
         committed(served, 1, 3)
@@ -96,7 +96,7 @@ def test_last_rows_come_before_the_end(tmp_path: Path) -> None:
 
 def test_collector_that_is_gone_for_good_ends_with_its_run() -> None:
     with telling(HEAD + STATUS) as url:
-        events = followed(lambda: Collector(url), lambda: True)
+        events = follow_events(lambda: CollectorClient(url), lambda: True)
         assert [kind for kind, _ in events] == ["status"]
 
 
@@ -104,7 +104,7 @@ def test_collector_that_never_answered_is_an_error(tmp_path: Path) -> None:
     with telling(b"") as url:
         pass
     with pytest.raises(ServiceError, match=naming(NO_COLLECTOR, url)):
-        next(followed(lambda: Collector(url), lambda: False))
+        next(follow_events(lambda: CollectorClient(url), lambda: False))
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_collector_that_never_answered_is_an_error(tmp_path: Path) -> None:
 )
 def test_url_that_names_no_run_is_refused_with_an_example(tmp_path: Path, url: str) -> None:
     with pytest.raises(UseError, match=naming("http://127.0.0.1:8600/v1/runs/lab")):
-        collector_of(Place(tmp_path, "lab"), url)
+        collector_of(CollectionPlace(tmp_path, "lab"), url)
 
 
 @pytest.mark.parametrize(
@@ -126,20 +126,20 @@ def test_url_that_names_no_run_is_refused_with_an_example(tmp_path: Path, url: s
 )
 def test_url_or_token_that_is_none_is_an_error(url: str, token: str | None) -> None:
     with pytest.raises(UseError, match=f"{NO_URL}|{NOT_PRINTABLE}"):
-        Collector(url, token)
+        CollectorClient(url, token)
 
 
 def test_address_for_reports_names_the_run(tmp_path: Path) -> None:
     with serving(collector_in(tmp_path)) as served:
-        assert Collector(f"{served.url}/reports").get()["header"]["run"] == "lab"
+        assert CollectorClient(f"{served.url}/reports").get()["header"]["run"] == "lab"
 
 
 def test_token_file_that_is_gone_is_an_error(tmp_path: Path) -> None:
-    place = Place(tmp_path, "lab")
+    place = CollectionPlace(tmp_path, "lab")
     place.make()
     no_token = pytest.raises(UseError, match=naming("tokens/admin", "VIZPUB_TOKEN"))
     with socket.create_server(("127.0.0.1", 0)) as door:
-        place.tell(url_of(door), tokens=True, certificate=None)
+        place.announce(url_of(door), tokens=True, certificate=None)
         with no_token:
             collector_of(place)
 
@@ -163,7 +163,7 @@ def url_of(door: socket.socket) -> str:
 
 
 @contextmanager
-def overhearing(place: Place) -> Iterator[list[str]]:
+def overhearing(place: CollectionPlace) -> Iterator[list[str]]:
     """A process of somebody else, and `endpoint.json` names its port; what it was told."""
     child = subprocess.Popen(
         [sys.executable, "-c", OVERHEAR], stdout=subprocess.PIPE, encoding="utf-8"
@@ -183,39 +183,39 @@ def overhearing(place: Place) -> Iterator[list[str]]:
         heard += child.communicate()[0].splitlines()
 
 
-def by_umask(place: Place) -> None:
+def by_umask(place: CollectionPlace) -> None:
     place.folder.chmod(0o775)
 
 
-def world_writable(place: Place) -> None:
+def world_writable(place: CollectionPlace) -> None:
     place.folder.chmod(0o777)
 
 
-def in_a_writable_folder(place: Place) -> None:
+def in_a_writable_folder(place: CollectionPlace) -> None:
     place.folder.parent.chmod(0o777)
 
 
-def made_beforehand(place: Place) -> None:
+def made_beforehand(place: CollectionPlace) -> None:
     """In a sticky folder, as /tmp is."""
     place.workspace.chmod(0o1777)
     os.chown(place.folder, NOBODY, NOBODY)
 
 
-def file_by_umask(place: Place) -> None:
+def file_by_umask(place: CollectionPlace) -> None:
     (place.folder / "endpoint.json").chmod(0o664)
 
 
-def file_of_another(place: Place) -> None:
+def file_of_another(place: CollectionPlace) -> None:
     os.chown(place.folder / "endpoint.json", NOBODY, NOBODY)
 
 
-def file_is_a_link(place: Place) -> None:
+def file_is_a_link(place: CollectionPlace) -> None:
     file = place.folder / "endpoint.json"
     file.rename(place.folder / "elsewhere.json")
     file.symlink_to("elsewhere.json")
 
 
-def port_of_another(place: Place) -> None:
+def port_of_another(place: CollectionPlace) -> None:
     """The file is sound, but the collector has ended, and somebody else has its port."""
 
 
@@ -233,10 +233,10 @@ def port_of_another(place: Place) -> None:
     ],
 )
 def test_token_is_sent_to_the_collector_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, attack: Callable[[Place], None]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, attack: Callable[[CollectionPlace], None]
 ) -> None:
     monkeypatch.setenv(TOKEN, SECRET)
-    place = Place(tmp_path / "workspace", "lab")
+    place = CollectionPlace(tmp_path / "workspace", "lab")
     place.make()
     with place.held(), overhearing(place) as heard:
         attack(place)
@@ -247,9 +247,9 @@ def test_token_is_sent_to_the_collector_alone(
 
 def test_token_is_sent_to_the_collector(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(TOKEN, SECRET)
-    place = Place(tmp_path, "lab")
+    place = CollectionPlace(tmp_path, "lab")
     with serving(collector_in(tmp_path)) as served:
-        place.tell(served.url, tokens=True, certificate=None)
+        place.announce(served.url, tokens=True, certificate=None)
         found = collector_of(place)
         assert (found.url, found.token) == (served.url, SECRET)
         assert found.get()["header"]["run"] == "lab"
@@ -262,10 +262,10 @@ def test_answer_of_something_else_is_an_error(text: bytes) -> None:
     length = b"content-length: %d\r\n\r\n" % len(text)
     no_collector = pytest.raises(ServiceError, match=IS_NO_COLLECTOR)
     with telling(b"HTTP/1.1 200 OK\r\n" + length + text) as url, no_collector:
-        Collector(url).get()
+        CollectorClient(url).get()
     refusal = pytest.raises(UseError, match="500")
     with telling(b"HTTP/1.1 500 Oh\r\n" + length + text) as url, refusal:
-        Collector(url).get()
+        CollectorClient(url).get()
 
 
 def issued(folder: Path, *, text: str = "") -> ssl.SSLContext:
@@ -286,18 +286,18 @@ def test_certificate_of_a_workspace_is_trusted_itself(tmp_path: Path) -> None:
     file = str(tmp_path / "cert.pem")
     own = issued(tmp_path, text="subject=collector.example\n")
     with telling(answer, context=own) as url:
-        assert Collector(url, None, file).get()["progress"] == {}
+        assert CollectorClient(url, None, file).get()["progress"] == {}
     issued(tmp_path)
     refusal = pytest.raises(ServiceError, match="certificate verify failed")
     with telling(answer, context=own) as url, refusal:
-        Collector(url, None, file).get()
+        CollectorClient(url, None, file).get()
     for text in ("nothing", "-----BEGIN CERTIFICATE-----\nx\n-----END CERTIFICATE-----", "\xff"):
         (tmp_path / "cert.pem").write_text(text)
         with pytest.raises(UseError, match=naming("cert.pem")):
-            Collector("https://127.0.0.1:1/v1/runs/lab", None, file).get()
+            CollectorClient("https://127.0.0.1:1/v1/runs/lab", None, file).get()
     (tmp_path / "cert.pem").unlink()
     with pytest.raises(UseError, match="No such file"):
-        Collector("https://127.0.0.1:1/v1/runs/lab", None, file).get()
+        CollectorClient("https://127.0.0.1:1/v1/runs/lab", None, file).get()
 
 
 @contextmanager
@@ -341,14 +341,14 @@ def test_collector_that_breaks_off_is_an_error(
 ) -> None:
     monkeypatch.setattr(client, "_TIMEOUT_S", 0.3)
     with telling(text, silent=silent) as url:
-        events = Collector(url).events()
+        events = CollectorClient(url).events()
         assert next(events) == ("status", {"state": "collecting"})
         with pytest.raises(ServiceError, match=why):
             next(events)
 
 
-ASKED: dict[str, Callable[[Collector], object]] = {
-    "get": Collector.get,
+ASKED: dict[str, Callable[[CollectorClient], object]] = {
+    "get": CollectorClient.get,
     "tell": lambda collector: collector.tell("17", "leave", 60),
     "events": lambda collector: list(collector.events()),
 }
@@ -362,7 +362,7 @@ def test_answer_that_never_ends_is_read_up_to_a_bound(
     monkeypatch.setattr(client, "_TIMEOUT_S", 1.0)
     monkeypatch.setattr(client, "_MOST", 1 << 16)
     with answering(ENDLESS[answer]) as badly, pytest.raises((ServiceError, UseError)):
-        ASKED[ask](Collector(badly.url))
+        ASKED[ask](CollectorClient(badly.url))
     assert sum(badly.sent) < 1 << 24  # most of it waited in buffers of the system
 
 
@@ -370,4 +370,4 @@ def test_answer_that_never_ends_is_read_up_to_a_bound(
 @pytest.mark.parametrize("answer", WRONG)
 def test_answer_that_no_collector_gives_is_an_error(answer: str, ask: str) -> None:
     with answering(WRONG[answer]) as badly, pytest.raises((ServiceError, UseError)):
-        ASKED[ask](Collector(badly.url))
+        ASKED[ask](CollectorClient(badly.url))

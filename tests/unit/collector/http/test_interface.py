@@ -20,9 +20,9 @@ from tests.support.collecting import RESERVE, Options, Served, collector_in, ser
 from tests.support.words import tells
 from vizpub.collector.http import protocol
 from vizpub.collector.http.bodies import BodyLimits
-from vizpub.collector.intake import Limits
+from vizpub.collector.intake import IntakeLimits
 from vizpub.collector.log import log
-from vizpub.collector.place import Place
+from vizpub.collector.place import CollectionPlace
 
 
 @pytest.fixture
@@ -174,7 +174,7 @@ def test_foreign_host_is_refused_without_tokens(serve: Any) -> None:
 
 def test_token_allows_what_it_is_for(serve: Any, tmp_path: Path) -> None:
     with serve(Options(tokens=True)) as served:
-        folder = Place(tmp_path, "lab").tokens
+        folder = CollectionPlace(tmp_path, "lab").tokens
         assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o600}
         tokens = {path.name: path.read_text().strip() for path in folder.iterdir()}
         allowed = {"report": "PR", "read": "RE", "admin": "PRE", "": "", "none": ""}
@@ -219,7 +219,7 @@ def test_two_peers_with_one_name_are_told(serve: Any) -> None:
 
 
 def test_peers_beyond_the_limit_are_refused(serve: Any) -> None:
-    options = Options(limits=Limits(peers=2, reserve=RESERVE))
+    options = Options(limits=IntakeLimits(peers=2, reserve=RESERVE))
     with serve(options) as served:
         _, told, _ = served.post(b"\n".join(report(peer) for peer in "abc"))
         assert (told["taken"], told["refused"]) == (2, 1)
@@ -231,7 +231,7 @@ def test_peers_beyond_the_limit_are_refused(serve: Any) -> None:
 
 
 def test_full_log_asks_to_wait(serve: Any) -> None:
-    with serve(Options(limits=Limits(log=500, reserve=RESERVE))) as served:
+    with serve(Options(limits=IntakeLimits(log=500, reserve=RESERVE))) as served:
         codes = [served.post(report("a", interval))[0] for interval in range(12)]
         assert codes[0] == 202
         assert codes[-1] == 429
@@ -241,7 +241,7 @@ def test_full_log_asks_to_wait(serve: Any) -> None:
 
 
 def test_full_disk_and_pause_say_send_it_again(serve: Any) -> None:
-    with serve(Options(limits=Limits(reserve=2**62))) as served:
+    with serve(Options(limits=IntakeLimits(reserve=2**62))) as served:
         code, told, answer = served.post(report())
         assert (code, "disk" in told["error"]) == (503, True)
         assert answer.headers["retry-after"]
@@ -316,7 +316,7 @@ def test_events_give_rows_from_where_a_reader_was(serve: Any) -> None:
                 "late": 0,
                 "rows": rows,
             }
-            served.loop.call_soon_threadsafe(served.web.progress.committed, told)
+            served.loop.call_soon_threadsafe(served.web.progress.note_commit, told)
 
         commit(0, 9)
         connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=20)
@@ -347,7 +347,7 @@ def test_slow_reader_gets_the_newest_row_and_slows_nobody(serve: Any) -> None:
         for interval in range(count):  # more than the sockets hold
             row = {"interval": interval, "pad": "x" * 20_000}
             done = {**told, "closed": interval, "rows": [row]}
-            served.loop.call_soon_threadsafe(served.web.progress.committed, done)
+            served.loop.call_soon_threadsafe(served.web.progress.note_commit, done)
             if interval % 200 == 0:
                 assert served.post(report("a", interval // 200))[0] == 202
         seen: list[int] = []
@@ -375,7 +375,7 @@ def test_metrics_are_in_the_text_format_of_prometheus(serve: Any) -> None:
             {"interval": 1, "publications": 1, "receptions": 12_345_678, "duplicates": 5},
         ]
         for count, row in enumerate(rows):
-            served.web.progress.committed({**told, "rows": [row]})
+            served.web.progress.note_commit({**told, "rows": [row]})
             text = served.ask("GET", "/metrics")[1]
             values = dict(line.split(" ") for line in text.splitlines() if not line.startswith("#"))
             filtered = values.get("gossipsub_topic_msg_recv_counts_total")

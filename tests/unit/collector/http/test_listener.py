@@ -9,13 +9,13 @@ from contextlib import ExitStack
 
 import pytest
 
-from vizpub.collector.http.listener import door_of, most_connections
+from vizpub.collector.http.listener import bounded_socket, most_connections
 
 
 def test_full_door_says_that_files_have_ended_until_a_connection_is_over() -> None:
     """The event loop stops to accept for a second then, as where the system says so."""
     with ExitStack() as stack:
-        door = stack.enter_context(door_of(socket.create_server(("127.0.0.1", 0)), 2))
+        door = stack.enter_context(bounded_socket(socket.create_server(("127.0.0.1", 0)), 2))
         for _ in range(4):
             stack.enter_context(socket.create_connection(door.getsockname(), 20))
         first, _ = door.accept()

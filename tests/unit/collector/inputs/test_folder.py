@@ -14,16 +14,16 @@ from tests.support.collecting import LATER
 from tests.support.events import Happened
 from tests.support.folders import Case, report, to_the_end
 from tests.support.words import tells
-from vizpub.collector.inputs.folder import CUT, Folder
-from vizpub.collector.intake import Intake, Limits
-from vizpub.ingest.sources.libp2p.events import Type
+from vizpub.collector.inputs.folder import CUT, FolderInput
+from vizpub.collector.intake import Intake, IntakeLimits
+from vizpub.ingest.sources.libp2p.events import EventType
 
 
 def test_growing_file_is_taken_by_complete_lines(tmp_path: Path) -> None:
     case = Case(tmp_path)
     file = case.watched / "a.ndjson"
 
-    async def work(_: Intake, folder: Folder) -> None:
+    async def work(_: Intake, folder: FolderInput) -> None:
         file.write_text(report("a", 0) + report("a", 1)[:30])
         await to_the_end(folder)
         assert case.taken() == [("a", 0)]
@@ -38,12 +38,12 @@ def test_growing_file_is_taken_by_complete_lines(tmp_path: Path) -> None:
 def test_file_is_not_read_again_by_the_next_collector(tmp_path: Path) -> None:
     case = Case(tmp_path)
 
-    async def first(_: Intake, folder: Folder) -> None:
+    async def first(_: Intake, folder: FolderInput) -> None:
         (case.watched / "a.ndjson").write_text(report("a", 0))
         (case.watched / "b.ndjson.gz").write_bytes(gzip.compress(report("b", 0).encode()))
         await to_the_end(folder)
 
-    async def second(_: Intake, folder: Folder) -> None:
+    async def second(_: Intake, folder: FolderInput) -> None:
         with (case.watched / "a.ndjson").open("a") as more:
             more.write(report("a", 1))
         await to_the_end(folder)
@@ -71,7 +71,7 @@ def test_histories_of_peers_enter_side_by_side(tmp_path: Path, began: datetime) 
         else:
             (case.watched / f"{peer}.ndjson").write_text(text)
 
-    async def work(intake: Intake, folder: Folder) -> None:
+    async def work(intake: Intake, folder: FolderInput) -> None:
         await to_the_end(folder)
         assert intake.counts["refused"] == 0
 
@@ -86,7 +86,7 @@ def test_histories_of_peers_enter_side_by_side(tmp_path: Path, began: datetime) 
 def test_refused_line_is_told_with_its_place(tmp_path: Path) -> None:
     case = Case(tmp_path)
 
-    async def work(_: Intake, folder: Folder) -> None:
+    async def work(_: Intake, folder: FolderInput) -> None:
         (case.watched / "a.ndjson").write_text("{}\n" + report("a", 0))
         (case.watched / ".hidden.ndjson").write_text(report("x", 0))
         (case.watched / "notes.txt").write_text(report("x", 0))
@@ -103,9 +103,9 @@ def test_refused_line_is_told_with_its_place(tmp_path: Path) -> None:
 )
 def test_trace_is_left_to_others(tmp_path: Path, name: str) -> None:
     case = Case(tmp_path)
-    event = Happened(Type.JOIN, "a", 7, topic="t").line + "\n"
+    event = Happened(EventType.JOIN, "a", 7, topic="t").line + "\n"
 
-    async def work(_: Intake, folder: Folder) -> None:
+    async def work(_: Intake, folder: FolderInput) -> None:
         (case.watched / "z.ndjson").write_text(report("z", 0))
         await to_the_end(folder)
         assert case.traces == 0
@@ -129,7 +129,7 @@ def test_file_that_cannot_be_read_is_told_once_and_the_others_are_taken(tmp_path
     (case.watched / "a.ndjson").symlink_to(unreadable)
     (case.watched / "b.ndjson").write_text(report("b", 0))
 
-    async def work(_: Intake, folder: Folder) -> None:
+    async def work(_: Intake, folder: FolderInput) -> None:
         await to_the_end(folder)
         await to_the_end(folder)
 
@@ -142,10 +142,10 @@ def test_file_that_cannot_be_read_is_told_once_and_the_others_are_taken(tmp_path
 def test_files_wait_while_nothing_is_taken(tmp_path: Path) -> None:
     case = Case(tmp_path)
     (case.watched / "a.ndjson").write_text("".join(report("a", n) for n in range(20)))
-    case.limits = Limits(reserve=2**62)
+    case.limits = IntakeLimits(reserve=2**62)
     case.run(lambda _, folder: to_the_end(folder))
     assert case.taken() == []
-    case.limits = Limits(reserve=1)
+    case.limits = IntakeLimits(reserve=1)
     case.run(lambda _, folder: to_the_end(folder))
     assert case.taken() == [("a", n) for n in range(20)]
 
@@ -162,13 +162,13 @@ def test_file_that_was_cut_is_read_anew(
     case = Case(tmp_path)
     file = case.watched / name
 
-    async def first(_: Intake, folder: Folder) -> None:
+    async def first(_: Intake, folder: FolderInput) -> None:
         file.write_bytes(pack(report("a", 0) + report("a", 1)))
         await to_the_end(folder)
         file.write_bytes(pack(""))
         await to_the_end(folder)
 
-    async def second(_: Intake, folder: Folder) -> None:
+    async def second(_: Intake, folder: FolderInput) -> None:
         file.write_bytes(pack(report("a", 2) + report("a", 3) + report("a", 4)))
         await to_the_end(folder)
 
@@ -184,7 +184,7 @@ def test_damaged_file_is_told_with_what_can_be_read(tmp_path: Path) -> None:
     whole = packed(report("a", 0)) + packed(report("a", 1))
     (case.watched / "a.ndjson.gz").write_bytes(whole[:-8] + bytes(4) + whole[-4:])
 
-    async def work(_: Intake, folder: Folder) -> None:
+    async def work(_: Intake, folder: FolderInput) -> None:
         await to_the_end(folder)
         await to_the_end(folder)
 
@@ -202,7 +202,7 @@ def test_file_that_waits_for_nobody_is_told_once(
     case = Case(tmp_path)
     (case.watched / "a.ndjson").write_text(report("a", 1_000))
 
-    async def work(_: Intake, folder: Folder) -> None:
+    async def work(_: Intake, folder: FolderInput) -> None:
         for _ in range(6):
             assert await folder.turn() == 0
             await asyncio.sleep(0.02)

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from vizpub.collector.inputs.kafka_message import Message, interval_of
+from vizpub.collector.inputs.kafka_message import KafkaMessage, interval_of
 
 
 def report(interval: int) -> bytes:
@@ -30,7 +30,7 @@ def report(interval: int) -> bytes:
 def test_message_is_lines_and_knows_its_newest_interval(
     content: bytes, lines: int, newest: int
 ) -> None:
-    message = Message.of(("reports", "id"), 2, 17, content)
+    message = KafkaMessage.of(("reports", "id"), 2, 17, content)
     assert len(message.lines) == lines
     assert message.newest == newest
     assert message.size == len(content)
@@ -38,7 +38,7 @@ def test_message_is_lines_and_knows_its_newest_interval(
 
 
 def test_head_has_the_place_of_the_message_and_what_was_refused() -> None:
-    message = Message.of(("reports", "id"), 2, 17, b"")
+    message = KafkaMessage.of(("reports", "id"), 2, 17, b"")
     place = {"topic": "reports", "made": "id", "partition": 2, "offset": 17}
     assert json.loads(message.head(0)) == place
     assert json.loads(message.head(4)) == {**place, "refused": 4}

@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.folders import Case, report, to_the_end
 from vizpub.collector.inputs import folder, packed
-from vizpub.collector.inputs.folder import Folder
+from vizpub.collector.inputs.folder import FolderInput
 from vizpub.collector.intake import Intake
 from vizpub.collector.log.log import LogFailed
 
@@ -54,7 +54,7 @@ def test_packed_file_is_read_once_and_in_another_thread(
     (case.watched / name).write_bytes(content)
     (case.watched / "b.ndjson").write_bytes(history("b"))
 
-    async def work(_: Intake, watched: Folder) -> None:
+    async def work(_: Intake, watched: FolderInput) -> None:
         turns = 0
         while await watched.turn():
             turns += 1
@@ -72,7 +72,7 @@ def test_packed_file_that_grows_is_taken_to_its_end(
     case, content = Case(tmp_path), gzip.compress(history("a", 500))
     file = case.watched / "a.ndjson.gz"
 
-    async def work(_: Intake, watched: Folder) -> None:
+    async def work(_: Intake, watched: FolderInput) -> None:
         for end in (100, len(content) // 2, len(content) - 9, len(content)):
             file.write_bytes(content[:end])
             await to_the_end(watched)
@@ -88,7 +88,7 @@ def test_packed_file_in_the_place_of_another_is_read_anew(tmp_path: Path) -> Non
     case, file = Case(tmp_path), tmp_path / "watched" / "a.ndjson.gz"
     file.write_bytes(gzip.compress(history("a", 100)))
 
-    async def work(_: Intake, watched: Folder) -> None:
+    async def work(_: Intake, watched: FolderInput) -> None:
         await to_the_end(watched)
         (tmp_path / "new").write_bytes(gzip.compress(history("a", 103)))
         (tmp_path / "new").rename(file)
@@ -104,7 +104,7 @@ def test_lines_that_could_not_be_written_come_again(
     case = Case(tmp_path)
     (case.watched / "a.ndjson.gz").write_bytes(gzip.compress(history("a", 100)))
 
-    async def work(intake: Intake, watched: Folder) -> None:
+    async def work(intake: Intake, watched: FolderInput) -> None:
         async def full(*_: object, **__: object) -> None:
             raise LogFailed("the disk is full")
 

@@ -19,14 +19,14 @@ import pytest
 
 from tests.support.collecting import obeying
 from tests.support.words import naming
-from vizpub.collector.closing import Rules
+from vizpub.collector.closing import ClosingRules
 from vizpub.collector.http.bodies import BodyLimits
-from vizpub.collector.http.interface import Web
-from vizpub.collector.inputs.pull import NO_REPORTER, Pull, Sources
-from vizpub.collector.intake import Intake, Limits
+from vizpub.collector.http.interface import HttpInterface
+from vizpub.collector.inputs.pull import NO_REPORTER, PullInput, TargetList
+from vizpub.collector.intake import Intake, IntakeLimits
 from vizpub.collector.log import log
-from vizpub.collector.place import Place
-from vizpub.collector.progress import Progress
+from vizpub.collector.place import CollectionPlace
+from vizpub.collector.progress import CollectionProgress
 from vizpub.model.errors import UseError
 from vizpub.reports.pulled import ReportServer
 from vizpub.reports.records import RunHeader
@@ -49,19 +49,21 @@ class Case:
 
     folder: Path
     sources: tuple[str, ...]
-    limits: Limits = field(default_factory=lambda: Limits(reserve=1))
+    limits: IntakeLimits = field(default_factory=lambda: IntakeLimits(reserve=1))
     said: list[str] = field(default_factory=list)
     period_s: float = PERIOD_S
     commands: bool = True
 
-    def run(self, work: Callable[[Pull], Awaitable[None]]) -> None:
+    def run(self, work: Callable[[PullInput], Awaitable[None]]) -> None:
         async def around() -> None:
             self.place.make()
             header = RunHeader(run="lab", interval_us=int(self.period_s * 1e6), epoch=HEADER.epoch)
-            intake = Intake(self.place, header, Rules(ahead=10**6), self.limits)
-            web = Web(intake, Progress(intake), None, BodyLimits(sent=100_000, content=300_000))
+            intake = Intake(self.place, header, ClosingRules(ahead=10**6), self.limits)
+            web = HttpInterface(
+                intake, CollectionProgress(intake), None, BodyLimits(sent=100_000, content=300_000)
+            )
             web.commands = self.commands
-            pull = Pull(Sources(self.sources), intake, self.said.append, web)
+            pull = PullInput(TargetList(self.sources), intake, self.said.append, web)
             following = asyncio.create_task(pull.follow())
             try:
                 await work(pull)
@@ -74,8 +76,8 @@ class Case:
         asyncio.run(around())
 
     @property
-    def place(self) -> Place:
-        return Place(self.folder, "lab")
+    def place(self) -> CollectionPlace:
+        return CollectionPlace(self.folder, "lab")
 
     def taken(self) -> list[tuple[str, int]]:
         records = [r.line for r in log.read(self.place.log) if r.kind == log.REPORT]
@@ -98,23 +100,23 @@ def test_reports_of_targets_are_taken_once(tmp_path: Path) -> None:
     with ReportServer() as one, ReportServer() as two:
         case = Case(tmp_path, (one.url, two.url))
 
-        async def first(pull: Pull) -> None:
+        async def first(pull: PullInput) -> None:
             for interval in range(3):
                 one.report(report("one", interval))
                 two.report(report("two", interval))
                 count = 2 * interval + 2
                 await until(lambda count=count: len(case.taken()) == count)  # type: ignore[misc]
-            await until(lambda: all(target["up"] for target in pull.told()))
-            assert {target["url"] for target in pull.told()} == {one.url, two.url}
-            assert all(target["seconds"] > 0 for target in pull.told())
+            await until(lambda: all(target["up"] for target in pull.summary()))
+            assert {target["url"] for target in pull.summary()} == {one.url, two.url}
+            assert all(target["seconds"] > 0 for target in pull.summary())
 
         case.run(first)
 
-        async def second(pull: Pull) -> None:
+        async def second(pull: PullInput) -> None:
             one.report(report("one", 3))
             await until(lambda: len(case.taken()) == 7)
             await asyncio.sleep(2 * PERIOD_S)
-            assert [target["reports"] for target in pull.told()] == [1, 0]
+            assert [target["reports"] for target in pull.summary()] == [1, 0]
 
         case.run(second)
         wanted = [(peer, i) for i in range(3) for peer in ("one", "two")] + [("one", 3)]
@@ -133,9 +135,9 @@ def test_much_that_is_held_comes_in_one_turn(tmp_path: Path) -> None:
             server.report({**report("a", interval), "topics": ["x" * 20_000]})
         case = Case(tmp_path, (server.url,))
 
-        async def work(pull: Pull) -> None:
-            await until(lambda: bool(pull.told()) and pull.told()[0]["error"] is not None)
-            assert "300,000 bytes" in pull.told()[0]["error"]
+        async def work(pull: PullInput) -> None:
+            await until(lambda: bool(pull.summary()) and pull.summary()[0]["error"] is not None)
+            assert "300,000 bytes" in pull.summary()[0]["error"]
 
         case.run(work)  # one answer is larger than this collector takes
         assert case.taken() == []
@@ -144,14 +146,14 @@ def test_much_that_is_held_comes_in_one_turn(tmp_path: Path) -> None:
 def test_targets_are_left_alone_while_nothing_is_taken(tmp_path: Path) -> None:
     with ReportServer() as server:
         server.report(report("a", 0))
-        case = Case(tmp_path, (server.url,), Limits(reserve=2**62))
+        case = Case(tmp_path, (server.url,), IntakeLimits(reserve=2**62))
 
-        async def work(pull: Pull) -> None:
+        async def work(pull: PullInput) -> None:
             await asyncio.sleep(3 * PERIOD_S)
-            assert [target["up"] for target in pull.told()] == [None]
+            assert [target["up"] for target in pull.summary()] == [None]
 
         case.run(work)
-        case.limits = Limits(reserve=1)
+        case.limits = IntakeLimits(reserve=1)
         case.run(lambda pull: until(lambda: case.taken() == [("a", 0)]))
 
 
@@ -163,15 +165,15 @@ def test_targets_of_a_file_come_and_go(tmp_path: Path) -> None:
         path.write_text(f"# peers\n{one.url}\n\n")
         case = Case(tmp_path, (str(path),))
 
-        async def work(pull: Pull) -> None:
+        async def work(pull: PullInput) -> None:
             await until(lambda: case.taken() == [("one", 0)])
             path.write_text(f"{two.url}\n")
             await until(lambda: len(case.taken()) == 2)
-            assert [target["url"] for target in pull.told()] == [two.url]
+            assert [target["url"] for target in pull.summary()] == [two.url]
             path.write_text("nonsense\n")
             await until(lambda: bool(case.said))
             assert "nonsense" in case.said[-1]
-            assert [target["url"] for target in pull.told()] == [two.url]
+            assert [target["url"] for target in pull.summary()] == [two.url]
 
         case.run(work)
 
@@ -200,14 +202,14 @@ def file_of(tmp_path: Path, text: str, mode: int = 0o600) -> Iterator[str]:
 )
 def test_wrong_target_is_an_error(tmp_path: Path, text: str, mode: int, why: str) -> None:
     with file_of(tmp_path, text, mode) as name, pytest.raises(UseError, match=why):
-        Sources((name,)).targets()
+        TargetList((name,)).targets()
     with pytest.raises(UseError, match=naming(tmp_path / "nowhere")):
-        Sources((str(tmp_path / "nowhere"),)).targets()
+        TargetList((str(tmp_path / "nowhere"),)).targets()
 
 
 def test_token_of_a_target_is_given(tmp_path: Path) -> None:
     with file_of(tmp_path, "http://a:8700/ secret\nhttps://b\n") as name:
-        found = Sources((name, "http://c")).targets()
+        found = TargetList((name, "http://c")).targets()
     assert [(target.url, target.token) for target in found.values()] == [
         ("http://a:8700", "secret"),
         ("https://b", None),
@@ -265,12 +267,12 @@ def test_wrong_answer_is_told_and_nothing_of_it_is_taken(
     if not answer:
         monkeypatch.setattr("vizpub.collector.inputs.pull._SHARE", 0.8)
 
-    async def work(pull: Pull) -> None:
+    async def work(pull: PullInput) -> None:
         with answering(answer) as start:
-            pull.sources = Sources((await start(),))
-            await until(lambda: any(target["error"] for target in pull.told()))
-            assert why in pull.told()[0]["error"]
-            assert pull.told()[0]["up"] is False
+            pull.sources = TargetList((await start(),))
+            await until(lambda: any(target["error"] for target in pull.summary()))
+            assert why in pull.summary()[0]["error"]
+            assert pull.summary()[0]["up"] is False
             assert why in case.said[0]
 
     case.run(work)
@@ -280,11 +282,11 @@ def test_wrong_answer_is_told_and_nothing_of_it_is_taken(
 def test_refused_lines_of_a_target_are_told(tmp_path: Path) -> None:
     case = Case(tmp_path, ())
 
-    async def work(pull: Pull) -> None:
+    async def work(pull: PullInput) -> None:
         with answering(OK + b"\r\n" + LINE + b"nonsense\n") as start:
-            pull.sources = Sources((await start(),))
-            await until(lambda: any(target["up"] for target in pull.told()))
-            told = pull.told()[0]
+            pull.sources = TargetList((await start(),))
+            await until(lambda: any(target["up"] for target in pull.summary()))
+            told = pull.summary()[0]
             assert (told["reports"] > 0, told["refused"] > 0) == (True, True)
             assert told["refusal"] == "not JSON"
 
@@ -311,12 +313,14 @@ def test_targets_are_all_asked_though_half_of_them_hang(
 
     case, even = Case(tmp_path, (), period_s=period_s), {str(n) for n in range(0, count, 2)}
 
-    async def work(pull: Pull) -> None:
+    async def work(pull: PullInput) -> None:
         server = await asyncio.start_server(handle, "127.0.0.1", 0, backlog=1024)
         place = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-        pull.sources = Sources(tuple(f"{place}/{n}" for n in range(count)))
-        await until(lambda: sum(t["up"] is not None for t in pull.told()) == count)
-        await until(lambda: {t["url"].rpartition("/")[2] for t in pull.told() if t["up"]} == even)
+        pull.sources = TargetList(tuple(f"{place}/{n}" for n in range(count)))
+        await until(lambda: sum(t["up"] is not None for t in pull.summary()) == count)
+        await until(
+            lambda: {t["url"].rpartition("/")[2] for t in pull.summary() if t["up"]} == even
+        )
         server.close()
 
     case.run(work)
@@ -325,15 +329,17 @@ def test_targets_are_all_asked_though_half_of_them_hang(
 
 def test_targets_are_spread_over_the_interval() -> None:
     urls = [f"http://10.0.{n // 100}.{n % 100}:8700" for n in range(1000)]
-    tenths = Counter(int(10 * target.phase) for target in Sources(tuple(urls)).targets().values())
+    tenths = Counter(
+        int(10 * target.phase) for target in TargetList(tuple(urls)).targets().values()
+    )
     assert tenths.keys() == set(range(10))
     assert max(tenths.values()) < 200
 
 
-def states(pull: Pull) -> list[str]:
+def states(pull: PullInput) -> list[str]:
     """Of all commands."""
     known = pull.intake.commands
-    return [known.get(one["id"]).told(time.time())["state"] for one in known.to_json()]
+    return [known.get(one["id"]).summary(time.time())["state"] for one in known.to_json()]
 
 
 def test_commands_reach_the_target_of_their_peer_and_are_answered(tmp_path: Path) -> None:
@@ -353,17 +359,17 @@ def test_commands_reach_the_target_of_their_peer_and_are_answered(tmp_path: Path
         over.enter_context(obeying(one, partial(obey, one, "a")))
         over.enter_context(obeying(two, partial(obey, two, "bs")))
 
-        async def first(pull: Pull) -> None:
-            await until(lambda: sum(target["reports"] for target in pull.told()) == 4)
+        async def first(pull: PullInput) -> None:
+            await until(lambda: sum(target["reports"] for target in pull.summary()) == 4)
             for peer, action in (("a", "leave"), ("b", "leave"), ("s", "leave"), ("a", "join")):
-                await pull.intake.tell(peer, action, 60.0)
+                await pull.intake.queue_command(peer, action, 60.0)
             await until(lambda: "queued" not in states(pull))
             assert states(pull) == ["obeyed", "obeyed", "refused", "obeyed"]
             assert pull.intake.commands.get(3).reason == "it stays"
             # Nothing was given to the target of "c", which obeys nobody.
-            assert all(target["deaf"] is None for target in pull.told()), pull.told()
-            await pull.intake.tell("c", "leave", 60.0)
-            await until(lambda: any(target["deaf"] for target in pull.told()))
+            assert all(target["deaf"] is None for target in pull.summary()), pull.summary()
+            await pull.intake.queue_command("c", "leave", 60.0)
+            await until(lambda: any(target["deaf"] for target in pull.summary()))
             assert states(pull)[-1] == "queued"
 
         case.run(first)
@@ -373,9 +379,9 @@ def test_commands_reach_the_target_of_their_peer_and_are_answered(tmp_path: Path
         ]
         over.enter_context(obeying(other, partial(obey, other, "c")))
 
-        async def second(pull: Pull) -> None:
+        async def second(pull: PullInput) -> None:
             """It has no reports from which it could know who speaks for whom."""
-            await pull.intake.tell("b", "join", 60.0)
+            await pull.intake.queue_command("b", "join", 60.0)
             await until(lambda: "queued" not in states(pull))
 
         case.run(second)
@@ -396,9 +402,9 @@ def test_command_to_a_target_expires_and_is_answered_shortly_after(
         assert server.commands() == []
         case = Case(tmp_path, (server.url,))
 
-        async def work(pull: Pull) -> None:
+        async def work(pull: PullInput) -> None:
             await until(lambda: "a" in pull.intake.closing.newest)
-            await pull.intake.tell("a", "leave", 60.0)
+            await pull.intake.queue_command("a", "leave", 60.0)
             await until(lambda: bool(server.commands()))
             ours[0] += 60.0 + PERIOD_S
             assert states(pull) == ["expired"]
@@ -418,9 +424,9 @@ def test_targets_get_no_commands_unless_they_are_allowed(tmp_path: Path) -> None
         assert server.commands() == []
         case = Case(tmp_path, (server.url,), commands=False)
 
-        async def work(pull: Pull) -> None:
+        async def work(pull: PullInput) -> None:
             await until(lambda: "a" in pull.intake.closing.newest)
-            await pull.intake.tell("a", "leave", 60.0)
+            await pull.intake.queue_command("a", "leave", 60.0)
             await asyncio.sleep(3 * PERIOD_S)
             assert server.commands() == []
 
@@ -459,13 +465,13 @@ def test_wrong_answer_to_commands_is_told_and_reports_go_on(
     if not answer:  # but the reports are given in this time
         monkeypatch.setattr("vizpub.collector.inputs.pull._SHARE", 1.0 / PERIOD_S)
 
-    async def work(pull: Pull) -> None:
+    async def work(pull: PullInput) -> None:
         async with await asyncio.start_server(handle, "127.0.0.1", 0) as server:
-            pull.sources = Sources((f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}",))
+            pull.sources = TargetList((f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}",))
             await until(lambda: "a" in pull.intake.closing.newest)
-            await pull.intake.tell("a", "leave", 60.0)
-            await until(lambda: any(target["deaf"] for target in pull.told()))
-            (told,) = pull.told()
+            await pull.intake.queue_command("a", "leave", 60.0)
+            await until(lambda: any(target["deaf"] for target in pull.summary()))
+            (told,) = pull.summary()
             assert why in told["deaf"]
             assert (told["up"], told["error"]) == (True, None)
             assert states(pull) == ["queued"]
@@ -488,15 +494,15 @@ def test_answer_to_a_command_that_was_not_given_is_left_out(tmp_path: Path) -> N
 
     case = Case(tmp_path, ())
 
-    async def work(pull: Pull) -> None:
+    async def work(pull: PullInput) -> None:
         server = await asyncio.start_server(handle, "127.0.0.1", 0)
         place = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
         with ReportServer() as other:
             other.report(report("b", 0))
-            pull.sources = Sources((place, other.url))
-            await until(lambda: {bool(target["reports"]) for target in pull.told()} == {True})
-            await pull.intake.tell("b", "leave", 60.0)
-            await pull.intake.tell("a", "leave", 60.0)
+            pull.sources = TargetList((place, other.url))
+            await until(lambda: {bool(target["reports"]) for target in pull.summary()} == {True})
+            await pull.intake.queue_command("b", "leave", 60.0)
+            await pull.intake.queue_command("a", "leave", 60.0)
             async with server:
                 await until(lambda: states(pull)[1] == "refused")
             assert states(pull)[0] == "queued"

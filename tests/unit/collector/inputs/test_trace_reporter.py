@@ -24,16 +24,16 @@ from tests.support.collecting import Options, Served, collector_in, serving
 from tests.support.events import Happened
 from tests.support.words import tells
 from vizpub.cli.main import app
-from vizpub.collector.http.client import Collector
+from vizpub.collector.http.client import CollectorClient
 from vizpub.collector.inputs.trace_reporter import (
     CLOSED_ALREADY,
     NO_EVENT,
-    Following,
-    Told,
-    Tracing,
+    FollowOptions,
+    ReportingSummary,
+    TraceReporter,
 )
 from vizpub.ingest.sources.libp2p import json_events
-from vizpub.ingest.sources.libp2p.events import Type, judged
+from vizpub.ingest.sources.libp2p.events import EventType, make_event
 from vizpub.ingest.sources.libp2p.reporting import TraceReports
 from vizpub.model.errors import InputError, UseError
 from vizpub.reports.client import Pace, Reporter
@@ -41,7 +41,7 @@ from vizpub.reports.client import Pace, Reporter
 ROOT = Path(__file__).parents[4]
 TRACE = ROOT / "examples/gossipsub"
 SECOND = 1_000_000
-FAST = Following(replay=True, speed=1e9)
+FAST = FollowOptions(replay=True, speed=1e9)
 
 
 @pytest.fixture(autouse=True)
@@ -56,9 +56,9 @@ def url(served: Served) -> str:
 
 
 def reported(
-    served: Served, place: Path, how: Following, over: Callable[[], bool] = lambda: False
-) -> Told:
-    return Tracing([place], Collector(url(served)), how, print).run(over)
+    served: Served, place: Path, how: FollowOptions, over: Callable[[], bool] = lambda: False
+) -> ReportingSummary:
+    return TraceReporter([place], CollectorClient(url(served)), how, print).run(over)
 
 
 def records(served: Served) -> list[Any]:
@@ -68,15 +68,15 @@ def records(served: Served) -> list[Any]:
 def test_replayed_trace_is_reported_as_its_events_say(tmp_path: Path) -> None:
     """All of it, though it is faster than the clock, and a collector refuses what runs ahead."""
     lines = [x for p in TRACE.iterdir() for x in gzip.decompress(p.read_bytes()).splitlines()]
-    events = [judged(json_events.decode(line)[0]) for line in lines]
+    events = [make_event(json_events.decode(line)[0]) for line in lines]
     first = min(event.time for event in events) // 1000
     made = TraceReports(first // SECOND * SECOND, SECOND, 30 * SECOND)
     for event in events:
         made.add(event)
-    last = made.ended(max(event.time for event in events) // 1000) + 1
-    wanted = [report for _, told in made.through(last) for report in told]
+    last = made.last_ended(max(event.time for event in events) // 1000) + 1
+    wanted = [report for _, told in made.reports_through(last) for report in told]
     with serving(collector_in(tmp_path)) as served:
-        told = reported(served, TRACE, Following(replay=True, speed=1e9, end=True))
+        told = reported(served, TRACE, FollowOptions(replay=True, speed=1e9, end=True))
         found = records(served)
         intake = served.web.intake
         assert (intake.last_interval, intake.header.protocol) == (last, "gossipsub")
@@ -95,11 +95,11 @@ def test_growing_trace_is_reported_while_it_grows(tmp_path: Path) -> None:
     """From the clock on; what it opened before the run began is in the first reports."""
     began, path = datetime.now(UTC), tmp_path / "trace.json"
     start_ns = int(began.timestamp() * SECOND) * 1000
-    before = Happened(Type.STREAM_OPENED, "a", start_ns - 5_000_000_000, "b")
+    before = Happened(EventType.STREAM_OPENED, "a", start_ns - 5_000_000_000, "b")
     path.write_text(before.line + "\n")
     over = threading.Event()
     with serving(collector_in(tmp_path, Options(began=began))) as served:
-        how, found = Following(follow=True, delay_s=0.3), list[Told]()
+        how, found = FollowOptions(follow=True, delay_s=0.3), list[ReportingSummary]()
         thread = threading.Thread(
             target=lambda: found.append(reported(served, path, how, over.is_set))
         )
@@ -108,7 +108,7 @@ def test_growing_trace_is_reported_while_it_grows(tmp_path: Path) -> None:
             time.sleep(0.05)
         now = time.time_ns() + 500_000_000  # so it is read long before its interval is reported
         with path.open("a") as file:
-            file.write(Happened(Type.GRAFT, "a", now, "b", "t").line + "\n")
+            file.write(Happened(EventType.GRAFT, "a", now, "b", "t").line + "\n")
         interval = (now - start_ns) // 1_000_000_000
         while max(record["interval"] for record in records(served)) <= interval:
             time.sleep(0.05)
@@ -126,16 +126,16 @@ def test_restarted_report_leaves_closed_intervals_alone(tmp_path: Path) -> None:
     start_ns = int(began.timestamp() * SECOND) * 1000
     path = tmp_path / "trace.json"
     happened = [
-        Happened(Type.JOIN, "a", start_ns + s * 1_000_000_000, topic=f"t{s}") for s in range(6)
+        Happened(EventType.JOIN, "a", start_ns + s * 1_000_000_000, topic=f"t{s}") for s in range(6)
     ]
     path.write_text("".join(one.line + "\n" for one in happened[:4]))
     with serving(collector_in(tmp_path, Options(began=began))) as served:
-        assert reported(served, path, Following()).intervals == 4
+        assert reported(served, path, FollowOptions()).intervals == 4
         first = records(served)
         intake = served.web.intake
         intake.closing.close(1)
         path.write_text("".join(one.line + "\n" for one in happened))
-        assert reported(served, path, Following()).intervals == 4
+        assert reported(served, path, FollowOptions()).intervals == 4
         again = records(served)[len(first) :]
         assert [one["interval"] for one in again] == [2, 3, 4, 5]
         assert again[:2] == first[2:]  # the same seq: a repetition, and no conflict
@@ -152,13 +152,13 @@ def test_event_of_the_future_holds_up_no_other(
     start_ns, year_ns = int(began.timestamp() * SECOND) * 1000, 365 * 86_400 * 10**9
     path = tmp_path / "trace.json"
     happened = [
-        Happened(Type.JOIN, "a", start_ns, topic="t"),
-        Happened(Type.JOIN, "b", start_ns + year_ns, topic="t"),
-        Happened(Type.LEAVE, "a", start_ns + 2 * 10**9, topic="t"),
+        Happened(EventType.JOIN, "a", start_ns, topic="t"),
+        Happened(EventType.JOIN, "b", start_ns + year_ns, topic="t"),
+        Happened(EventType.LEAVE, "a", start_ns + 2 * 10**9, topic="t"),
     ]
     path.write_text("".join(one.line + "\n" for one in happened))
     with serving(collector_in(tmp_path, Options(began=began))) as served:
-        told = reported(served, path, Following())
+        told = reported(served, path, FollowOptions())
         topics = {one["interval"]: one["topics"] for one in records(served)}
         assert (topics[1], topics[2]) == (["t"], [])
         assert told.intervals < 20
@@ -166,7 +166,7 @@ def test_event_of_the_future_holds_up_no_other(
         tells(capsys.readouterr().out, "1 event")
         path.write_text(path.read_text() + happened[0].line + "\n")
         turns = iter(range(6))
-        follow = Following(follow=True, delay_s=0.1)
+        follow = FollowOptions(follow=True, delay_s=0.1)
         assert reported(served, path, follow, lambda: next(turns, None) is None).refused == 0
 
 
@@ -175,16 +175,16 @@ def test_trace_of_another_time_needs_a_replay(tmp_path: Path) -> None:
         with pytest.raises(
             UseError, match=r"begins [0-9,]+ s before the run: `vizpub report --replay`"
         ):
-            reported(served, TRACE, Following())
+            reported(served, TRACE, FollowOptions())
         (tmp_path / "empty").mkdir()
         with pytest.raises(InputError, match=NO_EVENT):
-            reported(served, tmp_path / "empty", Following())
+            reported(served, tmp_path / "empty", FollowOptions())
         assert records(served) == []
 
 
 def test_second_signal_ends_a_report_that_nobody_takes(tmp_path: Path) -> None:
     began, path = datetime.now(UTC), tmp_path / "trace.json"
-    path.write_text(Happened(Type.JOIN, "a", time.time_ns(), topic="t").line + "\n")
+    path.write_text(Happened(EventType.JOIN, "a", time.time_ns(), topic="t").line + "\n")
     with serving(collector_in(tmp_path, Options(began=began))) as served:
         told = ["report", str(path), "--to", url(served), "--follow", "--delay", "100ms"]
         command = [sys.executable, "-m", "vizpub.cli", *told]

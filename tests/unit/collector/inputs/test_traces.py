@@ -13,7 +13,7 @@ import pytest
 
 from tests.support.words import naming, tells
 from vizpub.collector.inputs.traces import CUT, NO_TRACE, GrowingTrace, Traces
-from vizpub.ingest.sources.libp2p.events import Event
+from vizpub.ingest.sources.libp2p.events import TraceEvent
 from vizpub.ingest.sources.libp2p.protobuf import IMPOSSIBLE_LENGTH
 from vizpub.model.errors import InputError
 
@@ -38,15 +38,15 @@ FORMS: dict[str, bytes] = {
 }
 
 
-def all_of(traces: Traces) -> list[Event]:
-    found: list[Event] = []
+def all_of(traces: Traces) -> list[TraceEvent]:
+    found: list[TraceEvent] = []
     traces.look()
     while (events := traces.read()) is not None:
         found += events
     return found
 
 
-def told(events: list[Event]) -> list[tuple[object, ...]]:
+def told(events: list[TraceEvent]) -> list[tuple[object, ...]]:
     return [(e.type, e.peer, e.time, e.other, e.topic, e.message) for e in events]
 
 
@@ -68,7 +68,7 @@ def test_trace_that_grows_gives_each_event_once(tmp_path: Path, form: str, seed:
     """Also where it is renamed meanwhile, as by a rotation, and another begins in its place."""
     print("seed", seed)
     rng, content, name = random.Random(seed), FORMS[form], "current"
-    found = list[Event]()
+    found = list[TraceEvent]()
     (tmp_path / name).touch()
     with Traces([tmp_path], print) as traces:
         while content:
@@ -107,7 +107,7 @@ def test_files_are_read_side_by_side(tmp_path: Path) -> None:
     """What is read is whole up to `behind_ns`, whatever the sizes of the files."""
     for path in (SMALL / "json").iterdir():
         (tmp_path / path.name).write_bytes(gzip.decompress(path.read_bytes()))
-    seen, limits = list[Event](), list[tuple[int, int]]()
+    seen, limits = list[TraceEvent](), list[tuple[int, int]]()
     with Traces([tmp_path], print) as traces:
         traces.look()
         while (events := traces.read()) is not None:

@@ -20,8 +20,8 @@ from tests.support.collecting import Options, Served, collector_in, serving
 from tests.support.events import Happened
 from tests.support.words import tells
 from vizpub.collector.inputs.watched import WatchedTraces
-from vizpub.collector.place import Place
-from vizpub.ingest.sources.libp2p.events import Type
+from vizpub.collector.place import CollectionPlace
+from vizpub.ingest.sources.libp2p.events import EventType
 
 pytestmark = pytest.mark.timeout(120)
 ROOT = Path(__file__).parents[4]
@@ -34,12 +34,13 @@ def test_trace_that_appears_in_the_folder_is_reported_until_the_end(tmp_path: Pa
     watched.mkdir()
     start_ns = int(began.timestamp()) * SECOND_NS
     happened = [
-        Happened(Type.JOIN, "a", start_ns + s * SECOND_NS // 10, topic=f"t{s}") for s in range(9)
+        Happened(EventType.JOIN, "a", start_ns + s * SECOND_NS // 10, topic=f"t{s}")
+        for s in range(9)
     ]
     packed = gzip.compress("".join(one.line + "\n" for one in happened).encode())
 
     async def follow() -> None:
-        place = Place(tmp_path, "lab")
+        place = CollectionPlace(tmp_path, "lab")
         traces = WatchedTraces(watched, place, said.append)
         task = asyncio.create_task(traces.follow())
         await asyncio.sleep(0.1)
@@ -75,18 +76,20 @@ def test_why_traces_are_not_reported_is_said_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("vizpub.collector.inputs.watched._PAUSE_S", 0.0)
-    (tmp_path / "old.json").write_text(Happened(Type.JOIN, "a", SECOND_NS, topic="t").line + "\n")
-    said, whys, report = list[str](), list[str](), WatchedTraces._report
+    (tmp_path / "old.json").write_text(
+        Happened(EventType.JOIN, "a", SECOND_NS, topic="t").line + "\n"
+    )
+    said, whys, report = list[str](), list[str](), WatchedTraces._run_process
 
     async def again(self: WatchedTraces) -> str:
         """A process the first time, which would end in the same way each time."""
         whys.append(whys[0] if whys else await report(self))
         return whys[-1]
 
-    monkeypatch.setattr(WatchedTraces, "_report", again)
+    monkeypatch.setattr(WatchedTraces, "_run_process", again)
 
     async def follow() -> None:
-        traces = WatchedTraces(tmp_path, Place(tmp_path, "lab"), said.append)
+        traces = WatchedTraces(tmp_path, CollectionPlace(tmp_path, "lab"), said.append)
         traces.wake()
         task = asyncio.create_task(traces.follow())
         while len(whys) < 3:
@@ -126,9 +129,9 @@ def test_process_ends_with_its_standard_input(tmp_path: Path) -> None:
 @contextmanager
 def told_of(served: Served, workspace: Path) -> Iterator[None]:
     """A command finds the collector in the workspace."""
-    place = Place(workspace, "lab")
+    place = CollectionPlace(workspace, "lab")
     with place.held():
-        place.tell(url=served.url, tokens=False, certificate=None)
+        place.announce(url=served.url, tokens=False, certificate=None)
         yield
 
 

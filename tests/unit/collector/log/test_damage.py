@@ -14,13 +14,13 @@ import pytest
 
 from tests.support.collecting import collector_in, header, serving
 from tests.support.words import naming
-from vizpub.collector.closing import Rules
-from vizpub.collector.collect import Collection, Collector, collect
-from vizpub.collector.intake import Intake, Limits
+from vizpub.collector.closing import ClosingRules
+from vizpub.collector.collect import Collector, CollectRequest, collect
+from vizpub.collector.intake import Intake, IntakeLimits
 from vizpub.collector.log import damage, log
-from vizpub.collector.log.log import Log
+from vizpub.collector.log.log import ReportLog
 from vizpub.collector.log.records import LogDamaged, proof
-from vizpub.collector.place import Place
+from vizpub.collector.place import CollectionPlace
 from vizpub.collector.reservation import reserve
 from vizpub.model.errors import StoreBroken
 from vizpub.runstore import durable
@@ -59,7 +59,7 @@ def sample(directory: Path, puts: int, segment: int) -> Sample:
     directory.mkdir()
 
     async def work() -> None:
-        writer = Log(directory, lambda: b'{"state": 1}', segment)
+        writer = ReportLog(directory, lambda: b'{"state": 1}', segment)
 
         async def put(number: int) -> None:
             line = b'{"report": %d}' % number
@@ -95,7 +95,7 @@ def put(directory: Path, line: bytes) -> None:
     """As a collector that goes on."""
 
     async def work() -> None:
-        writer = Log(directory, lambda: b"{}")
+        writer = ReportLog(directory, lambda: b"{}")
         await writer.put(log.report(0, line), lambda _: None)
         await writer.aclose()
 
@@ -116,11 +116,11 @@ def test_changed_bit_loses_nothing_in_silence(tmp_path: Path, segment: int, step
             path = made.directory / name
             path.write_bytes(changed)
             try:
-                Log(made.directory, lambda: b"{}")
+                ReportLog(made.directory, lambda: b"{}")
             except LogDamaged:
                 refused += 1
                 assert path.read_bytes() == changed, (name, bit)
-                gaps = damage.go_past(made.directory)
+                gaps = damage.leave_out_damage(made.directory)
                 assert {gap.path for gap in gaps} == {path}
                 assert len(gaps) == 1
                 left = lines(made.directory)
@@ -132,7 +132,7 @@ def test_changed_bit_loses_nothing_in_silence(tmp_path: Path, segment: int, step
                     put(made.directory, b"after")
                     assert lines(made.directory) == [*left, b"after"]
                 assert path.read_bytes() == changed, (name, bit)
-                assert not damage.go_past(made.directory)
+                assert not damage.leave_out_damage(made.directory)
             else:
                 assert lines(made.directory) == made.lines, (name, bit)
     assert refused > 500
@@ -146,7 +146,7 @@ def test_damage_is_told_with_its_place(tmp_path: Path) -> None:
     changed[at] ^= 4
     (made.directory / name).write_bytes(changed)
     with pytest.raises(LogDamaged) as caught:
-        Log(made.directory, lambda: b"{}")
+        ReportLog(made.directory, lambda: b"{}")
     begin = at - len(log.report(5, b""))
     assert f"{name} is damaged from byte {begin:,} of its content on" in str(caught.value)
     assert "--past-damage" in str(caught.value)
@@ -162,17 +162,17 @@ def test_power_cut_at_any_byte_is_a_torn_tail(tmp_path: Path) -> None:
         made.restore()
         path.write_bytes(content[:size])
         there = [line for end, line in made.acknowledged if end <= size]
-        writer = Log(made.directory, lambda: b"{}")
+        writer = ReportLog(made.directory, lambda: b"{}")
         assert lines(made.directory) == there, size
         assert writer.end <= size
-    opening = len(log.packed(log.STATE, b'{"state": 1}'))
+    opening = len(log.encode_record(log.STATE, b'{"state": 1}'))
     for before, end in zip([opening, *ends], ends, strict=False):
         behind = before + len(proof(0))
         for hole in range(behind, end):
             made.restore()
             rest = bytes(hole - behind) + content[hole:end]
             path.write_bytes(content[:behind] + rest)
-            Log(made.directory, lambda: b"{}")
+            ReportLog(made.directory, lambda: b"{}")
             left = lines(made.directory)
             assert left[: len(there := [x for e, x in made.acknowledged if e <= before])] == there
 
@@ -180,11 +180,11 @@ def test_power_cut_at_any_byte_is_a_torn_tail(tmp_path: Path) -> None:
 def test_hole_in_a_log_without_proofs_is_a_torn_tail(tmp_path: Path) -> None:
     """Blocks of its last write are missing, and whole records are behind them."""
     first = b"".join(log.report(n, b'{"report": %d}' % n) for n in range(200))
-    whole = log.packed(log.STATE, b"{}") + first
+    whole = log.encode_record(log.STATE, b"{}") + first
     for begin in range(0, 4096, 512):
         path = tmp_path / f"{0:020}.log"
         path.write_bytes(whole[:begin] + bytes(512) + whole[begin + 512 :])
-        found = damage.examine(tmp_path)
+        found = damage.inspect_log(tmp_path)
         assert not found.damages, begin
         assert found.end <= begin
         assert found.torn
@@ -192,18 +192,18 @@ def test_hole_in_a_log_without_proofs_is_a_torn_tail(tmp_path: Path) -> None:
 
 def test_log_without_proofs_is_read_and_its_damage_told(tmp_path: Path) -> None:
     """As collectors before these wrote it."""
-    whole = log.packed(log.STATE, b"{}") + b"".join(log.report(n, b"line") for n in range(9))
+    whole = log.encode_record(log.STATE, b"{}") + b"".join(log.report(n, b"line") for n in range(9))
     path = tmp_path / f"{0:020}.log"
     path.write_bytes(whole)
     assert len(lines(tmp_path)) == 9
-    assert Log(tmp_path, lambda: b"{}").end == len(whole)
+    assert ReportLog(tmp_path, lambda: b"{}").end == len(whole)
     path.write_bytes(whole[:-3])
-    assert Log(tmp_path, lambda: b"{}").torn
+    assert ReportLog(tmp_path, lambda: b"{}").torn
     changed = bytearray(whole)
     changed[60] ^= 1
     path.write_bytes(changed)
     with pytest.raises(LogDamaged):
-        Log(tmp_path, lambda: b"{}")
+        ReportLog(tmp_path, lambda: b"{}")
 
 
 def test_sealed_segment_that_cannot_be_read_back_leaves_the_plain_one(
@@ -217,7 +217,7 @@ def test_sealed_segment_that_cannot_be_read_back_leaves_the_plain_one(
         log.seal(path)
     assert [one.read_bytes() for one in tmp_path.iterdir()] == [whole]
     path.with_name(f"{path.name}.gz").write_bytes(really(whole)[:-9])  # a kill, and then damage
-    damage.check(tmp_path)
+    damage.prepare_log(tmp_path)
     assert path.read_bytes() == whole
     assert lines(tmp_path) == [b"line"]
 
@@ -226,18 +226,18 @@ def test_forged_proof_in_a_report_proves_nothing(tmp_path: Path) -> None:
     """A peer names any bytes in its line; a proof names its own place."""
     line = b'{"peer": "' + proof(10) + b'"}'
     path = tmp_path / f"{0:020}.log"
-    whole = log.packed(log.STATE, b"{}") + proof(len(log.packed(log.STATE, b"{}")))
+    whole = log.encode_record(log.STATE, b"{}") + proof(len(log.encode_record(log.STATE, b"{}")))
     path.write_bytes(whole + log.report(0, line)[:-1])
-    assert damage.examine(tmp_path).torn == (path, len(log.report(0, line)) - 1)
+    assert damage.inspect_log(tmp_path).torn == (path, len(log.report(0, line)) - 1)
 
 
 def collected(tmp_path: Path, count: int) -> tuple[Path, Intake]:
     """The log of an intake, which closes one interval."""
 
     async def work() -> Intake:
-        place = Place(tmp_path, "lab")
+        place = CollectionPlace(tmp_path, "lab")
         place.make()
-        intake = Intake(place, header(), Rules(), Limits())
+        intake = Intake(place, header(), ClosingRules(), IntakeLimits())
         for interval in range(count):
             told = {"format": "vizpub.report/1", "peer": "a", "interval": interval}
             await intake.take([json.dumps(told).encode()])
@@ -255,11 +255,16 @@ def test_collector_starts_past_damage_only_when_told_to(tmp_path: Path) -> None:
     changed = bytearray(path.read_bytes())
     changed[20] ^= 1
     path.write_bytes(changed)
-    what, said = Collection(Place(tmp_path, "lab"), limits=Limits(reserve=1)), list[str]()
+    what, said = (
+        CollectRequest(CollectionPlace(tmp_path, "lab"), limits=IntakeLimits(reserve=1)),
+        list[str](),
+    )
     with pytest.raises(LogDamaged):
         Collector(what, said.append)
     assert not said
-    collector = Collector(Collection(what.place, limits=what.limits, past_damage=True), said.append)
+    collector = Collector(
+        CollectRequest(what.place, limits=what.limits, past_damage=True), said.append
+    )
     assert "left out of the run" in said[0]
     assert "byte 0 of its content" in said[0]
     again = collector._intake
@@ -283,9 +288,9 @@ def test_log_that_is_damaged_meanwhile_takes_nothing(tmp_path: Path) -> None:
 def test_segment_that_is_no_file_is_told(
     tmp_path: Path, make: Callable[[Path], None], name: str
 ) -> None:
-    place = Place(tmp_path, "lab")
+    place = CollectionPlace(tmp_path, "lab")
     place.make()
     reserve(place)
     make(place.log / name)
     with pytest.raises(StoreBroken, match=naming(place.log / name)):
-        collect(Collection(place, limits=Limits(reserve=1)), print)
+        collect(CollectRequest(place, limits=IntakeLimits(reserve=1)), print)

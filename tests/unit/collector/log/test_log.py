@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from vizpub.collector.log import log
-from vizpub.collector.log.log import Log, LogFailed, Record
+from vizpub.collector.log.log import LogFailed, Record, ReportLog
 from vizpub.collector.log.records import proof
-from vizpub.collector.log.records import whole as whole_of
+from vizpub.collector.log.records import whole_records as whole_of
 from vizpub.model.errors import StoreBroken
 from vizpub.runstore import durable
 
@@ -35,7 +35,7 @@ def lines(directory: Path, since: int = 0, until: int | None = None) -> list[byt
 async def filled(directory: Path, count: int, segment: int = log.SEGMENT) -> list[int]:
     """Reports of so many intervals, each put alone. Returns the positions behind them."""
     found: list[int] = []
-    writer = Log(directory, state, segment)
+    writer = ReportLog(directory, state, segment)
     for number in range(count):
         await writer.put(log.report(number, b"report %d" % number), found.append)
     await writer.aclose()
@@ -66,7 +66,7 @@ def test_many_records_at_once_share_a_sync(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(log, "sync", lambda handle: (syncs.append(1), really(handle)))
 
     async def work() -> None:
-        writer = Log(tmp_path, state)
+        writer = ReportLog(tmp_path, state)
         order: list[int] = []
         puts = [writer.put(log.report(n, b"x"), order.append) for n in range(200)]
         await asyncio.gather(*puts)
@@ -88,7 +88,7 @@ def test_torn_tail_is_left_out_and_stays_wherever_it_ends(tmp_path: Path) -> Non
         there = [end for end in ends if end <= size]
 
         async def work(torn: Path = torn, there: list[int] = there) -> None:
-            writer = Log(torn, state)
+            writer = ReportLog(torn, state)
             assert writer.end <= size  # noqa: B023
             assert not there or writer.end >= there[-1]
             await writer.put(log.report(99, b"after"), lambda _: None)
@@ -133,7 +133,7 @@ def test_damage_before_the_last_segment_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(StoreBroken, match="acknowledged"):
         lines(tmp_path)
     with pytest.raises(StoreBroken, match="acknowledged"):
-        Log(tmp_path, state)
+        ReportLog(tmp_path, state)
 
 
 def test_records_of_a_failed_sync_are_no_part_of_the_log(
@@ -145,7 +145,7 @@ def test_records_of_a_failed_sync_are_no_part_of_the_log(
         raise OSError(errno.EIO, "Input/output error")
 
     async def work() -> None:
-        writer, told = Log(tmp_path, state), list[int]()
+        writer, told = ReportLog(tmp_path, state), list[int]()
         await writer.put(log.report(0, b"before"), told.append)
         with monkeypatch.context() as patched:
             patched.setattr(log, "sync", fail)
@@ -179,7 +179,7 @@ def test_failed_sync_acknowledges_nothing_and_the_next_one_goes_on(
 
     async def work() -> None:
         nonlocal broken
-        writer = Log(tmp_path, state)
+        writer = ReportLog(tmp_path, state)
         told: list[int] = []
         await writer.put(log.report(0, b"before"), told.append)
         broken = True
@@ -213,7 +213,7 @@ def test_segment_that_cannot_be_opened_at_once_begins_with_the_state_later(
 
     async def work() -> None:
         nonlocal broken
-        writer = Log(tmp_path, state, segment=100)
+        writer = ReportLog(tmp_path, state, segment=100)
         for number in range(20):
             ends: list[int] = []
             broken = True
@@ -237,7 +237,7 @@ def _write(fail: Callable[..., Any]) -> tuple[Any, str, Any]:
 
 def test_segments_that_are_not_needed_are_dropped(tmp_path: Path) -> None:
     async def work() -> None:
-        writer = Log(tmp_path, state, segment=100)
+        writer = ReportLog(tmp_path, state, segment=100)
         ends: list[int] = []
         for number in range(40):
             await writer.put(log.report(number, b"r"), ends.append)
@@ -273,7 +273,7 @@ def test_segment_begins_with_the_state_before_it(tmp_path: Path) -> None:
         count += 1
 
     async def work() -> None:
-        writer = Log(tmp_path, lambda: b"%d" % count, segment=60)
+        writer = ReportLog(tmp_path, lambda: b"%d" % count, segment=60)
         for _ in range(20):
             await asyncio.gather(*(writer.put(log.report(0, b"r"), noted) for _ in range(3)))
         await writer.aclose()
@@ -297,7 +297,7 @@ def test_message_is_in_the_log_with_all_of_its_lines_or_not_at_all(tmp_path: Pat
     ends: list[int] = []
 
     async def write() -> None:
-        writer = Log(tmp_path, state)
+        writer = ReportLog(tmp_path, state)
         await writer.put(log.report(9, b"before"), ends.append)
         await writer.put(log.message(head, records), ends.append)
         await writer.aclose()
@@ -325,7 +325,7 @@ def test_segment_ends_by_what_follows_its_state(tmp_path: Path) -> None:
     large = b"{" + b" " * 10_000 + b"}"
 
     async def work() -> None:
-        writer = Log(tmp_path, lambda: large, segment=100)
+        writer = ReportLog(tmp_path, lambda: large, segment=100)
         for number in range(300):
             await writer.put(log.report(number, b"x" * 500), lambda _: None)
         await writer.aclose()

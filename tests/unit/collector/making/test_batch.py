@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from vizpub.collector.log import log
-from vizpub.collector.log.log import Log
-from vizpub.collector.making.batch import NONE, Batch, Builder, batches_in
+from vizpub.collector.log.log import ReportLog
+from vizpub.collector.making.batch import NONE, Batch, BatchBuilder, batches_in
 
 END = b'{"last_interval": 999, "ended": true}'
 HEADER = {"format": "vizpub.run/1", "run": "lab", "interval_us": 1_000_000}
@@ -48,8 +48,8 @@ def state() -> bytes:
 
 def test_batch_name_says_what_it_has() -> None:
     batch = Batch(7, 123_456, 41)
-    assert Batch.named(f"/somewhere/{batch.name}") == batch
-    assert Batch.named("/somewhere/17.ndjson.gz") is None
+    assert Batch.from_path(f"/somewhere/{batch.name}") == batch
+    assert Batch.from_path("/somewhere/17.ndjson.gz") is None
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -66,8 +66,8 @@ def test_report_is_in_one_batch_and_not_before_its_interval_is_closed(
     found: dict[int, int] = {}
 
     async def work() -> None:
-        writer = Log(where, state, segment=400)
-        builder, done, closed, position = Builder(where, NONE), NONE, -1, 0
+        writer = ReportLog(where, state, segment=400)
+        builder, done, closed, position = BatchBuilder(where, NONE), NONE, -1, 0
 
         def behind(end: int) -> None:
             nonlocal position
@@ -80,7 +80,7 @@ def test_report_is_in_one_batch_and_not_before_its_interval_is_closed(
                 closed += rng.randint(1, 2)
                 await writer.put(log.close(closed), behind)
             if rng.random() < 0.3:
-                builder = Builder(where, done)
+                builder = BatchBuilder(where, done)
             if rng.random() < 0.6 and position and (batch := builder.next(position, folder)):
                 assert batch.number == done.number + 1
                 assert batch.closed == closed
@@ -89,13 +89,13 @@ def test_report_is_in_one_batch_and_not_before_its_interval_is_closed(
                 assert max(told.values(), default=-1) <= closed
                 found.update(told)
                 done = batch
-                writer.drop(builder.needed)
+                writer.drop(builder.needed_from)
         await writer.put(log.close(999), behind)
-        await writer.put(log.packed(log.END, END), behind)
+        await writer.put(log.encode_record(log.END, END), behind)
         batch = builder.next(position, folder)
         assert batch
         found.update(reports(folder, batch))
-        assert Builder(where, batch).next(position, folder) is None
+        assert BatchBuilder(where, batch).next(position, folder) is None
         assert batches_in(folder)[-1] == batch
 
     asyncio.run(work())
@@ -111,18 +111,18 @@ def test_same_log_makes_the_same_bytes(tmp_path: Path) -> None:
         position = end
 
     async def work() -> None:
-        writer = Log(tmp_path, state)
+        writer = ReportLog(tmp_path, state)
         for number in range(9):
             await writer.put(line(number, number % 3), lambda _: None)
         await writer.put(log.close(2), behind)
-        await writer.put(log.packed(log.END, END), behind)
+        await writer.put(log.encode_record(log.END, END), behind)
         await writer.aclose()
 
     asyncio.run(work())
     made = []
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
-        batch = Builder(tmp_path, NONE).next(position, tmp_path / name)
+        batch = BatchBuilder(tmp_path, NONE).next(position, tmp_path / name)
         assert batch
         made.append((batch, (tmp_path / name / batch.name).read_bytes()))
         first, *_, last = content(tmp_path / name, batch)
@@ -138,21 +138,23 @@ def test_first_batch_begins_with_the_first_interval_of_most(
     """What a slow clock reported before it is late: it is in the next batch, or in the last."""
 
     async def work() -> None:
-        writer, positions = Log(tmp_path, state), list[int]()
+        writer, positions = ReportLog(tmp_path, state), list[int]()
         records = line(0, 3) + line(1, 4000) + line(2, 4001) + log.close(4000, 4000)
-        await writer.put(records + (log.packed(log.END, END) if ends else b""), positions.append)
+        await writer.put(
+            records + (log.encode_record(log.END, END) if ends else b""), positions.append
+        )
         await writer.put(log.close(4001), positions.append)
         await writer.aclose()
-        first = Builder(tmp_path, NONE)
+        first = BatchBuilder(tmp_path, NONE)
         batch = first.next(positions[0], tmp_path)
         assert batch
         assert reports(tmp_path, batch) == [(0, 3), (1, 4000)] if ends else [(1, 4000)]
         if not ends:
-            then = Builder(tmp_path, batch) if restarts else first
+            then = BatchBuilder(tmp_path, batch) if restarts else first
             more = then.next(positions[1], tmp_path)
             assert more
             assert reports(tmp_path, more) == [(0, 3), (2, 4001)]
-            last = Builder(tmp_path, more)
+            last = BatchBuilder(tmp_path, more)
             assert last.next(positions[1], tmp_path) is None
 
     asyncio.run(work())

@@ -12,12 +12,12 @@ import pytest
 from tests.support.collecting import header
 from tests.support.processes import children
 from tests.support.words import tells, unknown
-from vizpub.collector.closing import Rules
-from vizpub.collector.intake import Intake, Limits
+from vizpub.collector.closing import ClosingRules
+from vizpub.collector.intake import Intake, IntakeLimits
 from vizpub.collector.making import loading
-from vizpub.collector.making.loading import Loading
-from vizpub.collector.place import Place
-from vizpub.collector.progress import Progress
+from vizpub.collector.making.loading import CopyLoader
+from vizpub.collector.place import CollectionPlace
+from vizpub.collector.progress import CollectionProgress
 
 
 async def until(is_so: Callable[[], object]) -> None:
@@ -31,14 +31,14 @@ def test_process_that_loads_stays_and_is_started_again(
 ) -> None:
     monkeypatch.setattr(loading, "_FIRST_PAUSE_S", 0.1)
     monkeypatch.setattr(loading, "_MOST_PAUSE_S", 0.1)
-    place, said = Place(tmp_path, "lab"), list[str]()
+    place, said = CollectionPlace(tmp_path, "lab"), list[str]()
     place.make()
     vizpub = [sys.executable, "-m", "vizpub.cli", "--log-format=json", "--workspace", str(tmp_path)]
 
     async def work() -> None:
-        intake = Intake(place, header(), Rules(), Limits())
-        progress = Progress(intake)
-        loads = Loading([*vizpub, "load", "lab", "--follow"], progress, said.append)
+        intake = Intake(place, header(), ClosingRules(), IntakeLimits())
+        progress = CollectionProgress(intake)
+        loads = CopyLoader([*vizpub, "load", "lab", "--follow"], progress, said.append)
         task = asyncio.create_task(loads.run())
 
         async def failed_again() -> str:
@@ -73,13 +73,13 @@ sys.exit(7)
 
 
 def test_progress_of_a_load_that_ends_is_not_why(tmp_path: Path) -> None:
-    place = Place(tmp_path, "lab")
+    place = CollectionPlace(tmp_path, "lab")
     place.make()
 
     async def work() -> None:
-        intake = Intake(place, header(), Rules(), Limits())
-        progress = Progress(intake)
-        loads = Loading([sys.executable, "-c", TELLING], progress, lambda _: None)
+        intake = Intake(place, header(), ClosingRules(), IntakeLimits())
+        progress = CollectionProgress(intake)
+        loads = CopyLoader([sys.executable, "-c", TELLING], progress, lambda _: None)
         task = asyncio.create_task(loads.run())
         loads.wake()
         await until(lambda: progress.load_error == "exit code 7")

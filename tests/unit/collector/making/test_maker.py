@@ -13,16 +13,16 @@ import pytest
 from tests.support.collecting import header
 from tests.support.processes import children
 from tests.support.words import tells
-from vizpub.collector.closing import Rules
-from vizpub.collector.intake import Intake, Limits
+from vizpub.collector.closing import ClosingRules
+from vizpub.collector.intake import Intake, IntakeLimits
 from vizpub.collector.making import maker
-from vizpub.collector.making.batches import Job, in_parts
-from vizpub.collector.making.maker import SILENT, Maker
-from vizpub.collector.place import Place
-from vizpub.collector.progress import Progress
+from vizpub.collector.making.batches import BatchJob, in_parts
+from vizpub.collector.making.maker import SILENT, RunMaker
+from vizpub.collector.place import CollectionPlace
+from vizpub.collector.progress import CollectionProgress
 from vizpub.machine.locks import holding
 
-Case = tuple[Progress, Callable[[], psutil.Process | None], list[str]]
+Case = tuple[CollectionProgress, Callable[[], psutil.Process | None], list[str]]
 
 
 async def until(is_so: Callable[[], object]) -> None:
@@ -34,17 +34,17 @@ async def until(is_so: Callable[[], object]) -> None:
 def around(folder: Path, work: Callable[[Case], Awaitable[None]]) -> None:
     """The work beside a process that waits for the lock that this one holds."""
     said: list[str] = []
-    place = Place(folder, "lab")
+    place = CollectionPlace(folder, "lab")
     place.make()
 
     def child() -> psutil.Process | None:
         return next(iter(children("vizpub.collector.making.batches")), None)
 
     async def whole() -> None:
-        intake = Intake(place, header(), Rules(), Limits())
-        progress = Progress(intake)
-        job = Job(str(folder), "lab").to_json()
-        made = Maker(job, intake, progress, lambda: None, said.append)
+        intake = Intake(place, header(), ClosingRules(), IntakeLimits())
+        progress = CollectionProgress(intake)
+        job = BatchJob(str(folder), "lab").to_json()
+        made = RunMaker(job, intake, progress, lambda: None, said.append)
         task = asyncio.create_task(made.run())
         await until(lambda: progress.heard)
         await work((progress, child, said))
@@ -123,15 +123,15 @@ def test_end_without_a_reason_is_not_told_with_an_earlier_one(
 
 def test_reason_of_the_file_system_is_told(tmp_path: Path) -> None:
     """The process cannot make its lock, as on a disk that is full."""
-    place, said = Place(tmp_path, "lab"), list[str]()
+    place, said = CollectionPlace(tmp_path, "lab"), list[str]()
     place.make()
     (place.folder / ".batches.lock").mkdir()
 
     async def work() -> None:
-        intake = Intake(place, header(), Rules(), Limits())
-        progress = Progress(intake)
-        made = Maker(
-            Job(str(tmp_path), "lab").to_json(), intake, progress, lambda: None, said.append
+        intake = Intake(place, header(), ClosingRules(), IntakeLimits())
+        progress = CollectionProgress(intake)
+        made = RunMaker(
+            BatchJob(str(tmp_path), "lab").to_json(), intake, progress, lambda: None, said.append
         )
         task = asyncio.create_task(made.run())
         await until(lambda: said)
@@ -148,16 +148,16 @@ def test_rows_of_an_append_come_in_messages_of_bounded_length(tmp_path: Path, co
     done = {"number": 7, "position": 9, "closed": count, "seconds": 1.0, "late": 0, "needed": 0}
     parts = list(in_parts({**done, "rows": rows}))
     assert max(len(part["rows"]) for part in parts) <= 512
-    place = Place(tmp_path, "lab")
+    place = CollectionPlace(tmp_path, "lab")
     place.make()
 
     async def work() -> None:
-        intake = Intake(place, header(), Rules(), Limits())
-        progress = Progress(intake)
-        made = Maker({}, intake, progress, lambda: None, print)
+        intake = Intake(place, header(), ClosingRules(), IntakeLimits())
+        progress = CollectionProgress(intake)
+        made = RunMaker({}, intake, progress, lambda: None, print)
         for part in parts:
             assert progress.batches == 0
-            made._answer(part)
+            made._handle_answer(part)
         assert progress.batches == 7
         assert list(progress.rows) == rows[-512:]
         assert progress.counted.get("publications", 0) == 2 * count
@@ -170,15 +170,15 @@ def test_rows_of_an_append_come_in_messages_of_bounded_length(tmp_path: Path, co
 def test_progress_has_the_run_as_soon_as_the_process_is_ready(
     tmp_path: Path, number: int, closed: int, done: int | None
 ) -> None:
-    place, loads = Place(tmp_path, "lab"), list[int]()
+    place, loads = CollectionPlace(tmp_path, "lab"), list[int]()
     place.make()
 
     async def work() -> None:
-        intake = Intake(place, header(), Rules(), Limits())
-        progress = Progress(intake)
-        made = Maker({}, intake, progress, lambda: loads.append(1), print)
-        made._answer({"ready": True, "number": number, "position": 9, "closed": closed})
-        assert progress.told()["in_run"] == done
+        intake = Intake(place, header(), ClosingRules(), IntakeLimits())
+        progress = CollectionProgress(intake)
+        made = RunMaker({}, intake, progress, lambda: loads.append(1), print)
+        made._handle_answer({"ready": True, "number": number, "position": 9, "closed": closed})
+        assert progress.summary()["in_run"] == done
         assert len(loads) == (done is not None)
         await intake.log.aclose()
 
@@ -189,14 +189,16 @@ def test_process_that_cannot_be_started_is_tried_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(maker.sys, "executable", str(tmp_path / "nowhere"))
-    place = Place(tmp_path, "lab")
+    place = CollectionPlace(tmp_path, "lab")
     place.make()
     said: list[str] = []
 
     async def work() -> None:
-        intake = Intake(place, header(), Rules(), Limits())
-        progress = Progress(intake)
-        made = Maker(Job(str(tmp_path), "lab").to_json(), intake, progress, list, said.append)
+        intake = Intake(place, header(), ClosingRules(), IntakeLimits())
+        progress = CollectionProgress(intake)
+        made = RunMaker(
+            BatchJob(str(tmp_path), "lab").to_json(), intake, progress, list, said.append
+        )
         task = asyncio.create_task(made.run())
         await until(lambda: len(said) == 1)
         task.cancel()

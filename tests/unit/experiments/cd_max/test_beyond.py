@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 
 from tests.support.designs import check_overlay, drawn, graph
-from vizpub.experiments.cd_max.beyond import lines, measure
-from vizpub.experiments.cd_max.measuring import World
+from vizpub.experiments.cd_max.beyond import measure_overlays, report_lines
+from vizpub.experiments.cd_max.measuring import OverlayCase
 from vizpub.simulators.designs.algorithms import Design
 from vizpub.simulators.designs.nearer import move_nearer
 
 
 def test_measures_are_those_of_the_overlay() -> None:
-    found = measure(1)
-    interests = World("nodes", 200, "uniform", 1).interests()
+    found = measure_overlays(1)
+    interests = OverlayCase("nodes", 200, "uniform", 1).interests()
     stars = Design("cd-max-ref").stars(interests)
     overlay = graph(stars.neighbours)
     ours = found["cd-max-ref"]
@@ -27,7 +27,7 @@ def test_measures_are_those_of_the_overlay() -> None:
     assert found["cd-max-ref near"]["maximum degree"] <= ours["maximum degree"]
     shares = [value for name, value in ours.items() if name.startswith("connected")]
     assert 1 > shares[0] > shares[1] > shares[2] > 0
-    assert sum(line.startswith("| cd-max") for line in lines([found])) == 4
+    assert sum(line.startswith("| cd-max") for line in report_lines([found])) == 4
 
 
 @pytest.mark.parametrize("seed", range(4))

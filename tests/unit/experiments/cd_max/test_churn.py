@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from vizpub.experiments.cd_max.churn import churned, lines
+from vizpub.experiments.cd_max.churn import report_lines, simulate_churn
 
 
 def test_repaired_overlay_changes_fewer_edges_at_the_same_degree() -> None:
-    found = churned((120, "cd-max-ref", 1))
+    found = simulate_churn((120, "cd-max-ref", 1))
     assert 0 < found.repaired.changed < found.rebuilt.changed
     assert found.repaired.maximum <= 1.2 * found.rebuilt.maximum
-    table = list(lines([found]))
+    table = list(report_lines([found]))
     assert [line.split(" | ")[2] for line in table[4:]] == ["repaired", "rebuilt"]

@@ -8,24 +8,32 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from vizpub.experiments.cd_max.judging import Results, cells, normal_half, tables, words
-from vizpub.experiments.cd_max.measuring import Measured, World
+from vizpub.experiments.cd_max.judging import (
+    OverlayResults,
+    compare_cells,
+    judge_claims,
+    normal_half,
+    read_tables,
+)
+from vizpub.experiments.cd_max.measuring import OverlayCase, OverlayMeasures
 
 
-def row(world: World, algorithm: str, average: float, maximum: int, seconds: float) -> Measured:
-    return Measured(
+def row(
+    world: OverlayCase, algorithm: str, average: float, maximum: int, seconds: float
+) -> OverlayMeasures:
+    return OverlayMeasures(
         world.axis, world.x, world.law, world.seed, algorithm, average, maximum, seconds, 1.0, 1
     )
 
 
-def printed_as_ours() -> Results:
+def printed_as_ours() -> OverlayResults:
     """What the paper prints, as if it were ours."""
     found: dict[tuple[object, ...], dict[str, float]] = {}
-    for one in tables():
-        found.setdefault((one.axis, one.x, one.algorithm), {})[one.measure] = one.meant
-    return Results(
+    for one in read_tables():
+        found.setdefault((one.axis, one.x, one.algorithm), {})[one.measure] = one.corrected
+    return OverlayResults(
         [
-            row(World(axis, x, "uniform", 1), algorithm, of.get("average", 1.0),
+            row(OverlayCase(axis, x, "uniform", 1), algorithm, of.get("average", 1.0),
                 round(of.get("maximum", 1)), of.get("seconds", 1.0))
             for (axis, x, algorithm), of in found.items()
         ]
@@ -33,9 +41,9 @@ def printed_as_ours() -> Results:
 
 
 def test_tables_have_all_rows_and_their_exclusions() -> None:
-    found = tables()
+    found = read_tables()
     assert len(found) == 245
-    excluded = {(one.table, one.x, one.algorithm) for one in found if one.excluded}
+    excluded = {(one.table, one.x, one.algorithm) for one in found if one.exclusion}
     averages = {(t, one.x, "cd-max") for t in (5, 7, 9) for one in found if one.table == t}
     of_5000 = {(one.table, 5000, one.algorithm) for one in found if one.x == 5000}
     copies = {(table, x, "cd-max-ref") for table in (9, 10) for x in (30, 35)}
@@ -43,18 +51,18 @@ def test_tables_have_all_rows_and_their_exclusions() -> None:
 
 
 def test_doubled_values_are_compared_at_half() -> None:
-    (one,) = (o for o in tables() if (o.table, o.x, o.algorithm) == (9, 15, "gm"))
-    assert (one.value, one.meant) == (12.86, 6.43)
-    (kept,) = (o for o in tables() if (o.table, o.x, o.algorithm) == (9, 15, "cd-max-ref"))
-    assert (kept.value, kept.meant) == (27.93, 27.93)
+    (one,) = (o for o in read_tables() if (o.table, o.x, o.algorithm) == (9, 15, "gm"))
+    assert (one.value, one.corrected) == (12.86, 6.43)
+    (kept,) = (o for o in read_tables() if (o.table, o.x, o.algorithm) == (9, 15, "cd-max-ref"))
+    assert (kept.value, kept.corrected) == (27.93, 27.93)
 
 
 def test_cell_is_met_within_its_tolerance_only() -> None:
-    world = World("nodes", 200, "uniform", 1)
+    world = OverlayCase("nodes", 200, "uniform", 1)
     for average, outcome in ((6.62 * 1.029, "met"), (6.62 * 1.031, "not met")):
         (cell,) = (
             cell
-            for cell in cells(Results([row(world, "gm", average, 20, 1.0)]))
+            for cell in compare_cells(OverlayResults([row(world, "gm", average, 20, 1.0)]))
             if cell.printed.table == 5
         )
         assert cell.outcome == outcome
@@ -62,10 +70,10 @@ def test_cell_is_met_within_its_tolerance_only() -> None:
 
 def test_paper_meets_its_own_tables_and_growth() -> None:
     results = printed_as_ours()
-    assert {cell.outcome for cell in cells(results)} == {"met", "excluded", "shown"}
-    growth = {one.what: one.ours for one in words(results) if one.what.startswith("Time of")}
+    assert {cell.outcome for cell in compare_cells(results)} == {"met", "excluded", "shown"}
+    growth = {one.what: one.ours for one in judge_claims(results) if one.what.startswith("Time of")}
     assert [float(ours) for ours in growth.values()] == [2.96, 1.93, 2.05, 1.94, 2.46]
-    said = {one.what: one.outcome for one in words(results)}
+    said = {one.what: one.outcome for one in judge_claims(results)}
     assert said["cd-max has 2.65 times the edges of gm at 1,000 nodes (± 4 %)"] == "met"
     assert said["cd-max-ref has 3.66 times the edges of gm at 1,000 nodes (± 4 %)"] == "met"
     assert said["cd-max is the fastest at 35 subscriptions"] == "met"

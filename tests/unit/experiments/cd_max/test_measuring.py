@@ -4,28 +4,28 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from vizpub.experiments.cd_max.judging import Results
-from vizpub.experiments.cd_max.measuring import World, measured, worlds
+from vizpub.experiments.cd_max.judging import OverlayResults
+from vizpub.experiments.cd_max.measuring import OverlayCase, measure_cases, overlay_cases
 from vizpub.experiments.cd_max.report import write_report
 from vizpub.simulators.designs.algorithms import ALGORITHMS, Design, construct
 
 
 def test_overlays_are_measured_once_and_kept(tmp_path: Path) -> None:
     kept = tmp_path / "constructed.jsonl"
-    wanted = [World("topics", 200, law, 1) for law in ("uniform", "zipf")]
-    first = measured(wanted, kept, 1)
+    wanted = [OverlayCase("topics", 200, law, 1) for law in ("uniform", "zipf")]
+    first = measure_cases(wanted, kept, 1)
     assert [(one.law, one.algorithm) for one in first] == [
         (world.law, algorithm) for world in wanted for algorithm in ALGORITHMS
     ]
     kept.write_text(kept.read_text("utf-8") + '[{"axis": "nod', "utf-8")  # killed while writing
-    assert measured(wanted, kept, 1) == first
+    assert measure_cases(wanted, kept, 1) == first
     known = construct(Design("cd-max"), wanted[0].interests()).neighbours
     (ours,) = (one for one in first if one.world == wanted[0] and one.algorithm == "cd-max")
     assert ours.average == sum(map(len, known)) / 100
     assert ours.maximum == max(map(len, known))
     assert ours.least_average <= min(one.average for one in first if one.law == "uniform")
 
-    report, summary = write_report(Results(first), {"Churn": ["much"]}, "small", tmp_path)
+    report, summary = write_report(OverlayResults(first), {"Churn": ["much"]}, "small", tmp_path)
     text = report.read_text("utf-8")
     assert summary in text
     assert text.endswith("## Churn\n\nmuch\n")
@@ -34,8 +34,8 @@ def test_overlays_are_measured_once_and_kept(tmp_path: Path) -> None:
 
 
 def test_scales_have_the_points_of_the_paper() -> None:
-    full = worlds("full")
+    full = overlay_cases("full")
     assert len(full) == (8 + 5 + 5) * 2 * 10
     assert {one.x for one in full if one.axis == "subscription_size"} == {15, 20, 25, 30, 35}
-    assert len(worlds("small", 2)) == (2 + 2 + 3) * 2 * 2
-    assert all(one.nodes <= 500 for one in worlds("small"))
+    assert len(overlay_cases("small", 2)) == (2 + 2 + 3) * 2 * 2
+    assert all(one.nodes <= 500 for one in overlay_cases("small"))

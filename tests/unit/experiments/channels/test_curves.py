@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from vizpub.experiments.channels.curves import RATES, Point, curves, drawn
-from vizpub.experiments.channels.measuring import Case, Row
+from vizpub.experiments.channels.curves import RATES, CurvePoint, draw_curves, measure_curves
+from vizpub.experiments.channels.measuring import Case, CaseResult
 from vizpub.simulators.channels.parameters import MAPPINGS
 
 UPDATES = 60_000
@@ -16,8 +16,8 @@ FIRST, SECOND, CALM = (
 )
 
 
-def row(case: Case, utal_ms: float | None) -> Row:
-    return Row(case, "fifo", utal_ms, None, 12.0, None, 0.8, 2.0, 0.2)
+def row(case: Case, utal_ms: float | None) -> CaseResult:
+    return CaseResult(case, "fifo", utal_ms, None, 12.0, None, 0.8, 2.0, 0.2)
 
 
 @pytest.fixture(scope="module")
@@ -30,14 +30,14 @@ def total_p() -> list[float]:
 
 
 @pytest.fixture(scope="module")
-def found(total_p: list[float]) -> list[Point]:
+def found(total_p: list[float]) -> list[CurvePoint]:
     """All curves at once: a call starts a process, which takes longer than to count."""
     rows = [row(CASE, 10 * max(total_p)), row(FIRST, 4.0), row(SECOND, 5.0), row(CALM, None)]
-    return curves(rows, 1)
+    return measure_curves(rows, 1)
 
 
 def test_curve_has_the_gdfr_that_its_mapping_leaves_over(
-    found: list[Point], total_p: list[float]
+    found: list[CurvePoint], total_p: list[float]
 ) -> None:
     """Above its gap, a channel gets TotalP / gap updates per second, and sends 100."""
     utal_ms = 10 * max(total_p)
@@ -51,23 +51,25 @@ def test_curve_has_the_gdfr_that_its_mapping_leaves_over(
         assert point.overload == pytest.approx(point.gdfr / 100)
 
 
-def test_curves_are_of_first_seeds_that_lift_off(found: list[Point]) -> None:
+def test_curves_are_of_first_seeds_that_lift_off(found: list[CurvePoint]) -> None:
     assert {point.case for point in found} == {CASE, FIRST}
     assert len(found) == 2 * len(RATES)
 
 
 def test_figure_has_a_line_for_each_mapping_and_marks_where_it_lifts_off() -> None:
     points = [
-        Point(Case("uniform", assignment, mapping, 1, 100), share, 250 * share, 3.0, 0.03)
+        CurvePoint(Case("uniform", assignment, mapping, 1, 100), share, 250 * share, 3.0, 0.03)
         for assignment in ("random", "rr", "pc", "lc")
         for mapping in MAPPINGS
         for share in (0.8, 1.0, 1.2)
     ]
-    figure = drawn(points, "uniform")
+    figure = draw_curves(points, "uniform")
     assert len(figure.axes) == 4
     for panel in figure.axes:
         lines, marks = panel.lines[::2], panel.lines[1::2]
         assert [line.get_label() for line in lines] == list(MAPPINGS)
         assert all(list(line.get_xdata()) == [200, 250, 300] for line in lines)
         assert all(list(mark.get_xdata()) == [250] for mark in marks)
-    assert all(len(line.get_xdata()) == 0 for line in drawn(points, "clustered").axes[0].lines)
+    assert all(
+        len(line.get_xdata()) == 0 for line in draw_curves(points, "clustered").axes[0].lines
+    )

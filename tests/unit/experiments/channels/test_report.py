@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from vizpub.experiments.channels.curves import ABOVE, BELOW, Point
-from vizpub.experiments.channels.measuring import SCHEDULERS, Case, Row, cases
-from vizpub.experiments.channels.report import described, judged, ratio, write_report
+from vizpub.experiments.channels.curves import ABOVE, BELOW, CurvePoint
+from vizpub.experiments.channels.measuring import SCHEDULERS, Case, CaseResult, list_cases
+from vizpub.experiments.channels.report import describe, judge_claims, ratio, write_report
 
 
-def rows(scale: str = "full", **by_part: dict[str, float]) -> list[Row]:
+def rows(scale: str = "full", **by_part: dict[str, float]) -> list[CaseResult]:
     """All cases of two seeds, with the same figures but for factors of `measure__part`."""
     found = []
-    for case in cases(scale, 2):
+    for case in list_cases(scale, 2):
         for scheduler in SCHEDULERS:
             figures: dict[str, Any] = {
                 "utal_ms": 4.0, "predicted_ms": 4.0, "staleness_ms": 12.0,
@@ -25,26 +25,26 @@ def rows(scale: str = "full", **by_part: dict[str, float]) -> list[Row]:
             for measure, factors in by_part.items():
                 for part in chosen:
                     figures[measure] *= factors.get(part, 1.0)
-            found.append(Row(case, scheduler, **figures))
+            found.append(CaseResult(case, scheduler, **figures))
     return found
 
 
-def points(calm: float = 0.0, busy: float = 0.3) -> list[Point]:
+def points(calm: float = 0.0, busy: float = 0.3) -> list[CurvePoint]:
     """What two curves leave over per transmission, at the rates that are judged."""
     return [
-        Point(case, share, 250 * share, 100 * left, left)
-        for case in cases("full", 1)[:2]
+        CurvePoint(case, share, 250 * share, 100 * left, left)
+        for case in list_cases("full", 1)[:2]
         for share, left in ((BELOW, calm), (1.0, 0.005), (ABOVE, busy))
     ]
 
 
-def outcomes(given: list[Row]) -> dict[str, str]:
-    return {one.what.partition(":")[0]: one.outcome for one in judged(given, points())}
+def outcomes(given: list[CaseResult]) -> dict[str, str]:
+    return {one.what.partition(":")[0]: one.outcome for one in judge_claims(given, points())}
 
 
 def test_claims_about_equal_combinations_are_not_met() -> None:
     """But those that say no more than not larger."""
-    found = judged(rows(), points())
+    found = judge_claims(rows(), points())
     met = [one.what for one in found if one.outcome == "met"]
     assert len(found) == 10
     assert [what.split()[0] for what in met] == ["The", "RxW", "GDFR", "UTAL"]
@@ -52,11 +52,11 @@ def test_claims_about_equal_combinations_are_not_met() -> None:
 
 def test_short_runs_do_not_judge_what_the_mapping_predicts() -> None:
     """A few copies that wait at the end of a run are no overload, but look like one."""
-    (*_, last) = judged(rows("small"), [])
+    (*_, last) = judge_claims(rows("small"), [])
     assert last.what.startswith("UTAL of static mappings")
     assert last.outcome == "unknown"
     assert "+0.00% on average" in last.ours
-    assert judged(rows(utal_ms={"lc": 1.2}), [])[-1].outcome == "not met"
+    assert judge_claims(rows(utal_ms={"lc": 1.2}), [])[-1].outcome == "not met"
 
 
 def test_claims_hold_where_the_named_combination_is_ahead() -> None:
@@ -83,18 +83,20 @@ def test_ratio_is_that_of_pairs_which_differ_in_one_part() -> None:
 def test_curves_lift_off_that_are_flat_before_and_steep_after(
     calm: float, busy: float, outcome: str
 ) -> None:
-    found = judged(rows(), points(calm, busy))[-2]
+    found = judge_claims(rows(), points(calm, busy))[-2]
     assert found.what.startswith("GDFR is flat")
     assert found.outcome == outcome
     assert found.ours.endswith("in 2 curves")
 
 
 def test_claims_about_nothing_are_unknown() -> None:
-    assert {one.outcome for one in judged([], [])} == {"unknown"}
+    assert {one.outcome for one in judge_claims([], [])} == {"unknown"}
 
 
 def test_channels_that_never_overload_leave_claims_unknown() -> None:
-    found = [Row(row.case, row.scheduler, None, None, 12.0, None, 0.8, 2.0, 0.2) for row in rows()]
+    found = [
+        CaseResult(row.case, row.scheduler, None, None, 12.0, None, 0.8, 2.0, 0.2) for row in rows()
+    ]
     told = outcomes(found)
     assert told["RxW serves what many want first"] == "unknown"
     assert told["UTAL of static mappings is the largest TotalP times a transmission, ± 2 %"] == (
@@ -119,10 +121,10 @@ def test_report_has_a_line_for_each_combination(tmp_path: Path) -> None:
 
 
 def test_description_says_what_is_our_reading() -> None:
-    lines = list(described("small"))
+    lines = list(describe("small"))
     assert "  mapping cd: as c, but of tied channels the one with the fewest pages waiting" in lines
     assert any("200 searches" in line for line in lines)
-    assert "runs: 400 searches; about 23.3 min of processor time, 1 MB kept" in described("full")
+    assert "runs: 400 searches; about 23.3 min of processor time, 1 MB kept" in describe("full")
 
 
 def test_case_has_the_profile_that_it_names() -> None:

@@ -6,25 +6,30 @@ from pathlib import Path
 
 import pytest
 
-from vizpub.experiments.gossip.measuring import SIZES, Measured, _read, measure
-from vizpub.experiments.gossip.points import EVENTS, HUBS, HUBS_PEERS, Point, World
+from vizpub.experiments.gossip.measuring import (
+    SIZES,
+    NetworkMeasures,
+    _read_measures,
+    measure_network,
+)
+from vizpub.experiments.gossip.points import EVENTS, HUBS, HUBS_PEERS, GossipPoint, NetworkCase
 
-FLOODED, FEW, MANY = Point(0.1, 1.0), Point(0.05, 0.02), Point(0.1, 0.5)
-WORLD = World("poisson:5", 600, 2, (FLOODED, FEW, MANY))
+FLOODED, FEW, MANY = GossipPoint(0.1, 1.0), GossipPoint(0.05, 0.02), GossipPoint(0.1, 0.5)
+WORLD = NetworkCase("poisson:5", 600, 2, (FLOODED, FEW, MANY))
 
 
 @pytest.fixture(scope="module")
-def rows() -> list[Measured]:
-    return measure(WORLD)
+def rows() -> list[NetworkMeasures]:
+    return measure_network(WORLD)
 
 
-def test_flooding_reaches_the_components(rows: list[Measured]) -> None:
+def test_flooding_reaches_the_components(rows: list[NetworkMeasures]) -> None:
     assert rows[0].receivers == rows[0].component
     assert rows[0].percolated is not None
     assert rows[0].percolated > 0.95 * EVENTS
 
 
-def test_few_are_reached_below_the_threshold(rows: list[Measured]) -> None:
+def test_few_are_reached_below_the_threshold(rows: list[NetworkMeasures]) -> None:
     few = rows[1]
     assert few.percolated is few.receivers_then is few.subscribers_then is None
     counts = sum(few.cascades)
@@ -33,7 +38,7 @@ def test_few_are_reached_below_the_threshold(rows: list[Measured]) -> None:
     assert len(few.cascades) <= SIZES + 1
 
 
-def test_events_that_percolate_reach_more_than_the_mean(rows: list[Measured]) -> None:
+def test_events_that_percolate_reach_more_than_the_mean(rows: list[NetworkMeasures]) -> None:
     many = rows[2]
     assert many.receivers_then is not None
     assert many.subscribers_then is not None
@@ -43,19 +48,19 @@ def test_events_that_percolate_reach_more_than_the_mean(rows: list[Measured]) ->
 
 
 def test_network_of_hubs_has_exactly_its_ends_and_a_prediction() -> None:
-    (row,) = measure(World(HUBS, HUBS_PEERS, 1, (Point(0.1, 0.3),)))
+    (row,) = measure_network(NetworkCase(HUBS, HUBS_PEERS, 1, (GossipPoint(0.1, 0.3),)))
     assert (row.ends, row.largest) == (133_600, 403)
     assert row.predicted == pytest.approx(row.receivers, rel=0.1)
 
 
-def test_same_world_gives_the_same_counts(rows: list[Measured]) -> None:
-    def without_time(found: list[Measured]) -> list[dict[str, object]]:
+def test_same_world_gives_the_same_counts(rows: list[NetworkMeasures]) -> None:
+    def without_time(found: list[NetworkMeasures]) -> list[dict[str, object]]:
         return [{**vars(row), "seconds": 0} for row in found]
 
-    assert without_time(measure(WORLD)) == without_time(rows)
+    assert without_time(measure_network(WORLD)) == without_time(rows)
 
 
 def test_torn_line_of_what_was_kept_is_left_out(tmp_path: Path) -> None:
     kept = tmp_path / "networks.jsonl"
     kept.write_text('{"points": [[0.1, 1.0', "utf-8")
-    assert _read(kept, [WORLD]) == {}
+    assert _read_measures(kept, [WORLD]) == {}

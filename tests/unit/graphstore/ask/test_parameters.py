@@ -9,9 +9,9 @@ from vizpub import cypher
 from vizpub.graphstore.ask.parameters import (
     NO_JSON_LIST,
     NO_WHOLE_NUMBER,
-    asked_of_user,
     check_names,
-    converted,
+    convert,
+    user_parameters,
 )
 from vizpub.model.errors import UseError
 
@@ -32,7 +32,7 @@ from vizpub.model.errors import UseError
     ],
 )
 def test_parameter_values_are_converted_to_their_type(type: str, given: object, value: Any) -> None:
-    assert converted(type, given) == value
+    assert convert(type, given) == value
 
 
 @pytest.mark.parametrize(
@@ -41,23 +41,23 @@ def test_parameter_values_are_converted_to_their_type(type: str, given: object, 
 )
 def test_value_of_a_wrong_type_is_refused(type: str, given: str) -> None:
     with pytest.raises(UseError, match=f"{NO_WHOLE_NUMBER}|{NO_JSON_LIST}"):
-        converted(type, given)
+        convert(type, given)
 
 
 @pytest.mark.parametrize("given", ["0", "-3", 0])
 def test_count_below_one_is_refused(given: object) -> None:
     with pytest.raises(UseError, match=naming(given, 1)):
-        converted("count", given)
+        convert("count", given)
 
 
 def test_count_above_the_limit_is_refused() -> None:
-    assert converted("count", "1000000") == 1_000_000
+    assert convert("count", "1000000") == 1_000_000
     with pytest.raises(UseError, match=naming("1000001", "1,000,000")):
-        converted("count", "1000001")
+        convert("count", "1000001")
 
 
 def test_parameters_set_by_vizpub_are_not_asked_for() -> None:
-    names = [p.name for p in asked_of_user(cypher.statement("queries", "hubs"))]
+    names = [p.name for p in user_parameters(cypher.statement("queries", "hubs"))]
     assert names == ["at", "k", "layers"]
 
 

@@ -5,12 +5,18 @@ from __future__ import annotations
 import pytest
 
 from tests.support.words import naming
-from vizpub.graphstore.ask.tokens import FOUR_DIGITS, NOT_CLOSED, ONE_AFTER_ANOTHER, plain, tokens
+from vizpub.graphstore.ask.tokens import (
+    FOUR_DIGITS,
+    NOT_CLOSED,
+    ONE_AFTER_ANOTHER,
+    resolve_escapes,
+    tokens,
+)
 from vizpub.model.errors import UseError
 
 
 def words(text: str) -> list[str]:
-    return [token.text for token in tokens(plain(text))]
+    return [token.text for token in tokens(resolve_escapes(text))]
 
 
 @pytest.mark.parametrize(
@@ -56,17 +62,17 @@ def test_line_of_what_is_not_closed_is_counted_from_the_first() -> None:
 @pytest.mark.parametrize("text", [r"\u+041", r"\u-041", r"\uu0041", r"\u00", r"\u", "\\u００４１"])
 def test_escape_of_another_form_is_refused(text: str) -> None:
     with pytest.raises(UseError, match=FOUR_DIGITS):
-        plain(text)
+        resolve_escapes(text)
 
 
 def test_escape_that_makes_another_is_refused() -> None:
     with pytest.raises(UseError, match=ONE_AFTER_ANOTHER):
-        plain(r"RETURN '\u005cu0027'")
+        resolve_escapes(r"RETURN '\u005cu0027'")
 
 
 def test_text_without_escapes_stays_as_it_is() -> None:
     text = r"RETURN 'C:\\users\\x', '\n', `\t`"
-    assert plain(text) == text
+    assert resolve_escapes(text) == text
 
 
 def test_word_of_other_letters_is_no_keyword() -> None:

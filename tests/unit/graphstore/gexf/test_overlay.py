@@ -15,7 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vizpub.graphstore.gexf.check import check_gexf
-from vizpub.graphstore.gexf.overlay import OverlayGraph, OverlayRows, circle_position, delimited
+from vizpub.graphstore.gexf.overlay import (
+    OverlayGraph,
+    OverlayRows,
+    circle_position,
+    join_delimited,
+)
 from vizpub.graphstore.gexf.writer import Head, write_gexf
 from vizpub.graphstore.rows import LinkRow, PresenceRow, SubscriptionRow
 from vizpub.model.clock import OPEN, Clock
@@ -173,7 +178,7 @@ def test_topic_attributes_equal_the_subscriptions_of_each_interval(history):
         for (peer,) in at(i, graph.nodes(data=True)):
             data = graph.nodes[peer]
             assert value_at(i, data["subscriptions"]) == [len(topics[int(peer)])]
-            assert value_at(i, data["topics_now"]) == [delimited(topics[int(peer)])]
+            assert value_at(i, data["topics_now"]) == [join_delimited(topics[int(peer)])]
             assert topics[int(peer)] <= {int(t) for t in data["topics"].strip("|").split("|") if t}
         for source, target in at(i, graph.edges(data=True)):
             shared = len(topics[int(source)] & topics[int(target)])
@@ -198,9 +203,9 @@ def test_edge_names_the_layers_and_topics_of_its_links():
             if r[:2] == (int(source), int(target))
             and history.clock.sampled(r.valid_from, r.valid_to)
         ]
-        assert data["layers"] == delimited({row.layer for row in rows})
+        assert data["layers"] == join_delimited({row.layer for row in rows})
         topics = {row.topic for row in rows} - {None}
-        assert data.get("topics") == (delimited(topics) if topics else None)
+        assert data.get("topics") == (join_delimited(topics) if topics else None)
 
 
 def test_edge_says_in_which_layers_its_pair_is_linked_at_each_interval():
@@ -270,7 +275,7 @@ def test_layers_that_differ_in_case_have_columns_that_differ_without():
 
 
 def test_delimiter_in_a_name_is_escaped():
-    assert delimited(["a|b", "a", "b", "c\\"]) == r"|a|a\|b|b|c\\|"
+    assert join_delimited(["a|b", "a", "b", "c\\"]) == r"|a|a\|b|b|c\\|"
     rows = OverlayRows(
         [(0, "x")],
         [PresenceRow(0, 0, OPEN)],

@@ -9,7 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.words import unknown
-from vizpub.graphstore.gexf.spans import common, merged, run_lengths, sets_over, shared_counts
+from vizpub.graphstore.gexf.spans import (
+    common_spans,
+    merge_spans,
+    run_lengths,
+    sets_over,
+    shared_counts,
+)
 from vizpub.model.errors import UnknownName
 
 spans = st.lists(
@@ -23,22 +29,22 @@ def steps(of: list[tuple[int, int]]) -> set[int]:
 
 @given(spans)
 def test_merged_spans_are_maximal_and_cover_the_same_steps(given_spans):
-    result = merged(given_spans)
+    result = merge_spans(given_spans)
     assert steps(result) == steps(given_spans)
     assert all(a[1] + 1 < b[0] for a, b in itertools.pairwise(result))
 
 
 @given(spans, spans)
 def test_common_spans_are_the_intersection(a, b):
-    result = common(merged(a), merged(b))
+    result = common_spans(merge_spans(a), merge_spans(b))
     assert steps(result) == steps(a) & steps(b)
     assert all(x[1] < y[0] for x, y in itertools.pairwise(result))
 
 
 @given(st.dictionaries(st.integers(0, 3), spans), spans.filter(bool))
 def test_sets_over_lives_are_maximal_and_complete(alive, periods):
-    periods = merged(periods)
-    result = sets_over({key: merged(of) for key, of in alive.items()}, periods)
+    periods = merge_spans(periods)
+    result = sets_over({key: merge_spans(of) for key, of in alive.items()}, periods)
     for step in steps(periods):
         at = [keys for first, last, keys in result if first <= step <= last]
         assert at == [frozenset(key for key, of in alive.items() if step in steps(of))]
@@ -54,10 +60,10 @@ def test_sets_over_lives_are_maximal_and_complete(alive, periods):
     spans.filter(bool),
 )
 def test_shared_counts_equal_the_keys_alive_in_both(a, b, periods):
-    periods = merged(periods)
+    periods = merge_spans(periods)
     result = shared_counts(
-        {key: merged(of) for key, of in a.items()},
-        {key: merged(of) for key, of in b.items()},
+        {key: merge_spans(of) for key, of in a.items()},
+        {key: merge_spans(of) for key, of in b.items()},
         periods,
     )
     for step in steps(periods):

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from tests.support.tables import Batches
 from vizpub.graphstore.load.batches import RunRows, level, sampled_spans
 from vizpub.graphstore.load.partitions import NONE
-from vizpub.graphstore.load.reading import Reading
-from vizpub.graphstore.load.steps import ROWS_PER_BATCH, parts, passes
+from vizpub.graphstore.load.reading import TableReader
+from vizpub.graphstore.load.steps import ROWS_PER_BATCH, row_batches, steps_by_table
 from vizpub.model.clock import OPEN, Clock
 from vizpub.model.tables import table
 
@@ -28,7 +28,10 @@ ROWS = RunRows("r", Clock(), ("alpha", "beta"), {0: (2, 5)})
 def rows_of(statement: str, columns: dict[str, list[Any]]) -> list[Any]:
     """The rows of a load statement for these columns; what is not told is null."""
     step = next(
-        step for steps in passes(ROWS).values() for step in steps if step.statement == statement
+        step
+        for steps in steps_by_table(ROWS).values()
+        for step in steps
+        if step.statement == statement
     )
     length = len(next(iter(columns.values())))
     told = {
@@ -108,7 +111,7 @@ def test_peers_have_their_first_and_last_sampled_interval(
         {"peer": p, "valid_from": valid_from, "valid_to": valid_to}
         for p, (valid_from, valid_to) in periods
     ]
-    found = Reading(Batches({"presence": rows}), clock).run_rows("r", NONE).sampled
+    found = TableReader(Batches({"presence": rows}), clock).run_rows("r", NONE).sampled
     for peer in range(4):
         sampled = [i for p, span in periods if p == peer for i in clock.sampled(*span)]
         assert found.get(peer) == ((min(sampled), max(sampled)) if sampled else None)
@@ -122,7 +125,7 @@ def test_parts_have_unique_labels_and_keep_all_rows() -> None:
             for n in sizes:
                 yield f"f#{n}", pa.record_batch({"x": list(range(n))})
 
-    found = list(parts(Sized({}), "links"))
+    found = list(row_batches(Sized({}), "links"))
     assert len({label for label, _ in found}) == len(found) == 5
     assert max(part.num_rows for _, part in found) == ROWS_PER_BATCH
     assert [x for _, part in found for x in part["x"].to_pylist()] == [

@@ -13,7 +13,7 @@ import pytest
 
 from tests.support.tables import Batches
 from vizpub.graphstore.load import bulk
-from vizpub.graphstore.load.bulk import Emptiness, import_run, pays, transaction_of
+from vizpub.graphstore.load.bulk import EmptyDatabase, import_run, pays, transaction_of
 from vizpub.graphstore.server.address import Connection
 from vizpub.graphstore.server.offline import Tool
 from vizpub.model.clock import Clock
@@ -40,10 +40,10 @@ class Full:
     def start(self) -> Connection:
         raise AssertionError
 
-    def stopped(self) -> AbstractContextManager[Tool]:
+    def offline_tool(self) -> AbstractContextManager[Tool]:
         raise AssertionError
 
-    def staging(self) -> AbstractContextManager[Path]:
+    def staging_folder(self) -> AbstractContextManager[Path]:
         return nullcontext(Path("/full"))
 
 
@@ -54,7 +54,7 @@ def test_full_disk_is_an_error_before_the_server_stops() -> None:
 
     facts = RunFacts("full", "synthetic", Clock())
     with pytest.raises(DiskFull, match="/full: "):
-        import_run(Full(), Emptiness("neo4j", 3), facts, NoRoom({}))
+        import_run(Full(), EmptyDatabase("neo4j", 3), facts, NoRoom({}))
 
 
 @pytest.mark.parametrize(

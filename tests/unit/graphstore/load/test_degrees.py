@@ -11,7 +11,7 @@ from tests.support.tables import Batches
 from vizpub.graphstore.load.batches import level
 from vizpub.graphstore.load.degrees import DEGREE_CLASSES, hub_peers
 from vizpub.graphstore.load.partitions import NONE
-from vizpub.graphstore.load.reading import Census, Reading
+from vizpub.graphstore.load.reading import Census, TableReader
 from vizpub.model.clock import OPEN, Clock
 
 PEERS = 6
@@ -33,7 +33,7 @@ LINKS = st.lists(LINK, max_size=25)
 
 def census(clock: Clock = ALWAYS, **rows: list[dict[str, Any]]) -> Census:
     """Of tables of plain rows, in batches of a few."""
-    return Reading(Batches(rows, 7), clock).census(NONE)
+    return TableReader(Batches(rows, 7), clock).census(NONE)
 
 
 def peers(count: int) -> list[dict[str, Any]]:
@@ -90,7 +90,7 @@ def test_run_without_links_has_no_degree_class() -> None:
 def test_run_summary_has_every_layer_level_and_count(links: list[dict[str, Any]]) -> None:
     period = {"peer": 0, "valid_from": 0, "valid_to": 2**40}
     tables = Batches({"links": links, "peers": peers(3), "presence": [period]})
-    reading = Reading(tables, Clock())
+    reading = TableReader(tables, Clock())
     summary = reading.summary(reading.census(NONE))
     assert summary["link_layers"] == sorted({r["layer"] for r in links})
     closed = {

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests.support.tables import Batches
 from vizpub.graphstore.load.batches import RunRows, level
-from vizpub.graphstore.load.grown_copies import copied, in_partition
+from vizpub.graphstore.load.grown_copies import copy_rows, in_partition
 from vizpub.graphstore.load.partitions import Partitions
 from vizpub.model.clock import OPEN, Clock
 
@@ -37,11 +37,11 @@ def test_copies_of_rows_in_old_and_new_partitions_are_those_of_a_load(
         others = (column.to_pylist() for column in made.columns[2:])
         wanted += [[*row] for row in zip(*ends, *others, strict=True)]
     found = [
-        copied("subscriptions", rows, PARTITIONS, among)
+        copy_rows("subscriptions", rows, PARTITIONS, among)
         for among in (range(before), range(before, PARTITIONS.count))
     ]
     assert sorted(found[0] + found[1]) == sorted(wanted)
-    assert copied("presence", rows, PARTITIONS, range(9)) == []
+    assert copy_rows("presence", rows, PARTITIONS, range(9)) == []
 
 
 def test_statement_about_a_partition_names_its_type() -> None:

@@ -15,10 +15,10 @@ from vizpub.graphstore.load.partitions import (
     MOST_READ,
     PARTITIONED_ROWS,
     Partitions,
-    chosen_partitions,
+    choose_partitions,
     copies,
     copy_types,
-    narrowed,
+    narrow_to_partitions,
     partitions_of,
 )
 from vizpub.model.clock import OPEN, Clock
@@ -110,15 +110,15 @@ def test_run_is_partitioned_by_its_size_and_length(
     links: int, intervals: int, partitions: int
 ) -> None:
     clock = Clock(1, None, 0, intervals - 1)
-    assert chosen_partitions(clock, Sizes(links), None).count == partitions
+    assert choose_partitions(clock, Sizes(links), None).count == partitions
 
 
 def test_partitions_are_a_choice() -> None:
     clock = Clock(1, None, 0, 299)
-    assert chosen_partitions(clock, Sizes(1), 128).count == 3
-    assert chosen_partitions(clock, Sizes(500_000), 0).count == 0
+    assert choose_partitions(clock, Sizes(1), 128).count == 3
+    assert choose_partitions(clock, Sizes(500_000), 0).count == 0
     with pytest.raises(UseError, match=naming("300", "400", "--partitioned")):
-        chosen_partitions(clock, Sizes(500_000), 200)
+        choose_partitions(clock, Sizes(500_000), 200)
 
 
 def test_partitions_of_a_very_long_run_are_longer() -> None:
@@ -168,27 +168,29 @@ PARTITIONS = Partitions(Clock(1, None, 0, 9), 2)
 def test_query_text_is_narrowed_to_partitions_of_its_times(
     stretches: list[tuple[int, int]], links: str, subscriptions: str
 ) -> None:
-    found = narrowed(TEXT, PARTITIONS, stretches)
+    found = narrow_to_partitions(TEXT, PARTITIONS, stretches)
     expected = TEXT.replace(":SUBSCRIBES]", f":{subscriptions}]").replace(":LINK*", f":{links}*")
     assert found == expected.replace(":LINK and", f":{links} and")
 
 
 def test_query_text_without_times_or_partitions_is_unchanged() -> None:
-    assert narrowed(TEXT, PARTITIONS, []) == TEXT
-    assert narrowed(TEXT, Partitions(PARTITIONS.clock), [(3, 3)]) == TEXT
+    assert narrow_to_partitions(TEXT, PARTITIONS, []) == TEXT
+    assert narrow_to_partitions(TEXT, Partitions(PARTITIONS.clock), [(3, 3)]) == TEXT
 
 
 def test_query_text_over_too_many_partitions_is_unchanged() -> None:
     partitions = Partitions(Clock(1, None, 0, 2 * MOST_READ), 2)
-    assert narrowed(TEXT, partitions, [(0, 2 * MOST_READ)]) == TEXT
-    assert narrowed(TEXT, partitions, [(0, 2 * MOST_READ - 1)]) != TEXT
+    assert narrow_to_partitions(TEXT, partitions, [(0, 2 * MOST_READ)]) == TEXT
+    assert narrow_to_partitions(TEXT, partitions, [(0, 2 * MOST_READ - 1)]) != TEXT
 
 
 def test_link_pattern_with_an_index_hint_is_not_narrowed() -> None:
     text = (
         "MATCH (a)-[r:LINK]->(b) USING INDEX r:LINK(run, valid_from) MATCH (a)-[:SUBSCRIBES]->(t)"
     )
-    assert narrowed(text, PARTITIONS, [(3, 3)]) == text.replace(":SUBSCRIBES", ":SUBSCRIBES_P1")
+    assert narrow_to_partitions(text, PARTITIONS, [(3, 3)]) == text.replace(
+        ":SUBSCRIBES", ":SUBSCRIBES_P1"
+    )
 
 
 def test_history_page_states_the_counted_relationships_and_copies() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from vizpub.graphstore.server.admin import LocalTool, settle
+from vizpub.graphstore.server.admin import LocalTool, finish_replacement
 from vizpub.graphstore.server.home import ServerHome
 from vizpub.graphstore.server.offline import SCRATCH
 
@@ -39,28 +39,28 @@ NEW = {f"{kind}/neo4j": "new" for kind in KINDS}
 
 
 def test_unfinished_database_is_discarded(home: ServerHome) -> None:
-    settle(home)
+    finish_replacement(home)
     assert there(home) == OLD
 
 
 def test_remade_database_replaces_the_old_one(home: ServerHome) -> None:
-    with LocalTool(home, Path("java"), "").remaking("neo4j") as name:
+    with LocalTool(home, Path("java"), "").replacement("neo4j") as name:
         assert name == SCRATCH
     assert there(home) == NEW
-    settle(home)
+    finish_replacement(home)
     assert there(home) == NEW
 
 
 def test_old_database_stays_if_the_remaking_fails(home: ServerHome) -> None:
-    with pytest.raises(ZeroDivisionError), LocalTool(home, Path("java"), "").remaking("neo4j"):
+    with pytest.raises(ZeroDivisionError), LocalTool(home, Path("java"), "").replacement("neo4j"):
         raise ZeroDivisionError
-    settle(home)
+    finish_replacement(home)
     assert there(home) == OLD
 
 
 @pytest.mark.parametrize("steps", range(5))
 def test_replacement_killed_at_any_step_is_completed(home: ServerHome, steps: int) -> None:
-    home.remade_file.write_text("neo4j")
+    home.replacement_file.write_text("neo4j")
     databases, transactions = (home.path / "data" / kind for kind in KINDS)
     done: list[Callable[[], object]] = [
         lambda: shutil.rmtree(databases / "neo4j"),
@@ -70,10 +70,10 @@ def test_replacement_killed_at_any_step_is_completed(home: ServerHome, steps: in
     ]
     for step in done[:steps]:
         step()
-    settle(home)
+    finish_replacement(home)
     assert there(home) == NEW
 
 
 def test_home_without_databases_stays_empty(tmp_path: Path) -> None:
-    settle(ServerHome(tmp_path))
+    finish_replacement(ServerHome(tmp_path))
     assert list(tmp_path.iterdir()) == []

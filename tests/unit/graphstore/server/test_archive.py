@@ -24,12 +24,12 @@ class Busy:
         raise AssertionError
 
     @contextmanager
-    def stopped(self) -> Iterator[Tool]:
+    def offline_tool(self) -> Iterator[Tool]:
         raise AssertionError
         yield
 
     @contextmanager
-    def staging(self) -> Iterator[Path]:
+    def staging_folder(self) -> Iterator[Path]:
         raise AssertionError
         yield
 
@@ -60,10 +60,10 @@ class Dumping(Tool):
     def command(self, *words: str) -> Iterator[Command]:
         yield Command([sys.executable, "-c", "print('DZV1 secret')"], "it")
 
-    def place(self, folder: Path) -> str:
+    def share(self, folder: Path) -> str:
         raise AssertionError
 
-    def settle(self, database: str) -> None:
+    def finish_replacement(self, database: str) -> None:
         raise AssertionError
 
 
@@ -71,7 +71,7 @@ class Idle(Busy):
     """A place that may be stopped."""
 
     @contextmanager
-    def stopped(self) -> Iterator[Tool]:
+    def offline_tool(self) -> Iterator[Tool]:
         yield Dumping()
 
 

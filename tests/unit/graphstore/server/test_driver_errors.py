@@ -12,7 +12,7 @@ import pytest
 from tests.support.words import tells
 from vizpub.graphstore.server.address import Connection
 from vizpub.graphstore.server.connection import connect
-from vizpub.graphstore.server.driver_errors import NO_NEO4J, STOPPED, WEB_SERVER, has_stopped
+from vizpub.graphstore.server.driver_errors import NO_NEO4J, STOPPED, WEB_SERVER, stopped_error
 from vizpub.model.errors import Neo4jUnavailable
 
 Listen = Callable[[Callable[[socket.socket], None]], str]
@@ -86,7 +86,7 @@ def test_web_server_at_the_bolt_address_is_refused(listen: Listen) -> None:
 
 @pytest.mark.parametrize("code", ["TransactionLogError", "TransactionStartFailed"])
 def test_stopped_database_error_names_a_full_disk_as_cause(code: str) -> None:
-    told = has_stopped("bolt://db", f"Neo.DatabaseError.Transaction.{code}")
+    told = stopped_error("bolt://db", f"Neo.DatabaseError.Transaction.{code}")
     assert told
     tells(told.why, STOPPED)
-    assert has_stopped("bolt://db", "Neo.ClientError.Transaction.TransactionTimedOut") is None
+    assert stopped_error("bolt://db", "Neo.ClientError.Transaction.TransactionTimedOut") is None

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from vizpub.graphstore.server.offline import DISK_FULL, Command, failed, gist
+from vizpub.graphstore.server.offline import DISK_FULL, Command, failure, gist
 from vizpub.model.errors import Neo4jUnavailable
 
 
@@ -41,7 +41,7 @@ def test_failed_command_error_quotes_both_streams() -> None:
 
 
 def test_full_disk_error_names_the_disk() -> None:
-    assert failed("a server", "java.io: No space left on device").why == DISK_FULL
+    assert failure("a server", "java.io: No space left on device").why == DISK_FULL
 
 
 def test_command_ends_when_its_listener_is_interrupted() -> None:

@@ -23,10 +23,10 @@ from vizpub.graphstore.server.connection import connect, from_home
 from vizpub.graphstore.server.home import ServerHome, ServerState
 from vizpub.graphstore.server.processes import (
     ANOTHER_PROCESS,
-    answers,
     check_server,
+    java_processes,
     recorded_process,
-    running,
+    speaks_bolt,
 )
 from vizpub.graphstore.server.server import LocalServer
 from vizpub.graphstore.server.settings import ADMIN_CLASS, SERVER_CLASS
@@ -81,7 +81,7 @@ class Looks:
 
 
 def found(home: ServerHome) -> list[int]:
-    return [process.pid for process in running(home, SERVER_CLASS, "--home-dir=it")]
+    return [process.pid for process in java_processes(home, SERVER_CLASS, "--home-dir=it")]
 
 
 def test_java_of_ours_in_the_home_is_found(home: ServerHome, children: ExitStack) -> None:
@@ -205,9 +205,9 @@ def test_server_is_known_without_a_password(home: ServerHome, eavesdropper: Eave
     """By who listens: here that is this process."""
     home.write_state(state_of(os.getpid(), eavesdropper.port))
     check_server(home, f"bolt://127.0.0.1:{eavesdropper.port}")
-    assert answers(psutil.Process(), eavesdropper.port)
+    assert speaks_bolt(psutil.Process(), eavesdropper.port)
     with subprocess.Popen(["sleep", "60"]) as other:
-        assert not answers(psutil.Process(other.pid), eavesdropper.port)
+        assert not speaks_bolt(psutil.Process(other.pid), eavesdropper.port)
         other.kill()
 
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.tables import Batches
-from vizpub.graphstore.load.reading import Reading
-from vizpub.graphstore.verify.difference import Messages, changed_nodes, difference
+from vizpub.graphstore.load.reading import TableReader
+from vizpub.graphstore.verify.difference import RowsByMessage, changed_nodes, difference
 from vizpub.model.clock import Clock
 
 ROWS = st.lists(st.tuples(st.integers(0, 3), st.sampled_from(["a", None])), max_size=12)
@@ -42,7 +42,7 @@ def test_chunks_have_each_message_once_and_few_rows(
     numbered = dict(enumerate(sizes))
     rows = [{"message": m, "peer": p} for m, size in numbered.items() for p in range(size)]
     tables = Batches({"receptions": rows, "publications": [{"message": m} for m in numbered]}, 5)
-    messages = Messages(Reading(tables, Clock()), first)
+    messages = RowsByMessage(TableReader(tables, Clock()), first)
     chunks = list(messages.chunks(first, len(sizes), limit))
     assert [m for low, high in chunks for m in range(low, high)] == [*range(first, len(sizes))]
     for low, high in chunks:

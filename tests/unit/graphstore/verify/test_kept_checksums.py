@@ -11,8 +11,12 @@ import pyarrow as pa
 import pytest
 
 from vizpub.graphstore.load.partitions import Partitions
-from vizpub.graphstore.load.reading import Reading
-from vizpub.graphstore.verify.kept_checksums import Kept, grown, kept
+from vizpub.graphstore.load.reading import TableReader
+from vizpub.graphstore.verify.kept_checksums import (
+    KeptChecksums,
+    checksums_to_keep,
+    sum_grown_tables,
+)
 from vizpub.model.clock import OPEN, Clock
 from vizpub.model.run import Boundary
 from vizpub.model.tables import table
@@ -112,12 +116,14 @@ def appended(parts: Parts, rng: random.Random, name: str, end: int) -> Parts:
     return Parts(rows)
 
 
-def checksums(parts: Parts, before: Kept | None, intervals: int) -> Kept:
+def checksums(parts: Parts, before: KeptChecksums | None, intervals: int) -> KeptChecksums:
     clock = Clock(last=intervals - 1)
     partitions = Partitions(clock, 8)
-    tables = Reading(parts, clock)
-    sums = grown(before, tables, "r", partitions)
-    found = kept(tables, [sums], partitions, {"Hub": [1]}, {"link_layers": ["x", "y", "z"]})
+    tables = TableReader(parts, clock)
+    sums = sum_grown_tables(before, tables, "r", partitions)
+    found = checksums_to_keep(
+        tables, [sums], partitions, {"Hub": [1]}, {"link_layers": ["x", "y", "z"]}
+    )
     assert found is not None
     return found
 
@@ -135,7 +141,7 @@ def test_checksums_that_grew_are_those_of_the_whole_tables(seed: int) -> None:
             continue
         found = checksums(parts, before, end)
         assert found == checksums(parts, None, end), generation
-        before = Kept.of({"checksums": found.text})
+        before = KeptChecksums.of({"checksums": found.text})
         assert before == found
 
 
@@ -155,5 +161,5 @@ def test_growth_reads_only_parts_that_are_new() -> None:
 
 def test_checksums_that_cannot_be_read_are_none() -> None:
     for text in ("", "{}", "[]", "x", 7, None):
-        assert Kept.of({"checksums": text}) is None
-    assert Kept.of({}) is None
+        assert KeptChecksums.of({"checksums": text}) is None
+    assert KeptChecksums.of({}) is None

@@ -23,7 +23,7 @@ from vizpub.ingest.inputs.files import (
     NO_FILES_IN,
     NO_SUCH_PATH,
     check_unchanged,
-    find,
+    find_files,
 )
 from vizpub.model.errors import InputError
 
@@ -35,13 +35,13 @@ def _inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def files(*paths: str) -> dict[str, int]:
     """Files by path, with their sizes."""
-    founds = find(paths).values()
+    founds = find_files(paths).values()
     return {name: stamp.size for found in founds for name, stamp in found.files.items()}
 
 
 def skipped(*paths: str) -> dict[str, str]:
     """What is skipped, by its path from here."""
-    founds = find(paths).values()
+    founds = find_files(paths).values()
     told = {name: why for found in founds for name, why in found.skipped.items()}
     return {os.path.relpath(name): why for name, why in told.items()}
 
@@ -109,14 +109,14 @@ def test_pipe_and_broken_link_are_skipped_with_their_kind() -> None:
 def test_path_of_no_file_is_refused_with_its_kind(make, why: str) -> None:  # type: ignore[no-untyped-def]
     make()
     with pytest.raises(InputError, match=why):
-        find(["x"])
+        find_files(["x"])
 
 
 def test_folder_of_pipes_is_refused_with_the_reasons() -> None:
     Path("in").mkdir()
     os.mkfifo("in/x")
     with pytest.raises(InputError, match=naming(f"in {NO_FILES_IN}", "/in/x: a pipe")):
-        find(["in"])
+        find_files(["in"])
 
 
 def test_name_that_is_not_utf8_is_skipped_or_refused() -> None:
@@ -128,9 +128,9 @@ def test_name_that_is_not_utf8_is_skipped_or_refused() -> None:
     why = "its name is not UTF-8: rename it"
     assert skipped("in") == {r"in/\xff.txt": why, r"in/folder \xfe": why}
     with pytest.raises(InputError, match=naming(r"in/\xff.txt", "UTF-8")):
-        find([odd])
+        find_files([odd])
     with pytest.raises(InputError, match=naming(r"in/\xfd")):
-        find([os.fsdecode(b"in/\xfd")])
+        find_files([os.fsdecode(b"in/\xfd")])
 
 
 def test_path_that_is_too_long_is_skipped_or_refused(tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ def test_path_that_is_too_long_is_skipped_or_refused(tmp_path: Path) -> None:
     ((path, why),) = skipped("in").items()
     assert (name in path, why) == (True, "cannot be read: File name too long")
     with pytest.raises(InputError, match="File name too long"):
-        find(["x" * 5000])
+        find_files(["x" * 5000])
 
 
 def test_folder_that_may_not_be_read_is_skipped_or_refused() -> None:
@@ -156,10 +156,10 @@ def test_folder_that_may_not_be_read_is_skipped_or_refused() -> None:
         assert files("in") == {real: 3}
         assert skipped("in") == {"in/closed": "cannot be read: Permission denied"}
         with pytest.raises(InputError, match=naming("in/closed", "Permission denied")) as told:
-            find(["in/closed"])
+            find_files(["in/closed"])
         Path("in/closed").chmod(0o600)  # it may be listed, and nothing in it read
         with pytest.raises(InputError, match=naming("in/closed/b.txt", "Permission denied")):
-            find(["in/closed"])
+            find_files(["in/closed"])
     assert NO_FILES_IN not in str(told.value)
 
 
@@ -181,7 +181,7 @@ def test_changed_file_is_refused(
     change: Callable[[Path], object], difference: str | None, tmp_path: Path
 ) -> None:
     path = put("a.txt")
-    ((_, found),) = find([path]).items()
+    ((_, found),) = find_files([path]).items()
     change(tmp_path / "a.txt")
     told = nullcontext()
     if difference:
@@ -197,20 +197,22 @@ def test_folders_to_leave_out_are_skipped_unless_named(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("in")
     ours = ["in/own/runs"]
     for given in ("in", "link", "in/own/../../in", "i*"):
-        found = find([given], ours)[given]
+        found = find_files([given], ours)[given]
         assert sorted(map(os.path.basename, found.files)) == ["a.txt", "c.txt"], given
         assert found.skipped == {
             str(tmp_path / "in/own/runs"): "the workspace's own: name it to read it"
         }
     for given in ("in/own/runs", "in/own/runs/*.txt", "in/own/runs/b.txt"):
-        assert sorted(map(os.path.basename, find([given], ours)[given].files)) == ["b.txt"], given
+        assert sorted(map(os.path.basename, find_files([given], ours)[given].files)) == ["b.txt"], (
+            given
+        )
 
 
 def test_empty_path_is_not_the_working_directory() -> None:
     """As of a variable of the shell that is not set."""
     put("a.txt")
     with pytest.raises(InputError, match=EMPTY_PATH):
-        find([""])
+        find_files([""])
 
 
 FIND = (
@@ -240,7 +242,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "bucket" / "some reports" / "a.csv").write_text("red 1")
     buckets = fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem())
     monkeypatch.setattr(
-        "vizpub.ingest.inputs.files.located", lambda _: (buckets, "bucket/some reports")
+        "vizpub.ingest.inputs.files.locate", lambda _: (buckets, "bucket/some reports")
     )
 
 
@@ -258,7 +260,7 @@ def test_local_uri_becomes_a_path(tmp_path: Path) -> None:
 @pytest.mark.parametrize("uri", ["http://host/a.csv", "HTTPS://host/a.csv?x=1"])
 def test_address_in_the_web_is_refused_with_a_way_to_read_it(uri: str) -> None:
     with pytest.raises(InputError, match=naming(uri, FROM_THE_WEB)) as told:
-        find([uri])
+        find_files([uri])
     tells(told.value.hint, f"curl -fsSL '{uri}' | vizpub ingest - --run NAME")
     put("http")
     assert files("http")
@@ -267,4 +269,4 @@ def test_address_in_the_web_is_refused_with_a_way_to_read_it(uri: str) -> None:
 @pytest.mark.parametrize("uri", ["gopher://host/reports", "hdfs://no host/reports"])
 def test_uri_of_an_unknown_file_system_is_refused(uri: str) -> None:
     with pytest.raises(InputError, match=f"{NO_SUCH_PATH}: {uri}"):
-        find([uri])
+        find_files([uri])

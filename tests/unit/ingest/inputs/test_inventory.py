@@ -16,13 +16,13 @@ from pyspark.sql import SparkSession
 
 from tests.support.permissions import as_a_user
 from tests.support.words import naming, tells, unknown
-from vizpub.ingest.inputs.files import CHANGED, NO_FILES_IN, NO_SUCH_PATH, UNREADABLE, find
+from vizpub.ingest.inputs.files import CHANGED, NO_FILES_IN, NO_SUCH_PATH, UNREADABLE, find_files
 from vizpub.ingest.inputs.inventory import (
     NO_SOURCE,
     NOTHING,
     SEVERAL_SOURCES,
     check_options,
-    inventory,
+    take_inventory,
 )
 from vizpub.ingest.sources.base import Source, SourceOptions
 from vizpub.ingest.sources.deliveries import Deliveries
@@ -60,7 +60,7 @@ def look(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch): 
     monkeypatch.chdir(tmp_path)
 
     def look(*paths: str, source: str = "auto"):  # type: ignore[no-untyped-def]
-        return inventory(spark, find(paths), SOURCES, source)  # type: ignore[arg-type]
+        return take_inventory(spark, find_files(paths), SOURCES, source)  # type: ignore[arg-type]
 
     return look
 
@@ -116,7 +116,7 @@ def test_equal_content_is_one_file(tmp_path: Path) -> None:
     first, second = put(str(tmp_path / "a.csv"), EDGES), put(str(tmp_path / "a (1).csv"), EDGES)
     other = put(str(tmp_path / "b.csv"), EDGES + b"3,4\n")
     for paths in ([tmp_path], [first, second, other]):
-        found = inventory(None, find(map(str, paths)), ALL)
+        found = take_inventory(None, find_files(map(str, paths)), ALL)
         assert [file.path for file in found.files] == [str(first), str(other)]
         assert found.skipped == [(str(second), f"a copy of {first}")]
 
@@ -124,7 +124,7 @@ def test_equal_content_is_one_file(tmp_path: Path) -> None:
 def test_copy_of_reports_is_taken_as_each_report_counts_once(tmp_path: Path) -> None:
     for name in "ab":
         put(str(tmp_path / name), b'{"format": "vizpub.report/1", "peer": "a", "interval": 0}\n')
-    assert len(inventory(None, find([str(tmp_path)]), ALL).files) == 2
+    assert len(take_inventory(None, find_files([str(tmp_path)]), ALL).files) == 2
 
 
 @pytest.mark.parametrize("mode", ["w:", "w:gz"])
@@ -137,14 +137,14 @@ def test_archive_is_no_file_of_lines(tmp_path: Path, mode: str, form: int) -> No
         tar.add(packed, "\N{SNOWMAN}" * 50 if form == tarfile.PAX_FORMAT else "a")
     with zipfile.ZipFile(tmp_path / "in/a.zip", "w") as zipped:
         zipped.write(packed, "a")
-    found = inventory(None, find([str(tmp_path)]), ALL)
+    found = take_inventory(None, find_files([str(tmp_path)]), ALL)
     assert [file.path for file in found.files] == [str(packed)]
     assert [why for _, why in found.skipped] == [
         "is a tar archive: unpack it",
         "is a zip archive: unpack it",
     ]
     with pytest.raises(InputError, match="is a tar archive: unpack it"):
-        inventory(None, find([str(archive)]), ALL)
+        take_inventory(None, find_files([str(archive)]), ALL)
 
 
 def test_source_given_by_name_skips_files_of_others(look) -> None:  # type: ignore[no-untyped-def]
@@ -161,7 +161,7 @@ def test_links_join_deliveries_unless_they_only_look_like_links(tmp_path: Path) 
     numbers = put(str(tmp_path / "c.txt"), b"0 1\n1 2\n")
 
     def look(*paths: Path, source: str = "auto") -> tuple[str, list[str]]:
-        found = inventory(None, find(map(str, paths)), ALL, source)
+        found = take_inventory(None, find_files(map(str, paths)), ALL, source)
         return found.source, [Path(file.path).name for file in found.files]
 
     assert look(deliveries) == ("deliveries", ["a.csv"])
@@ -185,10 +185,10 @@ def test_long_first_line_hides_no_file(tmp_path: Path) -> None:
     whole = {"a": line + short, "b.gz": gzip.compress(line), "c": line.strip(), "d": short + line}
     for name, content in whole.items():
         put(str(tmp_path / name), content)
-    found = inventory(None, find([str(tmp_path)]), ALL)
+    found = take_inventory(None, find_files([str(tmp_path)]), ALL)
     assert [Path(file.path).name for file in found.files] == list(whole)
     with pytest.raises(InputError, match="no source recognises"):
-        inventory(None, find([str(tmp_path / "a")]), ALL, max_line=100)
+        take_inventory(None, find_files([str(tmp_path / "a")]), ALL, max_line=100)
 
 
 def test_folder_of_mixed_encodings_is_refused_unless_files_named(look) -> None:  # type: ignore[no-untyped-def]
@@ -289,7 +289,7 @@ def test_unreadable_file_is_left_out_with_the_reason(
     put("in/a.txt")
     put("in/b.txt").chmod(0)
     with as_a_user():
-        found = inventory(None, find(["in"]), SOURCES)  # type: ignore[arg-type]
+        found = take_inventory(None, find_files(["in"]), SOURCES)  # type: ignore[arg-type]
     assert found.skipped == [(str(Path("in/b.txt").absolute()), PERMISSION)]
 
 
@@ -301,7 +301,7 @@ def test_input_that_cannot_be_read_is_no_input_of_another_format(
     monkeypatch.chdir(tmp_path)
     put("in/b.txt").chmod(0)
     with as_a_user(), pytest.raises(InputError) as told:
-        inventory(None, find([path]), SOURCES, source)  # type: ignore[arg-type]
+        take_inventory(None, find_files([path]), SOURCES, source)  # type: ignore[arg-type]
     tells(str(told.value), f"{tmp_path}/in/b.txt: {PERMISSION}")
     assert NO_SOURCE not in str(told.value)
     assert told.value.exit_code == 2
@@ -314,13 +314,13 @@ def test_unreadable_file_is_told_before_files_of_no_source(
     put("in/a.txt", b"green\n")
     put("in/b.txt").chmod(0)
     with as_a_user(), pytest.raises(InputError, match=naming("in/b.txt", PERMISSION)):
-        inventory(None, find(["in"]), SOURCES)  # type: ignore[arg-type]
+        take_inventory(None, find_files(["in"]), SOURCES)  # type: ignore[arg-type]
 
 
 def test_error_of_a_device_is_told_with_the_reason() -> None:
     """Nothing is mapped at the beginning of a process' memory."""
     with pytest.raises(InputError, match=f"/mem: {UNREADABLE}: {os.strerror(EIO)}"):
-        inventory(None, find(["/proc/self/mem"]), SOURCES)  # type: ignore[arg-type]
+        take_inventory(None, find_files(["/proc/self/mem"]), SOURCES)  # type: ignore[arg-type]
 
 
 class Growing(Words):
@@ -339,12 +339,12 @@ def test_file_that_grows_while_it_is_read_is_refused(
     growing: list[Source] = [Growing("red")]  # type: ignore[list-item]
     file = put("in/a.txt")
     with pytest.raises(InputError, match=naming(f"a.txt {CHANGED}", 9, 14)):
-        inventory(None, find(["in"]), growing)
+        take_inventory(None, find_files(["in"]), growing)
     put("in/log", b"of nobody\n")
     file.unlink()
     put("in/b.txt", b"blue text\n")
     with pytest.raises(InputError, match=NO_SOURCE):
-        inventory(None, find(["in"]), growing)
+        take_inventory(None, find_files(["in"]), growing)
 
 
 def test_unknown_source_is_refused_with_a_similar_name(look) -> None:  # type: ignore[no-untyped-def]

@@ -11,7 +11,14 @@ import pyarrow as pa
 import pytest
 
 from vizpub.ingest.inputs.files import InputFile
-from vizpub.ingest.inputs.reader import Kind, Row, Split, as_batches, line_splits, lines
+from vizpub.ingest.inputs.reader import (
+    InputRow,
+    InputSplit,
+    RowKind,
+    as_batches,
+    line_splits,
+    lines,
+)
 
 SEED = 14
 
@@ -46,7 +53,7 @@ def test_line_numbers_go_on_from_split_to_split(tmp_path: Path) -> None:
     edges = [*range(0, path.stat().st_size, 37), path.stat().st_size]
     content = path.read_bytes()
     for start, stop in pairwise(edges):
-        split = Split(0, str(path), start, stop, content[:start].count(b"\n") + 1)
+        split = InputSplit(0, str(path), start, stop, content[:start].count(b"\n") + 1)
         for line in lines(split):
             assert line.text == str(line.number).encode()
 
@@ -54,8 +61,8 @@ def test_line_numbers_go_on_from_split_to_split(tmp_path: Path) -> None:
 def test_packed_file_is_read_whole(tmp_path: Path) -> None:
     path = tmp_path / "a.ndjson.gz"
     path.write_bytes(gzip.compress(b"one\ntwo\n" * 1000))
-    assert line_splits([file_of(path)], size=10) == [Split(0, str(path))]
-    assert [line.text for line in lines(Split(0, str(path)))] == [b"one", b"two"] * 1000
+    assert line_splits([file_of(path)], size=10) == [InputSplit(0, str(path))]
+    assert [line.text for line in lines(InputSplit(0, str(path)))] == [b"one", b"two"] * 1000
 
 
 @pytest.mark.parametrize(
@@ -84,8 +91,8 @@ def test_byte_order_mark_is_no_part_of_a_line(tmp_path: Path) -> None:
 
 
 def test_batches_of_rows_are_bounded_by_rows_and_by_bytes() -> None:
-    small = [Row(Kind.RECORD, str(n), n, record=b"x") for n in range(10_000)]
-    large = [Row(Kind.RECORD, "a", n, record=b"x" * 2**20) for n in range(9)]
+    small = [InputRow(RowKind.RECORD, str(n), n, record=b"x") for n in range(10_000)]
+    large = [InputRow(RowKind.RECORD, "a", n, record=b"x" * 2**20) for n in range(9)]
     for rows in (small, large):
         batches = list(as_batches(rows))
         assert len(batches) == 3

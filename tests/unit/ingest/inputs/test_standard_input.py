@@ -14,9 +14,9 @@ import pytest
 from tests.support.permissions import as_a_user
 from tests.support.words import naming
 from vizpub.ingest.inputs import standard_input
-from vizpub.ingest.inputs.files import UNREADABLE, find
-from vizpub.ingest.inputs.inventory import inventory
-from vizpub.ingest.inputs.standard_input import EMPTY, NOTHING_PIPED, kept
+from vizpub.ingest.inputs.files import UNREADABLE, find_files
+from vizpub.ingest.inputs.inventory import take_inventory
+from vizpub.ingest.inputs.standard_input import EMPTY, NOTHING_PIPED, stdin_as_file
 from vizpub.ingest.sources import SOURCES
 from vizpub.machine.locks import OF_STDIN
 from vizpub.model.errors import DiskFull, InputError, UseError
@@ -35,10 +35,10 @@ def piped(content: bytes) -> io.TextIOWrapper:
 def test_stdin_is_a_file_that_is_recognised_and_then_gone(
     tmp_path: Path, content: bytes, name: str
 ) -> None:
-    with kept(["other", "-"], piped(content), tmp_path / "scratch") as (other, path):
+    with stdin_as_file(["other", "-"], piped(content), tmp_path / "scratch") as (other, path):
         assert (other, Path(path).name) == ("other", name)
         assert Path(path).read_bytes() == content
-        found = inventory(None, find([path]), SOURCES)
+        found = take_inventory(None, find_files([path]), SOURCES)
         assert (found.source, [file.encoding for file in found.files]) == (
             "edges",
             ["csv(src,dst)"],
@@ -48,7 +48,7 @@ def test_stdin_is_a_file_that_is_recognised_and_then_gone(
 
 def test_stdin_is_only_read_where_it_is_asked_for(tmp_path: Path) -> None:
     stream = piped(EDGES)
-    with kept(["a", "./-"], stream, tmp_path / "scratch") as paths:
+    with stdin_as_file(["a", "./-"], stream, tmp_path / "scratch") as paths:
         assert paths == ("a", "./-")
     assert stream.buffer.tell() == 0
     assert not (tmp_path / "scratch").exists()
@@ -57,14 +57,14 @@ def test_stdin_is_only_read_where_it_is_asked_for(tmp_path: Path) -> None:
 def test_empty_stdin_and_terminals_are_refused(tmp_path: Path) -> None:
     with (
         pytest.raises(InputError, match=EMPTY),
-        kept(["-"], piped(b""), tmp_path),
+        stdin_as_file(["-"], piped(b""), tmp_path),
     ):
         pass
     ours, theirs = pty.openpty()
     with (
         os.fdopen(theirs, "r") as terminal,
         pytest.raises(UseError, match=NOTHING_PIPED),
-        kept(["-"], terminal, tmp_path),
+        stdin_as_file(["-"], terminal, tmp_path),
     ):
         pass
     os.close(ours)
@@ -75,7 +75,7 @@ def test_stdin_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     with (
         open("/proc/self/mem", encoding="utf-8") as stream,
         pytest.raises(InputError, match=f"{UNREADABLE}: {os.strerror(EIO)}"),
-        kept(["-"], stream, tmp_path),
+        stdin_as_file(["-"], stream, tmp_path),
     ):
         pass
 
@@ -85,7 +85,10 @@ def test_stdin_that_finds_no_room_is_told(tmp_path: Path, monkeypatch: pytest.Mo
         raise OSError(ENOSPC, os.strerror(ENOSPC))
 
     monkeypatch.setattr(standard_input, "copyfileobj", full)
-    with pytest.raises(DiskFull, match=naming(tmp_path)), kept(["-"], piped(EDGES), tmp_path):
+    with (
+        pytest.raises(DiskFull, match=naming(tmp_path)),
+        stdin_as_file(["-"], piped(EDGES), tmp_path),
+    ):
         pass
     assert list(tmp_path.iterdir()) == []
 
@@ -95,7 +98,7 @@ def test_stdin_in_a_workspace_that_may_not_be_written_is_told(tmp_path: Path) ->
     with (
         as_a_user(),
         pytest.raises(UseError, match=naming(tmp_path / "scratch", "Permission denied")),
-        kept(["-"], piped(EDGES), tmp_path / "scratch"),
+        stdin_as_file(["-"], piped(EDGES), tmp_path / "scratch"),
     ):
         pass
     tmp_path.chmod(0o700)

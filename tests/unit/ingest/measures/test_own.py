@@ -16,7 +16,7 @@ from vizpub.analytics.own import Interval
 from vizpub.graphstore.gexf.overlay import OverlayGraph, OverlayRows
 from vizpub.graphstore.rows import SubscriptionRow
 from vizpub.ingest.measures import own as named
-from vizpub.ingest.measures.own import IS_TAKEN, NOT_DECORATED, own_metrics
+from vizpub.ingest.measures.own import IS_TAKEN, NOT_DECORATED, load_own_metrics
 from vizpub.model.clock import Clock
 from vizpub.model.errors import InputError, UnknownName, UseError
 from vizpub.model.own import LEVELS, OwnMetric, is_taken, with_own
@@ -90,7 +90,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_metric_is_what_the_file_says(file: Path) -> None:
-    (found,) = own_metrics([f"{file}:tripled", f"{file}:tripled"])
+    (found,) = load_own_metrics([f"{file}:tripled", f"{file}:tripled"])
     metric = found.metric
     assert (metric.name, metric.level, metric.unit) == ("tripled", "overlay", "peers")
     assert metric.meaning == "Peers, tripled."
@@ -98,12 +98,12 @@ def test_metric_is_what_the_file_says(file: Path) -> None:
     before = metric.digest
     file.write_text(CODE.replace("FACTOR = 3", "FACTOR = 4"))
     del sys.modules["own_of_test"]
-    (changed,) = own_metrics([f"{file}:tripled"])
+    (changed,) = load_own_metrics([f"{file}:tripled"])
     assert changed.metric.digest != before
 
 
 def test_worker_without_the_file_has_the_function(file: Path, tmp_path: Path) -> None:
-    (found,) = own_metrics([f"{file}:tripled"])
+    (found,) = load_own_metrics([f"{file}:tripled"])
     code = tmp_path / "code"
     code.write_bytes(found.code)
     file.unlink()
@@ -141,13 +141,13 @@ def test_wrong_name_is_an_error_that_names_it(
     file: Path, name: str, error: type[Exception], why: str
 ) -> None:
     with pytest.raises(error, match=why):
-        own_metrics([name.format(file)])
+        load_own_metrics([name.format(file)])
 
 
 @pytest.mark.parametrize("second", ["again", "louder"])
 def test_two_metrics_of_one_name_are_an_error(file: Path, second: str) -> None:
     with pytest.raises(UseError, match=naming(f"{file}:{second}")):
-        own_metrics([f"{file}:tripled", f"{file}:{second}"])
+        load_own_metrics([f"{file}:tripled", f"{file}:{second}"])
 
 
 def stands_unquoted(word: str) -> bool:
@@ -180,14 +180,14 @@ def test_file_that_fails_is_an_error_with_its_reason(tmp_path: Path) -> None:
     broken.write_text("import nothing_of_that_name")
     why = r"broken_own.py:x: .*ModuleNotFoundError: .*nothing_of_that_name"
     with pytest.raises(InputError, match=why):
-        own_metrics([f"{broken}:x"])
+        load_own_metrics([f"{broken}:x"])
 
 
 def test_file_that_ends_the_program_is_an_error(tmp_path: Path) -> None:
     ending = tmp_path / "ending_own.py"
     ending.write_text("import sys\nsys.exit(0)")
     with pytest.raises(InputError, match=naming(f"{ending}:x", "SystemExit")):
-        own_metrics([f"{ending}:x"])
+        load_own_metrics([f"{ending}:x"])
 
 
 def test_entry_point_is_found_by_its_name(monkeypatch: pytest.MonkeyPatch, file: Path) -> None:
@@ -197,7 +197,7 @@ def test_entry_point_is_found_by_its_name(monkeypatch: pytest.MonkeyPatch, file:
     )
     monkeypatch.syspath_prepend(file.parent)
     sys.modules.pop("own_of_test", None)
-    assert [own.metric.name for own in own_metrics(["three"])] == ["tripled"]
+    assert [own.metric.name for own in load_own_metrics(["three"])] == ["tripled"]
 
 
 def test_columns_are_added_to_the_table_of_the_level() -> None:

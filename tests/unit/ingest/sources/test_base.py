@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from vizpub.ingest.inputs.files import find
-from vizpub.ingest.inputs.inventory import inventory
+from vizpub.ingest.inputs.files import find_files
+from vizpub.ingest.inputs.inventory import take_inventory
 from vizpub.ingest.sources import SOURCES
 from vizpub.model.errors import InputError
 
@@ -30,7 +30,7 @@ LINES = {
 
 def source_of(path: Path, content: bytes) -> str:
     path.write_bytes(content)
-    return inventory(None, find([str(path)]), SOURCES).source
+    return take_inventory(None, find_files([str(path)]), SOURCES).source
 
 
 @pytest.mark.parametrize("name", LINES)
@@ -59,7 +59,7 @@ def test_file_that_is_almost_of_a_source_is_told_what_differs(
     with pytest.raises(InputError, match=re.escape(why)):
         source_of(tmp_path / "x", text.encode())
     (tmp_path / "links.csv").write_text("src,dst\na,b\n")
-    ((_, told),) = inventory(None, find([str(tmp_path)]), SOURCES).skipped
+    ((_, told),) = take_inventory(None, find_files([str(tmp_path)]), SOURCES).skipped
     assert why in told
 
 

@@ -14,16 +14,16 @@ from vizpub.ingest.inputs.files import InputFile
 from vizpub.ingest.sources.base import Source, SourceOptions
 from vizpub.ingest.sources.deliveries import Deliveries
 from vizpub.ingest.sources.edges.source import Edges
-from vizpub.ingest.sources.libp2p.events import Type
+from vizpub.ingest.sources.libp2p.events import EventType
 from vizpub.ingest.sources.libp2p.source import Libp2p
 from vizpub.ingest.sources.reports import Reports
-from vizpub.ingest.sources.times import ALONE, GAP, MOST_INTERVALS, TOO_FAR, Part, Times
+from vizpub.ingest.sources.times import ALONE, GAP, MOST_INTERVALS, TOO_FAR, RecordTimes, TimePart
 
 Record = tuple[int, str | None]
 
 
-def seen(records: Iterable[Record], gap: int = GAP) -> Times:
-    times = Times(gap)
+def seen(records: Iterable[Record], gap: int = GAP) -> RecordTimes:
+    times = RecordTimes(gap)
     for line, (time, peer) in enumerate(records, 1):
         times.see(time, peer, "f", line)
     return times
@@ -41,7 +41,7 @@ def crowd(begin: int, length: int = 100) -> list[Record]:
     return [(begin + time, "abc"[time % 3]) for time in range(length)]
 
 
-def naive_parts(records: list[Record], gap: int) -> list[Part]:
+def naive_parts(records: list[Record], gap: int) -> list[TimePart]:
     told = sorted((time, line, peer) for line, (time, peer) in enumerate(records, 1))
     groups = [[told[0]]]
     for one in told[1:]:
@@ -50,7 +50,7 @@ def naive_parts(records: list[Record], gap: int) -> list[Part]:
         else:
             groups.append([one])
     return [
-        Part(
+        TimePart(
             *(group[0][0], group[-1][0], "f", group[0][1]),
             group[0][2] if len({peer for *_, peer in group}) == 1 else None,
             len(group),
@@ -66,10 +66,10 @@ def test_parts_are_those_of_sorted_times_however_they_are_read(seed: int) -> Non
     gap = draw.choice((3, 20, 50))
     wanted = naive_parts(records, gap)
     assert seen(records, gap).parts == wanted
-    tasks = [Times(gap) for _ in range(3)]
+    tasks = [RecordTimes(gap) for _ in range(3)]
     for line, (time, peer) in enumerate(records, 1):
         draw.choice(tasks).see(time, peer, "f", line)
-    together = Times.of(Times.together(task.plain for task in tasks))
+    together = RecordTimes.of(RecordTimes.together(task.plain for task in tasks))
     assert together.parts == wanted
 
 
@@ -152,7 +152,7 @@ TEXTS: dict[str, tuple[Source, str, list[str]]] = {
     "libp2p": (
         Libp2p(),
         "json",
-        [at(us, Type.JOIN, "a", topic="t").line for us in (FAR * 10**6, 0, FAR * 10**6 + 5)],
+        [at(us, EventType.JOIN, "a", topic="t").line for us in (FAR * 10**6, 0, FAR * 10**6 + 5)],
     ),
 }
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from vizpub.ingest.spark.cluster import _answer, _faults, is_local
+from vizpub.ingest.spark.cluster import _find_faults, _probe_from_executor, is_local
 
 SEEN_BY_ROOT = pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 
@@ -23,18 +23,18 @@ def test_cluster_master_is_not_local(master: str) -> None:
 
 
 def faults(probe: Path, answers: list[tuple[str, str]]) -> list[str]:
-    return [fault.partition(": ")[2] for fault in _faults(probe, answers)]
+    return [fault.partition(": ")[2] for fault in _find_faults(probe, answers)]
 
 
 def test_folder_seen_by_driver_and_executor_has_no_fault(tmp_path: Path) -> None:
     probe = tmp_path / "probe"
     probe.touch()
-    assert faults(probe, [_answer(str(probe), task) for task in range(3)]) == []
+    assert faults(probe, [_probe_from_executor(str(probe), task) for task in range(3)]) == []
 
 
 def test_folder_missing_on_an_executor_is_a_fault(tmp_path: Path) -> None:
     probe = tmp_path / "elsewhere" / "probe"
-    assert faults(probe, [_answer(str(probe), 0)]) == ["No such file or directory"]
+    assert faults(probe, [_probe_from_executor(str(probe), 0)]) == ["No such file or directory"]
 
 
 def test_folder_of_equal_name_on_another_disk_is_faulty(tmp_path: Path) -> None:
@@ -42,7 +42,7 @@ def test_folder_of_equal_name_on_another_disk_is_faulty(tmp_path: Path) -> None:
     for folder in (here, there):
         folder.mkdir()
         (folder / "probe").touch()
-    answer = _answer(str(there / "probe"), 0)
+    answer = _probe_from_executor(str(there / "probe"), 0)
     assert faults(here / "probe", [answer]) == ["the files it writes are not visible here"]
 
 
@@ -51,4 +51,4 @@ def test_folder_that_an_executor_cannot_write_is_a_fault(tmp_path: Path) -> None
     probe = tmp_path / "probe"
     probe.touch()
     tmp_path.chmod(0o500)
-    assert faults(probe, [_answer(str(probe), 0)]) == ["Permission denied"]
+    assert faults(probe, [_probe_from_executor(str(probe), 0)]) == ["Permission denied"]

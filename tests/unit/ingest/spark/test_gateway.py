@@ -13,7 +13,7 @@ from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from vizpub.ingest.spark.gateway import mend
+from vizpub.ingest.spark.gateway import mend_gateway
 
 pytestmark = pytest.mark.spark
 
@@ -28,7 +28,7 @@ def test_classes_and_methods_are_asked_for_once(
         asked["lookups" if command.startswith("r\n") else "calls"] += 1
         return send(self, command)
 
-    mend(spark.sparkContext)
+    mend_gateway(spark.sparkContext)
     first = F.col("id") + F.lit(1)
     monkeypatch.setattr(ClientServerConnection, "send_command", counted)
     second = F.col("id") + F.lit(1)
@@ -38,7 +38,7 @@ def test_classes_and_methods_are_asked_for_once(
 
 
 def test_method_that_java_lacks_is_an_error_each_time(spark: SparkSession) -> None:
-    mend(spark.sparkContext)
+    mend_gateway(spark.sparkContext)
     functions = getattr(spark._jvm, "org.apache.spark.sql.functions")
     for _ in range(2):
         with pytest.raises(Py4JError, match="no_such_function"):
@@ -48,7 +48,7 @@ def test_method_that_java_lacks_is_an_error_each_time(spark: SparkSession) -> No
 def test_interrupted_command_leaves_its_answer_to_no_other(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    mend(spark.sparkContext)
+    mend_gateway(spark.sparkContext)
     send = ClientServerConnection.send_command
 
     class Interrupted(BaseException):
@@ -61,7 +61,7 @@ def test_interrupted_command_leaves_its_answer_to_no_other(
 
     client = spark.sparkContext._gateway._gateway_client  # type: ignore[union-attr]
     once = client.send_command
-    mend(spark.sparkContext)
+    mend_gateway(spark.sparkContext)
     assert client.send_command is once
     for _ in range(3):
         monkeypatch.setattr(ClientServerConnection, "send_command", sent)
@@ -90,7 +90,7 @@ def test_lost_connection_is_logged_by_nobody(
             return send(self, command)
         raise error
 
-    mend(spark.sparkContext)
+    mend_gateway(spark.sparkContext)
     for _ in range(20):  # Java may close the next connection, too
         with monkeypatch.context() as broken:
             broken.setattr(ClientServerConnection, "send_command", lost)

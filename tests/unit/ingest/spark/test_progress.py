@@ -9,7 +9,7 @@ from typing import Any
 from pyspark import StatusTracker
 
 from tests.support.faults import java_gone
-from vizpub.ingest.spark.progress import watching
+from vizpub.ingest.spark.progress import watch_progress
 
 
 def test_watcher_ends_with_java() -> None:
@@ -17,7 +17,7 @@ def test_watcher_ends_with_java() -> None:
     tracker: Any = StatusTracker(java_gone())
     spark: Any = SimpleNamespace(sparkContext=SimpleNamespace(statusTracker=lambda: tracker))
     before, told = set(threading.enumerate()), list[tuple[str, int, int]]()
-    with watching(spark, "step", lambda *seen: told.append(seen)):
+    with watch_progress(spark, "step", lambda *seen: told.append(seen)):
         (watcher,) = set(threading.enumerate()) - before
         watcher.join()
     assert told == [("step", 0, 0), ("step", 1, 1)]

@@ -11,7 +11,7 @@ from pyspark.errors import PySparkException
 
 from tests.support.faults import java_gone
 from tests.support.words import tells
-from vizpub.ingest.spark.session import JAVA_GONE, _defaults, vizpub_errors, why_failed
+from vizpub.ingest.spark.session import JAVA_GONE, _default_settings, vizpub_errors, why_failed
 from vizpub.model.errors import DiskFull, SparkFailed
 
 UNANSWERED = """An error occurred while calling None.org.apache.spark.sql.classic.SparkSession.
@@ -38,7 +38,7 @@ def test_scratch_of_spark_is_named_without_a_comma(tmp_path: Path, name: str) ->
     """Spark takes what a comma parts for several folders, and makes each of them."""
     own = tmp_path / name
     own.mkdir()
-    settings = _defaults(SparkConf(loadDefaults=False).setMaster("local[1]"), own)
+    settings = _default_settings(SparkConf(loadDefaults=False).setMaster("local[1]"), own)
     folder = settings["spark.local.dir"]
     assert "," not in folder
     (Path(folder) / "block").touch()

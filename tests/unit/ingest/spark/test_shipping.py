@@ -10,12 +10,12 @@ import pytest
 
 from tests.support.project import PACKAGES, ROOT, in_namespace
 from vizpub.ingest.spark import shipping
-from vizpub.ingest.spark.shipping import digest, pack
+from vizpub.ingest.spark.shipping import digest, pack_package
 
 
 @pytest.fixture(scope="module")
 def packed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return pack(tmp_path_factory.mktemp("packed"))
+    return pack_package(tmp_path_factory.mktemp("packed"))
 
 
 def test_archive_contains_all_files_read_at_run_time(packed: Path) -> None:
@@ -36,7 +36,7 @@ def test_archive_contains_no_compiled_files(packed: Path) -> None:
 
 
 def test_archive_has_the_same_bytes_for_the_same_files(packed: Path, tmp_path: Path) -> None:
-    again = pack(tmp_path)
+    again = pack_package(tmp_path)
     assert again.name == packed.name
     assert again.read_bytes() == packed.read_bytes()
 
@@ -45,7 +45,7 @@ def test_archive_name_changes_with_the_content(
     packed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shipping, "_LEFT_OUT", (*shipping._LEFT_OUT, ".lock"))
-    assert pack(tmp_path).name != packed.name
+    assert pack_package(tmp_path).name != packed.name
 
 
 def test_archive_is_imported_without_unpacking(packed: Path, tmp_path: Path) -> None:

@@ -14,13 +14,13 @@ from tests.unit.ingest.spark.test_doorway import answering, listener
 from vizpub.ingest.spark import doorway, staying
 from vizpub.ingest.spark.staying import (
     ENDING,
-    NotUsed,
+    SessionNotUsable,
+    differing_names,
     folder_of,
-    lease,
-    start,
-    status,
-    stop,
-    unlike,
+    lease_session,
+    session_status,
+    start_session,
+    stop_session,
 )
 from vizpub.machine.private import make_private
 from vizpub.model.errors import UseError
@@ -34,11 +34,11 @@ def scratch(tmp_path: Path) -> Path:
 
 
 def fit_now() -> Mapping[str, str]:
-    staying.fit.cache_clear()
+    staying.session_requirements.cache_clear()
     try:
-        return staying.fit()
+        return staying.session_requirements()
     finally:
-        staying.fit.cache_clear()
+        staying.session_requirements.cache_clear()
 
 
 class TestWhatHasToFit:
@@ -49,15 +49,15 @@ class TestWhatHasToFit:
         monkeypatch.setenv(name, "one")
         before = fit_now()
         monkeypatch.setenv(name, "another")
-        assert unlike(before, fit_now()) == [f"${name}"]
+        assert differing_names(before, fit_now()) == [f"${name}"]
         monkeypatch.delenv(name)
-        assert unlike(before, fit_now()) == [f"${name}"]
+        assert differing_names(before, fit_now()) == [f"${name}"]
 
     def test_terminal_variables_are_ignored(self, monkeypatch: pytest.MonkeyPatch) -> None:
         before = fit_now()
         for name in ("PWD", "COLUMNS", "SHLVL", "VIZPUB_WORKSPACE"):
             monkeypatch.setenv(name, "another")
-        assert unlike(before, fit_now()) == []
+        assert differing_names(before, fit_now()) == []
 
     def test_variable_values_are_not_told(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wJalrXUtnFEMI")
@@ -74,14 +74,14 @@ class TestWhatHasToFit:
         java.chmod(0o755)
         monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
         assert shutil.which("java") == str(java)
-        assert unlike(before, fit_now()) == ["Java"]
+        assert differing_names(before, fit_now()) == ["Java"]
 
     def test_umask_is_named_when_it_changes(self) -> None:
         before = fit_now()
         mask = os.umask(0o077)
         try:
             os.umask(mask ^ 0o010)
-            assert unlike(before, fit_now()) == ["umask"]
+            assert differing_names(before, fit_now()) == ["umask"]
         finally:
             os.umask(mask)
 
@@ -93,16 +93,22 @@ class TestASessionThatHangs:
         monkeypatch.setattr(staying, "_STOP_S", 0.2)
 
     def test_lease_of_a_hanging_session_is_refused(self, scratch: Path) -> None:
-        with listener(folder_of(scratch)), pytest.raises(NotUsed, match="vizpub session stop"):
-            lease(scratch)
+        with (
+            listener(folder_of(scratch)),
+            pytest.raises(SessionNotUsable, match="vizpub session stop"),
+        ):
+            lease_session(scratch)
 
     @pytest.mark.skipif(not hasattr(socket, "SO_PEERCRED"), reason="the kernel does not tell")
     def test_hanging_session_is_named_by_its_process_and_ended(self, scratch: Path) -> None:
         with listener(folder_of(scratch)) as child:
-            assert (status(scratch).state, status(scratch).pid) == ("not answering", child.pid)
-            assert stop(scratch).pid == child.pid
+            assert (session_status(scratch).state, session_status(scratch).pid) == (
+                "not answering",
+                child.pid,
+            )
+            assert stop_session(scratch).pid == child.pid
             assert child.wait() < 0
-        assert status(scratch).state == "absent"
+        assert session_status(scratch).state == "absent"
 
 
 def test_dead_session_is_absent_and_stop_ends_no_process(scratch: Path) -> None:
@@ -110,24 +116,24 @@ def test_dead_session_is_absent_and_stop_ends_no_process(scratch: Path) -> None:
         child.kill()
         child.wait()
     bystanders = {process.pid for process in psutil.Process().children()}
-    assert status(scratch).state == "absent"
-    assert lease(scratch) is None
-    assert stop(scratch).state == "absent"
+    assert session_status(scratch).state == "absent"
+    assert lease_session(scratch) is None
+    assert stop_session(scratch).state == "absent"
     assert {process.pid for process in psutil.Process().children()} == bystanders
 
 
 def test_workspace_without_session_stays_unchanged(tmp_path: Path) -> None:
     scratch = tmp_path / "workspace" / ".spark"
-    assert status(scratch).state == "absent"
-    assert lease(scratch) is None
-    assert stop(scratch).state == "absent"
+    assert session_status(scratch).state == "absent"
+    assert lease_session(scratch) is None
+    assert stop_session(scratch).state == "absent"
     assert not scratch.exists()
 
 
 def test_lease_of_an_ending_session_is_refused(scratch: Path) -> None:
     thread = answering(folder_of(scratch), lambda end: None)
-    with pytest.raises(NotUsed, match=ENDING):
-        lease(scratch)
+    with pytest.raises(SessionNotUsable, match=ENDING):
+        lease_session(scratch)
     thread.join()
 
 
@@ -137,8 +143,8 @@ def test_refused_lease_tells_the_reason(scratch: Path) -> None:
         doorway.send(end, {"refused": "process 4711 uses it"})
 
     thread = answering(folder_of(scratch), refuse)
-    with pytest.raises(NotUsed, match="process 4711"):
-        lease(scratch)
+    with pytest.raises(SessionNotUsable, match="process 4711"):
+        lease_session(scratch)
     thread.join()
 
 
@@ -148,17 +154,17 @@ def test_start_is_refused_when_spark_is_configured_elsewhere(
 ) -> None:
     monkeypatch.setenv(name, "somewhere")
     with pytest.raises(UseError, match=name):
-        start(scratch)
+        start_session(scratch)
 
 
 def test_session_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(UseError, match=naming(tmp_path / "file", "Not a directory")):
-        start(tmp_path / "file" / ".spark", 60)
+        start_session(tmp_path / "file" / ".spark", 60)
 
 
 def test_session_folder_open_to_other_users_is_refused(scratch: Path) -> None:
     folder_of(scratch).chmod(0o777)
-    for act in (start, stop, status, lease):
+    for act in (start_session, stop_session, session_status, lease_session):
         with pytest.raises(UseError, match=naming(f"chmod 700 {folder_of(scratch)}")):
             act(scratch)

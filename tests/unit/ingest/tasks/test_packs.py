@@ -8,15 +8,15 @@ from random import Random
 import pyarrow as pa
 import pytest
 
-from vizpub.ingest.inputs.reader import Kind, Row, as_batches
-from vizpub.ingest.tasks.packs import InOrder, pack, unpack
+from vizpub.ingest.inputs.reader import InputRow, RowKind, as_batches
+from vizpub.ingest.tasks.packs import OrderedFold, pack_rows, unpack_rows
 
 
-def some_rows(rng: Random, number: int) -> list[Row]:
+def some_rows(rng: Random, number: int) -> list[InputRow]:
     keys = [None, "", "a", "b", "ü", "\U0001f600", *(f"peer {n}" for n in range(20))]
     return [
-        Row(
-            Kind.RECORD,
+        InputRow(
+            RowKind.RECORD,
             rng.choice(keys),
             rng.randrange(5),
             -rng.randrange(3),
@@ -33,7 +33,7 @@ class Kept:
     """A fold that keeps the rows."""
 
     def __init__(self) -> None:
-        self.rows: list[Row] = []
+        self.rows: list[InputRow] = []
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.RecordBatch]]:
         for batch in batches:
@@ -44,8 +44,8 @@ class Kept:
         return f"{len(self.rows)} rows"
 
 
-def rows_of(batch: pa.RecordBatch) -> list[Row]:
-    return [Row(**row) for row in batch.to_pylist()]
+def rows_of(batch: pa.RecordBatch) -> list[InputRow]:
+    return [InputRow(**row) for row in batch.to_pylist()]
 
 
 @pytest.mark.parametrize("parts", [1, 3, 20])
@@ -53,14 +53,14 @@ def test_packed_rows_reach_the_fold_of_their_part_in_order(parts: int) -> None:
     rng = Random(parts)
     given = some_rows(rng, 500)
     batches = [batch for at in range(0, 500, 70) for batch in as_batches(given[at : at + 70])]
-    packs = [row for packed in pack(batches, parts) for row in packed.to_pylist()]
+    packs = [row for packed in pack_rows(batches, parts) for row in packed.to_pylist()]
     assert {row["part"] for row in packs} <= {*range(parts)}
     parts_of: dict[str | None, set[int]] = {}
     reached = []
     for part in range(parts):
         mine = [row["rows"] for row in packs if row["part"] == part]
         fold = Kept()
-        in_order = InOrder(fold)
+        in_order = OrderedFold(fold)
         made = [
             *in_order([pa.record_batch({"part": [part] * len(mine), "rows": mine})] if mine else [])
         ]
@@ -76,4 +76,4 @@ def test_packed_rows_reach_the_fold_of_their_part_in_order(parts: int) -> None:
 
 
 def test_pack_without_rows_is_none() -> None:
-    assert [*pack([], 3)] == [*unpack([])] == []
+    assert [*pack_rows([], 3)] == [*unpack_rows([])] == []

@@ -14,19 +14,19 @@ import pyarrow.parquet as pq
 import pytest
 
 from vizpub.analytics import steps
-from vizpub.analytics.steps import Given, Step
-from vizpub.ingest.tasks.steps import Block, StepFold, Taken, blocks
+from vizpub.analytics.steps import Step, TaskContext
+from vizpub.ingest.tasks.steps import BlockFold, StepInput, TaskBlock, cut_blocks
 from vizpub.model.metrics import METRICS_OVERLAY, METRICS_PEERS
 from vizpub.model.tables import LINKS
 from vizpub.runstore.integrity import OTHER_PAGE, PARQUET, dataset
 
-WHOLE = Given(3, 12, 1, frozenset({"metrics/peers"}), 3, 3)
+WHOLE = TaskContext(3, 12, 1, frozenset({"metrics/peers"}), 3, 3)
 
 
 @pytest.mark.parametrize("tasks", [1, 3, 7, 50])
 @pytest.mark.parametrize("peers", [1, 60_000, 10**7])
 def test_blocks_of_bounded_size_have_each_interval_once(tasks: int, peers: int) -> None:
-    parts = blocks(WHOLE, peers, tasks)
+    parts = cut_blocks(WHOLE, peers, tasks)
     assert [i for part in parts for i in range(part.first, part.last + 1)] == [*range(3, 13)]
     longest = max(part.last + 1 - part.first for part in parts)
     assert longest == 1 or longest * peers <= 250_000 + peers
@@ -47,9 +47,11 @@ def test_damaged_file_is_named(tmp_path: Path) -> None:
     damaged.write_bytes(content)
     (batch,) = pa.table({"id": [0]}).to_batches()
 
-    def fold(*paths: Path) -> StepFold:
-        taken = {"metrics/peers": [Taken(dataset([path], METRICS_PEERS.arrow)) for path in paths]}
-        return StepFold((COUNTS,), taken, (METRICS_OVERLAY,), (Block(WHOLE),))
+    def fold(*paths: Path) -> BlockFold:
+        taken = {
+            "metrics/peers": [StepInput(dataset([path], METRICS_PEERS.arrow)) for path in paths]
+        }
+        return BlockFold((COUNTS,), taken, (METRICS_OVERLAY,), (TaskBlock(WHOLE),))
 
     [(name, counts)] = fold(sound)([batch])
     assert name == "metrics/overlay"
@@ -64,8 +66,10 @@ def test_fold_works_in_a_process_that_has_read_nothing(tmp_path: Path) -> None:
     path, fold = tmp_path / "part.parquet", tmp_path / "fold"
     rows = [{"peer": 1, "interval": 3, "duplicates": 5}]
     pq.write_table(pa.Table.from_pylist(rows, METRICS_PEERS.arrow), path, **PARQUET)
-    taken = {"metrics/peers": [Taken(dataset([path], METRICS_PEERS.arrow))]}
-    fold.write_bytes(pickle.dumps(StepFold((COUNTS,), taken, (METRICS_OVERLAY,), (Block(WHOLE),))))
+    taken = {"metrics/peers": [StepInput(dataset([path], METRICS_PEERS.arrow))]}
+    fold.write_bytes(
+        pickle.dumps(BlockFold((COUNTS,), taken, (METRICS_OVERLAY,), (TaskBlock(WHOLE),)))
+    )
     program = (
         "import pickle, sys, pyarrow as pa\n"
         "fold = pickle.load(open(sys.argv[1], 'rb'))\n"
@@ -86,7 +90,7 @@ def shaped(rows: list[tuple[object, ...]]) -> pa.Table:
     given = pa.table(dict(zip(LINK, map(list, columns), strict=True)))
     shuffle = Step("links", "SELECT * EXCLUDE (more) FROM given", "links", whole=("given",))
     given = given.append_column("more", pa.nulls(len(given)))
-    made = steps.compute([shuffle], {"given": [given]}, [LINKS], WHOLE)
+    made = steps.compute_tables([shuffle], {"given": [given]}, [LINKS], WHOLE)
     return pa.Table.from_batches([rows for _, rows in made], LINKS.arrow)
 
 
@@ -111,5 +115,5 @@ def test_null_where_a_value_must_be_known_is_an_error() -> None:
 
 def test_column_that_a_text_does_not_give_is_unknown() -> None:
     text = "SELECT 0 AS src, 1 AS dst, 'overlay' AS layer, 0 AS valid_from, 1 AS valid_to"
-    made = steps.compute([Step("links", text, "links")], {}, [LINKS], WHOLE)
+    made = steps.compute_tables([Step("links", text, "links")], {}, [LINKS], WHOLE)
     assert [rows["topic"].to_pylist() for _, rows in made] == [[None]]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.support.channels import layout
-from vizpub.simulators.channels.assigning import Listening, assigned
+from vizpub.simulators.channels.assigning import ListenerTable, assign_channels
 from vizpub.simulators.channels.parameters import Assignment
 
 RULES: tuple[Assignment, ...] = get_args(Assignment)
@@ -42,7 +42,7 @@ def test_channels_by_pages_follow_their_products() -> None:
     """Pages 0 to 3 have PC .4, .6, .2, .1: 1, 0, 2, 3 in turn go to the least summed P."""
     wants = np.array([[1, 1, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]], dtype=bool)
     probability = np.array([0.4, 0.3, 0.2, 0.1])
-    found = assigned("pc", wants, probability, (2, 1), np.random.default_rng(0))
+    found = assign_channels("pc", wants, probability, (2, 1), np.random.default_rng(0))
     # Page 1 to channel 0; page 0 to channel 1, but client 0 has no room; page 2 to 0 (.3 < .4);
     # page 3 to 1 (.4 < .5).
     assert found.argmax(axis=1).tolist() == [0, 0, 0, 1]
@@ -68,12 +68,14 @@ def test_similar_clients_come_together() -> None:
     probability = np.full(4, 0.25)
     for seed in range(20):
         random = np.random.default_rng(seed)
-        found = assigned("lc", wants, probability, (2, 1), random)
+        found = assign_channels("lc", wants, probability, (2, 1), random)
         first, second = found[:10].sum(axis=0), found[10:].sum(axis=0)
         if min(*first, *second) == 0:
             assert sorted([tuple(first), tuple(second)]) == [(0, 10), (10, 0)]
     both = [
-        assigned("lc", wants, probability, (2, 1), np.random.default_rng(seed))[:10].sum(axis=0)
+        assign_channels("lc", wants, probability, (2, 1), np.random.default_rng(seed))[:10].sum(
+            axis=0
+        )
         for seed in range(20)
     ]
     assert any(0 in counts for counts in both)
@@ -86,7 +88,7 @@ def test_channels_of_similar_clients_take_turns() -> None:
 
 
 def test_full_client_gets_no_further_channel() -> None:
-    listening = Listening(1, 3, 1)
+    listening = ListenerTable(1, 3, 1)
     assert listening.add(0, 2)
     assert not listening.add(0, 1)
     assert not listening.able(1).size

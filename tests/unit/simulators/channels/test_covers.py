@@ -12,7 +12,7 @@ from tests.support.words import naming
 from vizpub.model.errors import UseError
 from vizpub.simulators.channels.covers import RULES, cover, smallest
 from vizpub.simulators.engine.clock import stream
-from vizpub.simulators.protocols.poldercast.views import seeded
+from vizpub.simulators.protocols.poldercast.views import seed_state
 
 SEEDS = range(12)
 
@@ -31,7 +31,7 @@ def covered(rule: str, listens: np.ndarray, seed: int, waiting: object = 0) -> l
     chosen = np.zeros(listens.shape[1], np.int64)
     idle = np.zeros(listens.shape[1], np.int64) + np.asarray(waiting, np.int64)
     clients, reach = np.arange(len(listens)), listens.sum(axis=0).astype(np.int64)
-    draws = seeded(stream(seed, "covers"))
+    draws = seed_state(stream(seed, "covers"))
     count = cover(RULES[rule], clients, channels_of, reach, idle, draws, chosen)
     return chosen[:count].tolist()
 

@@ -9,13 +9,13 @@ import pytest
 
 from tests.support.channels import PRINTED, layout, printed_layout
 from vizpub.model.errors import UseError
-from vizpub.simulators.channels.liftoff import ON_THE_FLY, analysed, curve, liftoff, overload
+from vizpub.simulators.channels.liftoff import ON_THE_FLY, analyze_mapping, curve, liftoff, overload
 
 UPDATES = 60_000
 
 
 def test_printed_list_predicts_its_breaking_gaps(tmp_path: Path) -> None:
-    found = analysed(printed_layout(tmp_path))
+    found = analyze_mapping(printed_layout(tmp_path))
     assert [channel.total_p for channel in found] == pytest.approx(PRINTED)
     order = sorted(found, key=lambda channel: -channel.breaking_gap_us)
     assert [channel.channel for channel in order[:2]] == [0, 3]
@@ -77,7 +77,7 @@ def test_static_mappings_overload_where_their_busiest_channel_is_full(
 
 def test_mapping_on_the_fly_has_no_pages_of_channels() -> None:
     with pytest.raises(UseError, match=ON_THE_FLY):
-        analysed(layout(mapping="c"))
+        analyze_mapping(layout(mapping="c"))
 
 
 def test_channels_that_nobody_needs_never_overload(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.support.channels import layout
-from vizpub.simulators.channels.layout import Layout
+from vizpub.simulators.channels.layout import ChannelLayout
 from vizpub.simulators.channels.running import bits, run
 
 ONE = {"channels": 1, "listen": 1, "profile": "uniform:pages=100", "transmission": "10ms"}
@@ -30,7 +30,7 @@ def test_single_channel_is_a_queue_with_constant_service(
 ) -> None:
     """M/D/1: the mean time in the system is that of any order that never idles."""
     given = layout(3, 2, scheduler=scheduler, **ONE)
-    found = run(given, given.drawn(updates, 10_000 / rho))
+    found = run(given, given.draw_updates(updates, 10_000 / rho))
     assert found.global_staleness is not None
     assert found.global_staleness / 10_000 == pytest.approx(expected, rel=0.05)
     held = float(found.queue[0] + found.load[0])
@@ -38,7 +38,7 @@ def test_single_channel_is_a_queue_with_constant_service(
 
 
 @cache
-def calm(**chosen: object) -> Layout:
+def calm(**chosen: object) -> ChannelLayout:
     """Far below overload, with time to send everything at the end."""
     made = layout(70, 5, gap="100ms", **chosen)
     _ = made.carried  # takes longer to find than a run, and is that of all schedulers
@@ -51,7 +51,7 @@ def calm(**chosen: object) -> Layout:
 def test_interested_clients_all_hear_each_update_below_overload(
     assignment: str, mapping: str, scheduler: str
 ) -> None:
-    given = calm(assignment=assignment, mapping=mapping).scheduled(scheduler)
+    given = calm(assignment=assignment, mapping=mapping).with_scheduler(scheduler)
     updates = given.updates((0, 60_000_000))
     found = run(given, updates, 80_000_000)
     wanted = given.wants.sum(axis=0)
@@ -122,7 +122,7 @@ def test_scheduler_rxw_serves_those_that_many_want_sooner_than_fifo() -> None:
                 assignment="random",
             )  # fmt: skip
             busiest = max((given.probability * given.transmission) @ given.carried)
-            found.append(run(given, given.drawn(20_000, busiest / 0.95)).weighted_staleness)
+            found.append(run(given, given.draw_updates(20_000, busiest / 0.95)).weighted_staleness)
         means[scheduler] = np.mean(found)
     assert means["rxw"] <= means["fifo"]
 
@@ -134,7 +134,7 @@ def test_assignment_by_likeness_brings_less_fluff_than_a_random_one() -> None:
         for seed in range(1, 6):
             profile = "clustered:clusters=1,size=5"
             given = layout(100, seed, assignment=assignment, profile=profile, mapping="c")
-            found.append(run(given, given.drawn(5_000, 100_000)).fluff)
+            found.append(run(given, given.draw_updates(5_000, 100_000)).fluff)
         shares[assignment] = np.mean(found)
     assert shares["lc"] < shares["random"]
 
@@ -142,7 +142,7 @@ def test_assignment_by_likeness_brings_less_fluff_than_a_random_one() -> None:
 def test_quantiles_are_those_of_the_receptions() -> None:
     """One client on one channel with one page: the staleness of each update can be listed."""
     given = layout(1, 3, items=1, sources=1, **{**ONE, "profile": "uniform:pages=1"})
-    updates = given.drawn(2_000, 12_500)
+    updates = given.draw_updates(2_000, 12_500)
     found = run(given, updates, int(updates.times[-1]) + 10_000_000)
     ends, free = [], 0
     for time in updates.times.tolist():
@@ -158,7 +158,7 @@ def test_client_that_hears_nothing_has_no_quantile(tmp_path: Path) -> None:
     """Each other client hears a page of its own after one transmission."""
     (tmp_path / "profiles.csv").write_text("client,page\n0,0\n2,1\n")
     given = layout(3, 3, profile=f"file:{tmp_path / 'profiles.csv'}")
-    found = run(given, given.drawn(1_000, 1e6), apart=True)
+    found = run(given, given.draw_updates(1_000, 1e6), apart=True)
     took = pytest.approx(10_000, rel=0.016)
     assert found.client_quantiles(0.5) == [took, None, took]
     assert found.counts.heard[1] == 0

@@ -13,9 +13,9 @@ import pytest
 
 from tests.support.channels import printed_layout
 from vizpub.model.errors import UseError
-from vizpub.simulators.channels.layout import Layout
-from vizpub.simulators.channels.running import Measured, run
-from vizpub.simulators.engine.plan import planned
+from vizpub.simulators.channels.layout import ChannelLayout
+from vizpub.simulators.channels.running import ChannelMeasurement, run
+from vizpub.simulators.engine.plan import make_plan
 from vizpub.simulators.engine.simulation import Running
 
 SECOND = 1_000_000
@@ -45,8 +45,8 @@ class Told:
     """Counts of the reports of a run, and of its gauges."""
 
     def __init__(self, chosen: dict[str, Any], seed: int) -> None:
-        running = Running(planned("channels", chosen, seed))
-        self.layout: Layout = running.system.layout  # type: ignore[attr-defined]
+        running = Running(make_plan("channels", chosen, seed))
+        self.layout: ChannelLayout = running.system.layout  # type: ignore[attr-defined]
         self.reports = [
             json.loads(line) for i in range(chosen["intervals"]) for line in running.run_interval(i)
         ]
@@ -94,7 +94,7 @@ def told_of(name: str) -> tuple[Told, int]:
     return Told({**SMALL, **CASES[name]}, seed), seed
 
 
-def compiled(told: Told, intervals: int, *, apart: bool = False) -> Measured:
+def compiled(told: Told, intervals: int, *, apart: bool = False) -> ChannelMeasurement:
     last = told.layout.parameters.last_update
     end = intervals * SECOND if last is None else (last + 1) * SECOND
     updates = told.layout.updates((SECOND, end))
@@ -204,11 +204,11 @@ def test_latency_delays_each_hop() -> None:
 )
 def test_impossible_channels_are_refused(chosen: dict[str, Any], message: str) -> None:
     with pytest.raises(UseError, match=message):
-        planned("channels", chosen)
+        make_plan("channels", chosen)
 
 
 def test_parameters_of_a_world_that_does_not_count_are_not_described() -> None:
-    plan = planned("channels", {})
+    plan = make_plan("channels", {})
     assert plan.world.latency == "none"
     assert not plan.described().keys() & {"workload", "publications", "interest", "churn"}
     assert plan.changed(plan.described()) == []
@@ -216,11 +216,13 @@ def test_parameters_of_a_world_that_does_not_count_are_not_described() -> None:
 
 def test_readings_of_missing_pages_are_in_the_header() -> None:
     chosen = {"mapping": "perfect-c", "scheduler": "lwf", "assignment": "rr"}
-    told = Running(planned("channels", chosen)).system.described()["our_reading"]
+    told = Running(make_plan("channels", chosen)).system.described()["our_reading"]
     assert [text.partition(":")[0] for text in told] == [
         "assignment rr", "mapping perfect-c", "scheduler lwf",
     ]  # fmt: skip
-    assert Running(planned("channels", {"mapping": "c"})).system.described() == {"our_reading": []}
+    assert Running(make_plan("channels", {"mapping": "c"})).system.described() == {
+        "our_reading": []
+    }
 
 
 def test_printed_list_runs_with_reports(tmp_path: Path) -> None:
@@ -229,7 +231,7 @@ def test_printed_list_runs_with_reports(tmp_path: Path) -> None:
     chosen = {
         name: getattr(given, name) for name in ("pages", "mapping", "profile", "channels", "listen")
     }
-    running = Running(planned("channels", {**chosen, "peers": 19, "intervals": 3, "gap": "10ms"}))
+    running = Running(make_plan("channels", {**chosen, "peers": 19, "intervals": 3, "gap": "10ms"}))
     told = [json.loads(line) for i in range(3) for line in running.run_interval(i)]
     topics = {topic for report in told for topic in report["topics"]}
     assert topics == set(map(str, range(8)))

@@ -8,20 +8,20 @@ import pytest
 from tests.support.designs import drawn, equal, example_2, example_3
 from vizpub.simulators.designs.flat import Flat
 from vizpub.simulators.designs.kernels import RULES, centres_of, edges_of
-from vizpub.simulators.designs.reach import lost
+from vizpub.simulators.designs.reach import count_losses
 from vizpub.simulators.designs.stars import RULES as PLAIN
-from vizpub.simulators.designs.stars import Interests, Stars, neighbours_of, refine
+from vizpub.simulators.designs.stars import Interests, Stars, neighbours_of, refine_stars
 
 
 def skewed(seed: int) -> Interests:
     """Some topics that most nodes have: these are kept as bits."""
-    flat = Flat.drawn(300, 300, 5, seed, exponent=1.0)
+    flat = Flat.draw(300, 300, 5, seed, exponent=1.0)
     return interests_of(flat, 300)
 
 
 def sparse(seed: int) -> Interests:
     """Few who share two topics, so that counts are kept where a topic goes, but for the largest."""
-    flat = Flat.drawn(2000, 500, 5, seed, exponent=(None, 0.5, 1.0)[seed % 3])
+    flat = Flat.draw(2000, 500, 5, seed, exponent=(None, 0.5, 1.0)[seed % 3])
     return interests_of(flat, 500)
 
 
@@ -47,7 +47,7 @@ def test_centres_and_degrees_are_those_of_the_plain_algorithm(rule: str, name: s
     plain = Stars(interests, PLAIN[rule](interests))
     for refined in (False, True):
         if refined:
-            refine(plain)
+            refine_stars(plain)
         centres = centres_of(flat, rule, refined=refined)
         found = {topic: node for topic, node in enumerate(centres.tolist()) if node >= 0}
         assert found == plain.centres
@@ -74,7 +74,7 @@ def test_counts_are_kept_for_some_topics_among_the_inputs(seed: int) -> None:
     kept = []
     for topic in range(number):
         left[topic] = False
-        kept.append(lost(topic, *flat.arrays, left, heads, chains, losses))
+        kept.append(count_losses(topic, *flat.arrays, left, heads, chains, losses))
     assert sum(kept) > number / 2
     assert all(kept) == (seed == 0)
 
@@ -91,9 +91,9 @@ def test_topics_are_drawn_by_their_weights() -> None:
     """A single draw has the weights as its law; of two, the second has what the first leaves."""
     weights = np.array([1, 1 / 2, 1 / 3, 1 / 4])
     weights /= weights.sum()
-    one = Flat.drawn(40_000, 4, 1, 1, exponent=1.0)
+    one = Flat.draw(40_000, 4, 1, 1, exponent=1.0)
     np.testing.assert_allclose(np.diff(one.firsts) / 40_000, weights, atol=0.01)
-    both = Flat.drawn(40_000, 4, 2, 1, exponent=1.0)
+    both = Flat.draw(40_000, 4, 2, 1, exponent=1.0)
     second = [
         weights[i] + sum(weights[j] * weights[i] / (1 - weights[j]) for j in range(4) if j != i)
         for i in range(4)

@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.designs import equal
 from vizpub.simulators.designs.flat import Flat
-from vizpub.simulators.designs.reach import as_bits, largest, lost, reached
+from vizpub.simulators.designs.reach import as_bits, count_losses, largest_topic, reached_nodes
 from vizpub.simulators.designs.stars import Interests
 
 
@@ -31,10 +31,10 @@ def test_reached_nodes_are_those_that_share_a_topic(seed: int) -> None:
     bits = as_bits(flat.firsts, flat.subscribers, rows, 5)
     union = np.empty(5, dtype=np.uint64)
     for node in range(300):
-        found = reached(node, *flat.arrays, left, rows, bits, union)
+        found = reached_nodes(node, *flat.arrays, left, rows, bits, union)
         assert found == len(near(interests, node, left))
         sizes = [len(interests.subscribers[t]) for t in interests.of[node] if left[t]]
-        assert largest(node, *flat.arrays, left) == max(sizes, default=0)
+        assert largest_topic(node, *flat.arrays, left) == max(sizes, default=0)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -56,7 +56,7 @@ def test_overlap_falls_by_those_who_share_another_topic(seed: int) -> None:
         of_it = interests.subscribers[topic]
         before = np.array([overlap(node) for node in of_it])
         left[topic] = False
-        if lost(topic, *flat.arrays, left, heads, chains, losses):
+        if count_losses(topic, *flat.arrays, left, heads, chains, losses):
             kept += 1
             after = np.array([overlap(node) for node in of_it])
             assert losses[: len(of_it), 0].tolist() == (before - after).tolist()

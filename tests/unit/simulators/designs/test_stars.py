@@ -15,7 +15,7 @@ from tests.support.designs import (
     graph,
 )
 from vizpub.simulators.designs.algorithms import ALGORITHMS, Design, construct
-from vizpub.simulators.designs.stars import RULES, Interests, Stars, refine
+from vizpub.simulators.designs.stars import RULES, Interests, Stars, refine_stars
 
 SEEDS = range(12)
 
@@ -101,7 +101,7 @@ def test_refinement_lowers_the_maximum_and_keeps_count_of_the_edges(rule: str, s
     interests = drawn(40, 15, 5, seed)
     stars = Stars(interests, RULES[rule](interests))
     before = max(map(stars.degree, range(40)))
-    refine(stars)
+    refine_stars(stars)
     assert max(map(stars.degree, range(40))) <= before
     assert stars.links == Stars(interests, stars.centres).links
     check_overlay(stars.neighbours, interests, stars=True)

@@ -17,13 +17,13 @@ from vizpub.simulators.designs.algorithms import ALGORITHMS, Design, construct
 from vizpub.simulators.designs.stars import Interests
 from vizpub.simulators.designs.system import system_of
 from vizpub.simulators.engine.folder import Folder
-from vizpub.simulators.engine.plan import planned
+from vizpub.simulators.engine.plan import make_plan
 from vizpub.simulators.engine.simulation import Running, simulate
 
 
 def reports_of(folder: Path, algorithm: str, **chosen: Any) -> dict[int, list[Report]]:
     given = {"workload": "uniform:topics=12,subscriptions=3", "peers": 30, **chosen}
-    simulate(planned(system_of(algorithm), given, seed=4), Folder(folder))
+    simulate(make_plan(system_of(algorithm), given, seed=4), Folder(folder))
     return reported(folder)
 
 
@@ -96,7 +96,7 @@ def test_centres_are_near_where_delays_are_known(tmp_path: Path) -> None:
     away = np.hypot(*(places[:, None] - places[None]).transpose(2, 0, 1)).round(3)
     np.savetxt(tmp_path / "rtt", away, fmt="%.3f")
     latency = f"matrix:{tmp_path}/rtt,unit=ms"
-    plan = planned(system_of("cd-max"), {"peers": 30, "latency": latency}, seed=4)
+    plan = make_plan(system_of("cd-max"), {"peers": 30, "latency": latency}, seed=4)
     delay = Running(plan).network.delay
     found = {}
     for near in (False, True):

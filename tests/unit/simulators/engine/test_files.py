@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.words import naming
 from vizpub.model.errors import InputError
-from vizpub.simulators.engine.files import found, lines, not_understood
+from vizpub.simulators.engine.files import find_file, lines, not_understood
 
 TEXT = "# who\n0 1\n\n  2 3  \n% and\n4 5"
 
@@ -26,9 +26,9 @@ def test_file_is_looked_for_in_the_data_folder(
 ) -> None:
     (tmp_path / "trace.avt").write_text("x")
     monkeypatch.setenv("VIZPUB_DATA", str(tmp_path))
-    assert found("trace.avt") == tmp_path / "trace.avt"
+    assert find_file("trace.avt") == tmp_path / "trace.avt"
     with pytest.raises(InputError, match=naming("none.avt", tmp_path / "none.avt")):
-        found("none.avt")
+        find_file("none.avt")
     monkeypatch.delenv("VIZPUB_DATA")
     with pytest.raises(InputError, match=naming("trace.avt")):
         list(lines("trace.avt"))

@@ -22,7 +22,7 @@ from vizpub.reports.files import ReportReader
 from vizpub.reports.records import Report
 from vizpub.simulators.engine.folder import Folder
 from vizpub.simulators.engine.live import Live
-from vizpub.simulators.engine.plan import Plan, planned
+from vizpub.simulators.engine.plan import Plan, make_plan
 from vizpub.simulators.engine.simulation import Running, simulate
 
 ENDLESS = 1_000_000
@@ -76,7 +76,7 @@ def test_reports_equal_those_in_the_files(tmp_path: Path) -> None:
         {**SMALL, "intervals": 60, "churn": "exponential:9s,down=4s"},
     )
     with serving(collector_in(tmp_path)) as served:
-        simulate(planned("cyclon", chosen), folder, live=Live(served.url, speed=1e6))
+        simulate(make_plan("cyclon", chosen), folder, live=Live(served.url, speed=1e6))
         found = [Report.from_json(one) for one in posted(served)]
         intake = served.web.intake
         assert (intake.last_interval, intake.header.protocol) == (59, "cyclon")
@@ -90,7 +90,7 @@ def test_reports_equal_those_in_the_files(tmp_path: Path) -> None:
 
 
 def test_other_interval_or_no_collector_is_an_error(tmp_path: Path) -> None:
-    plan = planned("cyclon", {**SMALL, "interval": "2s"})
+    plan = make_plan("cyclon", {**SMALL, "interval": "2s"})
     with serving(collector_in(tmp_path)) as served, pytest.raises(UseError, match="--interval"):
         simulate(plan, Folder(tmp_path / "s"), live=Live(served.url))
     with pytest.raises(UseError, match=NO_COLLECTOR):
@@ -101,7 +101,7 @@ def test_other_interval_or_no_collector_is_an_error(tmp_path: Path) -> None:
 
 
 def test_peers_leave_and_join_when_they_are_told(tmp_path: Path) -> None:
-    plan, folder = planned("cyclon", {**SMALL, "intervals": ENDLESS}), Folder(tmp_path / "s")
+    plan, folder = make_plan("cyclon", {**SMALL, "intervals": ENDLESS}), Folder(tmp_path / "s")
     with (
         serving(collector_in(tmp_path, Options(commands=True))) as served,
         simulating(plan, folder, served.url),
@@ -139,7 +139,7 @@ def test_overlay_closes_the_gap_where_a_hub_is_taken_away(tmp_path: Path) -> Non
     """By networkx, over what the peers report."""
     seed, chosen = 7, {"peers": 24, "intervals": ENDLESS}
     print("seed", seed)
-    plan, folder = planned("hyparview", chosen, seed), Folder(tmp_path / "s")
+    plan, folder = make_plan("hyparview", chosen, seed), Folder(tmp_path / "s")
     with (
         serving(collector_in(tmp_path, Options(commands=True))) as served,
         simulating(plan, folder, served.url),
@@ -183,7 +183,7 @@ def test_told_peers_are_there_or_not_whatever_was_planned(system: str) -> None:
         random.Random(seed),
         {"peers": 20, "intervals": 30, "churn": "exponential:5s,down=3s"},
     )
-    running, told = Running(planned(system, chosen, seed)), dict[int, str]()
+    running, told = Running(make_plan(system, chosen, seed)), dict[int, str]()
     for interval in range(30):
         lines = [json.loads(line) for line in running.run_interval(interval)]
         there = {int(one["peer"]) for one in lines if not one.get("left")}

@@ -12,7 +12,7 @@ import pytest
 from tests.support.words import naming, unknown
 from vizpub.model.errors import InputError, UnknownName, UseError
 from vizpub.simulators.engine.folder import Folder
-from vizpub.simulators.engine.plan import World, planned
+from vizpub.simulators.engine.plan import SimulatedWorld, make_plan
 from vizpub.simulators.engine.simulation import Running, simulate
 from vizpub.simulators.engine.systems import NO_PARAMETERS, SYSTEMS, system_named
 
@@ -20,52 +20,52 @@ from vizpub.simulators.engine.systems import NO_PARAMETERS, SYSTEMS, system_name
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_system_parameters_share_no_name_with_world_or_options(name: str) -> None:
     theirs = system_named(name).parameters_type.__dataclass_fields__
-    assert not theirs.keys() & World.__dataclass_fields__.keys()
+    assert not theirs.keys() & SimulatedWorld.__dataclass_fields__.keys()
     assert not theirs.keys() & {"seed", "runs", "out", "replace", "ingest", "layers", "config"}
 
 
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_system_is_planned_with_its_defaults(name: str) -> None:
-    assert planned(name, {}).described()["peers"] == 100
+    assert make_plan(name, {}).described()["peers"] == 100
 
 
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_plan_is_that_of_the_run_it_made(name: str, tmp_path: Path) -> None:
     """Also where the header of the reports says more than parameters, as for ids."""
-    has_own = planned(name, {}).own_workload is not None
+    has_own = make_plan(name, {}).own_workload is not None
     interest = {} if has_own else {"interest": "exponential:5s"}
-    plan = planned(name, {"peers": 10, "intervals": 2, **interest})
+    plan = make_plan(name, {"peers": 10, "intervals": 2, **interest})
     simulate(plan, Folder(tmp_path / "made"))
     (path,) = (tmp_path / "made/reports").iterdir()
     stored = json.loads(gzip.decompress(path.read_bytes()).splitlines()[0])["parameters"]
     assert plan.changed(stored) == []
-    larger = planned(name, {"peers": 11, "intervals": 2, **interest})
+    larger = make_plan(name, {"peers": 11, "intervals": 2, **interest})
     assert larger.changed(stored) == ["peers 10, not 11"]
-    still = planned(name, {"peers": 10, "intervals": 2})
+    still = make_plan(name, {"peers": 10, "intervals": 2})
     assert still.changed(stored) == [] if has_own else ["interest exponential:5s, not none"]
 
 
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_system_names_the_layers_of_its_links(name: str) -> None:
     chosen: dict[str, Any] = {"peers": 30, "intervals": 5}
-    if planned(name, {}).own_workload is None:
+    if make_plan(name, {}).own_workload is None:
         chosen["publications"] = "every:1"
     if "broadcast" in system_named(name).parameters_type.__dataclass_fields__:
         chosen["broadcast"] = "plumtree"  # the one with layers of its own
-    running = Running(planned(name, chosen))
+    running = Running(make_plan(name, chosen))
     told = (json.loads(line) for i in range(5) for line in running.run_interval(i))
     found = {link["layer"] for report in told for link in report["neighbors"]}
     assert found == set(running.system.layers)
 
 
 def test_links_of_chosen_layers_are_reported_alone() -> None:
-    running = Running(planned("scribe", {"peers": 30, "intervals": 5, "links": "tree, leafset"}))
+    running = Running(make_plan("scribe", {"peers": 30, "intervals": 5, "links": "tree, leafset"}))
     told = (json.loads(line) for i in range(5) for line in running.run_interval(i))
     assert {link["layer"] for r in told for link in r["neighbors"]} == {"tree", "leafset"}
 
 
 def test_parameter_texts_become_values(flood: str) -> None:
-    plan = planned(flood, {"degree": "6", "loss": "0.25", "interval": "500ms"})
+    plan = make_plan(flood, {"degree": "6", "loss": "0.25", "interval": "500ms"})
     assert (plan.parameters.degree, plan.world.loss) == (6, 0.25)
     assert plan.world.setting.duration_us == 50_000_000
 
@@ -90,7 +90,7 @@ def test_invalid_parameter_is_refused_with_a_hint(
     flood: str, chosen: dict[str, Any], told: str
 ) -> None:
     with pytest.raises(UseError, match=told):
-        planned(flood, chosen)
+        make_plan(flood, chosen)
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_invalid_value_is_refused_with_the_accepted_values(
     name: str, given: object, told: str
 ) -> None:
     with pytest.raises(UseError) as raised:
-        planned("scribe", {name: given})
+        make_plan("scribe", {name: given})
     assert str(raised.value) == told
 
 

@@ -16,7 +16,7 @@ from tests.support.words import naming
 from vizpub.model.errors import InputError, UseError
 from vizpub.reports.files import Line, Report, ReportReader, RunEnd, RunHeader
 from vizpub.simulators.engine.folder import NO_SIMULATION, OTHER_FILE, Folder
-from vizpub.simulators.engine.plan import Plan, planned
+from vizpub.simulators.engine.plan import Plan, make_plan
 from vizpub.simulators.engine.simulation import Running, simulate
 
 Plans = Callable[..., Plan]
@@ -145,7 +145,7 @@ class TestInterest:
             "4,0,subscribe,b\n4.5s,2,subscribe,b\n6,1,unsubscribe,a\n7,3,subscribe,a\n",
             "utf-8",
         )
-        plan = planned(
+        plan = make_plan(
             system,
             {
                 "peers": 4,
@@ -184,7 +184,7 @@ class TestInterest:
         not since then gets none of it in PolderCast, and in Scribe only to pass it on.
         """
         settled = 15
-        plan = planned(
+        plan = make_plan(
             system,
             {
                 "peers": 40,
@@ -229,7 +229,7 @@ class TestInterest:
         }
         seen = []
         for system in self.SYSTEMS:
-            running = Running(planned(system, world, seed=4))
+            running = Running(make_plan(system, world, seed=4))
             for interval in range(30):
                 list(running.run_interval(interval))
             subscriptions = [running.subscriptions.of(peer) for peer in range(30)]

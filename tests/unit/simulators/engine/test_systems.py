@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from vizpub.analytics.comparison.groups import grouped
+from vizpub.analytics.comparison.groups import group_runs
 from vizpub.model.clock import Clock
 from vizpub.model.run import RunFacts
 from vizpub.simulators.engine.folder import Folder
-from vizpub.simulators.engine.plan import planned
+from vizpub.simulators.engine.plan import make_plan
 from vizpub.simulators.engine.simulation import simulate
 from vizpub.simulators.engine.systems import SYSTEMS
 
@@ -55,13 +55,13 @@ DIGESTS = """
 import hashlib, json, sys
 from pathlib import Path
 from vizpub.simulators.engine.folder import Folder
-from vizpub.simulators.engine.plan import planned
+from vizpub.simulators.engine.plan import make_plan
 from vizpub.simulators.engine.simulation import simulate
 
 out, told = Path(sys.argv[1]), {}
 for number, (system, chosen) in enumerate(json.loads(sys.argv[2])):
     folder = Folder(out / str(number))
-    simulate(planned(system, chosen, 7), folder)
+    simulate(make_plan(system, chosen, 7), folder)
     digest = hashlib.sha256()
     for path in sorted(folder.reports.iterdir()):
         digest.update(path.name.encode() + path.read_bytes())
@@ -83,11 +83,11 @@ def test_runs_that_differ_in_the_seed_are_replicates_for_comparisons(
     facts = []
     for seed in (1, 2):
         folder = Folder(tmp_path / str(seed))
-        simulate(planned(name, {"peers": 60, "intervals": 2}, seed), folder)
+        simulate(make_plan(name, {"peers": 60, "intervals": 2}, seed), folder)
         with gzip.open(min(folder.reports.iterdir())) as lines:
             header = json.loads(next(lines))
         facts.append(RunFacts(f"run-{seed}", "reports", Clock(), name, header["parameters"], seed))
-    assert grouped(facts).groups == (name, name)
+    assert group_runs(facts).groups == (name, name)
 
 
 def test_reports_of_every_system_are_the_same_whatever_the_hash_seed(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from scipy import stats
 
 from tests.support.words import naming
 from vizpub.model.errors import UseError
-from vizpub.simulators.engine.plan import World
+from vizpub.simulators.engine.plan import SimulatedWorld
 from vizpub.simulators.engine.specs import parse
 from vizpub.simulators.world.churn import Setting
 from vizpub.simulators.world.client import ALL_WORKLOADS, Client, ClientInterest, ClientPublications
@@ -64,7 +64,7 @@ def test_clients_begin_with_so_many_topics() -> None:
 )
 def test_client_beside_another_model_is_refused(world: dict[str, str], said: str) -> None:
     with pytest.raises(UseError, match=said):
-        World(workload="client", **world)
+        SimulatedWorld(workload="client", **world)
 
 
 def test_client_with_more_subscriptions_than_topics_is_refused() -> None:

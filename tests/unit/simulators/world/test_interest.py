@@ -15,7 +15,7 @@ from tests.support.words import unknown
 from vizpub.model.errors import InputError, UnknownName, UseError
 from vizpub.simulators.engine.specs import parse
 from vizpub.simulators.world.churn import Setting
-from vizpub.simulators.world.interest import INTERESTS, Change
+from vizpub.simulators.world.interest import INTERESTS, InterestChange
 from vizpub.simulators.world.subscriptions import Subscriptions
 
 INTERVAL = 1_000_000
@@ -36,7 +36,7 @@ def subscribed(per_peer: int = 4) -> Subscriptions:
 
 def played(
     text: str, of: Subscriptions, down: Container[int] = (), seed: int = 1
-) -> Iterator[tuple[Change, bool]]:
+) -> Iterator[tuple[InterestChange, bool]]:
     """The changes and whether they were made: not those of peers that are down."""
     changes = parse(text, INTERESTS, "interest").changes(of, RUN, Random(seed))
     made: bool | None = None
@@ -133,8 +133,8 @@ class TestScript:
         path.write_text("# later first\n50,7,unsubscribe,news\n1.5s,3,subscribe,arts\n")
         of = Subscriptions(100, 2, [(7, 0)], ["news", "arts"])
         assert [change for change, _ in played(f"script:{path}", of)] == [
-            Change(INTERVAL * 3 // 2, 3, 1, True),
-            Change(50 * INTERVAL, 7, 0, False),
+            InterestChange(INTERVAL * 3 // 2, 3, 1, True),
+            InterestChange(50 * INTERVAL, 7, 0, False),
         ]
 
     @pytest.mark.parametrize(

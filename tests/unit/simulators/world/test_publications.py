@@ -14,7 +14,12 @@ from tests.support.words import unknown
 from vizpub.model.errors import InputError, UnknownName, UseError
 from vizpub.simulators.engine.specs import parse
 from vizpub.simulators.world.churn import Setting
-from vizpub.simulators.world.publications import FILE_OR_TIME, NO_SUBSCRIBER, PUBLICATIONS, Planned
+from vizpub.simulators.world.publications import (
+    FILE_OR_TIME,
+    NO_SUBSCRIBER,
+    PUBLICATIONS,
+    PlannedPublication,
+)
 from vizpub.simulators.world.subscriptions import Subscriptions
 
 INTERVAL = 1_000_000
@@ -34,7 +39,7 @@ def subscribed(names: list[str] | None = None) -> Subscriptions:
     return Subscriptions(10, 5, OF, names)
 
 
-def planned(text: str, seed: int = 1, of: Subscriptions | None = None) -> list[Planned]:
+def planned(text: str, seed: int = 1, of: Subscriptions | None = None) -> list[PlannedPublication]:
     model = parse(text, PUBLICATIONS, "publications")
     return list(model.planned(of or subscribed(), RUN, Random(seed)))
 

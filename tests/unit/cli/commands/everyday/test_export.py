@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.support.words import naming
-from vizpub.cli.commands.everyday.export import GROWN, REMOVED, REPLACED, unchanged
+from vizpub.cli.commands.everyday.export import GROWN, REMOVED, REPLACED, check_unchanged
 from vizpub.model.clock import Clock
 from vizpub.model.errors import CheckFailed, UnknownName
 from vizpub.model.run import RunFacts
@@ -34,7 +34,7 @@ class Answering:
 def read(there: Sequence[RunFacts], error: Exception | None = None) -> None:
     neo4j: Any = Answering(there)
     run: Any = SimpleNamespace(facts=MONDAY)
-    with unchanged(neo4j, run):
+    with check_unchanged(neo4j, run):
         if error:
             raise error
 

@@ -10,7 +10,7 @@ import networkx as nx
 import pytest
 from typer.testing import CliRunner
 
-from vizpub.cli.commands.everyday.overlay import Reception, drawn
+from vizpub.cli.commands.everyday.overlay import Reception, tree_rows
 from vizpub.cli.main import app
 
 
@@ -23,7 +23,7 @@ def again(to: str, source: str) -> Reception:
 
 
 def test_tree_is_drawn_from_the_publisher_down() -> None:
-    rows = list(drawn([first("b", "a"), first("c", "a"), first("d", "b", 2), again("b", "c")]))
+    rows = list(tree_rows([first("b", "a"), first("c", "a"), first("d", "b", 2), again("b", "c")]))
     assert rows == [
         ("a", 0, None, 0, None),
         ("├─ b", 1, 10, 1, True),
@@ -33,21 +33,21 @@ def test_tree_is_drawn_from_the_publisher_down() -> None:
 
 
 def test_tree_of_a_message_without_receptions_is_empty() -> None:
-    assert list(drawn([])) == []
+    assert list(tree_rows([])) == []
 
 
 def test_peer_with_unknown_previous_hop_stands_at_the_left() -> None:
-    assert [row[0] for row in drawn([first("b", None, None), first("c", "b")])] == ["b", "└─ c"]
+    assert [row[0] for row in tree_rows([first("b", None, None), first("c", "b")])] == ["b", "└─ c"]
 
 
 def test_cycle_of_receptions_draws_each_peer_once() -> None:
-    rows = [row[0] for row in drawn([first("a", "b"), first("b", "a"), first("c", "a")])]
+    rows = [row[0] for row in tree_rows([first("a", "b"), first("b", "a"), first("c", "a")])]
     assert sorted(row.removeprefix("├─ ").removeprefix("└─ ") for row in rows) == ["a", "b", "c"]
 
 
 def test_chain_of_3000_hops_is_drawn() -> None:
     chain = [first(str(i + 1), str(i), i + 1) for i in range(3000)]
-    rows = list(drawn(chain))
+    rows = list(tree_rows(chain))
     assert len(rows) == 3001
     assert rows[-1][0].endswith("└─ 3000")
 
@@ -62,7 +62,7 @@ def test_parents_in_a_random_drawn_tree_equal_networkx(seed: int) -> None:
     generator.shuffle(receptions)
     path: list[str] = []
     found = {}
-    for branch, *_ in drawn(receptions):
+    for branch, *_ in tree_rows(receptions):
         depth = (len(branch) - len(branch.lstrip("│├└─ "))) // 3
         path[depth:] = [branch.lstrip("│├└─ ")]
         found[path[-1]] = path[-2] if depth else None
@@ -71,7 +71,7 @@ def test_parents_in_a_random_drawn_tree_equal_networkx(seed: int) -> None:
 
 
 def test_duplicates_are_null_where_first_arrivals_alone_are_told() -> None:
-    rows = list(drawn([first("b", "a"), again("b", "c")], counts=False))
+    rows = list(tree_rows([first("b", "a"), again("b", "c")], counts=False))
     assert {row[3] for row in rows} == {None}
 
 

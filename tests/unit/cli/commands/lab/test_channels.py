@@ -96,7 +96,7 @@ def test_experiment_on_channels_reports_its_combinations(
 ) -> None:
     """Some of them, with few updates, and in this process."""
     for module in ("measuring", "curves"):
-        monkeypatch.setattr(f"vizpub.experiments.channels.{module}.workers", ThreadPoolExecutor)
+        monkeypatch.setattr(f"vizpub.experiments.channels.{module}.worker_pool", ThreadPoolExecutor)
     monkeypatch.setitem(measuring.UPDATES, "small", 500)
     monkeypatch.setattr(measuring, "ASSIGNMENTS", ("pc", "lc"))
     monkeypatch.setattr(measuring, "MAPPINGS", ("c", "offline-c"))

@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from tests.support.words import tells, unknown
-from vizpub.cli.commands.lab.simulate import _documented
+from vizpub.cli.commands.lab.simulate import _help_text
 from vizpub.cli.main import app
 from vizpub.model.run import NO_NAME_OF_A_RUN
 from vizpub.reports.files import ReportReader
@@ -95,7 +95,7 @@ def test_simulate_arguments_are_refused_with_the_reason(vizpub: Call, line: str,
 
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_examples_in_the_help_of_a_system_run(vizpub: Call, name: str) -> None:
-    shown = _documented(name, "")
+    shown = _help_text(name, "")
     (line,) = re.findall(r"vizpub (simulate .*) --ingest study --no-load", shown)
     done = vizpub(f"{line} --peers 20 --intervals 2")
     assert done.exit_code == 0, done.output

@@ -27,7 +27,7 @@ from vizpub.runstore.writer import writing
 def committed(served: Served, first: int, last: int) -> None:
     rows = [{"interval": i, "network_size": 7, "hit_ratio": None} for i in range(first, last + 1)]
     told = {"number": 1, "position": 9, "closed": last, "seconds": 1.0, "late": 0, "rows": rows}
-    served.loop.call_soon_threadsafe(served.web.progress.committed, told)
+    served.loop.call_soon_threadsafe(served.web.progress.note_commit, told)
 
 
 def watched(*options: str) -> tuple[int, str]:

@@ -16,9 +16,9 @@ from tests.support.events import Happened, at, name_of, of_lines, trace
 from tests.support.staged import Staged, staged
 from vizpub.ingest.sources.base import SourceOptions
 from vizpub.ingest.sources.libp2p import Libp2p
-from vizpub.ingest.sources.libp2p.events import Type
+from vizpub.ingest.sources.libp2p.events import EventType
 from vizpub.ingest.sources.libp2p.facts import SAME_EVENTS
-from vizpub.ingest.sources.libp2p.presence import stays
+from vizpub.ingest.sources.libp2p.presence import find_stays
 from vizpub.model.clock import OPEN
 from vizpub.model.errors import InputError
 
@@ -39,7 +39,7 @@ def rows(found: Staged, table: str, *columns: str) -> list[tuple[Any, ...]]:
 
 
 def stays_of(found: Staged) -> dict[str, Span]:
-    each = stays(found.tables["peers"]).to_pylist()
+    each = find_stays(found.tables["peers"]).to_pylist()
     return {name_of(row["peer"]): (row["valid_from"], row["valid_to"]) for row in each}
 
 
@@ -58,8 +58,8 @@ def naive_lives(changes: Iterable[tuple[int, bool]]) -> list[Span]:
 def naive_streams(events: Sequence[Happened]) -> dict[tuple[str, str], list[Span]]:
     changes = defaultdict(list)
     for event in events:
-        if event.type in (Type.STREAM_OPENED, Type.STREAM_CLOSED):
-            opens = event.type == Type.STREAM_OPENED
+        if event.type in (EventType.STREAM_OPENED, EventType.STREAM_CLOSED):
+            opens = event.type == EventType.STREAM_OPENED
             changes[event.peer, str(event.other)].append((event.us, opens))
     return {ends: naive_lives(each) for ends, each in changes.items()}
 
@@ -72,7 +72,12 @@ def naive_stays(events: Sequence[Happened]) -> dict[str, Span]:
         last[event.peer] = event.ns
     end: dict[str, int] = {}
     for type, peer, ns, other, *_ in events:
-        if type == Type.STREAM_CLOSED and other in last and other != peer and ns >= last[other]:
+        if (
+            type == EventType.STREAM_CLOSED
+            and other in last
+            and other != peer
+            and ns >= last[other]
+        ):
             end.setdefault(str(other), ns // 1000)
     holds = [
         ends for ends, spans in naive_streams(events).items() if spans and spans[-1][1] == OPEN
@@ -97,7 +102,9 @@ def random_streams(seed: int) -> list[Happened]:
         talking = [peer for peer in peers if us <= silent_from[peer]]
         if talking:
             peer, other = rng.choice(talking), rng.choice([*peers, "x"])
-            type = rng.choice([Type.STREAM_OPENED, Type.STREAM_CLOSED, Type.STREAM_CLOSED])
+            type = rng.choice(
+                [EventType.STREAM_OPENED, EventType.STREAM_CLOSED, EventType.STREAM_CLOSED]
+            )
             events.append(at(us, type, peer, other))
     return events
 
@@ -137,9 +144,9 @@ def test_streams_equal_one_change_after_another(tmp_path: Path, seed: int) -> No
 
 def test_gone_peers_do_not_keep_each_other_present(tmp_path: Path) -> None:
     events = [
-        *(at(1, Type.STREAM_OPENED, src, dst) for src, dst in ("ab", "ba", "ca", "cb")),
-        at(5, Type.STREAM_CLOSED, "c", "a"),
-        at(6, Type.STREAM_CLOSED, "c", "b"),
+        *(at(1, EventType.STREAM_OPENED, src, dst) for src, dst in ("ab", "ba", "ca", "cb")),
+        at(5, EventType.STREAM_CLOSED, "c", "a"),
+        at(6, EventType.STREAM_CLOSED, "c", "b"),
     ]
     assert stays_of(folded(tmp_path, events)) == {"a": (1, 5), "b": (1, 6), "c": (1, OPEN)}
 
@@ -147,10 +154,10 @@ def test_gone_peers_do_not_keep_each_other_present(tmp_path: Path) -> None:
 def test_silent_peer_is_kept_through_another_silent_one(tmp_path: Path) -> None:
     """d holds c, c holds b, b holds a: closings by e end none of them."""
     events = [
-        *(at(1, Type.STREAM_OPENED, src, dst) for src, dst in ("dc", "cb", "ba")),
-        at(1, Type.JOIN, "a", topic="t"),
-        *(at(5, Type.STREAM_CLOSED, "e", dst) for dst in "abc"),
-        at(9, Type.JOIN, "d", topic="t"),
+        *(at(1, EventType.STREAM_OPENED, src, dst) for src, dst in ("dc", "cb", "ba")),
+        at(1, EventType.JOIN, "a", topic="t"),
+        *(at(5, EventType.STREAM_CLOSED, "e", dst) for dst in "abc"),
+        at(9, EventType.JOIN, "d", topic="t"),
     ]
     valid_to = {peer: span[1] for peer, span in stays_of(folded(tmp_path, events)).items()}
     assert valid_to == dict.fromkeys("abcde", OPEN)
@@ -162,10 +169,10 @@ def test_stream_closed_before_the_last_event_ends_no_presence(
 ) -> None:
     """What was closed in the same nanosecond may have been closed after it."""
     events = [
-        at(1, Type.JOIN, "a", topic="t"),
-        at(5, Type.LEAVE, "a", topic="t"),
-        Happened(Type.STREAM_CLOSED, "b", ns, "a"),
-        at(9, Type.JOIN, "b", topic="t"),
+        at(1, EventType.JOIN, "a", topic="t"),
+        at(5, EventType.LEAVE, "a", topic="t"),
+        Happened(EventType.STREAM_CLOSED, "b", ns, "a"),
+        at(9, EventType.JOIN, "b", topic="t"),
     ]
     assert stays_of(folded(tmp_path, events))["a"] == (1, valid_to)
 
@@ -175,13 +182,13 @@ def naive_mesh(events: Sequence[Happened]) -> set[tuple[str, str, str, int, int]
     since: dict[tuple[str, str, str], int] = {}
     lives = set()
     for type, peer, ns, other, topic, *_ in events:
-        if type == Type.GRAFT:
+        if type == EventType.GRAFT:
             since.setdefault((peer, str(other), str(topic)), ns // 1000)
             continue
         ended = {
-            Type.PRUNE: lambda key, p=peer, o=other, t=topic: key == (p, o, t),
-            Type.STREAM_CLOSED: lambda key, p=peer, o=other: key[:2] == (p, o),
-            Type.LEAVE: lambda key, p=peer, t=topic: (key[0], key[2]) == (p, t),
+            EventType.PRUNE: lambda key, p=peer, o=other, t=topic: key == (p, o, t),
+            EventType.STREAM_CLOSED: lambda key, p=peer, o=other: key[:2] == (p, o),
+            EventType.LEAVE: lambda key, p=peer, t=topic: (key[0], key[2]) == (p, t),
         }.get(type, lambda key: False)
         for key in [key for key in since if ended(key)]:
             valid_from = since.pop(key)
@@ -191,15 +198,24 @@ def naive_mesh(events: Sequence[Happened]) -> set[tuple[str, str, str, int, int]
 
 def random_mesh(seed: int) -> list[Happened]:
     rng = random.Random(seed)
-    kinds = [Type.GRAFT] * 4 + [Type.PRUNE, Type.STREAM_CLOSED, Type.LEAVE, Type.STREAM_OPENED]
+    kinds = [EventType.GRAFT] * 4 + [
+        EventType.PRUNE,
+        EventType.STREAM_CLOSED,
+        EventType.LEAVE,
+        EventType.STREAM_OPENED,
+    ]
     events = []
     # Many events share a microsecond, where their order in the file counts.
     for us in sorted(rng.choices(range(120), k=250)):
-        type, peer, other = rng.choice([*kinds, Type.JOIN]), rng.choice("ab"), rng.choice("cde")
+        type, peer, other = (
+            rng.choice([*kinds, EventType.JOIN]),
+            rng.choice("ab"),
+            rng.choice("cde"),
+        )
         topic = rng.choice(["news", "news/sport"])
-        if type in (Type.STREAM_CLOSED, Type.STREAM_OPENED):
+        if type in (EventType.STREAM_CLOSED, EventType.STREAM_OPENED):
             events.append(at(us, type, peer, other))
-        elif type in (Type.JOIN, Type.LEAVE):
+        elif type in (EventType.JOIN, EventType.LEAVE):
             events.append(at(us, type, peer, topic=topic))
         else:
             events.append(at(us, type, peer, other, topic=topic))
@@ -230,8 +246,8 @@ def test_mesh_equals_a_router_that_follows_the_events(tmp_path: Path, seed: int)
 def test_subscriptions_equal_one_change_after_another(tmp_path: Path, seed: int) -> None:
     changes = defaultdict(list)
     for event in MESHES[seed]:
-        if event.type in (Type.JOIN, Type.LEAVE):
-            changes[event.peer, event.topic].append((event.us, event.type == Type.JOIN))
+        if event.type in (EventType.JOIN, EventType.LEAVE):
+            changes[event.peer, event.topic].append((event.us, event.type == EventType.JOIN))
     found = rows(
         folded(tmp_path, MESHES[seed]), "subscriptions", "peer", "topic", "valid_from", "valid_to"
     )
@@ -250,28 +266,28 @@ def test_deliveries_are_told_to_be_first_and_duplicates_are_not(tmp_path: Path) 
     """A peer forgets what it has seen after two minutes, and takes the same message again."""
     assert receptions(
         tmp_path,
-        at(5, Type.DELIVER, "b", "a", message="m"),
-        at(7, Type.DUPLICATE, "b", "c", message="m"),
-        at(130_000_000, Type.DELIVER, "b", "c", message="m"),
+        at(5, EventType.DELIVER, "b", "a", message="m"),
+        at(7, EventType.DUPLICATE, "b", "c", message="m"),
+        at(130_000_000, EventType.DELIVER, "b", "c", message="m"),
     ) == [(5, "b", "a", 1, True), (7, "b", "c", 2, False), (130_000_000, "b", "c", 3, True)]
 
 
 def test_publisher_receives_its_own_message_back(tmp_path: Path) -> None:
     assert receptions(
         tmp_path,
-        at(1, Type.PUBLISH, "a", topic="t", message="m"),
-        at(1, Type.DELIVER, "a", "a", topic="t", message="m"),
-        at(1, Type.DELIVER, "a", topic="t", message="m"),
-        at(4, Type.DELIVER, "b", topic="t", message="m"),
-        at(6, Type.DELIVER, "a", topic="t", message="another"),
-        at(9, Type.DUPLICATE, "a", "b", topic="t", message="m"),
+        at(1, EventType.PUBLISH, "a", topic="t", message="m"),
+        at(1, EventType.DELIVER, "a", "a", topic="t", message="m"),
+        at(1, EventType.DELIVER, "a", topic="t", message="m"),
+        at(4, EventType.DELIVER, "b", topic="t", message="m"),
+        at(6, EventType.DELIVER, "a", topic="t", message="another"),
+        at(9, EventType.DUPLICATE, "a", "b", topic="t", message="m"),
     ) == [(4, "b", None, 1, True), (6, "a", None, 1, True), (9, "a", "b", 2, False)]
 
 
 def test_rejection_of_an_own_message_is_left_out(tmp_path: Path) -> None:
     events = [
-        at(1, Type.REJECT, "a", "a", topic="t", message="m"),
-        at(2, Type.REJECT, "b", "a", topic="t", message="m"),
+        at(1, EventType.REJECT, "a", "a", topic="t", message="m"),
+        at(2, EventType.REJECT, "b", "a", topic="t", message="m"),
     ]
     found = rows(folded(tmp_path, events), "rejections", "peer", "previous_hop", "tick")
     assert found == [("b", "a", 2)]
@@ -287,24 +303,24 @@ SUMS = (
 def random_rpcs(seed: int) -> tuple[list[Happened], dict[tuple[str, int], Counter[str]]]:
     """Events of some intervals of 10 µs, and what each of these counts."""
     rng = random.Random(seed)
-    ways = {Type.SEND_RPC: "sent", Type.RECV_RPC: "received"}
-    events, sums = [at(0, Type.JOIN, "a", topic="t")], defaultdict(Counter)
+    ways = {EventType.SEND_RPC: "sent", EventType.RECV_RPC: "received"}
+    events, sums = [at(0, EventType.JOIN, "a", topic="t")], defaultdict(Counter)
     sums["a", 0].clear()
     for us in sorted(rng.choices(range(1000), k=80)):
-        peer, type = rng.choice("ab"), rng.choice([*ways, Type.DROP_RPC, Type.JOIN])
+        peer, type = rng.choice("ab"), rng.choice([*ways, EventType.DROP_RPC, EventType.JOIN])
         here = sums[peer, us // 10]
-        if type == Type.JOIN:
+        if type == EventType.JOIN:
             events.append(at(us, type, peer, topic="t"))
             continue
         control, messages = rng.randrange(4), rng.randrange(3)
         kind = rng.choice(["ihave", "iwant", "graft", "prune", "idontwant"])
         meta = {"messages": [{}] * messages, "control": {kind: [{}] * control}}
-        meta["subscription"] = [{}] * (type == Type.RECV_RPC)
+        meta["subscription"] = [{}] * (type == EventType.RECV_RPC)
         events.append(at(us, type, peer, "c", meta=meta))
-        if type == Type.DROP_RPC:
+        if type == EventType.DROP_RPC:
             here["dropped"] += 1
         else:
-            here[f"control_messages_{ways[type]}"] += control + (type == Type.RECV_RPC)
+            here[f"control_messages_{ways[type]}"] += control + (type == EventType.RECV_RPC)
             here[f"publication_messages_{ways[type]}"] += messages
             here[f"rpcs_{ways[type]}"] += 1
     return events, sums
@@ -333,7 +349,7 @@ def test_traffic_equals_the_sums_of_intervals(tmp_path: Path, seed: int) -> None
 
 
 def test_silence_of_years_is_one_row(tmp_path: Path) -> None:
-    events = [at(0, Type.JOIN, "a", topic="t"), at(10**15, Type.LEAVE, "a", topic="t")]
+    events = [at(0, EventType.JOIN, "a", topic="t"), at(10**15, EventType.LEAVE, "a", topic="t")]
     assert folded(tmp_path, events).tables["traffic"].num_rows == 3
 
 
@@ -344,13 +360,17 @@ def test_trace_that_begins_in_its_middle_equals_one_in_order(
     """Where the run begins is not told by the first line, which may be an outlier."""
     events = [
         at(10**12 + us, type, "a", "b", topic="t", message="m")
-        for us, type in ((5, Type.PUBLISH), (9, Type.DELIVER), (7_000_000, Type.REJECT))
+        for us, type in (
+            (5, EventType.PUBLISH),
+            (9, EventType.DELIVER),
+            (7_000_000, EventType.REJECT),
+        )
     ]
     lines = [event.line for event in events]
     late = 10**15 if interval_us == 1 else 0
     made = []
     for name, told in (("sorted", lines), ("mixed", [*lines[1:], lines[0]])):
-        beyond = [at(10**12 + late + 8_000_000, Type.JOIN, "a", topic="t").line]
+        beyond = [at(10**12 + late + 8_000_000, EventType.JOIN, "a", topic="t").line]
         file = of_lines(tmp_path / name, [*beyond, *told] if name == "mixed" else [*told, *beyond])
         made.append(staged(Libp2p(), [file], SourceOptions(interval_us=interval_us)))
     in_order, mixed = made
@@ -380,7 +400,7 @@ FILES = {seed: random_spans(seed) for seed in range(30)} | {30: [(3, 5), (5, 5),
 @pytest.mark.parametrize("seed", FILES)
 def test_files_that_tell_of_one_time_are_copies(tmp_path: Path, seed: int) -> None:
     files = [
-        of_lines(tmp_path / f"{n}", [at(us, Type.JOIN, "a", topic="t").line for us in span])
+        of_lines(tmp_path / f"{n}", [at(us, EventType.JOIN, "a", topic="t").line for us in span])
         for n, span in enumerate(FILES[seed])
     ]
     counted = staged(Libp2p(), files, SourceOptions()).counted

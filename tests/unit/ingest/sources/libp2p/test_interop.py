@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from vizpub.ingest.sources.libp2p.events import Event, Refused, Type
-from vizpub.ingest.sources.libp2p.interop import NO_PEER_YET, Log, is_line
+from vizpub.ingest.sources.libp2p.events import EventType, RecordRefused, TraceEvent
+from vizpub.ingest.sources.libp2p.interop import NO_PEER_YET, NodeLog, is_line
 
 TIME = "2000-01-01T00:00:07.5Z"
 NS = 946_684_807_500_000_000
@@ -23,12 +23,12 @@ def line(msg: str, **more: Any) -> bytes:
 ME = line("PeerID", id="me", node_id=3)
 
 
-def told(*lines: bytes) -> list[Event]:
-    log = Log()
+def told(*lines: bytes) -> list[TraceEvent]:
+    log = NodeLog()
     return [event for text in (ME, *lines) for event in log.events(text)][1:]
 
 
-def kinds(events: list[Event]) -> list[tuple[int, str, str | None, str | None, str | None]]:
+def kinds(events: list[TraceEvent]) -> list[tuple[int, str, str | None, str | None, str | None]]:
     """Without the RPCs."""
     return [(e.type, e.peer, e.other, e.topic, e.message) for e in events if e.counts is None]
 
@@ -42,13 +42,13 @@ def test_first_message_of_an_id_is_delivered_and_others_are_duplicates() -> None
         message("Received", "a", "7"), message("Sent", "b", "7"), message("Received", "b", "7")
     )
     assert kinds(events) == [
-        (Type.DELIVER, "me", "a", "t", "7"),
-        (Type.DUPLICATE, "me", "b", "t", "7"),
+        (EventType.DELIVER, "me", "a", "t", "7"),
+        (EventType.DUPLICATE, "me", "b", "t", "7"),
     ]
     assert [(e.type, e.counts.messages) for e in events if e.counts] == [
-        (Type.RECV_RPC, 1),
-        (Type.SEND_RPC, 1),
-        (Type.RECV_RPC, 1),
+        (EventType.RECV_RPC, 1),
+        (EventType.SEND_RPC, 1),
+        (EventType.RECV_RPC, 1),
     ]
 
 
@@ -57,8 +57,8 @@ def test_message_that_was_sent_and_never_received_was_published_once() -> None:
         message("Sent", "a", "7"), message("Sent", "b", "7"), message("Received", "b", "7")
     )
     assert kinds(events) == [
-        (Type.PUBLISH, "me", None, "t", "7"),
-        (Type.DUPLICATE, "me", "b", "t", "7"),
+        (EventType.PUBLISH, "me", None, "t", "7"),
+        (EventType.DUPLICATE, "me", "b", "t", "7"),
     ]
 
 
@@ -71,9 +71,9 @@ def test_entries_of_the_mesh_and_subscriptions_become_events() -> None:
         line("sent", peer="b", rpc={}),
     )
     assert kinds(events) == [
-        (Type.GRAFT, "me", "a", "t", None),
-        (Type.PRUNE, "me", "a", "t", None),
-        (Type.JOIN, "me", "b", "u", None),
+        (EventType.GRAFT, "me", "a", "t", None),
+        (EventType.PRUNE, "me", "a", "t", None),
+        (EventType.JOIN, "me", "b", "u", None),
     ]
     assert sum(e.counts.control for e in events if e.counts) == 4
 
@@ -87,7 +87,7 @@ def test_time_equals_numpys_with_any_digits_and_zone(zone: str) -> None:
         base = str(np.datetime64(second, "s"))
         fraction = "".join(random.choices("0123456789", k=digits))
         text = f"{base}{'.' if digits else ''}{fraction}{zone}"
-        (event,) = Log().events(line("PeerID", id="me").replace(TIME.encode(), text.encode()))
+        (event,) = NodeLog().events(line("PeerID", id="me").replace(TIME.encode(), text.encode()))
         sign = -1 if zone[0] == "-" else 1
         minutes = 0 if zone == "Z" else sign * (int(zone[1:3]) * 60 + int(zone[4:]))
         meant = np.datetime64(f"{base}.{fraction.ljust(9, '0')}", "ns") - np.timedelta64(
@@ -119,22 +119,22 @@ def test_time_equals_numpys_with_any_digits_and_zone(zone: str) -> None:
     ],
 )
 def test_bad_line_is_refused_with_its_reason(text: bytes, why: str) -> None:
-    log = Log()
+    log = NodeLog()
     list(log.events(ME))
-    with pytest.raises(Refused, match=why):
+    with pytest.raises(RecordRefused, match=why):
         list(log.events(text))
     assert kinds(list(log.events(message("Received", "a", "1"))))
 
 
 def test_sender_and_topic_of_a_received_message_may_be_unknown() -> None:
     """Only its id is demanded of a node, and other lines are its own affair."""
-    log = Log()
+    log = NodeLog()
     texts = [line("PeerID", id="me", node_id="3"), line("Received Message", id="7")]
     texts += [line("Received Message", id="7"), line("Validation Result", result="Accept")]
     events = [event for text in texts for event in log.events(text)]
     assert kinds(events) == [
-        (Type.DELIVER, "me", None, None, "7"),
-        (Type.DUPLICATE, "me", None, None, "7"),
+        (EventType.DELIVER, "me", None, None, "7"),
+        (EventType.DUPLICATE, "me", None, None, "7"),
     ]
     assert log.unknown == {"lines 'Validation Result'": 1}
     assert log.is_partial
@@ -143,8 +143,8 @@ def test_sender_and_topic_of_a_received_message_may_be_unknown() -> None:
 
 
 def test_line_before_the_peer_is_named_is_refused() -> None:
-    with pytest.raises(Refused, match=NO_PEER_YET):
-        list(Log().events(line("Sent Graft", to="a", topic="t")))
+    with pytest.raises(RecordRefused, match=NO_PEER_YET):
+        list(NodeLog().events(line("Sent Graft", to="a", topic="t")))
 
 
 def test_lines_of_logs_are_recognised_and_others_are_not() -> None:

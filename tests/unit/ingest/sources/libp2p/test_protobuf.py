@@ -18,7 +18,7 @@ from vizpub.ingest.sources.libp2p.protobuf import (
     IMPOSSIBLE_LENGTH,
     StreamBroken,
     parse_event,
-    records,
+    split_records,
     unknown_fields,
 )
 from vizpub.reports.compressed import Content, LongLine
@@ -137,7 +137,7 @@ def test_garbage_is_a_decode_error() -> None:
 def test_records_are_read_whole_from_parts_of_any_size(found: list[bytes], size: int) -> None:
     stream = delimited(*found)
     parts = [stream[i : i + size] for i in range(0, len(stream), size)]
-    assert list(records(parts)) == found
+    assert list(split_records(parts)) == found
 
 
 @given(st.lists(st.integers(0, 9_000)), st.integers(1, 3_000), st.integers(5_000, 8_000))
@@ -148,7 +148,7 @@ def test_record_beyond_the_limit_is_passed_over(sizes: list[int], size: int, lim
     parts = [stream[i : i + size] for i in range(0, len(stream), size)]
     told = [
         (len(record), record) if not isinstance(record, LongLine) else (record.size, record[:-1])
-        for record in records(parts, limit)
+        for record in split_records(parts, limit)
     ]
     assert [length for length, _ in told] == sizes
     for record, (length, text) in zip(found, told, strict=True):
@@ -157,7 +157,7 @@ def test_record_beyond_the_limit_is_passed_over(sizes: list[int], size: int, lim
 
 
 def test_long_record_that_is_cut_off_is_told_once() -> None:
-    stream = records([delimited(event(9)), delimited(b"x" * 9_000)[:-1]], 5_000)
+    stream = split_records([delimited(event(9)), delimited(b"x" * 9_000)[:-1]], 5_000)
     assert next(stream) == event(9)
     with pytest.raises(StreamBroken, match=CUT_OFF):
         next(stream)
@@ -166,7 +166,7 @@ def test_long_record_that_is_cut_off_is_told_once() -> None:
 @pytest.mark.parametrize("cut", range(1, len(delimited(event(9), event(9)))))
 def test_stream_cut_anywhere_gives_its_whole_records(cut: int) -> None:
     size = len(delimited(event(9)))
-    stream = records([delimited(event(9), event(9))[:cut]])
+    stream = split_records([delimited(event(9), event(9))[:cut]])
     assert [next(stream) for _ in range(cut // size)] == [event(9)] * (cut // size)
     if cut % size:
         with pytest.raises(StreamBroken, match=CUT_OFF):
@@ -177,7 +177,7 @@ def test_stream_cut_anywhere_gives_its_whole_records(cut: int) -> None:
 
 @pytest.mark.parametrize("length", [b"\xff\xff\xff\xff\xff\x01", b"\xff\xff\xff\xff\x7f"])
 def test_impossible_record_length_breaks_the_stream(length: bytes) -> None:
-    stream = records([delimited(event(9)) + length + delimited(event(9))])
+    stream = split_records([delimited(event(9)) + length + delimited(event(9))])
     assert next(stream) == event(9)
     with pytest.raises(StreamBroken, match=IMPOSSIBLE_LENGTH):
         next(stream)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from vizpub.ingest.sources.libp2p import json_events
-from vizpub.ingest.sources.libp2p.events import Event, Type, judged
+from vizpub.ingest.sources.libp2p.events import EventType, TraceEvent, make_event
 from vizpub.ingest.sources.libp2p.reporting import TraceReports
 from vizpub.reports.files import problems
 
@@ -24,13 +24,13 @@ Json = dict[str, Any]
 
 
 @cache
-def events() -> tuple[Event, ...]:
+def events() -> tuple[TraceEvent, ...]:
     lines = [
         line
         for path in sorted((SMALL / "json").iterdir())
         for line in gzip.decompress(path.read_bytes()).splitlines()
     ]
-    return tuple(judged(json_events.decode(line)[0]) for line in lines)
+    return tuple(make_event(json_events.decode(line)[0]) for line in lines)
 
 
 @cache
@@ -43,7 +43,7 @@ def reports() -> tuple[Json, ...]:
     made = TraceReports(EPOCH_US, SECOND, 30 * SECOND)
     for event in events():
         made.add(event)
-    return tuple(report for _, told in made.through(119) for report in told)
+    return tuple(report for _, told in made.reports_through(119) for report in told)
 
 
 def names() -> dict[int, str]:
@@ -79,7 +79,7 @@ def test_mesh_equals_the_snapshots() -> None:
 
 def test_counts_equal_those_of_the_peers_own_tracers() -> None:
     """Copies of a message that the peer refused are left out."""
-    refused = {(e.peer, e.message) for e in events() if e.type == Type.REJECT}
+    refused = {(e.peer, e.message) for e in events() if e.type == EventType.REJECT}
     found: Counter[str] = Counter()
     for report in reports():
         found["messages_sent"] += report["publication"]["sent"]["messages"]
@@ -91,7 +91,7 @@ def test_counts_equal_those_of_the_peers_own_tracers() -> None:
         found["arrived"] += len(report["received"])
     raw = truth()["raw_tracer_totals"]
     copies = sum(
-        event.type == Type.DUPLICATE and (event.peer, event.message) in refused
+        event.type == EventType.DUPLICATE and (event.peer, event.message) in refused
         for event in events()
     )
     assert found == {
@@ -138,7 +138,7 @@ def _interval(ns: int) -> int:
 def test_order_within_an_interval_does_not_matter_between_peers(seed: int) -> None:
     print("seed", seed)
     rng, made = random.Random(seed), TraceReports(EPOCH_US, SECOND, 30 * SECOND)
-    ours: dict[str, list[Event]] = {}
+    ours: dict[str, list[TraceEvent]] = {}
     for event in events():
         ours.setdefault(event.peer, []).append(event)
     found: list[Json] = []
@@ -151,7 +151,7 @@ def test_order_within_an_interval_does_not_matter_between_peers(seed: int) -> No
                 made.add(ours[peer].pop(0))
             else:
                 waiting.remove(peer)
-        found += [report for _, told in made.through(last) for report in told]
+        found += [report for _, told in made.reports_through(last) for report in told]
     assert made.late == 0
 
     def plain(told: tuple[Json, ...] | list[Json]) -> dict[tuple[str, int], Json]:
@@ -162,21 +162,23 @@ def test_order_within_an_interval_does_not_matter_between_peers(seed: int) -> No
 
 
 def test_event_before_the_epoch_makes_the_state_only() -> None:
-    opened = Event(Type.STREAM_OPENED, "a", EPOCH_US * 1000 - 5, "b", proto="/meshsub/1.1.0")
+    opened = TraceEvent(
+        EventType.STREAM_OPENED, "a", EPOCH_US * 1000 - 5, "b", proto="/meshsub/1.1.0"
+    )
     made = TraceReports(EPOCH_US, SECOND, 30 * SECOND)
     made.add(opened)
-    (interval, told), *_ = made.through(0)
+    (interval, told), *_ = made.reports_through(0)
     assert interval == 0
     assert [report["neighbors"] for report in told] == [[{"peer": "b", "layer": "streams"}]]
 
 
 def test_late_event_is_counted_and_in_the_next_report() -> None:
     made = TraceReports(EPOCH_US, SECOND, 30 * SECOND)
-    made.add(Event(Type.JOIN, "a", EPOCH_US * 1000, topic="t"))
-    assert [interval for interval, _ in made.through(1)] == [0, 1]
-    made.add(Event(Type.PUBLISH, "a", (EPOCH_US + 5) * 1000, topic="t", message="m"))
+    made.add(TraceEvent(EventType.JOIN, "a", EPOCH_US * 1000, topic="t"))
+    assert [interval for interval, _ in made.reports_through(1)] == [0, 1]
+    made.add(TraceEvent(EventType.PUBLISH, "a", (EPOCH_US + 5) * 1000, topic="t", message="m"))
     assert made.late == 1
-    ((interval, (report,)),) = made.through(2)
+    ((interval, (report,)),) = made.reports_through(2)
     assert (interval, report["sent"][0]["time_us"]) == (2, 5)
 
 
@@ -185,15 +187,15 @@ def test_silent_peer_is_gone_unless_somebody_has_a_stream_to_it(
     held: bool, gone_at: int | None
 ) -> None:
     made = TraceReports(EPOCH_US, SECOND, 3 * SECOND)
-    made.add(Event(Type.JOIN, "a", EPOCH_US * 1000 + 500_000_000, topic="t"))
+    made.add(TraceEvent(EventType.JOIN, "a", EPOCH_US * 1000 + 500_000_000, topic="t"))
     for second in range(9):
         at = (EPOCH_US + second * SECOND) * 1000 + 1
-        made.add(Event(Type.JOIN, "b", at, topic="t"))
+        made.add(TraceEvent(EventType.JOIN, "b", at, topic="t"))
     if held:
-        made.add(Event(Type.STREAM_OPENED, "b", EPOCH_US * 1000 + 2, "a"))
+        made.add(TraceEvent(EventType.STREAM_OPENED, "b", EPOCH_US * 1000 + 2, "a"))
     left = [
         interval
-        for interval, told in made.through(8)
+        for interval, told in made.reports_through(8)
         for report in told
         if report["peer"] == "a" and report.get("left")
     ]

@@ -11,8 +11,8 @@ import pytest
 from vizpub.ingest.sources.reports.columns import (
     UnfitType,
     arrow_type,
+    cast_to_grammar,
     reports_of,
-    shaped,
     unfit_columns,
     unknown_columns,
 )
@@ -75,25 +75,25 @@ def test_arrow_types_are_shaped_to_the_report_types() -> None:
     wanted = pa.array(lists, pa.list_(pa.string()))
     names = pa.list_(pa.dictionary(pa.int8(), pa.string()))
     for found in (pa.large_list(pa.large_string()), names):
-        assert shaped(pa.array(lists, found), REPORT.fields["topics"]).equals(wanted)
+        assert cast_to_grammar(pa.array(lists, found), REPORT.fields["topics"]).equals(wanted)
     pairs = pa.array([["a", "b"], None], pa.list_(pa.string(), 2))
-    assert shaped(pairs, REPORT.fields["topics"]).to_pylist() == [["a", "b"], None]
+    assert cast_to_grammar(pairs, REPORT.fields["topics"]).to_pylist() == [["a", "b"], None]
     sliced = pa.array([["x"], *lists, ["y"]]).slice(1, 3)
-    assert shaped(sliced, REPORT.fields["topics"]).equals(wanted)
-    assert shaped(pa.array([7, None], pa.int32()), Key()).to_pylist() == ["7", None]
-    assert shaped(pa.array([1], pa.uint8()), Whole()).type == pa.int64()
-    assert shaped(pa.nulls(2), REPORT).type == STRUCTURED
+    assert cast_to_grammar(sliced, REPORT.fields["topics"]).equals(wanted)
+    assert cast_to_grammar(pa.array([7, None], pa.int32()), Key()).to_pylist() == ["7", None]
+    assert cast_to_grammar(pa.array([1], pa.uint8()), Whole()).type == pa.int64()
+    assert cast_to_grammar(pa.nulls(2), REPORT).type == STRUCTURED
 
 
 def test_unfit_arrow_values_are_refused() -> None:
     either = KeyOr(Object({"peer": Key()}, required=("peer",)))
     with pytest.raises(UnfitType):
-        shaped(pa.array([1.5]), either)
+        cast_to_grammar(pa.array([1.5]), either)
     with pytest.raises(UnfitType):
-        shaped(pa.array(["5"]), Whole())
+        cast_to_grammar(pa.array(["5"]), Whole())
     broken = pa.array([b"\xff"]).view(pa.string())
     with pytest.raises(pa.ArrowInvalid):
-        shaped(broken, Key())
+        cast_to_grammar(broken, Key())
 
 
 def test_unfit_and_unknown_columns_are_named() -> None:

@@ -7,31 +7,31 @@ from collections.abc import Iterable
 
 from tests.support.words import tells
 from vizpub.ingest.sources.reports import Reports
-from vizpub.ingest.sources.reports.facts import Tally
+from vizpub.ingest.sources.reports.facts import ReportTally
 from vizpub.ingest.sources.times import BELONGS, BELONGS_NOT, MOST_INTERVALS
-from vizpub.ingest.tasks.fold import Counted
+from vizpub.ingest.tasks.fold import RunCounts
 
 FAR = MOST_INTERVALS * 9 // 10
 
 
-def counted(file: str, times: Iterable[int], outlying: Iterable[int] = ()) -> Counted:
-    tally = Tally()
+def counted(file: str, times: Iterable[int], outlying: Iterable[int] = ()) -> RunCounts:
+    tally = ReportTally()
     for line, time in enumerate(times, 1):
         tally.times.see(time, None, file, line)
     for line, time in enumerate(outlying, 100):
         tally.outlying.see(time, None, file, line)
-    plain: Counted = json.loads(json.dumps(tally.plain))
+    plain: RunCounts = json.loads(json.dumps(tally.plain))
     return plain
 
 
-def judged_anew(before: Counted, now: Counted) -> str | None:
-    return Reports().reverses(Reports().tallied([before, now]), before)
+def judged_anew(before: RunCounts, now: RunCounts) -> str | None:
+    return Reports().find_reversal(Reports().combine_tallies([before, now]), before)
 
 
 def test_counts_survive_json() -> None:
     plain = counted("a", [1, 2, FAR], [3 * FAR])
-    assert Tally.of(plain).plain == plain
-    assert Tally.of({}).plain == Tally().plain
+    assert ReportTally.of(plain).plain == plain
+    assert ReportTally.of({}).plain == ReportTally().plain
 
 
 def test_input_that_fits_judges_nothing_anew() -> None:

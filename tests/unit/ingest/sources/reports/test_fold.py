@@ -12,9 +12,9 @@ import msgspec
 import pytest
 
 from tests.support.plain_fold import PlainFold
-from vizpub.ingest.inputs.reader import Kind, Row, as_batches
+from vizpub.ingest.inputs.reader import InputRow, RowKind, as_batches
 from vizpub.ingest.sources.reports import fold as folding
-from vizpub.ingest.sources.reports.facts import Tally
+from vizpub.ingest.sources.reports.facts import ReportTally
 from vizpub.ingest.sources.reports.fold import ReportFold
 from vizpub.ingest.tasks.fold import RowFold
 from vizpub.reports.files import problems
@@ -32,7 +32,7 @@ Record = dict[str, Any]
 class Folded:
     """What a fold makes of rows."""
 
-    def __init__(self, fold: RowFold, rows: list[Row], at_once: int) -> None:
+    def __init__(self, fold: RowFold, rows: list[InputRow], at_once: int) -> None:
         made: dict[str, list[Any]] = {}
         batches = (
             b
@@ -136,21 +136,21 @@ def listed(sent: list[Record] | None, received: list[Record] | None) -> Record:
     return {"received": {"messages": len(received or [])}, "sent": {"messages": len(sent or [])}}
 
 
-def rows(rng: Random, peers: int, before: bool, totals: bool) -> Iterator[Row]:
-    yield Row(Kind.TALLY, record=json.dumps(Tally(nameless=3).plain).encode())
-    yield Row(Kind.REFUSED, file=1, line=9, reason="no 'peer'", record=b"{\xff}")
-    yield Row(Kind.DAMAGED, file=1, reason="cut")
+def rows(rng: Random, peers: int, before: bool, totals: bool) -> Iterator[InputRow]:
+    yield InputRow(RowKind.TALLY, record=json.dumps(ReportTally(nameless=3).plain).encode())
+    yield InputRow(RowKind.REFUSED, file=1, line=9, reason="no 'peer'", record=b"{\xff}")
+    yield InputRow(RowKind.DAMAGED, file=1, reason="cut")
     for peer in sorted([*NAMES, *(f"p{n}" for n in range(peers))][:peers]):
         yield from sorted(_of_peer(rng, peer, before, totals), key=lambda row: row[2:6])
 
 
-def _of_peer(rng: Random, peer: str, before: bool, totals: bool) -> Iterator[Row]:
+def _of_peer(rng: Random, peer: str, before: bool, totals: bool) -> Iterator[InputRow]:
     if before and rng.random() < 0.7:
         at = rng.randrange(4)
         record = report(rng, peer, at, None)
         kept = ("neighbors", "topics", "roles", "left", *(COUNTS if totals else ()))
         record = {name: record.get(name) for name in ("format", "peer", "interval", *kept)}
-        yield Row(Kind.BEFORE, peer, at, 0, 0, 0, None, _text(record))
+        yield InputRow(RowKind.BEFORE, peer, at, 0, 0, 0, None, _text(record))
     for line, at in enumerate(
         sorted(rng.choices(range(rng.choice([6, 20, 40_000])), k=rng.randrange(9))), 1
     ):
@@ -159,7 +159,7 @@ def _of_peer(rng: Random, peer: str, before: bool, totals: bool) -> Iterator[Row
             other = report(rng, peer, at, rng.choice([None, 1, 2]))
             record = first if copy == 0 or rng.random() < 0.5 else other
             rank = -1 - record["seq"] if "seq" in record else 0
-            yield Row(Kind.RECORD, peer, at, rank, copy % 2, line, None, _text(record))
+            yield InputRow(RowKind.RECORD, peer, at, rank, copy % 2, line, None, _text(record))
 
 
 def _text(record: Record) -> bytes:
@@ -174,11 +174,12 @@ def test_texts_fold_as_plain_python_does(seed: int, monkeypatch: pytest.MonkeyPa
     rng = Random(seed)
     totals, gap, before = rng.random() < 0.4, rng.choice([0, 0, 1, 3]), rng.random() < 0.5
     given = [*rows(rng, rng.choice([1, 4, 30]), before, totals)]
-    records = [json.loads(row.record) for row in given if row.kind >= Kind.BEFORE]
+    records = [json.loads(row.record) for row in given if row.kind >= RowKind.BEFORE]
     assert not any(map(problems, records))
     counts = Folded(PlainFold(FILES, gap, totals=totals), given, 50).summary["counted"]
     plain, by_texts = (
-        of(FILES, gap, Tally.of(counts).outliers(), totals=totals) for of in (PlainFold, ReportFold)
+        of(FILES, gap, ReportTally.of(counts).outliers(), totals=totals)
+        for of in (PlainFold, ReportFold)
     )
     plain.final = by_texts.final = 3 if before else None
     monkeypatch.setattr(folding, "_MOST_ROWS", rng.choice([1, 7, 1 << 16]))

@@ -14,7 +14,7 @@ import pytest
 
 from tests.support.fuzz import spoilt
 from tests.support.reported import reports
-from vizpub.ingest.sources.reports.plain import FEW, plain_reports
+from vizpub.ingest.sources.reports.plain import FEW, find_plain_reports
 from vizpub.reports.files import Report, parse, unknown_fields
 
 GAUGES = '{"a": 1, "b.c": -0.5, "d": 12345678901234567890123, "e": 1e99, "f": -0, "g": 2E-7}'
@@ -37,7 +37,7 @@ def lines(rng: Random) -> Iterator[str]:
 def plain_ones(texts: list[str]) -> list[tuple[str, dict[str, Any]]]:
     """Those that are found, with their facts."""
     assert len(texts) >= FEW
-    is_plain, facts = plain_reports(pa.array(texts, pa.string()))
+    is_plain, facts = find_plain_reports(pa.array(texts, pa.string()))
     plain = [texts[place] for place in np.flatnonzero(is_plain).tolist()]
     return [*zip(plain, facts.to_pylist(), strict=True)]
 

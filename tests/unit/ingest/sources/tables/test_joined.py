@@ -12,17 +12,17 @@ import pyarrow.parquet as pq
 import pytest
 
 from vizpub.ingest.inputs.files import InputFile
-from vizpub.ingest.inputs.reader import Kind, Row
+from vizpub.ingest.inputs.reader import InputRow, RowKind
 from vizpub.ingest.sources.base import SourceOptions
 from vizpub.ingest.sources.edges.source import Edges
-from vizpub.ingest.sources.tables.joined import joined
+from vizpub.ingest.sources.tables.joined import join_intervals
 from vizpub.reports.fields import LAST_INTERVAL
 
 SOURCE = Edges()
 _NAMES = ["a", "b", "é", "", "a\x00"]
 
 
-def _read(path: Path) -> list[Row]:
+def _read(path: Path) -> list[InputRow]:
     encoding = SOURCE.recognises(str(path), path.read_bytes())
     assert encoding
     files = [InputFile(str(path), encoding, 0, "")]
@@ -30,13 +30,13 @@ def _read(path: Path) -> list[Row]:
     return [row for split in SOURCE.splits(files) for row in read(split)]
 
 
-def _told(rows: list[Row]) -> tuple[dict[tuple[str | None, ...], set[int]], list[int], int]:
+def _told(rows: list[InputRow]) -> tuple[dict[tuple[str | None, ...], set[int]], list[int], int]:
     """The intervals of each link; the lines that are refused; how many records there are."""
     links, refused, seen = defaultdict[tuple[str | None, ...], set[int]](set), [], 0
     for row in rows:
-        if row.kind == Kind.TALLY:
+        if row.kind == RowKind.TALLY:
             seen += msgspec.json.decode(row.record)
-        elif row.kind == Kind.REFUSED:
+        elif row.kind == RowKind.REFUSED:
             refused.append(row.line)
             seen += 1
         else:
@@ -69,7 +69,7 @@ def test_joined_rows_tell_what_single_rows_tell(tmp_path: Path, seed: int) -> No
 def test_long_link_is_one_record(tmp_path: Path) -> None:
     table = {"interval": [*range(500), *range(600, 900)], "src": [1] * 800, "dst": [2] * 800}
     pq.write_table(pa.table(table), tmp_path / "a.parquet")
-    records = [row for row in _read(tmp_path / "a.parquet") if row.kind == Kind.RECORD]
+    records = [row for row in _read(tmp_path / "a.parquet") if row.kind == RowKind.RECORD]
     assert [(row.line, row.time, *msgspec.json.decode(row.record)) for row in records] == [
         (1, 0, "2", "overlay", None, 500),
         (501, 600, "2", "overlay", None, 900),
@@ -112,11 +112,14 @@ def test_columns_with_too_many_values_are_read_one_by_one() -> None:
     many = [str(number) for number in range(3_000)]
     names = {f"n{number}": many for number in range(6)}
     batch = pa.record_batch({"interval": list(range(3_000)), **names})
-    assert joined(batch, "interval", LAST_INTERVAL, lambda _, values: values.is_valid()) is None
+    assert (
+        join_intervals(batch, "interval", LAST_INTERVAL, lambda _, values: values.is_valid())
+        is None
+    )
 
 
 def test_times_far_apart_are_ordered_as_near_ones() -> None:
     batch = pa.record_batch({"interval": [2**62, 1, 0, 2**62 - 1], "x": ["a", "a", "a", "a"]})
-    found = joined(batch, "interval", 2**63 - 1, lambda _, values: values.is_valid())
+    found = join_intervals(batch, "interval", 2**63 - 1, lambda _, values: values.is_valid())
     assert found
     assert (found.first.tolist(), found.last.tolist()) == ([2, 3], [1, 0])

@@ -9,7 +9,7 @@ import pytest
 
 from vizpub.ingest.inputs.reader import CUT_OFF
 from vizpub.ingest.sources import SOURCES
-from vizpub.ingest.sources.vizpub.files import HOST, MERGED, recognised, split
+from vizpub.ingest.sources.vizpub.files import HOST, MERGED, recognise, split_nodes
 
 DEMO = Path(__file__).parents[4] / "data/vizpub/reports/processed/protocol.demo"
 FILES = sorted(DEMO.glob("*.json"))
@@ -44,7 +44,7 @@ def whole(**fields: object) -> bytes:
 def test_file_encoding_is_recognised_by_path_or_head(
     path: str, head: bytes, encoding: str | None
 ) -> None:
-    assert recognised(path, head) == encoding
+    assert recognise(path, head) == encoding
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
@@ -55,7 +55,7 @@ def test_vizpub_files_are_recognised_by_no_other_source(path: Path) -> None:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_file_is_split_into_run_interval_and_nodes(path: Path) -> None:
-    found, told = split(path.read_bytes()), json.loads(path.read_bytes())
+    found, told = split_nodes(path.read_bytes()), json.loads(path.read_bytes())
     assert found.fault is None
     assert (found.run, found.interval) == (told["protocolName"], told["intervalCount"])
     assert {key: json.loads(bytes(node)) for key, node in found.nodes.items()} == told["nodes"]
@@ -65,12 +65,12 @@ def test_file_is_split_into_run_interval_and_nodes(path: Path) -> None:
 def test_indented_file_is_split_into_the_same_nodes() -> None:
     (path, *_) = FILES
     spread = json.dumps(json.loads(path.read_bytes()), indent=2).encode()
-    found, as_written = split(b"\xef\xbb\xbf" + spread), split(path.read_bytes())
+    found, as_written = split_nodes(b"\xef\xbb\xbf" + spread), split_nodes(path.read_bytes())
     assert [*found.nodes] == [*as_written.nodes]
 
 
 def test_unknown_fields_are_named() -> None:
-    assert split(whole(colour=1, edges={}, nodes={"1": {}})).unknown == ("colour",)
+    assert split_nodes(whole(colour=1, edges={}, nodes={"1": {}})).unknown == ("colour",)
 
 
 @pytest.mark.parametrize(
@@ -100,11 +100,11 @@ def test_unknown_fields_are_named() -> None:
     ],
 )
 def test_faulty_file_gives_its_fault_and_no_nodes(content: bytes, fault: str) -> None:
-    found = split(content)
+    found = split_nodes(content)
     assert (found.fault, found.nodes) == (fault, {})
     assert found.text == content[:4096]
 
 
 def test_damaged_file_has_a_fault_only_when_cut_off() -> None:
-    assert split(whole()[:-1], "truncated gzip").fault == CUT_OFF
-    assert split(whole(), "truncated gzip").fault is None
+    assert split_nodes(whole()[:-1], "truncated gzip").fault == CUT_OFF
+    assert split_nodes(whole(), "truncated gzip").fault is None

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from vizpub.ingest.sources.vizpub.nodes import NODE, judged
+from vizpub.ingest.sources.vizpub.nodes import NODE, check_node
 
 DEMO = Path(__file__).parents[4] / "data/vizpub/reports/processed/protocol.demo"
 NODES = [
@@ -63,7 +63,7 @@ def test_invalid_node_is_told_with_its_problems(value: object, problems: list[st
 
 
 def test_node_with_a_key_twice_is_refused_alone() -> None:
-    assert judged(b'{"id":"1","id":"2","neighbors":[]}', "2")[1] == ["a key appears twice"]
+    assert check_node(b'{"id":"1","id":"2","neighbors":[]}', "2")[1] == ["a key appears twice"]
 
 
 def test_unknown_fields_are_named_with_their_place() -> None:

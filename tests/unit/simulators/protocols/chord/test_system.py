@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from vizpub.simulators.engine.folder import Folder
-from vizpub.simulators.engine.plan import planned
+from vizpub.simulators.engine.plan import make_plan
 from vizpub.simulators.engine.simulation import simulate
 
 Line = dict[str, Any]
@@ -22,7 +22,7 @@ Line = dict[str, Any]
 def reported(folder: Path, seed: int = 3, **chosen: Any) -> tuple[Line, list[Line]]:
     """The header, and the reports of a run of 40 peers."""
     given = {"peers": 40, "intervals": 25, "lookup_period": "1s", "bits": 64, **chosen}
-    simulate(planned("chord", given, seed), Folder(folder))
+    simulate(make_plan("chord", given, seed), Folder(folder))
     lines: list[Line] = []
     for path in sorted((folder / "reports").glob("*.gz")):
         lines += map(json.loads, gzip.decompress(path.read_bytes()).splitlines())

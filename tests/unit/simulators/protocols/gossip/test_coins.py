@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from scipy.stats import kstest, pearsonr
 
-from vizpub.simulators.protocols.gossip.coins import coin, event_key, mixed
+from vizpub.simulators.protocols.gossip.coins import coin, event_key, mix_bits
 
 
 def test_mixing_is_a_permutation_of_words() -> None:
     words = range(2**16)
-    assert len({mixed(word << 16) for word in words}) == 2**16
-    assert {type(mixed(word)) for word in (0, 2**32 - 1)} == {int}
-    assert all(0 <= mixed(word) < 2**32 for word in (0, 1, 2**31, 2**32 - 1))
+    assert len({mix_bits(word << 16) for word in words}) == 2**16
+    assert {type(mix_bits(word)) for word in (0, 2**32 - 1)} == {int}
+    assert all(0 <= mix_bits(word) < 2**32 for word in (0, 1, 2**31, 2**32 - 1))
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2**40 + 3])

@@ -10,7 +10,7 @@ import pytest
 
 from vizpub.simulators.engine.clock import Simulation
 from vizpub.simulators.engine.network import Copy, Publication
-from vizpub.simulators.protocols.broadcast.topologies import Poisson, RandomGraph, joined
+from vizpub.simulators.protocols.broadcast.topologies import Poisson, RandomGraph, join_ends
 from vizpub.simulators.protocols.gossip.events import (
     COUNTS,
     Adjacency,
@@ -92,7 +92,7 @@ def by_hand(graph: nx.Graph, publisher: int) -> set[int]:
 
 def made(graph: RandomGraph, peers: int, seed: int) -> Adjacency:
     numbers = np.random.default_rng(seed)
-    return adjacency(joined(graph.degrees(peers, numbers), numbers), peers)
+    return adjacency(join_ends(graph.degrees(peers, numbers), numbers), peers)
 
 
 def drawn(network: Adjacency) -> nx.Graph:

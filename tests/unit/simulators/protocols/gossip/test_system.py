@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.overlays import LATENCY_US, Overlay
 from vizpub.simulators.engine.clock import Simulation
-from vizpub.simulators.engine.plan import planned
+from vizpub.simulators.engine.plan import make_plan
 from vizpub.simulators.engine.simulation import Running
 from vizpub.simulators.protocols.gossip.parameters import GossipParameters
 from vizpub.simulators.protocols.gossip.system import Gossip
@@ -61,7 +61,7 @@ class TestSubscriptions:
             "interest": "exponential:5s,pause=2s",
             "churn": "exponential:20s,down=5s",
         }
-        running = Running(planned("gossip", chosen | world, 4))
+        running = Running(make_plan("gossip", chosen | world, 4))
         for interval in range(40):
             [*running.run_interval(interval)]
         assert isinstance(running.system, Gossip)

@@ -12,7 +12,7 @@ from vizpub.simulators.engine.clock import Simulation
 from vizpub.simulators.protocols.poldercast.cyclon import Cyclon, CyclonParameters
 from vizpub.simulators.protocols.poldercast.rings import Rings, RingsParameters
 from vizpub.simulators.protocols.poldercast.views import AGE, PEER, bytes_of, insert
-from vizpub.simulators.protocols.poldercast.views_overlay import Capacities, Overlay, known
+from vizpub.simulators.protocols.poldercast.views_overlay import Capacities, Overlay, known_entries
 from vizpub.simulators.protocols.poldercast.views_rings import (
     answer_rings,
     distance,
@@ -110,7 +110,7 @@ class TestExchange:
 
     @staticmethod
     def expected_for(overlay: Overlay, peer: int, target: int) -> set[int]:
-        everybody = {peer, *known(overlay.packed, peer, NOBODY)[PEER].tolist()}
+        everybody = {peer, *known_entries(overlay.packed, peer, NOBODY)[PEER].tolist()}
         found = {peer}
         for topic in {*overlay.topics[peer]} & {*overlay.topics[target]}:
             subscribers = {other for other in everybody if topic in overlay.topics[other]}

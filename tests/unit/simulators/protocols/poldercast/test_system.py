@@ -16,7 +16,7 @@ import pytest
 
 from vizpub.simulators.engine.clock import Simulation
 from vizpub.simulators.engine.network import Copy, Links, Publication
-from vizpub.simulators.engine.plan import planned
+from vizpub.simulators.engine.plan import make_plan
 from vizpub.simulators.engine.simulation import Running
 from vizpub.simulators.protocols.poldercast.system import Memory, PolderCast, PolderCastParameters
 from vizpub.simulators.protocols.poldercast.views import PEER
@@ -385,7 +385,7 @@ def test_plain_python_equals_the_compiled_operations() -> None:
 
 
 def test_ring_order_may_follow_peer_numbers() -> None:
-    plan = planned(
+    plan = make_plan(
         "poldercast",
         {"ring_order": "number", "peers": 20, "workload": "zipf:topics=3,subscriptions=2"},
     )

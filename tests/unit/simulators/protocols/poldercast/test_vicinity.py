@@ -18,7 +18,7 @@ from vizpub.simulators.protocols.poldercast.views import (
     entries,
     insert,
 )
-from vizpub.simulators.protocols.poldercast.views_overlay import Capacities, Overlay, known
+from vizpub.simulators.protocols.poldercast.views_overlay import Capacities, Overlay, known_entries
 from vizpub.simulators.protocols.poldercast.views_rings import learn
 from vizpub.simulators.protocols.poldercast.views_vicinity import (
     answer_nearest,
@@ -69,7 +69,7 @@ class TestNearest:
     def test_nearest_candidates_equal_brute_force(self, seed: int) -> None:
         overlay = overlay_of(Random(seed))
         for target in range(PEERS):
-            candidates = known(overlay.packed, (target + 1) % PEERS, NOBODY)
+            candidates = known_entries(overlay.packed, (target + 1) % PEERS, NOBODY)
             chosen = np.full((2, 7), -1, np.int32)
             end = fill_with_nearest(overlay.packed, target, candidates, chosen, 1)
             assert chosen[PEER, 1:end].tolist() == nearest(overlay, target, candidates, 6)
@@ -80,7 +80,7 @@ class TestNearest:
         overlay = overlay_of(random)
         for peer in range(PEERS):
             received = np.array([random.sample(range(PEERS), 5), [2] * 5], np.int32)
-            candidates = known(overlay.packed, peer, received)
+            candidates = known_entries(overlay.packed, peer, received)
             expected = nearest(overlay, peer, candidates, 6)
             merge_nearest(overlay.packed, peer, received)
             assert entries(overlay.vicinity[peer]) == expected
@@ -102,7 +102,7 @@ class TestExchange:
         assert target == 8
         assert 8 not in entries(overlay.vicinity[5])
         assert message[:, 0].tolist() == [5, 0]
-        expected = nearest(overlay, 8, known(overlay.packed, 5, NOBODY), 3)
+        expected = nearest(overlay, 8, known_entries(overlay.packed, 5, NOBODY), 3)
         assert message[PEER, 1:].tolist() == expected
         topics = sum(len(overlay.topics[peer]) for peer in message[PEER].tolist())
         assert size == HEADER_BYTES + 4 * (16 + 2) + 5 * topics
@@ -110,7 +110,7 @@ class TestExchange:
     def test_answer_holds_what_was_known_before_the_message(self) -> None:
         overlay = overlay_of(Random(4))
         received = np.array([[6, 20, 21, 22], [0, 1, 1, 1]], np.int32)
-        expected = nearest(overlay, 6, known(overlay.packed, 2, NOBODY), 3)
+        expected = nearest(overlay, 6, known_entries(overlay.packed, 2, NOBODY), 3)
         answer, size = answer_nearest(overlay.packed, 2, received, 4)
         assert answer[PEER].tolist() == [2, *expected]
         assert size == bytes_of(overlay.entry_bytes, answer)

@@ -21,14 +21,14 @@ from vizpub.simulators.protocols.poldercast.views import (
     drop,
     empty_views,
     entries,
-    filled,
+    entry_count,
     insert,
     merge_shuffle,
     open_shuffle,
     place_of,
-    seeded,
+    seed_state,
 )
-from vizpub.simulators.protocols.poldercast.views_overlay import Capacities, Overlay, known
+from vizpub.simulators.protocols.poldercast.views_overlay import Capacities, Overlay, known_entries
 from vizpub.simulators.protocols.poldercast.views_rings import learn
 from vizpub.simulators.protocols.poldercast.views_targets import targets_of
 
@@ -50,18 +50,18 @@ def view_of(*peers: int) -> Int32s:
 
 class TestRandomNumbers:
     def test_numbers_below_the_bound_are_equally_likely(self) -> None:
-        draws = seeded(Random(1))
+        draws = seed_state(Random(1))
         counts = Counter(below(draws, 10) for _ in range(50_000))
         assert sorted(counts) == list(range(10))
         assert sum((count - 5000) ** 2 / 5000 for count in counts.values()) < 27.9  # p = 0.001
 
     def test_successive_numbers_are_independent(self) -> None:
-        draws = seeded(Random(2))
+        draws = seed_state(Random(2))
         pairs = Counter(pairwise(below(draws, 4) for _ in range(50_000)))
         assert sum((count - 3125) ** 2 / 3125 for count in pairs.values()) < 37.7  # p = 0.001
 
     def test_numbers_follow_the_seed(self) -> None:
-        first, again, other = (seeded(Random(seed)) for seed in (3, 3, 4))
+        first, again, other = (seed_state(Random(seed)) for seed in (3, 3, 4))
         drawn = [[below(draws, 1 << 30) for _ in range(5)] for draws in (first, again, other)]
         assert drawn[0] == drawn[1] != drawn[2]
 
@@ -75,7 +75,7 @@ class TestView:
 
     def test_full_view_has_no_end_mark(self) -> None:
         view = view_of(1, 2, 3, 4, 5, 6)[0]
-        assert filled(view) == 6
+        assert entry_count(view) == 6
         assert entries(view) == [1, 2, 3, 4, 5, 6]
         assert place_of(view, 4) == 3
         assert place_of(view, 9) == -1
@@ -95,7 +95,7 @@ class TestShuffle:
     def test_oldest_entry_leaves_and_the_sender_stands_first(self) -> None:
         views, weights = view_of(5, 6, 7), np.full(PEERS, ENTRY_BYTES, np.int32)
         lent = np.zeros(PEERS, np.int32)
-        target, sent, size = open_shuffle(views, lent, seeded(Random(1)), weights, 0, 3)
+        target, sent, size = open_shuffle(views, lent, seed_state(Random(1)), weights, 0, 3)
         assert target == 7
         assert sent[:, 0].tolist() == [0, 0]
         assert set(sent[PEER, 1:].tolist()) == {5, 6}
@@ -106,7 +106,7 @@ class TestShuffle:
 
     def test_peer_with_an_empty_view_asks_no_peer(self) -> None:
         weights, lent = np.full(PEERS, ENTRY_BYTES, np.int32), np.zeros(PEERS, np.int32)
-        assert open_shuffle(view_of(), lent, seeded(Random(1)), weights, 0, 3)[0] == -1
+        assert open_shuffle(view_of(), lent, seed_state(Random(1)), weights, 0, 3)[0] == -1
 
     def test_new_entries_go_into_free_places_first(self) -> None:
         views = view_of(1, 2, 3, 4)
@@ -121,7 +121,7 @@ class TestShuffle:
     def test_peer_that_waits_for_an_answer_gives_no_entry_twice(self) -> None:
         """Who answers another meanwhile; the answer to its own shuffle finds all in place."""
         views, weights = view_of(5, 6, 7, 8, 9, 10), np.full(PEERS, ENTRY_BYTES, np.int32)
-        lent, draws = np.zeros(PEERS, np.int32), seeded(Random(1))
+        lent, draws = np.zeros(PEERS, np.int32), seed_state(Random(1))
         _, sent, _ = open_shuffle(views, lent, draws, weights, 0, 4)
         given = answer_shuffle(views, lent, draws, 0, message(1, 2, 3, 4), 4)
         lent_peers, given_peers = set(sent[PEER, 1:].tolist()), set(given[PEER].tolist())
@@ -133,7 +133,7 @@ class TestShuffle:
     @pytest.mark.parametrize("seed", SEEDS)
     def test_views_stay_sets_of_other_peers_under_random_shuffles(self, seed: int) -> None:
         random = Random(seed)
-        draws, weights = seeded(random), np.full(PEERS, ENTRY_BYTES, np.int32)
+        draws, weights = seed_state(random), np.full(PEERS, ENTRY_BYTES, np.int32)
         views, lent = empty_views(PEERS, CAPACITY), np.zeros(PEERS, np.int32)
         for _ in range(200):
             peer, other = random.sample(range(PEERS), 2)
@@ -218,7 +218,7 @@ class TestOverlay:
                 for other, age in zip(*row.tolist(), strict=True):
                     if other not in (-1, peer):
                         ages[other] = min(age, ages.get(other, age))
-            found = known(overlay.packed, peer, received)
+            found = known_entries(overlay.packed, peer, received)
             assert dict(zip(*found.tolist(), strict=True)) == ages
             assert found.shape[1] == len(ages)
         assert (overlay.place == -1).all()
@@ -228,7 +228,7 @@ class TestOverlay:
         for peer in range(PEERS):
             for other in range(0, PEERS, 2):
                 overlay.forget(peer, other)
-            left = known(overlay.packed, peer, message())[PEER].tolist()
+            left = known_entries(overlay.packed, peer, message())[PEER].tolist()
             assert not {*range(0, PEERS, 2)} & {*left}
             for ring in overlay.rings_of(peer)[:, PEER].tolist():
                 for side in (ring[:2], ring[2:]):
@@ -257,7 +257,7 @@ class TestTargets:
             assert not {peer, sender, -1} & {*targets}
             assert all(topic in overlay.topics[other] for other in targets)
             wanted = onward if sender != peer and sender in neighbours else both
-            everybody = known(overlay.packed, peer, message())[PEER].tolist()
+            everybody = known_entries(overlay.packed, peer, message())[PEER].tolist()
             pool = {x for x in everybody if topic in overlay.topics[x]} - {*first, sender}
             assert len(targets) - len(first) == min(wanted, len(pool))
             near = pool & {*entries(overlay.vicinity[peer])}
