@@ -38,6 +38,7 @@ from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.streams import STYLE
 from vizpub.model.errors import VizpubError
 from vizpub.runstore.leftovers import sweep
+from vizpub.runstore.store import check_workspace
 
 
 class _Program(CommandGroup):
@@ -174,6 +175,7 @@ def vizpub(
         json_log=messages.log_format == "json",
         config=config,
     )
+    check_workspace(workspace)
     _show_log(ctx.obj)
     if messages.verbose and (file := configuration(ctx).file):
         ctx.obj.say(f"read {file}")

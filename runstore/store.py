@@ -10,6 +10,7 @@ Writing is in vizpub.runstore.writer, and what other programs read in vizpub.run
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -283,11 +284,32 @@ def runs(workspace: Path) -> list[StoredRun | BrokenRun]:
     return found
 
 
+_URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
+"""A path that was a URI: pathlib makes one slash of its two."""
+
+
+def check_workspace(workspace: Path) -> None:
+    """Refuse a URI: as a path it would be a folder here, and the run not where the user means.
+
+    Raises: UseError.
+    """
+    text = str(workspace)
+    if match := _URI.match(text):
+        kind, rest = match[1], text[match.end() :]
+        advice = (
+            f"give its path: /{rest}"
+            if kind.lower() == "file"
+            else "runs in object stores and in HDFS are not supported; mount it, or give a folder"
+        )
+        raise UseError(f"a workspace is a folder, and {kind}://{rest} is a URI: {advice}")
+
+
 def run_names(workspace: Path) -> list[str]:
     """The names of the runs of a workspace that this user may see; reads no run.json.
 
-    Raises: UseError where the workspace may not be read.
+    Raises: UseError where the workspace may not be read, or is a URI.
     """
+    check_workspace(workspace)
     folder = workspace / "runs"
     try:
         names = os.listdir(folder)
@@ -301,8 +323,9 @@ def run_names(workspace: Path) -> list[str]:
 def directory_of(workspace: Path, name: str) -> Path:
     """Where a run is or would be. Absolute: Arrow takes `day:1/runs` for a URI.
 
-    Raises: UseError for an invalid name.
+    Raises: UseError for an invalid name, and for a workspace that is a URI.
     """
+    check_workspace(workspace)
     return (workspace / "runs" / check_run_name(name)).absolute()
 
 
