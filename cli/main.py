@@ -37,8 +37,8 @@ from vizpub.cli.options import command
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.streams import STYLE
 from vizpub.model.errors import VizpubError
+from vizpub.model.run import check_workspace
 from vizpub.runstore.leftovers import sweep
-from vizpub.runstore.store import check_workspace
 
 
 class _Program(CommandGroup):

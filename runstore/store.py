@@ -10,7 +10,6 @@ Writing is in vizpub.runstore.writer, and what other programs read in vizpub.run
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -30,7 +29,7 @@ from vizpub.model.errors import (
     UnknownName,
     UseError,
 )
-from vizpub.model.run import Boundary, RunFacts, check_run_name
+from vizpub.model.run import Boundary, RunFacts, check_run_name, check_workspace
 from vizpub.model.tables import table
 from vizpub.runstore.integrity import dataset, files_of
 from vizpub.runstore.manifest import FILE, Manifest, Part, Since, manifest_in, read_manifest
@@ -282,26 +281,6 @@ def runs(workspace: Path) -> list[StoredRun | BrokenRun]:
             except StoreBroken as error:
                 found.append(BrokenRun(name, error))
     return found
-
-
-_URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
-"""A path that was a URI: pathlib makes one slash of its two."""
-
-
-def check_workspace(workspace: Path) -> None:
-    """Refuse a URI: as a path it would be a folder here, and the run not where the user means.
-
-    Raises: UseError.
-    """
-    text = str(workspace)
-    if match := _URI.match(text):
-        kind, rest = match[1], text[match.end() :]
-        advice = (
-            f"give its path: /{rest}"
-            if kind.lower() == "file"
-            else "runs in object stores and in HDFS are not supported; mount it, or give a folder"
-        )
-        raise UseError(f"a workspace is a folder, and {kind}://{rest} is a URI: {advice}")
 
 
 def run_names(workspace: Path) -> list[str]:
