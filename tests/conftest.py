@@ -65,10 +65,10 @@ def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """With several processes (`-n 2`) a file stays in one of them, for its fixtures."""
-    from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]
+    from tests.support.scheduling import Scheduling
 
     config.option.loadscopereorder = False  # the files are in order already
-    return LoadFileScheduling(config, log)
+    return Scheduling(config, log)
 
 
 @pytest.fixture(scope="session", autouse=True)
