@@ -6,11 +6,13 @@ import os
 import re
 import signal
 from collections.abc import Callable, Generator, Iterator
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import hypothesis
 import pytest
+import typer
 
 from tests.support import ids, skips
 
@@ -76,6 +78,14 @@ def no_late_readers() -> Iterator[None]:
     """What a commit lets go is removed at once; tests of its readers change that."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("vizpub.runstore.writer.KEPT_SECONDS", 0)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def commands_made_once() -> Iterator[None]:
+    """A CliRunner makes all commands anew for each call, which takes longer than most calls do."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("typer.testing._get_command", cache(typer.main.get_command))
         yield
 
 
