@@ -365,6 +365,7 @@ def test_record_of_a_wrong_clock_is_refused_from_an_append_as_from_an_ingest(
     assert grown.manifest.generation == 2  # it was not made anew
 
 
+@pytest.mark.long
 def test_record_of_the_far_past_comes_late_and_a_settled_run_refuses_it(lab: Lab) -> None:
     first = lab.write("first", small(range(AWAY, AWAY + 3)))
     odd = told("b", 5, neighbors=["a"], sent=[])

@@ -287,6 +287,7 @@ def test_command_beside_a_busy_session_starts_its_own_spark(
         assert session.status()["commands"] == status["commands"]
 
 
+@pytest.mark.long
 def test_killed_command_leaves_the_session_usable(session: Session, tmp_path: Path) -> None:
     """Until then it is nobody else's. The next one finds nothing of it."""
     pid = session.status()["pid"]

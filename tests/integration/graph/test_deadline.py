@@ -60,6 +60,7 @@ def ask_without_a_clock(driver: neo4j.Driver, text: str) -> None:
         asked.do(lambda session: session.run(query).consume())
 
 
+@pytest.mark.long
 def test_transaction_is_ended_by_its_name_alone(
     driver: neo4j.Driver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
