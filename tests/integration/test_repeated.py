@@ -95,6 +95,7 @@ def check_said(code: int, told: str, cause: str) -> None:
         assert word not in told
 
 
+@pytest.mark.long
 def test_append_whose_java_is_killed_can_be_repeated(
     spark: SparkSession, tmp_path: Path, inputs: list[Path]
 ) -> None:

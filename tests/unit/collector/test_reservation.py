@@ -174,6 +174,7 @@ class TestKilled:
             assert place.owns(read_manifest(workspace / "runs/lab"))
             assert retired(workspace) == []
 
+    @pytest.mark.long
     def test_run_is_removed_by_the_same_command_and_revived(self, tmp_path: Path) -> None:
         Reserved(tmp_path / "before").append()
         *halves, removed = after_kills(tmp_path / "before", "remove")
@@ -193,6 +194,7 @@ class TestKilled:
             reserve(Place(workspace, "lab"), revive=True)
             assert retired(workspace) == []
 
+    @pytest.mark.long
     def test_collection_is_whole_or_gone(self, tmp_path: Path) -> None:
         Reserved(tmp_path / "before").append()
         whole = everything(tmp_path / "before/collected/lab")
