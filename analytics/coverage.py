@@ -22,6 +22,8 @@ def lines_of(table: pa.Table, along: str = "delay_us") -> Iterator[tuple[str, Li
     """The name and the line of each message, of a table with `message_name`, `share` and this
     column, in which the rows of a message are next to each other and in order.
     """
+    if not len(table):
+        return
     names = table["message_name"].combine_chunks()
     at, share = (
         table[column].to_numpy().astype(np.float64, copy=False) for column in (along, "share")

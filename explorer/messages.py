@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 from vizpub.explorer.columns import numbers
 from vizpub.model.arrays import Floats, Int64s
 from vizpub.model.errors import OutOfRange, UnknownName
-from vizpub.runstore.named import NamedRun
-from vizpub.runstore.snapshots import coverage, coverage_by_hop
+from vizpub.questions.names import NamedRun
+from vizpub.questions.snapshots import coverage, coverage_by_hop
 
 PART = 100
 """Messages that a page shows at once."""

@@ -15,9 +15,9 @@ from vizpub.explorer.columns import numbers
 from vizpub.explorer.one_peer import cypher_text, typed
 from vizpub.model.errors import UseError
 from vizpub.model.run import DUPLICATES, HOPS, PREVIOUS_HOPS, TIMES
-from vizpub.runstore import questions
-from vizpub.runstore.named import NamedRun
-from vizpub.runstore.snapshots import copies_of, coverage, coverage_by_hop, spread
+from vizpub.questions import frequent
+from vizpub.questions.names import NamedRun
+from vizpub.questions.snapshots import copies_of, coverage, coverage_by_hop, spread
 
 Arrays = dict[str, npt.NDArray[Any]]
 ROLES = ("publisher", "subscriber", "relay", "peer", "missed")
@@ -74,7 +74,7 @@ def missed(run: NamedRun, message: int) -> list[dict[str, Any]]:
 
     Raises: UseError where it is unknown.
     """
-    rows = questions.missed(run, _name(run, message)).to_pylist()
+    rows = frequent.missed(run, _name(run, message)).to_pylist()
     number = {name: place for place, name in enumerate(run.peers)} if rows else {}
     return [row | {"peer": number[row["peer"]]} for row in rows]
 

@@ -54,7 +54,7 @@ def _copies(
     copies: list[_Copy] = []
     while waiting:
         delay, hop, source, peer = heapq.heappop(waiting)
-        if hop and rng.random() < 0.04:
+        if hop and rng.random() < 0.01:
             refused.append((delay, hop, source, peer, False))
             continue
         first = peer not in has

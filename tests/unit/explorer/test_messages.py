@@ -208,6 +208,12 @@ def test_coverage_of_a_topic_has_its_lines_and_their_median(
         assert quantiles[2, place] == pytest.approx(np.median(shares))
 
 
+def test_coverage_of_no_message_is_empty(ask: Ask) -> None:
+    told = ask("timed", "coverage", text="no such name", along="delay")
+    assert meta(told)["messages"] == meta(told)["left_out"] == 0
+    assert told.arrays()["at"].size == 0
+
+
 @pytest.mark.parametrize(
     "message", [*range(0, len(TAKEN), 4), TAKEN.index("-rf"), TAKEN.index("--help")]
 )
