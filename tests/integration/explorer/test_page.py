@@ -214,7 +214,7 @@ def test_screen_of_runs_leads_to_each(look: Look, plays: Plays) -> None:
     page.goto(looking.address)
     rows = page.locator("tbody tr")
     expect(rows).to_have_count(len(plays))
-    rows.filter(has_text="intervals").get_by_role("link").click()
+    page.get_by_role("link", name="intervals", exact=True).click()
     looking.wait()
     expect(page.get_by_role("heading", level=1)).to_have_text("intervals")
 
