@@ -12,7 +12,7 @@ BIN := .venv/bin
 TEST_PROCESSES ?= $(shell awk '/^MemAvailable/ {print ($$2 > 14e6) ? 3 : 2; found = 1} \
 	END {exit !found}' /proc/meminfo 2>/dev/null || echo 2)
 
-.PHONY: help demo test test-changed test-slice test-long test-record ready images \
+.PHONY: help demo test test-changed test-commit test-slice test-long test-record ready images \
 	test-containers check bench bench-smoke
 
 help: ## List the targets
@@ -28,6 +28,9 @@ test: .venv/ready ## Run the quick ring of tests: each rule once (eight minutes)
 
 test-changed: .venv/ready ## Of these, run what your change touches; BASE=COMMIT since another commit
 	@$(PYTEST) -m "not long" --changed=$(BASE) $(PYTEST_ARGS)
+
+test-commit: .venv/ready ## Run the quick ring and, in the same processes, what test-slice runs
+	@$(PYTEST) --slice HEAD $(PYTEST_ARGS)
 
 test-slice: .venv/ready ## Run a sixtieth of the long ring, and what your change touches of it
 	@$(PYTEST) -m long --slice HEAD $(PYTEST_ARGS)

@@ -37,6 +37,7 @@ from vizpub.cli.options import command
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.streams import STYLE
 from vizpub.model.errors import VizpubError
+from vizpub.model.run import check_workspace
 from vizpub.runstore.leftovers import sweep
 
 
@@ -176,6 +177,7 @@ def vizpub(
         json_log=messages.log_format == "json",
         config=config,
     )
+    check_workspace(workspace)
     _show_log(ctx.obj)
     if messages.verbose and (file := configuration(ctx).file):
         ctx.obj.say(f"read {file}")

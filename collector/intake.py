@@ -1,9 +1,8 @@
 """The intake: lines of the report contract become records of the log.
 
 The intake knows the header of the run, judges every line, and decides when intervals close
-(`vizpub.collector.closing`); all of this is in the log, so it goes on after a kill. It knows
-nothing of HTTP: every end (`vizpub.collector.http.interface`, `vizpub.collector.inputs` …) gives it
-lines."""
+(`vizpub.collector.closing`); all of this is in the log, so it goes on after a kill. Lines
+come from `vizpub.collector.http.interface` and `vizpub.collector.inputs`; it knows nothing of them."""
 
 from __future__ import annotations
 
@@ -135,8 +134,8 @@ class Intake:
             value = json.loads(record.line)
             with suppress(InputError):  # two with one name, on both sides of a restart
                 self._last_lines.add(value, record.line, self.closing.closed)
-            left = bool(value.get("left"))
-            self._note_report(_AdmittedReport(value["peer"], record.interval, left), now)
+            report = _AdmittedReport(value["peer"], record.interval, bool(value.get("left")))
+            self._note_report(report, now)
 
     def _state(self) -> bytes:
         state = {
@@ -200,7 +199,6 @@ class Intake:
 
     async def take_messages(self, messages: Sequence[KafkaMessage]) -> list[Acceptance]:
         """Judge and log messages like `take`: each is one record of the log, with its offset.
-
         Returns the outcome of each. Raises: LogFailed; then no message is taken.
         """
         acceptances, records = list[Acceptance](), bytearray()
@@ -263,7 +261,6 @@ class Intake:
 
     def check_horizon(self, line: bytes) -> int | None:
         """Return the interval of a report, or null for another line.
-
         Raises: InputError if it is beyond the horizon: a file can wait, and need not be refused.
         """
         interval = interval_of(line)

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vizpub.explorer import columns, facts, one_peer
+from vizpub.explorer import columns, facts, messages, one_message, one_peer
 from vizpub.explorer.history import Chosen, History
+from vizpub.explorer.messages import Order, Wanted
 from vizpub.explorer.packing import pack
 from vizpub.explorer.places import places
 from vizpub.model.errors import OutOfRange, UseError
@@ -109,6 +110,39 @@ def path(history: History, ends: tuple[int, int], tick: int, chosen: Chosen) -> 
     number = {name: place for place, name in enumerate(names)}
     peers = [number[name] for name in found[0][1]] if found else None
     return _json({"peers": peers, "why": None, "command": command})
+
+
+def messages_of(history: History, wanted: Wanted, order: Order) -> Answer:
+    """A part of the messages: their `names`, and an array for each column.
+
+    Raises: UnknownName, UseError.
+    """
+    found = messages.part(history.run, wanted, order)
+    meta = {"total": found.total, "first": order.first, "names": found.names}
+    return ARRAYS, pack(meta, found.columns)
+
+
+def coverage(history: History, wanted: Wanted, along: str) -> Answer:
+    """How messages reached their eligible peers. Raises: UnknownName, UseError."""
+    return ARRAYS, pack(*messages.packed(messages.covered(history.run, wanted, along)))
+
+
+def message(history: History, number: int) -> Answer:
+    """The way of one message. Raises: OutOfRange, UseError where receptions are unknown."""
+    checked = messages.checked(history.run, number)
+    return ARRAYS, pack(*one_message.described(history.run, checked))
+
+
+def missed(history: History, number: int) -> Answer:
+    """Who missed a message: `rows`; null where it is unknown, and `why`.
+
+    Raises: OutOfRange.
+    """
+    checked = messages.checked(history.run, number)
+    try:
+        return _json({"rows": one_message.missed(history.run, checked), "why": None})
+    except UseError as error:
+        return _json({"rows": None, "why": str(error)})
 
 
 def _peer(history: History, number: int) -> int:

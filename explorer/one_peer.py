@@ -95,13 +95,13 @@ def _commands(run: NamedRun, peer: int, tick: int, layers: Sequence[str]) -> dic
     interval = str(run.clock.interval_of(tick))
     values = ["metrics", run_name, "peers", "--peer", name, "--from", interval, "--to", interval]
     in_sql = f" AND layer IN ({', '.join(map(_sql_text, layers))})" if layers else ""
-    listed = ", ".join(map(_cypher_text, layers))
+    listed = ", ".join(map(cypher_text, layers))
     in_cypher = f" AND link.layer IN [{listed}]" if layers else ""
     statement = _SQL.format(_sql_text(name), tick, in_sql)
     return {
         "values": typed(["vizpub", *values]),
         "neighbours": typed(["vizpub", "sql", run_name, statement]),
-        "cypher": _CYPHER.format(_cypher_text(run_name), _cypher_text(name), tick, in_cypher),
+        "cypher": _CYPHER.format(cypher_text(run_name), cypher_text(name), tick, in_cypher),
     }
 
 
@@ -114,5 +114,6 @@ def _sql_text(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def _cypher_text(text: str) -> str:
+def cypher_text(text: str) -> str:
+    """A text as it stands in Cypher."""
     return json.dumps(text, ensure_ascii=False)

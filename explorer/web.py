@@ -24,6 +24,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from vizpub.explorer import answers, facts
 from vizpub.explorer.answers import Answer, whole
 from vizpub.explorer.history import Chosen, History
+from vizpub.explorer.messages import Order, Wanted
 from vizpub.explorer.opened import OpenRuns
 from vizpub.model.errors import RunChanged, UnknownName, UseError, VizpubError
 from vizpub.reports.endpoint import names_this_machine
@@ -79,6 +80,16 @@ class _Web:
                 _whole(of, "tick"),
                 _chosen(of),
             ),
+            f"{of_run}/messages": lambda history, of: answers.messages_of(
+                history, _wanted(of), _order(of)
+            ),
+            f"{of_run}/coverage": lambda history, of: answers.coverage(
+                history, _wanted(of), _text(of, "along")
+            ),
+            f"{of_run}/message": lambda history, of: answers.message(
+                history, _whole(of, "message")
+            ),
+            f"{of_run}/missed": lambda history, of: answers.missed(history, _whole(of, "message")),
         }
         return Starlette(
             routes=[
@@ -115,6 +126,20 @@ def _chosen(request: Request) -> Chosen:
         tuple(whole(text, "topic") for text in given.getlist("topic")),
         given.get("how") == "all",
     )
+
+
+def _wanted(request: Request) -> Wanted:
+    given = request.query_params
+    topic, publisher = (
+        _whole(request, name) if name in given else None for name in ("topic", "publisher")
+    )
+    return Wanted(topic, publisher, given.get("text", ""))
+
+
+def _order(request: Request) -> Order:
+    given = request.query_params
+    first = _whole(request, "first") if "first" in given else 0
+    return Order(given.get("by", "message"), given.get("down") == "true", first)
 
 
 def _text(request: Request, name: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vizpub.model.clock import Clock
@@ -33,6 +34,26 @@ AFTERWARDS = frozenset({"metrics/percolation"})
 """Tables that are made of the others when they are asked for. They are no part of what a run is,
 and its copy in Neo4j does not have them."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+
+_URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
+"""A path that was a URI: pathlib makes one slash of its two."""
+
+
+def check_workspace(workspace: Path) -> None:
+    """Refuse a URI: as a path it would be a folder here, and the run not where the user means.
+
+    Raises: UseError.
+    """
+    text = str(workspace)
+    if match := _URI.match(text):
+        kind, rest = match[1], text[match.end() :]
+        advice = (
+            f"give its path: /{rest}"
+            if kind.lower() == "file"
+            else "runs in object stores and in HDFS are not supported; mount it, or give a folder"
+        )
+        raise UseError(f"a workspace is a folder, and {kind}://{rest} is a URI: {advice}")
 
 
 def check_run_name(name: str) -> str:

@@ -11,8 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from vizpub.model.arrays import Integers
 from vizpub.model.errors import UnknownName
-from vizpub.model.run import AUDIENCE, DUPLICATES, PUBLICATION_TIMES, TIMES
+from vizpub.model.run import AUDIENCE, DUPLICATES, HOPS, PUBLICATION_TIMES, TIMES
 
 if TYPE_CHECKING:
     from vizpub.questions.names import NamedRun
@@ -107,14 +108,17 @@ def _roles(run: NamedRun, tick: int, topic: str) -> _Roles:
     )
 
 
-def coverage(run: NamedRun, messages: Sequence[str] = ()) -> pa.Table:
+def coverage(
+    run: NamedRun, messages: Sequence[str] = (), *, among: Integers | None = None
+) -> pa.Table:
     """The delivery of messages (all, or those named) to eligible peers over time.
 
     A message begins with a row of its publication; after `delay_us` from then, `delivered`
     of the eligible peers are reached: those that subscribe at the tick of the publication,
     but the publisher (as in metrics/messages). Left out are messages without
     eligible peers or with unknown times, and, unless they are named, those that a peer
-    refused, as in every pooled figure.
+    refused, as in every pooled figure. `among` has the numbers of those that are not left out for
+    another reason; null = all.
 
         message  message_name  delay_us  delivered  eligible  share
         0        m0            0         0          18        0
@@ -123,28 +127,55 @@ def coverage(run: NamedRun, messages: Sequence[str] = ()) -> pa.Table:
     Raises: UnknownName, UseError where the run's source does not report these.
     """
     run.facts.check_known("subscriptions", "receptions", TIMES, PUBLICATION_TIMES, AUDIENCE)
-    published = run.stored.read("publications", where=pc.field("time_us").is_valid())
-    published = (
-        _select_messages(published, messages) if messages else _without_refused(run, published)
+    timed = run.stored.read("publications", where=pc.field("time_us").is_valid())
+    published = _chosen(run, timed, messages, among, "message with a known time")
+    return _shares(published, _deliveries(run, "time_us"), "delay_us")
+
+
+def coverage_by_hop(
+    run: NamedRun, messages: Sequence[str] = (), *, among: Integers | None = None
+) -> pa.Table:
+    """As `coverage`, without times: `hop` of the arrival in place of `delay_us`; 0 = publication.
+
+    Eligible peers whose hop is unknown are reached, but not counted in `delivered`.
+
+    Raises: as `coverage`.
+    """
+    run.facts.check_known("subscriptions", "receptions", HOPS, AUDIENCE)
+    published = _chosen(run, run.stored.read("publications"), messages, among, "message")
+    start = pa.array(np.zeros(len(published), np.int64))
+    place = published.column_names.index("time_us")
+    return _shares(published.set_column(place, "time_us", start), _deliveries(run, "hop"), "hop")
+
+
+def _chosen(
+    run: NamedRun,
+    published: pa.Table,
+    messages: Sequence[str],
+    among: Integers | None,
+    kind: str,
+) -> pa.Table:
+    """message, name, time_us, eligible of those named, or of those that nobody refused."""
+    published = _named(published, messages, kind) if messages else _without_refused(run, published)
+    if among is not None:
+        published = published.filter(pc.is_in(published["message"], pa.array(among, pa.int64())))
+    asked = run.stored.read("metrics/messages", ["message", "eligible"], pc.field("eligible") > 0)
+    return published.select(["message", "name", "time_us"]).join(
+        asked, "message", join_type="inner"
     )
-    audience = run.stored.read(
-        "metrics/messages", ["message", "eligible"], pc.field("eligible") > 0
-    )
-    published = published.select(["message", "name", "time_us"]).join(
-        audience, "message", join_type="inner"
-    )
-    arrived = _deliveries(run).join(published, "message", join_type="inner")
-    return _shares(published, arrived)
 
 
-def _deliveries(run: NamedRun) -> pa.Table:
-    delivered = pc.field("first") & pc.field("eligible") & pc.field("time_us").is_valid()
-    rows = run.stored.read("receptions", ["message", "time_us"], delivered)
-    return rows.rename_columns(["message", "arrival_us"])
+def _deliveries(run: NamedRun, column: str) -> pa.Table:
+    """message, arrival: the column of first receptions at eligible peers, where it is known."""
+    delivered = pc.field("first") & pc.field("eligible") & pc.field(column).is_valid()
+    found = run.stored.read("receptions", ["message", column], delivered)
+    found = found.set_column(1, "arrival_us", found[column].cast(pa.int64()))
+    return found.select(["message", "arrival_us"])
 
 
-def _shares(published: pa.Table, arrived: pa.Table) -> pa.Table:
+def _shares(published: pa.Table, arrivals: pa.Table, along: str) -> pa.Table:
     """A row for each publication and each arrival, in order, with what is delivered by then."""
+    arrived = arrivals.join(published, "message", join_type="inner")
     starts = published.append_column("arrival_us", published["time_us"])
     rows = pa.concat_tables(
         [_with_arrival(starts, 0), _with_arrival(arrived.select(starts.column_names), 1)]
@@ -155,7 +186,7 @@ def _shares(published: pa.Table, arrived: pa.Table) -> pa.Table:
         {
             "message": rows["message"],
             "message_name": rows["name"],
-            "delay_us": pc.subtract(rows["arrival_us"], rows["time_us"]),
+            along: pc.subtract(rows["arrival_us"], rows["time_us"]),
             "delivered": delivered,
             "eligible": rows["eligible"],
             "share": delivered / rows["eligible"].to_numpy(),
@@ -173,11 +204,11 @@ def _without_refused(run: NamedRun, published: pa.Table) -> pa.Table:
     return published.filter(pc.field("message").isin(accepted))
 
 
-def _select_messages(published: pa.Table, messages: Sequence[str]) -> pa.Table:
-    names = set(published["name"].to_pylist())
+def _named(published: pa.Table, messages: Sequence[str], kind: str) -> pa.Table:
+    known = set(published["name"].to_pylist())
     for name in messages:
-        if name not in names:
-            raise UnknownName("message with a known time", name, sorted(names))
+        if name not in known:
+            raise UnknownName(kind, name, sorted(known))
     return published.filter(pc.field("name").isin(messages))
 
 
@@ -203,10 +234,7 @@ def spread(run: NamedRun, message: str) -> tuple[pa.Table, pa.Table]:
     run.facts.check_known("receptions")
     published = _message(run, message)
     of_it = pc.field("message") == published["message"][0]
-    columns = ["hop", "time_us", "previous_hop", "peer", "first", "subscribed"]
-    order = ["hop", "time_us", "peer", "previous_hop"]
-    copies = run.stored.read("receptions", columns, of_it)
-    copies = copies.sort_by([(column, "ascending") for column in order])
+    copies = copies_of(run, published["message"][0].as_py()).drop_columns(["eligible"])
     missed = frozenset(run.stored.read("missed", ["peer"], of_it)["peer"].to_pylist())
     counts = run.facts.knows(DUPLICATES)
     rows = list(_peer_rows(copies, published["publisher"][0].as_py(), missed, counts=counts))
@@ -217,6 +245,16 @@ def spread(run: NamedRun, message: str) -> tuple[pa.Table, pa.Table]:
         run, peers, published["tick"][0].as_py(), -1 if topic is None else topic
     )
     return run.with_names(peers), run.with_names(copies)
+
+
+def copies_of(run: NamedRun, message: int) -> pa.Table:
+    """Each copy of a message that arrived, by hop and time: as `spread`, without names, and whether
+    the peer was `eligible` (vizpub.model.tables).
+    """
+    columns = ["hop", "time_us", "previous_hop", "peer", "first", "subscribed", "eligible"]
+    order = ["hop", "time_us", "peer", "previous_hop"]
+    copies = run.stored.read("receptions", columns, pc.field("message") == message)
+    return copies.sort_by([(column, "ascending") for column in order])
 
 
 _REACHED = pa.schema(

@@ -29,7 +29,7 @@ from vizpub.model.errors import (
     UnknownName,
     UseError,
 )
-from vizpub.model.run import Boundary, RunFacts, check_run_name
+from vizpub.model.run import Boundary, RunFacts, check_run_name, check_workspace
 from vizpub.model.tables import table
 from vizpub.runstore.integrity import dataset, files_of
 from vizpub.runstore.manifest import FILE, Manifest, Part, Since, manifest_in, read_manifest
@@ -286,8 +286,9 @@ def runs(workspace: Path) -> list[StoredRun | BrokenRun]:
 def run_names(workspace: Path) -> list[str]:
     """The names of the runs of a workspace that this user may see; reads no run.json.
 
-    Raises: UseError where the workspace may not be read.
+    Raises: UseError where the workspace may not be read, or is a URI.
     """
+    check_workspace(workspace)
     folder = workspace / "runs"
     try:
         names = os.listdir(folder)
@@ -301,8 +302,9 @@ def run_names(workspace: Path) -> list[str]:
 def directory_of(workspace: Path, name: str) -> Path:
     """Where a run is or would be. Absolute: Arrow takes `day:1/runs` for a URI.
 
-    Raises: UseError for an invalid name.
+    Raises: UseError for an invalid name, and for a workspace that is a URI.
     """
+    check_workspace(workspace)
     return (workspace / "runs" / check_run_name(name)).absolute()
 
 

@@ -6,11 +6,13 @@ import os
 import re
 import signal
 from collections.abc import Callable, Generator, Iterator
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import hypothesis
 import pytest
+import typer
 
 from tests.support import ids, skips
 
@@ -65,10 +67,10 @@ def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """With several processes (`-n 2`) a file stays in one of them, for its fixtures."""
-    from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]
+    from tests.support.scheduling import Scheduling
 
     config.option.loadscopereorder = False  # the files are in order already
-    return LoadFileScheduling(config, log)
+    return Scheduling(config, log)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -76,6 +78,14 @@ def no_late_readers() -> Iterator[None]:
     """What a commit lets go is removed at once; tests of its readers change that."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("vizpub.runstore.writer.KEPT_SECONDS", 0)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def commands_made_once() -> Iterator[None]:
+    """A CliRunner makes all commands anew for each call, which takes longer than most calls do."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("typer.testing._get_command", cache(typer.main.get_command))
         yield
 
 

@@ -115,6 +115,23 @@ def layer_layout(columns: Mapping[str, Sequence[int]], parents: Mapping[int, int
     return Layout(places, diameter, height, list(columns), leaves)
 
 
+def in_layers(peers: Sequence[Mapping[str, Any]], copies: Sequence[Mapping[str, Any]]) -> Layout:
+    """The peers of one message `layered` by the hop of their first reception: `peers` and `copies`
+    are rows of vizpub.analytics.figures.dissemination_tree. Peers of unknown hop, and those that
+    missed it, come last, in columns of their own.
+    """
+    last = max((row["hop"] or 0 for row in peers), default=0)
+    columns: dict[str, list[int]] = {str(hop): [] for hop in range(last + 1)}
+    rest: dict[str, list[int]] = {"?": [], "missed": []}
+    for row in peers:
+        if row["hop"] is None:
+            rest["missed" if row["role"] == "missed" else "?"].append(row["peer"])
+        else:
+            columns[str(row["hop"])].append(row["peer"])
+    parents = {row["peer"]: row["previous_hop"] for row in copies if row["first"]}
+    return layer_layout(columns | {name: found for name, found in rest.items() if found}, parents)
+
+
 def _rows(column: Mapping[int, int], parents: Mapping[int, int | None]) -> dict[int, float]:
     """Rows of the peers: one for each leaf; other peers are centred on their children."""
     children: dict[int | None, list[int]] = defaultdict(list)

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from vizpub.analytics.figures.canvas import GREY, figure_style, panels, shorten, use_whole_ticks
-from vizpub.analytics.figures.layouts import Layout, layer_layout, ring_layout
+from vizpub.analytics.figures.layouts import Layout, in_layers, ring_layout
 from vizpub.analytics.figures.overlay import RENDEZVOUS_COLOUR
 from vizpub.model.errors import UnknownName
 
@@ -70,7 +70,7 @@ def dissemination_tree(
     positions = (
         ring_layout([row["peer"] for row in dissemination.peers])
         if layout == "ring"
-        else layer_layout(dissemination.columns, dissemination.parents)
+        else in_layers(dissemination.peers, dissemination.copies)
     )
     with figure_style():
         figure, (panel,) = panels(1, title, height=positions.height)
@@ -93,23 +93,6 @@ class _Dissemination:
     def last(self) -> int:
         """The largest hop of a first reception."""
         return max((row["hop"] or 0 for row in self.peers), default=0)
-
-    @property
-    def columns(self) -> dict[str, list[int]]:
-        """The peers by the label of their column."""
-        columns: dict[str, list[int]] = {str(hop): [] for hop in range(self.last + 1)}
-        rest: dict[str, list[int]] = {"?": [], "missed": []}
-        for row in self.peers:
-            if row["hop"] is None:
-                rest["missed" if row["role"] == "missed" else "?"].append(row["peer"])
-            else:
-                columns[str(row["hop"])].append(row["peer"])
-        return columns | {name: peers for name, peers in rest.items() if peers}
-
-    @property
-    def parents(self) -> dict[int, int | None]:
-        """The peer from which each peer had its first copy, if known."""
-        return {row["peer"]: row["previous_hop"] for row in self.copies if row["first"]}
 
     def is_over(self, row: Mapping[str, Any]) -> bool:
         """Return True if it happened by the last hop that is drawn."""

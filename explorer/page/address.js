@@ -1,57 +1,92 @@
 /** What is shown, in the address: `#/run/lab/overlay?t=50&topic=3&colour=degree&sel=17`. */
 
-/** What an address means that says nothing else. Numbers are of peers and topics; t is a tick. */
-export const PLAIN = Object.freeze({
-  t: null, layers: null, topics: [], how: "any", colour: "degree", size: "", scale: "run",
-  layout: "force", sel: null, ego: 0, to: null, curves: null, view: "picture",
+const number = (plain = null, most = Infinity) => ({
+  plain,
+  read: (given) => (/^\d{1,16}$/.test(given[0] ?? "") ? Math.min(Number(given[0]), most) : plain),
 });
+const text = (plain = "") => ({ plain, read: (given) => given[0] ?? plain });
+const one = (...known) => ({
+  plain: known[0], read: (given) => (known.includes(given[0]) ? given[0] : known[0]),
+});
+
+/** What each screen holds, and what an address means that says nothing of it. Numbers are of peers,
+ * topics and messages; t is a tick; at is a place of the message's clock. */
+const SCREENS = {
+  overlay: {
+    t: number(), how: one("any", "all"), colour: text("degree"), size: text(),
+    scale: one("run", "interval"), layout: one("force", "circle"), sel: number(), ego: number(0, 3),
+    to: number(), view: one("picture", "table"),
+    layers: { plain: null, key: "layer", read: (given) => (given.length ? given : null) },
+    topics: {
+      plain: [], key: "topic",
+      read: (given) => given.filter((topic) => /^\d{1,9}$/.test(topic)).map(Number),
+    },
+    curves: {
+      plain: null, joined: true,
+      read: (given) => (given.length ? given[0].split(",").filter(Boolean) : null),
+    },
+  },
+  messages: {
+    topic: number(), publisher: number(), text: text(), by: text("message"), down: number(0, 1),
+    first: number(0), along: one("delay", "hop"),
+  },
+  message: {
+    m: number(0), by: one("delay", "hop"), at: number(), layout: one("hops", "delay", "race"),
+    sel: number(), copies: one("all", "first"), view: one("picture", "table"),
+  },
+};
 
 /** The screen and its state. */
 export function read(hash) {
   const [path, query = ""] = hash.replace(/^#/, "").split("?", 2);
-  const [, kind, name] = path.split("/");
+  const [, kind, name, screen] = path.split("/");
   if (kind !== "run" || !name) return { screen: "runs" };
   const given = new URLSearchParams(query);
-  const number = (key) => (/^\d{1,16}$/.test(given.get(key) ?? "") ? Number(given.get(key)) : null);
-  const one = (key, known) => (known.includes(given.get(key)) ? given.get(key) : PLAIN[key]);
-  return {
-    screen: "overlay",
-    run: decoded(name),
-    state: {
-      t: number("t"),
-      layers: given.has("layer") ? given.getAll("layer") : null,
-      topics: given.getAll("topic").filter((topic) => /^\d{1,9}$/.test(topic)).map(Number),
-      how: one("how", ["any", "all"]),
-      colour: given.get("colour") ?? PLAIN.colour,
-      size: given.get("size") ?? PLAIN.size,
-      scale: one("scale", ["run", "interval"]),
-      layout: one("layout", ["force", "circle"]),
-      sel: number("sel"),
-      ego: Math.min(number("ego") ?? 0, 3),
-      to: number("to"),
-      curves: given.has("curves") ? given.get("curves").split(",").filter(Boolean) : null,
-      view: one("view", ["picture", "table"]),
-    },
-  };
+  const shown = Object.hasOwn(SCREENS, screen) ? screen : "overlay";
+  return { screen: shown, run: decoded(name), state: stateOf(shown, given) };
 }
 
-function decoded(text) {
+const stateOf = (screen, given) => Object.fromEntries(Object.entries(SCREENS[screen]).map(
+  ([name, { key = name, read: meant }]) => [name, meant(given.getAll(key))]));
+
+function decoded(coded) {
   try {
-    return decodeURIComponent(text);
+    return decodeURIComponent(coded);
   } catch {
-    return text;
+    return coded;
   }
 }
 
-/** The address of a run's overlay in a state; what is plain is left out. */
-export function write(run, state) {
+/** The address of a screen of a run in a state; what is plain is left out. */
+export function write(run, screen, state = {}) {
   const query = new URLSearchParams();
-  for (const [key, value] of Object.entries(state)) {
-    if (key === "layers") value?.forEach((layer) => query.append("layer", layer));
-    else if (key === "topics") value.forEach((topic) => query.append("topic", topic));
-    else if (key === "curves") value && query.set("curves", value.join(","));
-    else if (value !== PLAIN[key]) query.set(key, value);
+  for (const [name, value] of Object.entries(state)) {
+    const { plain, key = name, joined } = SCREENS[screen][name];
+    // A list may have nothing but the name "null".
+    if (String(value) === String(plain) && Array.isArray(value) === Array.isArray(plain)) continue;
+    for (const part of joined ? [value.join(",")] : [value].flat()) query.append(key, part);
   }
-  const asked = query.size ? `?${query}` : "";
-  return `#/run/${encodeURIComponent(run)}/overlay${asked}`;
+  return `#/run/${encodeURIComponent(run)}/${screen}${query.size ? `?${query}` : ""}`;
+}
+
+/** Go to an address that Back leaves again. */
+export function push(address) {
+  if (address !== location.hash) history.pushState(null, "", address);
+}
+
+let latest = null, replacing = null;
+
+/** Change the address in its place. Browsers refuse too many changes; the last one counts. */
+export function replace(address) {
+  latest = address;
+  replacing ??= setTimeout(() => {
+    replacing = null;
+    history.replaceState(null, "", latest);
+  }, 150);
+}
+
+/** Forget what has not been replaced yet: another screen is shown. */
+export function settle() {
+  clearTimeout(replacing);
+  replacing = null;
 }

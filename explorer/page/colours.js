@@ -10,10 +10,12 @@ const THEMES = {
   light: {
     ramp: VIRIDIS.slice(0, 8).reverse(), unknown: [176, 184, 194], plain: [47, 111, 222],
     outline: [255, 255, 255], link: [70, 84, 104], chosen: [214, 40, 40], path: [213, 94, 0],
+    ink: [24, 33, 46], quiet: [88, 101, 121], grid: [208, 216, 226], missed: [178, 58, 136],
   },
   dark: {
     ramp: VIRIDIS.slice(1), unknown: [86, 96, 110], plain: [110, 164, 255],
     outline: [16, 20, 27], link: [150, 166, 188], chosen: [255, 107, 107], path: [255, 159, 67],
+    ink: [230, 235, 242], quiet: [154, 167, 184], grid: [48, 58, 72], missed: [240, 130, 205],
   },
 };
 

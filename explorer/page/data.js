@@ -51,9 +51,16 @@ export const runs = () => json("api/runs");
 
 /** One run; every question but the first is of the run as it was then. */
 export class Run {
+  /** The run; the same one until another is opened, or it is forgotten. */
   static async open(name) {
     const root = `api/runs/${encodeURIComponent(name)}`;
-    return new Run(root, await json(root));
+    if (Run._opened?._root !== root) Run._opened = new Run(root, await json(root));
+    return Run._opened;
+  }
+
+  /** The next `open` asks what the run is by then. */
+  static forget() {
+    Run._opened = null;
   }
 
   constructor(root, facts) {
@@ -106,11 +113,35 @@ export class Run {
     return arrays(this._path("peer/curve", { peer, name }), signal).then((found) => found.values);
   }
 
+  /** A part of the messages, of a topic, a publisher or with this in their names, in an order. */
+  messages({ by, down, first, ...wanted }, signal) {
+    const query = { ...asked(wanted), by, first, ...(down ? { down: "true" } : {}) };
+    return arrays(this._path("messages", query), signal);
+  }
+
+  /** How these messages reached their eligible peers, along "delay" or "hop". */
+  coverage(wanted, along, signal) {
+    return arrays(this._path("coverage", { ...asked(wanted), along }), signal);
+  }
+
+  /** The way of a message, and who missed it. */
+  message(message, signal) {
+    return arrays(this._path("message", { message }), signal);
+  }
+
+  missed(message, signal) {
+    return json(this._path("missed", { message }), signal);
+  }
+
   path(from, to, tick, layers, signal) {
     const query = { from, to, tick, ...(layers ? { layer: layers } : {}) };
     return json(this._path("path", query), signal);
   }
 }
+
+/** What is known of a question. */
+const asked = (query) =>
+  Object.fromEntries(Object.entries(query).filter(([, value]) => value !== null && value !== ""));
 
 const KEPT_BLOCKS = 6;
 

@@ -1,5 +1,6 @@
 /** The left side: what is shown, and how it looks. */
 
+import { write } from "./address.js";
 import { gradient, theme } from "./colours.js";
 import { checkbox, choice, fill, h, labelled, select } from "./dom.js";
 import { number, title } from "./numbers.js";
@@ -55,7 +56,10 @@ export class Filters {
     const list = h("div", { class: "list" });
     const chosen = () => this._state.topics;
     const how = h("div", {});
-    const showHow = () => fill(how, chosen().length < 2 ? null : choice(
+    const { run, knows } = this._run.facts;
+    const messages = ([topic]) => knows.publications && h("p", {},
+      h("a", { href: write(run, "messages", { topic }) }, "Messages of the topic"));
+    const showHow = () => fill(how, chosen().length < 2 ? (chosen().length ? messages(chosen()) : null) : choice(
       "Peers that subscribe to", [["any", "any of them"], ["all", "all of them"]],
       this._state.how, (value) => this._change({ how: value })));
     const toggled = (topic, on) => {

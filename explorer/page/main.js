@@ -1,33 +1,58 @@
 /** Begins: shows the screen that the address names, and the bar above all screens. */
 
-import { read } from "./address.js";
+import { read, settle, write } from "./address.js";
 import { onSystemTheme, themeName } from "./colours.js";
+import { Run } from "./data.js";
 import { fill, h } from "./dom.js";
+import { showMessage } from "./message.js";
+import { showMessages } from "./messages.js";
 import { showOverlay } from "./overlay.js";
 import { showRuns } from "./runs.js";
 
 const page = document.getElementById("page");
 const body = h("div", { id: "screen" });
+const nav = h("nav", { "aria-label": "Screens" });
 const THEME = "vizpub theme";
 let shown = null;
 
+const SCREENS = { overlay: showOverlay, messages: showMessages, message: showMessage };
+const TABS = [["overlay", "Overlay"], ["messages", "Messages"]];
+
 async function route() {
   const wanted = read(location.hash);
-  if (shown?.name && shown.name === wanted.run) return shown.show(wanted.state);
+  if (shown?.name && shown.name === wanted.run && shown.screen === wanted.screen) {
+    return shown.show(wanted.state);
+  }
+  settle();
   shown?.close?.();
-  shown = null;
+  globalThis.explorer = shown = null;
   try {
-    if (wanted.screen === "runs") await showRuns(body);
-    else {
-      const screen = await showOverlay(body, wanted.run, wanted.state);
-      if (read(location.hash).run !== wanted.run) screen.close(); // another one was chosen meanwhile
-      else globalThis.explorer = shown = screen;
+    if (wanted.screen === "runs") {
+      Run.forget();
+      await showRuns(body);
+    } else {
+      const screen = await SCREENS[wanted.screen](body, wanted.run, wanted.state);
+      const now = read(location.hash); // another one may have been chosen meanwhile
+      if (now.run !== wanted.run || now.screen !== wanted.screen) return screen.close();
+      globalThis.explorer = shown = screen;
     }
+    navigate(wanted);
   } catch (error) {
+    Run.forget();
+    navigate({ screen: "" });
     document.title = "vizpub";
     fill(body, h("main", { class: "waiting" },
       h("p", { role: "alert" }, error.message), h("p", {}, h("a", { href: "#/" }, "All runs"))));
   }
+}
+
+/** Links to the screens of the run that is shown. */
+function navigate({ screen, run }) {
+  const link = (href, text, here) => h("a", { href, "aria-current": here && "page" }, text);
+  const tabs = shown?.run?.facts.knows.publications ? TABS : TABS.slice(0, 1);
+  fill(nav, link("#/", "Runs", screen === "runs"),
+    run && tabs.map(([name, text]) =>
+      link(write(run, name), text, name === screen || (screen === "message" && name === "messages"))));
 }
 
 function paint() {
@@ -54,7 +79,7 @@ try {
 fill(page,
   h("header", { class: "top" },
     h("a", { href: "#/", class: "brand" }, "vizpub"),
-    h("nav", { "aria-label": "Screens" }, h("a", { href: "#/" }, "Runs")),
+    nav,
     h("span", { class: "grow" }), button),
   body);
 onSystemTheme(paint);

@@ -13,8 +13,9 @@ export function number(value) {
   return size < 0.001 ? value.toExponential(2) : String(Number(value.toPrecision(4)));
 }
 
-/** 1, "peer" → "1 peer"; 2, "peer" → "2 peers". */
-export const amount = (count, noun) => `${WHOLE.format(count)} ${noun}${count === 1 ? "" : "s"}`;
+/** 1, "peer" → "1 peer"; 2, "peer" → "2 peers"; `many` where it does not end in s. */
+export const amount = (count, noun, many = `${noun}s`) =>
+  `${WHOLE.format(count)} ${count === 1 ? noun : many}`;
 
 /** A name of a metric for people: 'in_degree' → 'in degree'. */
 export const title = (name) => name.replace(/^gauge:/, "").replaceAll("_", " ");

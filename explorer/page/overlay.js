@@ -1,17 +1,21 @@
 /** The screen Overlay: holds the state of what is shown, and brings its parts together. */
 
-import { write } from "./address.js";
+import * as address from "./address.js";
 import { Clock } from "./clock.js";
 import { Run } from "./data.js";
-import { fill, h, icon } from "./dom.js";
+import { fill, h } from "./dom.js";
 import { Filters } from "./filters.js";
+import { listen, ofClock, ofPicture } from "./keys.js";
 import { number, short, title } from "./numbers.js";
+import { OverlayCurves } from "./overlaycurves.js";
 import { hops, Overlay } from "./overlaydata.js";
-import { missing, Picture } from "./picture.js";
 import { peerTable } from "./peertable.js";
+import { Picture } from "./picture.js";
 import { search } from "./search.js";
 import { Selection } from "./selection.js";
-import { intervalOf, lastTick, within } from "./time.js";
+import { beside, tools } from "./stage.js";
+import { intervalOf, lastTick, runScale, within } from "./time.js";
+import { missing } from "./view.js";
 
 const CURVES = ["network_size", "links", "degree_mean", "hit_ratio"];
 const SHOWN = 3;
@@ -26,18 +30,22 @@ export async function showOverlay(page, name, state) {
 
 class OverlayScreen {
   constructor(page, name, run, state) {
+    this.screen = "overlay";
     this.name = name;
     this.run = run;
     this.state = this._whole(state);
-    this._keys = (event) => this._key(event);
     this._build(page);
-    document.addEventListener("keydown", this._keys);
+    this._unlisten = listen({
+      ...ofClock(() => this.clock), ...ofPicture(() => this.picture),
+      "/": () => this._search.querySelector("input").focus(),
+      Escape: () => this.update({ sel: null, to: null, ego: 0 }),
+    });
     this._load();
   }
 
   close() {
     this.clock.pause();
-    document.removeEventListener("keydown", this._keys);
+    this._unlisten();
     this.picture?.destroy();
   }
 
@@ -65,16 +73,14 @@ class OverlayScreen {
     this._pinned = h("div", { class: "label pinned", hidden: true });
     this._canvas = h("div", { class: "canvas" });
     this._table = h("div", { class: "table scroll", tabindex: "0", role: "region", "aria-label": "Peers" });
-    this.clock = new Clock(run, {
+    this.clock = new Clock(runScale(run.clock), {
       moved: (t) => this.update({ t }, { push: false }),
       paused: () => this._told(),
-      curves: (curves) => this.update({ curves }),
       change: (tick, forward) => this.overlay?.change(tick, forward) ?? null,
     });
+    this._curves = new OverlayCurves(run, this.clock, (curves) => this.update({ curves }));
     this.filters = new Filters(run, state, (changes) => this.update(changes));
     this.selection = new Selection(run, (changes) => this.update(changes));
-    const tool = (label, text, pressed) =>
-      h("button", { type: "button", class: "round", "aria-label": label, title: label, onclick: pressed }, text);
     this._views = h("button", { type: "button", class: "small", onclick: () =>
       this.update({ view: this.state.view === "table" ? "picture" : "table" }) });
     this._search = search(run.facts.peers, "Find a peer", (sel) => this.update({ sel }), "Find a peer  /");
@@ -88,10 +94,7 @@ class OverlayScreen {
         this.filters.element,
         h("div", { class: "stage" },
           this._canvas, this._label, this._pinned, this._table, this._status,
-          h("div", { class: "tools" },
-            tool("Zoom in", "+", () => this.picture?.zoom(0.5)),
-            tool("Zoom out", "−", () => this.picture?.zoom(-0.5)),
-            tool("Fit the picture", icon("fit"), () => this.picture?.fit()))),
+          tools(() => this.picture)),
         this.selection.element,
         this.clock.element),
     );
@@ -105,7 +108,7 @@ class OverlayScreen {
       });
     }
     page.querySelector(".stage").classList.toggle("without", Boolean(this._missing));
-    this.clock.show(this.state.t);
+    this._showTime();
     this._showCurves();
     this._showView();
   }
@@ -114,21 +117,9 @@ class OverlayScreen {
   update(changes, { push = true } = {}) {
     const before = this.state;
     this.state = this._whole({ ...before, ...changes });
-    const address = write(this.name, this.state);
-    if (address !== location.hash) {
-      if (push) history.pushState(null, "", address);
-      else this._replace(address);
-    }
+    const { push: keep, replace, write } = address;
+    (push ? keep : replace)(write(this.name, "overlay", this.state));
     this._follow(before);
-  }
-
-  /** Browsers refuse too many changes of the address; the last one counts. */
-  _replace(address) {
-    this._address = address;
-    this._replacing ??= setTimeout(() => {
-      this._replacing = null;
-      history.replaceState(null, "", this._address);
-    }, 150);
   }
 
   /** Show another state of the same run, as Back and Forward do. */
@@ -143,7 +134,7 @@ class OverlayScreen {
   _follow(before) {
     const { state } = this;
     const changed = (...keys) => keys.some((key) => String(before[key]) !== String(state[key]));
-    if (before.t !== state.t) this.clock.show(state.t);
+    if (before.t !== state.t) this._showTime();
     if (changed("curves")) this._showCurves();
     if (changed("view")) this._showView();
     if (changed("layers", "topics", "how")) this._load();
@@ -151,10 +142,15 @@ class OverlayScreen {
     else this._step();
   }
 
+  _showTime() {
+    this.clock.show(this.state.t);
+    this._curves.show(this.state.t);
+  }
+
   _showCurves() {
     const known = this.run.facts.columns.overlay.map(({ name }) => name);
     const wanted = this.state.curves ?? CURVES.filter((name) => known.includes(name)).slice(0, SHOWN);
-    this.clock.showCurves(wanted.filter((name) => known.includes(name)))
+    this._curves.setNames(wanted.filter((name) => known.includes(name)))
       .catch((error) => this._say(error.message));
   }
 
@@ -345,7 +341,7 @@ class OverlayScreen {
     const found = colour && this.run.column(colour).at(intervalOf(this.run.clock, this.state.t), () => {});
     const value = found ? `${title(colour)} ${number(found.values[peer])}` : "";
     fill(this._label, h("strong", {}, this.run.facts.peers[peer]), value && h("span", {}, value));
-    at(this._label, x, y);
+    beside(this._label, x, y);
   }
 
   /** The name of what is selected stays beside it. */
@@ -355,33 +351,6 @@ class OverlayScreen {
     this._pinned.hidden = !place || !this.overlay?.present(this.overlay.rank(this.state.t))[sel];
     if (this._pinned.hidden) return;
     this._pinned.textContent = short(this.run.facts.peers[sel], 26);
-    at(this._pinned, ...place);
+    beside(this._pinned, ...place);
   }
-
-  _key(event) {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const typing = event.target.closest?.("input:not([type=range]), select, textarea, summary");
-    if (typing || (event.key === " " && event.target.closest?.("button, label, a"))) return;
-    const does = {
-      " ": () => this.clock.toggle(),
-      ArrowLeft: () => (event.shiftKey ? this.clock.toChange(false) : this.clock.step(-1)),
-      ArrowRight: () => (event.shiftKey ? this.clock.toChange(true) : this.clock.step(1)),
-      Home: () => this.clock.toStart(),
-      End: () => this.clock.toEnd(),
-      "+": () => this.picture?.zoom(0.5),
-      "-": () => this.picture?.zoom(-0.5),
-      f: () => this.picture?.fit(),
-      "/": () => this._search.querySelector("input").focus(),
-      Escape: () => this.update({ sel: null, to: null, ego: 0 }),
-    }[event.key];
-    if (!does) return;
-    event.preventDefault();
-    does();
-  }
-}
-
-function at(label, x, y) {
-  const left = x + 20 + label.offsetWidth > label.parentElement.clientWidth;
-  const from = left ? x - 20 - label.offsetWidth : x + 20;
-  label.style.transform = `translate(${Math.round(from)}px, ${Math.round(y - 30)}px)`;
 }

@@ -6,97 +6,37 @@
  */
 
 import { share, table, theme } from "./colours.js";
+import { View } from "./view.js";
 
 const SPREAD = 1000; // places are within the unit circle; the card's view is about pixels
 const LARGEST = 4;
 
-let isSlow = false; // the processor draws in place of a graphics card
-
-/** Why there is no picture; empty where there is one. */
-export function missing() {
-  if (!globalThis.deck) return "The file that draws the picture could not be loaded.";
-  const context = document.createElement("canvas").getContext("webgl2");
-  if (!context) {
-    return "This browser has no WebGL 2, which the picture needs. Curves, tables and searches work.";
-  }
-  const about = context.getExtension("WEBGL_debug_renderer_info");
-  const renderer = about ? context.getParameter(about.UNMASKED_RENDERER_WEBGL) : "";
-  isSlow = /swiftshader|llvmpipe|software/i.test(renderer);
-  context.getExtension("WEBGL_lose_context")?.loseContext();
-  return "";
-}
-
 export class Picture {
   /** `clicked(peer)` gets a peer's number, or null; `hovered(peer, x, y)` likewise. */
   constructor(parent, { clicked, hovered, moved, failed }) {
-    const { Deck, OrthographicView, DataFilterExtension } = globalThis.deck;
+    const { DataFilterExtension } = globalThis.deck;
     this._filter = new DataFilterExtension({ filterSize: 2 });
     this._counting = new DataFilterExtension({ filterSize: 2, countItems: true });
     this._counted = () => {};
-    this._moved = moved;
-    this._parent = parent;
-    this._deck = new Deck({
-      parent,
-      views: new OrthographicView({ controller: { inertia: false } }),
-      viewState: this._fitted(),
-      onViewStateChange: ({ viewState }) => this._view(viewState),
-      layers: [],
-      useDevicePixels: !isSlow,
-      deviceProps: { type: "webgl", webgl: { antialias: !isSlow } },
-      pickingRadius: 6,
-      getCursor: ({ isDragging, isHovering }) =>
-        isDragging ? "grabbing" : isHovering ? "pointer" : "grab",
-      onClick: ({ object, index, layer }) => clicked(this._peerAt(layer, index)),
-      onHover: ({ index, layer, x, y }) => hovered(this._peerAt(layer, index), x, y),
-      onError: (error) => failed(error),
-      onResize: () => this._fits && this.fit(),
-    });
-    this._fits = true;
-    this._deck.getCanvas?.()?.addEventListener("webglcontextlost", () =>
-      failed(new Error("The picture was lost: reload the page to draw it again.")));
+    const picked = (layer, index) => (layer.id === "peers" ? this._overlay.peer[index] : null);
+    this._view = new View(parent, { picked, clicked, hovered, moved, failed });
   }
 
   destroy() {
-    this._deck.finalize();
+    this._view.destroy();
   }
 
-  _peerAt(layer, index) {
-    return layer?.id === "peers" && index >= 0 ? this._overlay.peer[index] : null;
-  }
-
-  _fitted() {
-    const { clientWidth, clientHeight } = this._parent;
-    const [width, height] = this._extent ?? [2, 2];
-    const room = (pixels, extent) => Math.max(pixels - 72, 40) / (Math.max(extent, 0.1) * SPREAD);
-    const zoom = Math.log2(Math.min(room(clientWidth, width), room(clientHeight, height)));
-    return { target: [0, 0, 0], zoom, minZoom: zoom - 2, maxZoom: zoom + 8 };
-  }
-
-  _view(viewState) {
-    this._fits = false;
-    this._deck.setProps({ viewState });
-    this._moved();
-  }
-
-  /** Show all of it. */
   fit() {
-    this._deck.setProps({ viewState: this._fitted() });
-    this._fits = true;
-    this._moved();
+    this._view.fit();
   }
 
-  /** Zoom by powers of two. */
   zoom(by) {
-    const before = this._deck.props.viewState;
-    const zoom = Math.min(Math.max(before.zoom + by, before.minZoom), before.maxZoom);
-    this._view({ ...before, zoom });
+    this._view.zoom(by);
   }
 
   /** Where a peer is, in pixels of the picture; null before there is anything. */
   pixel(peer) {
-    const viewport = this._deck.getViewports()[0];
-    if (!viewport || !this._places) return null;
-    return viewport.project([...this._place(peer), 0]).slice(0, 2);
+    return this._places ? this._view.pixel(this._place(peer)) : null;
   }
 
   _place(peer) {
@@ -123,9 +63,9 @@ export class Picture {
         getFilterValue: { value: interleaved(pairs), size: 2 },
       },
     };
-    this._extent = [0, 1].map((axis) => 2 * places.reduce(
+    const extent = [0, 1].map((axis) => 2 * SPREAD * places.reduce(
       (most, value, i) => (i % 2 === axis ? Math.max(most, Math.abs(value)) : most), 0));
-    if (this._fits) this.fit();
+    this._view.setExtent(...extent);
     this._end = overlay.times.length;
     this._opacity = Math.min(Math.max(6 / Math.sqrt(1 + mostAtOnce(pairs, this._end)), 0.05), 0.6);
     this._radius = Math.min(Math.max(150 / Math.sqrt(overlay.size), 2.2), 8);
@@ -185,7 +125,7 @@ export class Picture {
   /** Draw what holds at a rank. */
   draw(rank) {
     this._rank = rank;
-    this._deck.setProps({ layers: this._layers(this._filter) });
+    this._view.draw(this._layers(this._filter));
   }
 
   _layers(filter) {
@@ -239,7 +179,7 @@ export class Picture {
         counted[id.split(" ")[0]] = count;
         if (wanted.every((of) => of in counted)) resolve();
       };
-      this._deck.setProps({ layers });
+      this._view.draw(layers);
       if (wanted.every((of) => of in counted)) resolve();
     });
     this.draw(this._rank);

@@ -1,5 +1,6 @@
 /** The screen Runs: a row for each run of the workspace. */
 
+import { write } from "./address.js";
 import { curve } from "./curves.js";
 import { runs } from "./data.js";
 import { fill, h } from "./dom.js";
@@ -48,7 +49,7 @@ const table = (found) =>
 function row(run) {
   const ready = run.state === "complete";
   const name = ready
-    ? h("a", { href: `#/run/${encodeURIComponent(run.run)}/overlay` }, run.run)
+    ? h("a", { href: write(run.run, "overlay") }, run.run)
     : h("span", {}, run.run);
   const head = h("th", { scope: "row" }, name, run.live ? h("span", { class: "tag" }, "live") : null);
   if (!ready) {
@@ -56,12 +57,13 @@ function row(run) {
       run.why ? `${run.state}: ${run.why}` : `${run.state}, not complete`));
   }
   const figures = [run.peers, run.topics, run.intervals].map(number);
-  const last = [number(run.messages), number(run.hit_ratio)];
+  const messages = run.messages
+    ? h("a", { href: write(run.run, "messages") }, number(run.messages)) : number(run.messages);
   const length = run.interval_us == null ? "–" : duration(run.interval_us);
   return h(
     "tr", {}, head,
     h("td", {}, run.protocol ?? run.source),
-    [...figures, length, ...last].map((text) => h("td", { class: "n" }, text)),
+    [...figures, length, messages, number(run.hit_ratio)].map((text) => h("td", { class: "n" }, text)),
     h("td", { class: "spark" }, run.curve
       ? curve(run.curve.values.map((value) => value ?? NaN)) : "–"),
   );

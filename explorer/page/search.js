@@ -1,13 +1,13 @@
-/** A box in which a peer is found by a part of its name. */
+/** A box in which a peer, or a topic, is found by a part of its name. */
 
 import { fill, h, id } from "./dom.js";
 import { amount } from "./numbers.js";
 
 const MOST = 8;
 
-/** `found(peer)` is called with the number of the peer that is chosen. */
-export function search(names, label, found, placeholder = "Name of a peer") {
-  const list = h("ul", { role: "listbox", id: id("found"), "aria-label": "Peers found", hidden: true });
+/** `found(number)` is called with the number of the one that is chosen; `kind` is what it is. */
+export function search(names, label, found, placeholder = "Name of a peer", kind = "peer") {
+  const list = h("ul", { role: "listbox", id: id("found"), "aria-label": "Found", hidden: true });
   const told = h("div", { class: "told quiet", role: "status" });
   const input = h("input", {
     type: "search", role: "combobox", "aria-expanded": "false", "aria-controls": list.id,
@@ -44,8 +44,8 @@ export function search(names, label, found, placeholder = "Name of a peer") {
     )));
     list.hidden = !matches.length;
     input.setAttribute("aria-expanded", String(!list.hidden));
-    told.textContent = !input.value ? "" : !all.length ? "No such peer"
-      : all.length > MOST ? `${amount(all.length, "peer")}: type more of the name` : "";
+    told.textContent = !input.value ? "" : !all.length ? `No such ${kind}`
+      : all.length > MOST ? `${amount(all.length, kind)}: type more of the name` : "";
   });
   input.addEventListener("keydown", (event) => {
     if (event.key === "Escape") input.value = "", close();

@@ -1,5 +1,7 @@
 /** The right side: the peer that is selected, or the overlay as a whole. */
 
+import { write } from "./address.js";
+import { commands as commandsOf } from "./commands.js";
 import { curve, ends } from "./curves.js";
 import { choice, fill, h, labelled, select } from "./dom.js";
 import { amount, number, short, title } from "./numbers.js";
@@ -55,7 +57,9 @@ export class Selection {
           h("h2", { class: "peer", title: names[peer] }, names[peer]),
           h("button", { type: "button", class: "round", "aria-label": "Select no peer",
             title: "Select no peer (Esc)", onclick: () => this._changed({ sel: null, to: null, ego: 0 }) }, "×")),
-        this._facts),
+        this._facts,
+        this._run.facts.knows.publications
+          ? h("p", {}, h("a", { href: write(this._run.facts.run, "messages", { publisher: peer }) }, "Its messages")) : null),
       h("section", {},
         choice("Show peers within", [[0, "all"], [1, "1 hop"], [2, "2"], [3, "3"]], state.ego,
           (ego) => this._changed({ ego })),
@@ -102,12 +106,9 @@ export class Selection {
     fill(this._values, h("h3", {}, `Values in interval ${number(interval)}`),
       h("dl", { class: "values" }, known.map(([name, value]) =>
         h("div", { title: name }, h("dt", {}, title(name)), h("dd", {}, number(value))))));
-    const command = (word, text) => [h("h4", {}, word),
-      h("div", { class: "command" }, h("pre", { tabindex: "0", "aria-label": word }, text),
-        h("button", { type: "button", class: "small", onclick: (event) => copied(event.target, text) }, "Copy"))];
-    fill(this._commands, h("details", {}, h("summary", {}, "The same by command and Cypher"),
-      command("Values", commands.values), command("Neighbours, in all topics", commands.neighbours),
-      command("The same in Cypher", commands.cypher)));
+    fill(this._commands, commandsOf([
+      ["Values", commands.values], ["Neighbours, in all topics", commands.neighbours],
+      ["The same in Cypher", commands.cypher]]));
   }
 
   /** Its neighbours now: number → { out, in }. */
@@ -160,9 +161,3 @@ const tags = (word, names) =>
 
 const fact = (word, lines) =>
   h("div", {}, h("dt", {}, word), (lines.length ? lines : ["–"]).map((line) => h("dd", {}, line)));
-
-async function copied(button, text) {
-  await navigator.clipboard.writeText(text);
-  button.textContent = "Copied";
-  setTimeout(() => (button.textContent = "Copy"), 1500);
-}

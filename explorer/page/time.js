@@ -1,5 +1,7 @@
 /** The run's clock in words and numbers. Times are ticks; ranks are places among its changes. */
 
+import { number } from "./numbers.js";
+
 /** The first and the last tick that can be shown. */
 export const firstTick = (clock) => clock.first * clock.ticks;
 export const lastTick = (clock) => (clock.last + 1) * clock.ticks - 1;
@@ -40,6 +42,39 @@ export function spoken(clock, tick) {
 /** Time since the start; empty where the length of a tick is unknown. */
 export const since = (clock, tick) =>
   clock.tick_us == null ? "" : duration(tick * clock.tick_us);
+
+const SPEEDS = [0.1, 0.25, 0.5, 1, 2, 5, 10, 25, 100]; // intervals per second
+const MARKS = 6;
+
+/** The scale of the run's clock (clock.js). */
+export const runScale = (clock) => ({
+  first: firstTick(clock), last: lastTick(clock), begin: sampled(clock, clock.first),
+  unit: clock.ticks, speeds: SPEEDS.map((value) => [value, `${value}×`]), speed: 5, pace: "Speed",
+  about: "Intervals per second", label: "Time",
+  within: (tick) => within(clock, tick),
+  stepped: (tick, count) => stepped(clock, tick, count),
+  said: (tick) => [`interval ${number(intervalOf(clock, tick))}`, since(clock, tick)],
+  spoken: (tick) => spoken(clock, tick),
+  marks: () => ticks(clock.first, clock.last, Math.max(nice((clock.last - clock.first) / MARKS), 1))
+    .map((interval) => [sampled(clock, interval), number(interval)]),
+  words: {
+    begin: "Back to the first interval", back: "One interval back",
+    forward: "One interval forward", change: "Next change",
+  },
+});
+
+/** The least of 1, 2, 5, 10, 20, … that is not less. */
+export function nice(value) {
+  const power = 10 ** Math.floor(Math.log10(Math.max(value, 1)));
+  return [1, 2, 5, 10].map((of) => of * power).find((of) => of >= value);
+}
+
+/** The multiples of a step from `first` to `last`. */
+export function ticks(first, last, step) {
+  const found = [];
+  for (let at = Math.ceil(first / step) * step; at <= last; at += step) found.push(at);
+  return found;
+}
 
 /** Microseconds as text, as '1 h 02 min' or '12.503 s'. */
 export function duration(us) {

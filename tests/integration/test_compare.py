@@ -70,6 +70,7 @@ def report(system: str, peer: int, interval: int) -> Report:
     )
 
 
+@pytest.mark.long
 def test_comparison_of_two_systems_equals_the_known_metrics(
     stored: Store, tmp_path: Path, vizpub_here: Callable[..., CompletedProcess[str]]
 ) -> None:

@@ -122,6 +122,7 @@ def _small_disk() -> Iterator[Path | None]:
             subprocess.run(["umount", "--lazy", folder], check=True)
 
 
+@pytest.mark.long
 def test_wrong_password_error_says_what_to_check(place: Place) -> None:
     right = place.start()
     given = {"NEO4J_URI": right.uri, "NEO4J_PASSWORD": "gue55ed"}
@@ -160,6 +161,7 @@ def _fill(file: Path, left: int) -> None:
             os.posix_fallocate(out.fileno(), 0, size)
 
 
+@pytest.mark.long
 def test_killed_server_during_a_query_is_a_lost_connection(place: Place) -> None:
     connection = place.start()
     command = [

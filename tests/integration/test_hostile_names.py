@@ -21,6 +21,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from tests.integration.graph.conftest import Graph
+from tests.support.few import few
 from tests.support.hostile import OF_NO_RUN, REFUSED, TAKEN, reports
 from tests.support.ingested import Store, copied
 from vizpub import cypher
@@ -162,7 +163,7 @@ def test_hostile_peer_is_found_and_no_other_one(vizpub: Hostile) -> None:
         assert path == [name, after(name)]
 
 
-@pytest.mark.parametrize("query", query_names())
+@pytest.mark.parametrize("query", few(query_names(), query_names()[::4]))
 def test_query_takes_hostile_names_and_invents_none(vizpub: Hostile, query: str) -> None:
     asked = cypher.statement("queries", query).parameters
     turn, answered = 6 * query_names().index(query), set[str]()
@@ -269,7 +270,7 @@ def test_figures_of_hostile_names_are_drawn(vizpub: Hostile, form: str, tmp_path
     vizpub.done("plot", RUN, "--kind=overlay", "--at=0", f"--topic={worst}", "-o", file)
 
 
-@pytest.mark.parametrize("name", OF_NO_RUN)
+@pytest.mark.parametrize("name", few(OF_NO_RUN, OF_NO_RUN[::4]))
 def test_impossible_run_name_is_refused(vizpub: Hostile, name: str) -> None:
     elsewhere = vizpub.workspace / "x"
     elsewhere.mkdir(exist_ok=True)

@@ -58,6 +58,7 @@ def kinds(tmp_path: Path) -> list[Path]:
     return sorted((tmp_path / "cache" / "spark").iterdir())
 
 
+@pytest.mark.long
 def test_session_lists_its_classes_and_starts_again_in_the_same_java(tmp_path: Path) -> None:
     _, directly = session(tmp_path, "again")
     listing = [word for word in directly if word.startswith("-XX:DumpLoadedClassList=")]

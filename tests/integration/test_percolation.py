@@ -64,6 +64,7 @@ def rows(vizpub: Vizpub, workspace: Path, words: str) -> list[dict[str, str]]:
     return [*csv.DictReader(done.stdout.splitlines())]
 
 
+@pytest.mark.long
 @pytest.mark.neo4j
 def test_copy_of_the_run_still_follows_when_the_table_is_made(
     ingested: StoredRun, tmp_path: Path, vizpub_here: Vizpub, neo4j_server: Connection

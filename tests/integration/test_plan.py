@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+from tests.support.few import few
 from tests.support.texts import given, made, made_tables
 from vizpub.analytics.steps import Step
 from vizpub.ingest.growth import AppendPlan
@@ -347,7 +348,7 @@ def naive_boundary(before: Rows, named: Sequence[str]) -> Boundary:
 
 
 class TestBoundary:
-    @pytest.mark.parametrize("seed", range(12))
+    @pytest.mark.parametrize("seed", few(range(12), range(4)))
     def test_boundary_equals_that_of_plain_python(self, seed: int) -> None:
         print(f"seed {seed}")
         before, named = random_messages(np.random.default_rng(seed))

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.support.few import few
 from vizpub.ingest.inputs import reader
 from vizpub.ingest.inputs.files import InputFile
 from vizpub.ingest.inputs.reader import (
@@ -72,7 +73,7 @@ def fault(line: bytes) -> str | None:
     return "not UTF-8" if b"\xff" in line else None
 
 
-@pytest.mark.parametrize("size", PIECES)
+@pytest.mark.parametrize("size", few(PIECES, PIECES[1:]))
 def test_lines_and_their_numbers_equal_those_of_the_files(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:

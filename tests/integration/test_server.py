@@ -245,6 +245,7 @@ def test_server_missing_from_the_state_file_is_found(server: LocalServer, home: 
     assert _pid(server) == pid
 
 
+@pytest.mark.long
 def test_concurrent_starts_after_a_kill_give_one_server(server: LocalServer, home: Path) -> None:
     _ask(server.start(), "CREATE (:Kept {word: 'durable'})")
     process = psutil.Process(_pid(server))

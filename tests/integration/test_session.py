@@ -255,6 +255,7 @@ def test_second_start_finds_the_first_session(session: Session) -> None:
     assert session.status()["pid"] == pid
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seconds", [3600, -3600])
 def test_session_is_the_same_after_the_clock_was_set(session: Session, seconds: float) -> None:
     before = session_status(session.scratch)
@@ -286,6 +287,7 @@ def test_command_beside_a_busy_session_starts_its_own_spark(
         assert session.status()["commands"] == status["commands"]
 
 
+@pytest.mark.long
 def test_killed_command_leaves_the_session_usable(session: Session, tmp_path: Path) -> None:
     """Until then it is nobody else's. The next one finds nothing of it."""
     pid = session.status()["pid"]
@@ -311,6 +313,7 @@ def test_session_folder_is_private_and_java_listens_locally(session: Session) ->
     assert {c.laddr.ip.removeprefix("::ffff:") for c in listening} == {"127.0.0.1"}
 
 
+@pytest.mark.long
 def test_java_ends_with_a_killed_holder(session: Session) -> None:
     processes = session.processes()
     processes[0].kill()

@@ -76,6 +76,7 @@ def test_flood_in_a_run_uses_each_link_but_those_it_came_by(stored: Store, tmp_p
         assert message["hit_ratio"] == 1
 
 
+@pytest.mark.long
 def test_recovered_copies_are_late_deliveries_in_a_run(stored: Store, tmp_path: Path) -> None:
     """Without recovery, nobody gets a message that was published before he came up."""
     late, delivered = {}, {}
@@ -88,6 +89,7 @@ def test_recovered_copies_are_late_deliveries_in_a_run(stored: Store, tmp_path: 
     assert delivered["since:10s"] >= delivered["none"]
 
 
+@pytest.mark.long
 def test_ring_of_a_run_is_that_of_ids_recomputed_from_its_parameters(
     stored: Store, tmp_path: Path
 ) -> None:

@@ -355,10 +355,14 @@ COUNTS = "the number of peers and of links, not a link"
 @pytest.mark.parametrize(
     ("name", "peers", "count", "counts"),
     [
-        ("facebook_combined_relabelled.txt.gz", 4_039, 88_234, None),
+        pytest.param(
+            *("facebook_combined_relabelled.txt.gz", 4_039, 88_234, None), marks=pytest.mark.long
+        ),
         ("goerliTopology.edgelist.gz", 1_355, 19_146, None),
         ("p2p-Gnutella08.txt.gz", 6_301, 20_777, "6301 20777"),
-        ("twitter_follow_hersheycareers.edges.gz", 3_726, 23_939, None),
+        pytest.param(
+            *("twitter_follow_hersheycareers.edges.gz", 3_726, 23_939, None), marks=pytest.mark.long
+        ),
         ("gossipsub_whiteblock_ba20_dialled_edges.csv.gz", 20, 102, None),
     ],
 )

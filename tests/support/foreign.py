@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -85,9 +86,12 @@ def _read(read: Callable[[str], pa.Table | None], folder: str) -> str:
     try:
         rows = read(folder)
     except Exception as error:
-        # Of a file whose footer is not found, Spark tells that in the cause.
-        said = "".join(traceback.format_exception(error)) + str(getattr(error, "_cause", ""))
+        said = "".join(traceback.format_exception(error))
         if any(words in said for words in _SAID):
+            return NOTHING
+        # Spark lists the files first; it names one that is gone when it reads the footer.
+        unread = re.search(r"CANNOT_READ_FILE_FOOTER.* file:(\S+\.parquet)", said)
+        if unread and not Path(unread[1]).exists():
             return NOTHING
         raise
     return NOTHING if rows is None else digest(rows)

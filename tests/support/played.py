@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from tests.support.tables import write
 from vizpub.model.clock import OPEN, Clock
+from vizpub.model.run import CAPABILITIES, PUBLICATION_TIMES, TIMES
 from vizpub.model.tables import table
 from vizpub.runstore.manifest import Manifest
 from vizpub.runstore.writer import writing
@@ -62,8 +63,11 @@ def play(
     peers: Sequence[str],
     topics: Sequence[str],
     seed: int = 0,
+    more: Callable[[Played], None] | None = None,
 ) -> Played:
-    """Write a run in which peers come and go, and change their links and topics, at random."""
+    """Write a run in which peers come and go, and change their links and topics, at random; `more`
+    adds to its tables.
+    """
     rng = np.random.default_rng(seed)
     made = Played(name, clock, peers, topics, defaultdict(list))
     length = (made.last + 1 - made.first) // 3
@@ -89,6 +93,8 @@ def play(
             rows["subscriptions"] += _periods(rng, *life[peer], length, of)
     rows["publications"] = []
     _measure(made, rng)
+    if more is not None:
+        more(made)
     _write(workspace, made)
     return made
 
@@ -126,8 +132,19 @@ def _measure(made: Played, rng: np.random.Generator) -> None:
         ]  # fmt: skip
 
 
+def _capabilities(receptions: list[Row]) -> tuple[str, ...] | None:
+    """Those of vizpub.model.run.CAPABILITIES that some arrival has."""
+    if not receptions:
+        return None
+    timed = any(row["time_us"] is not None for row in receptions)
+    return tuple(name for name in CAPABILITIES if timed or name not in (TIMES, PUBLICATION_TIMES))
+
+
 def _write(workspace: Path, made: Played) -> None:
-    manifest = Manifest(made.name, "edges", (), {"layers": None}, clock=made.clock)
+    manifest = Manifest(
+        made.name, "edges", (), {"layers": None}, clock=made.clock,
+        arrival_capabilities=_capabilities(made.rows["receptions"]),
+    )  # fmt: skip
     with writing(workspace, made.name) as writer:
         writer.begin(manifest)
         entries = {

@@ -192,20 +192,23 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--changed", nargs="?", const="", metavar="COMMIT",
         help="only tests that changes since this commit touch (default: the newest good one)",
     )  # fmt: skip
-    group.addoption("--slice", metavar="COMMIT", help="of these, a slice that the commit chooses")
+    group.addoption(
+        "--slice", metavar="COMMIT", help="of the long ones, a slice that the commit chooses"
+    )
     group.addoption(
         "--resume", metavar="FILE", help="leave out what passed, as FILE says; add to it"
     )
 
 
-def choice(config: pytest.Config, tests: set[str], record: Record) -> set[str]:
-    """The tests that the options choose of these."""
+def choice(config: pytest.Config, tests: set[str], long: set[str], record: Record) -> set[str]:
+    """The tests that the options choose of these, some of which are long."""
     since: str | None = config.getoption("--changed")
     if since is not None:
         touched = touched_by(changed_since(since or base_of(record)), record)
         tests = {test for test in tests if touched(test)}
     if commit := config.getoption("--slice"):
-        tests = chosen_slice(tests, _git("rev-parse", commit).strip(), record)
+        sliced = chosen_slice(tests & long, _git("rev-parse", commit).strip(), record)
+        tests = (tests - long) | sliced
     return tests
 
 
@@ -216,7 +219,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     A random order (`--random-order`) stays.
     """
     record = Record.read()
-    chosen = choice(config, {key_of(item) for item in items}, record)
+    long = {key_of(item) for item in items if "long" in item.keywords}
+    chosen = choice(config, {key_of(item) for item in items}, long, record)
     passed = _passed(config)
     kept, left = [], []
     for item in items:

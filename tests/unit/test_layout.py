@@ -185,6 +185,16 @@ class TestImports:
         ]
         assert outside == []
 
+    def test_import_of_a_part_by_its_folder_occurs_nowhere(self) -> None:
+        """The folders of the packages are beside `vizpub/`, and are imported from it."""
+        others = [path for name in ("benchmarks", "docker") for path in (ROOT / name).rglob("*.py")]
+        found = {
+            relative(path): names
+            for path in [*MODULES, *TESTS, *others]
+            if (names := {name.partition(".")[0] for name in facts(path).imports} & {*PARTS})
+        }
+        assert found == {}
+
     def test_neo4j_is_imported_only_in_graphstore(self) -> None:
         speaking = {
             dotted(path).split(".")[1]

@@ -14,7 +14,7 @@ import pytest
 
 from tests.support.installed import install_into
 from tests.support.project import PACKAGES, PARTS, ROOT, in_namespace
-from tests.unit.test_layout import MODULES, TESTS, dotted, tracked
+from tests.unit.test_layout import MODULES, dotted, tracked
 from vizpub.ingest.spark.shipping import pack_package
 
 
@@ -57,27 +57,6 @@ class TestSeen:
     def test_executors_get_every_module(self, modules: Set[str], tmp_path: Path) -> None:
         names = ZipFile(pack_package(tmp_path)).namelist()
         assert {name for name in names if name.endswith(".py")} == modules
-
-
-def absolute(path: Path) -> set[str]:
-    """The top-level modules that a file imports."""
-    found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-        if isinstance(node, ast.Import):
-            found |= {alias.name.partition(".")[0] for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            found.add(node.module.partition(".")[0])
-    return found
-
-
-def test_import_of_a_part_by_its_folder_occurs_nowhere() -> None:
-    others = [path for name in ("benchmarks", "docker") for path in (ROOT / name).rglob("*.py")]
-    found = {
-        path.relative_to(ROOT).as_posix(): names
-        for path in [*MODULES, *TESTS, *others]
-        if (names := absolute(path) & {*PARTS})
-    }
-    assert found == {}
 
 
 def test_public_names_are_imported_by_no_part() -> None:

@@ -16,6 +16,7 @@ from tests.support import selection
 from tests.support.ids import id_of, refuse_addresses
 from tests.support.project import ROOT
 from tests.support.record import WATCHED, Record, touched_in
+from tests.support.scheduling import turn_of
 from tests.support.skips import judged
 
 
@@ -197,6 +198,22 @@ class TestOrder:
         seconds = {"a.py::x": 2.0, "a.py::y": 3.0, "b.py::x": 4.0}
         cost = selection.cost_of_files([*seconds, "c.py::new"], seconds)
         assert sorted(cost, key=lambda file: -cost[file]) == ["c.py", "a.py", "b.py"]
+
+
+class TestScheduling:
+    FILES = (
+        "tests/integration/graph/test_load.py", "tests/integration/test_append.py",
+        "tests/integration/explorer/test_page.py", "tests/unit/cli/test_main.py",
+    )  # fmt: skip
+
+    @pytest.mark.parametrize(
+        ("place", "turns"),
+        [(0, [0, 2, 1, 1]), (1, [2, 0, 1, 1]), (2, [2, 2, 0, 0]), (3, [0, 2, 1, 1])],
+    )
+    def test_process_takes_files_that_need_another_server_last(
+        self, place: int, turns: list[int]
+    ) -> None:
+        assert [turn_of(file, place) for file in self.FILES] == turns
 
 
 class TestLedger:

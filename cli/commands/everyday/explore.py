@@ -47,7 +47,7 @@ def explore(
     serving: _Serving,
     run: Annotated[str | None, typer.Argument(metavar="RUN", autocompletion=complete_runs)] = None,
 ) -> None:
-    """Look at a run in a web browser: its overlay plays, with colours, sizes and curves of metrics.
+    """Look at a run in a web browser: its overlay plays with its metrics, and its messages spread.
 
     Without RUN, the page lists the runs. It needs neither Neo4j nor Spark, and reads the run's
     files while it is open: Ctrl-C ends it. Nothing is written but layouts, in the user's cache. At

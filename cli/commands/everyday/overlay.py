@@ -159,8 +159,8 @@ def dissemination(
     if stored := run_of_workspace(settings, run):
         from vizpub.questions import frequent
 
-        tree_rows = frequent.dissemination(stored, message)
-        columns, rows, facts = tree_rows.column_names, _rows(tree_rows), stored.facts
+        receptions = frequent.dissemination(stored, message)
+        columns, rows, facts = receptions.column_names, _rows(receptions), stored.facts
         interval, published_us = _publication(stored, message)
         provisional = facts.provisional(interval)
     else:

@@ -199,6 +199,7 @@ def test_run_that_was_removed_is_made_again_of_all_batches(live: Callable[[int],
     same_tables(case.run, case.whole(case.sent))
 
 
+@pytest.mark.long
 def test_paused_collection_is_settled_and_takes_no_other_input(live: Callable[[int], Live]) -> None:
     """What came late is in its run then, and the collector goes on with that."""
     seed = 16

@@ -16,6 +16,7 @@ from vizpub.reports.pulled import ReportServer
 pytestmark = pytest.mark.timeout(600)
 
 
+@pytest.mark.long
 def test_peer_that_is_asked_obeys_tell(tmp_path: Path) -> None:
     present = {"a": True, "b": True}
 

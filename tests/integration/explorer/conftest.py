@@ -8,18 +8,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
 from tests.support.chromium import chromium
 from tests.support.explored import Explorer, exploring
 from tests.support.hostile import TAKEN
 from tests.support.played import Played, play
+from tests.support.spreading import spread
 from vizpub.model.clock import Clock
 
 HOUR_US = 3_600_000_000
 PATIENCE_MS = 60_000
 SWITCHES = ("--enable-unsafe-swiftshader",)
 """WebGL without a graphics card."""
+expect.set_options(timeout=PATIENCE_MS)
 
 
 @pytest.fixture(scope="session")
@@ -30,14 +32,20 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def plays(stage: Path) -> dict[str, Played]:
-    """Runs by name: of intervals, of an hour in microseconds, and with hostile names."""
+    """Runs by name: of intervals, of an hour in microseconds, and with hostile names. Messages of
+    the first have no times.
+    """
     names = [f"peer-{number}" for number in range(30)]
     topics = ["news", "sport", "alerts"]
+    messages = [f"message {number}" for number in range(12)]
     made = [
-        play(stage, "intervals", Clock(1, 1_000_000, 5, 44), names, topics, seed=1),
-        play(stage, "hours", Clock(HOUR_US // 6, 1, 0, 11), names, topics, seed=2),
-        play(stage, "hostile", Clock(1, None, 0, 9), TAKEN, TAKEN, seed=3),
-    ]
+        play(stage, "intervals", Clock(1, 1_000_000, 5, 44), names, topics, seed=1,
+             more=lambda run: spread(run, messages, 4, timed=False)),
+        play(stage, "hours", Clock(HOUR_US // 6, 1, 0, 11), names, topics, seed=2,
+             more=lambda run: spread(run, messages, 5)),
+        play(stage, "hostile", Clock(1, None, 0, 9), TAKEN, TAKEN, seed=3,
+             more=lambda run: spread(run, TAKEN, 6)),
+    ]  # fmt: skip
     return {run.name: run for run in made}
 
 
@@ -69,9 +77,10 @@ class Looking:
     address: str
     complaints: list[str]
 
-    def open(self, run: str, query: str = "") -> Page:
-        """The overlay of a run, when it is drawn."""
-        self.page.goto(f"{self.address}#/run/{run}/overlay?{query}")
+    def open(self, run: str, query: str = "", screen: str = "overlay") -> Page:
+        """A screen of a run, when it is drawn, on a page that is loaded anew."""
+        self.page.goto("about:blank")
+        self.page.goto(f"{self.address}#/run/{run}/{screen}?{query}")
         self.wait()
         return self.page
 
@@ -98,15 +107,15 @@ class Looking:
 
 @pytest.fixture
 def look(explorer: Explorer, browser: Browser) -> Iterator[Callable[..., Looking]]:
-    """Opens pages; afterwards, no page may have complained."""
+    """Opens pages, of another explorer if it is given; afterwards, no page may have complained."""
     contexts, pages = [], []
 
-    def opened(by: Browser | None = None, **options: Any) -> Looking:
+    def opened(by: Browser | None = None, of: Explorer | None = None, **options: Any) -> Looking:
         options.setdefault("viewport", {"width": 1000, "height": 640})
         context = (by or browser).new_context(**options)
         context.set_default_timeout(PATIENCE_MS)
         contexts.append(context)
-        looking = Looking(context.new_page(), explorer.address, [])
+        looking = Looking(context.new_page(), (of or explorer).address, [])
         pages.append(looking)
         looking.page.on("pageerror", lambda error: looking.complaints.append(str(error)))
         looking.page.on("console", lambda told: _note(looking, told.type, told.text))

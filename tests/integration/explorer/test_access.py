@@ -12,6 +12,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.integration.explorer.conftest import Looking
+from tests.support.few import few
 from tests.support.played import Played
 
 pytestmark = pytest.mark.browser
@@ -64,7 +65,27 @@ def test_overlay_is_open_to_all(
     assert found(looking) == []
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+SCREENS = (("message", "m=2"), ("messages", "topic=0"), ("message", "m=2&view=table&sel=3"))
+SPREAD = [*product(["light", "dark"], [1440, 390], SCREENS)]
+
+
+@pytest.mark.parametrize(
+    ("scheme", "width", "screen"),
+    [SPREAD[0], *(pytest.param(*view, marks=pytest.mark.long) for view in SPREAD[1:])],
+)
+def test_messages_are_open_to_all(
+    look: Callable[..., Looking],
+    plays: dict[str, Played],
+    scheme: str,
+    width: int,
+    screen: tuple[str, str],
+) -> None:
+    looking = look(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    looking.open("hours", screen[1], screen[0])
+    assert found(looking) == []
+
+
+@pytest.mark.parametrize("scheme", few(["light", "dark"], ["light"]))
 def test_list_of_runs_is_open_to_all(
     look: Callable[..., Looking], plays: dict[str, Played], scheme: str
 ) -> None:

@@ -276,15 +276,14 @@ def message(history: History) -> Drawing:
     return Drawing(colours.total(), len(receptions) + 2, colours)
 
 
+@pytest.mark.long
 @pytest.mark.browser
 @pytest.mark.parametrize(
     ("title", "expect_of", "picture"),
     [
         ("The overlay at a time", overlay, "overlay"),
-        pytest.param(
-            "Who subscribes to what", subscriptions, "subscriptions", marks=pytest.mark.long
-        ),
-        pytest.param("How a message spread", message, "message", marks=pytest.mark.long),
+        ("Who subscribes to what", subscriptions, "subscriptions"),
+        ("How a message spread", message, "message"),
     ],
 )
 def test_guide_link_draws_the_graph_of_the_run(
@@ -332,6 +331,7 @@ def type_in(page: Page, text: str) -> None:
     press_run(page)
 
 
+@pytest.mark.long
 @pytest.mark.browser
 def test_typed_statement_that_writes_is_refused(
     browser: Page, told: Told, graph: Graph, neo4j_server: Connection
@@ -342,6 +342,7 @@ def test_typed_statement_that_writes_is_refused(
     assert graph.ask("MATCH (p:Peer {run: 'typed'}) RETURN count(p)") == [[0]]
 
 
+@pytest.mark.long
 @pytest.mark.browser
 def test_guide_button_copies_its_query_to_the_clipboard(guide: Page, tmp_path: Path) -> None:
     guide.get_by_role("heading", name="3 · Pictures").evaluate(

@@ -13,6 +13,7 @@ import neo4j
 import pytest
 
 from tests.integration.graph.conftest import Calls, Graph, random_history
+from tests.support.few import few
 from tests.support.words import naming, tells
 from vizpub.graphstore.ask.free_text import NO_PROFILE, TOO_LARGE, free_text, open_stream
 from vizpub.graphstore.ask.judge import ALLOWED, LOAD_CSV, NO_PROCEDURE
@@ -363,7 +364,13 @@ LONG_S = 600.0
 LONG = "reduce(s = 'ab', i IN range(1, 16) | s + s)"
 
 
-@pytest.mark.parametrize("row", ["range(1, 20000 + 0 * i)", "s + i", "{a: {b: [s]}, i: i}"])
+@pytest.mark.parametrize(
+    "row",
+    few(
+        ["range(1, 20000 + 0 * i)", "s + i", "{a: {b: [s]}, i: i}"],
+        ["s + i", "{a: {b: [s]}, i: i}"],
+    ),
+)
 def test_answer_beyond_the_limit_of_bytes_is_refused(graph: Graph, row: str) -> None:
     text = f"UNWIND range(1, 100) AS i WITH {LONG} AS s, i RETURN {row} AS x"
     refused = pytest.raises(UseError, match=TOO_LARGE)

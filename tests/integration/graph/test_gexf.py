@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 from tests.integration.graph.conftest import Calls, Graph, History, random_history
+from tests.support.few import few
 from tests.support.words import naming, unknown
 from vizpub.cli.commands.everyday.export import REMOVED
 from vizpub.graphstore.ask import bulk_reads
@@ -276,7 +277,9 @@ class HalfRemoved(Exception):
 
 
 @pytest.mark.parametrize("half", [False, True], ids=["removed", "half removed"])
-@pytest.mark.parametrize("while_reading", ["presence", "subscriptions", "links"])
+@pytest.mark.parametrize(
+    "while_reading", few(["presence", "subscriptions", "links"], ["subscriptions"])
+)
 def test_export_of_a_run_that_is_removed_meanwhile_says_so(
     graph: Graph,
     loaded: Callable[[History], History],

@@ -109,15 +109,11 @@ def held(graph: Graph) -> str:
     return str(properties["tables"])
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("removed")
 @pytest.mark.parametrize(
     ("seed", "partition", "rows"),
-    [
-        (3, 2, 10_000),
-        pytest.param(3, 0, 10_000, marks=pytest.mark.long),
-        pytest.param(4, 0, 8, marks=pytest.mark.long),
-        pytest.param(19, 3, 16, marks=pytest.mark.long),
-    ],
+    [(3, 2, 10_000), (3, 0, 10_000), (4, 0, 8), (19, 3, 16)],
 )
 def test_growth_stopped_before_and_after_every_transaction_goes_on(
     graph: Graph, monkeypatch: pytest.MonkeyPatch, seed: int, partition: int, rows: int

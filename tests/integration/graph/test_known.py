@@ -233,8 +233,6 @@ PARTS: dict[str, Callable[[list[Any]], list[Any]]] = {
     "first-ones": first_ones,
 }
 """What is left out, by the name of the run."""
-TELLING = ("neighbors",)
-"""The others seldom tell more."""
 
 
 @pytest.fixture(scope="module")
@@ -278,6 +276,7 @@ def whole(told: Any) -> Answers:
     return answers
 
 
+@pytest.mark.long
 def test_run_that_knows_all_refuses_nothing(whole: Answers) -> None:
     assert {name: one.refused for name, one in whole.items() if one.refused} == {}
     assert {name.split()[0] for name, one in whole.items() if one.rows} == {
@@ -285,9 +284,8 @@ def test_run_that_knows_all_refuses_nothing(whole: Answers) -> None:
     }
 
 
-@pytest.mark.parametrize(
-    "part", [p if p in TELLING else pytest.param(p, marks=pytest.mark.long) for p in PARTS]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("part", PARTS)
 def test_part_that_is_left_out_changes_no_answer_into_another(
     whole: Answers, told: Any, part: str
 ) -> None:

@@ -64,6 +64,7 @@ def _copy(there: socket.socket, here: socket.socket) -> None:
             here.sendall(data)
 
 
+@pytest.mark.long
 def test_load_goes_on_where_the_answer_to_a_commit_is_lost(
     graph: Graph, neo4j_server: Connection
 ) -> None:

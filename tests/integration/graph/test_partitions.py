@@ -11,6 +11,7 @@ import pytest
 
 from tests.integration.graph.conftest import Graph, History, layers_of_channels, random_history
 from tests.integration.graph.test_queries import few_or
+from tests.support.few import few
 from tests.support.words import naming
 from vizpub import cypher
 from vizpub.graphstore.ask import queries
@@ -153,7 +154,7 @@ def test_resumed_load_keeps_its_partitions_and_copies(graph: Graph, history: His
 
 
 @pytest.mark.parametrize("state", ["loading", "complete"])
-@pytest.mark.parametrize("intervals", [0, 1])
+@pytest.mark.parametrize("intervals", few([0, 1], [1]))
 def test_load_with_other_partitions_than_the_copy_has_is_refused(
     graph: Graph, history: History, state: str, intervals: int
 ) -> None:
@@ -218,7 +219,7 @@ def test_corrupt_copy_is_found_by_verify(
     assert str(found).startswith(words)
 
 
-@pytest.mark.parametrize("type", ["LINK_P4711", "SUBSCRIBES_P4711", "LINK_P"])
+@pytest.mark.parametrize("type", few(["LINK_P4711", "SUBSCRIBES_P4711", "LINK_P"], ["LINK_P4711"]))
 def test_copy_of_a_partition_that_the_run_has_not_is_found_by_verify(
     graph: Graph, history: History, type: str
 ) -> None:

@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 
 from tests.integration.graph.conftest import Graph, History, layers_of_channels, random_history
+from tests.support.few import few
 from tests.support.project import PACKAGES, ROOT
 from tests.support.words import naming, unknown
 from vizpub.graphstore.ask import py2neo_bridge
@@ -144,7 +145,7 @@ def sample() -> dict[str, object]:
     }
 
 
-@pytest.mark.parametrize("name", query_names())
+@pytest.mark.parametrize("name", few(query_names(), query_names()[::4]))
 def test_query_frame_equals_the_answer_of_the_driver(
     graph: Graph, asked: BridgedRun, name: str
 ) -> None:

@@ -13,6 +13,7 @@ import networkx as nx
 import pytest
 
 from tests.integration.graph.conftest import Graph, History, Row, layers_of_channels, random_history
+from tests.support.few import few
 from tests.support.words import naming, unknown
 from vizpub import cypher
 from vizpub.graphstore.ask.parameters import ABSENT, MISSING
@@ -504,7 +505,11 @@ COPIES = {"duplicates", "receptions", "copies", "sent"}
 
 
 @pytest.mark.parametrize(
-    "unknown", ["presence", "links", "subscriptions", "receptions", *CAPABILITIES]
+    "unknown",
+    few(
+        ["presence", "links", "subscriptions", "receptions", *CAPABILITIES],
+        ["links", "receptions", DUPLICATES],
+    ),
 )
 def test_query_of_unknown_data_is_refused_or_answers_null(
     graph: Graph, loaded: Any, unknown: str

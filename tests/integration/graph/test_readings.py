@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.integration.graph.conftest import Graph, History, Row, random_history
+from tests.support.few import few
 from tests.support.words import naming, unknown
 from vizpub.graphstore.ask.parameters import KINDS, MISSING
 from vizpub.graphstore.ask.queries import ask
@@ -132,7 +133,7 @@ def test_history_of_all_equals_the_tables(history: History, answer: Any) -> None
 
 
 @pytest.mark.parametrize("kinds", [["links"], ["presence", "subscriptions"], [*KINDS]], ids=str)
-@pytest.mark.parametrize("layers", [None, ["mesh"]], ids=str)
+@pytest.mark.parametrize("layers", few([None, ["mesh"]], [["mesh"]]), ids=str)
 def test_history_is_limited_to_kinds_and_layers(
     history: History, answer: Any, kinds: list[str], layers: list[str] | None
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import cache
 from threading import Barrier
 from typing import Any
 
@@ -108,6 +109,7 @@ def operators(plan: dict[str, Any]) -> list[tuple[str, str]]:
     return [own, *(o for child in plan.get("children", []) for o in operators(child))]
 
 
+@cache
 def explain(graph: Graph, folder: str, name: str) -> tuple[list[tuple[str, str]], list[str]]:
     """(operators, notifications) of a statement."""
     statement = cypher.statement(folder, name)

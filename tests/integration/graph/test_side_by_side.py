@@ -192,6 +192,7 @@ def test_run_answers_beside_others_as_it_does_alone(
     assert len({str(of["overlay"]) for of in alone.values()}) == len(alone)
 
 
+@pytest.mark.long
 def test_removed_run_leaves_the_others_unchanged(
     graph: Graph, alone: Mapping[str, dict[str, Any]], coming: History
 ) -> None:

@@ -196,6 +196,7 @@ def test_property_that_is_gone_is_seen(graph: Graph, seen: Seen, text: str, sett
     assert unseen(seen, changed(graph, text, setting, lambda _: None)) == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("text", "setting"), NODES_OR, ids=["nodes", "relationships"])
 def test_property_of_another_type_is_seen(
     graph: Graph, seen: Seen, text: str, setting: str
@@ -227,6 +228,7 @@ def test_exchanged_ends_of_two_relationships_are_seen(graph: Graph, seen: Seen) 
     assert unseen(seen, changes) == []
 
 
+@pytest.mark.long
 def test_node_added_removed_or_labelled_is_seen(graph: Graph, seen: Seen) -> None:
     nodes: Changes = {}
     labels = told(graph, LABELS)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from tests.support.few import few
 from tests.support.other_servers import AT_ONCE, HUNG, MUTE, Talk, listening
 from vizpub.cli.main import app
 from vizpub.graphstore.server import connection
@@ -39,7 +40,7 @@ def wrong(workspace: Path, talk: Talk, command: str) -> str:
     return said if is_bad or not isinstance(done.exception, SystemExit | None) else ""
 
 
-@pytest.mark.parametrize("command", ["runs list", "load monday"])
+@pytest.mark.parametrize("command", few(["runs list", "load monday"], ["load monday"]))
 @pytest.mark.parametrize("name", AT_ONCE)
 def test_command_tells_what_answers_instead_of_neo4j(
     workspace: Path, name: str, command: str
@@ -47,9 +48,7 @@ def test_command_tells_what_answers_instead_of_neo4j(
     assert wrong(workspace, AT_ONCE[name], command) == ""
 
 
-@pytest.mark.parametrize(
-    "command", [*READ, *(pytest.param(words, marks=pytest.mark.long) for words in WRITE)]
-)
+@pytest.mark.parametrize("command", few([*READ, *WRITE], [READ[0], READ[3]]))
 @pytest.mark.parametrize("name", HUNG)
 def test_command_gives_up_a_server_that_hangs(
     workspace: Path, name: str, command: str, monkeypatch: pytest.MonkeyPatch

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from tests.support.few import few
 from tests.support.permissions import as_a_user
 from vizpub.cli.main import app
 
@@ -134,16 +135,16 @@ def cases() -> list[Case]:
 
 
 CASES = cases()
+PARTS = 40
+"""The cases are cut into so many."""
 
 
-@pytest.mark.parametrize(
-    "tenth", [0, *(pytest.param(number, marks=pytest.mark.long) for number in range(1, 10))]
-)
+@pytest.mark.parametrize("part", few(range(PARTS), [0]))
 def test_errors_of_commands_are_expected(
-    workspace: Path, tmp_path_factory: pytest.TempPathFactory, tenth: int
+    workspace: Path, tmp_path_factory: pytest.TempPathFactory, part: int
 ) -> None:
     wrong = []
-    for damage, words in CASES[tenth::10]:
+    for damage, words in CASES[part::PARTS]:
         place = tmp_path_factory.mktemp("case") / "workspace"
         shutil.copytree(workspace, place)
         DAMAGES[damage](place)

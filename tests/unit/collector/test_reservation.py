@@ -108,7 +108,7 @@ def test_broken_run_of_the_collection_stops_no_start(tmp_path: Path) -> None:
 _KILLED = """
 import os, shutil, signal, sys
 from pathlib import Path
-from vizpub.collector.place import Place
+from vizpub.collector.place import CollectionPlace
 from vizpub.collector.reservation import reserve
 from vizpub.runstore.writer import removing
 
@@ -144,7 +144,7 @@ while status == signal.SIGKILL:
         left = [None] * number
         for name in ("fsync", "mkdir", "open", "rename", "replace", "rmdir", "unlink"):
             setattr(os, name, counting(getattr(os, name), left))
-        commands[command](Place(workspace, "lab"))
+        commands[command](CollectionPlace(workspace, "lab"))
         os._exit(0)
     status = os.waitpid(child, 0)[1]
     number += 1
@@ -176,6 +176,7 @@ class TestKilled:
             assert place.owns(read_manifest(workspace / "runs/lab"))
             assert retired(workspace) == []
 
+    @pytest.mark.long
     def test_run_is_removed_by_the_same_command_and_revived(self, tmp_path: Path) -> None:
         Reserved(tmp_path / "before").append()
         *halves, removed = after_kills(tmp_path / "before", "remove")
@@ -195,6 +196,7 @@ class TestKilled:
             reserve(CollectionPlace(workspace, "lab"), revive=True)
             assert retired(workspace) == []
 
+    @pytest.mark.long
     def test_collection_is_whole_or_gone(self, tmp_path: Path) -> None:
         Reserved(tmp_path / "before").append()
         whole = everything(tmp_path / "before/collected/lab")

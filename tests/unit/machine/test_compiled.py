@@ -65,11 +65,13 @@ def test_compiled_kernel_is_found_from_another_directory_until_its_code_changes(
     assert run("vizpub-2c3d.zip", factor=3) == "63 0"
 
 
+@pytest.mark.long
 def test_kernel_is_compiled_with_an_unusable_cache(run: Run, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     assert run("vizpub-0a1b.zip", cache=tmp_path / "file") == "42 0"
 
 
+@pytest.mark.long
 def test_kernel_of_a_foreign_archive_is_not_cached(run: Run, tmp_path: Path) -> None:
     assert run("others.zip") == "42 0"
     assert not (tmp_path / "cache").exists()

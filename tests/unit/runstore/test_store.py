@@ -10,10 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from typer.testing import CliRunner
 
 from tests.support.permissions import as_a_user
 from tests.support.tables import EMPTY, add, links, write
 from tests.support.words import naming, tells, unknown
+from vizpub.cli.main import app
 from vizpub.model.errors import RunChanged, RunNotComplete, StoreBroken, UnknownName, UseError
 from vizpub.model.run import NO_NAME_OF_A_RUN
 from vizpub.model.tables import LINKS, table
@@ -21,6 +23,11 @@ from vizpub.runstore import writer as writer_module
 from vizpub.runstore.manifest import FILE, Cut
 from vizpub.runstore.store import BrokenRun, StoredRun, metric_table, open_run, run_names, runs
 from vizpub.runstore.writer import remove_run, writing
+
+
+def begin(workspace: Path) -> None:
+    with writing(workspace, "monday") as writer:
+        writer.begin(EMPTY)
 
 
 class TestReading:
@@ -242,6 +249,22 @@ class TestOpening:
         found = open_run(Path("day:1"), "monday")
         assert found.read("links").equals(run.read("links"))
         assert sum(len(rows) for _, rows in found.row_groups("links")) == 100
+
+    @pytest.mark.parametrize(
+        "uri", ["s3a://bucket/lab", "s3://bucket", "hdfs://h:9000/x", "file:///x"]
+    )
+    def test_workspace_that_is_a_uri_is_refused(
+        self, uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """As a path it would be a folder here, and the run not where the user means."""
+        monkeypatch.chdir(tmp_path)
+        scheme = uri.partition(":")[0]
+        for touch in (run_names, lambda path: open_run(path, "monday"), begin):
+            with pytest.raises(UseError, match=naming("workspace", scheme)):
+                touch(Path(uri))
+        refused = CliRunner().invoke(app, ["--workspace", uri, "tables"])
+        assert (refused.exit_code, refused.stdout) == (2, "")
+        assert list(tmp_path.iterdir()) == []
 
     def test_renamed_or_copied_directory_is_a_run_of_its_name(
         self, run: StoredRun, tmp_path: Path

@@ -10,6 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from tests.support.few import few
 from tests.support.folders import Case, report, to_the_end
 from vizpub.collector.inputs import folder, packed
 from vizpub.collector.inputs.folder import FolderInput
@@ -34,7 +35,7 @@ PACKED: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
-@pytest.mark.parametrize("name", PACKED)
+@pytest.mark.parametrize("name", few(PACKED, ["members.ndjson.gz", "a.ndjson.zst"]))
 def test_packed_file_is_read_once_and_in_another_thread(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:

@@ -182,6 +182,7 @@ def test_trace_of_another_time_needs_a_replay(tmp_path: Path) -> None:
         assert records(served) == []
 
 
+@pytest.mark.long
 def test_second_signal_ends_a_report_that_nobody_takes(tmp_path: Path) -> None:
     began, path = datetime.now(UTC), tmp_path / "trace.json"
     path.write_text(Happened(EventType.JOIN, "a", time.time_ns(), topic="t").line + "\n")

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.few import few
 from vizpub.collector.log import log
 from vizpub.collector.log.log import ReportLog
 from vizpub.collector.making.batch import NONE, Batch, BatchBuilder, batches_in
@@ -52,7 +53,7 @@ def test_batch_name_says_what_it_has() -> None:
     assert Batch.from_path("/somewhere/17.ndjson.gz") is None
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", few(range(8), range(2)))
 def test_report_is_in_one_batch_and_not_before_its_interval_is_closed(
     tmp_path: Path, seed: int
 ) -> None:

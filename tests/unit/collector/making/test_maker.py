@@ -90,6 +90,7 @@ def test_process_that_is_gone_or_hangs_is_started_again(
     around(tmp_path, work)
 
 
+@pytest.mark.long
 def test_end_without_a_reason_is_not_told_with_an_earlier_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from tests.support.few import few
 from vizpub.graphstore.load.partitions import Partitions
 from vizpub.graphstore.load.reading import TableReader
 from vizpub.graphstore.verify.kept_checksums import (
@@ -128,9 +129,7 @@ def checksums(parts: Parts, before: KeptChecksums | None, intervals: int) -> Kep
     return found
 
 
-@pytest.mark.parametrize(
-    "seed", [*range(6), *(pytest.param(n, marks=pytest.mark.long) for n in range(6, 30))]
-)
+@pytest.mark.parametrize("seed", few(range(30), range(2)))
 def test_checksums_that_grew_are_those_of_the_whole_tables(seed: int) -> None:
     print("seed", seed)
     rng, parts, before = random.Random(seed), begun(), None

@@ -216,8 +216,8 @@ def test_empty_path_is_not_the_working_directory() -> None:
 
 
 FIND = (
-    "import sys; from vizpub.ingest.inputs.files import find; "
-    "print(*find(sys.argv[1:])[sys.argv[1]].files)"
+    "import sys; from vizpub.ingest.inputs.files import find_files; "
+    "print(*find_files(sys.argv[1:])[sys.argv[1]].files)"
 )
 
 

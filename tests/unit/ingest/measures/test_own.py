@@ -150,21 +150,21 @@ def test_two_metrics_of_one_name_are_an_error(file: Path, second: str) -> None:
         load_own_metrics([f"{file}:tripled", f"{file}:{second}"])
 
 
-def stands_unquoted(word: str) -> bool:
+def stands_unquoted(database: duckdb.DuckDBPyConnection, word: str) -> bool:
     """Whether DuckDB takes a word for a column everywhere."""
-    with duckdb.connect() as database:
-        database.execute(f'CREATE TABLE t ("{word}" DOUBLE)')
-        try:
-            database.execute(f"SELECT count({word}) AS n FROM t WHERE {word} > 1 GROUP BY {word}")
-            database.execute(f"SELECT t.{word} AS {word} FROM t ORDER BY {word}")
-        except duckdb.Error:
-            return False
+    database.execute(f'CREATE OR REPLACE TABLE t ("{word}" DOUBLE)')
+    try:
+        database.execute(f"SELECT count({word}) AS n FROM t WHERE {word} > 1 GROUP BY {word}")
+        database.execute(f"SELECT t.{word} AS {word} FROM t ORDER BY {word}")
+    except duckdb.Error:
+        return False
     return True
 
 
 def test_reserved_words_and_columns_of_graphs_are_taken_without_case() -> None:
-    words = duckdb.sql("SELECT keyword_name FROM duckdb_keywords()").fetchall()
-    reserved = [word for (word,) in words if not stands_unquoted(word)]
+    with duckdb.connect() as database:
+        words = database.sql("SELECT keyword_name FROM duckdb_keywords()").fetchall()
+        reserved = [word for (word,) in words if not stands_unquoted(database, word)]
     assert len(reserved) > 80
     rows = OverlayRows([(0, "a")], [], [SubscriptionRow(0, 0, 0, 1)], [], layers=["Mesh", "far"])
     graph = OverlayGraph(rows, Clock(last=1))

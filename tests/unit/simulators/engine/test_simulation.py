@@ -12,6 +12,7 @@ from typing import Any
 import networkx as nx
 import pytest
 
+from tests.support.few import few
 from tests.support.words import naming
 from vizpub.model.errors import InputError, UseError
 from vizpub.reports.files import Line, Report, ReportReader, RunEnd, RunHeader
@@ -178,7 +179,7 @@ class TestInterest:
             "3": [("c",)] * 7,
         }
 
-    @pytest.mark.parametrize("system", ["poldercast", "scribe"])
+    @pytest.mark.parametrize("system", few(["poldercast", "scribe"], ["scribe"]))
     def test_publications_follow_changing_interest(self, system: str, tmp_path: Path) -> None:
         """By the reports alone: who subscribed for 15 intervals gets what is published; who has
         not since then gets none of it in PolderCast, and in Scribe only to pass it on.

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from tests.support.few import few
 from tests.support.plain_fold import PlainFold
 from vizpub.ingest.inputs.reader import InputRow, RowKind, as_batches
 from vizpub.ingest.sources.reports import fold as folding
@@ -166,7 +167,7 @@ def _text(record: Record) -> bytes:
     return msgspec.json.encode({name: value for name, value in record.items() if value is not None})
 
 
-SEEDS = [*range(12), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(12, 400))]
+SEEDS = few(range(400), range(5))
 
 
 @pytest.mark.parametrize("seed", SEEDS)

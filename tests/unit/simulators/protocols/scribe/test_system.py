@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.few import few
 from vizpub.simulators.engine.clock import Simulation
 from vizpub.simulators.engine.network import Copy, Publication
 from vizpub.simulators.protocols.pastry.placing import place
@@ -176,7 +177,7 @@ def test_cached_root_is_sent_to_directly() -> None:
         assert received == Counter(world.tree(publication.topic) - {publication.publisher})
 
 
-@pytest.mark.parametrize("cache_root", [False, True])
+@pytest.mark.parametrize("cache_root", few([False, True], [True]))
 def test_route_to_the_root_leads_around_dead_peers(cache_root: bool) -> None:
     world = World(cache_root=cache_root)
     publishers = [peers[0] for peers in world.subscribers]
@@ -294,7 +295,7 @@ class Settling:
         return twice + missed
 
 
-@pytest.mark.parametrize(("seed", "longest_ms"), [(1, 50), (2, 300), (3, 1000)])
+@pytest.mark.parametrize(("seed", "longest_ms"), few([(1, 50), (2, 300), (3, 1000)], [(2, 300)]))
 def test_subscriber_gets_each_publication_once_at_any_latencies(seed: int, longest_ms: int) -> None:
     """Those of a random matrix, one way: there and back they differ. Ends meet late where they
     are long, so that it takes longer until all have joined.

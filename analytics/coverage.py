@@ -1,0 +1,50 @@
+"""How messages reach their peers: a line for each, and quantiles of many at the same times."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from vizpub.model.arrays import Floats
+
+STEPS = 500
+"""Times at which the quantiles of many lines are taken."""
+
+Line = tuple[Floats, Floats]
+"""Times (or hops) since the publication, ascending from 0, and the share reached from then on."""
+
+
+def lines_of(table: pa.Table, along: str = "delay_us") -> Iterator[tuple[str, Line]]:
+    """The name and the line of each message, of a table with `message_name`, `share` and this
+    column, in which the rows of a message are next to each other and in order.
+    """
+    if not len(table):
+        return
+    names = table["message_name"].combine_chunks()
+    at, share = (
+        table[column].to_numpy().astype(np.float64, copy=False) for column in (along, "share")
+    )
+    starts = np.flatnonzero(np.append(True, pc.not_equal(names[1:], names[:-1]).to_numpy(False)))
+    for first, end in pairwise([*starts.tolist(), len(names)]):
+        yield names[first].as_py(), (at[first:end], share[first:end])
+
+
+def held(times: Floats, line: Line) -> Floats:
+    """The share reached at each time; before the first of the line, as there."""
+    at, share = line
+    found: Floats = share[np.maximum(np.searchsorted(at, times, side="right") - 1, 0)]
+    return found
+
+
+def quantiles(found: Sequence[Line], shares: Sequence[float]) -> tuple[Floats, Floats]:
+    """STEPS times up to the end of the last line, and the quantiles of what the lines hold then;
+    a row for each of the `shares`.
+    """
+    times = np.linspace(0, max(at[-1] for at, _ in found), STEPS)
+    rows = np.array([held(times, line) for line in found])
+    edges: Floats = np.quantile(rows, shares, axis=0)
+    return times, edges

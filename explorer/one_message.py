@@ -1,0 +1,208 @@
+"""The way of one message: its copies, who missed it and why, and what gives the same elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from vizpub.cypher import statement
+from vizpub.explorer.columns import numbers
+from vizpub.explorer.one_peer import cypher_text, typed
+from vizpub.model.errors import UseError
+from vizpub.model.run import DUPLICATES, HOPS, PREVIOUS_HOPS, TIMES
+from vizpub.questions import frequent
+from vizpub.questions.names import NamedRun
+from vizpub.questions.snapshots import copies_of, coverage, coverage_by_hop, spread
+
+Arrays = dict[str, npt.NDArray[Any]]
+ROLES = ("publisher", "subscriber", "relay", "peer", "missed")
+UNKNOWN = 2
+"""Of a flag, beside 0 and 1."""
+_NONE = -1
+"""No peer, or no hop."""
+
+
+def described(run: NamedRun, message: int) -> tuple[dict[str, Any], Arrays]:
+    """Facts and arrays of a message, by its number.
+
+    Arrays by what a row is of:
+        copy_…     from, to, hop, time_us, first, subscribed, eligible: as `receptions`, in the
+                   order of `vizpub dissemination`; -1, NaN and 2 are unknown
+        peer_…     of those it reached, missed or passed: peer, role (a place in ROLES), hop,
+                   duplicates, eligible, rendezvous, row (in layers by hop)
+        refused_…  from, to, time_us, why (a place in `reasons`)
+        delay_…    at, delivered: eligible peers reached after so many µs
+        hop_…      at, delivered: likewise, by hop
+
+    Raises: UseError where receptions are unknown.
+    """
+    of_it = pc.field("message") == message
+    (published,) = run.stored.read("publications", where=of_it).to_pylist()
+    name: str = published["name"]
+    peers, _ = spread(run, name)
+    copies = copies_of(run, message)
+    refused, reasons = _refused(run, message)
+    arrays = _copies(copies) | _peers(peers, copies) | refused
+    told = {
+        "message": message,
+        "name": name,
+        "topic": published["topic"],
+        "publisher": published["publisher"],
+        "tick": published["tick"],
+        "interval": published["interval"],
+        "published_us": published["time_us"],
+        "publication_known": published["publication_known"],
+        "figures": _figures(run, message),
+        "reasons": reasons,
+        "unknown": _capabilities(run),
+        "provisional": run.facts.provisional(published["interval"]),
+        "beside": _beside(run, message, published["topic"]),
+        "commands": _commands(run, message, name),
+    }
+    for along, question in (("delay", coverage), ("hop", coverage_by_hop)):
+        arrays |= _coverage(run, name, along, question)
+    return told, arrays
+
+
+def missed(run: NamedRun, message: int) -> list[dict[str, Any]]:
+    """Who missed it, as `vizpub missed`: peer (its number), neighbours, neighbours_with_it, why.
+
+    Raises: UseError where it is unknown.
+    """
+    rows = frequent.missed_peers(run, _name(run, message)).to_pylist()
+    number = {name: place for place, name in enumerate(run.peers)} if rows else {}
+    return [row | {"peer": number[row["peer"]]} for row in rows]
+
+
+def _name(run: NamedRun, message: int) -> str:
+    of_it = pc.field("message") == message
+    (name,) = run.stored.read("publications", ["name"], of_it)["name"].to_pylist()
+    return str(name)
+
+
+def _copies(copies: pa.Table) -> Arrays:
+    flags = {name: _flags(copies[name]) for name in ("first", "subscribed", "eligible")}
+    return {
+        "copy_from": _places(copies["previous_hop"]),
+        "copy_to": _places(copies["peer"]),
+        "copy_hop": _places(copies["hop"]),
+        "copy_time_us": numbers(copies["time_us"]),
+        **{f"copy_{name}": values for name, values in flags.items()},
+    }
+
+
+def _peers(peers: pa.Table, copies: pa.Table) -> Arrays:
+    from vizpub.analytics.figures.layouts import in_layers
+
+    rows = peers.to_pylist()
+    placed = in_layers(rows, copies.to_pylist()).places
+    reached = copies.filter(pc.fill_null(copies["eligible"], False))["peer"].to_pylist()
+    missed = peers.filter(pc.equal(peers["role"], "missed"))["peer"].to_pylist()
+    eligible = {*reached, *missed}
+    return {
+        "peer_peer": _places(peers["peer"]),
+        "peer_role": np.array([ROLES.index(row["role"]) for row in rows], np.uint8),
+        "peer_hop": _places(peers["hop"]),
+        "peer_duplicates": numbers(peers["duplicates"]),
+        "peer_eligible": np.array([row["peer"] in eligible for row in rows], np.uint8),
+        "peer_rendezvous": _flags(peers["rendezvous"]),
+        "peer_row": np.array([placed[row["peer"]][1] for row in rows], np.float32),
+    }
+
+
+def _refused(run: NamedRun, message: int) -> tuple[Arrays, list[str]]:
+    """Arrays, and the reasons."""
+    columns = ["peer", "previous_hop", "time_us", "reason"]
+    rows = run.stored.read("rejections", columns, pc.field("message") == message)
+    told = [why or "no reason given" for why in rows["reason"].to_pylist()]
+    reasons = sorted(set(told))
+    arrays: Arrays = {
+        "refused_from": _places(rows["previous_hop"]),
+        "refused_to": _places(rows["peer"]),
+        "refused_time_us": numbers(rows["time_us"]),
+        "refused_why": np.array([reasons.index(why) for why in told], np.uint16),
+    }
+    return arrays, reasons
+
+
+def _coverage(run: NamedRun, name: str, along: str, question: Callable[..., pa.Table]) -> Arrays:
+    """None where it is unknown."""
+    try:
+        rows = question(run, [name])
+    except UseError:
+        rows = pa.table({"delay_us": [], "hop": [], "delivered": []})
+    at = rows["delay_us" if along == "delay" else "hop"]
+    return {f"{along}_at": numbers(at), f"{along}_delivered": numbers(rows["delivered"])}
+
+
+def _figures(run: NamedRun, message: int) -> dict[str, Any]:
+    """Its row of metrics/messages."""
+    if not run.stored.has("metrics/messages"):
+        return {}
+    found = run.stored.read("metrics/messages", where=pc.field("message") == message).to_pylist()
+    return {key: value for row in found for key, value in row.items() if key != "message"}
+
+
+def _capabilities(run: NamedRun) -> dict[str, str | None]:
+    """Why times, hops, previous hops and duplicates are unknown; null = they are not."""
+    found: dict[str, str | None] = {}
+    told = {"times": TIMES, "hops": HOPS, "previous_hops": PREVIOUS_HOPS, "duplicates": DUPLICATES}
+    for key, name in told.items():
+        try:
+            run.facts.check_known(name)
+            found[key] = None
+        except UseError as error:
+            found[key] = str(error)
+    return found
+
+
+def _beside(run: NamedRun, message: int, topic: int | None) -> list[int | None]:
+    """The messages of the topic before and after it; null = there is none."""
+    if topic is None:
+        return [None, None]
+    others: npt.NDArray[Any] = run.stored.read(
+        "publications", ["message"], pc.field("topic") == topic
+    )["message"].to_numpy()
+    place = int(np.searchsorted(others, message))
+    before = int(others[place - 1]) if place else None
+    after = int(others[place + 1]) if place + 1 < others.size else None
+    return [before, after]
+
+
+def _commands(run: NamedRun, message: int, name: str) -> dict[str, str]:
+    """What to type, and to ask Neo4j, for the same."""
+    run_name = run.facts.name
+    # What begins with a dash would be an option.
+    named = ["--", name] if name.startswith("-") else [name]
+    return {
+        "copies": typed(["vizpub", "dissemination", run_name, *named]),
+        "missed": typed(["vizpub", "missed", run_name, *named]),
+        "figure": typed(["vizpub", "plot", "--kind", "tree", "-o", "tree.png", run_name, *named]),
+        "cypher": _cypher("dissemination-tree", run_name, message),
+        "cypher_missed": _cypher("missed-subscribers", run_name, message),
+    }
+
+
+def _cypher(query: str, run: str, message: int) -> str:
+    """A query of `vizpub query`, with the run and the message in it."""
+    lines = statement("queries", query).text.splitlines()
+    text = "\n".join(line for line in lines if not line.startswith("//"))
+    # The key of a message in Neo4j (vizpub.graphstore.load.batches).
+    return text.replace("$message", cypher_text(f"{run}/{message}")).replace(
+        "$run", cypher_text(run)
+    )
+
+
+def _places(column: pa.ChunkedArray) -> npt.NDArray[np.int32]:
+    found: npt.NDArray[np.int32] = pc.fill_null(column.cast(pa.int32()), _NONE).to_numpy()
+    return found
+
+
+def _flags(column: pa.ChunkedArray) -> npt.NDArray[np.uint8]:
+    found: npt.NDArray[np.uint8] = pc.fill_null(column.cast(pa.uint8()), UNKNOWN).to_numpy()
+    return found

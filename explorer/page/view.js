@@ -1,0 +1,114 @@
+/** A canvas on which deck.gl draws, that people move and zoom; and whether there can be one. */
+
+let isSlow = false; // the processor draws in place of a graphics card
+
+/** Why there is no picture; empty where there is one. */
+export function missing() {
+  if (!globalThis.deck) return "The file that draws the picture could not be loaded.";
+  const context = document.createElement("canvas").getContext("webgl2");
+  if (!context) {
+    return "This browser has no WebGL 2, which the picture needs. Curves, tables and searches work.";
+  }
+  const about = context.getExtension("WEBGL_debug_renderer_info");
+  const renderer = about ? context.getParameter(about.UNMASKED_RENDERER_WEBGL) : "";
+  isSlow = /swiftshader|llvmpipe|software/i.test(renderer);
+  context.getExtension("WEBGL_lose_context")?.loseContext();
+  return "";
+}
+
+const PLAIN = { left: 36, right: 36, top: 36, bottom: 36 }; // pixels
+
+export class View {
+  /**
+   * `picked(layer, index)` says what is there, or null; `clicked(thing)` and `hovered(thing, x, y)`
+   * get it. `resized()` is called before all of it is fitted to another size.
+   */
+  constructor(parent, { picked, clicked, hovered, moved, failed, resized = () => {} }) {
+    const { Deck, OrthographicView } = globalThis.deck;
+    this._parent = parent;
+    this._moved = moved;
+    this._margins = PLAIN;
+    const at = ({ layer, index }) => (layer && index >= 0 ? picked(layer, index) : null);
+    this._deck = new Deck({
+      parent,
+      views: new OrthographicView({ controller: { inertia: false } }),
+      viewState: this._fitted(),
+      onViewStateChange: ({ viewState }) => this._view(viewState),
+      layers: [],
+      useDevicePixels: !isSlow,
+      deviceProps: { type: "webgl", webgl: { antialias: !isSlow } },
+      pickingRadius: 6,
+      getCursor: ({ isDragging, isHovering }) =>
+        isDragging ? "grabbing" : isHovering ? "pointer" : "grab",
+      onClick: (event) => clicked(at(event)),
+      onHover: (event) => hovered(at(event), event.x, event.y),
+      onError: (error) => failed(error),
+      onResize: () => {
+        resized();
+        if (this._fits) this.fit();
+      },
+    });
+    this._fits = true;
+    this._deck.getCanvas?.()?.addEventListener("webglcontextlost", () =>
+      failed(new Error("The picture was lost: reload the page to draw it again.")));
+  }
+
+  destroy() {
+    this._deck.finalize();
+  }
+
+  /** Width by height of the canvas, in pixels. */
+  get size() {
+    return [this._parent.clientWidth, this._parent.clientHeight];
+  }
+
+  _fitted() {
+    const [width, height] = this._extent ?? [2000, 2000];
+    const { left, right, top, bottom } = this._margins;
+    const room = (pixels, extent) => Math.max(pixels, 40) / Math.max(extent, 100);
+    const zoom = Math.log2(Math.min(
+      room(this.size[0] - left - right, width), room(this.size[1] - top - bottom, height)));
+    const target = [(right - left) / 2, (bottom - top) / 2, 0].map((pixels) => pixels / 2 ** zoom);
+    return { target, zoom, minZoom: zoom - 2, maxZoom: zoom + 8 };
+  }
+
+  _view(viewState) {
+    this._fits = false;
+    this._deck.setProps({ viewState });
+    this._moved();
+  }
+
+  /**
+   * What is drawn is so wide and high, around the middle, and has so much room beside it; it stays
+   * fitted until someone moves it.
+   */
+  setExtent(width, height, margins = PLAIN) {
+    this._extent = [width, height];
+    this._margins = margins;
+    if (this._fits) this.fit();
+  }
+
+  /** Show all of it. */
+  fit() {
+    this._deck.setProps({ viewState: this._fitted() });
+    this._fits = true;
+    this._moved();
+  }
+
+  /** Zoom by powers of two. */
+  zoom(by) {
+    const before = this._deck.props.viewState;
+    const zoom = Math.min(Math.max(before.zoom + by, before.minZoom), before.maxZoom);
+    this._view({ ...before, zoom });
+  }
+
+  /** Where a place is, in pixels of the canvas; null before there is one. */
+  pixel(place) {
+    const viewport = this._deck.getViewports()[0];
+    return viewport ? viewport.project([...place, 0]).slice(0, 2) : null;
+  }
+
+  draw(layers) {
+    this._deck.setProps({ layers });
+  }
+}

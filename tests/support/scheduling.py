@@ -1,0 +1,38 @@
+"""Which process of pytest-xdist runs which files: Java is started once, and stays warm."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]
+
+NEO4J, SPARK, NEITHER = range(3)
+"""What files need most."""
+
+
+def need_of(file: str) -> int:
+    """By its folder."""
+    if file.startswith("tests/integration/graph/"):
+        return NEO4J
+    if file.startswith("tests/integration/") and not file.startswith("tests/integration/explorer/"):
+        return SPARK
+    return NEITHER
+
+
+def turn_of(file: str, place: int) -> int:
+    """When a process takes a file, by its place among them: 0 is first.
+
+    Each has a need of its own, and takes what has none before it starts another server.
+    """
+    need = need_of(file)
+    return 0 if need == place % 3 else 1 if need == NEITHER else 2
+
+
+class Scheduling(LoadFileScheduling):  # type: ignore[misc]
+    """Keeps a file in one process, and files of one need in one process as far as they go."""
+
+    def _assign_work_unit(self, node: Any) -> None:
+        place = self.nodes.index(node)
+        first = min(self.workqueue, key=lambda file: turn_of(file, place))
+        self.workqueue.move_to_end(first, last=False)
+        super()._assign_work_unit(node)
