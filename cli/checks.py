@@ -39,7 +39,7 @@ class Check:
 
     @property
     def needed_for(self) -> str:
-        """Who needs this part: developers, some commands or every run."""
+        """The use that needs this part: development, some commands or every run."""
         if self.development:
             return "development"
         return "some commands" if self.optional else "every run"

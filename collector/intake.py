@@ -2,7 +2,7 @@
 
 The intake knows the header of the run, judges every line, and decides when intervals close
 (`vizpub.collector.closing`); all of this is in the log, so it goes on after a kill. Lines
-come from `vizpub.collector.http.interface` and `vizpub.collector.inputs`; it knows nothing of them."""
+come from `vizpub.collector.http.interface` and `vizpub.collector.inputs`."""
 
 from __future__ import annotations
 

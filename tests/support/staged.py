@@ -113,7 +113,7 @@ class Taken:
             for of in ("folded", "whole")
             for table, rows in self.staged.tables.items()
         }
-        asked = given(self.told.clock, self.seen.known)
+        asked = given(self.told.clock, self.seen.known_tables)
         rows = made(f"observed/{name}", observed_by(self.seen), folded, asked)
         for column in TRAFFIC.names if name == "traffic" else ():
             if column not in rows.column_names:

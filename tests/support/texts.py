@@ -87,7 +87,7 @@ def _nothing(name: str) -> pa.Table:
 
 def observed_by(observed: ObservedTables) -> tuple[Step, ...]:
     """The steps that make the observed tables of the folded ones."""
-    texts = ((name, cast(str, getattr(observed, name))) for name in sorted(observed.known))
+    texts = ((name, cast(str, getattr(observed, name))) for name in sorted(observed.known_tables))
     return *observed.functions, *(view_step(f"observed/{name}", text) for name, text in texts)
 
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("compare", rich_help_panel="Metrics")(command(compare_groups))
+    app.command("compare", rich_help_panel="Metrics")(command(compare))
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class _CompareOptions:
     ] = None
 
 
-def compare_groups(
+def compare(
     settings: Settings,
     runs: Annotated[
         list[str],
@@ -103,23 +103,23 @@ def compare_groups(
     form = _figure_format(comparing)
     opened = _open_runs(settings, runs)
     with settings.progress() as progress:
-        found = measure_runs(opened, _question(opened, comparing, window), progress)
-    table = _table(found, comparing.over)
+        answer = measure_runs(opened, _question(opened, comparing, window), progress)
+    table = _table(answer, comparing.over)
     if comparing.plot:
         from vizpub.analytics.figures import save
 
-        figure = _figure(found, table, comparing.over)
+        figure = _figure(answer, table, comparing.over)
         with replaced_file(comparing.plot) as place:
             save(figure, place, form)
         settings.say(f"wrote {comparing.plot}")
     show_rows(_rows(table, comparing.over, output, settings), output, settings)
     settings.say(
-        f"intervals {found.first} to {found.last}; means over runs, 95 % confidence intervals"
+        f"intervals {answer.first} to {answer.last}; means over runs, 95 % confidence intervals"
     )
     if comparing.over == "runs" and comparing.metrics and output_format(output) == "table":
         for sentence in sentences(table.to_pylist()):
             settings.say(sentence)
-    for note in found.notes:
+    for note in answer.notes:
         settings.say(f"note: {note}")
 
 
@@ -148,8 +148,8 @@ def _match_runs(settings: Settings, name: str) -> list[str]:
     from vizpub.runstore.store import run_names
 
     names = run_names(settings.workspace)
-    if found := [run for run in names if fnmatchcase(run, name)]:
-        return sort_settings(found)
+    if matches := [run for run in names if fnmatchcase(run, name)]:
+        return sort_settings(matches)
     raise UnknownName("run like", name, names, f"vizpub runs list, in {settings.workspace}")
 
 

@@ -129,10 +129,10 @@ class TestOrders:
         assert outcome(values, kind="order", order=["a / b", "c / b"]) == "met"
 
     def test_published_text_states_order_value_and_range(self) -> None:
-        assert claim(kind="order", order=["a", "b / c"]).published == "a < (b / c)"
-        told = claim(kind="value", of="a", value=21.1, range=[8, 30]).published
+        assert claim(kind="order", order=["a", "b / c"]).published_text == "a < (b / c)"
+        told = claim(kind="value", of="a", value=21.1, range=[8, 30]).published_text
         assert told == "21.1 (8 to 30)"
-        assert claim(kind="value", of="a", value=189, relative=0).published == "189 exactly"
+        assert claim(kind="value", of="a", value=189, relative=0).published_text == "189 exactly"
 
 
 class TestChecks:
