@@ -17,6 +17,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from vizpub.analytics.interest import Interest, Silence
+from vizpub.analytics.messages.columns import (
+    flags,
+    ints,
+    nullable_column,
+    nullable_flags,
+    record_batch,
+)
 from vizpub.analytics.messages.hops import (
     UNKNOWN,
     Arrivals,
@@ -129,7 +136,7 @@ class MessageFold:
                     publications, receptions, columns, *interest_and_silence
                 )
                 if self.rejections_known:
-                    rejected = _ints(_rows_of_kind(rows, REJECTION), "message")
+                    rejected = ints(_rows_of_kind(rows, REJECTION), "message")
                     columns["rejections"] = count_by_message(
                         publications, np.searchsorted(publications.message, rejected)
                     )
@@ -159,7 +166,7 @@ class MessageFold:
         self, publications: Publications, rows: pa.Table, interest: Interest, silence: Silence
     ) -> Receptions:
         """The arrivals with values that depend on the whole message: first, hop and interest."""
-        keys = [_ints(rows, name) for name in ("message", "peer", "other", "tick")]
+        keys = [ints(rows, name) for name in ("message", "peer", "other", "tick")]
         order = np.lexsort(keys[::-1])
         rows = rows.take(pa.array(order))
         message, peer, previous, tick = (key[order] for key in keys)
@@ -167,7 +174,7 @@ class MessageFold:
         publisher, topic = publications.publisher[at], publications.topic[at]
         # An arrival at the publisher is a duplicate.
         first = _firsts(rows, message, peer, tick) & (peer != publisher)
-        arrivals = Arrivals(first, message, peer, previous, publisher, _ints(rows, "hop"))
+        arrivals = Arrivals(first, message, peer, previous, publisher, ints(rows, "hop"))
         parent = parents_of(arrivals)
         is_wanted = interest.is_subscribed(topic, peer, publications.tick[at]) & (peer != publisher)
         silent = silence.is_silent(publications.interval[at], peer)
@@ -175,14 +182,14 @@ class MessageFold:
             at=at,
             peer=peer,
             previous=previous,
-            interval=_ints(rows, "interval"),
+            interval=ints(rows, "interval"),
             tick=tick,
-            time=_nullable_column(rows, "time"),
+            time=nullable_column(rows, "time"),
             first=first,
             hop=chain_hops(arrivals, parent),
             parent=parent,
             subscribed=self._subscribed(
-                _nullable_flags(rows["subscribed"]), interest, topic, peer, tick
+                nullable_flags(rows["subscribed"]), interest, topic, peer, tick
             ),
             eligible=MaskedValues(is_wanted & ~silent, self._audience_known(publications)[at]),
             passed_over=is_wanted & silent,
@@ -335,8 +342,8 @@ def _interest_and_silence(rows: pa.Table) -> tuple[Interest, Silence]:
     """The subscriptions and silent peers, from the rows without a message."""
     subscriptions, silent = _rows_of_kind(rows, SUBSCRIPTION), _rows_of_kind(rows, SILENCE)
     return (
-        Interest(*(_ints(subscriptions, name) for name in ("other", "peer", "tick", "time"))),
-        Silence(_ints(silent, "interval"), _ints(silent, "peer")),
+        Interest(*(ints(subscriptions, name) for name in ("other", "peer", "tick", "time"))),
+        Silence(ints(silent, "interval"), ints(silent, "peer")),
     )
 
 
@@ -344,44 +351,23 @@ def _rows_of_kind(rows: pa.Table, kind: int) -> pa.Table:
     return rows.filter(pc.equal(rows["kind"], kind))
 
 
-def _ints(rows: pa.Table, name: str) -> Int64s:
-    """A column as int64; null becomes -1."""
-    values: Int64s = rows[name].cast(pa.int64()).fill_null(UNKNOWN).to_numpy()
-    return values
-
-
-def _flags(values: pa.ChunkedArray) -> Flags:
-    flags: Flags = values.to_numpy()
-    return flags
-
-
-def _nullable_flags(values: pa.ChunkedArray) -> MaskedValues:
-    """Flags, some of which may be null."""
-    return MaskedValues(_flags(values.fill_null(False)), _flags(values.is_valid()))
-
-
-def _nullable_column(rows: pa.Table, name: str) -> MaskedValues:
-    """A column that may hold any number."""
-    return MaskedValues(rows[name].fill_null(0).to_numpy(), _flags(rows[name].is_valid()))
-
-
 def _publications(rows: pa.Table) -> Publications:
     return Publications(
-        message=_ints(rows, "message"),
-        publisher=_ints(rows, "peer"),
-        topic=_ints(rows, "other"),
-        interval=_ints(rows, "interval"),
-        tick=_ints(rows, "tick"),
-        time=_nullable_column(rows, "time"),
-        reported=_flags(rows["told"]),
+        message=ints(rows, "message"),
+        publisher=ints(rows, "peer"),
+        topic=ints(rows, "other"),
+        interval=ints(rows, "interval"),
+        tick=ints(rows, "tick"),
+        time=nullable_column(rows, "time"),
+        reported=flags(rows["told"]),
     )
 
 
 def _firsts(rows: pa.Table, message: Int64s, peer: Int64s, tick: Int64s) -> Flags:
     """The earliest arrival that is reported as first; without one, the earliest of all."""
-    first, not_denied = (_flags(rows["told"].fill_null(unknown)) for unknown in (False, True))
+    first, not_denied = (flags(rows["told"].fill_null(unknown)) for unknown in (False, True))
     rank = np.where(first, 0, 1)
-    return not_denied & flag_earliest(message, peer, rank, tick, _ints(rows, "arrival"))
+    return not_denied & flag_earliest(message, peer, rank, tick, ints(rows, "arrival"))
 
 
 def _reception_rows(publications: Publications, receptions: Receptions) -> pa.RecordBatch:
@@ -399,20 +385,13 @@ def _reception_rows(publications: Publications, receptions: Receptions) -> pa.Re
         "subscribed": receptions.subscribed,
         "eligible": receptions.eligible,
     }
-    return _record_batch(columns, RECEPTIONS.arrow)
+    return record_batch(columns, RECEPTIONS.arrow)
 
 
 def _message_rows(columns: dict[str, MaskedValues], definition: Table) -> pa.RecordBatch:
     """Rows of metrics/messages; a missing column is unknown."""
     size = columns["message"].values.size
     unknown = MaskedValues(np.zeros(size, np.int64), np.zeros(size, np.bool_))
-    return _record_batch(
+    return record_batch(
         {name: columns.get(name, unknown) for name in definition.names}, definition.arrow
     )
-
-
-def _record_batch(columns: dict[str, MaskedValues], schema: pa.Schema) -> pa.RecordBatch:
-    arrays = [
-        pa.array(columns[field.name].values, mask=~columns[field.name].known) for field in schema
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)

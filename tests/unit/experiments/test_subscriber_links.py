@@ -33,7 +33,7 @@ def test_members_layer_equals_tree_links_between_two_subscribers(tmp_path: Path)
         "churn": "exponential:session=20s,down=10s",
     }
     folder = Folder(tmp_path / "run")
-    simulate(make_plan("vizpub.experiments.subscriber_links:Scribe", chosen, 3), folder)
+    simulate(make_plan("vizpub.experiments.subscriber_links:SubscriberScribe", chosen, 3), folder)
     found = links_by_layer(folder)
     wanted = {(at, peer, topic) for at, peer, _, topic in found["wanted"]}
     up = {(at, peer) for at, peer, _ in wanted}
