@@ -199,7 +199,8 @@ class AppendPlan(IngestPlan):
             return parts, None
         if "valid_to" in table(name).names:
             tick = boundary.interval * self._job.clock.ticks_per_interval
-            return parts, Since("valid_to", tick + 1)
+            # Whether a subscription holds at an arrival is unknown in the interval in which it ends.
+            return parts, Since("valid_to", tick if name == "subscriptions" else tick + 1)
         if name in _MESSAGES:
             return parts, Since("message", boundary.named)
         return parts, Since("interval", boundary.interval)

@@ -12,7 +12,7 @@ import shutil
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise, product
+from itertools import chain, pairwise, product
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
@@ -464,6 +464,17 @@ def test_field_that_first_appears_later_makes_the_run_anew(lab_with_runs: Lab) -
     lab.ingest("more", lab.write("sixth", small([5])), append=True, gap_tolerance=2)
     files = [first, later, lab.folder / "sixth.ndjson"]
     same_runs(lab.run("more"), lab.take("more-gap", *files, gap_tolerance=2))
+
+
+def test_interest_in_the_interval_in_which_a_subscription_ends_stays_unknown(lab: Lab) -> None:
+    """Also where that interval is the first whose messages an append measures again."""
+    first, *rest = (reports for reports in batches(System(52, 14), range(7, 14)))
+    lab.ingest("ends", lab.write("ends0", first))
+    for number, part in enumerate(rest, 1):
+        lab.ingest("ends", lab.write(f"ends{number}", part), append=True)
+    whole = lab.take("ends-whole", lab.write("ends", [*first, *chain.from_iterable(rest)]))
+    for name in ("receptions", "metrics/messages"):
+        assert contents(lab.run("ends"), name) == contents(whole, name)
 
 
 @pytest.mark.long
