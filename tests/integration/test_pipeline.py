@@ -638,7 +638,7 @@ def test_interest_in_the_interval_in_which_a_subscriber_leaves_is_as_told(
     sent = [{"message": m, "topic": "t", "publisher": "a", "hops": 0} for m in ("one", "two")]
     lines = [report("a", 0), report("says", 0), report("mute", 0)]
     lines += [report("a", 1, sent=sent), report("stays", 1, "two"), report("a", 2)]
-    lines += [report("says", 1, "one", left=True), report("mute", 1, "two", has_left=True)]
+    lines += [report("says", 1, "one", left=True), report("mute", 1, "two", left=True)]
     lines += [report("stays", 2, "one")]
     path = tmp_path / "reports.ndjson"
     path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))

@@ -193,7 +193,7 @@ def test_wrong_arguments_raise_errors_of_vizpub(
     with pytest.raises(UnknownName, match=unknown("run", "rnadom-85", "random-85")):
         open_run(neo4j_server, "rnadom-85")
     broken = replace(shipped_query("hubs"), text="RETURN")
-    monkeypatch.setattr(py2neo_bridge, "shipped", lambda name: broken)
+    monkeypatch.setattr(py2neo_bridge, "shipped_query", lambda name: broken)
     with pytest.raises(Neo4jAnswer, match="SyntaxError"):
         frame(asked, "hubs", at=1)
 
