@@ -68,7 +68,7 @@ def fed(spark: SparkSession, folder: Path, looks: range) -> tuple[Read, int]:
     return Read(*map(round, typical)), size
 
 
-def test_append_reads_as_much_after_many_appends_as_after_few(
+def test_append_reads_no_more_after_many_appends_than_after_few(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The median of sixteen appends. Some join the parts of as many appends before, so that a row
@@ -79,6 +79,6 @@ def test_append_reads_as_much_after_many_appends_as_after_few(
     late, large = fed(spark, tmp_path, range(64, 80))
     print(early, late, small, large)
     assert late.files == pytest.approx(early.files, rel=0.2)
-    assert late.rows == pytest.approx(early.rows, rel=0.2)
+    assert late.rows <= 1.2 * early.rows
     assert late.jobs == early.jobs
     assert large < 1.5 * small
