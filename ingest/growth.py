@@ -199,7 +199,7 @@ class AppendPlan(IngestPlan):
             return parts, None
         if "valid_to" in table(name).names:
             tick = boundary.interval * self._job.clock.ticks_per_interval
-            # Whether a subscription holds at an arrival is unknown in the interval in which it ends.
+            # Whether a subscription holds at an arrival is unknown in the interval where it ends.
             return parts, Since("valid_to", tick if name == "subscriptions" else tick + 1)
         if name in _MESSAGES:
             return parts, Since("message", boundary.named)
