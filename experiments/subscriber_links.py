@@ -19,7 +19,7 @@ from vizpub.simulators.protocols.scribe.parameters import ScribeParameters
 class SubscriberScribe(system.Scribe):
     """Scribe; the layer `members` has the links of the layer `tree` between subscribers."""
 
-    layers = ("members", "tree", "leafset", "routing", "neighbourhood")
+    layers = ("members", *system.Scribe.layers)
 
     def __init__(self, net: Network, parameters: ScribeParameters, topics: int) -> None:
         super().__init__(net, parameters, topics)

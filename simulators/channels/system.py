@@ -5,8 +5,9 @@ chooses, and a channel transmits it to all its listeners, whether they want it o
 `vizpub.simulators.channels.pipeline` does, with lists and messages; both take updates, profiles,
 channels and covers from a `Layout`, so that their counts are equal.
 
-A client reports the links `listens` to its channels, the server `carries` to the channels of each
-page if the mapping is static. A transmission counts as a message to every listener.
+A client reports the links `listens` to its channels; the server `carries` to the channels of each
+page if the mapping is static, otherwise `feeds` to all channels. A transmission counts as a message
+to every listener.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ class WaitingCopy(NamedTuple):
 class Channels(System):
     """A server, a profiler and a mapper, channels with schedulers, and their clients."""
 
-    layers: ClassVar[Sequence[str]] = ("listens", "carries")
+    layers: ClassVar[Sequence[str]] = ("listens", "carries", "feeds")
     defaults: ClassVar[Mapping[str, Any]] = {"latency": "none"}
 
     def __init__(self, net: Network, parameters: ChannelParameters, topics: int) -> None:
@@ -229,6 +230,8 @@ class Channels(System):
         elif peer == SERVER and self.layout.carried is not None:
             for page, row in enumerate(self.layout.carried):
                 yield Links("carries", page, (np.flatnonzero(row) + 1).tolist())
+        elif peer == SERVER:
+            yield Links("feeds", None, range(1, self._first))
 
     def roles(self, peer: int) -> Iterable[tuple[str, int | None]]:
         """See System.roles."""

@@ -202,10 +202,6 @@ class Simulation:
         for to in targets:
             self.send(kind, peer, to, onward, size)
 
-    def received(self, peer: int, sender: int, copy: Copy) -> None:
-        """See Network.received."""
-        self.observer.received(peer, sender, copy)
-
     def watch(self, peer: int, other: int, lost: Lost) -> None:
         """See Network.watch."""
         if self.up[other]:

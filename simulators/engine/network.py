@@ -142,9 +142,6 @@ class Network(Protocol):
         targets). Its arrivals are reported too, and handled with a Copy of one hop more.
         """
 
-    def received(self, peer: int, sender: int, copy: Copy) -> None:
-        """Report an arrival of a publication that came by `send`, not by `forward`."""
-
     def watch(self, peer: int, other: int, lost: Lost) -> None:
         """Hold a connection to another peer: `lost(peer, other)` is called once, one latency after
         `other` goes down, or a round trip from now if it is down already. There is one connection

@@ -296,6 +296,4 @@ def _header(plan: Plan, system: System) -> RunHeader:
         parameters={**plan.described(), **described, **names},
         seed=plan.seed,
         interval_us=us(plan.world.interval),
-        # Messages that a peer only routes are counted, too.
-        lists="complete",
     )

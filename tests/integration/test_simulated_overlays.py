@@ -93,7 +93,9 @@ def test_recovered_copies_are_late_deliveries_in_a_run(stored: Store, tmp_path: 
 def test_ring_of_a_run_is_that_of_ids_recomputed_from_its_parameters(
     stored: Store, tmp_path: Path
 ) -> None:
-    """And the tree of each topic has its root at the owner, and one way to each member."""
+    """And the tree of each topic has its root at the owner, and one way to each member, which a
+    message goes once, after its way to the root.
+    """
     run = simulated(
         stored, tmp_path, "scribe-chord", "scribe-chord", latency="uniform:5ms,high=80ms"
     )
@@ -111,13 +113,19 @@ def test_ring_of_a_run_is_that_of_ids_recomputed_from_its_parameters(
         assert {*graph.edges} == ring
         graph = run.overlay(at, ["predecessor"]).to_networkx()
         assert {*graph.reverse().edges} == ring
-    whole = run.overlay(29, ["tree"]).to_networkx(multi=True)
+    whole, sizes = run.overlay(29, ["tree"]).to_networkx(multi=True), {}
     for topic in map(str, range(4)):
         tree = nx.DiGraph((a, b) for a, b, link in whole.edges(data=True) if link["topic"] == topic)
+        sizes[topic] = tree.size()
         assert tree.size() == len(tree) - 1
         assert nx.is_weakly_connected(tree)
         (root,) = [peer for peer, degree in tree.out_degree if degree == 0]
         assert root == order[bisect_left(ids, position(f"topic/{topic}")) % PEERS]
         assert {*run.topic(topic, 29).peers["peer_name"].to_pylist()} <= {*tree}
-    assert totals(run, "duplicates") == [0]
+    gauges = ["route_hops", "tree_duplicates"]
+    counted = run.gauges(gauges).to_arrow()
+    hops, twice = (sum(filter(None, counted[name].to_pylist())) for name in gauges)
+    published = run.with_names(run.table("publications"))["topic_name"].to_pylist()
+    assert twice == 0 < hops
+    assert totals(run, "receptions") == [hops + sum(sizes[topic] for topic in published)]
     assert {row["hit_ratio"] for row in run.metrics("messages", ["hit_ratio"]).to_pylist()} == {1}

@@ -5,13 +5,14 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import networkx as nx
 
 from tests.support.rings import INTERVAL, Truth
 from vizpub.simulators.engine.clock import Simulation
-from vizpub.simulators.engine.network import Copy, Publication
+from vizpub.simulators.engine.network import Copy, Handler, Publication
 from vizpub.simulators.protocols.chord.placing import place
 from vizpub.simulators.protocols.scribe.on_chord import ScribeChord
 from vizpub.simulators.protocols.scribe.parameters import ScribeChordParameters
@@ -38,7 +39,16 @@ class World:
         self.subscribers = [set(self.random.sample(range(size), size // 3)) for _ in range(TOPICS)]
         self.got: dict[int, list[tuple[int, int]]] = {}
         self.made: list[Publication] = []
+        self.came_down: dict[int, Counter[int]] = {}
+        """By message: how many copies came by the tree to each peer."""
+        down = self.scribe.down
+        down.handler = partial(self.on_down, down.handler)
         self.net.observer = self
+
+    def on_down(self, handle: Handler, peer: int, sender: int, copy: Copy) -> None:
+        """See Multicast.on_down."""
+        self.came_down[copy.publication.message][peer] += 1
+        handle(peer, sender, copy)
 
     def sent(self, peer: int, copy: Copy, targets: Sequence[int]) -> None:
         """See Observer."""
@@ -67,6 +77,7 @@ class World:
 
     def publish(self, topic: int, publisher: int, seconds: float = 2) -> Publication:
         self.made.append(Publication(len(self.made), topic, publisher, 100))
+        self.came_down[self.made[-1].message] = Counter()
         self.scribe.publish(publisher, self.made[-1])
         self.run(seconds)
         return self.made[-1]
@@ -75,14 +86,25 @@ class World:
         return Counter(peer for peer, _ in self.got.get(made.message, []))
 
     def check_deliveries(self, *, strangers: bool = True) -> None:
-        """Every subscriber that is up gets one copy of what subscribers and others publish."""
+        """Every subscriber that is up gets what subscribers and others publish: one copy comes by
+        the tree, and before it one to each peer on the way there.
+        """
         for topic, peers in enumerate(self.subscribers):
             up = {*self.net.present}
             for able in (peers & up, up - peers) if strangers else (peers & up,):
-                made = self.publish(topic, self.random.choice(sorted(able)))
-                copies = self.copies(made)
-                assert {*copies} >= (peers & up) - {made.publisher}
-                assert {*copies.values()} <= {1}
+                publisher = self.random.choice(sorted(able))
+                way = self.way(topic, publisher)
+                made = self.publish(topic, publisher)
+                copies, came_down = self.copies(made), self.came_down[made.message]
+                assert {*copies} >= (peers & up) - {publisher}
+                assert {*came_down.values()} <= {1}
+                assert copies == came_down + Counter(way[1:])
+
+    def way(self, topic: int, publisher: int) -> list[int]:
+        """The peers to the root; both ways, to the first one of the tree."""
+        route = self.overlay.route(publisher, self.overlay.keys[topic])
+        in_tree = [topic in self.trees.members[peer].groups for peer in route]
+        return route[: in_tree.index(True) + 1] if self.scribe.both_ways else route
 
     def tree(self, topic: int) -> nx.DiGraph:
         """From child to parent, by the reported links."""

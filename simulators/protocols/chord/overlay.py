@@ -13,7 +13,7 @@ from vizpub.simulators.protocols.chord.parameters import ChordParameters
 from vizpub.simulators.protocols.chord.ring import Ring
 from vizpub.simulators.protocols.routing import NOBODY, Routing, Upcalls
 
-LAYERS = ("successor", "predecessor", "finger")
+LAYERS = ("successor", "successors", "predecessor", "finger")
 
 
 class Overlay(Routing, Upcalls):
@@ -77,9 +77,12 @@ class Overlay(Routing, Upcalls):
         self.keeping.ask_successor(peer)
 
     def links(self, peer: int) -> Iterable[Links]:
-        """The layers successor (the first of the list), predecessor and finger."""
+        """The layers successor (the first of the list), successors (the others), predecessor and
+        finger.
+        """
         node = self.nodes[peer]
         yield Links("successor", None, node.successors[:1])
+        yield Links("successors", None, node.successors[1:])
         yield Links("predecessor", None, () if node.predecessor == NOBODY else (node.predecessor,))
         yield Links("finger", None, node.distinct_fingers())
 

@@ -27,12 +27,6 @@ class TreeParameters:
     missed: Annotated[
         Positive, Meta(description="Missed heartbeats until a child joins again.")
     ] = 1
-    deliver_on_route: Annotated[
-        bool,
-        Meta(
-            description="Peers of the tree deliver publications that pass on their way to the root."
-        ),
-    ] = False
     cache_root: Annotated[
         bool,
         Meta(description="Publishers in the tree send directly to the root if they know it."),

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import ClassVar, NamedTuple
 
-from vizpub.simulators.engine.network import Copy, Kind, Links, Network, Publication
+from vizpub.simulators.engine.network import Copy, Links, Network, Publication
 from vizpub.simulators.engine.parameters import us
 from vizpub.simulators.protocols.broadcast.membership import Membership
 from vizpub.simulators.protocols.chord.overlay import Overlay
@@ -22,7 +22,6 @@ from vizpub.simulators.protocols.hyparview.parameters import HyParViewParameters
 from vizpub.simulators.protocols.routing import NOBODY, TOO_FAR
 from vizpub.simulators.protocols.scribe.on_chord import ScribeChord
 from vizpub.simulators.protocols.scribe.parameters import PopularityParameters
-from vizpub.simulators.protocols.scribe.system import Passing
 
 _COUNT_BYTES = 4
 _CHOICE_BYTES = 1
@@ -162,12 +161,14 @@ class BroadcastOrTree(ScribeChord):
 
     def publish(self, peer: int, publication: Publication) -> None:
         """See System.publish."""
-        self.net.forward(self.up, peer, (), Copy(publication, 0))
         topic = publication.topic
         is_broadcast, until_us = self.answers[peer].get(topic, (False, 0))
         if until_us > self.net.now:
             self._publish(peer, publication, is_broadcast=is_broadcast)
-        elif topic in self.waiting[peer]:
+            return
+        # It is published now, though its copies wait for the answer.
+        self.net.forward(self.up, peer, (), Copy(publication, 0))
+        if topic in self.waiting[peer]:
             self.waiting[peer][topic].append(publication)
         else:
             self.waiting[peer][topic] = [publication]
@@ -234,21 +235,10 @@ class BroadcastOrTree(ScribeChord):
         self.membership.failed(peer, to)
 
     def _publish(self, peer: int, publication: Publication, *, is_broadcast: bool) -> None:
-        """Send the copies of a publication that is reported already."""
-        topic = publication.topic
         self.net.gauge(peer, "broadcasts" if is_broadcast else "by_tree", 1)
-        to = self._towards_root(peer, topic)
-        is_in_tree = topic in self.trees.members[peer].groups
         if is_broadcast:
-            self._begin(self.broadcast, peer, self.membership.neighbours(peer), publication)
-        elif is_in_tree and (to == peer or self.both_ways):
-            self._begin(self.down, peer, self._receivers(peer, topic), publication)
-        elif to != peer:
-            self._send(self.up, peer, to, Passing(publication, 1))
-
-    def _begin(
-        self, kind: Kind, peer: int, receivers: Sequence[int], publication: Publication
-    ) -> None:
-        self.trees.members[peer].seen.is_new(publication.message)
-        for to in receivers:
-            self._send(kind, peer, to, Copy(publication, 1))
+            self.trees.members[peer].seen.is_new(publication.message)
+            neighbours = self.membership.neighbours(peer)
+            self.net.forward(self.broadcast, peer, neighbours, Copy(publication, 0))
+        else:
+            super().publish(peer, publication)

@@ -176,9 +176,12 @@ def test_peers_are_the_server_then_channels_then_clients() -> None:
     assert {link["layer"] for link in last[0]["neighbors"]} == {"carries"}
 
 
-def test_mapping_on_the_fly_has_no_carries_links() -> None:
+def test_server_of_a_mapping_on_the_fly_feeds_all_channels() -> None:
     told = Told({**SMALL, **CASES["calm"], "mapping": "c"}, 2)
-    assert {link["layer"] for r in told.reports for link in r["neighbors"]} == {"listens"}
+    layers = {link["layer"] for r in told.reports for link in r["neighbors"]}
+    assert layers == {"listens", "feeds"}
+    fed = [link["peer"] for r in told.reports if r["peer"] == "0" for link in r["neighbors"]]
+    assert {*fed} == {str(1 + channel) for channel in range(CHANNELS)}
 
 
 def test_latency_delays_each_hop() -> None:

@@ -6,7 +6,7 @@ import gzip
 import hashlib
 import json
 from bisect import bisect_left
-from collections import Counter
+from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -48,11 +48,12 @@ def test_reports_alone_prove_the_ring_the_fingers_and_the_owners(tmp_path: Path)
     for report in reports:
         if report["interval"] < 20:
             continue
-        peer, links = report["peer"], {"successor": [], "predecessor": [], "finger": []}
+        peer, links = report["peer"], defaultdict(list)
         for link in report["neighbors"]:
             links[link["layer"]].append(link["peer"])
         at = order.index(peer)
         assert links["successor"] == [order[(at + 1) % 40]]
+        assert links["successors"] == [order[(at + i) % 40] for i in range(2, 9)]
         assert links["predecessor"] == [order[at - 1]]
         starts = ((ids[peer] + 2**i) % 2 ** made["bits"] for i in range(made["bits"]))
         assert {*links["finger"]} == {owner(start) for start in starts} - {peer}

@@ -145,7 +145,7 @@ def check_subscribers_outlast_their_children() -> None:
         world.scribe.unsubscribe(peer, topic)
     world.run(1)
     publisher = next(peer for peer in range(40) if peer not in world.tree(topic))
-    assert world.copies(world.publish(topic, publisher))[inner] == 1
+    assert world.came_down[world.publish(topic, publisher).message][inner] == 1
 
 
 def check_second_copy_goes_no_farther() -> None:
@@ -154,7 +154,7 @@ def check_second_copy_goes_no_farther() -> None:
     root = next(peer for peer in range(40) if ("rendezvous", 0) in world.scribe.roles(peer))
     world.scribe.on_up(root, made.publisher, Copy(made, 1))
     world.run(1)
-    assert {*world.copies(made).values()} == {1}
+    assert {*world.came_down[made.message].values()} == {1}
 
 
 def check_tree_takes_one_join_per_link() -> None:
@@ -247,7 +247,7 @@ ERRORS: dict[str, tuple[Patch, Callable[[], None]]] = {
         check_deliveries,
     ),
     "9 publications end at the owner": (
-        replaced(Multicast, "_at_root", lambda self, peer, copy: None),
+        replaced(Multicast, "_pass_down", lambda self, peer, sender, copy: None),
         check_deliveries,
     ),
     "10 owner forgets the child": (

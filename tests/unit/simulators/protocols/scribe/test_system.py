@@ -13,7 +13,7 @@ import pytest
 
 from tests.support.few import few
 from vizpub.simulators.engine.clock import Simulation
-from vizpub.simulators.engine.network import Copy, Publication
+from vizpub.simulators.engine.network import Copy, Handler, Publication
 from vizpub.simulators.protocols.pastry.placing import place
 from vizpub.simulators.protocols.scribe.parameters import ScribeParameters
 from vizpub.simulators.protocols.scribe.system import Scribe
@@ -23,20 +23,22 @@ SIZE, TOPICS, INTERVAL = 400, 25, 1_000_000
 
 
 class Deliveries:
-    """All that an Observer is told."""
+    """All that an Observer is told, as (message, sender, peer, hops) of each copy."""
 
     def __init__(self) -> None:
         self.published: Counter[int] = Counter()
+        self.sent_copies: Counter[tuple[int, int, int, int]] = Counter()
         self.receptions: list[tuple[int, int, int, int]] = []
-        """(message, peer, sender, hops)."""
 
     def sent(self, peer: int, copy: Copy, targets: Sequence[int]) -> None:
+        message = copy.publication.message
         if copy.hops == 0:
             assert peer == copy.publication.publisher
-            self.published[copy.publication.message] += 1
+            self.published[message] += 1
+        self.sent_copies.update((message, peer, to, copy.hops + 1) for to in targets)
 
     def received(self, peer: int, sender: int, copy: Copy) -> None:
-        self.receptions.append((copy.publication.message, peer, sender, copy.hops))
+        self.receptions.append((copy.publication.message, sender, peer, copy.hops))
 
 
 class World:
@@ -74,7 +76,7 @@ class World:
 
     def receptions(self, publication: Publication) -> Counter[int]:
         return Counter(
-            peer for message, peer, *_ in self.seen.receptions if message == publication.message
+            peer for message, _, peer, _ in self.seen.receptions if message == publication.message
         )
 
     def depths(self, topic: int) -> dict[int, int]:
@@ -99,14 +101,38 @@ def spread() -> tuple[World, list[Publication]]:
     return world, world.publish_by_subscribers()
 
 
-def test_tree_peers_receive_each_publication_once(spread: tuple[World, list[Publication]]) -> None:
-    world, made = spread
+def check_copies(world: World, made: Sequence[Publication]) -> None:
+    """One at each hop of the route to the root, and one at each other peer of the tree, as far from
+    the publisher as the route is long and the peer is deep.
+    """
     for publication in made:
-        received = world.receptions(publication)
-        assert set(received.values()) <= {1}
-        assert set(received) == world.tree(publication.topic) - {publication.publisher}
-        assert set(world.subscribers[publication.topic]) - {publication.publisher} <= set(received)
+        route, depths = world.routes[publication.message], world.depths(publication.topic)
+        assert depths.pop(route[-1]) == 0
+        up = [(peer, hops) for hops, peer in enumerate(route) if hops]
+        down = [(peer, len(route) - 1 + depth) for peer, depth in depths.items()]
+        received = [
+            (peer, hops)
+            for message, _, peer, hops in world.seen.receptions
+            if message == publication.message
+        ]
+        assert Counter(received) == Counter(up + down)
     assert set(world.seen.published.values()) == {1}
+    assert Counter(world.seen.receptions) == world.seen.sent_copies
+
+
+def test_copies_follow_the_route_and_then_the_tree(
+    spread: tuple[World, list[Publication]],
+) -> None:
+    """At most 2⌈log₁₆ N⌉ hops. A route may be a hop longer than ⌈log₁₆ N⌉ where prefixes happen to
+    be long: of 10⁵ routes among 1,000 peers, some five are.
+    """
+    world, made = spread
+    check_copies(world, made)
+    limit = 2 * math.ceil(math.log(SIZE, 16))
+    assert max(hops for *_, hops in world.seen.receptions) <= limit
+    for publication in made:
+        others = set(world.subscribers[publication.topic]) - {publication.publisher}
+        assert others <= set(world.receptions(publication))
 
 
 def test_publication_of_a_non_subscriber_reaches_the_whole_tree() -> None:
@@ -115,24 +141,7 @@ def test_publication_of_a_non_subscriber_reaches_the_whole_tree() -> None:
         next(peer for peer in range(SIZE) if peer not in world.tree(topic))
         for topic in range(TOPICS)
     ]
-    for publication in world.publish(strangers):
-        received = world.receptions(publication)
-        assert received == Counter(world.tree(publication.topic))
-    assert set(world.seen.published.values()) == {1}
-
-
-def test_hops_equal_route_to_the_root_plus_depth(spread: tuple[World, list[Publication]]) -> None:
-    """At most 2⌈log₁₆ N⌉. A route may be a hop longer than ⌈log₁₆ N⌉ where prefixes happen to be
-    long: of 10⁵ routes among 1,000 peers, some five are.
-    """
-    world, made = spread
-    limit = 2 * math.ceil(math.log(SIZE, 16))
-    depths = [world.depths(topic) for topic in range(TOPICS)]
-    for publication in made:
-        up = len(world.routes[publication.message]) - 1
-        for message, peer, _, hops in world.seen.receptions:
-            if message == publication.message:
-                assert hops == up + depths[publication.topic][peer] <= limit
+    check_copies(world, world.publish(strangers))
 
 
 def test_copies_to_root_and_back_to_publisher_are_traffic(
@@ -149,11 +158,13 @@ def test_copies_to_root_and_back_to_publisher_are_traffic(
     assert by_name["to root"].is_publication
 
 
-def test_delivery_on_route_duplicates_where_route_meets_tree() -> None:
+def test_duplicates_are_where_the_route_meets_the_tree(
+    spread: tuple[World, list[Publication]],
+) -> None:
     """Thesis, 3.2.1: once on the way to the root, and once again from the parent."""
-    world = World(deliver_on_route=True)
+    world, made = spread
     duplicates = 0
-    for publication in world.publish_by_subscribers():
+    for publication in made:
         received, route = world.receptions(publication), world.routes[publication.message]
         received[publication.publisher] += 1  # it has it
         twice = {peer for peer, copies in received.items() if copies > 1}
@@ -172,9 +183,10 @@ def test_cached_root_is_sent_to_directly() -> None:
     assert by_name["to root"].sent == sum(
         one.publisher != root for one, root in zip(made, roots, strict=True)
     )
-    for publication in made:
-        received = world.receptions(publication)
-        assert received == Counter(world.tree(publication.topic) - {publication.publisher})
+    for publication, root in zip(made, roots, strict=True):
+        direct = Counter({root} - {publication.publisher})
+        in_tree = Counter(world.tree(publication.topic) - {root})
+        assert world.receptions(publication) == direct + in_tree
 
 
 @pytest.mark.parametrize("cache_root", few([False, True], [True]))
@@ -210,21 +222,22 @@ def test_lost_copies_are_sent_again() -> None:
     assert missed < 0.01 * eligible
 
 
-@pytest.mark.parametrize("deliver_on_route", [False, True])
-def test_copies_that_are_sent_again_are_the_same_ones(deliver_on_route: bool) -> None:
-    """A publication is reported once, and each copy came one link farther than one its sender has.
-    What a publisher that is not the root has, beside its own, is reported on the route only.
+def test_copies_that_are_sent_again_are_the_same_ones() -> None:
+    """Each copy came one link farther than one that its sender had, and was sent as often as it is
+    counted.
     """
-    world = World(loss=0.1, deliver_on_route=deliver_on_route)
+    world = World(loss=0.1)
     made = world.publish_by_subscribers(seconds=5)
     had = {(one.message, one.publisher): {0} for one in made}
-    for message, peer, sender, hops in world.seen.receptions:
-        if deliver_on_route or sender != made[message].publisher:
-            assert hops - 1 in had[message, sender]
+    for message, sender, peer, hops in world.seen.receptions:
+        assert hops - 1 in had[message, sender]
         had.setdefault((message, peer), set()).add(hops)
     multicast = next(kind for kind in world.net.kinds if kind.name == "multicast")
     assert multicast.lost > 50
-    assert set(world.seen.published.values()) == {1}
+    sent = world.seen.sent_copies
+    assert Counter(world.seen.receptions) < sent
+    assert sent.total() == sum(kind.sent for kind in world.net.kinds if kind.is_publication)
+    assert {*world.seen.published} == {one.message for one in made}
 
 
 def test_publication_without_subscribers_ends_at_the_root() -> None:
@@ -233,7 +246,7 @@ def test_publication_without_subscribers_ends_at_the_root() -> None:
         world.scribe.unsubscribe(peer, 3)
     world.net.run(world.net.now + INTERVAL)
     publication = world.publish([0, 0, 0, 0])[3]
-    assert world.receptions(publication) == Counter({world.routes[3][-1]} - {0})
+    assert world.receptions(publication) == Counter(world.routes[3][1:])
     assert world.seen.published[3] == 1
 
 
@@ -264,7 +277,10 @@ class Settling:
             for topic in range(self.TOPICS)
         ]
         self.made: list[Publication] = []
-        self.net.observer = self.seen = Deliveries()
+        self.came_down: Counter[tuple[int, int]] = Counter()
+        """Copies that came by the tree, by message and peer."""
+        down = self.scribe.down
+        down.handler = partial(self.on_down, down.handler)
         for peer in range(peers):
             self.net.at(self.random.randrange(INTERVAL // 2), partial(self.join, peer))
 
@@ -272,6 +288,10 @@ class Settling:
         self.net.come_up(peer)
         topics = [topic for topic, who in enumerate(self.subscribers) if peer in who]
         self.scribe.join(peer, topics)
+
+    def on_down(self, handle: Handler, peer: int, sender: int, copy: Copy) -> None:
+        self.came_down[copy.publication.message, peer] += 1
+        handle(peer, sender, copy)
 
     def publish(self) -> None:
         topic = self.random.randrange(self.TOPICS)
@@ -284,13 +304,13 @@ class Settling:
         for number in range((end - begin) * self.RATE):
             self.net.at(begin * INTERVAL + number * INTERVAL // self.RATE, self.publish)
         self.net.run((end + 10) * INTERVAL)
-        got = Counter((message, peer) for message, peer, *_ in self.seen.receptions)
-        twice = [f"{at}: {copies} copies" for at, copies in got.items() if copies != 1]
+        twice = [f"{at}: {copies} copies" for at, copies in self.came_down.items() if copies != 1]
         missed = [
             f"{(one.message, peer)}: none"
             for one in self.made
             for peer in self.subscribers[one.topic]
-            if peer != one.publisher and not got[one.message, peer]
+            if not self.came_down[one.message, peer]
+            and ("rendezvous", one.topic) not in self.scribe.roles(peer)
         ]
         return twice + missed
 
