@@ -118,7 +118,8 @@ def layer_layout(columns: Mapping[str, Sequence[int]], parents: Mapping[int, int
 def in_layers(peers: Sequence[Mapping[str, Any]], copies: Sequence[Mapping[str, Any]]) -> Layout:
     """The peers of one message `layered` by the hop of their first reception: `peers` and `copies`
     are rows of vizpub.analytics.figures.dissemination_tree. Peers of unknown hop, and those that
-    missed it, come last, in columns of their own.
+    missed it, come last, in columns of their own. A number below 0 is a peer that stands again,
+    with a later copy.
     """
     last = max((row["hop"] or 0 for row in peers), default=0)
     columns: dict[str, list[int]] = {str(hop): [] for hop in range(last + 1)}
@@ -128,7 +129,8 @@ def in_layers(peers: Sequence[Mapping[str, Any]], copies: Sequence[Mapping[str, 
             rest["missed" if row["role"] == "missed" else "?"].append(row["peer"])
         else:
             columns[str(row["hop"])].append(row["peer"])
-    parents = {row["peer"]: row["previous_hop"] for row in copies if row["first"]}
+    placing = [row for row in copies if row["first"] or row["peer"] < 0]
+    parents = {row["peer"]: row["previous_hop"] for row in placing}
     return layer_layout(columns | {name: found for name, found in rest.items() if found}, parents)
 
 

@@ -34,6 +34,7 @@ _LOOKS = {
     "subscriber": ("o", None, _INK, 0.6),
     "relay": ("s", None, _INK, 0.6),
     "peer": ("^", None, _INK, 0.6),
+    "again": ("o", "white", _INK, 0.6),
     "missed": ("X", "#CC79A7", _INK, 0.6),
     "ahead": ("o", "white", GREY, 0.6),
 }
@@ -60,18 +61,20 @@ def dissemination_tree(
     `copies` has `hop`, `previous_hop`,
     `peer` and `first`. `layout` is `ring` or `layers`. With `hops` only copies up to that
     hop are drawn, and every peer keeps its position. A peer's number is the hop of its first
-    reception; a copy of unknown origin has no arrow.
+    reception; a copy of unknown origin has no arrow. In layers, a peer that passed a later copy on
+    stands again at the hop of that copy.
 
     Raises: UnknownName for the layout.
     """
     if layout not in LAYOUTS:
         raise UnknownName("layout", layout, LAYOUTS)
-    dissemination = _Dissemination(peers.to_pylist(), copies.to_pylist(), hops)
-    positions = (
-        ring_layout([row["peer"] for row in dissemination.peers])
-        if layout == "ring"
-        else in_layers(dissemination.peers, dissemination.copies)
-    )
+    rows = peers.to_pylist(), copies.to_pylist()
+    if layout == "ring":
+        dissemination = _Dissemination(*rows, hops)
+        positions = ring_layout([row["peer"] for row in dissemination.peers])
+    else:
+        dissemination = _Dissemination(*_add_later_copies(*rows), hops)
+        positions = in_layers(dissemination.peers, dissemination.copies)
     with figure_style():
         figure, (panel,) = panels(1, title, height=positions.height)
         _prepare_panel(panel, positions)
@@ -79,6 +82,44 @@ def dissemination_tree(
         _draw_peers(panel, dissemination, positions)
         _add_legend(figure, dissemination)
     return figure
+
+
+_Rows = list[dict[str, Any]]
+
+
+def _add_later_copies(peers: _Rows, copies: _Rows) -> tuple[_Rows, _Rows]:
+    """The rows with a peer of its own, of a number below 0, for each later copy that was passed on:
+    the copy of one hop less at the sender of a first reception, if its own first has another hop.
+    """
+    people = {row["peer"]: row for row in peers}
+    later: dict[tuple[int, int], dict[str, Any]] = {}
+    for row in copies:
+        if not row["first"] and row["hop"] is not None:
+            later.setdefault((row["peer"], row["hop"]), row)
+
+    def find_cause(row: Mapping[str, Any]) -> tuple[int, int] | None:
+        if row["hop"] is None or row["previous_hop"] is None:
+            return None
+        held = row["previous_hop"], row["hop"] - 1
+        return held if held in later and people[held[0]]["hop"] != held[1] else None
+
+    again: dict[tuple[int, int], int] = {}
+    waiting = [row for row in copies if row["first"]]
+    while waiting:
+        held = find_cause(waiting.pop())
+        if held and held not in again:
+            again[held] = -1 - len(again)
+            waiting.append(later[held])
+
+    def redirect(row: dict[str, Any]) -> dict[str, Any]:
+        own, held = (row["peer"], row["hop"]), find_cause(row)
+        place = again.get(own) if later.get(own) is row else None
+        source = again.get(held) if held else None
+        return row | {"peer": place or row["peer"], "previous_hop": source or row["previous_hop"]}
+
+    other = {"role": "again", "rendezvous": False}
+    extra = [people[peer] | {"peer": at, "hop": hop, **other} for (peer, hop), at in again.items()]
+    return peers + extra, [redirect(row) for row in copies]
 
 
 @dataclass(frozen=True)
@@ -218,7 +259,7 @@ def _write_hop(
     if row["role"] == "missed":
         return
     text = "?" if row["hop"] is None else str(row["hop"])
-    deep = row["role"] != "publisher" and (row["hop"] or 0) > 0.55 * dissemination.last
+    deep = not _LOOKS[row["role"]][1] and (row["hop"] or 0) > 0.55 * dissemination.last
     panel.text(
         *positions.places[row["peer"]], text, color="white" if deep else "black", zorder=4,
         ha="center", va="center_baseline", fontsize=min(7.5, 0.6 * positions.diameter),
@@ -244,6 +285,7 @@ def _peer_handles(dissemination: _Dissemination) -> Iterator[Any]:
         "relay": "relay, not subscribed",
         "peer": "interest unknown",
         "ahead": f"not reached by hop {dissemination.hops}",
+        "again": "had it, passes a later copy on",
     }
     for look, (marker, face, edge, _) in _LOOKS.items():
         if counts[look]:

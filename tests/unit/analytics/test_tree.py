@@ -164,6 +164,33 @@ def test_layers_stand_at_their_hop() -> None:
     }  # fmt: skip
 
 
+def test_peer_stands_again_in_layers_where_it_passes_a_later_copy_on() -> None:
+    """As in Scribe: up by bob to rita, back to bob and alice, and from her to dave."""
+    peers = people(
+        [
+            (0, "alice", "publisher", 0, 1),
+            (1, "bob", "relay", 1, 1),
+            (2, "rita", "relay", 2, 0),
+            (3, "carol", "subscriber", 3, 0),
+            (4, "dave", "subscriber", 5, 0),
+        ]
+    )
+    way = [(1, 0, 1, True), (2, 1, 2, True), (3, 2, 1, False), (3, 2, 3, True), (4, 1, 0, False),
+           (5, 0, 4, True)]  # fmt: skip
+    figure = dissemination_tree(peers, rows("hop previous_hop peer first", way), layout="layers")
+    assert [(a, b) for (a, _), (b, _) in map(ends, arrows(figure)) if b - a != 1] == []
+    assert len(arrows(figure)) == len(way)
+    assert sorted(x for x, _ in dots(figure)) == [0, 1, 2, 3, 3, 4, 5]
+    named = [text.get_text() for text in figure.axes[0].texts]
+    assert [named.count(name) for name in ("alice", "bob", "rita", "dave")] == [2, 2, 1, 1]
+    assert told(figure)[-2:] == ["first reception (4)", "duplicate (2)"]
+    white = [place for place, colour in dots(figure).items() if colour == to_rgba("white")]
+    numbered = [t for t in figure.axes[0].texts if t.zorder == 4 and t.get_position() in white]
+    assert {text.get_color() for text in numbered} == {"black"}
+    ring = dissemination_tree(peers, rows("hop previous_hop peer first", way))
+    assert len(dots(ring)) == 5
+
+
 @pytest.mark.parametrize("seed", range(10))
 def test_first_receptions_never_cross_in_layers(seed: int) -> None:
     print(f"seed {seed}")
