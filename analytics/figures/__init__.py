@@ -6,6 +6,7 @@ SVG or PDF, byte by byte. `canvas` has the style that all figures share.
 
 from vizpub.analytics.figures.canvas import FORMATS, PALETTE, save
 from vizpub.analytics.figures.distributions import density, distribution
+from vizpub.analytics.figures.films import FILM_FORMATS, Film, write_film
 from vizpub.analytics.figures.messages import coverage
 from vizpub.analytics.figures.overlay import (
     MOST_BY_FORCE,
@@ -17,12 +18,14 @@ from vizpub.analytics.figures.series import series
 from vizpub.analytics.figures.tree import LAYOUTS, dissemination_tree
 
 __all__ = [
+    "FILM_FORMATS",
     "FORMATS",
     "LAYOUTS",
     "MOST_BY_FORCE",
     "OVERLAY_LAYOUTS",
     "PALETTE",
     "ROLE_COLOURS",
+    "Film",
     "coverage",
     "density",
     "dissemination_tree",
@@ -30,4 +33,5 @@ __all__ = [
     "overlay_snapshot",
     "save",
     "series",
+    "write_film",
 ]

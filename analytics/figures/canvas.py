@@ -57,10 +57,16 @@ def save(figure: Figure, out: Path | IO[bytes], form: str) -> None:
     if form not in FORMATS:
         raise UseError(f"'{form}' {NO_FORMAT}; use {', '.join(FORMATS)}")
     undated = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
-    with figure_style(), warnings.catch_warnings():
-        # Characters that the font lacks are drawn as boxes.
-        warnings.filterwarnings("ignore", "Glyph .* missing from font")
+    with figure_style(), without_glyph_warnings():
         figure.savefig(out, format=form, metadata=undated[form])
+
+
+@contextmanager
+def without_glyph_warnings() -> Iterator[None]:
+    """Draw characters that the font lacks as boxes, without a warning."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing from font")
+        yield
 
 
 @contextmanager

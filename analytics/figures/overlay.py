@@ -39,7 +39,13 @@ _INSIDE, _OUTSIDE = "#0072B2", GREY
 
 
 def overlay_snapshot(
-    peers: pa.Table, links: pa.Table, size: int, title: str = "", *, layout: str = "ring"
+    peers: pa.Table,
+    links: pa.Table,
+    size: int,
+    title: str = "",
+    *,
+    layout: str = "ring",
+    places: np.ndarray | None = None,
 ) -> Figure:
     """An overlay at one time.
 
@@ -49,7 +55,9 @@ def overlay_snapshot(
 
     The layout `ring` has a place for each peer of the run, so that it keeps its place from one
     time to the next; `force` has only the peers given, near those they are linked to, with
-    short names (column `peer_name`) if they are few.
+    short names (column `peer_name`) if they are few. `places` are the positions by force of all
+    peers of the run, of shape (size, 2) and at most 1 from the centre; with them, peers keep their
+    places here, too.
 
     Raises: UnknownName for another layout, UseError for too many peers.
     """
@@ -61,13 +69,12 @@ def overlay_snapshot(
         figure, (panel,) = panels(1, title, height=6.2)
         inside = np.array(links["inside"].to_pylist(), dtype=bool)
         src, dst = (numbers(links[end]).astype(int) for end in ("src", "dst"))
+        keeps_places = layout == "ring" or places is not None
         if layout == "ring":
             places = places_on_ring(np.arange(size), size)
-            chords = _chords(places, src, dst)
-        else:
-            places = _places_by_force(peers, src, dst, size)
-            chords = np.stack([places[src], places[dst]], axis=1)
-            size = peers.num_rows
+        elif places is None:
+            places, size = _places_by_force(peers, src, dst, size), peers.num_rows
+        chords = (_chords if layout == "ring" else _straight_lines)(places, src, dst)
         alpha = float(np.clip(12 / math.sqrt(len(chords) + 1), 0.08, 0.6))
         for which, colour, width in ((~inside, _OUTSIDE, 0.5), (inside, _INSIDE, 0.9)):
             panel.add_collection(
@@ -79,6 +86,8 @@ def overlay_snapshot(
         panel.set_aspect("equal")
         panel.set_axis_off()
         panel.margins(0.03)
+        if keeps_places and size:
+            _show_all(panel, places)
         if peers.num_rows:
             panel.legend(loc="upper center", bbox_to_anchor=(0.5, 0), ncols=4)
     return figure
@@ -136,6 +145,17 @@ def places_on_ring(peers: np.ndarray, size: int) -> np.ndarray:
     """Positions of peers on a circle of `size` places; shape (peers, 2)."""
     angle = 2 * np.pi * peers / max(size, 1)
     return np.stack([np.cos(angle), np.sin(angle)], axis=1)
+
+
+def _show_all(panel: Axes, places: np.ndarray) -> None:
+    """Keep the limits that all places need, whichever of them are drawn."""
+    low, high = places.min(axis=0), places.max(axis=0)
+    margin = 0.05 * max(*(high - low), 0.1)
+    panel.set(xlim=(low[0] - margin, high[0] + margin), ylim=(low[1] - margin, high[1] + margin))
+
+
+def _straight_lines(places: np.ndarray, src: np.ndarray, dst: np.ndarray) -> np.ndarray:
+    return np.stack([places[src], places[dst]], axis=1)
 
 
 def _chords(places: np.ndarray, src: np.ndarray, dst: np.ndarray, points: int = 13) -> np.ndarray:

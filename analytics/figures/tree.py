@@ -53,6 +53,7 @@ def dissemination_tree(
     *,
     layout: str = "ring",
     hops: int | None = None,
+    until_us: int | None = None,
 ) -> Figure:
     """One message: arrows for its copies, dashed for duplicates, peers deeper in colour by hop.
 
@@ -60,9 +61,9 @@ def dissemination_tree(
     `hop` (0 = publisher, null = unknown), `duplicates` and `rendezvous` (a ring);
     `copies` has `hop`, `previous_hop`,
     `peer` and `first`. `layout` is `ring` or `layers`. With `hops` only copies up to that
-    hop are drawn, and every peer keeps its position. A peer's number is the hop of its first
-    reception; a copy of unknown origin has no arrow. In layers, a peer that passed a later copy on
-    stands again at the hop of that copy.
+    hop are drawn, with `until_us` those up to this time (column `time_us`), and every peer keeps
+    its position. A peer's number is the hop of its first reception; a copy of unknown origin has
+    no arrow. In layers, a peer that passed a later copy on stands again at the hop of that copy.
 
     Raises: UnknownName for the layout.
     """
@@ -70,10 +71,10 @@ def dissemination_tree(
         raise UnknownName("layout", layout, LAYOUTS)
     rows = peers.to_pylist(), copies.to_pylist()
     if layout == "ring":
-        dissemination = _Dissemination(*rows, hops)
+        dissemination = _Dissemination(*rows, hops, until_us)
         positions = ring_layout([row["peer"] for row in dissemination.peers])
     else:
-        dissemination = _Dissemination(*_add_later_copies(*rows), hops)
+        dissemination = _Dissemination(*_add_later_copies(*rows), hops, until_us)
         positions = in_layers(dissemination.peers, dissemination.copies)
     with figure_style():
         figure, (panel,) = panels(1, title, height=positions.height)
@@ -129,14 +130,29 @@ class _Dissemination:
     peers: Sequence[dict[str, Any]]
     copies: Sequence[dict[str, Any]]
     hops: int | None
+    until_us: int | None = None
 
     @cached_property
     def last(self) -> int:
         """The largest hop of a first reception."""
         return max((row["hop"] or 0 for row in self.peers), default=0)
 
+    @cached_property
+    def times(self) -> dict[int, int | None]:
+        """The time of each peer's first reception, or of its later copy where it stands again."""
+        of_peers = (row for row in self.copies if row["first"] or row["peer"] < 0)
+        return {row["peer"]: row["time_us"] for row in of_peers}
+
+    @property
+    def is_partial(self) -> bool:
+        """True if only what happened up to a hop or a time is drawn."""
+        return self.hops is not None or self.until_us is not None
+
     def is_over(self, row: Mapping[str, Any]) -> bool:
-        """Return True if it happened by the last hop that is drawn."""
+        """Return True if a copy, or a peer's first reception, is to be drawn."""
+        if self.until_us is not None and row.get("role") != "publisher":
+            time = row["time_us"] if "time_us" in row else self.times.get(row["peer"])
+            return time is not None and time <= self.until_us
         return self.hops is None or (row["hop"] is not None and row["hop"] <= self.hops)
 
     @property
@@ -164,7 +180,7 @@ class _Dissemination:
     def look_of(self, row: Mapping[str, Any]) -> str:
         """Look of a peer in `_LOOKS`: its role, or as `ahead` if its hop is not drawn yet."""
         role: str = row["role"]
-        return role if self.is_over(row) or self.hops is None else "ahead"
+        return role if not self.is_partial or self.is_over(row) else "ahead"
 
 
 def _prepare_panel(panel: Axes, positions: Layout) -> None:
@@ -284,7 +300,9 @@ def _peer_handles(dissemination: _Dissemination) -> Iterator[Any]:
     meanings = {
         "relay": "relay, not subscribed",
         "peer": "interest unknown",
-        "ahead": f"not reached by hop {dissemination.hops}",
+        "ahead": "not reached yet"
+        if dissemination.hops is None
+        else f"not reached by hop {dissemination.hops}",
         "again": "had it, passes a later copy on",
     }
     for look, (marker, face, edge, _) in _LOOKS.items():

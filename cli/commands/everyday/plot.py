@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vizpub.cli.completion import (
-    KINDS,
-    LAYOUTS,
-    complete_kinds,
-    complete_layouts,
-    complete_peers,
-    complete_plotted,
-    complete_topics,
-)
-from vizpub.cli.options import Layers, Output, RunName, Window, comma_list, command
+from vizpub.cli.commands.everyday import film
+from vizpub.cli.commands.everyday.drawing import Drawing, PlotOptions
+from vizpub.cli.completion import KINDS, complete_plotted
+from vizpub.cli.options import Output, RunName, Window, comma_list, command
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.output import OutputRows, replaced_file, show_rows
 from vizpub.model.errors import UnknownName, UseError
@@ -38,71 +31,19 @@ def register(app: typer.Typer) -> None:
     app.command("plot", rich_help_panel="Metrics")(command(plot))
 
 
-@dataclass(frozen=True)
-class _Drawing:
-    """Kind and subject of the figure."""
-
-    kind: Annotated[
-        str,
-        typer.Option(
-            metavar="|".join(KINDS),
-            help="Time series, distribution, dissemination, or peers and their links.",
-            autocompletion=complete_kinds,
-        ),
-    ] = "series"
-    peer: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Plot metrics of this peer; repeat it for more lines.",
-            autocompletion=complete_peers,
-        ),
-    ] = None
-    topic: Annotated[
-        str | None,
-        typer.Option(
-            help="Plot metrics of this topic, or colour its part of the overlay.",
-            autocompletion=complete_topics,
-        ),
-    ] = None
-    at: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TIME",
-            help="Time of an overlay (interval or 12.5s); intervals 5,9,… of distributions.",
-        ),
-    ] = None
-    layers: Layers = None
-    layout: Annotated[
-        str | None,
-        typer.Option(
-            metavar="|".join(LAYOUTS),
-            help="Layout of a tree (ring, layers) or of an overlay (force, ring); "
-            "default: ring, and force for up to 1,000 peers of an overlay.",
-            autocompletion=complete_layouts,
-        ),
-    ] = None
-    hops: Annotated[
-        int | None, typer.Option(metavar="N", min=0, help="Draw a tree only up to this hop.")
-    ] = None
-
-    @property
-    def peers(self) -> Sequence[str | None]:
-        """The peers with a line each; [null] = one line for all."""
-        return self.peer or [None]
-
-    @property
-    def subject(self) -> str:
-        """The topic or peer for the title; several peers are in the legend."""
-        return self.topic or (self.peers[0] if len(self.peers) == 1 else None) or ""
-
-
 def plot(
     settings: Settings,
     run: RunName,
     file: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="A .png, .svg or .pdf file.")
+        Path,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="A .png, .svg or .pdf file; for a film .gif, .webm or .mp4.",
+        ),
     ],
-    drawing: _Drawing,
+    drawing: PlotOptions,
     window: Window,
     metrics: Annotated[
         list[str] | None,
@@ -125,6 +66,9 @@ def plot(
     peers that already had it, pink crosses are subscribers that it never reached (last in
     the CSV, without a hop).
 
+    A film shows an overlay interval by interval, or messages hop by hop; with --seconds, at equal
+    times. WebM and MP4 need ffmpeg. Films have no CSV.
+
     Examples:
 
     ```
@@ -139,14 +83,24 @@ def plot(
     vizpub plot monday m17 --kind tree --layout layers -o m17.svg
     vizpub plot monday --kind overlay --topic news --at 12 -o overlay.png
     vizpub plot monday --kind overlay --layers mesh --at 12 -o mesh.svg
+    vizpub plot monday --kind overlay --topic news --from 10 --to 40 -o news.gif
+    vizpub plot monday m17 --kind tree --seconds 12 -o m17.mp4
     ```
     """
-    from vizpub.analytics.figures import FORMATS, save
+    from vizpub.analytics.figures import FILM_FORMATS, FORMATS, save
     from vizpub.questions.run import Run
 
     form = file.suffix.lower().removeprefix(".")
+    if form in FILM_FORMATS:
+        scenes = film.choose_scenes(
+            Run.open(settings.workspace, run), drawing, window, metrics or ()
+        )
+        film.write_scenes(scenes, file, form, drawing, settings)
+        return
     if form not in FORMATS:
-        raise UseError(f"{file}: a figure is written as {', '.join('.' + f for f in FORMATS)}")
+        stills, films = (", ".join(f".{f}" for f in forms) for forms in (FORMATS, FILM_FORMATS))
+        raise UseError(f"{file}: a figure is written as {stills}, and a film as {films}")
+    drawing.check_unused()
     data, figure = _draw_figure(Run.open(settings.workspace, run), drawing, window, metrics or ())
     with replaced_file(file) as place:
         save(figure, place, form)
@@ -159,7 +113,7 @@ def plot(
 
 
 def _draw_figure(
-    run: Run, drawing: _Drawing, window: Window, metrics: Sequence[str]
+    run: Run, drawing: Drawing, window: Window, metrics: Sequence[str]
 ) -> tuple[pa.Table, Figure]:
     if drawing.kind not in KINDS:
         raise UnknownName("kind of figure", drawing.kind, KINDS)
@@ -176,7 +130,7 @@ def _draw_figure(
 
 
 def _series(
-    run: Run, drawing: _Drawing, window: Window, metrics: Sequence[str]
+    run: Run, drawing: Drawing, window: Window, metrics: Sequence[str]
 ) -> tuple[pa.Table, Figure]:
     from vizpub.analytics.figures import series
 
@@ -197,7 +151,7 @@ def _series_table(metrics: Sequence[str]) -> str:
 
 
 def _metric_rows(
-    run: Run, of: str, metrics: Sequence[str], drawing: _Drawing, window: Window
+    run: Run, of: str, metrics: Sequence[str], drawing: Drawing, window: Window
 ) -> pa.Table:
     """The rows of a metrics table; peer by peer if there are several."""
     import pyarrow as pa
@@ -231,7 +185,7 @@ def _are_gauges(metrics: Sequence[str]) -> bool:
 
 
 def _gauge_rows(
-    run: Run, of: str, metrics: Sequence[str], drawing: _Drawing, window: Window
+    run: Run, of: str, metrics: Sequence[str], drawing: Drawing, window: Window
 ) -> pa.Table:
     """interval and the gauges over all peers, as `vizpub compare --over intervals` has them."""
     import pyarrow as pa
@@ -251,7 +205,7 @@ def _gauge_rows(
     return pa.table({"interval": pa.array(intervals, pa.int32()), **columns})
 
 
-def _by_peer(drawing: _Drawing, of: str) -> str | None:
+def _by_peer(drawing: Drawing, of: str) -> str | None:
     """The column that distinguishes lines if several peers (for messages: publishers) are given."""
     if len(drawing.peers) == 1:
         return None
@@ -263,7 +217,7 @@ def _title(run: Run, *about: str) -> str:
 
 
 def _distribution(
-    run: Run, drawing: _Drawing, window: Window, metrics: Sequence[str]
+    run: Run, drawing: Drawing, window: Window, metrics: Sequence[str]
 ) -> tuple[pa.Table, Figure]:
     from vizpub.analytics.figures import density, distribution
 
@@ -286,7 +240,7 @@ def _distribution_table(run: Run, metrics: Sequence[str]) -> str:
     return next((of for of, table in tables.items() if set(metrics) <= set(table.names)), "peers")
 
 
-def _rows_at_times(run: Run, of: str, metrics: Sequence[str], drawing: _Drawing) -> pa.Table:
+def _rows_at_times(run: Run, of: str, metrics: Sequence[str], drawing: Drawing) -> pa.Table:
     """The rows of some intervals of a metrics table, in the given order."""
     import pyarrow as pa
 
@@ -303,7 +257,7 @@ def _rows_at_times(run: Run, of: str, metrics: Sequence[str], drawing: _Drawing)
 
 
 def _coverage(
-    run: Run, drawing: _Drawing, window: Window, messages: Sequence[str]
+    run: Run, drawing: Drawing, window: Window, messages: Sequence[str]
 ) -> tuple[pa.Table, Figure]:
     from vizpub.analytics.figures import coverage
     from vizpub.questions.snapshots import coverage as arrivals
@@ -313,7 +267,7 @@ def _coverage(
 
 
 def _tree(
-    run: Run, drawing: _Drawing, window: Window, messages: Sequence[str]
+    run: Run, drawing: Drawing, window: Window, messages: Sequence[str]
 ) -> tuple[pa.Table, Figure]:
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -335,7 +289,7 @@ def _tree(
 
 
 def _overlay(
-    run: Run, drawing: _Drawing, window: Window, metrics: Sequence[str]
+    run: Run, drawing: Drawing, window: Window, metrics: Sequence[str]
 ) -> tuple[pa.Table, Figure]:
     from vizpub.analytics.figures import MOST_BY_FORCE, overlay_snapshot
     from vizpub.questions.snapshots import snapshot
