@@ -17,7 +17,7 @@ from vizpub.model.columns import (
 
 _HITS = (
     maybe("publications", "int64", "messages published in the interval"),
-    maybe("hit_ratio", "double", "delivered / eligible over those messages", "share"),
+    maybe("hit_ratio", "double", "delivered / eligible over these messages", "share"),
     maybe("hit_ratio_mean", "double", "mean of their hit ratios (eligible > 0)", "share"),
 )
 
@@ -30,7 +30,7 @@ METRICS_PEERS = Table(
     (
         PEER,
         INTERVAL,
-        maybe("present", "bool", "at the sampling tick; null where presence is unknown"),
+        maybe("present", "bool", "at the interval's last tick; null where presence is unknown"),
         of_graph("in_degree", "int32", "distinct links in", "directed", "0 without links"),
         of_graph("out_degree", "int32", "distinct links out", "directed", "0 without links"),
         of_graph(
@@ -212,15 +212,15 @@ METRICS_OVERLAY = Table(
         ),
         *_traffic_means("messages", "messages"),
         *_traffic_means("kilobytes", "kB of 1,000 B"),
-        maybe("unknown_reports", "int64", "peers present whose traffic is not known"),
+        maybe("unknown_reports", "int64", "peers present whose traffic is unknown"),
         *_HITS,
         maybe("receptions", "int64", "arrivals in the interval"),
         maybe("duplicates", "int64", "arrivals that were not the first"),
-        maybe("rejected_publications", "int64", "messages that the hit ratios leave out: refused"),
+        maybe("rejected_publications", "int64", "refused messages, which hit ratios leave out"),
         maybe(
             "hit_ratio_in_interval",
             "double",
-            "as hit_ratio, counting only arrivals in the interval of publication",
+            "hit_ratio that counts only arrivals in the interval of publication",
             "share",
         ),
         of_graph(
@@ -253,14 +253,14 @@ METRICS_TOPICS = Table(
         of_graph(
             "topic_diameter",
             "int32",
-            "largest finite distance inside it in hops",
+            "largest finite distance in the subscribers' subgraph in hops",
             "undirected",
             "null where subscribers < 2 or no link",
         ),
         of_graph(
             "topic_average_path_length",
             "double",
-            "mean hops over its connected pairs",
+            "mean hops over the connected pairs of the subscribers' subgraph",
             "undirected",
             "null where subscribers < 2 or no link",
         ),
@@ -290,12 +290,20 @@ METRICS_MESSAGES = Table(
     "message",
     (
         known("message", "int64", "dense index of the message"),
-        maybe("eligible", "int64", "peers present and subscribed at publication, publisher out"),
+        maybe(
+            "eligible",
+            "int64",
+            "peers present and subscribed at publication, without the publisher",
+        ),
         maybe("delivered", "int64", "eligible peers that received it at any later time"),
-        maybe("delivered_in_interval", "int64", "those it reached in the interval of publication"),
+        maybe(
+            "delivered_in_interval",
+            "int64",
+            "eligible peers that received it in the interval of publication",
+        ),
         maybe("hit_ratio", "double", "delivered / eligible; null where eligible = 0", "share"),
         maybe("receptions", "int64", "arrivals"),
-        maybe("first_receptions", "int64", "peers it arrived at"),
+        maybe("first_receptions", "int64", "peers at which it arrived"),
         maybe("duplicates", "int64", "arrivals that were not the first"),
         maybe("relay_receptions", "int64", "arrivals at peers that did not subscribe"),
         maybe("rejections", "int64", "arrivals that were refused"),
@@ -311,7 +319,7 @@ METRICS_MESSAGES = Table(
         maybe(
             "causality_violations",
             "int64",
-            "receptions before the publication or before the previous hop's own",
+            "receptions before the publication, or before that of the previous hop",
         ),
     ),
     ("message",),
@@ -325,7 +333,7 @@ METRICS_PERCOLATION = Table(
         maybe(
             "gamma", "double", "probability that a neighbour that does not subscribe gets a copy"
         ),
-        maybe("sigma", "double", "peers that subscribe to a message's topic / n, mean of messages"),
+        maybe("sigma", "double", "mean over messages of the topic's subscribers / n"),
         of_graph(
             "percolation_threshold",
             "double",
@@ -344,13 +352,14 @@ METRICS_PERCOLATION = Table(
             "mean probability that a subscriber gets a message of any peer, itself included",
             "share",
         ),
-        maybe("measured_subscribers", "double", "subscribers present that got a message", "share"),
+        maybe("measured_subscribers", "double", "present subscribers that got a message", "share"),
         maybe(
             "copies_offered",
             "int64",
-            "neighbours without the subscription of peers with a message, but for its first sender",
+            "pairs of a peer with a message and a neighbour that neither subscribes nor sent it "
+            "first",
         ),
-        maybe("copies_passed", "int64", "those of them that were sent a copy"),
+        maybe("copies_passed", "int64", "pairs of these along which a copy was sent"),
     ),
     ("interval",),
 )

@@ -67,7 +67,7 @@ ROLES = Table(
     "maximal validity period of a role of a peer",
     (
         PEER,
-        known("role", "string", "the role's name, as 'rendezvous'"),
+        known("role", "string", "the role's name, such as 'rendezvous'"),
         maybe("topic", "int32", "topic of the role, null = none"),
         *_PERIOD,
     ),
@@ -80,7 +80,7 @@ TRAFFIC = Table(
         PEER,
         INTERVAL,
         *TRAFFIC_OF_PEER,
-        maybe("dropped", "int64", "sends given up because a queue was full", "messages"),
+        maybe("dropped", "int64", "messages dropped because a queue was full", "messages"),
         maybe("duplicates", "int64", "receptions that were not the first, as counted by the peer"),
         *(
             maybe(f"rpcs_{way}", "int64", f"RPCs {way}: packets of messages and control entries")
@@ -96,7 +96,7 @@ GAUGES = Table(
         PEER,
         INTERVAL,
         known("gauge", "string", "its name, such as 'lookups'"),
-        known("value", "double", "counted in the interval, or as it was at its end"),
+        known("value", "double", "its count in the interval, or its state at the end"),
     ),
     ("peer", "interval", "gauge"),
 )
@@ -131,10 +131,10 @@ RECEPTIONS = Table(
         known(
             "first",
             "bool",
-            "the first at this peer; others are duplicates, as all at the publisher",
+            "the first at this peer; others, and all at the publisher, are duplicates",
         ),
         maybe("hop", "int32", "links travelled from the publisher, null = unknown", "hops"),
-        maybe("subscribed", "bool", "the peer subscribed to the topic then, null = unknown"),
+        maybe("subscribed", "bool", "the peer was subscribed to the topic, null = unknown"),
         maybe("eligible", "bool", "the peer was eligible: see metrics/messages.eligible"),
     ),
     ("message", "peer", "previous_hop", "tick"),
