@@ -72,9 +72,11 @@ class Trace:
     """The first nodes of an availability trace (.avt), with a window of it scaled to the run."""
 
     file: Annotated[str, Meta(description="The trace, plain or gzip.")]
-    from_: Annotated[_Seconds, Meta(description="Start of the window, trace seconds.")] = 0.0
+    from_: Annotated[
+        _Seconds, Meta(description="Start of the window, in seconds of the trace.")
+    ] = 0.0
     to: Annotated[
-        _Seconds | None, Meta(description="End of the window, trace seconds; none: of the trace.")
+        _Seconds | None, Meta(description="End of the window, in seconds; none: the trace's.")
     ] = None
     crash: _Crash = 1.0
     example: ClassVar[str] = "trace:skype.avt.gz,to=86400"

@@ -31,7 +31,7 @@ class Client:
         Count | None, Meta(description="Most publications of a peer; none: no limit.")
     ] = None
     from_: Annotated[
-        From, Meta(description="Topics: those the peer subscribes to then, or anyone's.")
+        From, Meta(description="Topics: those of the peer at that time, or of anyone.")
     ] = "anyone"
     subscriptions_: Annotated[Count, Meta(description="Topics of each peer at the start.")] = 0
     size: Annotated[Positive, Meta(description="Bytes of a publication's content.")] = 512

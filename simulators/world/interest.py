@@ -60,12 +60,12 @@ class NoInterest:
 
 @dataclass(frozen=True)
 class Exponential:
-    """Subscriptions last, and pause, for exponential times; then the peer takes another topic."""
+    """Subscriptions and pauses last for exponential times; then the peer takes another topic."""
 
     lasts: Annotated[Duration, Meta(description="Mean length of a subscription.")]
     pause: Annotated[
         Duration | None,
-        Meta(description="Mean time until another takes its place; none: at once."),
+        Meta(description="Mean time until another one replaces it; none: at once."),
     ] = None
     topics: Annotated[
         Literal["popular", "any"],

@@ -50,7 +50,7 @@ class Constant:
 
 @dataclass(frozen=True)
 class NoLatency:
-    """Messages arrive at once, after all else that was to happen at that time."""
+    """Messages arrive at once, after everything else that happens at that time."""
 
     example: ClassVar[str] = "none"
     is_fixed: ClassVar[bool] = True
@@ -90,7 +90,8 @@ class Matrix:
         Meta(description="Kind of times; one way is half a round trip."),
     ] = "round-trip"
     asymmetric: Annotated[
-        Literal["refuse", "mean"], Meta(description="If the times there and back differ.")
+        Literal["refuse", "mean"],
+        Meta(description="What to do if the times there and back differ."),
     ] = "refuse"
     missing: Annotated[
         Duration | None,

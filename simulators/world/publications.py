@@ -76,7 +76,7 @@ class NoPublications:
 
 @dataclass(frozen=True)
 class Poisson:
-    """On every topic at random times, at the same average rate."""
+    """Publish on every topic at random times, at the same average rate."""
 
     rate: Annotated[PositiveReal, Meta(description="Publications per topic and interval.")] = 0.1
     size: _Size = 512
@@ -99,7 +99,7 @@ class Poisson:
 
 @dataclass(frozen=True)
 class Every:
-    """Once per topic in every N intervals, each topic at a time of its own."""
+    """Publish once per topic in every N intervals, on each topic at its own time."""
 
     intervals: Annotated[
         Positive, Meta(description="Intervals between two publications on a topic.")
@@ -127,14 +127,14 @@ class Every:
 
 @dataclass(frozen=True)
 class Each:
-    """Every peer publishes so many, at random times and on random topics."""
+    """Let every peer publish the same number, at random times and on random topics."""
 
     count: Annotated[Positive, Meta(description="Publications of each peer.")] = 1
     size: _Size = 512
     first: _First = 0
     last: _Last = None
     from_: Annotated[
-        From, Meta(description="Topics: those the peer subscribes to then, or anyone's.")
+        From, Meta(description="Topics: those of the peer at that time, or of anyone.")
     ] = "subscriber"
     example: ClassVar[str] = "each:20,first=20"
 
@@ -150,7 +150,7 @@ class Each:
 
 @dataclass(frozen=True)
 class Popular:
-    """At random times, more often on popular topics: on the r-th with a weight r^-exponent."""
+    """Publish at random times, more often on popular topics: the r-th with weight r^-exponent."""
 
     rate: Annotated[PositiveReal, Meta(description="Publications per interval, in total.")] = 1.0
     exponent: Annotated[PositiveReal, Meta(description="How uneven popularity is.")] = 1.0
@@ -183,7 +183,7 @@ class Script:
         str | None, Meta(description="Lines at,topic[,publisher]: 50,largest or 1.5s,7,3.")
     ] = None
     at: Annotated[
-        str | None, Meta(description="Interval at whose start to publish, or a time as 1.5s.")
+        str | None, Meta(description="Interval at whose start to publish, or a time such as 1.5s.")
     ] = None
     topic: Annotated[
         str, Meta(description="Its name or index, largest, smallest or random; or several: 3+7.")
