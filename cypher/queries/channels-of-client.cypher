@@ -8,7 +8,7 @@
 // $layers layers=listens – layers of the links from clients to their channels
 //
 // -> channel: a channel
-// -> clients: all clients that listen to it then
+// -> clients: all clients that listen to it at that time
 MATCH (p:Peer {key: $peer})-[r:LINK]->(c:Peer)
 WHERE r.valid_from <= $at AND r.valid_to > $at AND r.layer IN $layers
 WITH DISTINCT c

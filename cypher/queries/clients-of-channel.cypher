@@ -8,7 +8,7 @@
 // $layers layers=listens – layers of the links from clients to their channels
 //
 // -> client: a client
-// -> pages: pages that it wants then, on whatever channel
+// -> pages: pages that it wants at that time, on whatever channel
 MATCH (channel:Peer {key: $peer})<-[r:LINK]-(listener:Peer)
 WHERE r.valid_from <= $at AND r.valid_to > $at AND r.layer IN $layers
 WITH DISTINCT listener

@@ -11,7 +11,7 @@
 // -> from: peer it came from, null = unknown
 // -> to: peer that received it
 // -> first: the first arrival at this peer; the others are duplicates
-// -> subscribed: the peer subscribed to the topic then, null = unknown
+// -> subscribed: the peer was subscribed to the topic at that time, null = unknown
 MATCH (m:Message {key: $message})
 CALL (m) {
   MATCH (a:Peer)-[h:HOP]->(b:Peer)

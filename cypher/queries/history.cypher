@@ -10,7 +10,7 @@
 // $layers layers? – layers of links to look at, null = all
 //
 // -> kind: links, subscriptions or presence
-// -> peer: that holds the link, subscribes or is present
+// -> peer: peer that holds the link, subscribes or is present
 // -> other: the peer it links to or the topic it subscribes to, null = presence
 // -> layer: of the link
 // -> topic: that the link serves, null = none

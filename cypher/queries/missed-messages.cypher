@@ -1,4 +1,4 @@
-// The messages that missed eligible peers, and these peers. Messages whose
+// The messages that some eligible peers never received, and these peers. Messages whose
 // publication was not reported are left out: their eligible peers are unknown.
 //
 // needs: missed, eligible peers of a message
@@ -12,7 +12,7 @@
 // -> interval: interval of the publication
 // -> eligible: peers present and subscribed when it was published, without the publisher
 // -> missed: number of them that never received it
-// -> peers: the peers that it missed
+// -> peers: the peers that missed it
 MATCH (m:Message)
 WHERE m.key STARTS WITH $run + '/'
 MATCH (m)-[:PUBLISHED_ON]->(t:Topic)

@@ -7,7 +7,7 @@
 // $peer peer($at) – the client, present at $at
 //
 // -> page: a page
-// -> clients: all clients that want it then
+// -> clients: all clients that want it at that time
 MATCH (p:Peer {key: $peer})-[s:SUBSCRIBES]->(t:Topic)
 WHERE s.valid_from <= $at AND s.valid_to > $at
 WITH DISTINCT t

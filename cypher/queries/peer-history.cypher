@@ -1,4 +1,4 @@
-// All that is known of a peer, in order of time: presence, links, subscriptions, roles, messages.
+// Everything known about a peer, in order of time: presence, links, subscriptions, roles, messages.
 //
 // messages: all
 //

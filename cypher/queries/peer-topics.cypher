@@ -8,7 +8,7 @@
 //
 // -> topic: the topic, null = messages of unknown topic
 // -> published: messages of it that the peer published
-// -> received: messages of it that the peer received, its own left out
+// -> received: messages of it that the peer received, without its own
 // -> receptions: arrivals of these, null = the source reports first arrivals only
 // -> duplicates: receptions that were not the first; all receptions of own messages; null likewise
 // -> sent: copies of the topic's messages that it sent to others, null also without previous hops

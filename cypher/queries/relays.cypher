@@ -9,7 +9,7 @@
 //
 // -> peer: the relay
 // -> messages: messages of the topic that it received while not subscribed, null = unknown
-// -> receptions: arrivals of these, null also if only first arrivals are reported
+// -> receptions: arrivals of these messages, null also if only first arrivals are reported
 MATCH (:Topic {key: $topic})<-[:PUBLISHED_ON]-(m:Message)
 CALL (m) {
   MATCH (:Peer)-[h:HOP]->(p:Peer)

@@ -1,6 +1,6 @@
-// The peers that information from a peer can reach in a time window, and the earliest arrivals. It
-// is passed along links and can wait at any peer for any time; a hop begins while the link
-// exists and ends $per_hop later. A peer that leaves and returns still has it.
+// The peers that information from a peer can reach in a time window, and the earliest arrivals.
+// Information passes along links and can wait at any peer for any time; a hop begins while the link
+// exists and ends $per_hop later. A peer that leaves and returns still has the information.
 //
 // needs: presence, links
 // partition: $from..$to
@@ -16,7 +16,7 @@
 // -> peer: another peer
 // -> arrival: tick of the earliest possible arrival
 // -> interval: interval of this tick
-// -> hops: smallest number of hops that arrives then
+// -> hops: smallest number of hops with this arrival
 MATCH (run:Run {key: $run})
 MATCH (start:Peer {key: $peer})
 // Round by round from those that it came to earlier in the last round than in any before:

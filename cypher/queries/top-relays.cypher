@@ -1,4 +1,4 @@
-// The relays that sent most copies of messages of topics to which they did not subscribe.
+// The relays that sent the most copies of messages of topics to which they did not subscribe.
 // Only messages published in a time window count, wherever and whenever they went. Peers whose
 // subscription at an arrival is unknown come last, without counts.
 //

@@ -1,6 +1,6 @@
 // The components of a topic's subscribers at a time. Two subscribers are in one component if
-// links between subscribers connect them, in either direction. A publisher or rendezvous can be
-// given: its links count too, and its component is the main one.
+// links between subscribers connect them, in either direction. If you give a publisher or
+// rendezvous, its links count too, and its component is the main one.
 //
 // needs: presence, subscriptions, links
 // partition: $at

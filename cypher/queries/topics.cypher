@@ -11,9 +11,9 @@
 //
 // -> topic: the topic
 // -> subscribers: peers that subscribe to it
-// -> rendezvous: peers in that role for it then, null = roles are not reported
+// -> rendezvous: peers in that role for it at that time, null = roles are not reported
 // -> links: links between subscribers, whatever topic they serve
-// -> messages: messages published to it up to then, null = publications are not reported
+// -> messages: messages published to it until that time, null = publications are not reported
 // -> publishers: number of peers known to have published these; null likewise
 CALL () {
   MATCH (t:Topic)
