@@ -11,7 +11,7 @@ from vizpub.model.errors import RunChanged
 from vizpub.questions.names import NamedRun
 from vizpub.runstore.store import open_run
 
-_MOST = 2
+_MOST = 3
 """Runs whose arrays are in memory at once."""
 
 

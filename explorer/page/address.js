@@ -5,12 +5,17 @@ const number = (plain = null, most = Infinity) => ({
   read: (given) => (/^\d{1,16}$/.test(given[0] ?? "") ? Math.min(Number(given[0]), most) : plain),
 });
 const text = (plain = "") => ({ plain, read: (given) => given[0] ?? plain });
+const names = () => ({
+  plain: null, joined: true,
+  read: (given) => (given.length ? given[0].split(",").filter(Boolean) : null),
+});
 const one = (...known) => ({
   plain: known[0], read: (given) => (known.includes(given[0]) ? given[0] : known[0]),
 });
 
 /** What each screen holds, and what an address means that says nothing of it. Numbers are of peers,
- * topics and messages; t is a tick; at is a place of the message's clock. */
+ * topics and messages; t is a tick; at is a place of the screen's own clock; with, peer and of are
+ * names, which two runs share. */
 const SCREENS = {
   overlay: {
     t: number(), how: one("any", "all"), colour: text("degree"), size: text(),
@@ -21,10 +26,12 @@ const SCREENS = {
       plain: [], key: "topic",
       read: (given) => given.filter((topic) => /^\d{1,9}$/.test(topic)).map(Number),
     },
-    curves: {
-      plain: null, joined: true,
-      read: (given) => (given.length ? given[0].split(",").filter(Boolean) : null),
-    },
+    curves: names(),
+  },
+  compare: {
+    with: text(), at: number(), by: one("time", "interval"), later: number(0), of: text(), peer: text(),
+    colour: text("degree"), size: text(), scale: one("run", "interval"), layout: one("force", "circle"),
+    curves: names(),
   },
   messages: {
     topic: number(), publisher: number(), text: text(), by: text("message"), down: number(0, 1),

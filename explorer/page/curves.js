@@ -15,9 +15,9 @@ export function ends(values) {
   return low <= high ? { low, high } : null;
 }
 
-/** A curve of values at equal distances; a gap is unknown. */
-export function curve(values, attributes = {}) {
-  const found = ends(values);
+/** A curve of values at equal distances; a gap is unknown. `within` are the ends of its scale. */
+export function curve(values, attributes = {}, within = null) {
+  const found = within ?? ends(values);
   const width = Math.max(values.length - 1, 1);
   const drawing = svg("svg", {
     viewBox: `0 0 ${width} ${HEIGHT}`, preserveAspectRatio: "none", class: "curve",

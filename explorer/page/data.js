@@ -51,16 +51,19 @@ export const runs = () => json("api/runs");
 
 /** One run; every question but the first is of the run as it was then. */
 export class Run {
-  /** The run; the same one until another is opened, or it is forgotten. */
+  /** The run; the same one until two others are opened, or it is forgotten. */
   static async open(name) {
     const root = `api/runs/${encodeURIComponent(name)}`;
-    if (Run._opened?._root !== root) Run._opened = new Run(root, await json(root));
-    return Run._opened;
+    const run = Run._opened.find((one) => one._root === root) ?? new Run(root, await json(root));
+    Run._opened = [run, ...Run._opened.filter((one) => one._root !== root)].slice(0, 2);
+    return run;
   }
 
-  /** The next `open` asks what the run is by then. */
+  static _opened = [];
+
+  /** The next `open` asks what a run is by then. */
   static forget() {
-    Run._opened = null;
+    Run._opened = [];
   }
 
   constructor(root, facts) {

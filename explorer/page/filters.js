@@ -1,9 +1,9 @@
 /** The left side: what is shown, and how it looks. */
 
 import { write } from "./address.js";
-import { gradient, theme } from "./colours.js";
-import { checkbox, choice, fill, h, labelled, select } from "./dom.js";
-import { number, title } from "./numbers.js";
+import { checkbox, choice, fill, h } from "./dom.js";
+import { legend, lookControls } from "./look.js";
+import { number } from "./numbers.js";
 
 const MOST_TOPICS = 60;
 
@@ -23,7 +23,8 @@ export class Filters {
     fill(
       this.element,
       h("section", {}, h("h2", {}, "At this time"), this._counts),
-      h("section", {}, h("h2", {}, "Look"), this._look(), this._legend),
+      h("section", {}, h("h2", {}, "Look"),
+        lookControls(this._run.facts.columns.peers, state, (changes) => this._change(changes)), this._legend),
       this._run.facts.knows.subscriptions && this._run.facts.topics.length ? this._topics() : null,
       Object.keys(this._run.facts.layers).length ? this._layers() : null,
     );
@@ -32,23 +33,6 @@ export class Filters {
   _change(changes) {
     this._state = { ...this._state, ...changes };
     this._changed(changes);
-  }
-
-  _look() {
-    const columns = this._run.facts.columns.peers.map(({ name, unit }) => [
-      name, unit ? `${title(name)} (${unit})` : title(name),
-    ]);
-    const none = [["", "the same for all"], ...columns];
-    const { colour, size, scale, layout } = this._state;
-    return [
-      labelled("Layout", select(
-        [["force", "by links (force)"], ["circle", "circle"]], layout,
-        (value) => this._change({ layout: value }))),
-      labelled("Colour", select(none, colour, (value) => this._change({ colour: value }))),
-      labelled("Size", select(none, size, (value) => this._change({ size: value }))),
-      choice("Scale", [["run", "whole run"], ["interval", "each interval"]], scale,
-        (value) => this._change({ scale: value })),
-    ];
   }
 
   _topics() {
@@ -105,26 +89,7 @@ export class Filters {
 
   /** Show what a colour and a size mean: each null, or a name and the ends of its scale. */
   showLegend(colour, size) {
-    const { ramp, unknown } = theme();
-    const scale = ({ name, low, high }, drawing) => {
-      const known = low !== null && !Number.isNaN(low);
-      const about = this._run.facts.columns.peers.find((column) => column.name === name);
-      return h(
-        "figure", { "data-of": name, title: about?.meaning ?? "" },
-        h("figcaption", {}, title(name)), drawing,
-        known ? h("div", { class: "ends" },
-          h("span", { "data-low": low }, number(low)), h("span", { "data-high": high }, number(high)))
-          : h("div", { class: "quiet" }, "unknown"),
-      );
-    };
-    fill(
-      this._legend,
-      colour && scale(colour, h("div", { class: "ramp", style: `background:${gradient(ramp)}` })),
-      size && scale(size, h("div", { class: "sizes" }, [6, 9, 12, 15, 18].map((px) =>
-        h("i", { style: `width:${px}px;height:${px}px` })))),
-      colour && h("div", { class: "key" },
-        h("i", { style: `background:rgb(${unknown.join(" ")})` }), "unknown"),
-    );
+    fill(this._legend, legend(this._run.facts.columns.peers, colour, size));
   }
 
   /** Show [word, value, title] rows of this time. */

@@ -1,6 +1,7 @@
 /** Begins: shows the screen that the address names, and the bar above all screens. */
 
 import { read, settle, write } from "./address.js";
+import { showCompare } from "./compare.js";
 import { onSystemTheme, themeName } from "./colours.js";
 import { Run } from "./data.js";
 import { fill, h } from "./dom.js";
@@ -15,14 +16,15 @@ const nav = h("nav", { "aria-label": "Screens" });
 const THEME = "vizpub theme";
 let shown = null;
 
-const SCREENS = { overlay: showOverlay, messages: showMessages, message: showMessage };
-const TABS = [["overlay", "Overlay"], ["messages", "Messages"]];
+const SCREENS = {
+  overlay: showOverlay, compare: showCompare, messages: showMessages, message: showMessage,
+};
+const TABS = [["overlay", "Overlay"], ["compare", "Compare"], ["messages", "Messages"]];
 
 async function route() {
   const wanted = read(location.hash);
-  if (shown?.name && shown.name === wanted.run && shown.screen === wanted.screen) {
-    return shown.show(wanted.state);
-  }
+  const isShown = shown?.name && shown.name === wanted.run && shown.screen === wanted.screen;
+  if (isShown && (shown.isOf?.(wanted.state) ?? true)) return shown.show(wanted.state);
   settle();
   shown?.close?.();
   globalThis.explorer = shown = null;
@@ -49,7 +51,7 @@ async function route() {
 /** Links to the screens of the run that is shown. */
 function navigate({ screen, run }) {
   const link = (href, text, here) => h("a", { href, "aria-current": here && "page" }, text);
-  const tabs = shown?.run?.facts.knows.publications ? TABS : TABS.slice(0, 1);
+  const tabs = shown?.run?.facts.knows.publications ? TABS : TABS.slice(0, 2);
   fill(nav, link("#/", "Runs", screen === "runs"),
     run && tabs.map(([name, text]) =>
       link(write(run, name), text, name === screen || (screen === "message" && name === "messages"))));

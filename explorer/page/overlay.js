@@ -6,11 +6,12 @@ import { Run } from "./data.js";
 import { fill, h } from "./dom.js";
 import { Filters } from "./filters.js";
 import { listen, ofClock, ofPicture } from "./keys.js";
+import { MetricCurves } from "./metriccurves.js";
 import { number, short, title } from "./numbers.js";
-import { OverlayCurves } from "./overlaycurves.js";
-import { hops, Overlay } from "./overlaydata.js";
+import { hops } from "./overlaydata.js";
 import { peerTable } from "./peertable.js";
 import { Picture } from "./picture.js";
+import { Scene } from "./scene.js";
 import { search } from "./search.js";
 import { Selection } from "./selection.js";
 import { beside, tools } from "./stage.js";
@@ -34,6 +35,10 @@ class OverlayScreen {
     this.name = name;
     this.run = run;
     this.state = this._whole(state);
+    this.scene = new Scene(run, {
+      busy: (text) => this._busy(text), failed: (error) => this._say(error.message),
+      step: () => this._step(),
+    });
     this._build(page);
     this._unlisten = listen({
       ...ofClock(() => this.clock), ...ofPicture(() => this.picture),
@@ -46,7 +51,15 @@ class OverlayScreen {
   close() {
     this.clock.pause();
     this._unlisten();
-    this.picture?.destroy();
+    this.scene.close();
+  }
+
+  get picture() {
+    return this.scene.picture;
+  }
+
+  get overlay() {
+    return this.scene.overlay;
   }
 
   /** A state in which nothing is left open, and nothing is that the run does not have. */
@@ -78,7 +91,8 @@ class OverlayScreen {
       paused: () => this._told(),
       change: (tick, forward) => this.overlay?.change(tick, forward) ?? null,
     });
-    this._curves = new OverlayCurves(run, this.clock, (curves) => this.update({ curves }));
+    this._curves = new MetricCurves([{ run, place: (tick) => tick, skip: 0 }], this.clock,
+      (curves) => this.update({ curves }));
     this.filters = new Filters(run, state, (changes) => this.update(changes));
     this.selection = new Selection(run, (changes) => this.update(changes));
     this._views = h("button", { type: "button", class: "small", onclick: () =>
@@ -100,7 +114,7 @@ class OverlayScreen {
     );
     this._missing = missing();
     if (!this._missing) {
-      this.picture = new Picture(this._canvas, {
+      this.scene.picture = new Picture(this._canvas, {
         clicked: (sel) => this.update({ sel, ...(sel === null ? { to: null, ego: 0 } : {}) }),
         hovered: (peer, x, y) => this._hover(peer, x, y),
         moved: () => this._pin(),
@@ -144,7 +158,7 @@ class OverlayScreen {
 
   _showTime() {
     this.clock.show(this.state.t);
-    this._curves.show(this.state.t);
+    this._curves.show([this.state.t]);
   }
 
   _showCurves() {
@@ -161,33 +175,9 @@ class OverlayScreen {
     this._views.hidden = Boolean(this._missing);
   }
 
-  /** Fetch the periods and places of what is chosen, and show them. */
-  async _load() {
-    this._loading?.abort();
-    let done;
-    this.ready = new Promise((resolve) => (done = resolve));
-    const { signal } = (this._loading = new AbortController());
-    const { state, run } = this;
-    this._busy("Loading …");
-    try {
-      const overlay = new Overlay(await run.overlay(state, signal), run.facts.peers.length);
-      this.overlay = overlay;
-      const slow = state.layout === "force" && overlay.knowsLinks;
-      if (slow && !this._places) await this._place("circle", signal);
-      if (slow) this._busy("Placing the peers by their links …");
-      await this._place(slow ? "force" : "circle", signal);
-      this._busy("");
-    } catch (error) {
-      if (error.name !== "AbortError") this._say(error.message);
-    }
-    done();
-  }
-
-  async _place(layout, signal) {
-    this._places = await this.run.places(layout, signal);
-    this.picture?.setOverlay(this.overlay, this._places);
-    this._looked = null;
-    this._step();
+  /** Fetch what is chosen, and show it. */
+  _load() {
+    this.ready = this.scene.load(this.state);
   }
 
   _busy(text) {
@@ -203,13 +193,12 @@ class OverlayScreen {
 
   /** Show the state at its time. */
   _step() {
-    if (!this.overlay || !this._places) return;
+    if (!this.scene.isReady) return;
     const { state, overlay } = this;
     const rank = overlay.rank(state.t);
-    const interval = intervalOf(this.run.clock, state.t);
     this._counts(rank);
     this._mark(rank);
-    this._look(interval, rank);
+    this._look(rank);
     this.picture?.draw(rank);
     this._pin();
     this._rank = rank;
@@ -217,12 +206,10 @@ class OverlayScreen {
   }
 
   _counts(rank) {
-    const { overlay } = this;
-    const peers = overlay.peers.count(rank), pairs = overlay.pairs.count(rank);
-    this.counts = { peers, pairs: overlay.knowsLinks ? pairs : null };
+    this.counts = this.scene.counts(rank);
     this.filters.showCounts([
-      ["Peers shown", number(peers), "peers that are present, or subscribe to the chosen topics"],
-      ["Links shown", overlay.knowsLinks ? number(pairs) : "–", "pairs (from, to) with a link in the chosen layers"],
+      ["Peers shown", number(this.counts.peers), "peers that are present, or subscribe to the chosen topics"],
+      ["Links shown", number(this.counts.pairs), "pairs (from, to) with a link in the chosen layers"],
     ]);
   }
 
@@ -253,18 +240,11 @@ class OverlayScreen {
     this.picture?.setMarks({ rows, path: this._path, peer: present ? sel : null });
   }
 
-  /** Colours and sizes of an interval. */
-  _look(interval, rank) {
-    const { state } = this;
-    const later = () => this._step();
-    const [colour, size] = [state.colour, state.size].map((name) => this._scaled(name, interval, later));
-    const key = [interval, state.colour, state.size, state.scale, Boolean(colour), Boolean(size),
-      colour?.low, size?.low, document.documentElement.dataset.theme].join();
-    if (key !== this._looked || this._member || this._faded) {
-      this._looked = key;
-      this._faded = this._member !== null;
-      this.picture?.setLook(colour, size, this._member);
-    }
+  /** Colours and sizes of the time. */
+  _look(rank) {
+    const { t, scale, ...state } = this.state;
+    const [colour, size] = [state.colour, state.size].map((name) => this.scene.scaled(name, t, scale));
+    this.scene.look(t, colour, size, this._member);
     const legend = JSON.stringify([colour, size].map((of) => of && [of.name, of.low, of.high]))
       + document.documentElement.dataset.theme;
     if (legend !== this._legends) {
@@ -272,20 +252,6 @@ class OverlayScreen {
       this.filters.showLegend(colour, size);
     }
     if (this._table.offsetParent !== null) this._showTable(rank, [colour, size]);
-  }
-
-  /** The values of a metric and the ends of its scale; null while they are on their way. */
-  _scaled(name, interval, later) {
-    if (!name) return null;
-    const column = this.run.column(name);
-    const found = column.at(interval, later);
-    if (!found) return null;
-    if (this.state.scale === "interval") return { name, ...found };
-    if (!column.ends) {
-      column.extent().then((ends) => { column.ends = ends; later(); }, (error) => this._say(error.message));
-      return null;
-    }
-    return { name, values: found.values, ...column.ends };
   }
 
   _showTable(rank, columns) {

@@ -34,6 +34,14 @@ export class Picture {
     this._view.zoom(by);
   }
 
+  get camera() {
+    return this._view.camera;
+  }
+
+  follow(camera) {
+    this._view.follow(camera);
+  }
+
   /** Where a peer is, in pixels of the picture; null before there is anything. */
   pixel(peer) {
     return this._places ? this._view.pixel(this._place(peer)) : null;

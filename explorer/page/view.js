@@ -78,6 +78,22 @@ export class View {
     this._moved();
   }
 
+  /** Where one looks: the middle, and the zoom beside that of all of it; null = at all of it. */
+  get camera() {
+    if (this._fits) return null;
+    const { target, zoom } = this._deck.props.viewState;
+    return { target, zoom: zoom - this._fitted().zoom };
+  }
+
+  /** Look where another view looks. */
+  follow(camera) {
+    const all = this._fitted();
+    this._fits = camera === null;
+    this._deck.setProps({
+      viewState: camera ? { ...all, target: camera.target, zoom: all.zoom + camera.zoom } : all,
+    });
+  }
+
   /**
    * What is drawn is so wide and high, around the middle, and has so much room beside it; it stays
    * fitted until someone moves it.

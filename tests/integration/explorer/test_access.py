@@ -65,15 +65,24 @@ def test_overlay_is_open_to_all(
     assert found(looking) == []
 
 
-SCREENS = (("message", "m=2"), ("messages", "topic=0"), ("message", "m=2&view=table&sel=3"))
+SCREENS = (
+    ("compare", "with=intervals&by=interval&at=5&peer=peer-3&of=news"),
+    ("message", "m=2"),
+    ("messages", "topic=0"),
+    ("message", "m=2&view=table&sel=3"),
+    ("compare", ""),
+)
 SPREAD = [*product(["light", "dark"], [1440, 390], SCREENS)]
 
 
 @pytest.mark.parametrize(
     ("scheme", "width", "screen"),
-    [SPREAD[0], *(pytest.param(*view, marks=pytest.mark.long) for view in SPREAD[1:])],
+    [
+        *SPREAD[:2],
+        *(pytest.param(*view, marks=pytest.mark.long) for view in SPREAD[2:]),
+    ],
 )
-def test_messages_are_open_to_all(
+def test_screens_are_open_to_all(
     look: Callable[..., Looking],
     plays: dict[str, Played],
     scheme: str,

@@ -1,0 +1,384 @@
+/** The screen Compare: two runs, or two times of one, side by side with one clock. */
+
+import * as address from "./address.js";
+import { Clock } from "./clock.js";
+import { commands } from "./commands.js";
+import { Pair } from "./comparetime.js";
+import { Run, runs } from "./data.js";
+import { choice, fill, h, labelled, select } from "./dom.js";
+import { listen, ofClock, ofPicture } from "./keys.js";
+import { legend, lookControls } from "./look.js";
+import { MetricCurves } from "./metriccurves.js";
+import { number, short, title } from "./numbers.js";
+import { Picture } from "./picture.js";
+import { Scene } from "./scene.js";
+import { search } from "./search.js";
+import { beside, tools } from "./stage.js";
+import { sampled, spoken } from "./time.js";
+import { missing } from "./view.js";
+
+const CURVES = ["network_size", "links", "degree_mean", "hit_ratio"];
+const SIDES = [0, 1];
+
+/** Open the runs and show them in an element. */
+export async function showCompare(page, name, state) {
+  document.title = `${name} beside … – vizpub`;
+  fill(page, h("main", { class: "waiting" }, h("p", {}, `Opening ${name} …`)));
+  const first = await Run.open(name);
+  const names = (await runs()).runs.filter((run) => run.state === "complete").map(({ run }) => run);
+  if (!state.with) return new Chooser(page, first, names, state);
+  return new CompareScreen(page, [first, await Run.open(state.with)], names, state);
+}
+
+/** Asks for the other run. */
+class Chooser {
+  constructor(page, run, names, state) {
+    Object.assign(this, { screen: "compare", name: run.facts.run, run, state });
+    const link = (other, text) => h("li", {}, h("a", {
+      href: address.write(this.name, "compare", { ...state, with: other }) }, text));
+    fill(page, h("main", { class: "waiting" },
+      h("h1", {}, `Compare ${this.name} with`),
+      h("ul", { class: "choices" }, names.filter((other) => other !== this.name).map((other) => link(other, other)),
+        link(this.name, "itself, at another time"))));
+  }
+
+  isOf(state) {
+    return state.with === "";
+  }
+
+  show() {}
+
+  close() {}
+}
+
+class CompareScreen {
+  constructor(page, sides, names, state) {
+    Object.assign(this, { screen: "compare", name: sides[0].facts.run, run: sides[0], sides });
+    document.title = `${this.name} beside ${sides[1].facts.run} – vizpub`;
+    const common = (columns) => sides[0].facts.columns[columns].filter(({ name }) =>
+      sides[1].facts.columns[columns].some((column) => column.name === name));
+    this._columns = common("peers");
+    this.state = this._complete(state);
+    this.pair = new Pair(sides, this.state.by, this.state.later);
+    this.scenes = sides.map((run, side) => new Scene(run, {
+      busy: (text) => this._say(side, text), failed: (error) => this._say(side, error.message),
+      step: () => this._step(),
+    }));
+    this._build(page, names);
+    this._unlisten = listen({
+      ...ofClock(() => this.clock), ...ofPicture(() => this.scenes[0].picture),
+      Escape: () => this.update({ peer: "" }),
+    });
+    this._load();
+  }
+
+  /** True while these are the runs that an address wants. */
+  isOf(state) {
+    return state.with === this.sides[1].facts.run;
+  }
+
+  close() {
+    this.clock.pause();
+    this._unlisten();
+    for (const scene of this.scenes) scene.close();
+  }
+
+  /** A state in which nothing is that the runs do not have. */
+  _complete(state) {
+    const has = (name) => this._columns.some((column) => column.name === name);
+    const { clock } = this.sides[1];
+    const later = Math.min(state.later, clock.last - clock.first);
+    const { scale } = new Pair(this.sides, state.by, later);
+    return {
+      ...state, later, at: scale.within(state.at ?? scale.last),
+      colour: has(state.colour) ? state.colour : "", size: has(state.size) ? state.size : "",
+    };
+  }
+
+  _build(page, names) {
+    const { sides } = this;
+    this._missing = missing();
+    this.clock = new Clock(this.pair.scale, {
+      moved: (at) => this.update({ at }, { push: false }),
+      paused: () => {},
+      change: (at, forward) => this._change(at, forward),
+    });
+    this._curves = new MetricCurves(this._curveSides(), this.clock, (curves) => this.update({ curves }));
+    this._left = h("aside", { class: "side left", "aria-label": "What is shown" });
+    this._figures = h("section", {});
+    this._legend = h("div", { class: "legend" });
+    this._selected = h("section", {});
+    this._stages = sides.map((run, side) => this._stage(run, side));
+    const topics = [...new Set(sides.flatMap((run) => run.facts.topics))];
+    const peers = [...new Set(sides.flatMap((run) => run.facts.peers))];
+    this._names = names;
+    fill(page, h("main", { class: "overlay compare" },
+      h("div", { class: "bar" },
+        h("h1", {}, "Compare"), h("span", { class: "grow" }),
+        topics.length ? search(topics, "Show a topic", (of) => this.update({ of: topics[of] }), "A topic", "topic") : null,
+        search(peers, "Find a peer", (of) => this.update({ peer: peers[of] }), "Find a peer")),
+      this._left, this._stages.map(({ element }) => element), this.clock.element));
+    page.querySelector("main").classList.toggle("without", Boolean(this._missing));
+    this._showControls();
+    this._showTime();
+    this._showCurves();
+  }
+
+  /** The picture of a run, and what is said of it. */
+  _stage(run, side) {
+    const canvas = h("div", { class: "canvas" });
+    const label = h("div", { class: "label", hidden: true });
+    const pinned = h("div", { class: "label pinned", hidden: true });
+    const status = h("p", { class: "status", role: "status" });
+    const about = h("p", { class: "about" });
+    const element = h("section", { class: `stage side-${side}`, "aria-label": `${side ? "Right" : "Left"}: ${run.facts.run}` },
+      canvas, about, label, pinned, status, this._missing ? null : tools(() => this.scenes[side].picture));
+    if (!this._missing) {
+      this.scenes[side].picture = new Picture(canvas, {
+        clicked: (peer) => this.update({ peer: peer === null ? "" : run.facts.peers[peer] }),
+        hovered: (peer, x, y) => this._hover(side, peer, x, y),
+        moved: () => this._moved(side),
+        failed: (error) => this._say(side, error.message),
+      });
+    }
+    return { element, canvas, label, pinned, status, about };
+  }
+
+  _curveSides() {
+    return this.sides.map((run, side) => ({
+      run, skip: this.pair.later[side], place: (tick) => this.pair.place(side, tick),
+    }));
+  }
+
+  /** Change what is shown. A choice can be taken back by the browser's Back; a time cannot. */
+  update(changes, { push = true } = {}) {
+    const before = this.state;
+    this.state = this._complete({ ...before, ...changes });
+    (push ? address.push : address.replace)(address.write(this.name, "compare", this.state));
+    this._follow(before);
+  }
+
+  /** Show another state of the same runs, as Back and Forward do. */
+  show(state) {
+    const before = this.state;
+    this.state = this._complete(state);
+    this._legends = "";
+    this._follow(before);
+  }
+
+  _follow(before) {
+    const { state } = this;
+    const changed = (...keys) => keys.some((key) => String(before[key]) !== String(state[key]));
+    if (changed("by", "later")) {
+      const ticks = SIDES.map((side) => this.pair.tick(side, before.at));
+      this.pair = new Pair(this.sides, state.by, state.later);
+      if (changed("by")) this.state.at = this.pair.scale.within(this.pair.place(0, ticks[0]));
+      this.clock.setScale(this.pair.scale);
+      this._curves.setSides(this._curveSides());
+    }
+    if (changed("by", "later", "curves")) this._showCurves();
+    if (changed("by", "later", "of", "colour", "size", "scale", "layout")) this._showControls();
+    this._showTime();
+    if (changed("of", "layout")) this._load();
+    else this._step();
+  }
+
+  _showTime() {
+    const { at } = this.state;
+    this.clock.show(at);
+    this.ticks = SIDES.map((side) => this.pair.tick(side, at));
+    this._curves.show(this.ticks.map((tick, side) => (this.pair.hasEnded(side, at) ? null : tick)));
+  }
+
+  _showCurves() {
+    const known = this._curves.columns.map(({ name }) => name);
+    this._shown = (this.state.curves ?? CURVES).filter((name) => known.includes(name));
+    this._curves.setNames(this._shown).then(() => this._showFigures(), (error) => this._say(0, error.message));
+  }
+
+  _showControls() {
+    const { state, sides } = this;
+    const change = (changes) => this.update(changes);
+    const later = h("input", {
+      type: "number", min: 0, max: sides[1].clock.last - sides[1].clock.first, step: 1, value: state.later,
+      onchange: () => this.update({ later: Math.max(Math.round(Number(later.value)) || 0, 0) }),
+    });
+    fill(this._left,
+      h("section", {},
+        labelled("Right", select(this._names.map((name) => [name, name]), sides[1].facts.run, (name) => {
+          location.hash = address.write(this.name, "compare", { ...this.state, with: name, later: 0 });
+        })),
+        labelled("Intervals later on the right", later),
+        this.pair.knowsTime ? choice("Clock by", [["time", "time"], ["interval", "interval"]], state.by,
+          (by) => this.update({ by })) : h("p", { class: "quiet" }, "By interval: the length of intervals is unknown"),
+        state.of ? h("p", {}, h("span", { class: "filter" }, "topic ", h("strong", { title: state.of }, short(state.of, 24)),
+          h("button", { type: "button", "aria-label": "All topics", title: "All topics",
+            onclick: () => this.update({ of: "" }) }, "×"))) : null),
+      this._figures, this._selected,
+      h("section", {}, h("h2", {}, "Look"), lookControls(this._columns, state, change), this._legend),
+      h("section", {}, commands([["vizpub", `vizpub compare ${sides.map(({ facts }) => quoted(facts.run)).join(" ")}`]])));
+  }
+
+  /** Fetch what is chosen, of both. */
+  _load() {
+    const { of, layout } = this.state;
+    this._lacks = this.sides.map((run) => of !== "" && !run.facts.topics.includes(of));
+    this.ready = Promise.all(this.scenes.map((scene, side) => scene.load({
+      layout, layers: null, how: "any", topics: of && !this._lacks[side] ? [this.sides[side].facts.topics.indexOf(of)] : [],
+    })));
+  }
+
+  _say(side, text) {
+    const { status } = this._stages[side];
+    status.textContent = text || this._missing;
+    status.classList.toggle("empty", !status.textContent);
+  }
+
+  /** Show the state at its time. */
+  _step() {
+    const { scenes, state } = this;
+    this.counts = scenes.map((scene, side) => (scene.isReady && !this._lacks[side]
+      ? scene.counts(scene.overlay.rank(this.ticks[side])) : null));
+    if (scenes.every((scene) => scene.isReady)) {
+      const [colour, size] = [state.colour, state.size].map((name) => this._scaled(name));
+      scenes.forEach((scene, side) => this._draw(scene, side, colour[side], size[side]));
+      this._showLegend(colour.find(Boolean), size.find(Boolean));
+    }
+    SIDES.forEach((side) => this._describe(side));
+    this._showFigures();
+    this._showSelected();
+  }
+
+  /** The values of a metric of both runs, with common ends; null while they are on their way. */
+  _scaled(name) {
+    const found = this.scenes.map((scene, side) => scene.scaled(name, this.ticks[side], this.state.scale));
+    if (found.some((of) => of === null)) return [null, null];
+    const ends = found.flatMap(({ low, high }) => [low, high]).filter((end) => end !== null && !Number.isNaN(end));
+    const common = ends.length ? { low: Math.min(...ends), high: Math.max(...ends) } : {};
+    return found.map((of) => ({ ...of, ...common }));
+  }
+
+  _draw(scene, side, colour, size) {
+    const tick = this.ticks[side], rank = scene.overlay.rank(tick), peer = this._peer(side);
+    const isThere = peer >= 0 && scene.overlay.present(rank)[peer] === 1;
+    scene.look(tick, colour, size, null);
+    scene.picture?.setMarks({
+      rows: isThere ? scene.overlay.rowsOf(rank, (a, b) => a === peer || b === peer) : [],
+      path: null, peer: isThere ? peer : null,
+    });
+    scene.picture?.draw(rank);
+    this._pin(side, isThere ? peer : null);
+  }
+
+  /** The number of the selected peer in a run; -1 = the run has none of this name. */
+  _peer(side) {
+    return this.state.peer ? this.sides[side].facts.peers.indexOf(this.state.peer) : -1;
+  }
+
+  _describe(side) {
+    const { element, about } = this._stages[side];
+    const run = this.sides[side], { facts } = run, tick = this.ticks[side];
+    const hasEnded = this.pair.hasEnded(side, this.state.at);
+    element.classList.toggle("ended", hasEnded || this._lacks[side]);
+    fill(about,
+      h("a", { href: address.write(facts.run, "overlay", { t: tick, ...this._sameOf(side) }), class: `side-${side}`, title: facts.run }, facts.run),
+      h("span", { class: "quiet" }, facts.protocol ?? facts.source),
+      h("span", {}, spoken(run.clock, tick)),
+      hasEnded ? h("strong", {}, "ended") : null,
+      this._lacks[side] ? h("strong", {}, "has no such topic") : null);
+  }
+
+  /** The choices that the overlay of a run understands too. */
+  _sameOf(side) {
+    const { colour, size, scale, layout, of } = this.state;
+    const peer = this._peer(side), topic = this.sides[side].facts.topics.indexOf(of);
+    return { colour, size, scale, layout, ...(peer < 0 ? {} : { sel: peer }), ...(topic < 0 ? {} : { topics: [topic] }) };
+  }
+
+  _showLegend(colour, size) {
+    const key = JSON.stringify([colour, size].map((of) => of && [of.name, of.low, of.high]))
+      + document.documentElement.dataset.theme;
+    if (key === this._legends) return;
+    this._legends = key;
+    fill(this._legend, legend(this._columns, colour, size));
+  }
+
+  _showFigures() {
+    if (!this.counts) return;
+    const rows = [
+      ["peers shown", this.counts.map((of) => of?.peers)], ["links shown", this.counts.map((of) => of?.pairs)],
+      ...this._shown.map((name) => [title(name), this._curves.at(name)]),
+    ];
+    const known = (value) => value != null && !Number.isNaN(value);
+    fill(this._figures, h("h2", {}, "At this time"), h("table", { class: "figures" },
+      h("thead", {}, h("tr", {}, h("td", {}), ["Left", "Right", "Difference"].map((text, i) =>
+        h("th", { scope: "col", class: `n side-${i}` }, text)))),
+      h("tbody", {}, rows.map(([word, [one, two]]) => h("tr", {}, h("th", { scope: "row" }, word),
+        h("td", { class: "n" }, number(one)), h("td", { class: "n" }, number(two)),
+        h("td", { class: "n" }, known(one) && known(two) ? signed(two - one) : "–"))))));
+  }
+
+  _showSelected() {
+    const { peer } = this.state;
+    if (!peer) return fill(this._selected, h("h2", {}, "No peer is selected"),
+      h("p", { class: "quiet" }, "Click one, or find it by its name: it stands out in both runs."));
+    const rows = this.scenes.map((scene, side) => {
+      const of = this._peer(side);
+      if (of < 0 || !scene.isReady) return null;
+      const rank = scene.overlay.rank(this.ticks[side]);
+      return scene.overlay.present(rank)[of] ? scene.overlay.neighbours(of, rank).size : null;
+    });
+    fill(this._selected,
+      h("div", { class: "title" }, h("h2", { class: "peer", title: peer }, peer),
+        h("button", { type: "button", class: "round", "aria-label": "Select no peer", title: "Select no peer (Esc)",
+          onclick: () => this.update({ peer: "" }) }, "×")),
+      h("dl", { class: "values" }, rows.map((count, side) => h("div", {},
+        h("dt", {}, `Neighbours ${side ? "right" : "left"}`), h("dd", {}, count === null ? "not there" : number(count))))));
+  }
+
+  /** The next place at which either run changes. */
+  _change(at, forward) {
+    const places = this.scenes.flatMap((scene, side) => {
+      const { clock } = this.sides[side], tick = this.ticks[side];
+      const from = forward || this.pair.by === "time" ? tick : tick - clock.ticks + 1;
+      const found = scene.overlay?.change(from, forward) ?? null;
+      return found === null ? [] : [this.pair.place(side, this.pair.by === "time" ? found : sampled(clock, Math.floor(found / clock.ticks)))];
+    }).filter((place) => (forward ? place > at : place < at && place >= 0));
+    return places.length ? (forward ? Math.min : Math.max)(...places) : null;
+  }
+
+  /** The other picture looks where this one does. */
+  _moved(side) {
+    if (this._isFollowing || !this.scenes) return;
+    this._isFollowing = true;
+    const { picture } = this.scenes[side], other = this.scenes[1 - side].picture;
+    if (picture && other) other.follow(picture.camera);
+    this._isFollowing = false;
+    if (this.ticks && this.scenes.every((scene) => scene.isReady)) SIDES.forEach((of) => this._pin(of));
+  }
+
+  _hover(side, peer, x, y) {
+    const { label } = this._stages[side];
+    const name = peer === null ? null : this.sides[side].facts.peers[peer];
+    label.hidden = name === null || name === this.state.peer;
+    if (label.hidden) return;
+    fill(label, h("strong", {}, name));
+    beside(label, x, y);
+  }
+
+  /** The name of what is selected stays beside it. */
+  _pin(side, peer = this._pinnedPeers?.[side] ?? null) {
+    (this._pinnedPeers ??= [null, null])[side] = peer;
+    const { pinned } = this._stages[side];
+    const place = peer === null ? null : this.scenes[side].picture?.pixel(peer);
+    pinned.hidden = !place;
+    if (!place) return;
+    pinned.textContent = short(this.state.peer, 26);
+    beside(pinned, ...place);
+  }
+}
+
+const signed = (value) => (value > 0 ? `+${number(value)}` : number(value));
+
+/** A word as a shell takes it. */
+const quoted = (word) => (/^[\w.,:@%+-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`);

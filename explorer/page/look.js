@@ -1,0 +1,40 @@
+/** How peers look: the controls of layout, colour and size, and what these mean. */
+
+import { gradient, theme } from "./colours.js";
+import { choice, h, labelled, select } from "./dom.js";
+import { number, title } from "./numbers.js";
+
+/** Controls for `columns` of peers; `change(changes)` is called with those of the state. */
+export function lookControls(columns, { colour, size, scale, layout }, change) {
+  const metrics = [["", "the same for all"], ...columns.map(({ name, unit }) =>
+    [name, unit ? `${title(name)} (${unit})` : title(name)])];
+  return [
+    labelled("Layout", select(
+      [["force", "by links (force)"], ["circle", "circle"]], layout, (value) => change({ layout: value }))),
+    labelled("Colour", select(metrics, colour, (value) => change({ colour: value }))),
+    labelled("Size", select(metrics, size, (value) => change({ size: value }))),
+    choice("Scale", [["run", "whole run"], ["interval", "each interval"]], scale,
+      (value) => change({ scale: value })),
+  ];
+}
+
+/** `columns` say what metrics mean; a colour and a size are null, or a name and the ends of its scale. */
+export function legend(columns, colour, size) {
+  const { ramp, unknown } = theme();
+  const scale = ({ name, low, high }, drawing) => {
+    const isKnown = low !== null && !Number.isNaN(low);
+    const meaning = columns.find((column) => column.name === name)?.meaning ?? "";
+    return h("figure", { "data-of": name, title: meaning },
+      h("figcaption", {}, title(name)), drawing,
+      isKnown ? h("div", { class: "ends" },
+        h("span", { "data-low": low }, number(low)), h("span", { "data-high": high }, number(high)))
+        : h("div", { class: "quiet" }, "unknown"));
+  };
+  return [
+    colour && scale(colour, h("div", { class: "ramp", style: `background:${gradient(ramp)}` })),
+    size && scale(size, h("div", { class: "sizes" }, [6, 9, 12, 15, 18].map((px) =>
+      h("i", { style: `width:${px}px;height:${px}px` })))),
+    colour && h("div", { class: "key" },
+      h("i", { style: `background:rgb(${unknown.join(" ")})` }), "unknown"),
+  ];
+}

@@ -1,0 +1,86 @@
+/** A run's overlay in a picture: fetches what is chosen, and says what there is at a time. */
+
+import { themeName } from "./colours.js";
+import { Overlay } from "./overlaydata.js";
+import { intervalOf } from "./time.js";
+
+export class Scene {
+  /**
+   * `busy(text)` is told what one waits for, `failed(error)` what went wrong; `step()` is called when
+   * there is more to draw. Without a picture, the scene only knows what there is.
+   */
+  constructor(run, { busy, failed, step }) {
+    this.run = run;
+    this.picture = null;
+    this._events = { busy, failed, step };
+  }
+
+  close() {
+    this._loading?.abort();
+    this.picture?.destroy();
+  }
+
+  /** Fetch the periods and places of `{ layers, topics, how, layout }`. */
+  async load({ layout, ...chosen }) {
+    this._loading?.abort();
+    const { signal } = (this._loading = new AbortController());
+    const { busy, failed } = this._events;
+    busy("Loading …");
+    try {
+      this.overlay = new Overlay(await this.run.overlay(chosen, signal), this.run.facts.peers.length);
+      const slow = layout === "force" && this.overlay.knowsLinks;
+      if (slow && !this._places) await this._place("circle", signal);
+      if (slow) busy("Placing the peers by their links …");
+      await this._place(slow ? "force" : "circle", signal);
+      busy("");
+    } catch (error) {
+      if (error.name !== "AbortError") failed(error);
+    }
+  }
+
+  async _place(layout, signal) {
+    this._places = await this.run.places(layout, signal);
+    this.picture?.setOverlay(this.overlay, this._places);
+    this._look = null;
+    this._events.step();
+  }
+
+  /** True once there is something to draw. */
+  get isReady() {
+    return Boolean(this.overlay && this._places);
+  }
+
+  /** The number of peers and of pairs at a rank; null = links are unknown. */
+  counts(rank) {
+    const { peers, pairs, knowsLinks } = this.overlay;
+    return { peers: peers.count(rank), pairs: knowsLinks ? pairs.count(rank) : null };
+  }
+
+  /**
+   * The values of a metric of peers at a tick, with the ends of its scale: of the "run", or of the
+   * "interval"; null while they are on their way.
+   */
+  scaled(name, tick, scale) {
+    if (!name) return null;
+    const { step, failed } = this._events;
+    const column = this.run.column(name);
+    const values = column.at(intervalOf(this.run.clock, tick), step);
+    if (!values) return null;
+    if (scale === "interval") return { name, ...values };
+    if (!column.ends) {
+      column.extent().then((ends) => { column.ends = ends; step(); }, failed);
+      return null;
+    }
+    return { name, values: values.values, ...column.ends };
+  }
+
+  /** Colour and size the peers, if that changes anything; `member` as Picture.setLook has it. */
+  look(tick, colour, size, member) {
+    const key = [intervalOf(this.run.clock, tick), themeName(),
+      ...[colour, size].flatMap((of) => [of?.name, of?.low, of?.high])].join();
+    if (key === this._look && !member && !this._isFaded) return;
+    this._look = key;
+    this._isFaded = member !== null;
+    this.picture?.setLook(colour, size, member);
+  }
+}
