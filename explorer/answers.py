@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vizpub.explorer import columns, facts, messages, one_message, one_peer
+from vizpub.explorer import columns, facts, messages, one_message, one_peer, tables
 from vizpub.explorer.history import Chosen, History
 from vizpub.explorer.messages import Order, Wanted
 from vizpub.explorer.packing import pack
 from vizpub.explorer.places import places
+from vizpub.explorer.tables import RowFilter
 from vizpub.model.errors import OutOfRange, UseError
 from vizpub.questions import frequent
 
@@ -143,6 +144,16 @@ def missed(history: History, number: int) -> Answer:
         return _json({"rows": one_message.missed(history.run, checked), "why": None})
     except UseError as error:
         return _json({"rows": None, "why": str(error)})
+
+
+def table_list(history: History) -> Answer:
+    """The tables of the run, with their columns."""
+    return _json(tables.describe_tables(history.run))
+
+
+def table_rows(history: History, table: str, chosen: RowFilter, order: Order) -> Answer:
+    """A part of the rows of a table. Raises: UnknownName, UseError."""
+    return _json(tables.read_part(history.run, table, chosen, order))
 
 
 def _peer(history: History, number: int) -> int:

@@ -94,10 +94,10 @@ def _commands(run: NamedRun, peer: int, tick: int, layers: Sequence[str]) -> dic
     run_name, name = run.facts.name, run.peers[peer]
     interval = str(run.clock.interval_of(tick))
     values = ["metrics", run_name, "peers", "--peer", name, "--from", interval, "--to", interval]
-    in_sql = f" AND layer IN ({', '.join(map(_sql_text, layers))})" if layers else ""
+    in_sql = f" AND layer IN ({', '.join(map(sql_text, layers))})" if layers else ""
     listed = ", ".join(map(cypher_text, layers))
     in_cypher = f" AND link.layer IN [{listed}]" if layers else ""
-    statement = _SQL.format(_sql_text(name), tick, in_sql)
+    statement = _SQL.format(sql_text(name), tick, in_sql)
     return {
         "values": typed(["vizpub", *values]),
         "neighbours": typed(["vizpub", "sql", run_name, statement]),
@@ -110,7 +110,8 @@ def typed(words: Sequence[str]) -> str:
     return shlex.join(words)
 
 
-def _sql_text(text: str) -> str:
+def sql_text(text: str) -> str:
+    """A text as it stands in SQL."""
     return "'" + text.replace("'", "''") + "'"
 
 

@@ -9,14 +9,16 @@ from __future__ import annotations
 import hmac
 from collections.abc import Callable
 from http.cookies import SimpleCookie
+from itertools import chain
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.responses import JSONResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -26,6 +28,7 @@ from vizpub.explorer.answers import Answer, whole
 from vizpub.explorer.history import Chosen, History
 from vizpub.explorer.messages import Order, Wanted
 from vizpub.explorer.opened import OpenRuns
+from vizpub.explorer.tables import RowFilter, write_csv
 from vizpub.model.errors import RunChanged, UnknownName, UseError, VizpubError
 from vizpub.reports.endpoint import names_this_machine
 
@@ -89,12 +92,17 @@ class _Web:
             f"{of_run}/message": lambda history, of: answers.message(
                 history, _whole(of, "message")
             ),
+            f"{of_run}/tables": lambda history, _: answers.table_list(history),
+            f"{of_run}/rows": lambda history, of: answers.table_rows(
+                history, _text(of, "table"), _row_filter(of), _order(of, "")
+            ),
             f"{of_run}/missed": lambda history, of: answers.missed(history, _whole(of, "message")),
         }
         return Starlette(
             routes=[
                 Route("/api/runs", self._list),
                 *(Route(path, self._answering(question)) for path, question in asked.items()),
+                Route(f"{of_run}/rows.csv", self._csv),
                 Mount("/", StaticFiles(directory=PAGE, html=True)),
             ],
             exception_handlers={VizpubError: _failed, HTTPException: _refused},
@@ -108,12 +116,25 @@ class _Web:
             }
         )
 
+    def _csv(self, request: Request) -> Response:
+        """All rows of a table, as a file."""
+        history = self._history(request)
+        name = _text(request, "table")
+        lines = write_csv(history.run, name, _row_filter(request), _order(request, ""))
+        # The head comes now, so that what is refused is an error, not the end of a file.
+        content = chain([next(lines)], lines)
+        file = quote(f"{history.run.facts.name}-{name.replace('/', '-')}.csv")
+        headers = {"content-disposition": f"attachment; filename*=UTF-8''{file}"}
+        return StreamingResponse(content, media_type="text/csv; charset=utf-8", headers=headers)
+
+    def _history(self, request: Request) -> History:
+        return self._runs.history(request.path_params["run"], request.query_params.get("of"))
+
     def _answering(self, question: Callable[[History, Request], Answer]) -> Callable[..., Any]:
         """In a thread: others are answered meanwhile."""
 
         def answer(request: Request) -> Response:
-            history = self._runs.history(request.path_params["run"], request.query_params.get("of"))
-            media_type, content = question(history, request)
+            media_type, content = question(self._history(request), request)
             return Response(content, media_type=media_type)
 
         return answer
@@ -136,10 +157,17 @@ def _wanted(request: Request) -> Wanted:
     return Wanted(topic, publisher, given.get("text", ""))
 
 
-def _order(request: Request) -> Order:
+def _order(request: Request, by: str = "message") -> Order:
     given = request.query_params
     first = _whole(request, "first") if "first" in given else 0
-    return Order(given.get("by", "message"), given.get("down") == "true", first)
+    return Order(given.get("by", by), given.get("down") == "true", first)
+
+
+def _row_filter(request: Request) -> RowFilter:
+    given = request.query_params
+    names = ("peer", "topic", "message", "interval")
+    numbers = {name: _whole(request, name) for name in names if name in given}
+    return RowFilter(**numbers, text=given.get("text", ""))
 
 
 def _text(request: Request, name: str) -> str:

@@ -37,6 +37,10 @@ const SCREENS = {
     topic: number(), publisher: number(), text: text(), by: text("message"), down: number(0, 1),
     first: number(0), along: one("delay", "hop"),
   },
+  tables: {
+    table: text("metrics/overlay"), by: text(), down: number(0, 1), first: number(0), text: text(),
+    peer: number(), topic: number(), message: number(), interval: number(), columns: names(),
+  },
   message: {
     m: number(0), by: one("delay", "hop"), at: number(), layout: one("hops", "delay", "race"),
     sel: number(), copies: one("all", "first"), view: one("picture", "table"),

@@ -136,6 +136,22 @@ export class Run {
     return json(this._path("missed", { message }), signal);
   }
 
+  /** The tables of the run, with their columns. */
+  tables() {
+    this._tables ??= json(this._path("tables"));
+    return this._tables;
+  }
+
+  /** A part of the rows of a table. */
+  rows(query, signal) {
+    return json(this._path("rows", ofRows(query)), signal);
+  }
+
+  /** The address of all rows as CSV. */
+  csv({ first, ...query }) {
+    return this._path("rows.csv", ofRows(query));
+  }
+
   path(from, to, tick, layers, signal) {
     const query = { from, to, tick, ...(layers ? { layer: layers } : {}) };
     return json(this._path("path", query), signal);
@@ -145,6 +161,8 @@ export class Run {
 /** What is known of a question. */
 const asked = (query) =>
   Object.fromEntries(Object.entries(query).filter(([, value]) => value !== null && value !== ""));
+
+const ofRows = ({ down, ...query }) => ({ ...asked(query), ...(down ? { down: "true" } : {}) });
 
 const KEPT_BLOCKS = 6;
 

@@ -9,6 +9,7 @@ import { showMessage } from "./message.js";
 import { showMessages } from "./messages.js";
 import { showOverlay } from "./overlay.js";
 import { showRuns } from "./runs.js";
+import { showTables } from "./tables.js";
 
 const page = document.getElementById("page");
 const body = h("div", { id: "screen" });
@@ -18,8 +19,9 @@ let shown = null;
 
 const SCREENS = {
   overlay: showOverlay, compare: showCompare, messages: showMessages, message: showMessage,
+  tables: showTables,
 };
-const TABS = [["overlay", "Overlay"], ["compare", "Compare"], ["messages", "Messages"]];
+const TABS = [["overlay", "Overlay"], ["messages", "Messages"], ["compare", "Compare"], ["tables", "Tables"]];
 
 async function route() {
   const wanted = read(location.hash);
@@ -51,7 +53,7 @@ async function route() {
 /** Links to the screens of the run that is shown. */
 function navigate({ screen, run }) {
   const link = (href, text, here) => h("a", { href, "aria-current": here && "page" }, text);
-  const tabs = shown?.run?.facts.knows.publications ? TABS : TABS.slice(0, 2);
+  const tabs = TABS.filter(([name]) => name !== "messages" || shown?.run?.facts.knows.publications);
   fill(nav, link("#/", "Runs", screen === "runs"),
     run && tabs.map(([name, text]) =>
       link(write(run, name), text, name === screen || (screen === "message" && name === "messages"))));

@@ -58,8 +58,10 @@ export class Selection {
           h("button", { type: "button", class: "round", "aria-label": "Select no peer",
             title: "Select no peer (Esc)", onclick: () => this._changed({ sel: null, to: null, ego: 0 }) }, "×")),
         this._facts,
-        this._run.facts.knows.publications
-          ? h("p", {}, h("a", { href: write(this._run.facts.run, "messages", { publisher: peer }) }, "Its messages")) : null),
+        h("p", { class: "links" },
+          this._run.facts.knows.publications
+            ? h("a", { href: write(this._run.facts.run, "messages", { publisher: peer }) }, "Its messages") : null,
+          h("a", { href: write(this._run.facts.run, "tables", { table: "links", peer }) }, "Its links through time"))),
       h("section", {},
         choice("Show peers within", [[0, "all"], [1, "1 hop"], [2, "2"], [3, "3"]], state.ego,
           (ego) => this._changed({ ego })),

@@ -67,6 +67,7 @@ def test_overlay_is_open_to_all(
 
 SCREENS = (
     ("compare", "with=intervals&by=interval&at=5&peer=peer-3&of=news"),
+    ("tables", "table=links&peer=3&by=valid_from"),
     ("message", "m=2"),
     ("messages", "topic=0"),
     ("message", "m=2&view=table&sel=3"),
@@ -78,8 +79,8 @@ SPREAD = [*product(["light", "dark"], [1440, 390], SCREENS)]
 @pytest.mark.parametrize(
     ("scheme", "width", "screen"),
     [
-        *SPREAD[:2],
-        *(pytest.param(*view, marks=pytest.mark.long) for view in SPREAD[2:]),
+        *SPREAD[:3],
+        *(pytest.param(*view, marks=pytest.mark.long) for view in SPREAD[3:]),
     ],
 )
 def test_screens_are_open_to_all(

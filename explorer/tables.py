@@ -1,0 +1,182 @@
+"""Any table of a run, by the SQL that `vizpub sql` answers: a part of its rows, or all as CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from vizpub.explorer.messages import Order
+from vizpub.explorer.one_peer import sql_text, typed
+from vizpub.model.clock import OPEN
+from vizpub.model.columns import Table
+from vizpub.model.errors import UnknownName
+from vizpub.model.tables import TABLES
+from vizpub.questions import sql
+from vizpub.questions.names import NAMED, NamedRun
+
+PART = 100
+"""Rows that a page shows at once."""
+_REFERENCES = {"peer": "peers", "topic": "topics", "message": "publications"}
+"""Filters by an index, and the tables that these number."""
+_LIMITS = sql.QueryLimits(timeout_s=60.0)
+_LIMITS_OF_CSV = sql.QueryLimits()
+
+
+@dataclass(frozen=True)
+class RowFilter:
+    """The rows to show; null = of any."""
+
+    peer: int | None = None
+    """In whatever role: a link's source or destination, a publisher, a receiver."""
+    topic: int | None = None
+    message: int | None = None
+    interval: int | None = None
+    """Rows of it, or those that hold at its end."""
+    text: str = ""
+    """A part of a name or another text."""
+
+
+def describe_tables(run: NamedRun) -> list[dict[str, Any]]:
+    """`name`, `row` (what a row is), `rows`, `filters` and `columns` of each table of the run."""
+    return [
+        _describe(run, run.stored.definition(of.name)) for of in TABLES if run.stored.has(of.name)
+    ]
+
+
+def _describe(run: NamedRun, definition: Table) -> dict[str, Any]:
+    filters = [of for of in _REFERENCES if _referring(definition, of)]
+    if "interval" in definition.names or "valid_from" in definition.names:
+        filters.append("interval")
+    return {
+        "name": definition.name,
+        "row": definition.row,
+        "rows": run.stored.rows(definition.name),
+        "filters": filters,
+        "columns": [
+            {"name": column.name, "meaning": column.meaning, "unit": column.unit,
+             "of": _kind_of(definition, column.name), "text": column.type == "string"}
+            for column in definition
+        ],
+    }  # fmt: skip
+
+
+def _kind_of(definition: Table, column: str) -> str:
+    """The filter that takes the values of a column; empty = they are no indexes."""
+    return next((of for of in _REFERENCES if column in _referring(definition, of)), "")
+
+
+def _referring(definition: Table, kind: str) -> list[str]:
+    return [name for name in definition.names if NAMED.get(name) == _REFERENCES[kind]]
+
+
+def read_part(run: NamedRun, table: str, chosen: RowFilter, order: Order) -> dict[str, Any]:
+    """At most PART `rows` in an order, their `columns`, the `total`, and the `command` for them.
+
+    Raises: UnknownName for a table or column, UseError.
+    """
+    definition = _definition(run, table)
+    where = _condition(run, definition, chosen)
+    counted = f"SELECT count(*) FROM {_sql_name(table)}{where}"
+    statement = _statement(run, definition, where, order)
+    with sql.answer(run.stored, counted, limits=_LIMITS) as reader:
+        total = reader.read_all()[0][0].as_py()
+    limited = f"{statement} LIMIT {PART} OFFSET {order.first}"
+    with sql.answer(run.stored, limited, limits=_LIMITS) as reader:
+        rows = reader.read_all()
+    values = zip(*(map(_json_value, column.to_pylist()) for column in rows.columns), strict=True)
+    return {
+        "total": total,
+        "first": order.first,
+        "columns": rows.column_names,
+        "rows": list(values),
+        "command": typed(["vizpub", "sql", run.facts.name, limited]),
+    }
+
+
+def write_csv(run: NamedRun, table: str, chosen: RowFilter, order: Order) -> Iterator[bytes]:
+    """All rows in an order, as CSV with a head; null is an empty field.
+
+    Raises: UnknownName for a table or column, UseError.
+    """
+    definition = _definition(run, table)
+    statement = _statement(run, definition, _condition(run, definition, chosen), order)
+    with sql.answer(run.stored, statement, limits=_LIMITS_OF_CSV) as reader:
+        yield _csv_lines([reader.schema.names])
+        for batch in reader:
+            yield _csv_lines(_records(batch))
+
+
+def _records(batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
+    return zip(*(column.to_pylist() for column in batch.columns), strict=True)
+
+
+def _csv_lines(rows: Any) -> bytes:
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerows(rows)
+    return out.getvalue().encode()
+
+
+def _definition(run: NamedRun, table: str) -> Table:
+    names = [of.name for of in TABLES if run.stored.has(of.name)]
+    if table not in names:
+        raise UnknownName("table", table, names)
+    return run.stored.definition(table)
+
+
+def _name_columns(run: NamedRun, definition: Table) -> list[str]:
+    """The columns of names that `vizpub sql` puts beside indexes."""
+    return [
+        f"{column}_name"
+        for column in definition.names
+        if (names := NAMED.get(column)) and names != definition.name and run.stored.has(names)
+    ]
+
+
+def _statement(run: NamedRun, definition: Table, where: str, order: Order) -> str:
+    """The query of the rows. Raises: UnknownName for a column to sort by."""
+    known = [*definition.names, *_name_columns(run, definition)]
+    if order.by and order.by not in known:
+        raise UnknownName(f"column of {definition.name}", order.by, known)
+    down = " DESC" if order.down else ""
+    first = [f'"{order.by}"{down} NULLS LAST'] if order.by else []
+    keys = [f'"{name}"' for name in definition.key if name != order.by]
+    return f"FROM {_sql_name(definition.name)}{where} ORDER BY {', '.join([*first, *keys])}"
+
+
+def _condition(run: NamedRun, definition: Table, chosen: RowFilter) -> str:
+    """The WHERE of a filter, for the parts of it that the table has columns for."""
+    conditions = []
+    for kind in _REFERENCES:
+        index, columns = getattr(chosen, kind), _referring(definition, kind)
+        if index is not None and columns:
+            conditions.append(" OR ".join(f'"{name}" = {index}' for name in columns))
+    if chosen.interval is not None and "interval" in definition.names:
+        conditions.append(f'"interval" = {chosen.interval}')
+    elif chosen.interval is not None and "valid_from" in definition.names:
+        tick = run.clock.sampling_tick(chosen.interval)
+        conditions.append(f"valid_from <= {tick} AND valid_to > {tick}")
+    if chosen.text:
+        texts = [column.name for column in definition if column.type == "string"]
+        texts += _name_columns(run, definition)
+        part = sql_text(chosen.text.lower())
+        conditions.append(
+            " OR ".join(f'contains(lower("{name}"), {part})' for name in texts) or "false"
+        )
+    return " WHERE " + " AND ".join(f"({text})" for text in conditions) if conditions else ""
+
+
+def _sql_name(table: str) -> str:
+    return table.replace("/", ".")
+
+
+def _json_value(value: Any) -> Any:
+    """A value as JSON has it: null for NaN, and 'open' for an open end."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else str(value)
+    return "open" if value == OPEN and not isinstance(value, bool) else value
