@@ -120,7 +120,7 @@ export class View {
 
   /** Where a place is, in pixels of the canvas; null before there is one. */
   pixel(place) {
-    const viewport = this._deck.getViewports()[0];
+    const viewport = this._deck.isInitialized && this._deck.getViewports()[0];
     return viewport ? viewport.project([...place, 0]).slice(0, 2) : null;
   }
 

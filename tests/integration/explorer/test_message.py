@@ -205,6 +205,13 @@ def test_ways_lead_from_the_runs_and_the_overlay_to_a_message_and_back(
     expect(page.get_by_role("heading", level=1)).to_have_text("message 3")
 
 
+def test_address_with_a_selected_peer_opens(look: Look, plays: Plays) -> None:
+    run = plays["hours"]
+    publisher = run.rows["publications"][2]["publisher"]
+    page = look().open("hours", f"m=2&sel={publisher}", screen="message")
+    expect(page.get_by_role("heading", name=run.peers[publisher], exact=True)).to_be_visible()
+
+
 def test_message_plays_and_goes_by_keys(look: Look, plays: Plays) -> None:
     run = plays["hours"]
     topics = [row["topic"] for row in run.rows["publications"]]
