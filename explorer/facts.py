@@ -9,6 +9,7 @@ import numpy as np
 
 from vizpub.explorer import columns
 from vizpub.explorer.history import History
+from vizpub.explorer.live import is_live
 from vizpub.model.arrays import Floats
 from vizpub.model.errors import VizpubError
 from vizpub.questions.names import NamedRun
@@ -32,7 +33,7 @@ def _row(run: StoredRun | BrokenRun) -> dict[str, Any]:
         "state": run.manifest.state,
         "source": run.manifest.source,
         "protocol": run.manifest.protocol,
-        "live": bool(run.manifest.collection) and not run.manifest.ended,
+        "live": is_live(run),
     }
     if not run.manifest.complete:
         return told
@@ -81,6 +82,7 @@ def described(history: History) -> dict[str, Any]:
             "tick_us": clock.tick_us,
         },
         "epoch": facts.epoch,
+        "live": is_live(run.stored),
         "peers": run.peers,
         "topics": run.topics if run.stored.has("topics") else [],
         "layers": history.layers,

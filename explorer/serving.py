@@ -23,6 +23,8 @@ class Listening:
     host: str = "127.0.0.1"
     port: int = 0
     """0 = any that is free."""
+    commands: bool = False
+    """Whoever opens the printed address may tell peers of collected runs to leave and join."""
 
 
 def serve(workspace: Path, run: str | None, at: Listening, ready: Callable[[str], None]) -> None:
@@ -30,10 +32,12 @@ def serve(workspace: Path, run: str | None, at: Listening, ready: Callable[[str]
 
     Raises: UseError where nothing can listen there.
     """
-    token = None if is_loopback(at.host) else secrets.token_urlsafe(24)
+    # Others on this machine reach a loopback port, too.
+    is_open = is_loopback(at.host) and not at.commands
+    token = None if is_open else secrets.token_urlsafe(24)
     with listen(at) as listening:
         config = uvicorn.Config(
-            app(workspace, token),
+            app(workspace, token, commands=at.commands),
             ws="none",
             lifespan="off",
             log_config=None,

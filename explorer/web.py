@@ -1,4 +1,6 @@
-"""The page's HTTP interface: files of the page, and answers about runs. It only reads.
+"""The page's HTTP interface: files of the page, and answers about runs.
+
+It only reads, unless it may give commands to the peers of a run that is collected.
 
 Without a token it serves this machine only, by its name. With one, a browser shows it once, in the
 address, and has it in a cookie from then on.
@@ -7,6 +9,7 @@ address, and has it in a cookie from then on.
 from __future__ import annotations
 
 import hmac
+import json
 from collections.abc import Callable
 from http.cookies import SimpleCookie
 from itertools import chain
@@ -23,17 +26,19 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from vizpub.explorer import answers, facts
+from vizpub.explorer import answers, facts, live
 from vizpub.explorer.answers import Answer, whole
 from vizpub.explorer.history import Chosen, History
 from vizpub.explorer.messages import Order, Wanted
 from vizpub.explorer.opened import OpenRuns
 from vizpub.explorer.tables import RowFilter, write_csv
-from vizpub.model.errors import RunChanged, UnknownName, UseError, VizpubError
+from vizpub.model.errors import RunChanged, ServiceError, UnknownName, UseError, VizpubError
 from vizpub.reports.endpoint import names_this_machine
+from vizpub.runstore.store import open_run
 
 PAGE = Path(__file__).parent / "page"
 COOKIE = "vizpub_token"
+_MOST_OF_A_COMMAND = 1_000
 POLICY = (
     "default-src 'self'; script-src 'self'; worker-src 'self'; style-src 'self' 'unsafe-inline'; "
     "img-src 'self' data: blob:; connect-src 'self'; object-src 'none'; base-uri 'none'; "
@@ -49,14 +54,16 @@ HEADERS = {
 """Of every answer."""
 
 
-def app(workspace: Path, token: str | None = None) -> ASGIApp:
-    """The application; null token = whoever reaches the port may read."""
-    return _Guard(_Web(OpenRuns(workspace)).app(), token)
+def app(workspace: Path, token: str | None = None, *, commands: bool = False) -> ASGIApp:
+    """The application; null token = whoever reaches the port may read. With `commands`, whoever has
+    the token may tell peers to leave and join.
+    """
+    return _Guard(_Web(OpenRuns(workspace), commands=commands).app(), token, commands=commands)
 
 
 class _Web:
-    def __init__(self, runs: OpenRuns) -> None:
-        self._runs = runs
+    def __init__(self, runs: OpenRuns, *, commands: bool) -> None:
+        self._runs, self._commands = runs, commands
 
     def app(self) -> Starlette:
         of_run = "/api/runs/{run}"
@@ -103,6 +110,9 @@ class _Web:
                 Route("/api/runs", self._list),
                 *(Route(path, self._answering(question)) for path, question in asked.items()),
                 Route(f"{of_run}/rows.csv", self._csv),
+                Route(f"{of_run}/state", self._state),
+                Route(f"{of_run}/commands", self._tell, methods=["POST"]),
+                Route(f"{of_run}/commands/{{number}}", self._command),
                 Mount("/", StaticFiles(directory=PAGE, html=True)),
             ],
             exception_handlers={VizpubError: _failed, HTTPException: _refused},
@@ -115,6 +125,26 @@ class _Web:
                 "runs": await run_in_threadpool(facts.listed, self._runs.workspace),
             }
         )
+
+    def _state(self, request: Request) -> Response:
+        """How far the run is now."""
+        run = open_run(self._runs.workspace, request.path_params["run"])
+        return JSONResponse(live.describe_state(run) | {"commands": self._commands})
+
+    async def _tell(self, request: Request) -> Response:
+        """Tell a peer to leave or to join."""
+        told = await _json_object(request)
+        peer, action = told.get("peer"), told.get("action")
+        if type(peer) is not int or type(action) is not str:
+            raise UseError("give the number of a peer, and an action")
+        where = self._runs.workspace, request.path_params["run"]
+        return JSONResponse(await run_in_threadpool(live.tell_peer, *where, peer, action))
+
+    def _command(self, request: Request) -> Response:
+        """What became of a command."""
+        number = whole(request.path_params["number"], "number")
+        run = request.path_params["run"]
+        return JSONResponse(live.find_command(self._runs.workspace, run, number))
 
     def _csv(self, request: Request) -> Response:
         """All rows of a table, as a file."""
@@ -138,6 +168,22 @@ class _Web:
             return Response(content, media_type=media_type)
 
         return answer
+
+
+async def _json_object(request: Request) -> dict[str, Any]:
+    """The body of a command. Raises: UseError."""
+    body = b""
+    async for part in request.stream():
+        body += part
+        if len(body) > _MOST_OF_A_COMMAND:
+            raise UseError(f"a command has at most {_MOST_OF_A_COMMAND} bytes")
+    try:
+        told = json.loads(body)
+    except ValueError as error:
+        raise UseError("a command is JSON") from error
+    if not isinstance(told, dict):
+        raise UseError("a command is a JSON object")
+    return told
 
 
 def _chosen(request: Request) -> Chosen:
@@ -185,6 +231,7 @@ _CODES: tuple[tuple[type[VizpubError], int], ...] = (
     (RunChanged, 409),
     (UnknownName, 404),
     (UseError, 400),
+    (ServiceError, 502),
     (VizpubError, 500),
 )
 
@@ -202,8 +249,8 @@ def _refused(_: Request, error: Exception) -> Response:
 class _Guard:
     """Answers nobody but those who may ask, and adds the headers of safety."""
 
-    def __init__(self, inner: ASGIApp, token: str | None) -> None:
-        self._inner, self._token = inner, token
+    def __init__(self, inner: ASGIApp, token: str | None, *, commands: bool) -> None:
+        self._inner, self._token, self._commands = inner, token, commands
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -219,8 +266,8 @@ class _Guard:
         await answer(scope, receive, sending)
 
     def _refusal(self, request: Request) -> Response | None:
-        if request.method not in ("GET", "HEAD"):
-            return JSONResponse({"error": "this server only reads"}, 405)
+        if request.method not in ("GET", "HEAD") and (refused := self._refusal_to_write(request)):
+            return refused
         if self._token is None:
             if names_this_machine(request.headers.get("host", "")):
                 return None
@@ -235,6 +282,17 @@ class _Guard:
         if kept is not None and _equal(kept.value, self._token):
             return None
         return JSONResponse({"error": "open the address that vizpub explore printed"}, 401)
+
+    def _refusal_to_write(self, request: Request) -> Response | None:
+        """A command comes from this very page, and is no form of another one's."""
+        if not self._commands or self._token is None or request.method != "POST":
+            return JSONResponse({"error": "this server only reads"}, 405)
+        origin, host = request.headers.get("origin"), request.headers.get("host")
+        if host is None or origin not in (f"http://{host}", f"https://{host}"):
+            return JSONResponse({"error": "commands come from this page alone"}, 403)
+        if request.headers.get("content-type") != "application/json":
+            return JSONResponse({"error": "a command is application/json"}, 415)
+        return None
 
 
 def _equal(one: str, other: str) -> bool:

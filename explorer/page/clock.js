@@ -42,6 +42,13 @@ export class Clock {
     this._build();
   }
 
+  /** Follow the same scale, which is longer by now. */
+  extend(scale) {
+    this._scale = scale;
+    this._slider.max = scale.last;
+    this._showMarks();
+  }
+
   /** A control beside those of the clock. */
   add(control) {
     this._more.push(control);
@@ -76,10 +83,14 @@ export class Clock {
       labelled(scale.pace, speed, { class: "field inline" }),
       checkbox("Loop", this._loop, (on) => (this._loop = on)),
       this._more);
-    const marks = scale.marks().map(([at, text]) =>
-      h("span", { style: `left:${100 * this.share(at)}%`, "aria-hidden": "true" }, text));
-    fill(this._axis, h("div", { class: "gutter" }),
-      h("div", { class: "track" }, this._slider, h("div", { class: "marks" }, marks)));
+    this._marks = h("div", { class: "marks" });
+    fill(this._axis, h("div", { class: "gutter" }), h("div", { class: "track" }, this._slider, this._marks));
+    this._showMarks();
+  }
+
+  _showMarks() {
+    fill(this._marks, this._scale.marks().map(([at, text]) =>
+      h("span", { style: `left:${100 * this.share(at)}%`, "aria-hidden": "true" }, text)));
   }
 
   /** Where a place is on the axis, 0 to 1. */

@@ -13,10 +13,10 @@ export class Refused extends Error {
   }
 }
 
-async function fetched(path, signal) {
+async function fetched(path, signal, post = {}) {
   let answer;
   try {
-    answer = await fetch(path, { signal });
+    answer = await fetch(path, { signal, ...post });
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new Refused("The server does not answer. Is vizpub explore still running?", "Gone");
@@ -29,7 +29,7 @@ async function fetched(path, signal) {
   throw new Refused(told.error ?? `The server answered ${answer.status}.`, told.kind);
 }
 
-const json = async (path, signal) => (await fetched(path, signal)).json();
+const json = async (path, signal, post) => (await fetched(path, signal, post)).json();
 
 /** Meta and arrays of a packed answer (explorer/packing.py); the arrays share its memory. */
 export function unpack(buffer) {
@@ -64,6 +64,35 @@ export class Run {
   /** The next `open` asks what a run is by then. */
   static forget() {
     Run._opened = [];
+  }
+
+  /** How far the run is now, which may be collected. */
+  state() {
+    return json(`${this._root}/state`);
+  }
+
+  /** Take in what was collected since. Facts, names and clock change in their places. */
+  async refresh() {
+    const { clock, peers, topics, ...facts } = await json(this._root);
+    Object.assign(this.clock, clock);
+    for (const [names, now] of [[this.facts.peers, peers], [this.facts.topics, topics]]) {
+      names.splice(0, names.length, ...now);
+    }
+    Object.assign(this.facts, facts);
+    this._columns.clear();
+    this._curves.clear();
+    this._tables = null;
+  }
+
+  /** Ask a peer to "leave" or "join": what became of it once it has answered. */
+  async tell(peer, action) {
+    const post = { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ peer, action }) };
+    let told = await json(`${this._root}/commands`, undefined, post);
+    while (told.state === "queued") {
+      await new Promise((resolve) => setTimeout(resolve, 300));
+      told = await json(`${this._root}/commands/${told.id}`);
+    }
+    return told;
   }
 
   constructor(root, facts) {

@@ -6,6 +6,7 @@ import { Run } from "./data.js";
 import { fill, h } from "./dom.js";
 import { Filters } from "./filters.js";
 import { listen, ofClock, ofPicture } from "./keys.js";
+import { Live } from "./live.js";
 import { MetricCurves } from "./metriccurves.js";
 import { number, short, title } from "./numbers.js";
 import { hops } from "./overlaydata.js";
@@ -36,7 +37,7 @@ class OverlayScreen {
     this.run = run;
     this.state = this._whole(state);
     this.scene = new Scene(run, {
-      busy: (text) => this._busy(text), failed: (error) => this._say(error.message),
+      busy: (text) => this._busy(text), failed: (error) => this._failed(error),
       step: () => this._step(),
     });
     this._build(page);
@@ -50,6 +51,7 @@ class OverlayScreen {
 
   close() {
     this.clock.pause();
+    this._live?.close();
     this._unlisten();
     this.scene.close();
   }
@@ -87,7 +89,7 @@ class OverlayScreen {
     this._canvas = h("div", { class: "canvas" });
     this._table = h("div", { class: "table scroll", tabindex: "0", role: "region", "aria-label": "Peers" });
     this.clock = new Clock(runScale(run.clock), {
-      moved: (t) => this.update({ t }, { push: false }),
+      moved: (t) => this._move(t),
       paused: () => this._told(),
       change: (tick, forward) => this.overlay?.change(tick, forward) ?? null,
     });
@@ -95,6 +97,13 @@ class OverlayScreen {
       (curves) => this.update({ curves }));
     this.filters = new Filters(run, state, (changes) => this.update(changes));
     this.selection = new Selection(run, (changes) => this.update(changes));
+    if (run.facts.live) {
+      this._live = new Live(run, state.t === lastTick(run.clock), {
+        grown: () => this._grow(), follow: () => this._move(lastTick(run.clock)),
+        failed: (error) => this._say(error.message),
+      });
+      this.selection.allow(this._live);
+    }
     this._views = h("button", { type: "button", class: "small", onclick: () =>
       this.update({ view: this.state.view === "table" ? "picture" : "table" }) });
     this._search = search(run.facts.peers, "Find a peer", (sel) => this.update({ sel }), "Find a peer  /");
@@ -104,7 +113,7 @@ class OverlayScreen {
         h("div", { class: "bar" },
           h("h1", { title: this.name }, this.name),
           h("span", { class: "quiet" }, run.facts.protocol ?? run.facts.source),
-          h("span", { class: "grow" }), this._search, this._views),
+          this._live?.element, h("span", { class: "grow" }), this._search, this._views),
         this.filters.element,
         h("div", { class: "stage" },
           this._canvas, this._label, this._pinned, this._table, this._status,
@@ -136,6 +145,27 @@ class OverlayScreen {
     this._follow(before);
   }
 
+  _move(t) {
+    this._live?.setFollowing(t >= lastTick(this.run.clock));
+    this.update({ t }, { push: false });
+  }
+
+  /** Show what was collected since; who looks at the last interval stays at the last. */
+  _grow() {
+    this.clock.extend(runScale(this.run.clock));
+    if (this._live.isFollowing) this.state = { ...this.state, t: lastTick(this.run.clock) };
+    this._showTime();
+    this._showCurves();
+    this._question = "";
+    this.ready = this.scene.load(this.state, { keep: true });
+  }
+
+  /** What fails because the run has grown meanwhile is asked again. */
+  _failed(error) {
+    if (error.kind === "RunChanged" && this._live) this._live.check();
+    else this._say(error.message);
+  }
+
   /** Show another state of the same run, as Back and Forward do. */
   show(state) {
     const before = this.state;
@@ -165,7 +195,7 @@ class OverlayScreen {
     const known = this.run.facts.columns.overlay.map(({ name }) => name);
     const wanted = this.state.curves ?? CURVES.filter((name) => known.includes(name)).slice(0, SHOWN);
     this._curves.setNames(wanted.filter((name) => known.includes(name)))
-      .catch((error) => this._say(error.message));
+      .catch((error) => this._failed(error));
   }
 
   _showView() {
@@ -296,7 +326,7 @@ class OverlayScreen {
     } catch (error) {
       if (error.name === "AbortError") return;
       this._question = "";
-      this._say(error.message);
+      this._failed(error);
     }
   }
 

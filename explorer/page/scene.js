@@ -20,15 +20,19 @@ export class Scene {
     this.picture?.destroy();
   }
 
-  /** Fetch the periods and places of `{ layers, topics, how, layout }`. */
-  async load({ layout, ...chosen }) {
+  /**
+   * Fetch the periods and places of `{ layers, topics, how, layout }`. With `keep`, peers that have
+   * a place keep it: the run has grown.
+   */
+  async load({ layout, ...chosen }, { keep = false } = {}) {
     this._loading?.abort();
     const { signal } = (this._loading = new AbortController());
     const { busy, failed } = this._events;
-    busy("Loading …");
+    if (!keep) busy("Loading …");
     try {
       this.overlay = new Overlay(await this.run.overlay(chosen, signal), this.run.facts.peers.length);
       const slow = layout === "force" && this.overlay.knowsLinks;
+      if (slow && keep && this._places) return this._show(extended(this._places, this.overlay));
       if (slow && !this._places) await this._place("circle", signal);
       if (slow) busy("Placing the peers by their links …");
       await this._place(slow ? "force" : "circle", signal);
@@ -39,7 +43,11 @@ export class Scene {
   }
 
   async _place(layout, signal) {
-    this._places = await this.run.places(layout, signal);
+    this._show(await this.run.places(layout, signal));
+  }
+
+  _show(places) {
+    this._places = places;
     this.picture?.setOverlay(this.overlay, this._places);
     this._look = null;
     this._events.step();
@@ -83,4 +91,28 @@ export class Scene {
     this._isFaded = member !== null;
     this.picture?.setLook(colour, size, member);
   }
+}
+
+const GOLDEN = Math.PI * (3 - Math.sqrt(5)); // an angle that never comes back to where it was
+
+/** The places of all peers: a new one is beside the peers that it is linked to. */
+function extended(places, { size, src, dst }) {
+  const before = places.length / 2;
+  const found = new Float32Array(2 * size), near = new Float64Array(3 * size);
+  found.set(places.subarray(0, 2 * size));
+  for (let row = 0; row < src.length; row++) {
+    for (const [peer, other] of [[src[row], dst[row]], [dst[row], src[row]]]) {
+      if (peer < before || other >= before) continue;
+      near[3 * peer] += places[2 * other];
+      near[3 * peer + 1] += places[2 * other + 1];
+      near[3 * peer + 2]++;
+    }
+  }
+  for (let peer = before; peer < size; peer++) {
+    const [x, y, count] = near.subarray(3 * peer, 3 * peer + 3), angle = GOLDEN * peer;
+    const away = count ? 0.05 : 0.95;
+    found[2 * peer] = (count ? x / count : 0) + away * Math.cos(angle);
+    found[2 * peer + 1] = (count ? y / count : 0) + away * Math.sin(angle);
+  }
+  return found;
 }

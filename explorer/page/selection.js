@@ -18,6 +18,11 @@ export class Selection {
     this._metric = null;
   }
 
+  /** Peers of a run that is collected may be told what to do. */
+  allow(live) {
+    this._live = live;
+  }
+
   /** Nothing is selected. */
   showNothing() {
     this._peer = null;
@@ -61,7 +66,8 @@ export class Selection {
         h("p", { class: "links" },
           this._run.facts.knows.publications
             ? h("a", { href: write(this._run.facts.run, "messages", { publisher: peer }) }, "Its messages") : null,
-          h("a", { href: write(this._run.facts.run, "tables", { table: "links", peer }) }, "Its links through time"))),
+          h("a", { href: write(this._run.facts.run, "tables", { table: "links", peer }) }, "Its links through time")),
+        this._live?.controls(peer)),
       h("section", {},
         choice("Show peers within", [[0, "all"], [1, "1 hop"], [2, "2"], [3, "3"]], state.ego,
           (ego) => this._changed({ ego })),

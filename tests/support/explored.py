@@ -55,11 +55,18 @@ class Explorer:
     def address(self) -> str:
         return f"http://127.0.0.1:{self.port}/"
 
-    def ask(self, path: str, method: str = "GET", query: Any = (), **headers: str) -> Told:
+    def ask(
+        self,
+        path: str,
+        method: str = "GET",
+        query: Any = (),
+        body: bytes | None = None,
+        **headers: str,
+    ) -> Told:
         """What it answers; redirects are not followed."""
         connection = HTTPConnection("127.0.0.1", self.port, timeout=60)
         asked = f"{path}?{urlencode(query, doseq=True)}" if query else path
-        connection.request(method, asked, headers=headers)
+        connection.request(method, asked, body, headers)
         answer = connection.getresponse()
         found = {name.lower(): value for name, value in answer.getheaders()}
         told = Told(answer.status, found, answer.read())
@@ -68,10 +75,14 @@ class Explorer:
 
 
 @contextmanager
-def exploring(workspace: Path, token: str | None = None) -> Iterator[Explorer]:
+def exploring(
+    workspace: Path, token: str | None = None, *, commands: bool = False
+) -> Iterator[Explorer]:
     """For the length of the block."""
     with listen(Listening()) as listening:
-        config = uvicorn.Config(app(workspace, token), ws="none", lifespan="off", log_config=None)
+        config = uvicorn.Config(
+            app(workspace, token, commands=commands), ws="none", lifespan="off", log_config=None
+        )
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()

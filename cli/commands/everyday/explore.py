@@ -40,6 +40,13 @@ class _Serving:
             "--open/--no-open", help="Open a web browser (default: if this is a terminal)."
         ),
     ] = None
+    allow_commands: Annotated[
+        bool,
+        typer.Option(
+            "--allow-commands",
+            help="Let the page tell peers of a collected run to leave and join (vizpub tell).",
+        ),
+    ] = False
 
 
 def explore(
@@ -50,9 +57,9 @@ def explore(
     """Look at a run in a web browser: its overlay plays with its metrics, and its messages spread.
 
     Without RUN, the page lists the runs. It needs neither Neo4j nor Spark, and reads the run's
-    files while it is open: Ctrl-C ends it. Nothing is written but layouts, in the user's cache. At
-    another address than this machine's, the printed address has a token; what is sent can be read
-    on the way.
+    files while it is open: Ctrl-C ends it. Nothing is written but layouts, in the user's cache. The
+    page follows a run that is collected. At another address than this machine's, and with
+    --allow-commands, the printed address has a token; what is sent can be read on the way.
 
     Examples:
 
@@ -60,6 +67,7 @@ def explore(
     vizpub explore
     vizpub explore monday
     vizpub explore monday --port 8800 --no-open
+    vizpub explore lab --allow-commands
     ```
     """
     from vizpub.explorer.serving import Listening, serve
@@ -78,5 +86,6 @@ def explore(
         if sys.stdout.isatty() if serving.launch is None else serving.launch:
             typer.launch(address)
 
+    listening = Listening(serving.host, serving.port, serving.allow_commands)
     with suppress(KeyboardInterrupt):
-        serve(settings.workspace, run, Listening(serving.host, serving.port), ready)
+        serve(settings.workspace, run, listening, ready)

@@ -173,6 +173,53 @@ def test_server_only_reads(explorer: Explorer) -> None:
     assert explorer.ask("/api/runs/monday", "DELETE").status == 405
 
 
+LEAVE = b'{"peer": 0, "action": "leave"}'
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "changes"),
+    [
+        (401, LEAVE, {"cookie": f"{COOKIE}=another"}),
+        (403, LEAVE, {"origin": "http://elsewhere.example"}),
+        (403, LEAVE, {"origin": "null"}),
+        (415, LEAVE, {"content-type": "text/plain"}),
+        (400, b"[]", {}),
+        (400, b"{", {}),
+        (400, b" " * 2_000 + LEAVE, {}),
+        (400, b'{"peer": true, "action": "leave"}', {}),
+        (400, b'{"peer": 99, "action": "leave"}', {}),
+        (400, b'{"peer": -1, "action": "leave"}', {}),
+        (400, b'{"peer": 0, "action": "explode"}', {}),
+        (400, LEAVE, {}),  # nobody collects the run
+    ],
+)
+def test_commands_come_from_the_page_of_who_has_the_token(
+    made_once: Path, status: int, body: bytes, changes: dict[str, str]
+) -> None:
+    with exploring(made_once, "secret", commands=True) as server:
+        own = {
+            "cookie": f"{COOKIE}=secret",
+            "origin": server.address.rstrip("/"),
+            "content-type": "application/json",
+        }
+        told = server.ask("/api/runs/monday/commands", "POST", body=body, **own | changes)
+        assert (told.status, bool(told.json()["error"])) == (status, True)
+
+
+@pytest.mark.parametrize(("token", "commands"), [("secret", False), (None, True)])
+def test_commands_need_a_token_and_permission(made_once: Path, token: str, commands: bool) -> None:
+    with exploring(made_once, token, commands=commands) as server:
+        own = {"cookie": f"{COOKIE}=secret", "origin": server.address.rstrip("/")}
+        told = server.ask("/api/runs/monday/commands", "POST", body=LEAVE, **own)
+        assert told.status == 405
+
+
+def test_state_of_a_stored_run_is_not_live(explorer: Explorer, ask: Ask) -> None:
+    state = ask("state").json()
+    assert state["identity"] == explorer.ask("/api/runs/monday").json()["identity"]
+    assert (state["live"], state["behind_s"], state["commands"]) == (False, None, False)
+
+
 def test_token_opens_once_and_a_cookie_from_then_on(made_once: Path) -> None:
     with exploring(made_once, "secret") as lan:
         assert lan.ask("/api/runs").status == 401
