@@ -38,7 +38,7 @@ def counts_of(run: Played, tick: int) -> dict[str, int]:
     return {"peers": len(run.present(tick)), "pairs": len(run.pairs(tick))}
 
 
-@pytest.mark.parametrize("by", ["time", "interval"])
+@pytest.mark.parametrize("by", few(["time", "interval"], ["time"]))
 def test_each_side_shows_its_tables_at_the_common_time(look: Look, plays: Plays, by: str) -> None:
     looking, runs = look(), [plays[LONG], plays[SHORT]]
     page = open_pair(looking, f"by={by}")
@@ -91,7 +91,7 @@ def test_figures_are_those_of_both_tables_and_their_difference(look: Look, plays
     expect(row.locator("td")).to_have_text([str(one), str(two), f"{sign}{two - one}"])
 
 
-@pytest.mark.parametrize("scale", ["run", "interval"])
+@pytest.mark.parametrize("scale", few(["run", "interval"], ["run"]))
 def test_colours_have_one_scale_for_both_runs(look: Look, plays: Plays, scale: str) -> None:
     page = open_pair(look(), f"by=interval&at=7&colour=degree&scale={scale}")
     values = [
@@ -140,6 +140,7 @@ def test_topic_leaves_its_part_in_both_runs(look: Look, plays: Plays) -> None:
     ]
 
 
+@pytest.mark.long
 def test_camera_of_one_side_moves_the_other(look: Look, plays: Plays) -> None:
     page = open_pair(look(), "by=interval&at=7&layout=circle")
     cameras = "() => explorer.scenes.map(({ picture }) => picture.camera)"
@@ -207,7 +208,8 @@ def test_unknown_partner_is_said_with_a_way_out(look: Look, plays: Plays) -> Non
     looking.complaints = [text for text in looking.complaints if "404" not in text]
 
 
-@pytest.mark.parametrize("width", few([1024, 390], [390]))
+@pytest.mark.long
+@pytest.mark.parametrize("width", [1024, 390])
 def test_narrow_page_has_curves_and_figures(look: Look, plays: Plays, width: int) -> None:
     page = open_pair(look(viewport={"width": width, "height": 844}), "by=interval&at=7")
     expect(page.locator(".figures tbody tr").first).to_be_visible()
