@@ -39,7 +39,7 @@ def counts_of(run: Played, tick: int) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("by", few(["time", "interval"], ["time"]))
-def test_each_side_shows_its_tables_at_the_common_time(look: Look, plays: Plays, by: str) -> None:
+def test_sides_show_their_tables_at_the_common_time(look: Look, plays: Plays, by: str) -> None:
     looking, runs = look(), [plays[LONG], plays[SHORT]]
     page = open_pair(looking, f"by={by}")
     last = {"time": 12 * 600_000_000, "interval": 40}[by] - 1
