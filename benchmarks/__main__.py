@@ -10,9 +10,8 @@ from benchmarks import results
 from benchmarks.appended import append
 from benchmarks.growth import growth
 from benchmarks.history import history
-from benchmarks.loading import loading
 from benchmarks.page import write_page
-from benchmarks.parts import Bench, Part, ingested, islands, kernels, one_by_one, spark
+from benchmarks.parts import Bench, Part, ingested, kernels, one_by_one, spark
 from benchmarks.sizes import SIZES
 from vizpub.model.errors import VizpubError
 
@@ -21,13 +20,11 @@ USUAL: dict[str, Part] = {
     "spark": spark,
     "ingest": ingested("ingest", "none"),
     "ingest-exact": ingested("ingest-exact", "exact"),
-    "ingest-parquet": ingested("ingest-parquet", "none", columns=True),
-    "islands": islands,
     "igraph": one_by_one("igraph", 10),
     "networkx": one_by_one("networkx", 2),
     "raphtory": one_by_one("raphtory", 2),
 }
-MORE: dict[str, Part] = {"growth": growth, "append": append, "history": history, "loading": loading}
+MORE: dict[str, Part] = {"growth": growth, "append": append, "history": history}
 """Measured only on request: they take as long as all others together."""
 
 

@@ -11,7 +11,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchmarks.columns import write_columns
 from benchmarks.dissemination import subscriptions
 from benchmarks.overlay import ROWS, history, rows
 from benchmarks.reports import FILE_INTERVALS, write_reports
@@ -54,11 +53,6 @@ class Inputs:
     def reports(self) -> Path:
         """Files of reports."""
         return kept(self.folder / "reports", lambda out: write_reports(self.size, out))
-
-    @property
-    def columns(self) -> Path:
-        """Files of the same reports in Parquet."""
-        return kept(self.folder / "columns", lambda out: write_columns(self.size, out))
 
 
 def write_versions(size: Size, folder: Path) -> None:

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from benchmarks import results
 from benchmarks.growth import AXES, COSTS, draw, exponent
 from benchmarks.histories import SIZE as HISTORY
-from benchmarks.loading import took
 from benchmarks.results import Results
 from benchmarks.sizes import SIZES, Size
 from benchmarks.variants import VARIANTS
@@ -28,16 +27,7 @@ _OTHERS = {"igraph": "igraph", "networkx": "networkx", "raphtory": "Raphtory"}
 _INGESTS = {
     "ingest": "NDJSON, no betweenness",
     "ingest-exact": "NDJSON, exact betweenness",
-    "ingest-parquet": "Parquet, no betweenness",
 }
-_ISLANDS = {
-    "polars": "polars",
-    "duckdb": "DuckDB",
-    "vizpub": "vizpub, Spark in local mode (`coalesce`)",
-}
-
-_WAYS_IN = {"bolt": "transactions (`--no-bulk`)", "bulk": "import (`--bulk`)"}
-
 Part = Mapping[str, Json]
 
 
@@ -64,11 +54,9 @@ def page(kept: Results) -> str:
 def _sections(parts: Part, size: Size) -> list[str]:
     return [
         _structure(parts, size.intervals),
-        _islands(parts),
         _ingest(parts),
         _append(parts, size.intervals),
         _growth(parts, size),
-        _loading(parts),
         _history(parts),
         _circumstances(parts),
     ]
@@ -156,20 +144,6 @@ def _session(parts: Part) -> str:
     )
 
 
-def _islands(parts: Part) -> str:
-    if "islands" not in parts:
-        return ""
-    told = parts["islands"]
-    fastest = told["polars"]["steps"]["islands"]["least"]
-    rows = []
-    for name, label in _ISLANDS.items():
-        step = told[name]["steps"]["islands"]
-        cells = [against(step["least"], fastest), number(step["cpu_least"])]
-        rows.append([label, *cells, number(told[name]["peak_mb"])])
-    header = ["who", "s", "processor, s", "peak MB"]
-    return "### Versions from the rows of every interval\n\n" + table(header, rows)
-
-
 def _ingest(parts: Part) -> str:
     """A column for each ingest, a row for each stage."""
     shown = {part: label for part, label in _INGESTS.items() if part in parts}
@@ -237,29 +211,6 @@ def _growth(parts: Part, size: Size) -> str:
         exponents = (f"**{exponent(points, axis, cost):.2f}**" for cost in COSTS)
         text += "\n" + table([axis, *COSTS.values()], [*rows, ["**exponent**", *exponents]])
     return text
-
-
-def _loading(parts: Part) -> str:
-    """Into Neo4j, in both ways."""
-    if "loading" not in parts:
-        return ""
-    told = parts["loading"]
-    facts, slowest = told["facts"], took(told, "bolt", "mean", entering=True)
-    relationships = sum(facts["relationships"].values())
-    rows = []
-    for way, label in _WAYS_IN.items():
-        entering = took(told, way, "mean", entering=True)
-        rate = [number(relationships / entering), f"{slowest / entering:.2g}×"]
-        rest = [took(told, way, "mean"), took(told, way, "cpu_mean")]
-        rows.append([label, number(entering), *rate, *map(number, rest)])
-    header = ["way", "s until loaded", "relationships/s", "×"]
-    header += ["s with indexes and verification", "processor, s"]
-    return (
-        "### Loading into Neo4j\n\n"
-        f"{facts['links']:,} links and {facts['receptions']:,} receptions, with subscriptions and "
-        f"time partitions {relationships:,} relationships, into an empty local server; an import "
-        f"includes stopping and starting it.\n\n{table(header, rows)}"
-    )
 
 
 def _history(parts: Part) -> str:

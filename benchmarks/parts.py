@@ -119,28 +119,12 @@ def one_by_one(name: str, count: int) -> Part:
     return run
 
 
-def islands(bench: Bench) -> Json:
-    """Periods from rows, by dedicated engines: a measure for an ingest up to the periods."""
-    out, rows = bench.folder("islands"), bench.inputs.rows
-    told: Json = {}
-    for name in ("polars", "duckdb"):
-        told[name] = bench.other(f"by_{name}", out / f"{name}.parquet", rows, 3)
-    ours = pq.read_table(bench.inputs.versions / "links.parquet")
-    ends = pc.min_element_wise(ours["valid_to"], bench.size.intervals)
-    ours = ours.set_column(3, "valid_to", ends)
-    for name in told:
-        made = next(out.glob(f"{name}*"))
-        require_same(name, ours, pq.read_table(made), "src", "dst", "valid_from")
-    return told
-
-
-def ingested(name: str, betweenness: str, *, columns: bool = False) -> Part:
-    """A whole ingest, from NDJSON or from `columns`."""
+def ingested(name: str, betweenness: str) -> Part:
+    """A whole ingest."""
 
     def run(bench: Bench) -> Json:
         workspace = bench.folder(name)
-        reports = bench.inputs.columns if columns else bench.inputs.reports
-        told = bench.program("ingested", workspace, betweenness, "new", reports)
+        told = bench.program("ingested", workspace, betweenness, "new", bench.inputs.reports)
         check_run(bench, workspace)
         return told
 
