@@ -160,9 +160,9 @@ def shipped_names() -> list[str]:
 
 def experiment_names() -> list[str]:
     """The names of all experiments: those in files, and those that are measured by code."""
-    from vizpub.experiments import cd_max, channels, gossip
+    from vizpub.experiments.measured import MEASURED_NAMES
 
-    return sorted([*shipped_names(), cd_max.NAME, channels.NAME, gossip.NAME])
+    return sorted([*shipped_names(), *MEASURED_NAMES])
 
 
 def read_experiment(name: str, scale: str = "full") -> Experiment:

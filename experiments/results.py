@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from math import isfinite
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -137,17 +137,7 @@ class ExperimentResults:
 
     def estimate(self, metric: str, term: str, during: Share = WHOLE) -> Estimate:
         """The mean over a group's runs, or the ratio of two groups' means, paired by seed."""
-        from vizpub.analytics.comparison.estimates import mean, ratio
-
-        first, *other_values = (self.of(metric, group, during) for group in groups_of(term))
-        if not other_values:
-            return mean(list(first.values()))
-        paired = first.keys() == other_values[0].keys() and len(first) > 1
-        return ratio(
-            [first[seed] for seed in sorted(first)],
-            [other_values[0][seed] for seed in sorted(other_values[0])],
-            paired=paired,
-        )
+        return estimate_term(lambda group: self.of(metric, group, during), term)
 
     def change(self, metric: str, group: str, parts: tuple[Share, Share]) -> Estimate:
         """Relative increase of the metric from the first to the second part of the run."""
@@ -227,6 +217,21 @@ class ExperimentResults:
                 is_known = value is not None and isfinite(value)
                 self._cache[computed, name, during] = value if is_known else None
         return self._cache[metric, name, during]
+
+
+def estimate_term(of_group: Callable[[str], dict[int, float]], term: str) -> Estimate:
+    """Estimate a term from the values of its groups by seed: the mean of a group, or the ratio of
+    two groups' means, paired if both have the same seeds.
+    """
+    from vizpub.analytics.comparison.estimates import mean, ratio
+
+    first, *others = map(of_group, groups_of(term))
+    if not others:
+        return mean(list(first.values()))
+    (second,) = others
+    paired = first.keys() == second.keys() and len(first) > 1
+    numerators, denominators = ([v[seed] for seed in sorted(v)] for v in (first, second))
+    return ratio(numerators, denominators, paired=paired)
 
 
 def _count_messages(result: SimulationResult | None, wanted: _MessageCount) -> float | None:

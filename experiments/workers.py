@@ -6,11 +6,14 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing import get_context
+from typing import TypeVar
 
+_Argument = TypeVar("_Argument")
+_Result = TypeVar("_Result")
 _LOOK_S = 0.5
 
 
@@ -31,6 +34,14 @@ def worker_pool(processes: int) -> Iterator[ProcessPoolExecutor]:
         pool.shutdown(cancel_futures=True)
         raise
     pool.shutdown()
+
+
+def map_in_processes(
+    function: Callable[[_Argument], _Result], arguments: Iterable[_Argument], processes: int
+) -> list[_Result]:
+    """Call the function with each argument, in several processes."""
+    with worker_pool(processes) as pool:
+        return list(pool.map(function, arguments))
 
 
 def _start_worker(parent: int) -> None:

@@ -10,7 +10,7 @@ from random import Random
 from vizpub.analytics.comparison.estimates import mean
 from vizpub.experiments.cd_max.measuring import OverlayCase
 from vizpub.experiments.formatting import estimate_text, markdown_table, number_text
-from vizpub.experiments.workers import worker_pool
+from vizpub.experiments.workers import map_in_processes
 from vizpub.simulators.designs.algorithms import Design
 from vizpub.simulators.designs.stars import Interests
 from vizpub.simulators.designs.upkeep import Upkeep
@@ -115,8 +115,7 @@ def measure_churn(scale: str, processes: int) -> list[ChurnRun]:
         for algorithm in _ALGORITHMS
         for seed in range(1, _SEEDS[scale] + 1)
     ]
-    with worker_pool(processes) as pool:
-        return list(pool.map(simulate_churn, parameters))
+    return map_in_processes(simulate_churn, parameters, processes)
 
 
 def report_lines(results: Sequence[ChurnRun]) -> Iterator[str]:

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv
 
-from vizpub.analytics.comparison.estimates import mean
-from vizpub.analytics.figures import save
 from vizpub.analytics.figures.canvas import colours, figure_style, panels
 from vizpub.analytics.prediction.percolation import (
     critical_sigma,
@@ -21,15 +17,15 @@ from vizpub.analytics.prediction.percolation import (
     mean_receivers,
     mean_subscribers,
 )
+from vizpub.experiments.claims import summarize_claims
 from vizpub.experiments.formatting import duration_text, estimate_text, markdown_table, number_text
-from vizpub.experiments.gossip import TITLE
 from vizpub.experiments.gossip.judging import (
-    GossipClaim,
     GossipResults,
     cascade_histogram,
     histogram_points,
     judge_claims,
 )
+from vizpub.experiments.gossip.measuring import measure_networks
 from vizpub.experiments.gossip.points import (
     EVENTS,
     FIVE,
@@ -41,12 +37,14 @@ from vizpub.experiments.gossip.points import (
     degrees_of,
     network_cases,
 )
-from vizpub.machine.files import replacing
+from vizpub.experiments.measured import MeasuredExperiment, MeasuringRequest
+from vizpub.experiments.report import ExperimentReport, claims_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+TITLE = "Gossip on complex networks: formula and simulation (Figures 1 to 5)"
 _SOURCE = "S. Ferretti, Publish-Subscribe Systems via Gossip, SIMPLEX 2012"
 _ABOUT = f"""
 {EVENTS} events of random publishers on each network, which all have the same σ and γ. Lines are
@@ -70,58 +68,51 @@ _NOTES = (
 )
 
 
-def describe(scale: str) -> Iterator[str]:
-    """Yield the lines that `vizpub experiment show` prints."""
-    cases = network_cases(scale)
-    yield from (TITLE, "", *_ABOUT.strip().splitlines(), "", f"source: {_SOURCE}")
-    networks = Counter((world.topology, world.peers, len(world.points)) for world in cases)
+def _describe_cases(scale: str) -> Iterator[str]:
+    networks = Counter((c.topology, c.peers, len(c.points)) for c in network_cases(scale))
     for (topology, peers, points), count in networks.items():
         yield f"{topology}, {peers:,} peers: {count} networks at {points} points"
-    yield from ("notes:", *(f"  {note}" for note in _NOTES))
 
 
-def write_report(results: GossipResults, scale: str, out: Path) -> tuple[Path, str]:
-    """Write report.md, figures/, values.csv and claims.csv. Returns the path of the report, and how
-    much is met, as text.
-    """
-    (out / "figures").mkdir(parents=True, exist_ok=True)
-    claims = judge_claims(results)
-    rows = [{**asdict(row), "cascades": " ".join(map(str, row.cascades))} for row in results.rows]
-    pa.csv.write_csv(pa.Table.from_pylist(rows), out / "values.csv")
-    pa.csv.write_csv(pa.Table.from_pylist([asdict(claim) for claim in claims]), out / "claims.csv")
-    for name, (draw, _) in _FIGURES.items():
+def make_report(request: MeasuringRequest) -> ExperimentReport:
+    """Count the events of all networks by compiled code in Spark tasks."""
+    rows = measure_networks(network_cases(request.scale, request.seeds), request)
+    return report_on(GossipResults(rows), request.scale)
+
+
+def report_on(results: GossipResults, scale: str) -> ExperimentReport:
+    """Report on measured networks."""
+    claims, rows = judge_claims(results), results.rows
+    networks = len({(row.topology, row.peers, row.seed) for row in rows})
+    values = [{**asdict(row), "cascades": " ".join(map(str, row.cascades))} for row in rows]
+    sections: dict[str, Iterable[str]] = {}
+    figures = {}
+    for name, (draw, caption) in _FIGURES.items():
+        sections[caption] = [f"![{caption}](figures/{name}.png)"]
         with figure_style():
-            figure = draw(results)
-        for form in ("png", "svg"):
-            save(figure, out / "figures" / f"{name}.{form}", form)
-    outcomes = Counter(claim.outcome for claim in claims)
-    summary = f"{outcomes['met']} of {len(claims)} claims met"
-    with replacing(out / "report.md") as new:
-        new.write_text("\n".join(_report_lines(results, claims, scale, summary)) + "\n", "utf-8")
-    return out / "report.md", summary
-
-
-def _report_lines(
-    results: GossipResults, claims: Sequence[GossipClaim], scale: str, summary: str
-) -> Iterator[str]:
-    networks = len({(row.topology, row.peers, row.seed) for row in results.rows})
-    spent = sum(row.seconds for row in results.rows)
-    yield from (f"# {TITLE}", "", _ABOUT.strip(), "", f"Source: {_SOURCE}", "")
-    yield (
-        f"**{summary}** (scale `{scale}`, {networks} networks, {EVENTS * len(results.rows):,} "
-        f"events in {duration_text(spent)} of processor time)."
+            figures[name] = draw(results)
+    sections["Above the threshold"] = _table_lines(results)
+    return ExperimentReport(
+        TITLE,
+        _ABOUT,
+        _SOURCE,
+        summarize_claims(claims),
+        f"scale `{scale}`, {networks} networks, {EVENTS * len(rows):,} events in "
+        f"{duration_text(sum(row.seconds for row in rows))} of processor time",
+        claims,
+        _NOTES,
+        sections,
+        {"values": pa.Table.from_pylist(values), "claims": claims_table(claims)},
+        figures,
     )
-    yield from ("", "## Claims", "")
-    rows = [(claim.what, claim.expected, claim.ours, _bold(claim.outcome)) for claim in claims]
-    yield from markdown_table(("claim", "expected", "ours", ""), rows)
-    yield from ("", "## Notes", "", *(f"- {note}" for note in _NOTES))
-    for name, (_, caption) in _FIGURES.items():
-        yield from ("", f"## {caption}", "", f"![{caption}](figures/{name}.png)")
-    yield from ("", "## Above the threshold", "", *_table_lines(results))
 
 
-def _bold(outcome: str) -> str:
-    return f"**{outcome}**" if outcome == "not met" else outcome
+EXPERIMENT = MeasuredExperiment(
+    TITLE, _ABOUT, _SOURCE, _NOTES, network_cases, _describe_cases, make_report
+)
+
+
+_ABOVE = ("receivers", "receivers_then", "subscribers_then", "sent")
 
 
 def _table_lines(results: GossipResults) -> Iterator[str]:
@@ -131,16 +122,12 @@ def _table_lines(results: GossipResults) -> Iterator[str]:
     for topology, peers in [*((FIVE, n) for n in results.sizes(FIVE)), (HUBS, HUBS_PEERS)]:
         for point in results.points(topology, peers):
             expected = expected_spread(degrees_of(topology), *point)
-            measures = results.of(topology, peers, point)
+            network = (topology, peers, point)
             if expected.receivers:
-                shares = [r.subscribers_then for r in measures if r.subscribers_then is not None]
                 rows.append((
                     topology, f"{peers:,}", f"{point.sigma:g}", f"{point.gamma:g}",
                     number_text(expected.percolates * expected.receivers * peers),
-                    estimate_text(results.receivers(topology, peers, point)),
-                    estimate_text(results.then(topology, peers, point)),
-                    estimate_text(mean(shares)),
-                    estimate_text(mean([row.sent for row in measures])),
+                    *(estimate_text(results.mean(measure, *network)) for measure in _ABOVE),
                 ))  # fmt: skip
     yield from markdown_table(heads, rows)
 
@@ -165,8 +152,7 @@ def _draw_below_threshold(results: GossipResults, topologies: Sequence[str]) -> 
                 panel, results, (topology, peers), gamma_points, colour, f"γ = {gamma:g}"
             )
             subscribers = [
-                mean([row.subscribers for row in results.of(topology, peers, p)]).value or 0
-                for p in gamma_points
+                results.mean("subscribers", topology, peers, p).value or 0 for p in gamma_points
             ]
             panel.plot([p.sigma for p in gamma_points], subscribers, "x", color=colour, ms=3)
         panel.set(yscale="log", ylim=(0.01, 300), xlabel="σ", ylabel="peers")
@@ -202,7 +188,7 @@ def _draw_simulation(
     colour: str,
     label: str,
 ) -> None:
-    estimates = [results.receivers(*network, point) for point in points]
+    estimates = [results.mean("receivers", *network, point) for point in points]
     half = [((e.high or 0) - (e.low or 0)) / 2 if e.high is not None else 0 for e in estimates]
     panel.errorbar([p.sigma for p in points], [e.value or 0 for e in estimates], half, fmt="o",
                    color=colour, ms=2.5, lw=0.8, label=label)  # fmt: skip
@@ -266,8 +252,8 @@ def _draw_over(
     for peers, colour in zip(sizes, colours(), strict=False):
         points = [p for p in results.points(topology, peers) if _is_on(p, axis)]
         x = [getattr(point, axis) for point in points]
-        ours = [(results.receivers(topology, peers, p).value or 0) / peers for p in points]
-        percolated = [results.then(topology, peers, p).value for p in points]
+        ours = [(results.mean("receivers", topology, peers, p).value or 0) / peers for p in points]
+        percolated = [results.mean("receivers_then", topology, peers, p).value for p in points]
         panel.plot(x, ours, "o", color=colour, ms=3, label=f"N = {peers:,}")
         panel.plot(
             x, [np.nan if v is None else v / peers for v in percolated], "^", color=colour, ms=3
@@ -324,9 +310,7 @@ def _draw_copies(results: GossipResults) -> Figure:
     places = [*((FIVE, n) for n in results.sizes(FIVE)), (HUBS, HUBS_PEERS)]
     for (topology, peers), colour in zip(places, colours(), strict=False):
         points = [p for p in results.points(topology, peers) if p.sigma == SIGMA]
-        sent = [
-            mean([row.sent for row in results.of(topology, peers, p)]).value or 0 for p in points
-        ]
+        sent = [results.mean("sent", topology, peers, p).value or 0 for p in points]
         if len(points) > 1:
             x, y = [p.gamma for p in points], [count / peers for count in sent]
             panel.plot(x, y, "o-", color=colour, ms=3, lw=1, label=f"{topology}, N = {peers:,}")

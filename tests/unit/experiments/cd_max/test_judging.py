@@ -21,9 +21,7 @@ from vizpub.experiments.cd_max.measuring import OverlayCase, OverlayMeasures
 def row(
     world: OverlayCase, algorithm: str, average: float, maximum: int, seconds: float
 ) -> OverlayMeasures:
-    return OverlayMeasures(
-        world.axis, world.x, world.law, world.seed, algorithm, average, maximum, seconds, 1.0, 1
-    )
+    return OverlayMeasures(world, algorithm, average, maximum, seconds, 1.0, 1)
 
 
 def printed_as_ours() -> OverlayResults:
@@ -72,10 +70,11 @@ def test_paper_meets_its_own_tables_and_growth() -> None:
     results = printed_as_ours()
     assert {cell.outcome for cell in compare_cells(results)} == {"met", "excluded", "shown"}
     growth = {one.what: one.ours for one in judge_claims(results) if one.what.startswith("Time of")}
-    assert [float(ours) for ours in growth.values()] == [2.96, 1.93, 2.05, 1.94, 2.46]
+    growths = [float(ours) for ours in growth.values()]
+    assert growths == pytest.approx([2.96, 1.93, 2.05, 1.94, 2.46], abs=0.005)
     said = {one.what: one.outcome for one in judge_claims(results)}
-    assert said["cd-max has 2.65 times the edges of gm at 1,000 nodes (± 4 %)"] == "met"
-    assert said["cd-max-ref has 3.66 times the edges of gm at 1,000 nodes (± 4 %)"] == "met"
+    assert said["cd-max has 2.65 times the edges of gm at 1,000 nodes"] == "met"
+    assert said["cd-max-ref has 3.66 times the edges of gm at 1,000 nodes"] == "met"
     assert said["cd-max is the fastest at 35 subscriptions"] == "met"
 
 
