@@ -63,7 +63,7 @@ class _MetricsFigure(_FigureFields, frozen=True, kw_only=True):
     metrics: Annotated[tuple[str, ...], Meta(min_length=1)]
 
     def check(self, own_metrics: Sequence[OwnMetric] = ()) -> None:
-        """See _Drawing."""
+        """Raises: UnknownName, UseError for a metric that cannot be drawn."""
         for metric in self.metrics:
             check_metric(metric, own_metrics=own_metrics)
 
@@ -72,7 +72,7 @@ class SeriesFigure(_MetricsFigure, frozen=True, kw_only=True, tag="series"):
     """Metrics over the intervals, a line for each group, with 95 % intervals over the runs."""
 
     def check(self, own_metrics: Sequence[OwnMetric] = ()) -> None:
-        """See _Drawing."""
+        """Raises: UnknownName, UseError for a metric that cannot be drawn."""
         from vizpub.analytics.comparison.metrics import find_interval_metric
 
         for metric in self.metrics:
@@ -150,7 +150,7 @@ class DistributionFigure(_FigureFields, frozen=True, kw_only=True, tag="distribu
     """Time as a share of the run's length."""
 
     def check(self, own_metrics: Sequence[OwnMetric] = ()) -> None:
-        """See _Drawing."""
+        """Raises: UnknownName, UseError for a metric that cannot be drawn."""
         check_metric(self.metric, "peers", own_metrics)
 
     def draw(
@@ -182,25 +182,25 @@ class TreeFigure(_FigureFields, frozen=True, kw_only=True, tag="tree"):
         self, results: ExperimentResults, groups: Sequence[ExperimentGroup]
     ) -> Iterator[DrawnFigure]:
         """A figure for each group and number of hops."""
-        for group in self.chosen(groups):
-            replica = _first(results, group)
-            if replica is not None and _messages(replica):
-                yield from self._of(group, replica)
-
-    def _of(self, group: ExperimentGroup, replica: Replica) -> Iterator[DrawnFigure]:
         from vizpub.analytics.figures import dissemination_tree
         from vizpub.questions.snapshots import spread
 
-        message = _messages(replica)[0]
-        peers, copies = spread(replica.run, message)
-        for hops in (*self.hops, None):
-            until = "" if hops is None else f"up to hop {hops}"
-            title = ": ".join(filter(None, (group.name, until)))
-            figure = dissemination_tree(peers, copies, title, hops=hops)
-            name = f"{self.name}-{group.slug}" + ("" if hops is None else f"-hop-{hops}")
-            caption = f"{self.caption} {title}, message {message} of {replica.run.facts.name}."
-            exported = (replica, message) if hops is None else None
-            yield DrawnFigure(name, caption, figure, copies, exported)
+        for group in self.chosen(groups):
+            replica = _first(results, group)
+            if replica is None:
+                continue
+            run = replica.run
+            messages: list[str] = run.table("publications", ["name"])["name"].to_pylist()
+            for message in messages[:1]:
+                peers, copies = spread(run, message)
+                for hops in (*self.hops, None):
+                    title, name = group.name, f"{self.name}-{group.slug}"
+                    if hops is not None:
+                        title, name = f"{title}: up to hop {hops}", f"{name}-hop-{hops}"
+                    figure = dissemination_tree(peers, copies, title, hops=hops)
+                    caption = f"{self.caption} {title}, message {message} of {run.facts.name}."
+                    exported = (replica, message) if hops is None else None
+                    yield DrawnFigure(name, caption, figure, copies, exported)
 
 
 class OverlayFigure(_FigureFields, frozen=True, kw_only=True, tag="overlay"):
@@ -234,11 +234,6 @@ Drawing = SeriesFigure | MeansFigure | AxisFigure | DistributionFigure | TreeFig
 
 def _first(results: ExperimentResults, group: ExperimentGroup) -> Replica | None:
     return next((r for r in results.replicas if r.group == group.name), None)
-
-
-def _messages(replica: Replica) -> list[str]:
-    names: list[str] = replica.run.table("publications", ["name"])["name"].to_pylist()
-    return names
 
 
 def _peers_at(replica: Replica, metric: str, at: float) -> pa.Table:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import msgspec
 import pyarrow as pa
 
+from vizpub.experiments.formatting import estimate_text
 from vizpub.experiments.groups import WHOLE, Share
 from vizpub.experiments.results import estimate_term
 from vizpub.experiments.workers import worker_pool
@@ -168,3 +169,12 @@ class RowEstimates:
     def estimate(self, metric: str, term: str, during: Share = WHOLE) -> Estimate:
         """The mean of a group, or the ratio of two groups."""
         return estimate_term(lambda group: self.of(metric, group), term)
+
+
+def rows_of_means(
+    groups: Mapping[tuple[str, ...], Sequence[Any]], measures: Sequence[str]
+) -> Iterator[tuple[str, ...]]:
+    """Yield a table's rows: the names of each group, and its mean of each measure as text."""
+    for names, rows in groups.items():
+        estimates = RowEstimates({"": rows})
+        yield (*names, *(estimate_text(estimates.estimate(name, "")) for name in measures))

@@ -36,7 +36,6 @@ from vizpub.questions.run import Run
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from vizpub.analytics.comparison.metrics import Metric
     from vizpub.experiments.definition import Experiment
     from vizpub.experiments.runs import PlannedRun
 
@@ -220,8 +219,8 @@ def _metric_lines(findings: Findings, table: pa.Table) -> Iterator[str]:
             estimate = findings.results.estimate(row["metric"], row["group"], content.window)
             cells[row["metric"], row["group"]] = estimate_text(estimate)
     names = [
-        (metric_.name, _with_unit(metric_))
-        for metric_ in findings.results.describe(content.metrics)
+        (metric.name, f"{metric.name} ({metric.unit})" if metric.unit else metric.name)
+        for metric in findings.results.describe(content.metrics)
     ]
     if len(findings.groups) <= _WIDE:
         rows = [
@@ -243,10 +242,6 @@ def _metric_lines(findings: Findings, table: pa.Table) -> Iterator[str]:
         "",
         "Means over the runs with 95 % intervals (Student's t). All values: values.csv.",
     )
-
-
-def _with_unit(metric: Metric) -> str:
-    return f"{metric.name} ({metric.unit})" if metric.unit else metric.name
 
 
 def _figure_lines(figures: Sequence[DrawnFigure]) -> Iterator[str]:

@@ -12,6 +12,7 @@ from vizpub.model.errors import UnknownName, UseError
 
 if TYPE_CHECKING:
     import numpy as np
+    import pyarrow as pa
 
     from vizpub.analytics.comparison.estimates import Estimate
     from vizpub.analytics.comparison.metrics import Metric
@@ -210,7 +211,11 @@ class ExperimentResults:
             parts = [self._value(part, replica, during) for part in metric.split(_OVER, 1)]
             return parts[0] / parts[1] if parts[0] is not None and parts[1] else None
         if count := _parse_message_count(metric):
-            return _count_messages(replica.result, count)
+            messages = replica.result.messages if replica.result else ()
+            counts = [
+                getattr(m, count.what) for m in messages if getattr(m, count.by) == count.name
+            ]
+            return float(sum(counts)) if counts else None  # the system has no such messages
         name = replica.run.facts.name
         if (metric, name, during) not in self._cache:
             for computed, value in _measure(metric, replica.run, during).items():
@@ -234,21 +239,17 @@ def estimate_term(of_group: Callable[[str], dict[int, float]], term: str) -> Est
     return ratio(numerators, denominators, paired=paired)
 
 
-def _count_messages(result: SimulationResult | None, wanted: _MessageCount) -> float | None:
-    """Null if the system has no such messages."""
-    messages = result.messages if result else ()
-    matching = [message for message in messages if getattr(message, wanted.by) == wanted.name]
-    return float(sum(getattr(message, wanted.what) for message in matching)) if matching else None
-
-
 def _measure(metric: str, run: Run, during: Share) -> Mapping[str, float | None]:
     """The metric, and others that are computed with it."""
+    import pyarrow.compute as pc
+
     from vizpub.analytics.comparison.per_run import ComparisonRequest, measure_runs
 
     if metric == "publisher_copies":
         return {metric: _count_publisher_copies(run)}
     if metric == "subscriptions_per_peer":
-        return {metric: _mean_subscriptions(run, during)}
+        mean = pc.mean(_present_peers(run, during, ["subscriptions"])["subscriptions"])
+        return {metric: mean.as_py()}
     if metric in EXPERIMENT_METRICS:
         from vizpub.experiments.union import undirected_path_length, union_graph
 
@@ -274,26 +275,19 @@ def _count_publisher_copies(run: Run) -> float | None:
     return float(run.stored.read("receptions", ["peer"], by_publisher).num_rows)
 
 
-def _mean_subscriptions(run: Run, during: Share) -> float | None:
+def _present_peers(run: Run, during: Share, columns: Sequence[str]) -> pa.Table:
+    """Rows of metrics/peers, of the intervals of a window in which a peer is present."""
     import pyarrow.compute as pc
 
     first, last = interval_range(run.clock, during)
     inside = (pc.field("interval") >= first) & (pc.field("interval") <= last)
-    inside &= pc.field("present")
-    mean: float | None = pc.mean(
-        run.stored.read("metrics/peers", ["subscriptions"], inside)["subscriptions"]
-    ).as_py()
-    return mean
+    return run.stored.read("metrics/peers", columns, inside & pc.field("present"))
 
 
 def _spearman(run: Run, metrics: tuple[str, str], during: Share) -> float | None:
     """Correlation of two metrics, each averaged over the intervals in which a peer is present."""
-    import pyarrow.compute as pc
-
-    first, last = interval_range(run.clock, during)
-    inside = (pc.field("interval") >= first) & (pc.field("interval") <= last)
-    rows = run.stored.read("metrics/peers", ["peer", *metrics], inside & pc.field("present"))
-    means = rows.group_by("peer").aggregate([(name, "mean") for name in metrics])
+    means = _present_peers(run, during, ["peer", *metrics])
+    means = means.group_by("peer").aggregate([(name, "mean") for name in metrics])
     x, y = (means[f"{name}_mean"].fill_null(0).to_numpy() for name in metrics)
     return rank_correlation(x, y)
 

@@ -46,7 +46,9 @@ def measure_overlays(seed: int) -> dict[str, dict[str, float]]:
 def _measure_overlay(
     overlay: ConstructedOverlay, interests: Interests, delays: np.ndarray, order: np.ndarray
 ) -> dict[str, float]:
-    matrix = _adjacency_matrix(overlay)
+    begins = np.cumsum([0, *map(len, overlay.neighbours)])
+    ends = np.array([peer for peers in overlay.neighbours for peer in peers])
+    matrix = csr_array((np.ones(len(ends)), ends, begins), shape=(_NODES, _NODES))
     load = np.bincount(list(overlay.centres.values()), minlength=_NODES)
     links = matrix.nnz // 2
     measures: dict[str, float] = {"maximum degree": float(max(map(len, overlay.neighbours)))}
@@ -68,13 +70,6 @@ def _measure_overlay(
         alive[order[: round(share * _NODES)]] = False
         measures[f"connected after {share:.0%}"] = connected_share(matrix, interests, alive)
     return measures
-
-
-def _adjacency_matrix(overlay: ConstructedOverlay) -> csr_array:
-    ends = [len(peers) for peers in overlay.neighbours]
-    begins = np.concatenate([[0], np.cumsum(ends)])
-    columns = np.array([peer for peers in overlay.neighbours for peer in peers])
-    return csr_array((np.ones(len(columns)), columns, begins), shape=(_NODES, _NODES))
 
 
 def _mean_delay(

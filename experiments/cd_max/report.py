@@ -80,7 +80,8 @@ _LABELS: dict[Axis, str] = {
 }
 
 
-def _describe_cases(scale: str) -> Iterator[str]:
+def describe_cases(scale: str) -> Iterator[str]:
+    """Yield lines about the number of cases and their places."""
     cases = overlay_cases(scale)
     yield f"overlays: {len(cases)} times 7"
     for axis, label in _LABELS.items():
@@ -146,7 +147,7 @@ def report_on(
 
 
 EXPERIMENT = MeasuredExperiment(
-    TITLE, _ABOUT, _SOURCE, _NOTES, overlay_cases, _describe_cases, make_report
+    TITLE, _ABOUT, _SOURCE, _NOTES, overlay_cases, describe_cases, make_report
 )
 
 

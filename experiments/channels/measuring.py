@@ -36,7 +36,7 @@ class Case:
 
     @property
     def combination(self) -> tuple[str, str, str]:
-        """What the paper compares: profile, assignment and mapping."""
+        """Profile, assignment and mapping, which the paper compares."""
         return self.profile, self.assignment, self.mapping
 
     def layout(self) -> ChannelLayout:
@@ -67,6 +67,11 @@ class CaseResult:
     """Channels that an update goes to."""
     uneven: float
     """Standard deviation of the channels' load over its mean."""
+
+    @property
+    def seed(self) -> int:
+        """The seed of the case."""
+        return self.case.seed
 
 
 def list_cases(scale: str, seeds: int | None = None) -> list[Case]:

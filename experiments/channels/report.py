@@ -27,11 +27,12 @@ from vizpub.experiments.claims import (
     judge_statement,
     summarize_claims,
 )
-from vizpub.experiments.formatting import UNKNOWN, duration_text, estimate_text, markdown_table
+from vizpub.experiments.formatting import UNKNOWN, duration_text, markdown_table
 from vizpub.experiments.groups import WHOLE, Share, groups_of
 from vizpub.experiments.measured import (
     MeasuredExperiment,
     MeasuringRequest,
+    rows_of_means,
     rows_table,
 )
 from vizpub.experiments.report import ExperimentReport, claims_table
@@ -152,7 +153,8 @@ def _judge_prediction(rows: Sequence[CaseResult]) -> JudgedClaim:
     return judge_statement(what, "A.5", published, ours, holds)
 
 
-def _describe_cases(scale: str) -> Iterator[str]:
+def describe_cases(scale: str) -> Iterator[str]:
+    """Yield a line about the number of cases and their cost."""
     cases = list_cases(scale)
     processor_time = duration_text(round(_SEARCH_S[scale] * len(cases), -2))
     yield f"runs: {len(cases)} searches; about {processor_time} of processor time, 1 MB kept"
@@ -169,12 +171,12 @@ def report_on(
     rows: Sequence[CaseResult], points: Sequence[CurvePoint], scale: str
 ) -> ExperimentReport:
     """Report on measured cases and curves."""
-    claims, results = judge_claims(rows, points), ChannelResults(rows)
+    claims = judge_claims(rows, points)
     sections: dict[str, Iterator[str]] = {}
     for profile in PROFILES:
         sections[f"GDFR over the update rate, profiles {profile}"] = _figure_lines(profile)
         for scheduler in SCHEDULERS:
-            lines = _table_lines(results, profile, scheduler)
+            lines = _table_lines(rows, profile, scheduler)
             sections[f"Profiles {profile}, scheduler {scheduler}"] = lines
     return ExperimentReport(
         TITLE,
@@ -195,7 +197,7 @@ def report_on(
 
 
 EXPERIMENT = MeasuredExperiment(
-    TITLE, _ABOUT, _SOURCE, _NOTES, list_cases, _describe_cases, make_report
+    TITLE, _ABOUT, _SOURCE, _NOTES, list_cases, describe_cases, make_report
 )
 
 
@@ -207,14 +209,15 @@ def _figure_lines(profile: str) -> Iterator[str]:
     yield from (f"![{caption}](figures/gdfr-{profile}.png)", "", f"{caption} (gdfr.csv)")
 
 
-def _table_lines(results: ChannelResults, profile: str, scheduler: str) -> Iterator[str]:
-    rows = []
-    for assignment in ASSIGNMENTS:
-        for mapping in MAPPINGS:
-            group = (
-                f"profile={profile} scheduler={scheduler} assignment={assignment} mapping={mapping}"
-            )
-            values = (results.values_by_seed(measure, group) for measure in _MEASURES)
-            texts = (estimate_text(mean([v for (v,) in of.values()])) for of in values)
-            rows.append((assignment, mapping, *texts))
-    yield from markdown_table(("assignment", "mapping", *_MEASURES), rows)
+def _table_lines(rows: Sequence[CaseResult], profile: str, scheduler: str) -> Iterator[str]:
+    groups: dict[tuple[str, ...], list[CaseResult]] = {
+        (assignment, mapping): [
+            row
+            for row in rows
+            if row.case.combination == (profile, assignment, mapping) and row.scheduler == scheduler
+        ]
+        for assignment in ASSIGNMENTS
+        for mapping in MAPPINGS
+    }
+    heads = ("assignment", "mapping", *_MEASURES)
+    yield from markdown_table(heads, rows_of_means(groups, _MEASURES))

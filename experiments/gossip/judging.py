@@ -73,6 +73,13 @@ class GossipResults:
         rows = self.of(topology, peers, point)
         return RowEstimates({topology: rows}).estimate(measure, topology)
 
+    def means(
+        self, measure: str, topology: str, peers: int, points: Sequence[GossipPoint]
+    ) -> Floats:
+        """The mean at each point; NaN where it is unknown."""
+        values = (self.mean(measure, topology, peers, point).value for point in points)
+        return np.array([np.nan if value is None else value for value in values])
+
 
 def judge_claims(results: GossipResults) -> list[JudgedClaim]:
     """All claims on what was simulated."""
