@@ -58,11 +58,11 @@ class JudgedClaim:
 
 
 def judge_statement(
-    what: str, source: str, published: str, ours: str, holds: bool | None, why: str = ""
+    statement: str, source: str, published: str, ours: str, holds: bool | None, why: str = ""
 ) -> JudgedClaim:
     """Judge what the caller has checked: true, false, or null where that is unknown."""
     outcome: Outcome = "unknown" if holds is None else "met" if holds else "not met"
-    return JudgedClaim(what, source, published, ours, outcome, why=why)
+    return JudgedClaim(statement, source, published, ours, outcome, why=why)
 
 
 def summarize_claims(judged: Sequence[JudgedClaim]) -> str:

@@ -82,7 +82,7 @@ class Experiment:
     name: str
     scale: str
     content: ExperimentContent
-    own: tuple[OwnFunction, ...] = ()
+    own_functions: tuple[OwnFunction, ...] = ()
     """The own metrics with their functions."""
 
     @cached_property
@@ -253,7 +253,7 @@ def _check_content(name: str, experiment: Experiment) -> None:
     ]
     for place, item in items:
         try:
-            item.check(own_metrics_of(experiment.own))
+            item.check(own_metrics_of(experiment.own_functions))
             for name_of_group in chain.from_iterable(map(groups_of, item.terms)):
                 experiment.group(name_of_group)
         except UseError as error:

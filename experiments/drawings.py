@@ -89,7 +89,7 @@ class SeriesFigure(_MetricsFigure, frozen=True, kw_only=True, tag="series"):
         run_metrics = results.series(self.metrics, [group.name for group in self.chosen(groups)])
         if run_metrics:
             first = results.replicas[0].run.clock.first
-            metrics = [find_interval_metric(metric, results.own) for metric in self.metrics]
+            metrics = [find_interval_metric(metric, results.own_metrics) for metric in self.metrics]
             table = compare_series(run_metrics, metrics, first)
             yield DrawnFigure(self.name, self.caption, comparison_series(table), table)
 

@@ -89,7 +89,7 @@ class MeasuredFile(Generic[_Case, _Row]):
         self.path = path
         self._decoder = msgspec.json.Decoder(tuple[case, list[row]])  # type: ignore[valid-type]
 
-    def read(self) -> dict[_Case, list[_Row]]:
+    def read_rows(self) -> dict[_Case, list[_Row]]:
         """All measured cases."""
         rows: dict[_Case, list[_Row]] = {}
         for line in self._content().splitlines():
@@ -113,7 +113,7 @@ class MeasuredFile(Generic[_Case, _Row]):
         """Measure the cases that the file lacks. Returns the rows of all cases, in their order."""
         if request.again:
             self.path.unlink(missing_ok=True)
-        rows = self.read()
+        rows = self.read_rows()
         missing = [case for case in cases if case not in rows]
         # A line that was cut off by a kill must not swallow the next one.
         separator = b"" if self._content()[-1:] in (b"", b"\n") else b"\n"

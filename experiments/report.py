@@ -137,7 +137,7 @@ class Findings:
 def evaluate_runs(experiment: Experiment, runs: Sequence[PlannedRun]) -> Findings:
     """Compare the complete runs with the published values."""
     replicas = [replica for run in runs if (replica := run.replica())]
-    results = ExperimentResults(replicas, own_metrics_of(experiment.own))
+    results = ExperimentResults(replicas, own_metrics_of(experiment.own_functions))
     judged = []
     for claim in experiment.content.published:
         result = claim.judge(results)

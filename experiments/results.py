@@ -81,8 +81,8 @@ class _MessageCount(NamedTuple):
 
     by: Literal["kind", "traffic"]
     name: str
-    what: str
-    """What of them is counted."""
+    counted: str
+    """One of `_COUNTS`."""
 
 
 def _parse_message_count(name: str) -> _MessageCount | None:
@@ -98,13 +98,13 @@ def _parse_message_count(name: str) -> _MessageCount | None:
 
 
 def describe_metric(name: str, own_metrics: Sequence[OwnMetric] = ()) -> Metric:
-    """The description of a metric, including `OWN`, and `own` ones of users."""
+    """The description of a metric, including `EXPERIMENT_METRICS` and own metrics of users."""
     from vizpub.analytics.comparison.metrics import Metric, find_metric
 
     if _OVER in name:
         return Metric(name, "", "quotient", "")
     if count := _parse_message_count(name):
-        return Metric(name, _COUNTS[count.what], "whole simulation, all of it", "")
+        return Metric(name, _COUNTS[count.counted], "whole simulation, all of it", "")
     if name in EXPERIMENT_METRICS:
         over = "whole run, all of it" if name.startswith("union/") else "whole run"
         return Metric(name, EXPERIMENT_METRICS[name], over, "")
@@ -127,7 +127,7 @@ class ExperimentResults:
     """Values of complete runs; each is computed once."""
 
     replicas: Sequence[Replica]
-    own: tuple[OwnMetric, ...] = ()
+    own_metrics: tuple[OwnMetric, ...] = ()
     """Own metrics of users."""
     _cache: dict[tuple[str, str, Share], float | None] = field(default_factory=dict)
 
@@ -149,12 +149,17 @@ class ExperimentResults:
         return mean([later[seed] / earlier[seed] - 1 for seed in both])
 
     def correlation(self, metrics: tuple[str, str], group: str, during: Share) -> Estimate:
-        """Mean over the runs of Spearman's rank correlation over the peers."""
+        """Mean over the runs of Spearman's rank correlation over the peers, of metrics that are
+        averaged over the intervals in which a peer is present.
+        """
         from vizpub.analytics.comparison.estimates import mean
 
-        correlations = [
-            _spearman(r.run, metrics, during) for r in self.replicas if r.group == group
-        ]
+        correlations = []
+        for replica in (r for r in self.replicas if r.group == group):
+            rows = _present_peers(replica.run, during, ["peer", *metrics])
+            means = rows.group_by("peer").aggregate([(name, "mean") for name in metrics])
+            x, y = (means[f"{name}_mean"].fill_null(0).to_numpy() for name in metrics)
+            correlations.append(rank_correlation(x, y))
         return mean([value for value in correlations if value is not None])
 
     def fit(self, metrics: tuple[str, str], groups: Sequence[str], during: Share) -> Estimate:
@@ -190,7 +195,7 @@ class ExperimentResults:
 
     def describe(self, metrics: Sequence[str]) -> list[Metric]:
         """Describe each metric as `describe_metric` does."""
-        return [describe_metric(metric, self.own) for metric in metrics]
+        return [describe_metric(metric, self.own_metrics) for metric in metrics]
 
     def series(self, metrics: Sequence[str], groups: Sequence[str]) -> list[RunMetrics]:
         """The metrics in every interval, of the runs of the groups."""
@@ -213,7 +218,7 @@ class ExperimentResults:
         if count := _parse_message_count(metric):
             messages = replica.result.messages if replica.result else ()
             counts = [
-                getattr(m, count.what) for m in messages if getattr(m, count.by) == count.name
+                getattr(m, count.counted) for m in messages if getattr(m, count.by) == count.name
             ]
             return float(sum(counts)) if counts else None  # the system has no such messages
         name = replica.run.facts.name
@@ -282,14 +287,6 @@ def _present_peers(run: Run, during: Share, columns: Sequence[str]) -> pa.Table:
     first, last = interval_range(run.clock, during)
     inside = (pc.field("interval") >= first) & (pc.field("interval") <= last)
     return run.stored.read("metrics/peers", columns, inside & pc.field("present"))
-
-
-def _spearman(run: Run, metrics: tuple[str, str], during: Share) -> float | None:
-    """Correlation of two metrics, each averaged over the intervals in which a peer is present."""
-    means = _present_peers(run, during, ["peer", *metrics])
-    means = means.group_by("peer").aggregate([(name, "mean") for name in metrics])
-    x, y = (means[f"{name}_mean"].fill_null(0).to_numpy() for name in metrics)
-    return rank_correlation(x, y)
 
 
 def determination(x: Sequence[float], y: Sequence[float]) -> float | None:

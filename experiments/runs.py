@@ -70,7 +70,7 @@ class PlannedRun:
     group: ExperimentGroup
     plan: Plan
     place: ExperimentFolder
-    own: tuple[OwnFunction, ...] = ()
+    own_functions: tuple[OwnFunction, ...] = ()
     """Own metrics to measure."""
 
     @property
@@ -111,7 +111,7 @@ class PlannedRun:
         except RunNotComplete:
             return None
         changed = self.plan.changed(run.facts.parameters)
-        if {function.metric for function in self.own} != {*run.facts.own}:
+        if {function.metric for function in self.own_functions} != {*run.facts.own}:
             changed.append("own metrics")
         if changed:
             raise UseError(
@@ -161,7 +161,9 @@ class PlannedRun:
             self.name,
             self.place.workspace,
             source="reports",
-            measuring=MeasurementOptions(self.group.system.layers, measures=Measures(own=self.own)),
+            measuring=MeasurementOptions(
+                self.group.system.layers, measures=Measures(own=self.own_functions)
+            ),
             master=master,
         )
         outcome = ingest(request, progress)
@@ -180,7 +182,7 @@ def planned_runs(
     Raises: UseError, InputError for invalid parameters.
     """
     return [
-        PlannedRun(group, experiment.plan(group, seed), place, experiment.own)
+        PlannedRun(group, experiment.plan(group, seed), place, experiment.own_functions)
         for seed in experiment.seeds(runs)
         for group in experiment.groups
         if not only or {group.name, group.system.name, group.setting.name} & {*only}

@@ -60,7 +60,7 @@ class PrintedCell:
         return self.table == 9 and self.algorithm in ("gm", "cd-oda-ii", "2d-oda")
 
     @property
-    def corrected(self) -> float:
+    def corrected_value(self) -> float:
         """The value; half of what is printed where that is doubled."""
         return self.value / 2 if self.is_doubled else self.value
 
@@ -159,7 +159,7 @@ class ComparedCell:
     def deviation(self) -> float:
         """Ours relative to the paper's."""
         assert self.ours.value is not None
-        return self.ours.value / self.printed.corrected - 1
+        return self.ours.value / self.printed.corrected_value - 1
 
     @property
     def outcome(self) -> str:
@@ -204,8 +204,8 @@ def judge_claims(results: OverlayResults) -> list[JudgedClaim]:
 def _orderings(results: OverlayResults) -> Iterator[JudgedClaim]:
     for measure, order in (("maximum", _MAXIMA), ("average", _AVERAGES)):
         for x in results.places("nodes"):
-            what = f"Order of the {measure} degrees, {x:,} nodes"
-            claim = OrderClaim(what=what, source="Tables 5, 6", metric=measure, order=order)
+            statement = f"Order of the {measure} degrees, {x:,} nodes"
+            claim = OrderClaim(what=statement, source="Tables 5, 6", metric=measure, order=order)
             yield claim.judge(results.at("nodes", x))
     axes = [axis for axis in _OTHER_AXES if results.places(axis)]
     for axis, algorithm in product(axes, ("gm", "cd-oda-ii", "cd-max")):

@@ -154,7 +154,7 @@ EXPERIMENT = MeasuredExperiment(
 def _cell_row(cell: ComparedCell) -> dict[str, object]:
     return {
         **asdict(cell.printed),
-        "compared_with": cell.printed.corrected,
+        "compared_with": cell.printed.corrected_value,
         "ours": cell.ours.value,
         "low": cell.ours.low,
         "high": cell.ours.high,
@@ -188,7 +188,7 @@ def _cell_texts(cell: ComparedCell) -> Sequence[str]:
     printed = cell.printed
     text = f"{number_text(printed.value)} ± {number_text(printed.half)}"
     if printed.is_doubled:
-        text = f"{number_text(printed.corrected)} (printed {text})"
+        text = f"{number_text(printed.corrected_value)} (printed {text})"
     normal = UNKNOWN if cell.normal is None else f"± {cell.normal:.2g}"
     outcome = bold_outcome(cell.outcome)
     outcome += "" if outcome == "shown" else f" ({cell.deviation:+.1%})"
@@ -215,7 +215,7 @@ def _draw_table(results: OverlayResults, table: int) -> Figure:
                                [_end(one.high, one.value) for one in ours],
                                color=colour, alpha=0.2, lw=0)  # fmt: skip
             theirs = [one for one in printed if one.algorithm == algorithm and one.x in places]
-            panel.plot([one.x for one in theirs], [one.corrected for one in theirs], "--",
+            panel.plot([one.x for one in theirs], [one.corrected_value for one in theirs], "--",
                        color=colour, lw=1)  # fmt: skip
         panel.set_xlabel(_LABELS[axis])
         panel.set_ylabel(_FIGURES[table][1].lower())

@@ -9,9 +9,9 @@ from typing import get_args
 
 from vizpub.experiments.measured import MeasuredFile, MeasuringRequest
 from vizpub.simulators.channels.layout import ChannelLayout
-from vizpub.simulators.channels.liftoff import Liftoff, liftoff
+from vizpub.simulators.channels.liftoff import liftoff
 from vizpub.simulators.channels.parameters import MAPPINGS, Assignment, ChannelParameters, Scheduler
-from vizpub.simulators.channels.running import ChannelMeasurement, run
+from vizpub.simulators.channels.running import run
 
 ASSIGNMENTS: tuple[Assignment, ...] = get_args(Assignment)
 SCHEDULERS: tuple[Scheduler, ...] = ("fifo", "rxw", "lwf")
@@ -87,31 +87,30 @@ def measure_case(case: Case) -> list[CaseResult]:
     Pages are of one size and channels never idle, so all schedulers have sent as many copies at any
     time: they have one UTAL.
     """
-    layout = case.layout()
-    liftoff_point = liftoff(layout, case.updates)
-    return [
-        _case_result(case, layout.with_scheduler(scheduler), liftoff_point)
-        for scheduler in SCHEDULERS
-    ]
-
-
-def _case_result(case: Case, layout: ChannelLayout, liftoff_point: Liftoff) -> CaseResult:
-    calm = run(layout, layout.draw_updates(case.updates, GAP_US))
-    busy = liftoff_point.gap_us and run(
-        layout, layout.draw_updates(case.updates, liftoff_point.gap_us / BUSY)
-    )
-    load = calm.load
-    return CaseResult(
-        case,
-        layout.parameters.scheduler,
-        _ms(liftoff_point.gap_us),
-        _ms(liftoff_point.predicted_us),
-        _ms(calm.global_staleness),
-        _ms(busy.weighted_staleness) if isinstance(busy, ChannelMeasurement) else None,
-        calm.fluff,
-        float(calm.counts.offered.sum() / calm.totals["passed"]),
-        float(load.std() / load.mean()),
-    )
+    base = case.layout()
+    point = liftoff(base, case.updates)
+    results = []
+    for scheduler in SCHEDULERS:
+        layout = base.with_scheduler(scheduler)
+        calm = run(layout, layout.draw_updates(case.updates, GAP_US))
+        busy_staleness = None
+        if point.gap_us:
+            busy = run(layout, layout.draw_updates(case.updates, point.gap_us / BUSY))
+            busy_staleness = busy.weighted_staleness
+        results.append(
+            CaseResult(
+                case,
+                scheduler,
+                _ms(point.gap_us),
+                _ms(point.predicted_us),
+                _ms(calm.global_staleness),
+                _ms(busy_staleness),
+                calm.fluff,
+                float(calm.counts.offered.sum() / calm.totals["passed"]),
+                float(calm.load.std() / calm.load.mean()),
+            )
+        )
+    return results
 
 
 def _ms(time_us: float | None) -> float | None:

@@ -86,8 +86,8 @@ class ChannelResults:
         return mean([sum(of_seed) / len(of_seed) for of_seed in ratios])
 
 
-def _less(what: str, source: str, metric: str, of: str, most: float = 1) -> ValueClaim:
-    return ValueClaim(what=what, source=source, metric=metric, of=of, below=most)
+def _less(statement: str, source: str, metric: str, of: str, most: float = 1) -> ValueClaim:
+    return ValueClaim(what=statement, source=source, metric=metric, of=of, below=most)
 
 
 _NOT_LARGER = 1 + 1e-9
@@ -123,26 +123,31 @@ def judge_claims(rows: Sequence[CaseResult], points: Sequence[CurvePoint]) -> li
 
 
 def _judge_liftoff(points: Sequence[CurvePoint]) -> JudgedClaim:
-    what = f"GDFR is flat, then lifts off: at {BELOW:g} and {ABOVE:g} of the rate, in every curve"
+    statement = (
+        f"GDFR is flat, then lifts off: at {BELOW:g} and {ABOVE:g} of the rate, in every curve"
+    )
     bounds = f"at most {THRESHOLD:g} and at least {_STEEP * THRESHOLD:g}"
     if not points:
-        return judge_statement(what, "A.1", bounds, UNKNOWN, None)
+        return judge_statement(statement, "A.1", bounds, UNKNOWN, None)
     calm, busy = ([p.overload for p in points if p.share == share] for share in (BELOW, ABOVE))
     ours = (
         f"at most {max(calm):.2g} and at least {min(busy):.2g} copies left over per transmission, "
         f"in {len(calm)} curves"
     )
     holds = max(calm) <= THRESHOLD and min(busy) >= _STEEP * THRESHOLD
-    return judge_statement(what, "A.1", bounds, ours, holds)
+    return judge_statement(statement, "A.1", bounds, ours, holds)
 
 
 def _judge_prediction(rows: Sequence[CaseResult]) -> JudgedClaim:
     deviations = [
         row.utal_ms / row.predicted_ms - 1 for row in rows if row.utal_ms and row.predicted_ms
     ]
-    what, published = "UTAL of static mappings is the largest TotalP times a transmission", "± 2 %"
+    statement, published = (
+        "UTAL of static mappings is the largest TotalP times a transmission",
+        "± 2 %",
+    )
     if not deviations:
-        return judge_statement(what, "A.5", published, UNKNOWN, None)
+        return judge_statement(statement, "A.5", published, UNKNOWN, None)
     average = sum(deviations) / len(deviations)
     extremes = f"{min(deviations):+.2%} to {max(deviations):+.2%}"
     ours = f"{average:+.2%} on average, {extremes} in single runs"
@@ -150,7 +155,7 @@ def _judge_prediction(rows: Sequence[CaseResult]) -> JudgedClaim:
     if min(row.case.updates for row in rows) < _ENOUGH:
         ours += "; in runs this short, copies that only wait at the end count as overload"
         holds = None
-    return judge_statement(what, "A.5", published, ours, holds)
+    return judge_statement(statement, "A.5", published, ours, holds)
 
 
 def describe_cases(scale: str) -> Iterator[str]:

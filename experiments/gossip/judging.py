@@ -157,10 +157,10 @@ def _judge_below(results: GossipResults) -> Iterator[JudgedClaim]:
         }
         if topology == FIVE:
             claims["mean subscribers are σ · receivers"] = ("the paper", of_paper)
-        for what, (source, apart) in claims.items():
+        for statement, (source, apart) in claims.items():
             within = sum(difference <= _ERRORS for difference in apart)
             yield judge_statement(
-                f"{topology}, N = {peers:,}, σ ≤ σc / 2: {what}",
+                f"{topology}, N = {peers:,}, σ ≤ σc / 2: {statement}",
                 source,
                 f"within {_ERRORS} standard errors at {_TIGHT:.0%} of the points",
                 f"{within} of {len(apart)}; at most {max(apart, default=0):.2f}",
@@ -196,9 +196,13 @@ def _judge_published(results: GossipResults) -> Iterator[JudgedClaim]:
                     "receivers",
                 )
     rows = results.of(HUBS, HUBS_PEERS, GossipPoint(SIGMA, 0.6))
-    for what, (measure, value) in _HUBS.items():
+    for statement, (measure, value) in _HUBS.items():
         yield _near(
-            f"a = 6, b = 1, σ = .1, γ = .6: {what}", "Figure 5", (value, _OF_HUBS), rows, measure
+            f"a = 6, b = 1, σ = .1, γ = .6: {statement}",
+            "Figure 5",
+            (value, _OF_HUBS),
+            rows,
+            measure,
         )
 
 
@@ -210,14 +214,14 @@ def _judge_above(results: GossipResults) -> Iterator[JudgedClaim]:
         rows, expected = results.of(FIVE, peers, point), expected_spread(degrees_of(FIVE), *point)
         text = f"Poisson 5, σ = .1, γ = {gamma:g}, N = {peers:,}"
         shares, reached = (expected.percolates, 0.06), (expected.receivers * peers, 0.06)
-        what = f"{text}: share of events that percolate, P"
-        yield _near(what, "the formula", shares, rows, "percolated_share")
-        what = f"{text}: receivers then, R N"
-        yield _near(what, "the formula", reached, rows, "receivers_then")
+        statement = f"{text}: share of events that percolate, P"
+        yield _near(statement, "the formula", shares, rows, "percolated_share")
+        statement = f"{text}: receivers then, R N"
+        yield _near(statement, "the formula", reached, rows, "receivers_then")
 
 
 def _near(
-    what: str,
+    statement: str,
     source: str,
     published: tuple[float, float],
     rows: Sequence[NetworkMeasures],
@@ -226,7 +230,7 @@ def _near(
     """Compare a mean over networks with a value and its relative tolerance."""
     value, relative = published
     claim = ValueClaim(
-        what=what, source=source, metric=measure, of="networks", value=value, relative=relative
+        what=statement, source=source, metric=measure, of="networks", value=value, relative=relative
     )
     return claim.judge(RowEstimates({"networks": rows}))
 

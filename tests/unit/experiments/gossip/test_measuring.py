@@ -63,4 +63,4 @@ def test_same_world_gives_the_same_counts(rows: list[NetworkMeasures]) -> None:
 def test_torn_line_of_what_was_kept_is_left_out(tmp_path: Path) -> None:
     kept = tmp_path / "networks.jsonl"
     kept.write_text('{"points": [[0.1, 1.0', "utf-8")
-    assert MeasuredFile(kept, NetworkCase, NetworkMeasures).read() == {}
+    assert MeasuredFile(kept, NetworkCase, NetworkMeasures).read_rows() == {}
