@@ -41,65 +41,65 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.durability", description=__doc__)
     parser.add_argument("--runs", type=int, default=7, help="of each pair (default: 7)")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     with TemporaryDirectory(prefix="vizpub-durability-", dir=ROOT) as folder:
         place = Path(folder)
-        told("sync", in_turn(place, _syncing(), asked.runs))
-        told("read", in_turn(place, _reading(place), asked.runs))
+        print_times("sync", in_turn(place, _commit_parts(), options.runs))
+        print_times("read", in_turn(place, _reading_parts(place), options.runs))
 
 
-def told(what: str, seconds: dict[str, list[float]]) -> None:
+def print_times(part: str, seconds: dict[str, list[float]]) -> None:
     """A line for each, with the ratio to the last."""
     *_, last = seconds.values()
     for name, took in seconds.items():
-        for how in (min, median):
-            ratio = how(took) / how(last)
-            print(f"{what:8}{name:32}{how.__name__:8}{how(took):9.4f} s{ratio:8.2f}")
+        for statistic in (min, median):
+            ratio = statistic(took) / statistic(last)
+            print(f"{part:8}{name:32}{statistic.__name__:8}{statistic(took):9.4f} s{ratio:8.2f}")
 
 
 def in_turn(place: Path, measured: Parts, runs: int) -> dict[str, list[float]]:
     """The seconds of each."""
-    found: dict[str, list[float]] = {name: [] for name in measured}
+    times: dict[str, list[float]] = {name: [] for name in measured}
     for number in range(runs):
         for name, measure in measured.items():
-            found[name].append(measure(place / f"{name}-{number}"))
-    return found
+            times[name].append(measure(place / f"{name}-{number}"))
+    return times
 
 
-def _syncing() -> Parts:
+def _commit_parts() -> Parts:
     return {
-        "commit and CRCs": partial(_committed, bare=None),
-        "commit": partial(_committed, bare=None, listed=True),
-        "bare, files and directories": partial(_committed, bare="*"),
-        "bare, files": partial(_committed, bare="*.parquet"),
+        "commit and CRCs": partial(_time_commit, bare=None),
+        "commit": partial(_time_commit, bare=None, listed=True),
+        "bare, files and directories": partial(_time_commit, bare="*"),
+        "bare, files": partial(_time_commit, bare="*.parquet"),
     }
 
 
-def _committed(place: Path, bare: str | None, listed: bool = False) -> float:
+def _time_commit(place: Path, bare: str | None, listed: bool = False) -> float:
     """Newly written files made into a run; or only synced, one after another."""
     with writing(place, "run") as new:
         new.begin(manifest := Manifest("run", "edges", (), {}))
         rows = pa.table({"a": np.random.default_rng(1).integers(0, 2**62, _BYTES // 8)})
-        made = [_written(new, TABLES[i % len(TABLES)].name, rows) for i in range(FILES)]
-        begun = time.perf_counter()
+        directories = [_write_table(new, TABLES[i % len(TABLES)].name, rows) for i in range(FILES)]
+        start = time.perf_counter()
         if bare:
             for path in new.directory.rglob(bare):
                 durable.sync_file(path)
-            return time.perf_counter() - begun
-        entries = {f"staged/parsed.{i}": new.entry(path) for i, path in enumerate(made)}
-        begun = time.perf_counter() if listed else begun
+            return time.perf_counter() - start
+        entries = {f"staged/parsed.{i}": new.entry(path) for i, path in enumerate(directories)}
+        start = time.perf_counter() if listed else start
         new.commit(manifest.with_stage("all", entries))
-        return time.perf_counter() - begun
+        return time.perf_counter() - start
 
 
-def _written(new: RunWriter, name: str, rows: pa.Table) -> Path:
+def _write_table(new: RunWriter, name: str, rows: pa.Table) -> Path:
     directory = new.fresh_directory(name)
     directory.mkdir(parents=True)
     pq.write_table(rows, directory / "part-0.parquet", write_page_checksum=True)
     return directory
 
 
-def _reading(place: Path) -> Parts:
+def _reading_parts(place: Path) -> Parts:
     rng, path = np.random.default_rng(1), place / "read.parquet"
     columns: dict[str, Any] = {
         "src": rng.integers(0, 2000, _ROWS),
@@ -110,10 +110,10 @@ def _reading(place: Path) -> Parts:
     pq.write_table(pa.table(columns), path, write_page_checksum=True)
 
     def read(_: Path, *, checked: bool) -> float:
-        begun = time.perf_counter()
+        start = time.perf_counter()
         with pq.ParquetFile(path, page_checksum_verification=checked) as file:
             file.read(use_threads=False)
-        return time.perf_counter() - begun
+        return time.perf_counter() - start
 
     return {"checked": partial(read, checked=True), "unchecked": partial(read, checked=False)}
 

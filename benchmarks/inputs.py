@@ -21,7 +21,7 @@ FORMAT = 1
 """Raised when the made inputs change."""
 
 
-def kept(folder: Path, make: Callable[[Path], None]) -> Path:
+def filled_folder(folder: Path, make: Callable[[Path], None]) -> Path:
     """The folder, filled by `make` if it does not exist; never half full."""
     if not folder.is_dir():
         unfinished = folder.with_name(f".{folder.name}.unfinished")
@@ -42,17 +42,20 @@ class Inputs:
     @property
     def versions(self) -> Path:
         """links.parquet, presence.parquet and subscriptions.parquet."""
-        return kept(self.folder / "versions", lambda out: write_versions(self.size, out))
+        return filled_folder(self.folder / "versions", lambda out: write_versions(self.size, out))
 
     @property
     def rows(self) -> Path:
         """rows.parquet: interval, src, dst."""
-        return kept(self.folder / "rows", lambda out: write_rows(self.size, out)) / "rows.parquet"
+        return (
+            filled_folder(self.folder / "rows", lambda out: write_rows(self.size, out))
+            / "rows.parquet"
+        )
 
     @property
     def reports(self) -> Path:
         """Files of reports."""
-        return kept(self.folder / "reports", lambda out: write_reports(self.size, out))
+        return filled_folder(self.folder / "reports", lambda out: write_reports(self.size, out))
 
 
 def write_versions(size: Size, folder: Path) -> None:
