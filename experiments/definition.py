@@ -127,7 +127,12 @@ class Experiment:
 
     def check_data(self) -> None:
         """Raises: InputError naming every missing file and where to get it."""
-        missing = [data for data in self.content.data if not _exists(data.file)]
+        missing = []
+        for data in self.content.data:
+            try:
+                find_file(data.file)
+            except InputError:
+                missing.append(data)
         if missing:
             raise InputError(
                 f"experiment '{self.name}' at scale {self.scale} needs data that is missing: "
@@ -139,13 +144,6 @@ class Experiment:
                     ]
                 ),
             )
-
-
-def _exists(file: str) -> bool:
-    try:
-        return bool(find_file(file))
-    except InputError:
-        return False
 
 
 def shipped_names() -> list[str]:

@@ -158,14 +158,21 @@ class DistributionFigure(_FigureFields, frozen=True, kw_only=True, tag="distribu
     ) -> Iterator[DrawnFigure]:
         """The figure."""
         import pyarrow as pa
+        import pyarrow.compute as pc
 
         from vizpub.analytics.figures import distribution
+        from vizpub.questions.run import Where
 
-        parts = [
-            _peers_at(replica, self.metric, self.at)
-            for group in self.chosen(groups)
-            if (replica := _first(results, group)) is not None
-        ]
+        parts = []
+        for group in self.chosen(groups):
+            if (replica := _first(results, group)) is None:
+                continue
+            interval, _ = interval_range(replica.run.clock, (self.at, self.at))
+            at = Where(interval, interval)
+            rows: Any = replica.run.metrics("peers", ["present", self.metric], at).to_arrow()
+            rows = rows.filter(pc.coalesce(rows["present"], True)).drop_columns(["present"])
+            names = pa.array([group.name] * len(rows), pa.string())
+            parts.append(rows.append_column("group", names))
         if parts:
             table = pa.concat_tables(parts)
             figure = distribution(table, [self.metric], complementary=True, by="group")
@@ -234,17 +241,3 @@ Drawing = SeriesFigure | MeansFigure | AxisFigure | DistributionFigure | TreeFig
 
 def _first(results: ExperimentResults, group: ExperimentGroup) -> Replica | None:
     return next((r for r in results.replicas if r.group == group.name), None)
-
-
-def _peers_at(replica: Replica, metric: str, at: float) -> pa.Table:
-    """The rows of metrics/peers of the peers present at a moment, with `group`."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    from vizpub.questions.run import Where
-
-    interval, _ = interval_range(replica.run.clock, (at, at))
-    frame = replica.run.metrics("peers", ["present", metric], Where(interval, interval))
-    rows: Any = frame.to_arrow()
-    rows = rows.filter(pc.coalesce(rows["present"], True)).drop_columns(["present"])
-    return rows.append_column("group", pa.array([replica.group] * len(rows), pa.string()))

@@ -71,18 +71,16 @@ class ExperimentReport:
                 save(figure, out / "figures" / f"{name}.{form}", form)
         for name, table in self.tables.items():
             pa.csv.write_csv(table, out / f"{name}.csv")
-        with replacing(out / "report.md") as new:
-            new.write_text("\n".join(self._lines()) + "\n", "utf-8")
-        return out / "report.md"
-
-    def _lines(self) -> Iterator[str]:
-        yield from (f"# {self.title}", "", self.about.strip(), "", f"Source: {self.source}", "")
-        yield f"**{self.summary}** ({self.circumstances})."
         sections = {"Results and published values": _claim_lines(self.claims)}
         if self.notes:
             sections["Notes"] = (f"- {note}" for note in self.notes)
-        for title, lines in (*sections.items(), *self.sections.items()):
-            yield from ("", f"## {title}", "", *lines)
+        lines = [f"# {self.title}", "", self.about.strip(), "", f"Source: {self.source}", ""]
+        lines.append(f"**{self.summary}** ({self.circumstances}).")
+        for title, section in (*sections.items(), *self.sections.items()):
+            lines += ["", f"## {title}", "", *section]
+        with replacing(out / "report.md") as new:
+            new.write_text("\n".join(lines) + "\n", "utf-8")
+        return out / "report.md"
 
 
 def claims_table(claims: Sequence[JudgedClaim]) -> pa.Table:

@@ -137,7 +137,7 @@ class OverlayResults:
 
 
 def _place(axis: Axis, x: int) -> str:
-    return f"{x} {axis.replace('_', ' ')}"
+    return f"{x} {'topics each' if axis == 'subscription_size' else axis}"
 
 
 def normal_half(values: Sequence[float]) -> float | None:

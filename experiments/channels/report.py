@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from vizpub.analytics.comparison.estimates import Estimate, mean
 from vizpub.experiments.channels.curves import (
@@ -56,6 +56,7 @@ _ENOUGH = 100_000
 """Updates of a run that tells an overload of 2 %."""
 _SEARCH_S = {"small": 0.5, "full": 3.5}
 """Processor time of a search with its runs and curves, measured."""
+_CAPTION = "flat, then it lifts off; a mark is where the search found the UTAL."
 _STEEP = 10
 """Times the threshold that is left over beyond it."""
 
@@ -177,9 +178,14 @@ def report_on(
 ) -> ExperimentReport:
     """Report on measured cases and curves."""
     claims = judge_claims(rows, points)
-    sections: dict[str, Iterator[str]] = {}
+    sections: dict[str, Iterable[str]] = {}
     for profile in PROFILES:
-        sections[f"GDFR over the update rate, profiles {profile}"] = _figure_lines(profile)
+        title, image = (
+            f"GDFR over the update rate, profiles {profile}",
+            f"figures/gdfr-{profile}.png",
+        )
+        caption = f"{title}, seed 1: {_CAPTION}"
+        sections[title] = [f"![{caption}]({image})", "", f"{caption} (gdfr.csv)"]
         for scheduler in SCHEDULERS:
             lines = _table_lines(rows, profile, scheduler)
             sections[f"Profiles {profile}, scheduler {scheduler}"] = lines
@@ -204,14 +210,6 @@ def report_on(
 EXPERIMENT = MeasuredExperiment(
     TITLE, _ABOUT, _SOURCE, _NOTES, list_cases, describe_cases, make_report
 )
-
-
-def _figure_lines(profile: str) -> Iterator[str]:
-    caption = (
-        f"GDFR over the update rate, profiles {profile}, seed 1: flat, then it lifts off; a mark "
-        "is where the search found the UTAL."
-    )
-    yield from (f"![{caption}](figures/gdfr-{profile}.png)", "", f"{caption} (gdfr.csv)")
 
 
 def _table_lines(rows: Sequence[CaseResult], profile: str, scheduler: str) -> Iterator[str]:

@@ -21,7 +21,6 @@ from vizpub.runstore.leftovers import SCRATCH
 from vizpub.simulators.engine.clock import stream
 from vizpub.simulators.protocols.broadcast.topologies import join_ends
 from vizpub.simulators.protocols.gossip.events import (
-    Adjacency,
     Spreading,
     adjacency,
     disseminate,
@@ -96,11 +95,15 @@ def measure_network(case: NetworkCase) -> Rows:
     network = adjacency(join_ends(degrees, numbers), case.peers)
     publishers = numbers.integers(0, case.peers, EVENTS)
     draws = numbers.random(case.peers)
+    ones = np.ones(network.others.size, np.int8)
+    links = csr_array((ones, network.others, network.begins), shape=(network.peers, network.peers))
+    _, component = connected_components(links, directed=False)
+    sizes = np.bincount(component)[component]
     about: dict[str, Any] = {
         "topology": case.topology,
         "peers": case.peers,
         "seed": case.seed,
-        "component": float(_component_sizes(network)[publishers].mean()),
+        "component": float(sizes[publishers].mean()),
         "ends": int(degrees.sum()),
         "largest": int(degrees.max()),
     }
@@ -121,15 +124,6 @@ def measure_network(case: NetworkCase) -> Rows:
         values = _summarize(case, point, counts, int(np.count_nonzero(wants)))
         measures.append(NetworkMeasures(**about, **point._asdict(), **values, predicted=predicted))
     return measures
-
-
-def _component_sizes(network: Adjacency) -> Int64s:
-    """The number of peers in the component of each."""
-    ones = np.ones(network.others.size, np.int8)
-    links = csr_array((ones, network.others, network.begins), shape=(network.peers, network.peers))
-    _, component = connected_components(links, directed=False)
-    sizes: Int64s = np.bincount(component)[component]
-    return sizes
 
 
 def _summarize(
