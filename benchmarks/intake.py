@@ -3,8 +3,7 @@
 Both run on uvicorn and sync together what waits, with the same log; the bare one judges nothing. A
 request has the report of one peer. Figures are ratios of one run of the benchmark: requests per
 second as fast as they are answered, and the 50th and 99th percentile of the answers at a fixed
-rate, from the time at which a request was due. With `--kafka`, also the same reports as messages of
-a topic, a report each, from a broker that is started for it.
+rate, from the time at which a request was due.
 """
 
 from __future__ import annotations
@@ -13,14 +12,12 @@ import argparse
 import asyncio
 import json
 import multiprocessing as mp
-import signal
 import time
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
 
 import uvicorn
 from starlette.applications import Starlette
@@ -31,19 +28,14 @@ from starlette.routing import Route
 from vizpub.collector.closing import ClosingRules
 from vizpub.collector.http.interface import HttpInterface
 from vizpub.collector.http.protocol import PatientProtocol
-from vizpub.collector.inputs.kafka import KafkaInput
-from vizpub.collector.inputs.kafka_topic import Topic
 from vizpub.collector.intake import Intake, IntakeLimits
 from vizpub.collector.log.log import ReportLog, report
 from vizpub.collector.place import CollectionPlace
 from vizpub.collector.progress import CollectionProgress
 from vizpub.reports.records import RunHeader
 
-if TYPE_CHECKING:
-    from tests.support.broker import Broker
-
 _EPOCH = "2026-11-20T10:00:00Z"
-_CONNECTIONS, _PARTITIONS = 16, 3
+_CONNECTIONS = 16
 PEERS = 1000
 
 
@@ -59,18 +51,13 @@ def bare(folder: Path) -> Starlette:
     return Starlette(routes=[Route("/v1/runs/lab/reports", take, methods=["POST"])])
 
 
-def collecting(folder: Path) -> HttpInterface:
-    """The collector's own, without the process that makes the run."""
+def intake(folder: Path) -> Starlette:
+    """Judges and stores: the collector's own, without the process that makes the run."""
     place = CollectionPlace(folder, "lab")
     place.make()
     header = RunHeader(run="lab", interval_us=1_000_000, epoch=_EPOCH)
     taking = Intake(place, header, ClosingRules(ahead=10**6), IntakeLimits(reserve=1))
-    return HttpInterface(taking, CollectionProgress(taking))
-
-
-def intake(folder: Path) -> Starlette:
-    """Judges and stores."""
-    return collecting(folder).app()
+    return HttpInterface(taking, CollectionProgress(taking)).app()
 
 
 def serve(make: Callable[[Path], Starlette], folder: Path, ready: Connection) -> None:
@@ -183,48 +170,6 @@ def measure_intake(
             process.join()
 
 
-def measure_kafka(broker: Broker, options: argparse.Namespace) -> float:
-    """Messages per second that are taken from a topic, after the first ones."""
-    first, count = 10 * PEERS, 50 * PEERS
-    name = f"reports.{time.time_ns()}"
-    broker.make_topic(name, _PARTITIONS)
-    broker.send(name, ((n % _PARTITIONS, report_line(n, options.links)) for n in range(count)))
-
-    async def work(folder: Path) -> float:
-        web = collecting(folder)
-        kafka = KafkaInput(Topic(broker.address, name), web.intake, print, web)
-        following = asyncio.create_task(kafka.follow())
-
-        async def await_reports(number: int) -> tuple[int, float]:
-            while (stored := web.intake.counts["reports"]) < number:
-                assert not following.done()
-                await asyncio.sleep(0.001)
-            return stored, time.perf_counter()
-
-        began, ended = await await_reports(first), await await_reports(count)
-        following.cancel()
-        await asyncio.gather(following, return_exceptions=True)
-        await web.intake.log.aclose()
-        return (ended[0] - began[0]) / (ended[1] - began[1])
-
-    with TemporaryDirectory() as folder:
-        return asyncio.run(work(Path(folder)))
-
-
-def beside_kafka(requests: float, options: argparse.Namespace) -> None:
-    """Print how fast a topic is taken, as a multiple of the requests."""
-    from tests.support.broker import broker_in
-
-    with TemporaryDirectory() as folder:
-        broker = broker_in(Path(folder))
-        try:
-            rates = [measure_kafka(broker, options) for _ in range(options.rounds)]
-        finally:
-            broker.end(signal.SIGKILL)
-    print("kafka", ", ".join(f"{one:.0f}" for one in rates), "messages/s")
-    print(f"kafka / intake: {median(rates) / requests:.1f}")
-
-
 def main() -> None:
     """Measure both, in turns, and print the ratios of the medians."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -232,7 +177,6 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=200.0)
     parser.add_argument("--links", type=int, default=20)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--kafka", action="store_true", help="also read a topic")
     options = parser.parse_args()
     figures: dict[str, list[tuple[float, float, float]]] = {"bare": [], "intake": []}
     for _ in range(options.rounds):
@@ -244,8 +188,6 @@ def main() -> None:
     middle = {n: [*map(median, zip(*rows, strict=True))] for n, rows in figures.items()}
     ratios = [mine / theirs for mine, theirs in zip(middle["intake"], middle["bare"], strict=True)]
     print(f"intake / bare: requests {ratios[0]:.2f}, p50 {ratios[1]:.2f}, p99 {ratios[2]:.2f}")
-    if options.kafka:
-        beside_kafka(middle["intake"][0], options)
 
 
 if __name__ == "__main__":

@@ -18,6 +18,8 @@ from benchmarks.dissemination import INTERVAL_US, messages, subscriptions
 from benchmarks.growth import exponent
 from benchmarks.inputs import Inputs
 from benchmarks.others.loop import named_by_smallest
+from benchmarks.overlay import history
+from benchmarks.overlay import rows as link_rows
 from benchmarks.page import page, table
 from benchmarks.reference import require_same, sample
 from benchmarks.reports import first_interval
@@ -33,15 +35,19 @@ SMALL = Size("XS", peers=30, intervals=40, links=4, topics=6, subscriptions=2)
 Row = tuple[int, int, int]
 
 
+def rows_of(size: Size) -> set[Row]:
+    return {tuple(row.values()) for step in history(size) for row in link_rows(step).to_pylist()}
+
+
 @pytest.fixture(scope="module")
 def inputs(tmp_path_factory: pytest.TempPathFactory) -> Inputs:
     return Inputs(SMALL, tmp_path_factory.mktemp("inputs"))
 
 
 @pytest.fixture(scope="module")
-def rows(inputs: Inputs) -> set[Row]:
+def rows() -> set[Row]:
     """interval, src, dst"""
-    return {tuple(row.values()) for row in pq.read_table(inputs.rows).to_pylist()}
+    return rows_of(SMALL)
 
 
 @pytest.fixture(scope="module")
@@ -84,10 +90,9 @@ class TestOverlay:
         gone = {len(before - after) for before, after in pairwise(sets)}
         assert gone == {round(SMALL.peers * SMALL.links * SMALL.churn)}
 
-    def test_longer_run_begins_as_a_shorter_one(self, rows: set[Row], tmp_path: Path) -> None:
-        longer = Inputs(replace(SMALL, intervals=50), tmp_path)
-        found = {tuple(row.values()) for row in pq.read_table(longer.rows).to_pylist()}
-        assert {row for row in found if row[0] < SMALL.intervals} == rows
+    def test_longer_run_begins_as_a_shorter_one(self, rows: set[Row]) -> None:
+        longer = rows_of(replace(SMALL, intervals=50))
+        assert {row for row in longer if row[0] < SMALL.intervals} == rows
 
 
 class TestDissemination:
