@@ -12,6 +12,7 @@ from concurrent.futures import as_completed
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from importlib import import_module
+from operator import methodcaller
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -120,7 +121,10 @@ class MeasuredFile(Generic[_Case, _Row]):
         with closing(measure(missing)) as measured, self.path.open("ab") as out:
             for done, (case, of_case) in enumerate(measured, 1):
                 rows[case] = of_case
-                out.write(separator + msgspec.json.encode((case, of_case)) + b"\n")
+                line = msgspec.json.encode(
+                    (case, of_case), enc_hook=methodcaller("item")
+                )  # numpy's
+                out.write(separator + line + b"\n")
                 separator = b""
                 out.flush()
                 request.progress("measure", done, len(missing), note(case))

@@ -6,6 +6,7 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from vizpub.experiments.measured import (
@@ -44,7 +45,7 @@ class Measuring:
     def __call__(self, cases: Sequence[Case]) -> Generator[tuple[Case, list[Row]]]:
         for case in cases:
             self.cases.append(case)
-            yield case, [Row(case, case.size / 2)]
+            yield case, [Row(case, np.float64(case.size / 2))]
 
 
 CASES = [Case(4, 1), Case(4, 2), Case(6, 1)]
