@@ -10,24 +10,21 @@ from benchmarks import results
 from benchmarks.appended import append
 from benchmarks.growth import growth
 from benchmarks.history import history
-from benchmarks.loading import loading
 from benchmarks.page import write_page
-from benchmarks.parts import Bench, Part, ingested, islands, kernels, one_by_one, spark
+from benchmarks.parts import Bench, Part, ingest_part, kernels, one_by_one, spark
 from benchmarks.sizes import SIZES
 from vizpub.model.errors import VizpubError
 
 USUAL: dict[str, Part] = {
     "kernels": kernels,
     "spark": spark,
-    "ingest": ingested("ingest", "none"),
-    "ingest-exact": ingested("ingest-exact", "exact"),
-    "ingest-parquet": ingested("ingest-parquet", "none", columns=True),
-    "islands": islands,
+    "ingest": ingest_part("ingest", "none"),
+    "ingest-exact": ingest_part("ingest-exact", "exact"),
     "igraph": one_by_one("igraph", 10),
     "networkx": one_by_one("networkx", 2),
     "raphtory": one_by_one("raphtory", 2),
 }
-MORE: dict[str, Part] = {"growth": growth, "append": append, "history": history, "loading": loading}
+MORE: dict[str, Part] = {"growth": growth, "append": append, "history": history}
 """Measured only on request: they take as long as all others together."""
 
 
@@ -40,13 +37,13 @@ def main() -> None:
     parser.add_argument(
         "--full", action="store_true", help="measure every interval with the other programs"
     )
-    asked = parser.parse_args()
-    bench = Bench(SIZES[asked.size], asked.full)
-    for name in asked.only:
-        begun, load = time.monotonic(), results.load()
-        print(f"{asked.size} {name} …", end=" ", flush=True)
-        results.keep(asked.size, name, parts[name](bench), load)
-        print(f"{time.monotonic() - begun:.0f} s", flush=True)
+    options = parser.parse_args()
+    bench = Bench(SIZES[options.size], options.full)
+    for name in options.only:
+        start, load = time.monotonic(), results.load()
+        print(f"{options.size} {name} …", end=" ", flush=True)
+        results.keep(options.size, name, parts[name](bench), load)
+        print(f"{time.monotonic() - start:.0f} s", flush=True)
     write_page()
 
 

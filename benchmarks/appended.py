@@ -20,13 +20,13 @@ def append(bench: Bench) -> Json:
     new = [path for path in files if first_interval(path) >= bench.size.intervals]
     old = [path for path in files if path not in new]
     whole, parts = bench.folder("whole"), bench.folder("parts")
-    told = {
+    outcomes = {
         "whole": bench.program("ingested", whole, "none", "new", *files),
         "begun": bench.program("ingested", parts, "none", "new", *old),
         "appended": bench.program("ingested", parts, "none", "append", *new),
     }
     _check_same(whole, parts)
-    return told
+    return outcomes
 
 
 def _check_same(whole: Path, parts: Path) -> None:

@@ -68,7 +68,7 @@ def messages(size: Size) -> tuple[Messages, Receptions]:
     interval = np.arange(count) * size.intervals // count
     time_us = np.sort(interval * INTERVAL_US + rng.integers(INTERVAL_US // 2, size=count))
     topic = rng.choice(size.topics, count, p=_weights(size))
-    reached = _reached(size, topic, rng)
+    reached = _receivers(size, topic, rng)
     position = np.arange(1, size.receivers + 1)
     hop = _depth(position)
     delays = hop * _HOP_US + rng.integers(_HOP_US, size=(count, size.receivers))
@@ -90,11 +90,11 @@ def _depth(position: Int64s) -> Int64s:
     return depth
 
 
-def _reached(size: Size, topic: Int64s, rng: np.random.Generator) -> Int64s:
+def _receivers(size: Size, topic: Int64s, rng: np.random.Generator) -> Int64s:
     """[messages, 1 + receivers]: the publisher and the peers that the message reaches, in this
     order."""
-    taken = subscriptions(size)
+    pairs = subscriptions(size)
     subscribed = np.zeros((size.topics, size.peers), bool)
-    subscribed[taken.topic, taken.peer] = True
+    subscribed[pairs.topic, pairs.peer] = True
     keys = rng.random((topic.size, size.peers)) + ~subscribed[topic]
     return np.argsort(keys, axis=1)[:, : size.receivers + 1]

@@ -3,8 +3,6 @@
     sync     a commit of as many files as a small run has, with and without their CRCs, against
              bare fsyncs of those files and all their directories, and of the files alone
     read     a table with the checksums of its pages looked at, against without
-    ingest   the demo's, in one session: as it is, against without syncing, CRCs and checksums of
-             pages; and what of it is spent in CRCs, and in commits
 
 All of a part are taken in turn in the same run: the least and the median of so many, in seconds,
 and as multiples of the last.
@@ -17,22 +15,17 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from shutil import rmtree
 from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.watched import ROOT
-from vizpub.ingest import job
-from vizpub.ingest.pipeline import IngestRequest, ingest_in
-from vizpub.ingest.spark.session import spark_session
 from vizpub.model.tables import TABLES
-from vizpub.runstore import durable, integrity, writer
+from vizpub.runstore import durable
 from vizpub.runstore.manifest import Manifest
 from vizpub.runstore.writer import RunWriter, writing
 
@@ -40,7 +33,6 @@ FILES = 39
 """As many files as a small run has."""
 _BYTES = 20_000
 _ROWS = 2_000_000
-_ON_FILES: tuple[Callable[..., Any], ...] = (integrity.described, RunWriter.commit)
 
 Parts = dict[str, Callable[[Path], float]]
 
@@ -49,75 +41,65 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.durability", description=__doc__)
     parser.add_argument("--runs", type=int, default=7, help="of each pair (default: 7)")
-    parser.add_argument("--ingests", type=int, default=3, help="of the demo's (default: 3)")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     with TemporaryDirectory(prefix="vizpub-durability-", dir=ROOT) as folder:
         place = Path(folder)
-        told("sync", in_turn(place, _syncing(), asked.runs))
-        told("read", in_turn(place, _reading(place), asked.runs))
-        with spark_session(place / ".spark", quick=True) as spark:
-            _ingested(spark, place / "first")
-            spent: dict[str, list[float]] = {"in CRCs, of all threads": [], "in commits": []}
-            parts: Parts = {
-                "as it is": lambda where: _spent(partial(_ingested, spark, where), spent),
-                "without": lambda where: _without(partial(_ingested, spark, where)),
-            }
-            ingests = in_turn(place, parts, asked.ingests)
-            told("ingest", {**spent, **ingests})
+        print_times("sync", in_turn(place, _commit_parts(), options.runs))
+        print_times("read", in_turn(place, _reading_parts(place), options.runs))
 
 
-def told(what: str, seconds: dict[str, list[float]]) -> None:
+def print_times(part: str, seconds: dict[str, list[float]]) -> None:
     """A line for each, with the ratio to the last."""
     *_, last = seconds.values()
     for name, took in seconds.items():
-        for how in (min, median):
-            ratio = how(took) / how(last)
-            print(f"{what:8}{name:32}{how.__name__:8}{how(took):9.4f} s{ratio:8.2f}")
+        for statistic in (min, median):
+            ratio = statistic(took) / statistic(last)
+            print(f"{part:8}{name:32}{statistic.__name__:8}{statistic(took):9.4f} s{ratio:8.2f}")
 
 
 def in_turn(place: Path, measured: Parts, runs: int) -> dict[str, list[float]]:
     """The seconds of each."""
-    found: dict[str, list[float]] = {name: [] for name in measured}
+    times: dict[str, list[float]] = {name: [] for name in measured}
     for number in range(runs):
         for name, measure in measured.items():
-            found[name].append(measure(place / f"{name}-{number}"))
-    return found
+            times[name].append(measure(place / f"{name}-{number}"))
+    return times
 
 
-def _syncing() -> Parts:
+def _commit_parts() -> Parts:
     return {
-        "commit and CRCs": partial(_committed, bare=None),
-        "commit": partial(_committed, bare=None, listed=True),
-        "bare, files and directories": partial(_committed, bare="*"),
-        "bare, files": partial(_committed, bare="*.parquet"),
+        "commit and CRCs": partial(_time_commit, bare=None),
+        "commit": partial(_time_commit, bare=None, listed=True),
+        "bare, files and directories": partial(_time_commit, bare="*"),
+        "bare, files": partial(_time_commit, bare="*.parquet"),
     }
 
 
-def _committed(place: Path, bare: str | None, listed: bool = False) -> float:
+def _time_commit(place: Path, bare: str | None, listed: bool = False) -> float:
     """Newly written files made into a run; or only synced, one after another."""
     with writing(place, "run") as new:
         new.begin(manifest := Manifest("run", "edges", (), {}))
         rows = pa.table({"a": np.random.default_rng(1).integers(0, 2**62, _BYTES // 8)})
-        made = [_written(new, TABLES[i % len(TABLES)].name, rows) for i in range(FILES)]
-        begun = time.perf_counter()
+        directories = [_write_table(new, TABLES[i % len(TABLES)].name, rows) for i in range(FILES)]
+        start = time.perf_counter()
         if bare:
             for path in new.directory.rglob(bare):
                 durable.sync_file(path)
-            return time.perf_counter() - begun
-        entries = {f"staged/parsed.{i}": new.entry(path) for i, path in enumerate(made)}
-        begun = time.perf_counter() if listed else begun
+            return time.perf_counter() - start
+        entries = {f"staged/parsed.{i}": new.entry(path) for i, path in enumerate(directories)}
+        start = time.perf_counter() if listed else start
         new.commit(manifest.with_stage("all", entries))
-        return time.perf_counter() - begun
+        return time.perf_counter() - start
 
 
-def _written(new: RunWriter, name: str, rows: pa.Table) -> Path:
+def _write_table(new: RunWriter, name: str, rows: pa.Table) -> Path:
     directory = new.fresh_directory(name)
     directory.mkdir(parents=True)
     pq.write_table(rows, directory / "part-0.parquet", write_page_checksum=True)
     return directory
 
 
-def _reading(place: Path) -> Parts:
+def _reading_parts(place: Path) -> Parts:
     rng, path = np.random.default_rng(1), place / "read.parquet"
     columns: dict[str, Any] = {
         "src": rng.integers(0, 2000, _ROWS),
@@ -128,57 +110,12 @@ def _reading(place: Path) -> Parts:
     pq.write_table(pa.table(columns), path, write_page_checksum=True)
 
     def read(_: Path, *, checked: bool) -> float:
-        begun = time.perf_counter()
+        start = time.perf_counter()
         with pq.ParquetFile(path, page_checksum_verification=checked) as file:
             file.read(use_threads=False)
-        return time.perf_counter() - begun
+        return time.perf_counter() - start
 
     return {"checked": partial(read, checked=True), "unchecked": partial(read, checked=False)}
-
-
-def _ingested(spark: Any, place: Path) -> float:
-    request = IngestRequest((str(ROOT / "examples/gossipsub"),), "demo", place)
-    begun = time.perf_counter()
-    with writing(place, "demo") as new:
-        ingest_in(spark, new, request)
-    seconds = time.perf_counter() - begun
-    rmtree(place)
-    return seconds
-
-
-def _spent(measure: Callable[[], float], spent: dict[str, list[float]]) -> float:
-    """Measure, and note the time spent on files."""
-    found = dict.fromkeys(spent, 0.0)
-
-    def timed(name: str, really: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*given: Any) -> Any:
-            begun = time.perf_counter()
-            try:
-                return really(*given)
-            finally:
-                found[name] += time.perf_counter() - begun
-
-        return call
-
-    described, commit = (timed(n, of) for n, of in zip(spent, _ON_FILES, strict=True))
-    with patch.object(writer, "described", described), patch.object(RunWriter, "commit", commit):
-        seconds = measure()
-    for name, took in found.items():
-        spent[name].append(took)
-    return seconds
-
-
-def _without(measure: Callable[[], float]) -> float:
-    """Measure without syncing, and without making or checking checksums."""
-    nothing: dict[str, Any] = {"sync_file": lambda _: None, "sync_directory": lambda _: None}
-    unchecked = {"parquet.page.write-checksum.enabled": "false"}
-    written = {**vars(job)["_WRITTEN"], **unchecked}
-    with (
-        patch.multiple(durable, **nothing),
-        patch.multiple(integrity, _crc=lambda *_: 0),
-        patch.multiple(job, _WRITTEN=written, _READ={}),
-    ):
-        return measure()
 
 
 if __name__ == "__main__":

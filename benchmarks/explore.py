@@ -74,26 +74,26 @@ def make(workspace: Path, name: str, peers: int, links: int) -> None:
     manifest = Manifest(name, "edges", (), {"layers": None}, clock=clock)
     with writing(workspace, name) as writer:
         writer.begin(manifest)
-        entries = {of: _written(writer, of, given) for of, given in columns.items()}
+        entries = {of: _write_table(writer, of, values) for of, values in columns.items()}
         writer.commit(manifest.with_stage("all", entries, state="complete"))
 
 
-def _written(writer: RunWriter, name: str, given: dict[str, Any]) -> Any:
+def _write_table(writer: RunWriter, name: str, values: dict[str, Any]) -> Any:
     schema = table(name).arrow
-    rows = len(next(iter(given.values())))
+    rows = len(next(iter(values.values())))
     arrays = [
-        pa.array(given[f.name], f.type) if f.name in given else pa.nulls(rows, f.type)
+        pa.array(values[f.name], f.type) if f.name in values else pa.nulls(rows, f.type)
         for f in schema
     ]
     directory = writer.fresh_directory(name)
     directory.mkdir(parents=True)
-    made = pa.Table.from_arrays(arrays, schema=schema).cast(stored_schema(schema))
-    pq.write_table(made, directory / "part-0.parquet", write_page_checksum=True)
+    stored = pa.Table.from_arrays(arrays, schema=schema).cast(stored_schema(schema))
+    pq.write_table(stored, directory / "part-0.parquet", write_page_checksum=True)
     return writer.entry(directory)
 
 
 @contextmanager
-def served(workspace: Path, run: str) -> Iterator[str]:
+def serve(workspace: Path, run: str) -> Iterator[str]:
     """The address that `vizpub explore` prints, while it serves."""
     command = [sys.executable, "-m", "vizpub.cli", "--workspace", str(workspace), "explore", run]
     with subprocess.Popen([*command, "--no-open"], stdout=subprocess.PIPE, text=True) as process:
@@ -105,15 +105,15 @@ def served(workspace: Path, run: str) -> Iterator[str]:
 def first_picture(browser: Browser, workspace: Path, run: str) -> tuple[float, float]:
     """Seconds to the picture: from the call of the command, and in a server that runs."""
     began = time.monotonic()
-    with served(workspace, run) as address:
-        _opened(browser, address).close()
-        whole = time.monotonic() - began
+    with serve(workspace, run) as address:
+        _open_page(browser, address).close()
+        from_call = time.monotonic() - began
         began = time.monotonic()
-        _opened(browser, address).close()
-        return whole, time.monotonic() - began
+        _open_page(browser, address).close()
+        return from_call, time.monotonic() - began
 
 
-def _opened(browser: Browser, address: str) -> Page:
+def _open_page(browser: Browser, address: str) -> Page:
     page = browser.new_page(viewport={"width": 800, "height": 420})
     page.set_default_timeout(300_000)
     page.goto(address)
@@ -124,9 +124,9 @@ def _opened(browser: Browser, address: str) -> Page:
 
 def steps(browser: Browser, address: str) -> list[float]:
     """Milliseconds of script for each of some steps, in which colours and sizes change."""
-    page = _opened(browser, address + "?t=0&colour=betweenness&size=degree&layout=circle")
+    page = _open_page(browser, address + "?t=0&colour=betweenness&size=degree&layout=circle")
     page.wait_for_selector("figure[data-of=degree]")
-    found: list[float] = page.evaluate(
+    milliseconds: list[float] = page.evaluate(
         """steps => {
           const took = [];
           for (let t = 1; t <= steps; t++) {
@@ -139,16 +139,16 @@ def steps(browser: Browser, address: str) -> list[float]:
         _STEPS,
     )
     page.close()
-    return found
+    return milliseconds
 
 
 def sizes(address: str, run: str) -> Iterator[tuple[str, int, int]]:
     """Each answer, its bytes, and those when packed."""
     root = address.partition("#")[0] + f"api/runs/{run}"
-    for what in ("", "/overlay", "/column?name=betweenness&block=0", "/places/circle"):
-        with urlopen(root + what) as answer:
+    for path in ("", "/overlay", "/column?name=betweenness&block=0", "/places/circle"):
+        with urlopen(root + path) as answer:
             content = answer.read()
-        yield what or "facts", len(content), len(gzip.compress(content, 6))
+        yield path or "facts", len(content), len(gzip.compress(content, 6))
 
 
 def main() -> None:
@@ -157,21 +157,23 @@ def main() -> None:
     parser.add_argument("--demo", type=Path, help="a workspace with the run of the demo")
     parser.add_argument("--peers", type=int, default=10_000)
     parser.add_argument("--links", type=int, default=100_000)
-    asked = parser.parse_args()
+    options = parser.parse_args()
     print(f"load of the machine: {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")
     with sync_playwright() as playwright, TemporaryDirectory() as folder:
         browser = playwright.chromium.launch(
             executable_path=shutil.which("chromium"),
             args=["--no-sandbox", "--enable-unsafe-swiftshader"],
         )
-        if asked.demo:
-            whole, again = first_picture(browser, asked.demo, "gossipsub")
-            print(f"first picture of the demo: {whole:.2f} s; in a server that runs {again:.2f} s")
+        if options.demo:
+            from_call, again = first_picture(browser, options.demo, "gossipsub")
+            print(
+                f"first picture of the demo: {from_call:.2f} s; in a server that runs {again:.2f} s"
+            )
         workspace = Path(folder)
-        make(workspace, "made", asked.peers, asked.links)
-        with served(workspace, "made") as address:
-            for what, plain, packed in sizes(address, "made"):
-                print(f"{what}: {format_size(plain)}, packed {format_size(packed)}")
+        make(workspace, "made", options.peers, options.links)
+        with serve(workspace, "made") as address:
+            for path, plain, packed in sizes(address, "made"):
+                print(f"{path}: {format_size(plain)}, packed {format_size(packed)}")
             took = steps(browser, address)
         print(f"step: median {statistics.median(took):.2f} ms, longest {max(took):.2f} ms")
 

@@ -73,7 +73,7 @@ class System:
                 "format": "vizpub.report/1",
                 "peer": f"p{peer}",
                 "interval": number,
-                "neighbors": [f"p{other}" for other in sorted({*links} - {peer})],
+                "neighbors": [f"p{neighbour}" for neighbour in sorted({*links} - {peer})],
                 "topics": ["news"],
                 "sent": [sent] if peer == number % peers else [],
                 "received": [came] if number and peer == (number + 1) % peers else [],
@@ -117,17 +117,17 @@ class Feed:
             for number in numbers:
                 out.writelines(json.dumps(r) + "\n" for r in self.system.interval(number))
         request = IngestRequest((str(path),), "fed", self.folder, append=True)
-        begun, before = time.monotonic(), self._processor_seconds()
+        start, cpu_start = time.monotonic(), self._processor_seconds()
         with writing(self.folder, "fed") as writer:
             run = ingest_in(self.spark, writer, request).run
         child.trim()
-        made, after = time.monotonic(), self._processor_seconds()
-        cost = Cost(made - begun, after - before)
+        committed, cpu_committed = time.monotonic(), self._processor_seconds()
+        cost = Cost(committed - start, cpu_committed - cpu_start)
         if self.driver is None:
             return cost
         self._load(self.driver, run)
-        taken = time.monotonic() - made, self._processor_seconds() - after
-        return Cost(*cost[:2], *taken)
+        load_costs = time.monotonic() - committed, self._processor_seconds() - cpu_committed
+        return Cost(*cost[:2], *load_costs)
 
     def _load(self, driver: Driver, run: StoredRun) -> None:
         loaded = load_run(driver, "neo4j", run.facts, run)
@@ -153,9 +153,9 @@ class Feed:
         return {name: round(size / 1e6, 1) for name, size in {"Java": heap, **sizes}.items()}
 
 
-def many(spark: SparkSession, folder: Path, asked: Asked) -> Json:
+def many(spark: SparkSession, folder: Path, options: Asked) -> Json:
     """Early appends against late ones, each of one interval."""
-    feed, appends = Feed(spark, folder, System(*_FEW)), asked.appends
+    feed, appends = Feed(spark, folder, System(*_FEW)), options.appends
     feed.append()
     tenth, seconds, memory = max(1, appends // 10), [], []
     for number in range(appends):
@@ -177,19 +177,21 @@ def many(spark: SparkSession, folder: Path, asked: Asked) -> Json:
 
 def sizes(spark: SparkSession, folder: Path, _: Asked) -> Json:
     """One interval and ten at once, into the tables and into Neo4j."""
-    told: Json = {}
+    outcomes: Json = {}
     server = LocalServer(folder / "neo4j")
     try:
         with connect(server.start()) as driver:
             process = psutil.Process(server.status().pid)
             for place, (name, shape) in enumerate(_SIZES.items()):
-                there = folder / str(place)
-                there.mkdir()
-                told[name] = _of_size(Feed(spark, there, System(*shape), driver, process))
+                place_folder = folder / str(place)
+                place_folder.mkdir()
+                outcomes[name] = _of_size(
+                    Feed(spark, place_folder, System(*shape), driver, process)
+                )
                 remove_run(driver, "neo4j", "fed")
     finally:
         server.remove()
-    return told
+    return outcomes
 
 
 def _of_size(feed: Feed) -> Json:
@@ -206,18 +208,18 @@ def _medians(costs: list[Cost]) -> Cost:
     return Cost(*(round(median(of), 2) for of in zip(*costs, strict=True)))
 
 
-def lengths(spark: SparkSession, folder: Path, asked: Asked) -> Json:
+def lengths(spark: SparkSession, folder: Path, options: Asked) -> Json:
     """Appends to a long run made in one go, and to a short one."""
-    told: Json = {}
-    for length in (_SHORT, asked.long):
-        there = folder / str(length)
-        there.mkdir()
-        feed = Feed(spark, there, System(*_FEW))
+    seconds: Json = {}
+    for length in (_SHORT, options.long):
+        place = folder / str(length)
+        place.mkdir()
+        feed = Feed(spark, place, System(*_FEW))
         feed.append(length)
         feed.append()
-        told[str(length)] = round(sum(feed.append().processor for _ in range(_APPENDS)), 2)
-    short, long = told.values()
-    return {**told, "appends": _APPENDS, "long/short": round(long / short, 2)}
+        seconds[str(length)] = round(sum(feed.append().processor for _ in range(_APPENDS)), 2)
+    short, long = seconds.values()
+    return {**seconds, "appends": _APPENDS, "long/short": round(long / short, 2)}
 
 
 PARTS: dict[str, Callable[[SparkSession, Path, Asked], Json]] = {
@@ -236,23 +238,23 @@ def main() -> None:
     parser.add_argument("parts", nargs="*", choices=PARTS, default=[*PARTS], metavar="PART")
     parser.add_argument("--appends", type=int, default=500, help="of the part `many`")
     parser.add_argument("--long", type=int, default=5_000, help="intervals, of the part `lengths`")
-    asked = parser.parse_args(namespace=Asked())
+    options = parser.parse_args(namespace=Asked())
     with (
         TemporaryDirectory(prefix="vizpub-fed-") as name,
         spark_session(Path(name) / "spark") as spark,
     ):
-        for part in asked.parts:
-            folder, before = Path(name) / part, load()
+        for part in options.parts:
+            folder, load_before = Path(name) / part, load()
             folder.mkdir()
-            told = PARTS[part](spark, folder, asked)
-            _keep(part, {**told, "load": [before, load()], "machine": machine()})
-            print(part, json.dumps(told), flush=True)
+            outcome = PARTS[part](spark, folder, options)
+            _keep(part, {**outcome, "load": [load_before, load()], "machine": machine()})
+            print(part, json.dumps(outcome), flush=True)
 
 
-def _keep(part: str, told: Json) -> None:
+def _keep(part: str, outcome: Json) -> None:
     path = FOLDER / "fed.json"
-    kept = json.loads(path.read_text("utf-8")) if path.exists() else {}
-    path.write_text(json.dumps({**kept, part: told}, indent=1) + "\n", "utf-8")
+    outcomes = json.loads(path.read_text("utf-8")) if path.exists() else {}
+    path.write_text(json.dumps({**outcomes, part: outcome}, indent=1) + "\n", "utf-8")
 
 
 if __name__ == "__main__":

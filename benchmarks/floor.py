@@ -36,8 +36,8 @@ def main() -> None:
             if number % 3 == 0:
                 rows = rows.mapInArrow(_through, schema)
             rows.write.parquet(f"{folder}/{number}")
-            read = spark.read.schema(schema).parquet(f"{folder}/{number}")
-            rows = read.groupBy("a", "b").agg(F.min("id").alias("id")).select("id", "a", "b")
+            stored = spark.read.schema(schema).parquet(f"{folder}/{number}")
+            rows = stored.groupBy("a", "b").agg(F.min("id").alias("id")).select("id", "a", "b")
     spark.stop()
 
 

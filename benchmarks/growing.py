@@ -45,7 +45,7 @@ class Until:
     def row_groups(self, name: str) -> Iterable[tuple[str, pa.RecordBatch]]:
         """A table, batch by batch, what goes on with an open end."""
         for label, rows in self.run.row_groups(name):
-            yield label, self._known(rows)
+            yield label, self._rows_before(rows)
 
     def rows_from(self, name: str, column: str, least: int) -> Iterable[pa.RecordBatch]:
         """Those whose `column` is `least` or more."""
@@ -57,20 +57,22 @@ class Until:
 
     def boundary_since(self, tables: str) -> Boundary:
         """One that needs no list: an interval is a tick, and messages arrive where they begin."""
-        before = int(tables)
-        return Boundary(before, before, Until(self.run, before).rows("publications"))
+        interval = int(tables)
+        return Boundary(interval, interval, Until(self.run, interval).rows("publications"))
 
     def is_current(self) -> bool:
         """Nothing else changes it."""
         return True
 
-    def _known(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+    def _rows_before(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         names = rows.schema.names
         if "valid_from" in names:
-            known = rows.filter(pc.less(rows["valid_from"], self.interval))
-            ended = pc.less(known["valid_to"], self.interval)
-            ends = pc.if_else(ended, known["valid_to"], OPEN)
-            return known.set_column(names.index("valid_to"), known.schema.field("valid_to"), ends)
+            begun_rows = rows.filter(pc.less(rows["valid_from"], self.interval))
+            ended = pc.less(begun_rows["valid_to"], self.interval)
+            ends = pc.if_else(ended, begun_rows["valid_to"], OPEN)
+            return begun_rows.set_column(
+                names.index("valid_to"), begun_rows.schema.field("valid_to"), ends
+            )
         if "interval" in names:
             return rows.filter(pc.less(rows["interval"], self.interval))
         if "message" in names:
@@ -87,17 +89,17 @@ def main() -> None:
         with connect(server.start()) as driver:
             for length in LENGTHS:
                 run = LongRun(length, SIZE)
-                whole, more = (_seconds(driver, Until(run, length - n)) for n in (1, 0))
-                times = f"{whole:.1f} s for all but one, {more:.1f} s for one more"
-                print(f"{length:,} intervals: {times}, {more / whole:.2f} of it", flush=True)
+                first, more = (_seconds(driver, Until(run, length - n)) for n in (1, 0))
+                times = f"{first:.1f} s for all but one, {more:.1f} s for one more"
+                print(f"{length:,} intervals: {times}, {more / first:.2f} of it", flush=True)
     finally:
         server.remove()
 
 
-def _seconds(driver: Driver, known: Until) -> float:
-    begun = time.monotonic()
-    load_run(driver, "neo4j", known.facts, known, partition_intervals=0)
-    return time.monotonic() - begun
+def _seconds(driver: Driver, run: Until) -> float:
+    start = time.monotonic()
+    load_run(driver, "neo4j", run.facts, run, partition_intervals=0)
+    return time.monotonic() - start
 
 
 if __name__ == "__main__":

@@ -29,26 +29,28 @@ _DRAWN = ("seconds", "worker_mb")
 def growth(bench: Bench) -> Json:
     """The stage without betweenness in Spark's local mode, a session for each size."""
     points: dict[str, Json] = {}
-    told: Json = {axis: [] for axis in AXES}
+    outcome: Json = {axis: [] for axis in AXES}
     for axis in AXES:
         for factor in FACTORS:
             number = round(getattr(bench.size, axis) * factor)
             size = replace(bench.size, **{axis: number})
             if size.key not in points:
-                points[size.key] = _measured(Bench(size))
-            told[axis].append({axis: number, "factor": factor, **points[size.key]})
-    return told
+                points[size.key] = _measure(Bench(size))
+            outcome[axis].append({axis: number, "factor": factor, **points[size.key]})
+    return outcome
 
 
-def _measured(bench: Bench) -> Json:
+def _measure(bench: Bench) -> Json:
     out = bench.folder("growth")
-    told = bench.program("structure", bench.inputs.versions, bench.size.intervals, out, "structure")
-    stage = told["steps"]["structure"]
+    outcome = bench.program(
+        "structure", bench.inputs.versions, bench.size.intervals, out, "structure"
+    )
+    stage = outcome["steps"]["structure"]
     return {
         "seconds": stage["least"],
         "cpu": stage["cpu_least"],
-        "peak_mb": told["peak_mb"],
-        "worker_mb": told["worker_mb"],
+        "peak_mb": outcome["peak_mb"],
+        "worker_mb": outcome["worker_mb"],
     }
 
 
@@ -58,13 +60,13 @@ def exponent(points: Sequence[Json], axis: str, cost: str) -> float:
     return float(np.polyfit(x, y, 1)[0])
 
 
-def draw(size: Size, told: Json, out: Path) -> None:
+def draw(size: Size, outcome: Json, out: Path) -> None:
     """Seconds and memory over the factors of each axis, as PNG."""
     with figure_style():
         figure, rows = panels(len(_DRAWN), f"Structure of {size.name} without betweenness")
         for panel, cost in zip(rows, _DRAWN, strict=True):
             for axis, colour in zip(AXES, PALETTE, strict=False):
-                points = told[axis]
+                points = outcome[axis]
                 values = [point[cost] for point in points]
                 label = f"{axis}: exponent {exponent(points, axis, cost):.2f}"
                 panel.loglog(FACTORS, values, "o-", color=colour, label=label, base=2)

@@ -93,10 +93,10 @@ class LongRun:
     def _rows(self) -> dict[str, pa.Table]:
         published, received = self._messages()
         subscriptions = self._subscriptions()
-        received, missed = _judged(published, received, subscriptions)
+        received, missed = _judge_arrivals(published, received, subscriptions)
         return {
-            "peers": _named("peer", self.like.peers + _VISITORS, is_reporter=True),
-            "topics": _named("topic", self.like.topics),
+            "peers": _named_table("peer", self.like.peers + _VISITORS, is_reporter=True),
+            "topics": _named_table("topic", self.like.topics),
             "presence": self._presence(),
             "subscriptions": subscriptions,
             "links": self._links(),
@@ -136,15 +136,15 @@ class LongRun:
         rng = np.random.default_rng([self.like.seed, stream])
         turns = 4 + 2 * self.intervals // (on + off)
         shape = (things, turns)
-        stays, gaps = rng.geometric(1 / on, shape), rng.geometric(1 / off, shape)
-        valid_to = np.cumsum(stays + gaps, axis=1) - rng.integers(off, size=(things, 1))
-        valid_from = valid_to - stays
+        spans, gaps = rng.geometric(1 / on, shape), rng.geometric(1 / off, shape)
+        valid_to = np.cumsum(spans + gaps, axis=1) - rng.integers(off, size=(things, 1))
+        valid_from = valid_to - spans
         thing = np.broadcast_to(np.arange(things)[:, None], shape)
-        there = (valid_to > 0) & (valid_from < self.intervals)
+        inside = (valid_to > 0) & (valid_from < self.intervals)
         return (
-            thing[there],
-            valid_from[there].clip(0),
-            np.where(valid_to < self.intervals, valid_to, OPEN)[there],
+            thing[inside],
+            valid_from[inside].clip(0),
+            np.where(valid_to < self.intervals, valid_to, OPEN)[inside],
         )
 
     def _messages(self) -> tuple[pa.Table, pa.Table]:
@@ -153,7 +153,7 @@ class LongRun:
         time_us = (published.time_us * slower).astype(np.int64)
         interval = time_us // INTERVAL_US
         message = np.arange(time_us.size)
-        told = pa.table(
+        rows = pa.table(
             {
                 "message": message,
                 "name": pa.array([f"message {m}" for m in message]),
@@ -179,10 +179,10 @@ class LongRun:
                 "subscribed": received.peer % 2 == 0,
             }
         )
-        return told, arrivals
+        return rows, arrivals
 
 
-def _judged(
+def _judge_arrivals(
     published: pa.Table, received: pa.Table, subscriptions: pa.Table
 ) -> tuple[pa.Table, pa.Table]:
     """The arrivals with the eligible peers, and the peers that missed a message; messages are
@@ -194,13 +194,13 @@ def _judged(
     eligible = interest.is_subscribed(topic[of], peer, tick[of]) & (peer != publisher[of])
     reached = pairs(of, peer)
     both = np.concatenate([pairs(*part) for part in interest.subscribers(topic, tick, 1 << 20)])
-    message, there = first_and_second(both[~np.isin(both, reached)])
-    asked = there != publisher[message]
-    missed = pa.table({"message": message[asked], "peer": there[asked]})
+    message, peer = first_and_second(both[~np.isin(both, reached)])
+    is_other = peer != publisher[message]
+    missed = pa.table({"message": message[is_other], "peer": peer[is_other]})
     return received.append_column("eligible", pa.array(eligible)), missed
 
 
-def _named(name: str, count: int, **more: object) -> pa.Table:
+def _named_table(name: str, count: int, **more: object) -> pa.Table:
     keys = pa.array([f"{name} {id}" for id in range(count)])
-    told = {column: pa.array([value] * count) for column, value in more.items()}
-    return pa.table({name: np.arange(count), "name": keys, **told})
+    constants = {column: pa.array([value] * count) for column, value in more.items()}
+    return pa.table({name: np.arange(count), "name": keys, **constants})

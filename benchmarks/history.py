@@ -44,7 +44,7 @@ HOME = WORK / "history"
 _RELATIONSHIPS = "MATCH (n)-[r]->() WHERE n.key STARTS WITH $run + '/' RETURN count(r)"
 
 
-def measured() -> list[str]:
+def measured_queries() -> list[str]:
     """The shipped queries, `history` once for each of its modes: "history as-of", …"""
     modes = {
         name: [word for p in statement(name).parameters if p.name == "mode" for word in p.words]
@@ -54,7 +54,7 @@ def measured() -> list[str]:
 
 
 def statement(name: str) -> cypher.Statement:
-    """The query of one of `measured`."""
+    """The query of one of `measured_queries`."""
     return cypher.statement("queries", name.partition(" ")[0])
 
 
@@ -74,7 +74,7 @@ def history(bench: Bench) -> Json:
         for run in (LongRun(length) for length in LENGTHS if length != COMPARED):
             _load(server, run, run.facts.name, _lengths(run))
         with connect(server.start()) as driver:
-            told = {name: _by_length(driver, name) for name in measured()}
+            costs = {name: _by_length(driver, name) for name in measured_queries()}
     finally:
         server.remove()
     return {
@@ -82,7 +82,7 @@ def history(bench: Bench) -> Json:
         "lengths": [*LENGTHS],
         "compared": COMPARED,
         "loads": loads,
-        "queries": told,
+        "queries": costs,
     }
 
 
@@ -95,17 +95,17 @@ def _load(
     server: LocalServer, run: LongRun, name: str, partition_intervals: int = PARTITION_INTERVALS
 ) -> Json:
     """The time it took, the growth of the store, and the number of relationships."""
-    before, facts = _store_bytes(), replace(run.facts, name=name)
+    bytes_before, facts = _store_bytes(), replace(run.facts, name=name)
     with connect(server.start()) as driver:
-        begun, cpu = time.monotonic(), _cpu_seconds(server)
+        start, cpu = time.monotonic(), _cpu_seconds(server)
         load_run(driver, DATABASE, facts, run, partition_intervals=partition_intervals)
-        seconds, cpu = time.monotonic() - begun, _cpu_seconds(server) - cpu
+        seconds, cpu = time.monotonic() - start, _cpu_seconds(server) - cpu
         ((relationships,),) = sessions.rows(driver, DATABASE, _RELATIONSHIPS, {"run": name})
     server.stop()  # which writes everything to the store
     return {
         "seconds": round(seconds, 1),
         "cpu": round(cpu, 1),
-        "megabytes": round((_store_bytes() - before) / 1e6, 1),
+        "megabytes": round((_store_bytes() - bytes_before) / 1e6, 1),
         "relationships": relationships,
     }
 
@@ -126,15 +126,15 @@ def _by_length(driver: Driver, name: str) -> Json:
     query that reads none.
     """
     query = statement(name)
-    told: Json = {"with": {}, "without": {}}
+    costs: Json = {"with": {}, "without": {}}
     for of in map(LongRun, LENGTHS):
         run = open_run(driver, DATABASE, of.facts.name)
         ways = {"without": replace(run, partitions=NONE)} | ({"with": run} if query.times else {})
-        found = {way: list(_at_places(name, loaded, of)) for way, loaded in ways.items()}
-        _require_same(of.facts.name, name, *found.values())
-        for way, asked in found.items():
-            told[way][of.intervals] = _summary(asked)
-    return told
+        answers = {way: list(_at_places(name, loaded, of)) for way, loaded in ways.items()}
+        _require_same(of.facts.name, name, *answers.values())
+        for way, asked in answers.items():
+            costs[way][of.intervals] = _summary(asked)
+    return costs
 
 
 @dataclass(frozen=True)
@@ -150,15 +150,15 @@ def _at_places(name: str, run: LoadedRun, of: LongRun) -> Iterator[_Asked]:
     for place in PLACES:
         text, values = question(name, run, of, place)
         try:
-            yield _asked(run, text, values)
+            yield _ask(run, text, values)
         except UseError:
             yield _Asked()
             return  # it would be so at the others too
 
 
 def question(name: str, run: LoadedRun, of: LongRun, place: float) -> tuple[str, dict[str, Any]]:
-    """The text and the values of one of `measured` at a place of a run, without what may be left
-    out.
+    """The text and the values of one of `measured_queries` at a place of a run, without optional
+    parameters.
     """
     query = statement(name)
     if not query.parameters:
@@ -166,34 +166,34 @@ def question(name: str, run: LoadedRun, of: LongRun, place: float) -> tuple[str,
     at = round(place * of.intervals)
     mode = name.removeprefix(query.name).strip()
     times = times_of(mode)
-    given: dict[str, object] = {"mode": mode} if mode else {}
+    arguments: dict[str, object] = {"mode": mode} if mode else {}
     for p in query.parameters:
         if p.type == "tick" and p.optional and p.name not in times:
             continue
         if p.type == "tick":
-            given[p.name] = at + STRETCH if p.name in ("to", "after") else at
+            arguments[p.name] = at + STRETCH if p.name in ("to", "after") else at
         elif p.type in ("peer", "topic", "message") and not p.optional:
-            given[p.name] = of.sample(p.type, 0 if p.name == "to" else place)
+            arguments[p.name] = of.sample(p.type, 0 if p.name == "to" else place)
         elif p.type == "layers" and p.default:
-            given[p.name] = LAYER
-    return queries.prepare(query, given, run)
+            arguments[p.name] = LAYER
+    return queries.prepare(query, arguments, run)
 
 
-def _asked(run: LoadedRun, text: str, values: Mapping[str, Any]) -> _Asked:
+def _ask(run: LoadedRun, text: str, values: Mapping[str, Any]) -> _Asked:
     with sessions.reading(run.driver, run.database) as session:
         profiled = session.run(Query("PROFILE " + text, timeout=TIMEOUT_S), dict(values))
-        rows = tuple(sorted(repr(_fixed(record.data())) for record in profiled))
+        rows = tuple(sorted(repr(_fixed_places(record.data())) for record in profiled))
         profile = profiled.consume().profile
         assert profile is not None
         seconds: list[float] = []
         while len(seconds) < REPEATS and sum(seconds) < _PATIENCE_S:
-            begun = time.perf_counter()
+            start = time.perf_counter()
             list(session.run(Query(text, timeout=TIMEOUT_S), dict(values)))
-            seconds.append(time.perf_counter() - begun)
+            seconds.append(time.perf_counter() - start)
     return _Asked(db_hits(profile), tuple(seconds), rows)
 
 
-def _fixed(row: Mapping[str, Any]) -> object:
+def _fixed_places(row: Mapping[str, Any]) -> object:
     """The part of a row that is determined: among equally short paths, any may be returned."""
     return row["hops"] if "peers" in row and "hops" in row else row
 
@@ -203,17 +203,17 @@ def db_hits(profile: Mapping[str, Any]) -> int:
     return int(profile.get("dbHits", 0)) + sum(map(db_hits, profile.get("children", ())))
 
 
-def _require_same(run: str, name: str, *found: list[_Asked]) -> None:
-    for ways in zip(*found, strict=False):
+def _require_same(run: str, name: str, *answers_by_way: list[_Asked]) -> None:
+    for ways in zip(*answers_by_way, strict=False):
         answers = {asked.rows for asked in ways if asked.rows is not None}
         if len(answers) > 1:
             raise CheckFailed(f"{name} of {run}: time partitions change the answer")
 
 
-def _summary(asked: list[_Asked]) -> Json | None:
+def _summary(answers: list[_Asked]) -> Json | None:
     """Over all places; null where it ran out of time at one of them."""
-    hits = [one.hits for one in asked if one.hits is not None]
-    if len(hits) < len(asked):
+    hits = [one.hits for one in answers if one.hits is not None]
+    if len(hits) < len(answers):
         return None
-    milliseconds = 1e3 * median(chain.from_iterable(one.seconds for one in asked))
+    milliseconds = 1e3 * median(chain.from_iterable(one.seconds for one in answers))
     return {"hits": round(fmean(hits)), "ms": round(milliseconds, 2)}

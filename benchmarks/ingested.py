@@ -21,9 +21,9 @@ RUN = "benchmark"
 
 def main() -> None:
     """Ingest; a step is a stage, as the progress bar names it."""
-    told, workspace, betweenness, how, *paths = sys.argv[1:]
+    record, workspace, betweenness, mode, *paths = sys.argv[1:]
     measures = VARIANTS["all" if betweenness == "exact" else "topics"]
-    more: dict[str, Any] = {"append": True} if how == "append" else {}
+    more: dict[str, Any] = {"append": True} if mode == "append" else {}
     request = IngestRequest(
         tuple(paths), RUN, Path(workspace), measuring=MeasurementOptions(measures=measures), **more
     )
@@ -32,7 +32,7 @@ def main() -> None:
     steps.at("session")
     outcome = ingest(request, steps.progress)
     rows = {name: entry.rows for name, entry in outcome.run.manifest.tables.items()}
-    steps.write(Path(told), "pyspark", "pyarrow", rows=rows)
+    steps.write(Path(record), "pyspark", "pyarrow", rows=rows)
 
 
 if __name__ == "__main__":

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
-from itertools import islice
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchmarks.columns import write_columns
 from benchmarks.dissemination import subscriptions
-from benchmarks.overlay import ROWS, history, rows
-from benchmarks.reports import FILE_INTERVALS, write_reports
+from benchmarks.overlay import history
+from benchmarks.reports import write_reports
 from benchmarks.sizes import Size
 from vizpub.model.clock import OPEN
 
@@ -22,7 +20,7 @@ FORMAT = 1
 """Raised when the made inputs change."""
 
 
-def kept(folder: Path, make: Callable[[Path], None]) -> Path:
+def filled_folder(folder: Path, make: Callable[[Path], None]) -> Path:
     """The folder, filled by `make` if it does not exist; never half full."""
     if not folder.is_dir():
         unfinished = folder.with_name(f".{folder.name}.unfinished")
@@ -43,22 +41,12 @@ class Inputs:
     @property
     def versions(self) -> Path:
         """links.parquet, presence.parquet and subscriptions.parquet."""
-        return kept(self.folder / "versions", lambda out: write_versions(self.size, out))
-
-    @property
-    def rows(self) -> Path:
-        """rows.parquet: interval, src, dst."""
-        return kept(self.folder / "rows", lambda out: write_rows(self.size, out)) / "rows.parquet"
+        return filled_folder(self.folder / "versions", lambda out: write_versions(self.size, out))
 
     @property
     def reports(self) -> Path:
         """Files of reports."""
-        return kept(self.folder / "reports", lambda out: write_reports(self.size, out))
-
-    @property
-    def columns(self) -> Path:
-        """Files of the same reports in Parquet."""
-        return kept(self.folder / "columns", lambda out: write_columns(self.size, out))
+        return filled_folder(self.folder / "reports", lambda out: write_reports(self.size, out))
 
 
 def write_versions(size: Size, folder: Path) -> None:
@@ -75,12 +63,3 @@ def write_versions(size: Size, folder: Path) -> None:
         spans = {"valid_from": np.zeros(count, np.int64), "valid_to": np.full(count, OPEN)}
         columns = {key: values.astype(np.int32) for key, values in keys.items()}
         pq.write_table(pa.table({**columns, **spans}), folder / f"{name}.parquet")
-
-
-def write_rows(size: Size, folder: Path) -> None:
-    """Every link of every interval, by interval and then by source and target."""
-    parts = (rows(step) for step in history(size))
-    with pq.ParquetWriter(folder / "rows.parquet", ROWS) as writer:
-        # Engines read row groups of about a million rows best.
-        while some := list(islice(parts, FILE_INTERVALS)):
-            writer.write_table(pa.concat_tables(some).combine_chunks())

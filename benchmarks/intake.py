@@ -3,8 +3,7 @@
 Both run on uvicorn and sync together what waits, with the same log; the bare one judges nothing. A
 request has the report of one peer. Figures are ratios of one run of the benchmark: requests per
 second as fast as they are answered, and the 50th and 99th percentile of the answers at a fixed
-rate, from the time at which a request was due. With `--kafka`, also the same reports as messages of
-a topic, a report each, from a broker that is started for it.
+rate, from the time at which a request was due.
 """
 
 from __future__ import annotations
@@ -13,14 +12,12 @@ import argparse
 import asyncio
 import json
 import multiprocessing as mp
-import signal
 import time
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
 
 import uvicorn
 from starlette.applications import Starlette
@@ -31,19 +28,14 @@ from starlette.routing import Route
 from vizpub.collector.closing import ClosingRules
 from vizpub.collector.http.interface import HttpInterface
 from vizpub.collector.http.protocol import PatientProtocol
-from vizpub.collector.inputs.kafka import KafkaInput
-from vizpub.collector.inputs.kafka_topic import Topic
 from vizpub.collector.intake import Intake, IntakeLimits
 from vizpub.collector.log.log import ReportLog, report
 from vizpub.collector.place import CollectionPlace
 from vizpub.collector.progress import CollectionProgress
 from vizpub.reports.records import RunHeader
 
-if TYPE_CHECKING:
-    from tests.support.broker import Broker
-
 _EPOCH = "2026-11-20T10:00:00Z"
-_CONNECTIONS, _PARTITIONS = 16, 3
+_CONNECTIONS = 16
 PEERS = 1000
 
 
@@ -59,18 +51,13 @@ def bare(folder: Path) -> Starlette:
     return Starlette(routes=[Route("/v1/runs/lab/reports", take, methods=["POST"])])
 
 
-def collecting(folder: Path) -> HttpInterface:
-    """The collector's own, without the process that makes the run."""
+def intake(folder: Path) -> Starlette:
+    """Judges and stores: the collector's own, without the process that makes the run."""
     place = CollectionPlace(folder, "lab")
     place.make()
     header = RunHeader(run="lab", interval_us=1_000_000, epoch=_EPOCH)
     taking = Intake(place, header, ClosingRules(ahead=10**6), IntakeLimits(reserve=1))
-    return HttpInterface(taking, CollectionProgress(taking))
-
-
-def intake(folder: Path) -> Starlette:
-    """Judges and stores."""
-    return collecting(folder).app()
+    return HttpInterface(taking, CollectionProgress(taking)).app()
 
 
 def serve(make: Callable[[Path], Starlette], folder: Path, ready: Connection) -> None:
@@ -97,10 +84,10 @@ def serve(make: Callable[[Path], Starlette], folder: Path, ready: Connection) ->
     asyncio.run(work())
 
 
-def line(number: int, links: int) -> bytes:
+def report_line(number: int, links: int) -> bytes:
     """A report of one peer."""
     peer, interval = number % PEERS, number // PEERS
-    told = {
+    fields = {
         "format": "vizpub.report/1",
         "peer": f"p{peer}",
         "interval": interval,
@@ -110,12 +97,12 @@ def line(number: int, links: int) -> bytes:
         "sent": [],
         "received": [],
     }
-    return json.dumps(told).encode() + b"\n"
+    return json.dumps(fields).encode() + b"\n"
 
 
 def request(number: int, links: int) -> bytes:
     """It, as HTTP."""
-    body = line(number, links)
+    body = report_line(number, links)
     head = (
         "POST /v1/runs/lab/reports HTTP/1.1\r\nhost: localhost\r\n"
         f"content-type: application/x-ndjson\r\ncontent-length: {len(body)}\r\n\r\n"
@@ -164,8 +151,8 @@ class Load:
         return 1000 * sorted(self.seconds)[int(share * (len(self.seconds) - 1))]
 
 
-def measured(
-    make: Callable[[Path], Starlette], asked: argparse.Namespace
+def measure_intake(
+    make: Callable[[Path], Starlette], options: argparse.Namespace
 ) -> tuple[float, float, float]:
     """Requests per second, and two percentiles in ms at the rate."""
     ours, theirs = mp.get_context("spawn").Pipe()
@@ -173,56 +160,14 @@ def measured(
         process = mp.get_context("spawn").Process(target=serve, args=(make, Path(folder), theirs))
         process.start()
         try:
-            load = Load(ours.recv(), asked.links)
+            load = Load(ours.recv(), options.links)
             asyncio.run(load.run(1.0))  # warm
-            most = asyncio.run(load.run(asked.seconds))
-            asyncio.run(load.run(asked.seconds, asked.rate))
+            most = asyncio.run(load.run(options.seconds))
+            asyncio.run(load.run(options.seconds, options.rate))
             return most, load.percentile(0.5), load.percentile(0.99)
         finally:
             process.kill()
             process.join()
-
-
-def taken(broker: Broker, asked: argparse.Namespace) -> float:
-    """Messages per second that are taken from a topic, after the first ones."""
-    first, count = 10 * PEERS, 50 * PEERS
-    name = f"reports.{time.time_ns()}"
-    broker.make_topic(name, _PARTITIONS)
-    broker.send(name, ((n % _PARTITIONS, line(n, asked.links)) for n in range(count)))
-
-    async def work(folder: Path) -> float:
-        web = collecting(folder)
-        kafka = KafkaInput(Topic(broker.address, name), web.intake, print, web)
-        following = asyncio.create_task(kafka.follow())
-
-        async def reached(number: int) -> tuple[int, float]:
-            while (found := web.intake.counts["reports"]) < number:
-                assert not following.done()
-                await asyncio.sleep(0.001)
-            return found, time.perf_counter()
-
-        began, ended = await reached(first), await reached(count)
-        following.cancel()
-        await asyncio.gather(following, return_exceptions=True)
-        await web.intake.log.aclose()
-        return (ended[0] - began[0]) / (ended[1] - began[1])
-
-    with TemporaryDirectory() as folder:
-        return asyncio.run(work(Path(folder)))
-
-
-def beside_kafka(requests: float, asked: argparse.Namespace) -> None:
-    """Print how fast a topic is taken, as a multiple of the requests."""
-    from tests.support.broker import broker_in
-
-    with TemporaryDirectory() as folder:
-        broker = broker_in(Path(folder))
-        try:
-            found = [taken(broker, asked) for _ in range(asked.rounds)]
-        finally:
-            broker.end(signal.SIGKILL)
-    print("kafka", ", ".join(f"{one:.0f}" for one in found), "messages/s")
-    print(f"kafka / intake: {median(found) / requests:.1f}")
 
 
 def main() -> None:
@@ -232,20 +177,17 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=200.0)
     parser.add_argument("--links", type=int, default=20)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--kafka", action="store_true", help="also read a topic")
-    asked = parser.parse_args()
-    found: dict[str, list[tuple[float, float, float]]] = {"bare": [], "intake": []}
-    for _ in range(asked.rounds):
+    options = parser.parse_args()
+    figures: dict[str, list[tuple[float, float, float]]] = {"bare": [], "intake": []}
+    for _ in range(options.rounds):
         for name, make in (("bare", bare), ("intake", intake)):
-            most, half, p99 = measured(make, asked)
-            found[name].append((most, half, p99))
-            told = f"at {asked.rate:g}/s: p50 {half:.1f} ms, p99 {p99:.1f} ms"
-            print(f"{name:7} {most:7.0f} requests/s; {told}")
-    middle = {n: [*map(median, zip(*rows, strict=True))] for n, rows in found.items()}
+            most, half, p99 = measure_intake(make, options)
+            figures[name].append((most, half, p99))
+            percentiles = f"at {options.rate:g}/s: p50 {half:.1f} ms, p99 {p99:.1f} ms"
+            print(f"{name:7} {most:7.0f} requests/s; {percentiles}")
+    middle = {n: [*map(median, zip(*rows, strict=True))] for n, rows in figures.items()}
     ratios = [mine / theirs for mine, theirs in zip(middle["intake"], middle["bare"], strict=True)]
     print(f"intake / bare: requests {ratios[0]:.2f}, p50 {ratios[1]:.2f}, p99 {ratios[2]:.2f}")
-    if asked.kafka:
-        beside_kafka(middle["intake"][0], asked)
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ _held: list[Versions] = []
 """What a worker process has read, once."""
 
 
-def _read(folder: Path, intervals: int) -> None:
+def _read_versions(folder: Path, intervals: int) -> None:
     _held.append(read_versions(folder, intervals))
     _measure(0, 0, Measures())  # whatever is compiled late
 
@@ -41,20 +41,20 @@ def _measure(first: int, last: int, measures: Measures) -> int:
 
 def main() -> None:
     """Measure every variant, in one process per processor."""
-    told, versions, intervals = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
+    record, versions, intervals = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
     workers = os.cpu_count() or 1
     size = max(1, min(_LARGEST_BLOCK, intervals // (4 * workers)))
     firsts = np.arange(0, intervals, size)
     lasts = np.minimum(firsts + size, intervals) - 1
     steps = Steps()
     context = get_context("spawn")
-    with ProcessPoolExecutor(workers, context, _read, (versions, intervals)) as pool:
+    with ProcessPoolExecutor(workers, context, _read_versions, (versions, intervals)) as pool:
         list(pool.map(_measure, *np.zeros((2, 4 * workers), int), [Measures()] * 4 * workers))
         for name, measures in VARIANTS.items():
             for _ in range(TIMES[name]):
                 with steps.step(name):
                     list(pool.map(_measure, firsts, lasts, [measures] * firsts.size))
-    steps.write(told, "numba", "numpy", processes=workers)
+    steps.write(record, "numba", "numpy", processes=workers)
 
 
 if __name__ == "__main__":

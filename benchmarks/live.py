@@ -36,19 +36,21 @@ _WARM = 3
 
 
 @contextmanager
-def collected(workspace: Path, asked: argparse.Namespace) -> Iterator[tuple[int, CollectorClient]]:
+def collecting(
+    workspace: Path, options: argparse.Namespace
+) -> Iterator[tuple[int, CollectorClient]]:
     """A collector: its process number, and what it answers."""
     vizpub = [sys.executable, "-m", "vizpub.cli", "--workspace", str(workspace)]
-    told = ["--no-token", "--interval", f"{asked.interval}s", "--lateness", "2s"]
-    if not asked.neo4j:
-        told.append("--no-load")
-    process = subprocess.Popen([*vizpub, "collect", "lab", *told])
+    words = ["--no-token", "--interval", f"{options.interval}s", "--lateness", "2s"]
+    if not options.neo4j:
+        words.append("--no-load")
+    process = subprocess.Popen([*vizpub, "collect", "lab", *words])
     try:
         yield process.pid, answering(CollectionPlace(workspace, "lab"))
     finally:
         process.terminate()
         process.wait()
-        if asked.neo4j:
+        if options.neo4j:
             subprocess.run([*vizpub, "neo4j", "stop"], check=False)
 
 
@@ -89,8 +91,8 @@ class Feed:
     def look(self) -> None:
         """Note what is there now."""
         last = self.collector.get()["progress"][self.what]
-        there = 0 if last is None else last + 1
-        for at in self.acknowledged[len(self.found) : there]:
+        next_interval = 0 if last is None else last + 1
+        for at in self.acknowledged[len(self.found) : next_interval]:
             self.found.append((time.monotonic() - at, _memory(self.pid)))
         time.sleep(0.1)
 
@@ -101,26 +103,29 @@ class Feed:
 
 
 def fed(
-    collector: CollectorClient, pid: int, asked: argparse.Namespace
+    collector: CollectorClient, pid: int, options: argparse.Namespace
 ) -> list[tuple[float, float]]:
     """Lag in seconds, and memory in MB, of each interval that is measured."""
-    system, what = System(asked.peers, asked.links), "in_neo4j" if asked.neo4j else "in_run"
+    system, kind = System(options.peers, options.links), "in_neo4j" if options.neo4j else "in_run"
     with Reporter(collector.url, pace=Pace(gather_s=0.02)) as reporter:
-        feed = Feed(collector, pid, what, reporter, system)
+        feed = Feed(collector, pid, kind, reporter, system)
         for _ in range(_WARM):
             feed.report()
             feed.wait()
-        before, began = (
+        batches_and_cpu, began = (
             (collector.get()["progress"]["batches"], _processor_s(pid)),
             time.monotonic(),
         )
-        for number in range(1, asked.intervals + 1):
+        for number in range(1, options.intervals + 1):
             feed.report()
-            while time.monotonic() < began + number * asked.interval:
+            while time.monotonic() < began + number * options.interval:
                 feed.look()
         feed.wait()
-        counts, batches = reporter.counts, collector.get()["progress"]["batches"] - before[0]
-        spent = (_processor_s(pid) - before[1]) / batches
+        counts, batches = (
+            reporter.counts,
+            collector.get()["progress"]["batches"] - batches_and_cpu[0],
+        )
+        spent = (_processor_s(pid) - batches_and_cpu[1]) / batches
         print(f"{batches} batches, {spent:.1f} processor seconds for each")
         print(f"retries {counts.retries}, refused {counts.refused}, dropped {counts.dropped}")
         print("load averages", *(round(load, 1) for load in os.getloadavg()))
@@ -138,12 +143,12 @@ def _memory(pid: int) -> float:
 
 def _processor_s(pid: int) -> float:
     """Of those that run now; what ended counts for its parent."""
-    found = 0.0
+    seconds = 0.0
     for one in _family(pid):
         with suppress(psutil.NoSuchProcess):
             times = one.cpu_times()
-            found += times.user + times.system + times.children_user + times.children_system
-    return found
+            seconds += times.user + times.system + times.children_user + times.children_system
+    return seconds
 
 
 def main() -> None:
@@ -154,11 +159,14 @@ def main() -> None:
     parser.add_argument("--intervals", type=int, default=60)
     parser.add_argument("--interval", type=float, default=1.0)
     parser.add_argument("--neo4j", action="store_true")
-    asked = parser.parse_args()
-    with TemporaryDirectory() as folder, collected(Path(folder), asked) as (pid, collector):
-        found = fed(collector, pid, asked)
-    third = max(len(found) // 3, 1)
-    for name, part in (("second", found[third : 2 * third]), ("last", found[-third:])):
+    options = parser.parse_args()
+    with TemporaryDirectory() as folder, collecting(Path(folder), options) as (pid, collector):
+        lags_and_sizes = fed(collector, pid, options)
+    third = max(len(lags_and_sizes) // 3, 1)
+    for name, part in (
+        ("second", lags_and_sizes[third : 2 * third]),
+        ("last", lags_and_sizes[-third:]),
+    ):
         lags, memory = sorted(lag for lag, _ in part), max(size for _, size in part)
         p99 = lags[int(0.99 * (len(lags) - 1))]
         middle = lags[len(lags) // 2]

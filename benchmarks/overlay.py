@@ -53,8 +53,8 @@ def _with_new(targets: Int32s, places: Int64s, rng: np.random.Generator) -> Int3
     while places.size:
         rows = places // links
         drawn = rng.integers(peers, size=places.size, dtype=np.int32)
-        taken = (targets[rows] == drawn[:, None]) | (fresh[rows] == drawn[:, None])
-        free = ~taken.any(axis=1) & (drawn != rows)
+        is_taken = (targets[rows] == drawn[:, None]) | (fresh[rows] == drawn[:, None])
+        free = ~is_taken.any(axis=1) & (drawn != rows)
         # Of places of one peer that drew the same, the first has it.
         _, first = np.unique(rows * peers + drawn, return_index=True)
         alone = np.zeros(places.size, bool)

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from benchmarks import results
 from benchmarks.growth import AXES, COSTS, draw, exponent
 from benchmarks.histories import SIZE as HISTORY
-from benchmarks.loading import took
 from benchmarks.results import Results
 from benchmarks.sizes import SIZES, Size
 from benchmarks.variants import VARIANTS
@@ -28,33 +27,24 @@ _OTHERS = {"igraph": "igraph", "networkx": "networkx", "raphtory": "Raphtory"}
 _INGESTS = {
     "ingest": "NDJSON, no betweenness",
     "ingest-exact": "NDJSON, exact betweenness",
-    "ingest-parquet": "Parquet, no betweenness",
 }
-_ISLANDS = {
-    "polars": "polars",
-    "duckdb": "DuckDB",
-    "vizpub": "vizpub, Spark in local mode (`coalesce`)",
-}
-
-_WAYS_IN = {"bolt": "transactions (`--no-bulk`)", "bulk": "import (`--bulk`)"}
-
 Part = Mapping[str, Json]
 
 
 def write_page() -> None:
     """Write RESULTS.md and its figures."""
-    kept = results.kept()
-    results.PAGE.write_text(page(kept), encoding="utf-8")
+    outcomes = results.read_outcomes()
+    results.PAGE.write_text(page(outcomes), encoding="utf-8")
     for name, size in SIZES.items():
-        if told := kept.get(name, {}).get("growth"):
-            draw(size, told, results.PAGE.with_name(growth_figure(name)))
+        if outcome := outcomes.get(name, {}).get("growth"):
+            draw(size, outcome, results.PAGE.with_name(growth_figure(name)))
 
 
-def page(kept: Results) -> str:
+def page(outcomes: Results) -> str:
     """The page as Markdown."""
     sections = [_HEAD]
     for name, size in SIZES.items():
-        if parts := kept.get(name):
+        if parts := outcomes.get(name):
             title = f"{size.peers:,} peers × {size.intervals:,} intervals × {size.links} links"
             sections.append(f"## {name}: {title}\n")
             sections += [text for text in _sections(parts, size) if text]
@@ -64,11 +54,9 @@ def page(kept: Results) -> str:
 def _sections(parts: Part, size: Size) -> list[str]:
     return [
         _structure(parts, size.intervals),
-        _islands(parts),
         _ingest(parts),
         _append(parts, size.intervals),
         _growth(parts, size),
-        _loading(parts),
         _history(parts),
         _circumstances(parts),
     ]
@@ -85,10 +73,10 @@ def number(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def against(value: float, limit: float | None, before: str = "") -> str:
+def against(value: float, limit: float | None, prefix: str = "") -> str:
     """Seconds, and the ratio to the limit where there is one."""
     ratio = f" ({number(value / limit)}×)" if limit else ""
-    return f"{before}{number(value)}{ratio}"
+    return f"{prefix}{number(value)}{ratio}"
 
 
 def _structure(parts: Part, intervals: int) -> str:
@@ -120,13 +108,13 @@ def _least(parts: Part, part: str, step: str) -> float | None:
 
 
 def _one_by_one(
-    told: Json, label: str, limit: Mapping[str, float | None], intervals: int
+    outcome: Json, label: str, limit: Mapping[str, float | None], intervals: int
 ) -> list[str]:
     """Programs that measure one interval after the other: the cost of each, times the run's
     intervals."""
-    steps, taken = told["steps"], told["facts"]["intervals"]
-    before = "" if taken == intervals else "≈ "
-    (version,) = told["versions"].values()
+    steps, measured = outcome["steps"], outcome["facts"]["intervals"]
+    prefix = "" if measured == intervals else "≈ "
+    (version,) = outcome["versions"].values()
 
     def over_all(kind: str, *names: str) -> float:
         load = steps["load"][kind]
@@ -134,14 +122,14 @@ def _one_by_one(
 
     both = ("structure", "betweenness")
     return [
-        f"{label} {version}, {taken:,} of {intervals:,} intervals",
-        against(over_all("mean", "structure"), limit["structure"], before),
+        f"{label} {version}, {measured:,} of {intervals:,} intervals",
+        against(over_all("mean", "structure"), limit["structure"], prefix),
         "–",
-        against(over_all("mean", *both), limit["betweenness"], before),
+        against(over_all("mean", *both), limit["betweenness"], prefix),
         "–",
-        before + number(over_all("cpu_mean", "structure")),
-        before + number(over_all("cpu_mean", *both)),
-        number(told["peak_mb"]),
+        prefix + number(over_all("cpu_mean", "structure")),
+        prefix + number(over_all("cpu_mean", *both)),
+        number(outcome["peak_mb"]),
     ]
 
 
@@ -154,20 +142,6 @@ def _session(parts: Part) -> str:
         f"\nStart of the Spark session: {number(steps['session'])} s. The first stage of metrics "
         f"in it, while everything is cold: {number(steps['structure'])} s.\n"
     )
-
-
-def _islands(parts: Part) -> str:
-    if "islands" not in parts:
-        return ""
-    told = parts["islands"]
-    fastest = told["polars"]["steps"]["islands"]["least"]
-    rows = []
-    for name, label in _ISLANDS.items():
-        step = told[name]["steps"]["islands"]
-        cells = [against(step["least"], fastest), number(step["cpu_least"])]
-        rows.append([label, *cells, number(told[name]["peak_mb"])])
-    header = ["who", "s", "processor, s", "peak MB"]
-    return "### Versions from the rows of every interval\n\n" + table(header, rows)
 
 
 def _ingest(parts: Part) -> str:
@@ -201,20 +175,20 @@ def _append(parts: Part, intervals: int) -> str:
     """A tenth more intervals."""
     if "append" not in parts:
         return ""
-    told = parts["append"]
+    outcome = parts["append"]
     more, every = intervals // 10, intervals + intervals // 10
     labels = {
         "whole": f"{every:,} intervals at once",
         "begun": f"the first {intervals:,}",
         "appended": f"{more:,} appended to them",
     }
-    whole = _stages_took(told["whole"], "mean")
+    limit = _stages_took(outcome["whole"], "mean")
     rows = [
         [
             label,
-            against(_stages_took(told[name], "mean"), whole),
-            number(_stages_took(told[name], "cpu_mean")),
-            number(told[name]["peak_mb"]),
+            against(_stages_took(outcome[name], "mean"), limit),
+            number(_stages_took(outcome[name], "cpu_mean")),
+            number(outcome[name]["peak_mb"]),
         ]
         for name, label in labels.items()
     ]
@@ -222,55 +196,32 @@ def _append(parts: Part, intervals: int) -> str:
     return "### Appending\n\n" + table([*header, "processor, s", "peak MB"], rows)
 
 
-def _stages_took(told: Json, kind: str) -> float:
-    return float(sum(step[kind] for name, step in told["steps"].items() if name != "session"))
+def _stages_took(outcome: Json, kind: str) -> float:
+    return float(sum(step[kind] for name, step in outcome["steps"].items() if name != "session"))
 
 
 def _growth(parts: Part, size: Size) -> str:
     """Cost against size, with exponents."""
     if "growth" not in parts:
         return ""
-    told, text = parts["growth"], f"### Growth\n\n![growth]({growth_figure(size.name)})\n"
+    outcome, text = parts["growth"], f"### Growth\n\n![growth]({growth_figure(size.name)})\n"
     for axis in AXES:
-        points = told[axis]
+        points = outcome[axis]
         rows = [[f"{p[axis]:,}", *(number(p[cost]) for cost in COSTS)] for p in points]
         exponents = (f"**{exponent(points, axis, cost):.2f}**" for cost in COSTS)
         text += "\n" + table([axis, *COSTS.values()], [*rows, ["**exponent**", *exponents]])
     return text
 
 
-def _loading(parts: Part) -> str:
-    """Into Neo4j, in both ways."""
-    if "loading" not in parts:
-        return ""
-    told = parts["loading"]
-    facts, slowest = told["facts"], took(told, "bolt", "mean", entering=True)
-    relationships = sum(facts["relationships"].values())
-    rows = []
-    for way, label in _WAYS_IN.items():
-        entering = took(told, way, "mean", entering=True)
-        rate = [number(relationships / entering), f"{slowest / entering:.2g}×"]
-        rest = [took(told, way, "mean"), took(told, way, "cpu_mean")]
-        rows.append([label, number(entering), *rate, *map(number, rest)])
-    header = ["way", "s until loaded", "relationships/s", "×"]
-    header += ["s with indexes and verification", "processor, s"]
-    return (
-        "### Loading into Neo4j\n\n"
-        f"{facts['links']:,} links and {facts['receptions']:,} receptions, with subscriptions and "
-        f"time partitions {relationships:,} relationships, into an empty local server; an import "
-        f"includes stopping and starting it.\n\n{table(header, rows)}"
-    )
-
-
 def _history(parts: Part) -> str:
     """Queries in longer and longer runs, and the cost of the copies that keep them cheap."""
     if "history" not in parts:
         return ""
-    told = parts["history"]
-    lengths = [str(length) for length in told["lengths"]]
+    outcome = parts["history"]
+    lengths = [str(length) for length in outcome["lengths"]]
     rows = [
         _question(name if first else "", way, query[way], lengths)
-        for name, query in told["queries"].items()
+        for name, query in outcome["queries"].items()
         for first, way in zip((True, False), [w for w in _WAYS if query[w]], strict=False)
     ]
     at = [f"{number(float(length))}" for length in lengths]
@@ -280,7 +231,7 @@ def _history(parts: Part) -> str:
         f"Runs of {HISTORY.peers} peers with {HISTORY.links} links each, of which "
         f"{HISTORY.churn:.0%} are replaced per interval; on average over three times. "
         "× is from the shortest to the longest run.\n\n"
-        f"{table(header, rows)}\n{_loads(told)}"
+        f"{table(header, rows)}\n{_loads(outcome)}"
     )
 
 
@@ -288,14 +239,14 @@ _WAYS = {"without": "", "with": "time partitions"}
 
 
 def _question(
-    name: str, way: str, costs: Mapping[str, Json | None], lengths: list[str]
+    name: str, reads: str, costs: Mapping[str, Json | None], lengths: list[str]
 ) -> list[str]:
     """A line; – where it ran out of time."""
-    found = [costs[length] or {} for length in lengths]
-    hits, times = ([one.get(kind) for one in found] for kind in ("hits", "ms"))
+    known_costs = [costs[length] or {} for length in lengths]
+    hits, times = ([one.get(kind) for one in known_costs] for kind in ("hits", "ms"))
     grown = number(hits[-1] / hits[0]) if hits[0] and hits[-1] else "–"
     cells = [["–" if x is None else number(x) for x in row] for row in (hits, times)]
-    return [name, _WAYS[way], *cells[0], grown, *cells[1]]
+    return [name, _WAYS[reads], *cells[0], grown, *cells[1]]
 
 
 _LOADS = {
@@ -306,12 +257,12 @@ _LOADS = {
 }
 
 
-def _loads(told: Json) -> str:
+def _loads(outcome: Json) -> str:
     """The cost of the copies in the run of `compared` intervals."""
-    both = told["loads"]
+    both = outcome["loads"]
     rows = [[f"{way} copies", *(number(both[way][kind]) for kind in _LOADS)] for way in both]
     ratios = (number(both["with"][kind] / both["without"][kind]) + "×" for kind in _LOADS)
-    header = [f"a run of {told['compared']:,} intervals", *_LOADS.values()]
+    header = [f"a run of {outcome['compared']:,} intervals", *_LOADS.values()]
     return table(header, [*rows, ["", *ratios]])
 
 
@@ -324,21 +275,23 @@ def _circumstances(parts: Part) -> str:
     """When and on what machine each part was measured, and the load of the machine by other
     processes."""
     rows = []
-    for part, told in parts.items():
-        machine = told["machine"]
+    for part, outcome in parts.items():
+        machine = outcome["machine"]
         place = (
             f"{machine['processors']} × {machine['processor']}, {machine['memory_gb']} GB, "
             f"{machine['system']}, Python {machine['python']}"
         )
-        before, after = told["load"]
-        rows.append([part, told["date"], f"{before} → {after}", place, _versions(told)])
+        load_before, load_after = outcome["load"]
+        rows.append(
+            [part, outcome["date"], f"{load_before} → {load_after}", place, _versions(outcome)]
+        )
     header = ["part", "measured", "load", "machine", "versions"]
     return "### Circumstances\n\n" + table(header, rows)
 
 
-def _versions(told: Json) -> str:
+def _versions(outcome: Json) -> str:
     """The outcome itself, or the outcomes in it."""
-    if "versions" in told:
-        return ", ".join(f"{name} {version}" for name, version in told["versions"].items())
-    inner = (_versions(part) for part in told.values() if isinstance(part, dict))
+    if "versions" in outcome:
+        return ", ".join(f"{name} {version}" for name, version in outcome["versions"].items())
+    inner = (_versions(part) for part in outcome.values() if isinstance(part, dict))
     return ", ".join(dict.fromkeys(text for text in inner if text))

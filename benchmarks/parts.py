@@ -88,15 +88,15 @@ def kernels(bench: Bench) -> Json:
 def spark(bench: Bench) -> Json:
     """The structure stage and the metrics tables in local mode."""
     out = bench.folder("spark")
-    told = bench.program("structure", bench.inputs.versions, bench.size.intervals, out)
+    outcome = bench.program("structure", bench.inputs.versions, bench.size.intervals, out)
     ours, chosen = bench.reference(CHECKED), sample(bench.size, CHECKED)
-    written = parts_of(rows_of(out / "all", chosen))
+    measured = parts_of(rows_of(out / "all", chosen))
     for name, keys in KEYS.items():
         table = getattr(ours, name)
-        require_same(f"structure, {name}", table, getattr(written, name), *keys)
+        require_same(f"structure, {name}", table, getattr(measured, name), *keys)
         metrics = rows_of(out / "metrics" / name, chosen)
         require_same(f"metrics/{name}", table, metrics, *keys)
-    return told
+    return outcome
 
 
 def one_by_one(name: str, count: int) -> Part:
@@ -104,45 +104,29 @@ def one_by_one(name: str, count: int) -> Part:
 
     def run(bench: Bench) -> Json:
         number = bench.size.intervals if bench.full else count
-        made = bench.folder(name) / "peers.parquet"
-        told = bench.other(
+        path = bench.folder(name) / "peers.parquet"
+        outcome = bench.other(
             f"by_{name}",
-            made,
+            path,
             bench.inputs.versions,
             bench.size.peers,
             *sample(bench.size, number),
         )
-        ours, theirs = bench.reference(number).peers, pq.read_table(made)
+        ours, theirs = bench.reference(number).peers, pq.read_table(path)
         require_same(name, ours, theirs, "interval", "peer")
-        return told
+        return outcome
 
     return run
 
 
-def islands(bench: Bench) -> Json:
-    """Periods from rows, by dedicated engines: a measure for an ingest up to the periods."""
-    out, rows = bench.folder("islands"), bench.inputs.rows
-    told: Json = {}
-    for name in ("polars", "duckdb"):
-        told[name] = bench.other(f"by_{name}", out / f"{name}.parquet", rows, 3)
-    ours = pq.read_table(bench.inputs.versions / "links.parquet")
-    ends = pc.min_element_wise(ours["valid_to"], bench.size.intervals)
-    ours = ours.set_column(3, "valid_to", ends)
-    for name in told:
-        made = next(out.glob(f"{name}*"))
-        require_same(name, ours, pq.read_table(made), "src", "dst", "valid_from")
-    return told
-
-
-def ingested(name: str, betweenness: str, *, columns: bool = False) -> Part:
-    """A whole ingest, from NDJSON or from `columns`."""
+def ingest_part(name: str, betweenness: str) -> Part:
+    """A whole ingest."""
 
     def run(bench: Bench) -> Json:
         workspace = bench.folder(name)
-        reports = bench.inputs.columns if columns else bench.inputs.reports
-        told = bench.program("ingested", workspace, betweenness, "new", reports)
+        outcome = bench.program("ingested", workspace, betweenness, "new", bench.inputs.reports)
         check_run(bench, workspace)
-        return told
+        return outcome
 
     return run
 
@@ -158,8 +142,8 @@ def check_run(bench: Bench, workspace: Path) -> None:
     for name, keys in KEYS.items():
         rows = run.table(f"metrics/{name}")
         rows = rows.filter(pc.is_in(rows["interval"], chosen))
-        known = [column for column in rows.column_names if rows[column].null_count < len(rows)]
-        require_same(f"metrics/{name}", getattr(ours, name), rows.select(known), *keys)
+        filled = [column for column in rows.column_names if rows[column].null_count < len(rows)]
+        require_same(f"metrics/{name}", getattr(ours, name), rows.select(filled), *keys)
     _check_messages(bench.size, run.table("metrics/messages"))
 
 

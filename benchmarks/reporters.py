@@ -15,13 +15,13 @@ from tempfile import TemporaryDirectory
 from urllib.parse import urlsplit
 
 from benchmarks.intake import PEERS, Load
-from benchmarks.live import collected
+from benchmarks.live import collecting
 from vizpub.runstore.store import open_run
 
 
-async def loaded(load: Load, asked: argparse.Namespace) -> None:
+async def post_reports(load: Load, options: argparse.Namespace) -> None:
     """Requests at an even rate."""
-    await load.run(60 * asked.minutes, PEERS / asked.interval)
+    await load.run(60 * options.minutes, PEERS / options.interval)
 
 
 def main() -> None:
@@ -31,20 +31,21 @@ def main() -> None:
     parser.add_argument("--interval", type=float, default=5.0)
     parser.add_argument("--links", type=int, default=20)
     parser.set_defaults(neo4j=False)
-    asked = parser.parse_args()
-    with TemporaryDirectory() as folder, collected(Path(folder), asked) as (_, collector):
-        load = Load(urlsplit(collector.url).port or 0, asked.links, PEERS)
-        asyncio.run(loaded(load, asked))
+    options = parser.parse_args()
+    with TemporaryDirectory() as folder, collecting(Path(folder), options) as (_, collector):
+        load = Load(urlsplit(collector.url).port or 0, options.links, PEERS)
+        asyncio.run(post_reports(load, options))
         sent = len(load.seconds)
-        told = collector.get()["progress"]
-        print(f"{sent:,} sent, {told['reports']:,} in the log, {told['refused']} refused")
+        progress = collector.get()["progress"]
+        print(f"{sent:,} sent, {progress['reports']:,} in the log, {progress['refused']} refused")
         print(f"POST p50 {load.percentile(0.5):.0f} ms, p99 {load.percentile(0.99):.0f} ms")
-        print(f"lag {told['lag_s']} s, append {told['append_s']} s")
-        while told["in_run"] != told["closed"]:
+        print(f"lag {progress['lag_s']} s, append {progress['append_s']} s")
+        while progress["in_run"] != progress["closed"]:
             time.sleep(0.5)
-            told = collector.get()["progress"]
+            progress = collector.get()["progress"]
         clock = open_run(Path(folder), "lab").manifest.clock
-        print(f"intervals closed {told['closed'] + 1}, in the run {clock.last + 1 if clock else 0}")
+        in_run = clock.last + 1 if clock else 0
+        print(f"intervals closed {progress['closed'] + 1}, in the run {in_run}")
 
 
 if __name__ == "__main__":

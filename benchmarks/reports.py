@@ -37,12 +37,12 @@ Entries = defaultdict[int, list[str]]
 
 def write_reports(size: Size, folder: Path) -> None:
     """A file of reports for each `FILE_INTERVALS` intervals."""
-    told = zip(history(size), _events(size), strict=True)
+    steps = zip(history(size), _events(size), strict=True)
     heads = _heads(size)
     for first in range(0, size.intervals, FILE_INTERVALS):
         path = folder / f"from-{first:05}.ndjson.gz"
         with ReportWriter(path, HEADER, compression=_FASTEST) as writer:
-            for step, (sent, received) in islice(told, FILE_INTERVALS):
+            for step, (sent, received) in islice(steps, FILE_INTERVALS):
                 for line in _reports(step, heads, sent, received):
                     writer.write_lines(line.encode())
 
@@ -54,11 +54,11 @@ def first_interval(path: Path) -> int:
 
 def _heads(size: Size) -> list[str]:
     """The constant part of a peer's reports."""
-    taken: Entries = defaultdict(list)
+    entries: Entries = defaultdict(list)
     for peer, topic in zip(*subscriptions(size), strict=True):
-        taken[peer].append(f'"{topic}"')
+        entries[peer].append(f'"{topic}"')
     return [
-        f'{{"format":"vizpub.report/1","peer":"{peer}","topics":[{",".join(taken[peer])}]'
+        f'{{"format":"vizpub.report/1","peer":"{peer}","topics":[{",".join(entries[peer])}]'
         for peer in range(size.peers)
     ]
 
@@ -69,10 +69,10 @@ def _reports(step: Step, heads: Sequence[str], sent: Entries, received: Entries)
     in_degrees = np.bincount(step.targets.ravel(), minlength=len(heads)).tolist()
     for peer, row in enumerate(step.targets.tolist()):
         neighbors = ",".join([names[target] for target in row])
-        told = f'"sent":{_control(len(row))},"received":{_control(in_degrees[peer])}'
+        counts = f'"sent":{_control(len(row))},"received":{_control(in_degrees[peer])}'
         yield (
             f'{heads[peer]},"interval":{step.interval},"neighbors":[{neighbors}],'
-            f'"control":{{{told}}},"sent":[{",".join(sent.get(peer, ()))}],'
+            f'"control":{{{counts}}},"sent":[{",".join(sent.get(peer, ()))}],'
             f'"received":[{",".join(received.get(peer, ()))}]}}\n'
         )
 
@@ -94,21 +94,21 @@ def _events(size: Size) -> Iterator[tuple[Entries, Entries]]:
 
 
 def _tell(
-    message: int, published: Messages, arrivals: Receptions, into: tuple[Entries, Entries]
+    message: int, published: Messages, arrivals: Receptions, entries: tuple[Entries, Entries]
 ) -> None:
     """Add the entries of a message, down its tree."""
-    sent, received = into
-    topic, publisher, begun = (int(column[message]) for column in published)
-    here = arrivals.message == message
-    peers = [publisher, *arrivals.peer[here].tolist()]
-    times = [begun, *arrivals.time_us[here].tolist()]
-    hops = [0, *arrivals.hop[here].tolist()]
+    sent, received = entries
+    topic, publisher, start = (int(column[message]) for column in published)
+    is_of_message = arrivals.message == message
+    peers = [publisher, *arrivals.peer[is_of_message].tolist()]
+    times = [start, *arrivals.time_us[is_of_message].tolist()]
+    hops = [0, *arrivals.hop[is_of_message].tolist()]
     about = f'{{"message":"{message:06}","topic":"{topic}","publisher":"{publisher}"'
     for place, peer in enumerate(peers):
-        known = f'"hops":{hops[place]},"time_us":{times[place]},"bytes":{MESSAGE_BYTES}}}'
+        facts = f'"hops":{hops[place]},"time_us":{times[place]},"bytes":{MESSAGE_BYTES}}}'
         if place:
-            before = peers[(place - 1) // FANOUT]
-            received[peer].append(f'{about},"from":"{before}",{known}')
+            parent = peers[(place - 1) // FANOUT]
+            received[peer].append(f'{about},"from":"{parent}",{facts}')
         if to := peers[place * FANOUT + 1 :][:FANOUT]:
             receivers = ",".join(f'"{peer}"' for peer in to)
-            sent[peer].append(f'{about},"to":[{receivers}],{known}')
+            sent[peer].append(f'{about},"to":[{receivers}],{facts}')

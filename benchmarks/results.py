@@ -33,8 +33,8 @@ def machine() -> Json:
 
 def _processor() -> str:
     """The processor's name, where the system reports it."""
-    told = Path("/proc/cpuinfo")
-    lines = told.read_text("utf-8").splitlines() if told.is_file() else []
+    cpuinfo = Path("/proc/cpuinfo")
+    lines = cpuinfo.read_text("utf-8").splitlines() if cpuinfo.is_file() else []
     names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
     return next(names, platform.processor() or "unknown")
 
@@ -56,10 +56,10 @@ def keep(size: str, part: str, outcome: Json, load_before: float) -> None:
     (FOLDER / f"{size}-{part}.json").write_text(text + "\n", encoding="utf-8")
 
 
-def kept() -> Results:
+def read_outcomes() -> Results:
     """All kept outcomes."""
-    found: dict[str, dict[str, Json]] = {}
+    outcomes: dict[str, dict[str, Json]] = {}
     for path in sorted(FOLDER.glob("*-*.json")):
         size, _, part = path.stem.partition("-")
-        found.setdefault(size, {})[part] = json.loads(path.read_text("utf-8"))
-    return found
+        outcomes.setdefault(size, {})[part] = json.loads(path.read_text("utf-8"))
+    return outcomes

@@ -54,27 +54,29 @@ def main() -> None:
     parser.add_argument(
         "--keep", action="store_true", help="keep these figures for later comparisons"
     )
-    asked = parser.parse_args()
+    options = parser.parse_args()
     reports = Inputs(SIZES["S"], WORK).reports
-    made: dict[str, Callable[[], Run]] = {
-        "floor": lambda: measured(["-m", "benchmarks.floor"]),
-        "demo": lambda: ingested(ROOT / "examples" / "gossipsub"),
-        "S": lambda: ingested(reports),
+    programs: dict[str, Callable[[], Run]] = {
+        "floor": lambda: run_measured(["-m", "benchmarks.floor"]),
+        "demo": lambda: run_ingest(ROOT / "examples" / "gossipsub"),
+        "S": lambda: run_ingest(reports),
     }
-    warm(made["demo"])
-    runs: dict[str, list[Run]] = {name: [] for name in made}
-    for _ in range(asked.runs):
-        for name, run in made.items():
+    warm(programs["demo"])
+    runs: dict[str, list[Run]] = {name: [] for name in programs}
+    for _ in range(options.runs):
+        for name, run in programs.items():
             runs[name].append(run())
-    found = figures({name: min(of, key=lambda run: run.seconds) for name, of in runs.items()})
-    before = json.loads(KEPT.read_text("utf-8")) if KEPT.exists() else {}
-    for name, value in found.items():
-        was = before.get(name)
-        told = "" if was is None else f"   {was:g} before"
+    measured_figures = figures(
+        {name: min(of, key=lambda run: run.seconds) for name, of in runs.items()}
+    )
+    kept_figures = json.loads(KEPT.read_text("utf-8")) if KEPT.exists() else {}
+    for name, value in measured_figures.items():
+        was = kept_figures.get(name)
+        comparison = "" if was is None else f"   {was:g} before"
         worse = "   WORSE" if was and value > WORSE * was and not name.endswith(", s") else ""
-        print(f"{name:32}{value:9g}{told}{worse}")
-    if asked.keep:
-        KEPT.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
+        print(f"{name:32}{value:9g}{comparison}{worse}")
+    if options.keep:
+        KEPT.write_text(json.dumps(measured_figures, indent=1) + "\n", "utf-8")
 
 
 def warm(run: Callable[[], Run]) -> None:
@@ -92,29 +94,29 @@ def _makes(process: psutil.Process) -> bool:
 
 def figures(best: dict[str, Run]) -> dict[str, float]:
     """The kept figures: ratios to the floor, jobs, megabytes, and the seconds for people."""
-    floor, found = best["floor"], {"floor, s": round(best["floor"].seconds, 1)}
+    floor, values = best["floor"], {"floor, s": round(best["floor"].seconds, 1)}
     for name, run in best.items():
         if name != "floor":
-            found |= {
+            values |= {
                 f"{name}, s": round(run.seconds, 1),
                 f"{name}, times the floor": round(run.seconds / floor.seconds, 2),
                 f"{name}, processor, times": round(run.processor / floor.processor, 2),
                 f"{name}, jobs": run.jobs,
                 f"{name}, MB": round(run.megabytes),
             }
-    return found
+    return values
 
 
-def ingested(inputs: Path) -> Run:
+def run_ingest(inputs: Path) -> Run:
     """A whole `vizpub ingest --no-load`."""
     with TemporaryDirectory(prefix="vizpub-smoke-") as folder:
         words = ["--workspace", folder, "ingest", str(inputs), "--run", "smoke", "--no-load"]
-        return measured(["-m", "vizpub.cli", *words])
+        return run_measured(["-m", "vizpub.cli", *words])
 
 
-def measured(words: list[str]) -> Run:
+def run_measured(words: list[str]) -> Run:
     """Run Python with those arguments, from the checkout."""
-    begun, most, seen = time.monotonic(), 0.0, dict[int, float]()
+    start, most, seen = time.monotonic(), 0.0, dict[int, float]()
     process = psutil.Popen(
         [sys.executable, *words],
         cwd=ROOT,
@@ -126,11 +128,11 @@ def measured(words: list[str]) -> Run:
         most = max(most, _look(process, seen))
         with suppress(psutil.TimeoutExpired):
             process.wait(_EVERY_S)
-    seconds = time.monotonic() - begun
-    said = process.stderr.read()
+    seconds = time.monotonic() - start
+    errors = process.stderr.read()
     if process.returncode:
-        sys.exit(f"{' '.join(words)} failed:\n{said}")
-    jobs = re.search(r"(\d+) jobs of Spark", said)
+        sys.exit(f"{' '.join(words)} failed:\n{errors}")
+    jobs = re.search(r"(\d+) jobs of Spark", errors)
     return Run(seconds, sum(seen.values()), most, int(jobs[1]) if jobs else 0)
 
 

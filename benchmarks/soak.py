@@ -82,8 +82,8 @@ class Soaked:
 
     def collect(self, *options: str) -> list[str]:
         """The command."""
-        told = ["--no-token", "--lateness", f"{_LATENESS_S}s", "--port", str(self.port)]
-        return [*self.vizpub, "collect", "lab", *told, *options]
+        words = ["--no-token", "--lateness", f"{_LATENESS_S}s", "--port", str(self.port)]
+        return [*self.vizpub, "collect", "lab", *words, *options]
 
     def processes(self) -> Iterator[tuple[str, psutil.Process]]:
         """Each by its kind. Neo4j is a child of the load that started it."""
@@ -109,14 +109,14 @@ class Soaked:
 
     def look(self, collector: CollectorClient) -> dict[str, float] | None:
         """MB of each kind and of the disk, seconds behind; null while something is away."""
-        found: dict[str, float] = defaultdict(float)
+        figures: dict[str, float] = defaultdict(float)
         with suppress(psutil.NoSuchProcess, ServiceError):
             for kind, process in self.processes():
-                found[kind] += process.memory_info().rss / 2**20
-            found["behind"] = collector.get()["progress"]["lag_s"]
+                figures[kind] += process.memory_info().rss / 2**20
+            figures["behind"] = collector.get()["progress"]["lag_s"]
             for folder in _DISK:
-                found[folder] = _size(self.workspace / folder) / 2**20
-            return found
+                figures[folder] = _size(self.workspace / folder) / 2**20
+            return figures
         return None
 
 
@@ -135,21 +135,21 @@ def _size(folder: Path) -> int:
     for place, _, names in os.walk(folder):
         for name in names:
             with suppress(OSError):
-                found = Path(place, name).lstat()
-                sizes[found.st_ino] = found.st_blocks * 512
+                status = Path(place, name).lstat()
+                sizes[status.st_ino] = status.st_blocks * 512
     return sum(sizes.values())
 
 
 @contextmanager
-def soaked(workspace: Path) -> Iterator[Soaked]:
+def soaking(workspace: Path) -> Iterator[Soaked]:
     """Nothing of it runs after the block."""
-    made = Soaked(workspace)
+    case = Soaked(workspace)
     try:
-        yield made
+        yield case
     finally:
-        made.process.terminate()
-        made.process.wait()
-        made.neo4j.stop()
+        case.process.terminate()
+        case.process.wait()
+        case.neo4j.stop()
 
 
 @dataclass
@@ -163,9 +163,9 @@ class Peers:
 
     def report(self, over: threading.Event) -> None:
         """Until it is over; then wait until all is there."""
-        system, made = System(self.count, _LINKS), 0
+        system, sent = System(self.count, _LINKS), 0
         waiting: list[deque[str]] = [deque() for _ in range(self.count)]
-        begun = time.monotonic()
+        start = time.monotonic()
         with ExitStack() as stack:
             pace = Pace(gather_s=0.02, first_wait_s=0.2, most_wait_s=2.0)
             reporters = [
@@ -173,14 +173,14 @@ class Peers:
             ]
             reported = [0] * self.count
             while not over.wait(0.05):
-                now = time.monotonic() - begun
+                now = time.monotonic() - start
                 for peer, reporter in enumerate(reporters):
                     shown = _CLOCKS[peer](now) if peer < len(_CLOCKS) else now
                     for interval in range(reported[peer], int(shown)):
-                        while made <= interval:
-                            for lines, record in zip(waiting, system.interval(made), strict=True):
+                        while sent <= interval:
+                            for lines, record in zip(waiting, system.interval(sent), strict=True):
                                 lines.append(json.dumps(record))
-                            made += 1
+                            sent += 1
                         line = waiting[peer].popleft()
                         self.told.write(line + "\n")
                         reporter.line(line.encode())
@@ -206,8 +206,8 @@ def slow_reader(port: int, path: str, requests: int, over: threading.Event) -> N
 def slow_readers(port: int) -> Iterator[threading.Event]:
     """Some, for the length of the block, which yields what ends with it."""
     over = threading.Event()
-    asked = [("/v1/runs/lab/events", 1)] * 4 + [("/metrics", 16)] * 2
-    threads = [threading.Thread(target=slow_reader, args=(port, *one, over)) for one in asked]
+    requests = [("/v1/runs/lab/events", 1)] * 4 + [("/metrics", 16)] * 2
+    threads = [threading.Thread(target=slow_reader, args=(port, *one, over)) for one in requests]
     for thread in threads:
         thread.start()
     try:
@@ -221,10 +221,10 @@ def slow_readers(port: int) -> Iterator[threading.Event]:
 def watch(case: Soaked, collector: CollectorClient, seconds: float, kills: int) -> None:
     """Look, and kill in the first half, for so long; print a row for each part of it."""
     print("|", " | ".join(("part", *_SHOWN)), "|\n|", " --- |" * (1 + len(_SHOWN)), flush=True)
-    begun = time.monotonic()
+    start = time.monotonic()
     for part in range(1, _PARTS + 1):
         looks: list[dict[str, float]] = []
-        while (passed := time.monotonic() - begun) < part * seconds / _PARTS:
+        while (passed := time.monotonic() - start) < part * seconds / _PARTS:
             if looked := case.look(collector):
                 looks.append(looked)
             if (len(case.kills) + 1) * seconds / 2 / (kills + 1) < passed < seconds / 2:
@@ -234,20 +234,20 @@ def watch(case: Soaked, collector: CollectorClient, seconds: float, kills: int) 
         print("|", " | ".join((str(part), *cells)), "|", flush=True)
 
 
-def check(case: Soaked, header: RunHeader, told: Path, last: int) -> None:
+def check(case: Soaked, header: RunHeader, log: Path, last: int) -> None:
     """Compare the run with one ingest, and with Neo4j. Raises: CheckFailed where they differ."""
-    whole = case.workspace / "whole.ndjson"
-    with whole.open("w") as out:
-        out.write(f"{json.dumps(header.to_json())}\n{told.read_text()}")
+    all_reports = case.workspace / "whole.ndjson"
+    with all_reports.open("w") as out:
+        out.write(f"{json.dumps(header.to_json())}\n{log.read_text()}")
         out.write(f"{json.dumps(RunEnd(last_interval=last).to_json())}\n")
-    command = [*case.vizpub, "--quiet", "ingest", str(whole), "--run", "whole", "--no-load"]
+    command = [*case.vizpub, "--quiet", "ingest", str(all_reports), "--run", "whole", "--no-load"]
     subprocess.run(command, check=True)
-    lab, other = (open_run(case.workspace, run) for run in ("lab", "whole"))
+    lab, ingested = (open_run(case.workspace, run) for run in ("lab", "whole"))
     differing, rows = [], 0
-    for table in sorted({*lab.manifest.tables} | {*other.manifest.tables}):
-        here, there = lab.read(table), other.read(table)
-        rows += here.num_rows
-        database = duckdb.connect().register("here", here).register("there", there)
+    for table in sorted({*lab.manifest.tables} | {*ingested.manifest.tables}):
+        ours, theirs = lab.read(table), ingested.read(table)
+        rows += ours.num_rows
+        database = duckdb.connect().register("here", ours).register("there", theirs)
         if count := database.execute(_DIFFERING).fetchall()[0][0]:
             differing.append(f"{table}: {count} rows")
     if differing:
@@ -262,16 +262,19 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=90.0)
     parser.add_argument("--peers", type=int, default=20)
     parser.add_argument("--kills", type=int, default=24)
-    asked = parser.parse_args()
-    seconds = 60 * asked.minutes
-    with tempfile.TemporaryDirectory(prefix="vizpub-soak-") as folder, soaked(Path(folder)) as case:
-        collector, told = answering(case.place), Path(folder, "told")
+    arguments = parser.parse_args()
+    seconds = 60 * arguments.minutes
+    with (
+        tempfile.TemporaryDirectory(prefix="vizpub-soak-") as folder,
+        soaking(Path(folder)) as case,
+    ):
+        collector, log = answering(case.place), Path(folder, "told")
         header = RunHeader.from_json(collector.get()["header"])
-        with told.open("w") as out, ThreadPoolExecutor(1) as others:
-            peers = Peers(collector.url, asked.peers, out)
+        with log.open("w") as out, ThreadPoolExecutor(1) as others:
+            peers = Peers(collector.url, arguments.peers, out)
             with slow_readers(case.port) as over:
                 reported = others.submit(peers.report, over)
-                watch(case, collector, seconds, asked.kills)
+                watch(case, collector, seconds, arguments.kills)
             reported.result()
         counts = collector.get()["progress"]
         subprocess.run(case.collect("--stop"), check=True)
@@ -279,7 +282,7 @@ def main() -> None:
         print(", ".join(f"{kind} {count} times" for kind, count in Counter(case.kills).items()))
         case.process.wait()
         case.neo4j.start()
-        check(case, header, told, peers.last)
+        check(case, header, log, peers.last)
 
 
 if __name__ == "__main__":

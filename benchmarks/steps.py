@@ -56,12 +56,12 @@ class Steps:
 
     def write(self, path: Path, *packages: str, **facts: Any) -> None:
         """Write everything as JSON, with the versions of those packages."""
-        told = {
+        record = {
             "steps": [asdict(step) for step in self.taken],
             "versions": {package: version(package) for package in packages},
             "facts": facts,
         }
-        path.write_text(json.dumps(told, indent=1), encoding="utf-8")
+        path.write_text(json.dumps(record, indent=1), encoding="utf-8")
 
 
 def cpu_seconds() -> float:

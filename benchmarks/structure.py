@@ -44,21 +44,27 @@ def _measure(
     for name in steps.input_names(chosen) - tables.keys():
         schema = others[name] if name in others else table(name).arrow
         tables[name] = schema.empty_table()
-    known = frozenset({*periods, "duplicates"})
-    whole = TaskContext(
-        clock.first, clock.last, clock.ticks_per_interval, known, clock.first, clock.first, measures
+    reported = frozenset({*periods, "duplicates"})
+    context = TaskContext(
+        clock.first,
+        clock.last,
+        clock.ticks_per_interval,
+        reported,
+        clock.first,
+        clock.first,
+        measures,
     )
-    parts = cut_blocks(whole, peers, spark.sparkContext.defaultParallelism)
+    parts = cut_blocks(context, peers, spark.sparkContext.defaultParallelism)
     makes = (METRICS_PEERS, METRICS_TOPICS, METRICS_OVERLAY)
-    taken = {name: [StepInput(rows)] for name, rows in tables.items()}
+    inputs = {name: [StepInput(rows)] for name, rows in tables.items()}
     rows = spark.range(0, len(parts), 1, len(parts))
-    fold = BlockFold(chosen, taken, makes, [TaskBlock(part) for part in parts])
+    fold = BlockFold(chosen, inputs, makes, [TaskBlock(part) for part in parts])
     write_tables(rows, fold, {of.name: OutputTable(out / of.name, of.arrow) for of in makes})
 
 
 def main() -> None:
     """Measure the variants, the first of them also in the cold session."""
-    told, folder, intervals, out, *chosen = sys.argv[1:]
+    record, folder, intervals, out, *chosen = sys.argv[1:]
     times, clock = Steps(), Clock(last=int(intervals) - 1)
     times.at("session")
     with spark_session(Path(out) / ".spark") as spark:
@@ -67,7 +73,7 @@ def main() -> None:
             for _ in range(TIMES[name]):
                 with times.step(name):
                     _measure(spark, Path(folder), clock, VARIANTS[name], Path(out) / name)
-        times.write(Path(told), "pyspark", "pyarrow", cores=spark.sparkContext.defaultParallelism)
+        times.write(Path(record), "pyspark", "pyarrow", cores=spark.sparkContext.defaultParallelism)
 
 
 if __name__ == "__main__":

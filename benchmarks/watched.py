@@ -56,19 +56,19 @@ def measure(program: Program) -> Json:
     Raises: CheckFailed with the end of its output, if it fails.
     """
     with tempfile.TemporaryDirectory(prefix="vizpub-benchmark-") as scratch:
-        told, said = Path(scratch, "told.json"), Path(scratch, "said.txt")
-        command = [str(program.python), "-m", program.module, str(told), *program.arguments]
-        with said.open("wb") as stream:
+        record, output = Path(scratch, "told.json"), Path(scratch, "said.txt")
+        command = [str(program.python), "-m", program.module, str(record), *program.arguments]
+        with output.open("wb") as stream:
             process = psutil.Popen(command, cwd=ROOT, stdout=stream, stderr=subprocess.STDOUT)
             looks = list(_watch(process))
         if process.returncode:
-            raise CheckFailed(f"{program.module} failed", _last_words(said))
-        return _summed_up(json.loads(told.read_text("utf-8")), looks)
+            raise CheckFailed(f"{program.module} failed", _last_words(output))
+        return _summed_up(json.loads(record.read_text("utf-8")), looks)
 
 
-def _last_words(said: Path) -> list[str]:
+def _last_words(output: Path) -> list[str]:
     """Spark prints the cause at the end, after much other output."""
-    return [line[:_WIDTH] for line in said.read_text("utf-8", "replace").splitlines()[-_LINES:]]
+    return [line[:_WIDTH] for line in output.read_text("utf-8", "replace").splitlines()[-_LINES:]]
 
 
 def _watch(process: psutil.Popen) -> Iterator[Look]:
@@ -92,13 +92,13 @@ def _look(process: psutil.Process) -> Look:
     return Look(time.time(), everything, max(workers))
 
 
-def _summed_up(told: Json, looks: Sequence[Look]) -> Json:
+def _summed_up(record: Json, looks: Sequence[Look]) -> Json:
     """Combine the steps of one name."""
     by_name: dict[str, list[Json]] = {}
-    for step in told["steps"]:
+    for step in record["steps"]:
         by_name.setdefault(step["name"], []).append(step)
     return {
-        **told,
+        **record,
         "steps": {name: _summary(steps, looks) for name, steps in by_name.items()},
         "peak_mb": round(max((look.all for look in looks), default=0)),
         "worker_mb": round(max((look.worker for look in looks), default=0)),

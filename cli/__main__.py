@@ -15,8 +15,7 @@ if not __package__:
 def main() -> None:
     """Run the command.
 
-    Imported modules stay loaded; searching them for garbage takes a tenth of a short command
-    (`python -m benchmarks.ablations no_collection`).
+    Imported modules stay loaded; searching them for garbage takes a tenth of a short command.
     """
     gc.disable()
     from vizpub.cli.main import app

@@ -19,9 +19,8 @@ def lean_imports() -> Iterator[None]:
     """Hide pandas from pyarrow, and all three of pandas, numpy and pyarrow from Neo4j's driver.
 
     They import each other to convert values of their types, which no such command does. A query
-    starts in a third of the time (`python -m benchmarks.ablations_graph`), and `vizpub metrics RUN`
-    takes 0.38 s of processor time instead of 0.51 s (`python -m benchmarks.ablations
-    hidden_pandas`). pyarrow looks again when a data frame is requested.
+    starts in a third of the time, and `vizpub metrics RUN` takes 0.38 s of processor time instead
+    of 0.51 s. pyarrow looks again when a data frame is requested.
     """
     finder = _LeanFinder()
     sys.meta_path.insert(0, finder)

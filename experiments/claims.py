@@ -1,25 +1,28 @@
-"""Published values, and whether our runs agree with them.
+"""Published values, and whether our results agree with them.
 
-A claim is about the mean over the runs. It names a metric (`vizpub tables`, docs/compare.md
-or `vizpub.experiments.results.EXPERIMENT_METRICS`) and groups.
-A term is a group, or a ratio of two groups such as
-'PolderCast / Scribe'. A claim without bounds is shown, not judged.
+A claim in a file is about the mean over the runs. It names a metric (`vizpub tables`,
+docs/compare.md or `vizpub.experiments.results.EXPERIMENT_METRICS`) and groups. A term is a group,
+or a ratio of two groups such as 'PolderCast / Scribe'. Experiments without runs judge the same
+claims of what they measured, and statements that only code can check. A claim without bounds is
+shown, not judged.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import isclose
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from msgspec import Struct
 
-from vizpub.experiments.formatting import estimate_text, number_text
+from vizpub.experiments.formatting import UNKNOWN, estimate_text, number_text
 from vizpub.experiments.groups import WHOLE, Share, groups_of
 from vizpub.experiments.results import check_metric
 from vizpub.model.errors import UseError
+from vizpub.model.wording import amount
 
 if TYPE_CHECKING:
     from vizpub.analytics.comparison.estimates import Estimate
@@ -33,20 +36,50 @@ THREE_POINTS = "a line needs at least three points"
 POINT_OF_ONE = "a point is one group"
 TWO_TERMS = "an order needs at least two terms"
 
-_Outcome = Literal["met", "not met", "shown", "unknown"]
+Outcome = Literal["met", "not met", "shown", "unknown"]
 _SIGN = {1: "<", 0: "=", -1: ">"}
 _EXACT = 1e-9
 """Relative difference that is due to the rounding of doubles."""
 
 
 @dataclass(frozen=True)
-class ClaimVerdict:
-    """The result of our runs for a claim."""
+class JudgedClaim:
+    """A claim, and what our results say about it."""
 
+    what: str
+    source: str
+    published: str
     ours: str
-    outcome: _Outcome
+    outcome: Outcome
     deviation: str = ""
     """Distance from the published value, if the claim is not met."""
+    why: str = ""
+    """Why it may not be met, if that is known in advance."""
+
+
+def judge_statement(
+    statement: str, source: str, published: str, ours: str, holds: bool | None, why: str = ""
+) -> JudgedClaim:
+    """Judge what the caller has checked: true, false, or null where that is unknown."""
+    outcome: Outcome = "unknown" if holds is None else "met" if holds else "not met"
+    return JudgedClaim(statement, source, published, ours, outcome, why=why)
+
+
+def summarize_claims(judged: Sequence[JudgedClaim]) -> str:
+    """Number of claims that are met, as text."""
+    counts = Counter[str](claim.outcome for claim in judged)
+    total = counts["met"] + counts["not met"]
+    parts = [f"{counts['met']} of {amount(total, 'claim')} met"] if total else []
+    rest = ("shown", "unknown")
+    parts += [f"{counts[outcome]} {outcome}" for outcome in rest if counts[outcome]]
+    return ", ".join(parts) or "nothing to judge"
+
+
+class TermEstimates(Protocol):
+    """Results by metric and term."""
+
+    def estimate(self, metric: str, term: str, during: Share = WHOLE) -> Estimate:
+        """The mean of a group, or the ratio of two groups."""
 
 
 class _ClaimFields(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", kw_only=True):
@@ -65,6 +98,16 @@ class _ClaimFields(Struct, frozen=True, forbid_unknown_fields=True, tag_field="k
     def check(self, own_metrics: Sequence[OwnMetric] = ()) -> None:
         """Raises: UnknownName, UseError if the claim cannot be evaluated."""
         check_metric(self.metric, own_metrics=own_metrics)
+
+    @property
+    def published_text(self) -> str:
+        """The claim as text."""
+        raise NotImplementedError
+
+    def _judgement(self, ours: str, outcome: Outcome, deviation: str = "") -> JudgedClaim:
+        return JudgedClaim(
+            self.what, self.source, self.published_text, ours, outcome, deviation, self.why
+        )
 
 
 class _BoundedClaim(_ClaimFields, frozen=True, kw_only=True):
@@ -97,7 +140,7 @@ class _BoundedClaim(_ClaimFields, frozen=True, kw_only=True):
         return " ".join(words)
 
     def check(self, own_metrics: Sequence[OwnMetric] = ()) -> None:
-        """See _Claimed."""
+        """Raises: UnknownName, UseError if the claim cannot be evaluated."""
         super().check(own_metrics)
         if self.value is None and (self.relative is not None or self.absolute is not None):
             raise UseError(NO_TOLERANCE)
@@ -108,27 +151,23 @@ class _BoundedClaim(_ClaimFields, frozen=True, kw_only=True):
         """Return True if our value lies within the bounds; null without any."""
         tests = []
         if self.value is not None and (self.relative, self.absolute) != (None, None):
-            relative = max(self.relative or 0, _EXACT)
-            tests.append(isclose(ours, self.value, rel_tol=0, abs_tol=self._slack(relative)))
+            slack = max(max(self.relative or 0, _EXACT) * abs(self.value), self.absolute or 0)
+            tests.append(isclose(ours, self.value, rel_tol=0, abs_tol=slack))
         if self.range is not None:
             tests.append(self.range[0] <= ours <= self.range[1])
         tests += [] if self.above is None else [ours > self.above]
         tests += [] if self.below is None else [ours < self.below]
         return all(tests) if tests else None
 
-    def _slack(self, relative: float) -> float:
-        assert self.value is not None
-        return max(relative * abs(self.value), self.absolute or 0)
-
-    def judge(self, ours: Estimate) -> ClaimVerdict:
+    def _judge_estimate(self, ours: Estimate) -> JudgedClaim:
         """Compare an estimate with the bounds."""
         if ours.value is None:
-            return ClaimVerdict("–", "unknown")
+            return self._judgement(UNKNOWN, "unknown")
         text, holds = estimate_text(ours), self.holds(ours.value)
         if holds:
-            return ClaimVerdict(text, "met")
-        outcome: _Outcome = "shown" if holds is None else "not met"
-        return ClaimVerdict(text, outcome, self._deviation(ours.value))
+            return self._judgement(text, "met")
+        outcome: Outcome = "shown" if holds is None else "not met"
+        return self._judgement(text, outcome, self._deviation(ours.value))
 
     def _deviation(self, ours: float) -> str:
         if not self.value:
@@ -153,9 +192,9 @@ class _TermClaim(_BoundedClaim, frozen=True, kw_only=True):
 class ValueClaim(_TermClaim, frozen=True, kw_only=True, tag="value"):
     """The value of a metric for a term."""
 
-    def verdict(self, results: ExperimentResults) -> ClaimVerdict:
-        """Evaluate the claim for our runs."""
-        return self.judge(results.estimate(self.metric, self.of, self.during))
+    def judge(self, results: TermEstimates) -> JudgedClaim:
+        """Compare the claim with our results."""
+        return self._judge_estimate(results.estimate(self.metric, self.of, self.during))
 
 
 class ChangeClaim(_TermClaim, frozen=True, kw_only=True, tag="change"):
@@ -164,9 +203,9 @@ class ChangeClaim(_TermClaim, frozen=True, kw_only=True, tag="change"):
     before: Share
     after: Share
 
-    def verdict(self, results: ExperimentResults) -> ClaimVerdict:
-        """Evaluate the claim for our runs."""
-        return self.judge(results.change(self.metric, self.of, (self.before, self.after)))
+    def judge(self, results: ExperimentResults) -> JudgedClaim:
+        """Compare the claim with our runs."""
+        return self._judge_estimate(results.change(self.metric, self.of, (self.before, self.after)))
 
 
 class CorrelationClaim(_TermClaim, frozen=True, kw_only=True, tag="correlation"):
@@ -175,12 +214,14 @@ class CorrelationClaim(_TermClaim, frozen=True, kw_only=True, tag="correlation")
     to: str
     """The other metric."""
 
-    def verdict(self, results: ExperimentResults) -> ClaimVerdict:
-        """Evaluate the claim for our runs."""
-        return self.judge(results.correlation((self.metric, self.to), self.of, self.during))
+    def judge(self, results: ExperimentResults) -> JudgedClaim:
+        """Compare the claim with our runs."""
+        return self._judge_estimate(
+            results.correlation((self.metric, self.to), self.of, self.during)
+        )
 
     def check(self, own_metrics: Sequence[OwnMetric] = ()) -> None:
-        """See _Claimed."""
+        """Raises: UnknownName, UseError if the claim cannot be evaluated."""
         super().check(own_metrics)
         for metric in (self.metric, self.to):
             check_metric(metric, "peers", own_metrics)
@@ -204,7 +245,7 @@ class LineClaim(_BoundedClaim, frozen=True, kw_only=True, tag="line"):
         return self.points
 
     def check(self, own_metrics: Sequence[OwnMetric] = ()) -> None:
-        """See _Claimed."""
+        """Raises: UnknownName, UseError if the claim cannot be evaluated."""
         super().check(own_metrics)
         check_metric(self.along, own_metrics=own_metrics)
         if len({*self.points}) < 3:
@@ -212,9 +253,11 @@ class LineClaim(_BoundedClaim, frozen=True, kw_only=True, tag="line"):
         if ratios := [term for term in self.points if len(groups_of(term)) > 1]:
             raise UseError(f"'{ratios[0]}': {POINT_OF_ONE}")
 
-    def verdict(self, results: ExperimentResults) -> ClaimVerdict:
-        """Evaluate the claim for our runs."""
-        return self.judge(results.fit((self.metric, self.along), self.points, self.during))
+    def judge(self, results: ExperimentResults) -> JudgedClaim:
+        """Compare the claim with our runs."""
+        return self._judge_estimate(
+            results.fit((self.metric, self.along), self.points, self.during)
+        )
 
 
 class OrderClaim(_ClaimFields, frozen=True, kw_only=True, tag="order"):
@@ -233,21 +276,21 @@ class OrderClaim(_ClaimFields, frozen=True, kw_only=True, tag="order"):
         return " < ".join(f"({term})" if " / " in term else term for term in self.order)
 
     def check(self, own_metrics: Sequence[OwnMetric] = ()) -> None:
-        """See _Claimed."""
+        """Raises: UnknownName, UseError if the claim cannot be evaluated."""
         super().check(own_metrics)
         if len(self.order) < 2:
             raise UseError(TWO_TERMS)
 
-    def verdict(self, results: ExperimentResults) -> ClaimVerdict:
-        """Evaluate the claim for our runs."""
+    def judge(self, results: TermEstimates) -> JudgedClaim:
+        """Compare the claim with our results."""
         estimates = [results.estimate(self.metric, term, self.during) for term in self.order]
         values = [estimate.value for estimate in estimates if estimate.value is not None]
         texts = list(map(estimate_text, estimates))
         if len(values) < len(estimates):
-            return ClaimVerdict(", ".join(texts), "unknown")
+            return self._judgement(", ".join(texts), "unknown")
         signs = [_SIGN[(a < b) - (a > b)] for a, b in pairwise(values)]
         ours = "".join(f"{text} {sign} " for text, sign in zip(texts, [*signs, ""], strict=True))
-        return ClaimVerdict(ours.strip(), "met" if {*signs} == {"<"} else "not met")
+        return self._judgement(ours.strip(), "met" if {*signs} == {"<"} else "not met")
 
 
 Claim = ValueClaim | ChangeClaim | CorrelationClaim | LineClaim | OrderClaim

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import files
@@ -82,7 +82,7 @@ class Experiment:
     name: str
     scale: str
     content: ExperimentContent
-    own: tuple[OwnFunction, ...] = ()
+    own_functions: tuple[OwnFunction, ...] = ()
     """The own metrics with their functions."""
 
     @cached_property
@@ -115,16 +115,24 @@ class Experiment:
             **group.setting.parameters,
             **group.system.parameters,
         }
+        system = group.system
+        layers = set(system.layers or ())
+        if layers and layers <= {*system_named(system.system).make.layers}:
+            # Only links of the measured layers are reported.
+            parameters = {"links": ",".join(system.layers or ()), **parameters}
         try:
-            return make_plan(
-                group.system.system, {**_links_option(group.system), **parameters}, seed
-            )
+            return make_plan(system.system, parameters, seed)
         except UseError as error:
             raise InputError(f"experiment '{self.name}', {group.name}: {error}") from error
 
     def check_data(self) -> None:
         """Raises: InputError naming every missing file and where to get it."""
-        missing = [data for data in self.content.data if not _exists(data.file)]
+        missing = []
+        for data in self.content.data:
+            try:
+                find_file(data.file)
+            except InputError:
+                missing.append(data)
         if missing:
             raise InputError(
                 f"experiment '{self.name}' at scale {self.scale} needs data that is missing: "
@@ -138,20 +146,6 @@ class Experiment:
             )
 
 
-def _links_option(system: ExperimentSystem) -> dict[str, str]:
-    """The option that limits reported links to the measured layers, if the system has them all."""
-    layers = set(system.layers or ())
-    available = set(system_named(system.system).make.layers)
-    return {"links": ",".join(system.layers or ())} if layers and layers <= available else {}
-
-
-def _exists(file: str) -> bool:
-    try:
-        return bool(find_file(file))
-    except InputError:
-        return False
-
-
 def shipped_names() -> list[str]:
     """The names of the experiments that come with vizpub."""
     folder = files("vizpub.experiments").iterdir()
@@ -160,9 +154,9 @@ def shipped_names() -> list[str]:
 
 def experiment_names() -> list[str]:
     """The names of all experiments: those in files, and those that are measured by code."""
-    from vizpub.experiments import cd_max, channels, gossip
+    from vizpub.experiments.measured import MEASURED_NAMES
 
-    return sorted([*shipped_names(), cd_max.NAME, channels.NAME, gossip.NAME])
+    return sorted([*shipped_names(), *MEASURED_NAMES])
 
 
 def read_experiment(name: str, scale: str = "full") -> Experiment:
@@ -181,7 +175,10 @@ def read_experiment(name: str, scale: str = "full") -> Experiment:
     smaller = content_data.pop("small", {})
     if scale == "small":
         content_data = merge_tables(content_data, smaller)
-    content = _convert(name, content_data)
+    try:
+        content = msgspec.convert(content_data, ExperimentContent)
+    except msgspec.ValidationError as error:
+        raise InputError(f"{name}: {_plain_message(str(error))}") from error
     own_functions = _load_own_metrics(name, content.own_metrics)
     experiment = Experiment(Path(name).name.removesuffix(_SUFFIX), scale, content, own_functions)
     _check_content(name, experiment)
@@ -216,7 +213,7 @@ def _read_text(name: str) -> str:
 
 
 def merge_tables(base: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
-    """`whole` updated with `other`: tables are merged, other values replaced."""
+    """Override values of a table; tables in it are merged."""
     result = dict(base)
     for key, value in overrides.items():
         base_value = result.get(key)
@@ -225,13 +222,6 @@ def merge_tables(base: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[
         else:
             result[key] = value
     return result
-
-
-def _convert(name: str, content_data: Mapping[str, Any]) -> ExperimentContent:
-    try:
-        return msgspec.convert(content_data, ExperimentContent)
-    except msgspec.ValidationError as error:
-        raise InputError(f"{name}: {_plain_message(str(error))}") from error
 
 
 def _plain_message(message: str) -> str:
@@ -255,20 +245,14 @@ def _check_content(name: str, experiment: Experiment) -> None:
     places = [setting.x for setting in content.settings if setting.x is not None]
     if len({*places}) < len(places):
         raise InputError(f"{name}: two settings have the same x")
-    for place, item in _claims_and_drawings(content):
+    items: list[tuple[str, Claim | Drawing]] = [
+        *((f"published {n}", claim) for n, claim in enumerate(content.published, 1)),
+        *((f"figures {n}", drawing) for n, drawing in enumerate(content.figures, 1)),
+    ]
+    for place, item in items:
         try:
-            item.check(own_metrics_of(experiment.own))
+            item.check(own_metrics_of(experiment.own_functions))
             for name_of_group in chain.from_iterable(map(groups_of, item.terms)):
                 experiment.group(name_of_group)
         except UseError as error:
             raise InputError(f"{name}: {place}: {error}") from error
-
-
-def _claims_and_drawings(content: ExperimentContent) -> Iterator[tuple[str, Claim | Drawing]]:
-    kinds: tuple[tuple[str, Sequence[Claim | Drawing]], ...] = (
-        ("published", content.published),
-        ("figures", content.figures),
-    )
-    for key, items in kinds:
-        for number, item in enumerate(items, 1):
-            yield f"{key} {number}", item

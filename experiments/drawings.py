@@ -63,7 +63,7 @@ class _MetricsFigure(_FigureFields, frozen=True, kw_only=True):
     metrics: Annotated[tuple[str, ...], Meta(min_length=1)]
 
     def check(self, own_metrics: Sequence[OwnMetric] = ()) -> None:
-        """See _Drawing."""
+        """Raises: UnknownName, UseError for a metric that cannot be drawn."""
         for metric in self.metrics:
             check_metric(metric, own_metrics=own_metrics)
 
@@ -72,7 +72,7 @@ class SeriesFigure(_MetricsFigure, frozen=True, kw_only=True, tag="series"):
     """Metrics over the intervals, a line for each group, with 95 % intervals over the runs."""
 
     def check(self, own_metrics: Sequence[OwnMetric] = ()) -> None:
-        """See _Drawing."""
+        """Raises: UnknownName, UseError for a metric that cannot be drawn."""
         from vizpub.analytics.comparison.metrics import find_interval_metric
 
         for metric in self.metrics:
@@ -89,7 +89,7 @@ class SeriesFigure(_MetricsFigure, frozen=True, kw_only=True, tag="series"):
         run_metrics = results.series(self.metrics, [group.name for group in self.chosen(groups)])
         if run_metrics:
             first = results.replicas[0].run.clock.first
-            metrics = [find_interval_metric(metric, results.own) for metric in self.metrics]
+            metrics = [find_interval_metric(metric, results.own_metrics) for metric in self.metrics]
             table = compare_series(run_metrics, metrics, first)
             yield DrawnFigure(self.name, self.caption, comparison_series(table), table)
 
@@ -150,7 +150,7 @@ class DistributionFigure(_FigureFields, frozen=True, kw_only=True, tag="distribu
     """Time as a share of the run's length."""
 
     def check(self, own_metrics: Sequence[OwnMetric] = ()) -> None:
-        """See _Drawing."""
+        """Raises: UnknownName, UseError for a metric that cannot be drawn."""
         check_metric(self.metric, "peers", own_metrics)
 
     def draw(
@@ -158,14 +158,21 @@ class DistributionFigure(_FigureFields, frozen=True, kw_only=True, tag="distribu
     ) -> Iterator[DrawnFigure]:
         """The figure."""
         import pyarrow as pa
+        import pyarrow.compute as pc
 
         from vizpub.analytics.figures import distribution
+        from vizpub.questions.run import Where
 
-        parts = [
-            _peers_at(replica, self.metric, self.at)
-            for group in self.chosen(groups)
-            if (replica := _first(results, group)) is not None
-        ]
+        parts = []
+        for group in self.chosen(groups):
+            if (replica := _first(results, group)) is None:
+                continue
+            interval, _ = interval_range(replica.run.clock, (self.at, self.at))
+            at = Where(interval, interval)
+            rows: Any = replica.run.metrics("peers", ["present", self.metric], at).to_arrow()
+            rows = rows.filter(pc.coalesce(rows["present"], True)).drop_columns(["present"])
+            names = pa.array([group.name] * len(rows), pa.string())
+            parts.append(rows.append_column("group", names))
         if parts:
             table = pa.concat_tables(parts)
             figure = distribution(table, [self.metric], complementary=True, by="group")
@@ -182,25 +189,25 @@ class TreeFigure(_FigureFields, frozen=True, kw_only=True, tag="tree"):
         self, results: ExperimentResults, groups: Sequence[ExperimentGroup]
     ) -> Iterator[DrawnFigure]:
         """A figure for each group and number of hops."""
-        for group in self.chosen(groups):
-            replica = _first(results, group)
-            if replica is not None and _messages(replica):
-                yield from self._of(group, replica)
-
-    def _of(self, group: ExperimentGroup, replica: Replica) -> Iterator[DrawnFigure]:
         from vizpub.analytics.figures import dissemination_tree
         from vizpub.questions.snapshots import spread
 
-        message = _messages(replica)[0]
-        peers, copies = spread(replica.run, message)
-        for hops in (*self.hops, None):
-            until = "" if hops is None else f"up to hop {hops}"
-            title = ": ".join(filter(None, (group.name, until)))
-            figure = dissemination_tree(peers, copies, title, hops=hops)
-            name = f"{self.name}-{group.slug}" + ("" if hops is None else f"-hop-{hops}")
-            caption = f"{self.caption} {title}, message {message} of {replica.run.facts.name}."
-            exported = (replica, message) if hops is None else None
-            yield DrawnFigure(name, caption, figure, copies, exported)
+        for group in self.chosen(groups):
+            replica = _first(results, group)
+            if replica is None:
+                continue
+            run = replica.run
+            messages: list[str] = run.table("publications", ["name"])["name"].to_pylist()
+            for message in messages[:1]:
+                peers, copies = spread(run, message)
+                for hops in (*self.hops, None):
+                    title, name = group.name, f"{self.name}-{group.slug}"
+                    if hops is not None:
+                        title, name = f"{title}: up to hop {hops}", f"{name}-hop-{hops}"
+                    figure = dissemination_tree(peers, copies, title, hops=hops)
+                    caption = f"{self.caption} {title}, message {message} of {run.facts.name}."
+                    exported = (replica, message) if hops is None else None
+                    yield DrawnFigure(name, caption, figure, copies, exported)
 
 
 class OverlayFigure(_FigureFields, frozen=True, kw_only=True, tag="overlay"):
@@ -234,22 +241,3 @@ Drawing = SeriesFigure | MeansFigure | AxisFigure | DistributionFigure | TreeFig
 
 def _first(results: ExperimentResults, group: ExperimentGroup) -> Replica | None:
     return next((r for r in results.replicas if r.group == group.name), None)
-
-
-def _messages(replica: Replica) -> list[str]:
-    names: list[str] = replica.run.table("publications", ["name"])["name"].to_pylist()
-    return names
-
-
-def _peers_at(replica: Replica, metric: str, at: float) -> pa.Table:
-    """The rows of metrics/peers of the peers present at a moment, with `group`."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    from vizpub.questions.run import Where
-
-    interval, _ = interval_range(replica.run.clock, (at, at))
-    frame = replica.run.metrics("peers", ["present", metric], Where(interval, interval))
-    rows: Any = frame.to_arrow()
-    rows = rows.filter(pc.coalesce(rows["present"], True)).drop_columns(["present"])
-    return rows.append_column("group", pa.array([replica.group] * len(rows), pa.string()))

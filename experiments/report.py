@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ import pyarrow.csv
 
 from vizpub.analytics.comparison.tables import compare_groups
 from vizpub.analytics.figures import save
-from vizpub.experiments.claims import Claim, ClaimVerdict
+from vizpub.experiments.claims import JudgedClaim, summarize_claims
 from vizpub.experiments.definition import own_metrics_of
 from vizpub.experiments.drawings import DrawnFigure
 from vizpub.experiments.formatting import (
@@ -30,31 +31,90 @@ from vizpub.experiments.results import ExperimentResults
 from vizpub.graphstore.gexf.export import export_message, gexf_output
 from vizpub.graphstore.gexf.table_rows import TableRows
 from vizpub.machine.files import replacing
-from vizpub.model.wording import amount
 from vizpub.questions.run import Run
 
 if TYPE_CHECKING:
-    from vizpub.analytics.comparison.metrics import Metric
+    from matplotlib.figure import Figure
+
     from vizpub.experiments.definition import Experiment
     from vizpub.experiments.runs import PlannedRun
 
 _FORMS = ("png", "svg")
 _WIDE = 4
 """Up to this many groups have a column each; more have a row each."""
-_PUBLISHED = ("what", "source", "published", "ours", "outcome", "deviation", "why")
 
 
 @dataclass(frozen=True)
-class JudgedClaim:
-    """A claim and what our runs say about it."""
+class ExperimentReport:
+    """What the report of any experiment consists of."""
 
-    claim: Claim
-    verdict: ClaimVerdict
+    title: str
+    about: str
+    source: str
+    summary: str
+    """How much is met."""
+    circumstances: str
+    """Scale, seeds and the like."""
+    claims: Sequence[JudgedClaim]
+    notes: Sequence[str]
+    sections: Mapping[str, Iterable[str]]
+    """What follows, as lines of Markdown by title."""
+    tables: Mapping[str, pa.Table]
+    """CSV files by name."""
+    figures: Mapping[str, Figure]
+
+    def write(self, out: Path) -> Path:
+        """Write report.md, figures/ and the tables. Returns the path of report.md."""
+        (out / "figures").mkdir(parents=True, exist_ok=True)
+        for name, figure in self.figures.items():
+            for form in _FORMS:
+                save(figure, out / "figures" / f"{name}.{form}", form)
+        for name, table in self.tables.items():
+            pa.csv.write_csv(table, out / f"{name}.csv")
+        sections = {"Results and published values": _claim_lines(self.claims)}
+        if self.notes:
+            sections["Notes"] = (f"- {note}" for note in self.notes)
+        lines = [f"# {self.title}", "", self.about.strip(), "", f"Source: {self.source}", ""]
+        lines.append(f"**{self.summary}** ({self.circumstances}).")
+        for title, section in (*sections.items(), *self.sections.items()):
+            lines += ["", f"## {title}", "", *section]
+        with replacing(out / "report.md") as new:
+            new.write_text("\n".join(lines) + "\n", "utf-8")
+        return out / "report.md"
+
+
+def claims_table(claims: Sequence[JudgedClaim]) -> pa.Table:
+    """A row for each claim."""
+    names = [field.name for field in fields(JudgedClaim)]
+    return pa.table({name: [getattr(claim, name) for claim in claims] for name in names})
+
+
+def _claim_lines(claims: Sequence[JudgedClaim]) -> Iterator[str]:
+    if not claims:
+        yield "There are no published values to compare with."
+        return
+    rows, places = [], defaultdict[str, list[str]](list)
+    for place, claim in enumerate(claims, 1):
+        outcome = bold_outcome(claim.outcome)
+        outcome += f" ({claim.deviation})" if claim.deviation else ""
+        rows.append((str(place), claim.what, claim.source, claim.published, claim.ours, outcome))
+        if claim.outcome == "not met":
+            why = claim.why or f"published is {claim.published}, ours {claim.ours}"
+            places[" ".join(why.split())].append(str(place))
+    yield from markdown_table(("", "claim", "source", "published", "ours", ""), rows)
+    if places:
+        yield from ("", "Not met, and why:", "")
+        yield from (f"- {', '.join(numbers)}: {why}" for why, numbers in places.items())
+
+
+def bold_outcome(outcome: str) -> str:
+    """The outcome as Markdown, in bold if a claim is not met."""
+    return f"**{outcome}**" if outcome == "not met" else outcome
 
 
 @dataclass(frozen=True)
 class Findings:
-    """The results of an experiment."""
+    """The results of an experiment that makes runs."""
 
     experiment: Experiment
     runs: Sequence[PlannedRun]
@@ -66,84 +126,67 @@ class Findings:
         """The groups that were run, in their order."""
         return list(dict.fromkeys(run.group.name for run in self.runs))
 
-    def count(self, outcome: str) -> int:
-        """Number of claims with this outcome."""
-        return sum(judged.verdict.outcome == outcome for judged in self.judged)
-
     @property
     def summary(self) -> str:
         """Number of claims that are met, as text."""
-        met, missed = self.count("met"), self.count("not met")
-        judged = [f"{met} of {amount(met + missed, 'claim')} met"] if met + missed else []
-        rest = [f"{self.count(o)} {o}" for o in ("shown", "unknown") if self.count(o)]
-        return ", ".join([*judged, *rest]) or "nothing to judge"
+        return summarize_claims(self.judged)
 
 
 def evaluate_runs(experiment: Experiment, runs: Sequence[PlannedRun]) -> Findings:
     """Compare the complete runs with the published values."""
     replicas = [replica for run in runs if (replica := run.replica())]
-    results = ExperimentResults(replicas, own_metrics_of(experiment.own))
-    judged = [
-        JudgedClaim(claim, _verdict(claim, experiment, results))
-        for claim in experiment.content.published
-    ]
+    results = ExperimentResults(replicas, own_metrics_of(experiment.own_functions))
+    judged = []
+    for claim in experiment.content.published:
+        result = claim.judge(results)
+        if claim.only not in (None, experiment.scale) and result.outcome != "unknown":
+            deviation = f"judged at scale {claim.only}"
+            result = replace(result, outcome="shown", deviation=deviation)
+        judged.append(result)
     return Findings(experiment, runs, results, judged)
-
-
-def _verdict(claim: Claim, experiment: Experiment, results: ExperimentResults) -> ClaimVerdict:
-    verdict = claim.verdict(results)
-    if claim.only in (None, experiment.scale) or verdict.outcome == "unknown":
-        return verdict
-    return ClaimVerdict(verdict.ours, "shown", f"judged at scale {claim.only}")
 
 
 def write_report(findings: Findings, out: Path) -> Path:
     """Write report.md, figures/ and the tables as CSV. Returns the path of report.md."""
+    content = findings.experiment.content
     (out / "figures").mkdir(parents=True, exist_ok=True)
     figures = list(_draw(findings, out / "figures"))
-    table = _values_table(findings)
-    pa.csv.write_csv(table, out / "values.csv")
-    pa.csv.write_csv(_published_table(findings.judged), out / "published.csv")
-    pa.csv.write_csv(_runs_table(findings.runs), out / "runs.csv")
-    text = "\n".join(_report_lines(findings, table, figures))
-    with replacing(out / "report.md") as new:
-        new.write_text(f"{text}\n", "utf-8")
-    return out / "report.md"
+    run_metrics = findings.results.run_metrics(content.metrics, content.window)
+    values = compare_groups(run_metrics, findings.results.describe(content.metrics))
+    seeds = list(dict.fromkeys(run.plan.seed for run in findings.runs))
+    word = "seed" if len(seeds) == 1 else "seeds"
+    return ExperimentReport(
+        content.title,
+        content.about,
+        content.source,
+        findings.summary,
+        f"scale `{findings.experiment.scale}`, {word} {', '.join(map(str, seeds))}",
+        findings.judged,
+        content.notes,
+        {
+            "Metrics": _metric_lines(findings, values),
+            "Figures": _figure_lines(figures),
+            "Runs": _setup_lines(findings),
+            "Cost": _cost_lines(findings),
+        },
+        {
+            "values": values,
+            "published": claims_table(findings.judged),
+            "runs": _runs_table(findings.runs),
+        },
+        {figure.name: figure.figure for figure in figures},
+    ).write(out)
 
 
 def _draw(findings: Findings, folder: Path) -> Iterator[DrawnFigure]:
+    """The figures; what they show is written beside them."""
     for drawing in findings.experiment.content.figures:
         for drawn in drawing.draw(findings.results, findings.experiment.groups):
-            for form in _FORMS:
-                save(drawn.figure, folder / f"{drawn.name}.{form}", form)
             pa.csv.write_csv(drawn.numbers, folder / f"{drawn.name}.csv")
             if drawn.message:
                 replica, message = drawn.message
                 write_message(replica.run, message, folder / f"{drawn.name}.gexf")
             yield drawn
-
-
-def _values_table(findings: Findings) -> pa.Table:
-    """Every metric of every group, as a table of `compare_groups`."""
-    content = findings.experiment.content
-    run_metrics = findings.results.run_metrics(content.metrics, content.window)
-    return compare_groups(run_metrics, findings.results.describe(content.metrics))
-
-
-def _published_table(judged: Sequence[JudgedClaim]) -> pa.Table:
-    rows = [
-        (
-            j.claim.what,
-            j.claim.source,
-            j.claim.published_text,
-            j.verdict.ours,
-            j.verdict.outcome,
-            j.verdict.deviation,
-            j.claim.why,
-        )
-        for j in judged
-    ]
-    return _table(_PUBLISHED, rows)
 
 
 def _runs_table(runs: Sequence[PlannedRun]) -> pa.Table:
@@ -155,77 +198,10 @@ def _runs_table(runs: Sequence[PlannedRun]) -> pa.Table:
         for kind in result.messages
         for counts in [(kind.kind, kind.traffic, kind.sent, kind.bytes, kind.received, kind.lost)]
     ]
-    names = ("run", "group", "seed", "seconds", "peers", "kind", "traffic", "sent", "bytes")
-    return _table((*names, "received", "lost"), rows)
-
-
-def _table(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> pa.Table:
+    names = ("run", "group", "seed", "seconds", "peers", "kind", "traffic", "sent", "bytes",
+             "received", "lost")  # fmt: skip
     columns = list(zip(*rows, strict=True)) if rows else [()] * len(names)
     return pa.table(dict(zip(names, map(list, columns), strict=True)))
-
-
-def _report_lines(
-    findings: Findings, table: pa.Table, figures: Sequence[DrawnFigure]
-) -> Iterator[str]:
-    content = findings.experiment.content
-    yield f"# {content.title}"
-    yield from ("", content.about.strip(), "", f"Source: {content.source}", "")
-    yield f"**{findings.summary}** (scale `{findings.experiment.scale}`, {_seeds(findings)})."
-    yield from _section("Results and published values", _claim_lines(findings.judged))
-    if content.notes:
-        yield from _section("Notes", (f"- {note}" for note in content.notes))
-    yield from _section("Metrics", _metric_lines(findings, table))
-    yield from _section("Figures", _figure_lines(figures))
-    yield from _section("Runs", _setup_lines(findings))
-    yield from _section("Cost", _cost_lines(findings))
-
-
-def _section(title: str, lines: Iterable[str]) -> Iterator[str]:
-    yield from ("", f"## {title}", "", *lines)
-
-
-def _seeds(findings: Findings) -> str:
-    seeds = list(dict.fromkeys(run.plan.seed for run in findings.runs))
-    word = "seed" if len(seeds) == 1 else "seeds"
-    return f"{word} {', '.join(map(str, seeds))}"
-
-
-def _claim_lines(judged: Sequence[JudgedClaim]) -> Iterator[str]:
-    if not judged:
-        yield "There are no published values to compare with."
-        return
-    rows = [
-        (
-            str(place),
-            j.claim.what,
-            j.claim.source,
-            j.claim.published_text,
-            j.verdict.ours,
-            _outcome_text(j.verdict),
-        )
-        for place, j in enumerate(judged, 1)
-    ]
-    yield from markdown_table(("", "claim", "source", "published", "ours", ""), rows)
-    if whys := list(_reason_lines(judged)):
-        yield from ("", "Not met, and why:", "", *whys)
-
-
-def _outcome_text(verdict: ClaimVerdict) -> str:
-    word = f"**{verdict.outcome}**" if verdict.outcome == "not met" else verdict.outcome
-    return f"{word} ({verdict.deviation})" if verdict.deviation else word
-
-
-def _reason_lines(judged: Sequence[JudgedClaim]) -> Iterator[str]:
-    """The claims that are not met, grouped by reason."""
-    places: dict[str, list[str]] = {}
-    for place, item in enumerate(judged, 1):
-        if item.verdict.outcome == "not met":
-            why = (
-                item.claim.why
-                or f"published is {item.claim.published_text}, ours {item.verdict.ours}"
-            )
-            places.setdefault(" ".join(why.split()), []).append(str(place))
-    yield from (f"- {', '.join(numbers)}: {why}" for why, numbers in places.items())
 
 
 def _metric_lines(findings: Findings, table: pa.Table) -> Iterator[str]:
@@ -241,8 +217,8 @@ def _metric_lines(findings: Findings, table: pa.Table) -> Iterator[str]:
             estimate = findings.results.estimate(row["metric"], row["group"], content.window)
             cells[row["metric"], row["group"]] = estimate_text(estimate)
     names = [
-        (metric_.name, _with_unit(metric_))
-        for metric_ in findings.results.describe(content.metrics)
+        (metric.name, f"{metric.name} ({metric.unit})" if metric.unit else metric.name)
+        for metric in findings.results.describe(content.metrics)
     ]
     if len(findings.groups) <= _WIDE:
         rows = [
@@ -264,10 +240,6 @@ def _metric_lines(findings: Findings, table: pa.Table) -> Iterator[str]:
         "",
         "Means over the runs with 95 % intervals (Student's t). All values: values.csv.",
     )
-
-
-def _with_unit(metric: Metric) -> str:
-    return f"{metric.name} ({metric.unit})" if metric.unit else metric.name
 
 
 def _figure_lines(figures: Sequence[DrawnFigure]) -> Iterator[str]:

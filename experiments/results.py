@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from math import isfinite
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -12,6 +12,7 @@ from vizpub.model.errors import UnknownName, UseError
 
 if TYPE_CHECKING:
     import numpy as np
+    import pyarrow as pa
 
     from vizpub.analytics.comparison.estimates import Estimate
     from vizpub.analytics.comparison.metrics import Metric
@@ -80,8 +81,8 @@ class _MessageCount(NamedTuple):
 
     by: Literal["kind", "traffic"]
     name: str
-    what: str
-    """What of them is counted."""
+    counted: str
+    """One of `_COUNTS`."""
 
 
 def _parse_message_count(name: str) -> _MessageCount | None:
@@ -97,13 +98,13 @@ def _parse_message_count(name: str) -> _MessageCount | None:
 
 
 def describe_metric(name: str, own_metrics: Sequence[OwnMetric] = ()) -> Metric:
-    """The description of a metric, including `OWN`, and `own` ones of users."""
+    """The description of a metric, including `EXPERIMENT_METRICS` and own metrics of users."""
     from vizpub.analytics.comparison.metrics import Metric, find_metric
 
     if _OVER in name:
         return Metric(name, "", "quotient", "")
     if count := _parse_message_count(name):
-        return Metric(name, _COUNTS[count.what], "whole simulation, all of it", "")
+        return Metric(name, _COUNTS[count.counted], "whole simulation, all of it", "")
     if name in EXPERIMENT_METRICS:
         over = "whole run, all of it" if name.startswith("union/") else "whole run"
         return Metric(name, EXPERIMENT_METRICS[name], over, "")
@@ -126,7 +127,7 @@ class ExperimentResults:
     """Values of complete runs; each is computed once."""
 
     replicas: Sequence[Replica]
-    own: tuple[OwnMetric, ...] = ()
+    own_metrics: tuple[OwnMetric, ...] = ()
     """Own metrics of users."""
     _cache: dict[tuple[str, str, Share], float | None] = field(default_factory=dict)
 
@@ -137,17 +138,7 @@ class ExperimentResults:
 
     def estimate(self, metric: str, term: str, during: Share = WHOLE) -> Estimate:
         """The mean over a group's runs, or the ratio of two groups' means, paired by seed."""
-        from vizpub.analytics.comparison.estimates import mean, ratio
-
-        first, *other_values = (self.of(metric, group, during) for group in groups_of(term))
-        if not other_values:
-            return mean(list(first.values()))
-        paired = first.keys() == other_values[0].keys() and len(first) > 1
-        return ratio(
-            [first[seed] for seed in sorted(first)],
-            [other_values[0][seed] for seed in sorted(other_values[0])],
-            paired=paired,
-        )
+        return estimate_term(lambda group: self.of(metric, group, during), term)
 
     def change(self, metric: str, group: str, parts: tuple[Share, Share]) -> Estimate:
         """Relative increase of the metric from the first to the second part of the run."""
@@ -158,12 +149,17 @@ class ExperimentResults:
         return mean([later[seed] / earlier[seed] - 1 for seed in both])
 
     def correlation(self, metrics: tuple[str, str], group: str, during: Share) -> Estimate:
-        """Mean over the runs of Spearman's rank correlation over the peers."""
+        """Mean over the runs of Spearman's rank correlation over the peers, of metrics that are
+        averaged over the intervals in which a peer is present.
+        """
         from vizpub.analytics.comparison.estimates import mean
 
-        correlations = [
-            _spearman(r.run, metrics, during) for r in self.replicas if r.group == group
-        ]
+        correlations = []
+        for replica in (r for r in self.replicas if r.group == group):
+            rows = _present_peers(replica.run, during, ["peer", *metrics])
+            means = rows.group_by("peer").aggregate([(name, "mean") for name in metrics])
+            x, y = (means[f"{name}_mean"].fill_null(0).to_numpy() for name in metrics)
+            correlations.append(rank_correlation(x, y))
         return mean([value for value in correlations if value is not None])
 
     def fit(self, metrics: tuple[str, str], groups: Sequence[str], during: Share) -> Estimate:
@@ -199,7 +195,7 @@ class ExperimentResults:
 
     def describe(self, metrics: Sequence[str]) -> list[Metric]:
         """Describe each metric as `describe_metric` does."""
-        return [describe_metric(metric, self.own) for metric in metrics]
+        return [describe_metric(metric, self.own_metrics) for metric in metrics]
 
     def series(self, metrics: Sequence[str], groups: Sequence[str]) -> list[RunMetrics]:
         """The metrics in every interval, of the runs of the groups."""
@@ -220,7 +216,11 @@ class ExperimentResults:
             parts = [self._value(part, replica, during) for part in metric.split(_OVER, 1)]
             return parts[0] / parts[1] if parts[0] is not None and parts[1] else None
         if count := _parse_message_count(metric):
-            return _count_messages(replica.result, count)
+            messages = replica.result.messages if replica.result else ()
+            counts = [
+                getattr(m, count.counted) for m in messages if getattr(m, count.by) == count.name
+            ]
+            return float(sum(counts)) if counts else None  # the system has no such messages
         name = replica.run.facts.name
         if (metric, name, during) not in self._cache:
             for computed, value in _measure(metric, replica.run, during).items():
@@ -229,21 +229,32 @@ class ExperimentResults:
         return self._cache[metric, name, during]
 
 
-def _count_messages(result: SimulationResult | None, wanted: _MessageCount) -> float | None:
-    """Null if the system has no such messages."""
-    messages = result.messages if result else ()
-    matching = [message for message in messages if getattr(message, wanted.by) == wanted.name]
-    return float(sum(getattr(message, wanted.what) for message in matching)) if matching else None
+def estimate_term(of_group: Callable[[str], dict[int, float]], term: str) -> Estimate:
+    """Estimate a term from the values of its groups by seed: the mean of a group, or the ratio of
+    two groups' means, paired if both have the same seeds.
+    """
+    from vizpub.analytics.comparison.estimates import mean, ratio
+
+    first, *others = map(of_group, groups_of(term))
+    if not others:
+        return mean(list(first.values()))
+    (second,) = others
+    paired = first.keys() == second.keys() and len(first) > 1
+    numerators, denominators = ([v[seed] for seed in sorted(v)] for v in (first, second))
+    return ratio(numerators, denominators, paired=paired)
 
 
 def _measure(metric: str, run: Run, during: Share) -> Mapping[str, float | None]:
     """The metric, and others that are computed with it."""
+    import pyarrow.compute as pc
+
     from vizpub.analytics.comparison.per_run import ComparisonRequest, measure_runs
 
     if metric == "publisher_copies":
         return {metric: _count_publisher_copies(run)}
     if metric == "subscriptions_per_peer":
-        return {metric: _mean_subscriptions(run, during)}
+        mean = pc.mean(_present_peers(run, during, ["subscriptions"])["subscriptions"])
+        return {metric: mean.as_py()}
     if metric in EXPERIMENT_METRICS:
         from vizpub.experiments.union import undirected_path_length, union_graph
 
@@ -269,28 +280,13 @@ def _count_publisher_copies(run: Run) -> float | None:
     return float(run.stored.read("receptions", ["peer"], by_publisher).num_rows)
 
 
-def _mean_subscriptions(run: Run, during: Share) -> float | None:
+def _present_peers(run: Run, during: Share, columns: Sequence[str]) -> pa.Table:
+    """Rows of metrics/peers, of the intervals of a window in which a peer is present."""
     import pyarrow.compute as pc
 
     first, last = interval_range(run.clock, during)
     inside = (pc.field("interval") >= first) & (pc.field("interval") <= last)
-    inside &= pc.field("present")
-    mean: float | None = pc.mean(
-        run.stored.read("metrics/peers", ["subscriptions"], inside)["subscriptions"]
-    ).as_py()
-    return mean
-
-
-def _spearman(run: Run, metrics: tuple[str, str], during: Share) -> float | None:
-    """Correlation of two metrics, each averaged over the intervals in which a peer is present."""
-    import pyarrow.compute as pc
-
-    first, last = interval_range(run.clock, during)
-    inside = (pc.field("interval") >= first) & (pc.field("interval") <= last)
-    rows = run.stored.read("metrics/peers", ["peer", *metrics], inside & pc.field("present"))
-    means = rows.group_by("peer").aggregate([(name, "mean") for name in metrics])
-    x, y = (means[f"{name}_mean"].fill_null(0).to_numpy() for name in metrics)
-    return rank_correlation(x, y)
+    return run.stored.read("metrics/peers", columns, inside & pc.field("present"))
 
 
 def determination(x: Sequence[float], y: Sequence[float]) -> float | None:

@@ -70,7 +70,7 @@ class PlannedRun:
     group: ExperimentGroup
     plan: Plan
     place: ExperimentFolder
-    own: tuple[OwnFunction, ...] = ()
+    own_functions: tuple[OwnFunction, ...] = ()
     """Own metrics to measure."""
 
     @property
@@ -110,19 +110,15 @@ class PlannedRun:
             run = Run.open(self.place.workspace, self.name)
         except RunNotComplete:
             return None
-        if changed := self._differences(run):
+        changed = self.plan.changed(run.facts.parameters)
+        if {function.metric for function in self.own_functions} != {*run.facts.own}:
+            changed.append("own metrics")
+        if changed:
             raise UseError(
-                f"{self.place.path} has a run '{self.name}' with other parameters ({changed}); "
-                "give another --out, or --replace to recreate it"
+                f"{self.place.path} has a run '{self.name}' with other parameters "
+                f"({', '.join(changed)}); give another --out, or --replace to recreate it"
             )
         return run
-
-    def _differences(self, run: Run) -> str:
-        """Differences of the plan of the run, as text."""
-        changed = self.plan.changed(run.facts.parameters)
-        if {function.metric for function in self.own} != {*run.facts.own}:
-            changed.append("own metrics")
-        return ", ".join(changed)
 
     def check(self) -> None:
         """Raises: UseError if another run or simulation has its place, or a collection its name."""
@@ -165,7 +161,9 @@ class PlannedRun:
             self.name,
             self.place.workspace,
             source="reports",
-            measuring=MeasurementOptions(self.group.system.layers, measures=Measures(own=self.own)),
+            measuring=MeasurementOptions(
+                self.group.system.layers, measures=Measures(own=self.own_functions)
+            ),
             master=master,
         )
         outcome = ingest(request, progress)
@@ -183,16 +181,12 @@ def planned_runs(
 
     Raises: UseError, InputError for invalid parameters.
     """
-    groups = [group for group in experiment.groups if _is_chosen(group, only)]
     return [
-        PlannedRun(group, experiment.plan(group, seed), place, experiment.own)
+        PlannedRun(group, experiment.plan(group, seed), place, experiment.own_functions)
         for seed in experiment.seeds(runs)
-        for group in groups
+        for group in experiment.groups
+        if not only or {group.name, group.system.name, group.setting.name} & {*only}
     ]
-
-
-def _is_chosen(group: ExperimentGroup, only: Sequence[str]) -> bool:
-    return not only or bool({group.name, group.system.name, group.setting.name} & {*only})
 
 
 @dataclass(frozen=True)
@@ -220,7 +214,8 @@ def make_runs(runs: Sequence[PlannedRun], making: MakingOptions) -> int:
         making.say(f"{complete} of {amount(len(runs), 'run')} complete already")
     for start in range(0, len(missing), making.parallel):
         batch = missing[start : start + making.parallel]
-        course.begin(f"simulate {_names(batch)}", start, 2 * start, len(batch))
+        labels = " and ".join(run.label for run in batch)
+        course.begin(f"simulate {labels}", start, 2 * start, len(batch))
         _simulate([run for run in batch if not run.has_reports()], making, course)
         for place, run in enumerate(batch):
             course.begin(f"ingest {run.label}", start + place, 2 * start + len(batch) + place, 1)
@@ -232,10 +227,6 @@ def make_runs(runs: Sequence[PlannedRun], making: MakingOptions) -> int:
         for run in runs:
             run.remove_reports()
     return len(missing)
-
-
-def _names(runs: Sequence[PlannedRun]) -> str:
-    return " and ".join(run.label for run in runs)
 
 
 def _simulate(runs: Sequence[PlannedRun], making: MakingOptions, course: _RunProgress) -> None:

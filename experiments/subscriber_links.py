@@ -45,7 +45,5 @@ class SubscriberScribe(system.Scribe):
         for tree_links in super().links(peer):
             yield tree_links
             if tree_links.layer == "tree" and tree_links.topic in self.wanted[peer]:
-                yield Links("members", tree_links.topic, self._subscribed(tree_links))
-
-    def _subscribed(self, tree_links: Links) -> list[int]:
-        return [peer for peer in tree_links.peers if tree_links.topic in self.wanted[peer]]
+                members = [p for p in tree_links.peers if tree_links.topic in self.wanted[p]]
+                yield Links("members", tree_links.topic, members)

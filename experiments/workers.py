@@ -6,11 +6,14 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing import get_context
+from typing import TypeVar
 
+_Argument = TypeVar("_Argument")
+_Result = TypeVar("_Result")
 _LOOK_S = 0.5
 
 
@@ -33,16 +36,24 @@ def worker_pool(processes: int) -> Iterator[ProcessPoolExecutor]:
     pool.shutdown()
 
 
+def map_in_processes(
+    function: Callable[[_Argument], _Result], arguments: Iterable[_Argument], processes: int
+) -> list[_Result]:
+    """Call the function with each argument, in several processes."""
+    with worker_pool(processes) as pool:
+        return list(pool.map(function, arguments))
+
+
 def _start_worker(parent: int) -> None:
     """Leave signals of a terminal to the experiment, and look after it: a pool's processes wait
     for work for ever when the one that gives it is gone.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGQUIT, signal.SIG_IGN)
-    threading.Thread(target=_exit_after, args=(parent,), daemon=True).start()
 
+    def exit_after_parent() -> None:
+        while os.getppid() == parent:
+            time.sleep(_LOOK_S)
+        os._exit(1)
 
-def _exit_after(parent: int) -> None:
-    while os.getppid() == parent:
-        time.sleep(_LOOK_S)
-    os._exit(1)
+    threading.Thread(target=exit_after_parent, daemon=True).start()

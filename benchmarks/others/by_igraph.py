@@ -48,8 +48,8 @@ def structure(graph: igraph.Graph) -> Columns:
 
 def betweenness(graph: igraph.Graph) -> Sequence[float]:
     """Over ordered pairs, exact."""
-    found: Sequence[float] = graph.betweenness(directed=True)
-    return found
+    values: Sequence[float] = graph.betweenness(directed=True)
+    return values
 
 
 if __name__ == "__main__":

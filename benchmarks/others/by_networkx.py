@@ -49,14 +49,14 @@ def structure(graph: Graph) -> Columns:
 
 
 def _smallest(components: Iterable[set[int]]) -> list[int]:
-    named = {peer: min(component) for component in components for peer in component}
-    return [named[peer] for peer in range(len(named))]
+    names = {peer: min(component) for component in components for peer in component}
+    return [names[peer] for peer in range(len(names))]
 
 
 def betweenness(graph: Graph) -> Sequence[float]:
     """Over ordered pairs, exact."""
-    found = nx.betweenness_centrality(graph, normalized=False)
-    return [found[peer] for peer in graph]
+    values = nx.betweenness_centrality(graph, normalized=False)
+    return [values[peer] for peer in graph]
 
 
 if __name__ == "__main__":

@@ -26,8 +26,8 @@ Links = tuple[list[int], list[int]]
 
 def links_at(links: pa.Table, interval: int) -> Links:
     """The links of the interval."""
-    there = (pc.field("valid_from") <= interval) & (pc.field("valid_to") > interval)
-    rows = links.filter(there)
+    inside = (pc.field("valid_from") <= interval) & (pc.field("valid_to") > interval)
+    rows = links.filter(inside)
     return rows["src"].to_pylist(), rows["dst"].to_pylist()
 
 
@@ -40,7 +40,7 @@ def run(
     """Measure as the command line says. `history` takes all links and the number of peers, and
     gives the graph of an interval; the other two give a value per peer, in the peers' order.
     """
-    told, measured, versions, peers, *intervals = sys.argv[1:]
+    record, measured, versions, peers, *intervals = sys.argv[1:]
     steps, parts = Steps(), []
     links = pq.read_table(Path(versions, "links.parquet"))
     with steps.step("load"):
@@ -54,7 +54,7 @@ def run(
         key = {"interval": [interval] * int(peers), "peer": range(int(peers))}
         parts.append(pa.table({**key, **columns}))
     pq.write_table(pa.concat_tables(parts), measured)
-    steps.write(Path(told), package, intervals=len(intervals))
+    steps.write(Path(record), package, intervals=len(intervals))
 
 
 def named_by_smallest(membership: Sequence[int]) -> list[int]:

@@ -3,6 +3,3 @@
 No peer runs in it, and an overlay takes seconds, so the some thousand overlays are measured where
 they are constructed, without reports.
 """
-
-NAME = "cd-max"
-TITLE = "Overlays with low degree and diameter 2 (CD-MAX, Tables 5 to 12)"

@@ -11,7 +11,7 @@ from scipy.sparse.csgraph import connected_components, dijkstra
 from vizpub.analytics.comparison.estimates import mean
 from vizpub.experiments.cd_max.measuring import OverlayCase
 from vizpub.experiments.formatting import estimate_text, markdown_table
-from vizpub.experiments.workers import worker_pool
+from vizpub.experiments.workers import map_in_processes
 from vizpub.simulators.designs.algorithms import ALGORITHMS, ConstructedOverlay, Design, construct
 from vizpub.simulators.designs.nearer import move_nearer
 from vizpub.simulators.designs.stars import Interests
@@ -46,7 +46,9 @@ def measure_overlays(seed: int) -> dict[str, dict[str, float]]:
 def _measure_overlay(
     overlay: ConstructedOverlay, interests: Interests, delays: np.ndarray, order: np.ndarray
 ) -> dict[str, float]:
-    matrix = _adjacency_matrix(overlay)
+    begins = np.cumsum([0, *map(len, overlay.neighbours)])
+    ends = np.array([peer for peers in overlay.neighbours for peer in peers])
+    matrix = csr_array((np.ones(len(ends)), ends, begins), shape=(_NODES, _NODES))
     load = np.bincount(list(overlay.centres.values()), minlength=_NODES)
     links = matrix.nnz // 2
     measures: dict[str, float] = {"maximum degree": float(max(map(len, overlay.neighbours)))}
@@ -68,13 +70,6 @@ def _measure_overlay(
         alive[order[: round(share * _NODES)]] = False
         measures[f"connected after {share:.0%}"] = connected_share(matrix, interests, alive)
     return measures
-
-
-def _adjacency_matrix(overlay: ConstructedOverlay) -> csr_array:
-    ends = [len(peers) for peers in overlay.neighbours]
-    begins = np.concatenate([[0], np.cumsum(ends)])
-    columns = np.array([peer for peers in overlay.neighbours for peer in peers])
-    return csr_array((np.ones(len(columns)), columns, begins), shape=(_NODES, _NODES))
 
 
 def _mean_delay(
@@ -111,8 +106,7 @@ def connected_share(matrix: csr_array, interests: Interests, alive: np.ndarray) 
 
 def measure_beyond(scale: str, processes: int) -> list[Mapping[str, Mapping[str, float]]]:
     """All seeds of a scale."""
-    with worker_pool(processes) as pool:
-        return list(pool.map(measure_overlays, range(1, _SEEDS[scale] + 1)))
+    return map_in_processes(measure_overlays, range(1, _SEEDS[scale] + 1), processes)
 
 
 def report_lines(results: Sequence[Mapping[str, Mapping[str, float]]]) -> Iterator[str]:
@@ -128,15 +122,9 @@ def report_lines(results: Sequence[Mapping[str, Mapping[str, float]]]) -> Iterat
     )
     yield ""
     measures = list(dict.fromkeys(name for result in results[0].values() for name in result))
-    rows = [
-        (
-            algorithm,
-            *(_text([result[algorithm].get(name) for result in results]) for name in measures),
-        )
-        for algorithm in results[0]
-    ]
+    rows = []
+    for algorithm in results[0]:
+        by_seed = [result[algorithm] for result in results]
+        estimates = [mean([of[name] for of in by_seed if name in of]) for name in measures]
+        rows.append((algorithm, *map(estimate_text, estimates)))
     yield from markdown_table(("", *measures), rows)
-
-
-def _text(values: Sequence[float | None]) -> str:
-    return estimate_text(mean([value for value in values if value is not None]))

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import files
-from itertools import pairwise, product
+from itertools import product
 from math import log, sqrt
-from typing import Literal, cast
+from typing import cast
 
 from vizpub.analytics.comparison.estimates import Estimate, mean
 from vizpub.experiments.cd_max.measuring import Axis, Law, OverlayMeasures
+from vizpub.experiments.claims import JudgedClaim, OrderClaim, ValueClaim, judge_statement
+from vizpub.experiments.formatting import estimate_text
+from vizpub.experiments.measured import RowEstimates
 
-Outcome = Literal["met", "not met", "shown", "excluded", "unknown"]
 _Z = 1.959963984540054
 """Quantile of the normal distribution with 2.5 % above it, which the paper takes."""
 _MEASURES = {
@@ -58,7 +60,7 @@ class PrintedCell:
         return self.table == 9 and self.algorithm in ("gm", "cd-oda-ii", "2d-oda")
 
     @property
-    def corrected(self) -> float:
+    def corrected_value(self) -> float:
         """The value; half of what is printed where that is doubled."""
         return self.value / 2 if self.is_doubled else self.value
 
@@ -96,35 +98,46 @@ class OverlayResults:
     rows: Sequence[OverlayMeasures]
 
     @cached_property
-    def _values(self) -> dict[tuple[Axis, int, Law, str], list[OverlayMeasures]]:
-        rows_by_case: dict[tuple[Axis, int, Law, str], list[OverlayMeasures]] = {}
+    def _rows_by_place(self) -> dict[tuple[Axis, int, Law], dict[str, list[OverlayMeasures]]]:
+        """By axis, place and law, and then by algorithm."""
+        places: dict[tuple[Axis, int, Law], dict[str, list[OverlayMeasures]]] = {}
         for row in self.rows:
-            rows_by_case.setdefault((row.axis, row.x, row.law, row.algorithm), []).append(row)
-        return rows_by_case
+            place = (row.case.axis, row.case.x, row.case.law)
+            places.setdefault(place, {}).setdefault(row.algorithm, []).append(row)
+        return places
+
+    def at(self, axis: Axis, x: int, law: Law = "uniform") -> RowEstimates:
+        """The algorithms at a place."""
+        return RowEstimates(self._rows_by_place.get((axis, x, law), {}))
 
     def of(
         self, axis: Axis, x: int, algorithm: str, measure: str, law: Law = "uniform"
     ) -> list[float]:
         """A measure of every seed."""
-        rows = self._values.get((axis, x, law, algorithm), [])
-        return [float(getattr(row, measure)) for row in rows]
+        return list(self.at(axis, x, law).of(measure, algorithm).values())
 
-    def mean(
-        self, axis: Axis, x: int, algorithm: str, measure: str, law: Law = "uniform"
-    ) -> float | None:
-        """The mean over the seeds."""
-        return mean(self.of(axis, x, algorithm, measure, law)).value
+    def along(self, axis: Axis, algorithm: str) -> RowEstimates:
+        """The places of an axis, such as '200 topics', for an algorithm."""
+        return RowEstimates(
+            {
+                _place(axis, x): self._rows_by_place[axis, x, "uniform"][algorithm]
+                for x in self.places(axis)
+            }
+        )
 
     def places(self, axis: Axis) -> list[int]:
         """Values of an axis that were measured, ascending."""
-        return sorted({row.x for row in self.rows if row.axis == axis})
+        return sorted({row.case.x for row in self.rows if row.case.axis == axis})
 
-    def exponent(self, algorithm: str, first: int = 200, last: int = 2500) -> float | None:
-        """Growth of the time with the number of nodes."""
-        times = [self.mean("nodes", x, algorithm, "seconds") for x in (first, last)]
-        if not all(times):
-            return None
-        return log(times[1] / times[0]) / log(last / first)  # type: ignore[operator]
+    def growth(self, algorithm: str, first: int = 200, last: int = 2500) -> Estimate:
+        """The exponent with which time grows with the number of nodes."""
+        start, end = (self.at("nodes", x).of("seconds", algorithm) for x in (first, last))
+        seeds = [seed for seed in start if start[seed] and end.get(seed)]
+        return mean([log(end[seed] / start[seed]) / log(last / first) for seed in seeds])
+
+
+def _place(axis: Axis, x: int) -> str:
+    return f"{x} {'topics each' if axis == 'subscription_size' else axis}"
 
 
 def normal_half(values: Sequence[float]) -> float | None:
@@ -143,15 +156,14 @@ class ComparedCell:
     zipf: Estimate
 
     @property
-    def deviation(self) -> float | None:
+    def deviation(self) -> float:
         """Ours relative to the paper's."""
-        return None if self.ours.value is None else self.ours.value / self.printed.corrected - 1
+        assert self.ours.value is not None
+        return self.ours.value / self.printed.corrected_value - 1
 
     @property
-    def outcome(self) -> Outcome:
+    def outcome(self) -> str:
         """Outcome of the comparison within the tolerance."""
-        if self.deviation is None:
-            return "unknown"
         if self.printed.exclusion:
             return "excluded"
         tolerance = self.printed.tolerance
@@ -165,116 +177,96 @@ def compare_cells(results: OverlayResults) -> list[ComparedCell]:
     compared = []
     for printed in read_tables():
         case = (printed.axis, printed.x, printed.algorithm, printed.measure)
-        ours = results.of(*case)
-        if ours:
+        if ours := results.of(*case):
             zipf = mean(results.of(*case, law="zipf"))
             compared.append(ComparedCell(printed, mean(ours), normal_half(ours), zipf))
     return compared
-
-
-@dataclass(frozen=True)
-class OverlayClaim:
-    """A claim of the paper's text, and our result."""
-
-    what: str
-    source: str
-    ours: str
-    outcome: Outcome
-    why: str = ""
-
-
-def judge_claims(results: OverlayResults) -> list[OverlayClaim]:
-    """Judge the orderings, ratios, bounds and times that the paper states."""
-    return [*_orderings(results), *_ratios(results), *_bounds(results), *_times(results)]
-
-
-def _judge(what: str, source: str, ours: str, holds: bool | None, why: str = "") -> OverlayClaim:
-    outcome: Outcome = "unknown" if holds is None else "met" if holds else "not met"
-    return OverlayClaim(what, source, ours, outcome, "" if holds else why)
 
 
 _OTHER_AXES: tuple[Axis, ...] = ("topics", "subscription_size")
 _MAXIMA = ("gm", "cd-max-ref", "cd-max", "cd-oda-ii")
 _AVERAGES = ("gm", "cd-oda-ii", "cd-max-ref")
 _RISING = "gm rises at first in the paper's own Table 7 (9.99 at 200 topics, 10.67 at 300)"
-
-
-def _orderings(results: OverlayResults) -> Iterator[OverlayClaim]:
-    for measure, order in (("maximum", _MAXIMA), ("average", _AVERAGES)):
-        for x in results.places("nodes"):
-            values = [results.mean("nodes", x, algorithm, measure) or 0.0 for algorithm in order]
-            pairs_ = zip(order, values, strict=True)
-            text = " < ".join(f"{algorithm} {value:.4g}" for algorithm, value in pairs_)
-            what = f"Order of the {measure} degrees, {x:,} nodes"
-            yield _judge(what, "Tables 5, 6", text, all(a < b for a, b in pairwise(values)))
-    for axis, algorithm in product(_OTHER_AXES, ("gm", "cd-oda-ii", "cd-max")):
-        places = results.places(axis)
-        values = [results.mean(axis, x, algorithm, "average") or 0.0 for x in places]
-        yield _judge(
-            f"Average degree falls with the {axis.replace('_', ' ')}, {algorithm}",
-            "the texts on Tables 7 and 9",
-            " > ".join(f"{value:.4g}" for value in values),
-            all(a > b for a, b in pairwise(values)),
-            _RISING if algorithm == "gm" else _STATIC,
-        )
-
-
-def _ratios(results: OverlayResults) -> Iterator[OverlayClaim]:
-    for algorithm, printed, why in (("cd-max", 2.65, _STATIC), ("cd-max-ref", 3.66, "")):
-        first, second = (results.mean("nodes", 1000, name, "average") for name in (algorithm, "gm"))
-        ratio = first / second if first and second else None
-        yield _judge(
-            f"{algorithm} has {printed} times the edges of gm at 1,000 nodes (± 4 %)",
-            "the text on Table 5",
-            "–" if ratio is None else f"{ratio:.3g}",
-            None if ratio is None else abs(ratio / printed - 1) <= 0.04,
-            why,
-        )
-    for x in results.places("nodes"):
-        maxima = {name: results.mean("nodes", x, name, "maximum") or 0.0 for name in _MAXIMA}
-        times = maxima["cd-max"] / maxima["cd-max-ref"]
-        yield _judge(
-            f"cd-max-ref has a quarter of the maximum degree of all other stars, {x:,} nodes",
-            "the text on Table 6: at least four times better",
-            f"1/{times:.3g} of cd-max",
-            times >= 4,
-            "the paper's own rows have 1/2.98 at 200 nodes, and more than 4 from 500 nodes on",
-        )
-
-
-def _bounds(results: OverlayResults) -> Iterator[OverlayClaim]:
-    for x, most in ((200, 1.28), (500, 1.18), (1000, 1.12), (2500, 1.06)):
-        ours = results.mean("nodes", x, "cd-max-ref", "maximum")
-        least = results.mean("nodes", x, "cd-max-ref", "least_maximum")
-        ratio = ours / least if ours and least else None
-        yield _judge(
-            f"Maximum of cd-max-ref ≤ {most} times the lower bound, {x:,} nodes",
-            "Table 6 over max d_t − 1",
-            "–" if ratio is None else f"{ratio:.3g}",
-            None if ratio is None else ratio <= most,
-        )
-
-
+_QUARTER = "the paper's own rows have 1/2.98 at 200 nodes, and more than 4 from 500 nodes on"
+_FASTEST = (
+    "with sets of nodes as bits all rules that choose nodes cost about the same, and those whose "
+    "centres take more topics at once end sooner"
+)
+_BOUNDS = {200: 1.28, 500: 1.18, 1000: 1.12, 2500: 1.06}
 _GROWTH = {"gm": 2.96, "cd-oda-ii": 1.93, "2d-oda": 2.05, "cd-max": 1.94, "cd-max-ref": 2.46}
 
 
-def _times(results: OverlayResults) -> Iterator[OverlayClaim]:
+def judge_claims(results: OverlayResults) -> list[JudgedClaim]:
+    """Judge the orderings, ratios, bounds and times that the paper states."""
+    return [*_orderings(results), *_ratios(results), *_times(results)]
+
+
+def _orderings(results: OverlayResults) -> Iterator[JudgedClaim]:
+    for measure, order in (("maximum", _MAXIMA), ("average", _AVERAGES)):
+        for x in results.places("nodes"):
+            statement = f"Order of the {measure} degrees, {x:,} nodes"
+            claim = OrderClaim(what=statement, source="Tables 5, 6", metric=measure, order=order)
+            yield claim.judge(results.at("nodes", x))
+    axes = [axis for axis in _OTHER_AXES if results.places(axis)]
+    for axis, algorithm in product(axes, ("gm", "cd-oda-ii", "cd-max")):
+        yield OrderClaim(
+            what=f"Average degree falls with the {axis.replace('_', ' ')}, {algorithm}",
+            source="the texts on Tables 7 and 9",
+            metric="average",
+            order=tuple(_place(axis, x) for x in reversed(results.places(axis))),
+            why=_RISING if algorithm == "gm" else _STATIC,
+        ).judge(results.along(axis, algorithm))
+
+
+def _ratios(results: OverlayResults) -> Iterator[JudgedClaim]:
+    for algorithm, printed, why in (("cd-max", 2.65, _STATIC), ("cd-max-ref", 3.66, "")):
+        yield ValueClaim(
+            what=f"{algorithm} has {printed} times the edges of gm at 1,000 nodes",
+            source="the text on Table 5",
+            metric="average",
+            of=f"{algorithm} / gm",
+            value=printed,
+            relative=0.04,
+            why=why,
+        ).judge(results.at("nodes", 1000))
+    for x in results.places("nodes"):
+        yield ValueClaim(
+            what=f"cd-max-ref has a quarter of the maximum degree of all other stars, {x:,} nodes:"
+            " cd-max / cd-max-ref",
+            source="the text on Table 6: at least four times better",
+            metric="maximum",
+            of="cd-max / cd-max-ref",
+            above=4,
+            why=_QUARTER,
+        ).judge(results.at("nodes", x))
+    for x, most in _BOUNDS.items():
+        yield ValueClaim(
+            what=f"Maximum of cd-max-ref, as a multiple of the lower bound, {x:,} nodes",
+            source="Table 6 over max d_t − 1",
+            metric="maximum / least_maximum",
+            of="cd-max-ref",
+            range=(1, most),
+        ).judge(results.at("nodes", x))
+
+
+def _times(results: OverlayResults) -> Iterator[JudgedClaim]:
     for algorithm, printed in _GROWTH.items():
-        ours = results.exponent(algorithm)
-        text = "–" if ours is None else f"{ours:.3g}"
-        what = f"Time of {algorithm} grows with N^{printed} from 200 to 2,500 nodes"
-        yield OverlayClaim(what, "Table 11", text, "unknown" if ours is None else "shown")
-    fastest: Callable[[int], dict[str, float]] = lambda x: {  # noqa: E731
-        name: results.mean("subscription_size", x, name, "seconds") or 0.0
-        for name in ("gm", "cd-oda-ii", "2d-oda", "cd-max", "cd-max-ref")
-    }
+        ours = results.growth(algorithm)
+        yield JudgedClaim(
+            f"Time of {algorithm} grows with a power of N from 200 to 2,500 nodes",
+            "Table 11",
+            f"N^{printed}",
+            estimate_text(ours),
+            "unknown" if ours.value is None else "shown",
+        )
     for x in (x for x in results.places("subscription_size") if x > 25):
-        times = fastest(x)
-        yield _judge(
+        means = {name: results.at("subscription_size", x).estimate("seconds", name).value or 0.0
+                 for name in _GROWTH}  # fmt: skip
+        yield judge_statement(
             f"cd-max is the fastest at {x} subscriptions",
             "the text on Table 12",
-            ", ".join(f"{name} {1000 * value:.3g} ms" for name, value in times.items()),
-            min(times, key=lambda name: times[name]) == "cd-max",
-            "with sets of nodes as bits all rules that choose nodes cost about the same, and "
-            "those whose centres take more topics at once end sooner",
+            "the least time of all",
+            ", ".join(f"{name} {1000 * value:.3g} ms" for name, value in means.items()),
+            min(means, key=means.__getitem__) == "cd-max",
+            _FASTEST,
         )

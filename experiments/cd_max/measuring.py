@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Iterator, Sequence
-from concurrent.futures import as_completed
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal
 
-from vizpub.experiments.workers import worker_pool
-from vizpub.model.progress import Progress, silent
+from vizpub.experiments.measured import MeasuredFile, MeasuringRequest
 from vizpub.simulators.designs.algorithms import ALGORITHMS, Design, construct
 from vizpub.simulators.designs.bounds import least_edges, least_maximum_of_stars
 from vizpub.simulators.designs.stars import Interests
@@ -72,10 +68,7 @@ class OverlayCase:
 class OverlayMeasures:
     """An overlay, and the bounds that hold for its subscriptions."""
 
-    axis: Axis
-    x: int
-    law: Law
-    seed: int
+    case: OverlayCase
     algorithm: str
     average: float
     """Average degree."""
@@ -89,9 +82,9 @@ class OverlayMeasures:
     """Below which no star overlay is."""
 
     @property
-    def world(self) -> OverlayCase:
-        """Its subscriptions."""
-        return OverlayCase(self.axis, self.x, self.law, self.seed)
+    def seed(self) -> int:
+        """The seed of the subscriptions."""
+        return self.case.seed
 
 
 def overlay_cases(scale: str, seeds: int | None = None) -> list[OverlayCase]:
@@ -107,11 +100,10 @@ def overlay_cases(scale: str, seeds: int | None = None) -> list[OverlayCase]:
     return sorted(cases, key=lambda case: (case.nodes, case))
 
 
-def measure_case(world: OverlayCase) -> list[OverlayMeasures]:
+def measure_case(case: OverlayCase) -> list[OverlayMeasures]:
     """Every algorithm on the same subscriptions."""
-    interests = world.interests()
-    least = 2 * least_edges(interests) / world.nodes
-    highest = least_maximum_of_stars(interests)
+    interests = case.interests()
+    bounds = 2 * least_edges(interests) / case.nodes, least_maximum_of_stars(interests)
     construct(Design("gm"), Interests([[0], [0]], 1))  # loads compiled code
     measures = []
     for algorithm in ALGORITHMS:
@@ -119,48 +111,14 @@ def measure_case(world: OverlayCase) -> list[OverlayMeasures]:
         overlay = construct(Design(algorithm), interests)
         seconds = time.process_time() - start
         degrees = [len(peers) for peers in overlay.neighbours]
-        average = sum(degrees) / world.nodes
-        measures.append(
-            OverlayMeasures(
-                **asdict(world),
-                algorithm=algorithm,
-                average=average,
-                maximum=max(degrees),
-                seconds=seconds,
-                least_average=least,
-                least_maximum=highest,
-            )
-        )
+        average = sum(degrees) / case.nodes
+        measures.append(OverlayMeasures(case, algorithm, average, max(degrees), seconds, *bounds))
     return measures
 
 
-def measure_cases(
-    cases: Sequence[OverlayCase], path: Path, processes: int, progress: Progress = silent
-) -> list[OverlayMeasures]:
-    """Measure all worlds, or take from the file `kept` what was measured before; an interruption
-    loses nothing that is finished.
-    """
-    measures_by_case: dict[OverlayCase, list[OverlayMeasures]] = {}
-    for row in _read_measures(path):
-        measures_by_case.setdefault(row.world, []).append(row)
-    missing = [world for world in cases if world not in measures_by_case]
-    with worker_pool(processes) as pool, path.open("a", encoding="utf-8") as stream_out:
-        running = [pool.submit(measure_case, world) for world in missing]
-        for done, future in enumerate(as_completed(running), 1):
-            rows = future.result()
-            measures_by_case[rows[0].world] = rows
-            stream_out.write(json.dumps([asdict(row) for row in rows]) + "\n")
-            stream_out.flush()
-            progress("construct", done, len(missing), f"{rows[0].world.nodes:,} nodes")
-    return [row for world in cases for row in measures_by_case[world]]
-
-
-def _read_measures(path: Path) -> Iterator[OverlayMeasures]:
-    if not path.exists():
-        return
-    for line in path.read_text("utf-8").splitlines():
-        try:
-            rows = json.loads(line)
-        except ValueError:  # the last line of a run that was killed
-            continue
-        yield from (OverlayMeasures(**row) for row in rows)
+def measure_cases(cases: Sequence[OverlayCase], request: MeasuringRequest) -> list[OverlayMeasures]:
+    """Measure the cases that were not measured before, in processes."""
+    file = MeasuredFile(request.out / "constructed.jsonl", OverlayCase, OverlayMeasures)
+    return file.complete_in_processes(
+        cases, measure_case, lambda case: f"{case.nodes:,} nodes", request
+    )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from vizpub.analytics.comparison.estimates import mean
 from vizpub.experiments.formatting import UNKNOWN, estimate_text, markdown_table
-from vizpub.experiments.workers import worker_pool
+from vizpub.experiments.workers import map_in_processes
 from vizpub.simulators.designs.algorithms import ALGORITHMS, Design, construct
 from vizpub.simulators.designs.bounds import (
     fewest_edges,
@@ -54,8 +54,7 @@ def measure_overlays(seed: int) -> SmallOverlays:
 
 def measure_optimum(scale: str, processes: int) -> list[SmallOverlays]:
     """All seeds of a scale."""
-    with worker_pool(processes) as pool:
-        return list(pool.map(measure_overlays, range(1, _SEEDS[scale] + 1)))
+    return map_in_processes(measure_overlays, range(1, _SEEDS[scale] + 1), processes)
 
 
 def report_lines(results: Sequence[SmallOverlays]) -> Iterator[str]:

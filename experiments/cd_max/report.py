@@ -5,29 +5,42 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from pathlib import Path
+from itertools import groupby
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.csv
-from matplotlib.figure import Figure
 
 from vizpub.analytics.comparison.estimates import mean
-from vizpub.analytics.figures import PALETTE, save
+from vizpub.analytics.figures import PALETTE
 from vizpub.analytics.figures.canvas import figure_style
-from vizpub.experiments.cd_max import TITLE
 from vizpub.experiments.cd_max.judging import (
     ComparedCell,
-    OverlayClaim,
     OverlayResults,
     compare_cells,
     judge_claims,
     read_tables,
 )
-from vizpub.experiments.cd_max.measuring import Axis, overlay_cases
+from vizpub.experiments.cd_max.measuring import (
+    LAWS,
+    Axis,
+    measure_cases,
+    overlay_cases,
+)
+from vizpub.experiments.claims import summarize_claims
 from vizpub.experiments.formatting import UNKNOWN, estimate_text, markdown_table, number_text
-from vizpub.machine.files import replacing
+from vizpub.experiments.measured import (
+    MeasuredExperiment,
+    MeasuringRequest,
+    rows_table,
+)
+from vizpub.experiments.report import ExperimentReport, bold_outcome, claims_table
 from vizpub.model.wording import amount
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+TITLE = "Overlays with low degree and diameter 2 (CD-MAX, Tables 5 to 12)"
+_SOURCE = "PeerJ Computer Science 7:e538 (2021)"
 _ABOUT = """
 Nodes subscribe to topics at random, and an overlay is constructed for them. Tables 5 and 6 vary the
 number of nodes (100 topics, 10 each), 7 and 8 that of topics (100 nodes, 10 each), 9 and 10 the
@@ -67,55 +80,81 @@ _LABELS: dict[Axis, str] = {
 }
 
 
-def describe(scale: str) -> Iterator[str]:
-    """Yield the lines that `vizpub experiment show` prints."""
+def describe_cases(scale: str) -> Iterator[str]:
+    """Yield lines about the number of cases and their places."""
     cases = overlay_cases(scale)
-    yield from (TITLE, "", *_ABOUT.strip().splitlines(), "")
-    yield from ("source: PeerJ Computer Science 7:e538 (2021)", f"overlays: {len(cases)} times 7")
+    yield f"overlays: {len(cases)} times 7"
     for axis, label in _LABELS.items():
         places = sorted({case.x for case in cases if case.axis == axis})
         yield f"{label}: {', '.join(map(number_text, places))}"
-    yield from ("notes:", *(f"  {note}" for note in _NOTES))
 
 
-def write_report(
-    results: OverlayResults, sections: Mapping[str, Iterable[str]], scale: str, out: Path
-) -> tuple[Path, str]:
-    """Write report.md, figures/, values.csv, published.csv and claims.csv; `further` are
-    sections by their titles. Returns the path of the report, and how much is met, as text.
-    """
-    (out / "figures").mkdir(parents=True, exist_ok=True)
-    compared, claims = compare_cells(results), judge_claims(results)
-    pa.csv.write_csv(
-        pa.Table.from_pylist([asdict(row) for row in results.rows]), out / "values.csv"
+def make_report(request: MeasuringRequest) -> ExperimentReport:
+    """Measure overlays where they are constructed, in processes, and what goes beyond the paper."""
+    from vizpub.experiments.cd_max import beyond, churn, optimum
+
+    rows = measure_cases(overlay_cases(request.scale, request.seeds), request)
+    request.progress("churn, failures and delays", 0, 0)
+    scale, processes = request.scale, request.processes
+    return report_on(
+        OverlayResults(rows),
+        scale,
+        {
+            "Churn": churn.report_lines(churn.measure_churn(scale, processes)),
+            "Failures, load, energy and delays": beyond.report_lines(
+                beyond.measure_beyond(scale, processes)
+            ),
+            "The optimum of a few nodes": optimum.report_lines(
+                optimum.measure_optimum(scale, processes)
+            ),
+        },
     )
-    pa.csv.write_csv(pa.Table.from_pylist(list(map(_cell_row, compared))), out / "published.csv")
-    pa.csv.write_csv(pa.Table.from_pylist([asdict(one) for one in claims]), out / "claims.csv")
-    for table in dict.fromkeys(cell.printed.table for cell in compared):
-        figure = _draw_table(results, table)
-        for form in ("png", "svg"):
-            save(figure, out / "figures" / f"{_file(table)}.{form}", form)
-    summary = _summary(compared, claims)
-    text = [*_report_lines(results, compared, claims, (scale, summary)), *_further(sections)]
-    with replacing(out / "report.md") as new:
-        new.write_text("\n".join(text) + "\n", "utf-8")
-    return out / "report.md", summary
 
 
-def _summary(compared: Sequence[ComparedCell], claims: Sequence[OverlayClaim]) -> str:
-    of_cells = Counter(cell.outcome for cell in compared)
-    of_words = Counter(claim.outcome for claim in claims)
-    judged, stated = (outcomes["met"] + outcomes["not met"] for outcomes in (of_cells, of_words))
-    return (
-        f"{of_cells['met']} of {judged} values in the tables and {of_words['met']} of {stated} "
-        f"claims met, {of_cells['excluded']} values excluded"
+def report_on(
+    results: OverlayResults, scale: str, sections: Mapping[str, Iterable[str]]
+) -> ExperimentReport:
+    """Report on measured overlays: the tables, and then further sections by their titles."""
+    cells, claims = compare_cells(results), judge_claims(results)
+    outcomes = Counter(cell.outcome for cell in cells)
+    summary = (
+        f"{outcomes['met']} of {outcomes['met'] + outcomes['not met']} values in the tables and "
+        f"{summarize_claims(claims)}, {outcomes['excluded']} values excluded"
     )
+    by_table: dict[int, list[ComparedCell]] = {}
+    for cell in cells:
+        by_table.setdefault(cell.printed.table, []).append(cell)
+    tables = {}
+    for table, of_table in by_table.items():
+        label, axis = _FIGURES[table][1].lower(), _LABELS[of_table[0].printed.axis]
+        tables[f"Table {table}: {label} and {axis}"] = _table_lines(results, of_table)
+    return ExperimentReport(
+        TITLE,
+        _ABOUT,
+        _SOURCE,
+        summary,
+        f"scale `{scale}`, {amount(len({row.seed for row in results.rows}), 'seed')}",
+        claims,
+        _NOTES,
+        {**tables, **sections},
+        {
+            "values": rows_table(results.rows),
+            "published": pa.Table.from_pylist(list(map(_cell_row, cells))),
+            "claims": claims_table(claims),
+        },
+        {f"figure-{_FIGURES[table][0]}": _draw_table(results, table) for table in by_table},
+    )
+
+
+EXPERIMENT = MeasuredExperiment(
+    TITLE, _ABOUT, _SOURCE, _NOTES, overlay_cases, describe_cases, make_report
+)
 
 
 def _cell_row(cell: ComparedCell) -> dict[str, object]:
     return {
         **asdict(cell.printed),
-        "compared_with": cell.printed.corrected,
+        "compared_with": cell.printed.corrected_value,
         "ours": cell.ours.value,
         "low": cell.ours.low,
         "high": cell.ours.high,
@@ -126,82 +165,41 @@ def _cell_row(cell: ComparedCell) -> dict[str, object]:
     }
 
 
-def _report_lines(
-    results: OverlayResults,
-    compared: Sequence[ComparedCell],
-    claims: Sequence[OverlayClaim],
-    scale_and_summary: tuple[str, str],
-) -> Iterator[str]:
-    scale, summary = scale_and_summary
-    seeds = len({row.seed for row in results.rows})
-    yield from (f"# {TITLE}", "", _ABOUT.strip(), "")
-    yield from ("Source: PeerJ Computer Science 7:e538 (2021)", "")
-    yield f"**{summary}** (scale `{scale}`, {amount(seeds, 'seed')})."
-    yield from ("", "## Claims", "")
-    rows = [(one.what, one.source, one.ours, _bold(one.outcome), one.why) for one in claims]
-    yield from markdown_table(("claim", "source", "ours", "", "why"), rows)
-    yield from ("", "## Notes", "", *(f"- {note}" for note in _NOTES))
-    for table, (figure, label) in _FIGURES.items():
-        table_cells = [cell for cell in compared if cell.printed.table == table]
-        if table_cells:
-            axis = table_cells[0].printed.axis
-            yield from ("", f"## Table {table}: {label.lower()} and {_LABELS[axis]}", "")
-            yield from _table_lines(results, table_cells)
-            yield from ("", f"![Figure {figure}](figures/{_file(table)}.png)", "")
-            yield f"As Figure {figure}; dashed: the paper's."
-
-
-def _further(sections: Mapping[str, Iterable[str]]) -> Iterator[str]:
-    for title, lines in sections.items():
-        yield from ("", f"## {title}", "", *lines)
-
-
-def _file(table: int) -> str:
-    return f"figure-{_FIGURES[table][0]}"
-
-
-def _bold(outcome: str) -> str:
-    return f"**{outcome}**" if outcome == "not met" else outcome
-
-
-def _table_lines(results: OverlayResults, table_cells: Sequence[ComparedCell]) -> Iterator[str]:
-    axis, measure = table_cells[0].printed.axis, table_cells[0].printed.measure
+def _table_lines(results: OverlayResults, cells: Sequence[ComparedCell]) -> Iterator[str]:
+    table, axis, measure = cells[0].printed.table, cells[0].printed.axis, cells[0].printed.measure
     heads = (_LABELS[axis], "algorithm", "paper", "ours (t)", "z", "", "Zipf 0.5", "")
-    rows = []
-    for place, cell in enumerate(table_cells):
-        printed = cell.printed
-        if (not place or table_cells[place - 1].printed.x != printed.x) and measure != "seconds":
-            least = mean(results.of(axis, printed.x, "gm", f"least_{measure}"))
-            zipf = mean(results.of(axis, printed.x, "gm", f"least_{measure}", law="zipf"))
-            name = "*least of any*" if measure == "average" else "*least of stars*"
-            rows.append(
-                (
-                    number_text(printed.x),
-                    name,
-                    "",
-                    estimate_text(least),
-                    "",
-                    "",
-                    estimate_text(zipf),
-                    "",
-                )
+    rows: list[Sequence[str]] = []
+    for x, at_x in groupby(cells, lambda cell: cell.printed.x):
+        if measure != "seconds":
+            least, zipf = (
+                estimate_text(mean(results.of(axis, x, "gm", f"least_{measure}", law)))
+                for law in LAWS
             )
-        half = f"{number_text(printed.value)} ± {number_text(printed.half)}"
-        printed_text = (
-            f"{number_text(printed.corrected)} (printed {half})" if printed.is_doubled else half
-        )
-        normal = UNKNOWN if cell.normal is None else f"± {cell.normal:.2g}"
-        deviation = UNKNOWN if cell.deviation is None else f"{cell.deviation:+.1%}"
-        outcome = "shown" if cell.outcome == "shown" else f"{_bold(cell.outcome)} ({deviation})"
-        rows.append(
-            (number_text(printed.x), printed.algorithm, printed_text, estimate_text(cell.ours),
-             normal, outcome, estimate_text(cell.zipf), printed.exclusion)
-        )  # fmt: skip
+            name = "*least of any*" if measure == "average" else "*least of stars*"
+            rows.append((number_text(x), name, "", least, "", "", zipf, ""))
+        rows += [_cell_texts(cell) for cell in at_x]
     yield from markdown_table(heads, rows)
+    figure = _FIGURES[table][0]
+    yield from ("", f"![Figure {figure}](figures/figure-{figure}.png)", "")
+    yield f"As Figure {figure}; dashed: the paper's."
+
+
+def _cell_texts(cell: ComparedCell) -> Sequence[str]:
+    printed = cell.printed
+    text = f"{number_text(printed.value)} ± {number_text(printed.half)}"
+    if printed.is_doubled:
+        text = f"{number_text(printed.corrected_value)} (printed {text})"
+    normal = UNKNOWN if cell.normal is None else f"± {cell.normal:.2g}"
+    outcome = bold_outcome(cell.outcome)
+    outcome += "" if outcome == "shown" else f" ({cell.deviation:+.1%})"
+    return (number_text(printed.x), printed.algorithm, text, estimate_text(cell.ours),
+            normal, outcome, estimate_text(cell.zipf), printed.exclusion)  # fmt: skip
 
 
 def _draw_table(results: OverlayResults, table: int) -> Figure:
     """Ours with the paper's formula of intervals, and the printed values dashed."""
+    from matplotlib.figure import Figure
+
     printed = [one for one in read_tables() if one.table == table]
     axis, measure = printed[0].axis, printed[0].measure
     with figure_style():
@@ -217,7 +215,7 @@ def _draw_table(results: OverlayResults, table: int) -> Figure:
                                [_end(one.high, one.value) for one in ours],
                                color=colour, alpha=0.2, lw=0)  # fmt: skip
             theirs = [one for one in printed if one.algorithm == algorithm and one.x in places]
-            panel.plot([one.x for one in theirs], [one.corrected for one in theirs], "--",
+            panel.plot([one.x for one in theirs], [one.corrected_value for one in theirs], "--",
                        color=colour, lw=1)  # fmt: skip
         panel.set_xlabel(_LABELS[axis])
         panel.set_ylabel(_FIGURES[table][1].lower())

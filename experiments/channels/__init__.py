@@ -2,6 +2,3 @@
 
 Nothing is reported: the compiled pipeline counts, so thousands of runs take minutes.
 """
-
-NAME = "channels"
-TITLE = "Broadcast channels: assignments, mappings and schedulers (Bose 1999)"

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vizpub.analytics.figures.canvas import PALETTE, figure_style, panels
 from vizpub.experiments.channels.measuring import ASSIGNMENTS, Case, CaseResult
-from vizpub.experiments.workers import worker_pool
+from vizpub.experiments.workers import map_in_processes
 from vizpub.simulators.channels.liftoff import curve, overload
 from vizpub.simulators.channels.parameters import MAPPINGS
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 BELOW, ABOVE = 0.8, 1.2
@@ -42,11 +41,10 @@ def measure_curves(rows: Sequence[CaseResult], processes: int) -> list[CurvePoin
     """
     first: dict[tuple[str, str, str], CaseResult] = {}
     for row in rows:
-        case = row.case
-        first.setdefault((case.profile, case.assignment, case.mapping), row)
+        first.setdefault(row.case.combination, row)
     ends = [(row.case, row.utal_ms) for row in first.values() if row.utal_ms]
-    with worker_pool(processes) as pool:
-        return [point for points in pool.map(_measure_curve, ends) for point in points]
+    curves = map_in_processes(_measure_curve, ends, processes)
+    return [point for points in curves for point in points]
 
 
 def _measure_curve(case_and_utal: tuple[Case, float]) -> list[CurvePoint]:
@@ -67,29 +65,16 @@ def draw_curves(points: Sequence[CurvePoint], profile: str) -> Figure:
         figure, rows = panels(len(ASSIGNMENTS), f"GDFR over the update rate, profiles {profile}")
         for panel, assignment in zip(rows, ASSIGNMENTS, strict=True):
             for mapping, colour in zip(MAPPINGS, PALETTE, strict=False):
-                curve_points = list(_of(points, profile, assignment, mapping))
-                x, y = (
-                    [point.per_second for point in curve_points],
-                    [point.gdfr for point in curve_points],
-                )
+                combination = (profile, assignment, mapping)
+                line = [p for p in points if p.case.combination == combination]
+                x, y = [p.per_second for p in line], [p.gdfr for p in line]
                 panel.plot(x, y, ".-", color=colour, label=mapping, ms=3, lw=1)
-                liftoff_rates = [point.per_second for point in curve_points if point.share == 1]
+                liftoff_rates = [p.per_second for p in line if p.share == 1]
                 panel.plot(liftoff_rates, [0] * len(liftoff_rates), "|", color=colour, ms=12)
             panel.set(ylabel="copies left over per second", title=f"assignment {assignment}")
-        _same_rates(rows)
+        right = max(panel.get_xlim()[1] for panel in rows)
+        for panel in rows:
+            panel.set_xlim(0, right)
         rows[0].legend()
         rows[-1].set_xlabel("page updates per second")
     return figure
-
-
-def _same_rates(rows: Sequence[Axes]) -> None:
-    right = max(panel.get_xlim()[1] for panel in rows)
-    for panel in rows:
-        panel.set_xlim(0, right)
-
-
-def _of(points: Sequence[CurvePoint], *combination: str) -> Iterator[CurvePoint]:
-    for point in points:
-        case = point.case
-        if (case.profile, case.assignment, case.mapping) == combination:
-            yield point

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Sequence
-from concurrent.futures import as_completed
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import product
-from pathlib import Path
 from typing import get_args
 
-from vizpub.experiments.workers import worker_pool
-from vizpub.model.progress import Progress, silent
+from vizpub.experiments.measured import MeasuredFile, MeasuringRequest
 from vizpub.simulators.channels.layout import ChannelLayout
-from vizpub.simulators.channels.liftoff import Liftoff, liftoff
+from vizpub.simulators.channels.liftoff import liftoff
 from vizpub.simulators.channels.parameters import MAPPINGS, Assignment, ChannelParameters, Scheduler
-from vizpub.simulators.channels.running import ChannelMeasurement, run
+from vizpub.simulators.channels.running import run
 
 ASSIGNMENTS: tuple[Assignment, ...] = get_args(Assignment)
 SCHEDULERS: tuple[Scheduler, ...] = ("fifo", "rxw", "lwf")
@@ -37,6 +33,11 @@ class Case:
     mapping: str
     seed: int
     updates: int
+
+    @property
+    def combination(self) -> tuple[str, str, str]:
+        """Profile, assignment and mapping, which the paper compares."""
+        return self.profile, self.assignment, self.mapping
 
     def layout(self) -> ChannelLayout:
         """100 clients, 8 channels, 3 for each client; pages of 5 sources by Zipf's law."""
@@ -67,6 +68,11 @@ class CaseResult:
     uneven: float
     """Standard deviation of the channels' load over its mean."""
 
+    @property
+    def seed(self) -> int:
+        """The seed of the case."""
+        return self.case.seed
+
 
 def list_cases(scale: str, seeds: int | None = None) -> list[Case]:
     """All cases of a scale."""
@@ -81,64 +87,39 @@ def measure_case(case: Case) -> list[CaseResult]:
     Pages are of one size and channels never idle, so all schedulers have sent as many copies at any
     time: they have one UTAL.
     """
-    layout = case.layout()
-    liftoff_point = liftoff(layout, case.updates)
-    return [
-        _case_result(case, layout.with_scheduler(scheduler), liftoff_point)
-        for scheduler in SCHEDULERS
-    ]
-
-
-def _case_result(case: Case, layout: ChannelLayout, liftoff_point: Liftoff) -> CaseResult:
-    calm = run(layout, layout.draw_updates(case.updates, GAP_US))
-    busy = liftoff_point.gap_us and run(
-        layout, layout.draw_updates(case.updates, liftoff_point.gap_us / BUSY)
-    )
-    load = calm.load
-    return CaseResult(
-        case,
-        layout.parameters.scheduler,
-        _ms(liftoff_point.gap_us),
-        _ms(liftoff_point.predicted_us),
-        _ms(calm.global_staleness),
-        _ms(busy.weighted_staleness) if isinstance(busy, ChannelMeasurement) else None,
-        calm.fluff,
-        float(calm.counts.offered.sum() / calm.totals["passed"]),
-        float(load.std() / load.mean()),
-    )
+    base = case.layout()
+    point = liftoff(base, case.updates)
+    results = []
+    for scheduler in SCHEDULERS:
+        layout = base.with_scheduler(scheduler)
+        calm = run(layout, layout.draw_updates(case.updates, GAP_US))
+        busy_staleness = None
+        if point.gap_us:
+            busy = run(layout, layout.draw_updates(case.updates, point.gap_us / BUSY))
+            busy_staleness = busy.weighted_staleness
+        results.append(
+            CaseResult(
+                case,
+                scheduler,
+                _ms(point.gap_us),
+                _ms(point.predicted_us),
+                _ms(calm.global_staleness),
+                _ms(busy_staleness),
+                calm.fluff,
+                float(calm.counts.offered.sum() / calm.totals["passed"]),
+                float(calm.load.std() / calm.load.mean()),
+            )
+        )
+    return results
 
 
 def _ms(time_us: float | None) -> float | None:
     return None if time_us is None else time_us / 1000
 
 
-def measure_cases(
-    cases: Sequence[Case], path: Path, processes: int, progress: Progress = silent
-) -> list[CaseResult]:
-    """Measure all cases, or take from the file `kept` what was measured before; an interruption
-    loses nothing that is finished.
-    """
-    results = dict(_read_results(path))
-    missing = [case for case in cases if case not in results]
-    with worker_pool(processes) as pool, path.open("a", encoding="utf-8") as out:
-        running = [pool.submit(measure_case, case) for case in missing]
-        for done, future in enumerate(as_completed(running), 1):
-            rows = future.result()
-            case = rows[0].case
-            results[case] = rows
-            out.write(json.dumps([asdict(row) for row in rows]) + "\n")
-            out.flush()
-            progress("run", done, len(missing), f"{case.assignment}, {case.mapping}")
-    return [row for case in cases for row in results[case]]
-
-
-def _read_results(path: Path) -> Iterator[tuple[Case, list[CaseResult]]]:
-    if not path.exists():
-        return
-    for line in path.read_text("utf-8").splitlines():
-        try:
-            records = json.loads(line)
-        except ValueError:  # the last line of a run that was killed
-            continue
-        rows = [CaseResult(**{**row, "case": Case(**row["case"])}) for row in records]
-        yield rows[0].case, rows
+def measure_cases(cases: Sequence[Case], request: MeasuringRequest) -> list[CaseResult]:
+    """Measure the cases that were not measured before, in processes."""
+    file = MeasuredFile(request.out / "measured.jsonl", Case, CaseResult)
+    return file.complete_in_processes(
+        cases, measure_case, lambda case: f"{case.assignment}, {case.mapping}", request
+    )

@@ -3,6 +3,3 @@
 Its networks have no churn and its events no overlap, so events are counted by compiled code,
 without reports (`vizpub.simulators.protocols.gossip.events`), and no run is ingested.
 """
-
-NAME = "gossip-complex-networks"
-TITLE = "Gossip on complex networks: formula and simulation (Figures 1 to 5)"

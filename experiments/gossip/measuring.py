@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -16,14 +15,12 @@ from scipy.sparse.csgraph import connected_components
 from vizpub.analytics.prediction.message_passing import LinkGraph, predict_spread
 from vizpub.analytics.prediction.percolation import expected_spread as spread_of
 from vizpub.experiments.gossip.points import EVENTS, HUBS, GossipPoint, NetworkCase, degrees_of
-from vizpub.ingest.spark.tasks import run_in_tasks
+from vizpub.experiments.measured import MeasuredFile, MeasuringRequest
 from vizpub.model.arrays import Int64s
-from vizpub.model.progress import Progress, silent
+from vizpub.runstore.leftovers import SCRATCH
 from vizpub.simulators.engine.clock import stream
 from vizpub.simulators.protocols.broadcast.topologies import join_ends
 from vizpub.simulators.protocols.gossip.events import (
-    Adjacency,
-    Bools,
     Spreading,
     adjacency,
     disseminate,
@@ -80,57 +77,53 @@ class NetworkMeasures:
         """Sigma and gamma."""
         return GossipPoint(self.sigma, self.gamma)
 
+    @property
+    def percolated_share(self) -> float:
+        """Share of the events that percolated."""
+        return (self.percolated or 0) / EVENTS
 
-def measure_network(world: NetworkCase) -> list[NetworkMeasures]:
+
+Rows = list[NetworkMeasures]
+
+
+def measure_network(case: NetworkCase) -> Rows:
     """All points of a network; the same publishers, and the same coins, at each. The TTL never
     ends an event, as in the formulas.
     """
-    numbers = np.random.default_rng(stream(world.seed, world.topology).getrandbits(64))
-    degrees = world.graph.degrees(world.peers, numbers)
-    network = adjacency(join_ends(degrees, numbers), world.peers)
-    publishers = numbers.integers(0, world.peers, EVENTS)
-    draws = numbers.random(world.peers)
+    numbers = np.random.default_rng(stream(case.seed, case.topology).getrandbits(64))
+    degrees = case.graph.degrees(case.peers, numbers)
+    network = adjacency(join_ends(degrees, numbers), case.peers)
+    publishers = numbers.integers(0, case.peers, EVENTS)
+    draws = numbers.random(case.peers)
+    ones = np.ones(network.others.size, np.int8)
+    links = csr_array((ones, network.others, network.begins), shape=(network.peers, network.peers))
+    _, component = connected_components(links, directed=False)
+    sizes = np.bincount(component)[component]
     about: dict[str, Any] = {
-        "topology": world.topology,
-        "peers": world.peers,
-        "seed": world.seed,
-        "component": float(_component_sizes(network)[publishers].mean()),
+        "topology": case.topology,
+        "peers": case.peers,
+        "seed": case.seed,
+        "component": float(sizes[publishers].mean()),
         "ends": int(degrees.sum()),
         "largest": int(degrees.max()),
     }
     measures = []
-    for point in world.points:
-        spreading = Spreading(point.gamma, world.peers, world.seed)
-        counts = _counted(network, draws < point.sigma, spreading, publishers)
+    for point in case.points:
+        wants = draws < point.sigma
+        start = time.process_time()
+        counts = disseminate(
+            network, wants, Spreading(point.gamma, case.peers, case.seed), publishers
+        )
+        about["seconds"] = time.process_time() - start
         predicted = None
-        if world.topology == HUBS and world.seed == 1:
-            predicted = _predict_receivers(network, draws < point.sigma, point.gamma)
-        values = _summarize(world, point, counts, int(np.count_nonzero(draws < point.sigma)))
+        if case.topology == HUBS and case.seed == 1:
+            src = np.repeat(np.arange(network.peers), network.degrees)
+            graph = LinkGraph(network.peers, src, network.others.astype(np.int64))
+            spread = predict_spread(graph, wants.astype(np.float64), point.gamma)
+            predicted = float(spread.receivers.mean())
+        values = _summarize(case, point, counts, int(np.count_nonzero(wants)))
         measures.append(NetworkMeasures(**about, **point._asdict(), **values, predicted=predicted))
     return measures
-
-
-def _component_sizes(network: Adjacency) -> Int64s:
-    """The number of peers in the component of each."""
-    ones = np.ones(network.others.size, np.int8)
-    links = csr_array((ones, network.others, network.begins), shape=(network.peers, network.peers))
-    _, component = connected_components(links, directed=False)
-    sizes: Int64s = np.bincount(component)[component]
-    return sizes
-
-
-def _counted(
-    network: Adjacency, wants: Bools, spreading: Spreading, publishers: Int64s
-) -> dict[str, Int64s]:
-    start = time.process_time()
-    counts = disseminate(network, wants, spreading, publishers)
-    return counts | {"seconds": np.array([time.process_time() - start])}
-
-
-def _predict_receivers(network: Adjacency, wants: Bools, gamma: float) -> float:
-    src = np.repeat(np.arange(network.peers), network.degrees)
-    overlay = LinkGraph(network.peers, src, network.others.astype(np.int64))
-    return float(predict_spread(overlay, wants.astype(np.float64), gamma).receivers.mean())
 
 
 def _summarize(
@@ -153,55 +146,28 @@ def _summarize(
         "offered": int(counts["offered"].sum()),
         "passed": int(counts["passed"].sum()),
         "hops": int(counts["hops"].max()),
-        "seconds": float(counts["seconds"][0]),
         "cascades": tuple(np.bincount(reached[reached <= SIZES]).tolist()),
     }
 
 
 def measure_networks(
-    cases: Sequence[NetworkCase],
-    path: Path,
-    scratch: Path,
-    *,
-    master: str | None = None,
-    progress: Progress = silent,
+    cases: Sequence[NetworkCase], request: MeasuringRequest
 ) -> list[NetworkMeasures]:
-    """Measure all networks, a Spark task each, or take from the file `kept` what was measured
-    before; an interruption loses the networks of one topology and size.
+    """Measure the networks that were not measured before, a Spark task each. An interruption loses
+    those of one topology and size.
     """
-    measures = _read_measures(path, cases)
-    batches: dict[tuple[str, int], list[NetworkCase]] = {}
-    for world in cases:
-        if world not in measures:
-            batches.setdefault((world.topology, world.peers), []).append(world)
-    for place, (about, batch) in enumerate(batches.items()):
-        progress("networks", place, len(batches), f"{about[0]}, {about[1]:,} peers")
-        rows = run_in_tasks(measure_network, batch, step="networks", scratch=scratch, master=master)
-        with path.open("a", encoding="utf-8") as stream_out:
-            for world, of_world in zip(batch, rows, strict=True):
-                measures[world] = of_world
-                line = {"points": world.points, "rows": [asdict(row) for row in of_world]}
-                stream_out.write(json.dumps(line) + "\n")
-    return [row for world in cases for row in measures[world]]
+    from vizpub.ingest.spark.tasks import run_in_tasks
 
+    def measure(missing: Sequence[NetworkCase]) -> Generator[tuple[NetworkCase, Rows]]:
+        scratch = request.out / "workspace" / SCRATCH
+        for _, alike in groupby(missing, lambda case: (case.topology, case.peers)):
+            batch = list(alike)
+            rows = run_in_tasks(
+                measure_network, batch, step="networks", scratch=scratch, master=request.master
+            )
+            yield from zip(batch, rows, strict=True)
 
-def _read_measures(
-    path: Path, cases: Sequence[NetworkCase]
-) -> dict[NetworkCase, list[NetworkMeasures]]:
-    measures = {world: rows for rows, world in _read_networks(path)}
-    return {world: measures[world] for world in cases if world in measures}
-
-
-def _read_networks(path: Path) -> Iterator[tuple[list[NetworkMeasures], NetworkCase]]:
-    if not path.exists():
-        return
-    for line in path.read_text("utf-8").splitlines():
-        try:
-            record = json.loads(line)
-        except ValueError:  # the last line of a run that was killed
-            continue
-        rows = [
-            NetworkMeasures(**{**row, "cascades": tuple(row["cascades"])}) for row in record["rows"]
-        ]
-        points = tuple(GossipPoint(*point) for point in record["points"])
-        yield rows, NetworkCase(rows[0].topology, rows[0].peers, rows[0].seed, points)
+    file = MeasuredFile(request.out / "networks.jsonl", NetworkCase, NetworkMeasures)
+    return file.complete(
+        cases, measure, lambda case: f"{case.topology}, {case.peers:,} peers", request
+    )

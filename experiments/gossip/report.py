@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv
 
-from vizpub.analytics.comparison.estimates import mean
-from vizpub.analytics.figures import save
 from vizpub.analytics.figures.canvas import colours, figure_style, panels
 from vizpub.analytics.prediction.percolation import (
     critical_sigma,
@@ -21,15 +18,15 @@ from vizpub.analytics.prediction.percolation import (
     mean_receivers,
     mean_subscribers,
 )
+from vizpub.experiments.claims import summarize_claims
 from vizpub.experiments.formatting import duration_text, estimate_text, markdown_table, number_text
-from vizpub.experiments.gossip import TITLE
 from vizpub.experiments.gossip.judging import (
-    GossipClaim,
     GossipResults,
     cascade_histogram,
     histogram_points,
     judge_claims,
 )
+from vizpub.experiments.gossip.measuring import measure_networks
 from vizpub.experiments.gossip.points import (
     EVENTS,
     FIVE,
@@ -41,12 +38,14 @@ from vizpub.experiments.gossip.points import (
     degrees_of,
     network_cases,
 )
-from vizpub.machine.files import replacing
+from vizpub.experiments.measured import MeasuredExperiment, MeasuringRequest
+from vizpub.experiments.report import ExperimentReport, claims_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+TITLE = "Gossip on complex networks: formula and simulation (Figures 1 to 5)"
 _SOURCE = "S. Ferretti, Publish-Subscribe Systems via Gossip, SIMPLEX 2012"
 _ABOUT = f"""
 {EVENTS} events of random publishers on each network, which all have the same σ and γ. Lines are
@@ -70,58 +69,52 @@ _NOTES = (
 )
 
 
-def describe(scale: str) -> Iterator[str]:
-    """Yield the lines that `vizpub experiment show` prints."""
-    cases = network_cases(scale)
-    yield from (TITLE, "", *_ABOUT.strip().splitlines(), "", f"source: {_SOURCE}")
-    networks = Counter((world.topology, world.peers, len(world.points)) for world in cases)
+def describe_cases(scale: str) -> Iterator[str]:
+    """Yield a line for each kind of network."""
+    networks = Counter((c.topology, c.peers, len(c.points)) for c in network_cases(scale))
     for (topology, peers, points), count in networks.items():
         yield f"{topology}, {peers:,} peers: {count} networks at {points} points"
-    yield from ("notes:", *(f"  {note}" for note in _NOTES))
 
 
-def write_report(results: GossipResults, scale: str, out: Path) -> tuple[Path, str]:
-    """Write report.md, figures/, values.csv and claims.csv. Returns the path of the report, and how
-    much is met, as text.
-    """
-    (out / "figures").mkdir(parents=True, exist_ok=True)
-    claims = judge_claims(results)
-    rows = [{**asdict(row), "cascades": " ".join(map(str, row.cascades))} for row in results.rows]
-    pa.csv.write_csv(pa.Table.from_pylist(rows), out / "values.csv")
-    pa.csv.write_csv(pa.Table.from_pylist([asdict(claim) for claim in claims]), out / "claims.csv")
-    for name, (draw, _) in _FIGURES.items():
+def make_report(request: MeasuringRequest) -> ExperimentReport:
+    """Count the events of all networks by compiled code in Spark tasks."""
+    rows = measure_networks(network_cases(request.scale, request.seeds), request)
+    return report_on(GossipResults(rows), request.scale)
+
+
+def report_on(results: GossipResults, scale: str) -> ExperimentReport:
+    """Report on measured networks."""
+    claims, rows = judge_claims(results), results.rows
+    networks = len({(row.topology, row.peers, row.seed) for row in rows})
+    values = [{**asdict(row), "cascades": " ".join(map(str, row.cascades))} for row in rows]
+    sections: dict[str, Iterable[str]] = {}
+    figures = {}
+    for name, (draw, caption) in _FIGURES.items():
+        sections[caption] = [f"![{caption}](figures/{name}.png)"]
         with figure_style():
-            figure = draw(results)
-        for form in ("png", "svg"):
-            save(figure, out / "figures" / f"{name}.{form}", form)
-    outcomes = Counter(claim.outcome for claim in claims)
-    summary = f"{outcomes['met']} of {len(claims)} claims met"
-    with replacing(out / "report.md") as new:
-        new.write_text("\n".join(_report_lines(results, claims, scale, summary)) + "\n", "utf-8")
-    return out / "report.md", summary
-
-
-def _report_lines(
-    results: GossipResults, claims: Sequence[GossipClaim], scale: str, summary: str
-) -> Iterator[str]:
-    networks = len({(row.topology, row.peers, row.seed) for row in results.rows})
-    spent = sum(row.seconds for row in results.rows)
-    yield from (f"# {TITLE}", "", _ABOUT.strip(), "", f"Source: {_SOURCE}", "")
-    yield (
-        f"**{summary}** (scale `{scale}`, {networks} networks, {EVENTS * len(results.rows):,} "
-        f"events in {duration_text(spent)} of processor time)."
+            figures[name] = draw(results)
+    sections["Above the threshold"] = _table_lines(results)
+    return ExperimentReport(
+        TITLE,
+        _ABOUT,
+        _SOURCE,
+        summarize_claims(claims),
+        f"scale `{scale}`, {networks} networks, {EVENTS * len(rows):,} events in "
+        f"{duration_text(sum(row.seconds for row in rows))} of processor time",
+        claims,
+        _NOTES,
+        sections,
+        {"values": pa.Table.from_pylist(values), "claims": claims_table(claims)},
+        figures,
     )
-    yield from ("", "## Claims", "")
-    rows = [(claim.what, claim.expected, claim.ours, _bold(claim.outcome)) for claim in claims]
-    yield from markdown_table(("claim", "expected", "ours", ""), rows)
-    yield from ("", "## Notes", "", *(f"- {note}" for note in _NOTES))
-    for name, (_, caption) in _FIGURES.items():
-        yield from ("", f"## {caption}", "", f"![{caption}](figures/{name}.png)")
-    yield from ("", "## Above the threshold", "", *_table_lines(results))
 
 
-def _bold(outcome: str) -> str:
-    return f"**{outcome}**" if outcome == "not met" else outcome
+EXPERIMENT = MeasuredExperiment(
+    TITLE, _ABOUT, _SOURCE, _NOTES, network_cases, describe_cases, make_report
+)
+
+
+_ABOVE = ("receivers", "receivers_then", "subscribers_then", "sent")
 
 
 def _table_lines(results: GossipResults) -> Iterator[str]:
@@ -131,44 +124,40 @@ def _table_lines(results: GossipResults) -> Iterator[str]:
     for topology, peers in [*((FIVE, n) for n in results.sizes(FIVE)), (HUBS, HUBS_PEERS)]:
         for point in results.points(topology, peers):
             expected = expected_spread(degrees_of(topology), *point)
-            measures = results.of(topology, peers, point)
+            network = (topology, peers, point)
             if expected.receivers:
-                shares = [r.subscribers_then for r in measures if r.subscribers_then is not None]
                 rows.append((
                     topology, f"{peers:,}", f"{point.sigma:g}", f"{point.gamma:g}",
                     number_text(expected.percolates * expected.receivers * peers),
-                    estimate_text(results.receivers(topology, peers, point)),
-                    estimate_text(results.then(topology, peers, point)),
-                    estimate_text(mean(shares)),
-                    estimate_text(mean([row.sent for row in measures])),
+                    *(estimate_text(results.mean(measure, *network)) for measure in _ABOVE),
                 ))  # fmt: skip
     yield from markdown_table(heads, rows)
 
 
-def _draw_below_threshold(results: GossipResults, topologies: Sequence[str]) -> Figure:
+def _draw_below(results: GossipResults, kind: str) -> Figure:
     """Receivers and subscribers over sigma, a line for each gamma, a panel for each topology."""
+    topologies = sorted({name for name, _, _ in results.places if name.startswith(kind)})
     figure, rows = panels(len(topologies), "", 2.8)
     for panel, topology in zip(rows, topologies, strict=True):
         peers = results.sizes(topology)[-1]
-        points = results.points(topology, peers)
-        for gamma, colour in zip(
-            sorted({point.gamma for point in points}), colours(), strict=False
-        ):
+        all_points = results.points(topology, peers)
+        gammas = sorted({point.gamma for point in all_points})
+        for gamma, colour in zip(gammas, colours(), strict=False):
             _draw_formulas(panel, topology, None, gamma, colour)
-            if topology.startswith("scale-free"):
+            if kind == "scale-free":
                 _draw_formulas(panel, topology, peers, gamma, colour, "--")
-            gamma_points = [p for p in points if p.gamma == gamma]
-            gamma_points = [
-                p for p in gamma_points if np.isfinite(mean_receivers(degrees_of(topology), *p))
+            points = [
+                p
+                for p in all_points
+                if p.gamma == gamma and np.isfinite(mean_receivers(degrees_of(topology), *p))
             ]
-            _draw_simulation(
-                panel, results, (topology, peers), gamma_points, colour, f"γ = {gamma:g}"
-            )
-            subscribers = [
-                mean([row.subscribers for row in results.of(topology, peers, p)]).value or 0
-                for p in gamma_points
-            ]
-            panel.plot([p.sigma for p in gamma_points], subscribers, "x", color=colour, ms=3)
+            x = [p.sigma for p in points]
+            receivers = [results.mean("receivers", topology, peers, p) for p in points]
+            half = [0 if e.high is None else (e.high - (e.low or 0)) / 2 for e in receivers]
+            panel.errorbar(x, [e.value or 0 for e in receivers], half, fmt="o", color=colour,
+                           ms=2.5, lw=0.8, label=f"γ = {gamma:g}")  # fmt: skip
+            subscribers = results.means("subscribers", topology, peers, points)
+            panel.plot(x, subscribers, "x", color=colour, ms=3)
         panel.set(yscale="log", ylim=(0.01, 300), xlabel="σ", ylabel="peers")
         panel.set_title(f"{topology}, N = {peers:,} (•: receivers, ×: subscribers)", fontsize=8)
         panel.legend(fontsize=6, ncols=3)
@@ -194,32 +183,6 @@ def _draw_formulas(
         panel.plot(sigma, sigma * receivers, ":", color=colour, lw=1, alpha=0.4)
 
 
-def _draw_simulation(
-    panel: Axes,
-    results: GossipResults,
-    network: tuple[str, int],
-    points: Sequence[GossipPoint],
-    colour: str,
-    label: str,
-) -> None:
-    estimates = [results.receivers(*network, point) for point in points]
-    half = [((e.high or 0) - (e.low or 0)) / 2 if e.high is not None else 0 for e in estimates]
-    panel.errorbar([p.sigma for p in points], [e.value or 0 for e in estimates], half, fmt="o",
-                   color=colour, ms=2.5, lw=0.8, label=label)  # fmt: skip
-
-
-def _draw_figure_1(results: GossipResults) -> Figure:
-    return _draw_below_threshold(results, _topologies(results, "poisson"))
-
-
-def _draw_figure_2(results: GossipResults) -> Figure:
-    return _draw_below_threshold(results, _topologies(results, "scale-free"))
-
-
-def _topologies(results: GossipResults, kind: str) -> list[str]:
-    return sorted({name for name, _, _ in results.places if name.startswith(kind)})
-
-
 def _draw_figure_3(results: GossipResults) -> Figure:
     """Formula against simulation below the threshold: a point for each network."""
     figure, (panel,) = panels(1, "", 3.4)
@@ -239,67 +202,51 @@ def _draw_figure_3(results: GossipResults) -> Figure:
     return figure
 
 
-def _draw_over(
+def _draw_above(results: GossipResults, topology: str) -> Figure:
+    """Shares of N over gamma at σ = .1, and over sigma at one gamma."""
+    at_both = GossipPoint(SIGMA, 0.6)
+    sizes = [n for n in results.sizes(topology) if results.of(topology, n, at_both)]
+    figure, (first, second) = panels(2, "", 2.8)
+    _draw_shares(first, results, (topology, sizes), "gamma", f"σ = {SIGMA:g}")
+    _draw_shares(second, results, (topology, sizes), "sigma", f"γ = {FIXED_GAMMA:g}")
+    return figure
+
+
+def _draw_shares(
     panel: Axes,
     results: GossipResults,
-    network: tuple[str, Sequence[int]],
+    networks: tuple[str, Sequence[int]],
     axis: Literal["sigma", "gamma"],
+    fixed: str,
 ) -> None:
-    """Shares of N over gamma at σ = .1, or over sigma at one gamma."""
-    topology, sizes = network
-    degrees = degrees_of(topology)
+    topology, sizes = networks
+    fixed_point = GossipPoint(SIGMA, FIXED_GAMMA)
     grid = np.linspace(0, 1, 101).tolist()
-    points_on_grid = [
-        GossipPoint(SIGMA, x) if axis == "gamma" else GossipPoint(x, FIXED_GAMMA) for x in grid
+    spreads = [
+        expected_spread(degrees_of(topology), *fixed_point._replace(**{axis: x})) for x in grid
     ]
-    spreads = [expected_spread(degrees, *point) for point in points_on_grid]
-    panel.plot(grid, [spread.percolates * spread.receivers for spread in spreads], "-",
-               color="black", lw=1, label="P R, formula")  # fmt: skip
-    panel.plot(
-        grid,
-        [spread.receivers for spread in spreads],
-        "--",
-        color="black",
-        lw=1,
-        label="R, formula",
-    )
+    products = [spread.percolates * spread.receivers for spread in spreads]
+    panel.plot(grid, products, "-", color="black", lw=1, label="P R, formula")
+    receivers = [spread.receivers for spread in spreads]
+    panel.plot(grid, receivers, "--", color="black", lw=1, label="R, formula")
     for peers, colour in zip(sizes, colours(), strict=False):
-        points = [p for p in results.points(topology, peers) if _is_on(p, axis)]
+        points = [
+            point
+            for point in results.points(topology, peers)
+            if point == fixed_point._replace(**{axis: getattr(point, axis)})
+        ]
         x = [getattr(point, axis) for point in points]
-        ours = [(results.receivers(topology, peers, p).value or 0) / peers for p in points]
-        percolated = [results.then(topology, peers, p).value for p in points]
-        panel.plot(x, ours, "o", color=colour, ms=3, label=f"N = {peers:,}")
-        panel.plot(
-            x, [np.nan if v is None else v / peers for v in percolated], "^", color=colour, ms=3
+        ours, percolated, predicted = (
+            results.means(measure, topology, peers, points) / peers
+            for measure in ("receivers", "receivers_then", "predicted")
         )
-        predicted = [[row.predicted for row in results.of(topology, peers, p)] for p in points]
-        predictions = [next((v for v in values if v is not None), np.nan) for values in predicted]
-        if np.isfinite(predictions).any():
-            shares = [value / peers for value in predictions]
-            panel.plot(x, shares, "x", color="black", ms=5, label="message passing")
-    fixed = f"σ = {SIGMA:g}" if axis == "gamma" else f"γ = {FIXED_GAMMA:g}"
+        panel.plot(x, ours, "o", color=colour, ms=3, label=f"N = {peers:,}")
+        panel.plot(x, percolated, "^", color=colour, ms=3)
+        if np.isfinite(predicted).any():
+            panel.plot(x, predicted, "x", color="black", ms=5, label="message passing")
     panel.set(xlabel={"gamma": "γ", "sigma": "σ"}[axis], ylabel="share of peers")
     panel.set_title(f"{fixed} (•: all events, ▲: those that percolate)", fontsize=8)
     panel.legend(fontsize=6)
-
-
-def _is_on(point: GossipPoint, axis: str) -> bool:
-    return point.sigma == SIGMA if axis == "gamma" else point.gamma == FIXED_GAMMA
-
-
-def _draw_figure_4(results: GossipResults) -> Figure:
-    sizes = [n for n in results.sizes(FIVE) if results.of(FIVE, n, GossipPoint(SIGMA, 0.6))]
-    figure, (first, second) = panels(2, "", 2.8)
-    _draw_over(first, results, (FIVE, sizes), "gamma")
-    _draw_over(second, results, (FIVE, sizes), "sigma")
-    return figure
-
-
-def _draw_figure_5(results: GossipResults) -> Figure:
-    figure, (first, second) = panels(2, "", 2.8)
-    _draw_over(first, results, (HUBS, [HUBS_PEERS]), "gamma")
-    _draw_over(second, results, (HUBS, [HUBS_PEERS]), "sigma")
-    return figure
 
 
 def _draw_cascades(results: GossipResults) -> Figure:
@@ -324,12 +271,17 @@ def _draw_copies(results: GossipResults) -> Figure:
     places = [*((FIVE, n) for n in results.sizes(FIVE)), (HUBS, HUBS_PEERS)]
     for (topology, peers), colour in zip(places, colours(), strict=False):
         points = [p for p in results.points(topology, peers) if p.sigma == SIGMA]
-        sent = [
-            mean([row.sent for row in results.of(topology, peers, p)]).value or 0 for p in points
-        ]
         if len(points) > 1:
-            x, y = [p.gamma for p in points], [count / peers for count in sent]
-            panel.plot(x, y, "o-", color=colour, ms=3, lw=1, label=f"{topology}, N = {peers:,}")
+            sent = results.means("sent", topology, peers, points) / peers
+            panel.plot(
+                [p.gamma for p in points],
+                sent,
+                "o-",
+                color=colour,
+                ms=3,
+                lw=1,
+                label=f"{topology}, N = {peers:,}",
+            )
     panel.set(xlabel="γ", ylabel="copies sent per peer", yscale="log")
     panel.set_title(f"σ = {SIGMA:g}", fontsize=8)
     panel.legend(fontsize=7)
@@ -337,11 +289,20 @@ def _draw_copies(results: GossipResults) -> Figure:
 
 
 _FIGURES: dict[str, tuple[Callable[[GossipResults], Figure], str]] = {
-    "figure-1": (_draw_figure_1, "Figure 1: Poisson degrees, below the threshold"),
-    "figure-2": (_draw_figure_2, "Figure 2: scale-free degrees, below the threshold"),
+    "figure-1": (
+        partial(_draw_below, kind="poisson"),
+        "Figure 1: Poisson degrees, below the threshold",
+    ),
+    "figure-2": (
+        partial(_draw_below, kind="scale-free"),
+        "Figure 2: scale-free degrees, below the threshold",
+    ),
     "figure-3": (_draw_figure_3, "Figure 3: Poisson 5, formula against simulation"),
-    "figure-4": (_draw_figure_4, "Figure 4: Poisson 5, above the threshold"),
-    "figure-5": (_draw_figure_5, "Figure 5: a = 6, b = 1, above the threshold"),
+    "figure-4": (partial(_draw_above, topology=FIVE), "Figure 4: Poisson 5, above the threshold"),
+    "figure-5": (
+        partial(_draw_above, topology=HUBS),
+        "Figure 5: a = 6, b = 1, above the threshold",
+    ),
     "cascades": (_draw_cascades, "Sizes of cascades, and their exact distribution"),
     "copies": (_draw_copies, "Copies sent per event"),
 }

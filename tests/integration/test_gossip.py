@@ -23,6 +23,7 @@ from vizpub.experiments.gossip.points import (
     points_above,
     points_below,
 )
+from vizpub.experiments.measured import MeasuringRequest
 from vizpub.runstore.store import StoredRun, open_run
 from vizpub.simulators.protocols.gossip.events import COUNTS, Spreading, adjacency, disseminate
 
@@ -117,15 +118,16 @@ def without_times(rows: list[NetworkMeasures]) -> list[dict[str, object]]:
 @pytest.mark.usefixtures("vizpub_here")
 def test_networks_measured_in_tasks_are_those_measured_here(tmp_path: Path) -> None:
     kept = tmp_path / "networks.jsonl"
-    found = measure_networks(WORLDS, kept, tmp_path / "scratch")
+    request = MeasuringRequest("small", tmp_path)
+    found = measure_networks(WORLDS, request)
     assert without_times(found) == without_times(
         [row for one in WORLDS for row in measure_network(one)]
     )
     lines = kept.read_text("utf-8").splitlines()
     changed = json.loads(lines[1])
-    changed["rows"][0]["sent"] = -1.0
+    changed[1][0]["sent"] = -1.0
     kept.write_text(f"{lines[0]}\n{json.dumps(changed)}\n", "utf-8")  # the third was not finished
-    again = measure_networks(WORLDS, kept, tmp_path / "scratch")
+    again = measure_networks(WORLDS, request)
     assert [row.sent for row in again].count(-1.0) == 1, (
         "measured again, or not taken from the file"
     )

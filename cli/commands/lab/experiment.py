@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 ALREADY = "complete already"
 
 _DATA = "VIZPUB_DATA"
+_SCALES = ("small", "full")
 _HELP = """Run evaluations: simulate, ingest, measure, and compare with published values.
 
 Examples:
@@ -106,39 +107,20 @@ def list_experiments(settings: Settings, output: Output) -> None:
     ```
     """
     from vizpub.experiments.definition import read_experiment, shipped_names
+    from vizpub.experiments.measured import MEASURED_NAMES, measured_experiment
 
-    rows: list[tuple[object, ...]] = [_row_of_cd_max(), _row_of_channels(), _row_of_gossip()]
+    rows: list[tuple[object, ...]] = []
+    for name in MEASURED_NAMES:
+        measured = measured_experiment(name)
+        cases = [len(measured.cases(scale, None)) for scale in _SCALES]
+        rows.append((name, measured.title, *cases, "no"))
     for name in shipped_names():
-        small, full = (read_experiment(name, scale) for scale in ("small", "full"))
+        small, full = (read_experiment(name, scale) for scale in _SCALES)
         data = " and ".join(d.scale for d in (small, full) if d.content.data) or "no"
         runs = [len(d.groups) * len(d.seeds()) for d in (small, full)]
         rows.append((name, full.content.title, *runs, data))
     columns = ("experiment", "title", "runs small", "runs full", "needs outside data")
     show_rows(OutputRows(columns, rows), output, settings)
-
-
-def _row_of_cd_max() -> tuple[object, ...]:
-    from vizpub.experiments import cd_max
-    from vizpub.experiments.cd_max.measuring import overlay_cases
-
-    small, full = (len(overlay_cases(scale)) for scale in ("small", "full"))
-    return cd_max.NAME, cd_max.TITLE, small, full, "no"
-
-
-def _row_of_channels() -> tuple[object, ...]:
-    from vizpub.experiments import channels
-    from vizpub.experiments.channels.measuring import list_cases
-
-    small, full = (len(list_cases(scale)) for scale in ("small", "full"))
-    return channels.NAME, channels.TITLE, small, full, "no"
-
-
-def _row_of_gossip() -> tuple[object, ...]:
-    from vizpub.experiments import gossip
-    from vizpub.experiments.gossip.points import network_cases
-
-    small, full = (len(network_cases(scale)) for scale in ("small", "full"))
-    return gossip.NAME, gossip.TITLE, small, full, "no"
 
 
 def show_experiment(settings: Settings, name: _Name, scale: _Scale = "small") -> None:
@@ -150,23 +132,14 @@ def show_experiment(settings: Settings, name: _Name, scale: _Scale = "small") ->
     vizpub experiment show table-4.3 --scale full
     ```
     """
-    from vizpub.experiments import cd_max, channels, gossip
-    from vizpub.experiments.cd_max.report import describe as of_cd_max
-    from vizpub.experiments.channels.report import describe as of_channels
     from vizpub.experiments.definition import read_experiment
-    from vizpub.experiments.gossip.report import describe as of_gossip
+    from vizpub.experiments.measured import MEASURED_NAMES, measured_experiment
 
-    measured = {
-        cd_max.NAME: of_cd_max,
-        channels.NAME: of_channels,
-        gossip.NAME: of_gossip,
-    }
+    if name in MEASURED_NAMES:
+        lines = measured_experiment(name).describe(scale)
+    else:
+        lines = _description_lines(read_experiment(name, scale))
     with open_output(None) as out:
-        lines = (
-            measured[name](scale)
-            if name in measured
-            else _description_lines(read_experiment(name, scale))
-        )
         out.writelines(f"{line}\n" for line in lines)
 
 
@@ -207,19 +180,13 @@ def run(settings: Settings, name: _Name, running: _RunOptions) -> None:
     vizpub experiment run dissemination-under-churn --runs 2 --only Scribe
     ```
     """
-    from vizpub.experiments import cd_max, channels, gossip
     from vizpub.experiments.definition import read_experiment
+    from vizpub.experiments.measured import MEASURED_NAMES
     from vizpub.experiments.report import evaluate_runs, write_report
     from vizpub.experiments.runs import ExperimentFolder
 
-    if name == cd_max.NAME:
-        _run_cd_max(settings, running)
-        return
-    if name == channels.NAME:
-        _run_channels(settings, running)
-        return
-    if name == gossip.NAME:
-        _run_gossip(settings, running)
+    if name in MEASURED_NAMES:
+        _run_measured(settings, name, running)
         return
     if running.data is not None:
         os.environ[_DATA] = str(running.data.resolve())  # Spark's workers read data files as well
@@ -238,89 +205,30 @@ def run(settings: Settings, name: _Name, running: _RunOptions) -> None:
     _show_claims(settings, results, report)
 
 
-def _run_cd_max(settings: Settings, running: _RunOptions) -> None:
-    """Construct and measure its overlays in one place, without runs to ingest."""
-    from vizpub.experiments import cd_max
-    from vizpub.experiments.cd_max import beyond, churn, optimum
-    from vizpub.experiments.cd_max.judging import OverlayResults
-    from vizpub.experiments.cd_max.measuring import measure_cases, overlay_cases
-    from vizpub.experiments.cd_max.report import write_report
+def _run_measured(settings: Settings, name: str, running: _RunOptions) -> None:
+    """Measure in one place, without runs to ingest. Raises: UseError for options about runs."""
+    from vizpub.experiments.measured import MeasuringRequest, measured_experiment
 
-    out = _out_without_runs(settings, cd_max.NAME, running)
-    chosen = overlay_cases(running.scale, running.runs)
-    results_file = _results_file(out / "constructed.jsonl", running)
-    with settings.progress() as progress:
-        measurements = measure_cases(chosen, results_file, os.cpu_count() or 2, progress)
-        progress("churn, failures and delays", 0, 0)
-        further = {
-            "Churn": churn.report_lines(churn.measure_churn(running.scale, os.cpu_count() or 2)),
-            "Failures, load, energy and delays": beyond.report_lines(
-                beyond.measure_beyond(running.scale, os.cpu_count() or 2)
-            ),
-            "The optimum of a few nodes": optimum.report_lines(
-                optimum.measure_optimum(running.scale, os.cpu_count() or 2)
-            ),
-        }
-    report, summary = write_report(OverlayResults(measurements), further, running.scale, out)
-    settings.say(f"{summary}; see {report}")
-
-
-def _run_channels(settings: Settings, running: _RunOptions) -> None:
-    """Count in the compiled pipeline, without runs to ingest."""
-    from vizpub.experiments import channels
-    from vizpub.experiments.channels.curves import measure_curves
-    from vizpub.experiments.channels.measuring import list_cases, measure_cases
-    from vizpub.experiments.channels.report import write_report
-
-    out = _out_without_runs(settings, channels.NAME, running)
-    chosen = list_cases(running.scale, running.runs)
-    results_file = _results_file(out / "measured.jsonl", running)
-    with settings.progress() as progress:
-        measurements = measure_cases(chosen, results_file, os.cpu_count() or 2, progress)
-        progress("GDFR over the update rate", 0, 0)
-        points = measure_curves(measurements, os.cpu_count() or 2)
-    report, summary = write_report(measurements, points, running.scale, out)
-    settings.say(f"{summary}; see {report}")
-
-
-def _run_gossip(settings: Settings, running: _RunOptions) -> None:
-    """Count its events by compiled code in Spark tasks, without runs to ingest."""
-    from vizpub.experiments import gossip
-    from vizpub.experiments.gossip.judging import GossipResults
-    from vizpub.experiments.gossip.measuring import measure_networks
-    from vizpub.experiments.gossip.points import network_cases
-    from vizpub.experiments.gossip.report import write_report
-
-    out = _out_without_runs(settings, gossip.NAME, running)
-    chosen = network_cases(running.scale, running.runs)
-    results_file = _results_file(out / "networks.jsonl", running)
-    scratch = out / "workspace" / SCRATCH
-    with settings.progress() as progress:
-        measurements = measure_networks(
-            chosen, results_file, scratch, master=running.master, progress=progress
-        )
-    report, summary = write_report(GossipResults(measurements), running.scale, out)
-    settings.say(f"{summary}; see {report}")
-
-
-def _out_without_runs(settings: Settings, name: str, running: _RunOptions) -> Path:
-    """The folder of an experiment that makes no runs. Raises: UseError for options about runs."""
     if running.only or running.load or running.keep_reports:
         raise UseError(f"{name} makes no runs: leave out --only, --load and --keep-reports")
-    return _out(settings, name, running)
+    out = _out(settings, name, running)
+    with settings.progress() as progress:
+        request = MeasuringRequest(
+            running.scale,
+            out,
+            seeds=running.runs,
+            again=running.replace,
+            master=running.master,
+            progress=progress,
+        )
+        report = measured_experiment(name).make_report(request)
+    settings.say(f"{report.summary}; see {report.write(out)}")
 
 
 def _out(settings: Settings, name: str, running: _RunOptions) -> Path:
     return made_folder(
         running.out or settings.workspace / "experiments" / f"{name}-{running.scale}"
     )
-
-
-def _results_file(file: Path, running: _RunOptions) -> Path:
-    """The file of earlier measurements, which is removed if all are repeated (--replace)."""
-    if running.replace:
-        file.unlink(missing_ok=True)
-    return file
 
 
 def _plan_runs(
@@ -370,9 +278,6 @@ def _load_runs(settings: Settings, runs: Sequence[PlannedRun], place: Experiment
 
 
 def _show_claims(settings: Settings, results: Findings, report: Path) -> None:
-    rows = [
-        (j.claim.what, j.verdict.outcome, j.verdict.ours, j.claim.published_text)
-        for j in results.judged
-    ]
+    rows = [(claim.what, claim.outcome, claim.ours, claim.published) for claim in results.judged]
     show_rows(OutputRows(("claim", "outcome", "ours", "published"), rows), Output(), settings)
     settings.say(f"{results.summary}; see {report}")

@@ -9,7 +9,7 @@ from statistics import fmean
 import pytest
 
 from benchmarks.histories import LongRun
-from benchmarks.history import PLACES, db_hits, measured, question, statement
+from benchmarks.history import PLACES, db_hits, measured_queries, question, statement
 from benchmarks.sizes import Size
 from tests.integration.graph.conftest import Graph
 from vizpub.graphstore.load.partitions import NONE
@@ -27,7 +27,7 @@ WHOLE, ANCHORED = 2.0, 3.0
 many what starts at a peer or a topic."""
 GROWING = {"history all", "peer-history"}
 """They are about the whole history."""
-FLAT = [name for name in measured() if name not in GROWING | {"runs"}]
+FLAT = [name for name in measured_queries() if name not in GROWING | {"runs"}]
 AT_A_TIME = [name for name in FLAT if statement(name).times]
 FEW = {
     "overlay", "overlay-diff", "history as-of", "history deleted-in", "neighbours",

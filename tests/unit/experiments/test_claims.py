@@ -51,7 +51,7 @@ def claim(**given: Any) -> Claim:
 
 
 def outcome(values: dict[Any, list[float]], **given: Any) -> str:
-    return claim(**given).verdict(Told([], values=values)).outcome
+    return claim(**given).judge(Told([], values=values)).outcome
 
 
 class TestValues:
@@ -94,8 +94,8 @@ class TestValues:
 
     def test_deviation_is_told_in_percent_or_times(self) -> None:
         found = claim(kind="value", of="a", value=10, relative=0.01)
-        assert found.verdict(Told([], values={"a": [12.0]})).deviation == "+20%"
-        assert found.verdict(Told([], values={"a": [50.0]})).deviation == "5 times"
+        assert found.judge(Told([], values={"a": [12.0]})).deviation == "+20%"
+        assert found.judge(Told([], values={"a": [50.0]})).deviation == "5 times"
 
     def test_change_is_a_share_of_the_value_before(self) -> None:
         values = {("a", (0.0, 0.1)): [10.0], ("a", (0.5, 0.6)): [9.0]}
@@ -106,7 +106,7 @@ class TestValues:
     def test_correlation_of_two_peer_metrics_is_judged(self) -> None:
         found = claim(kind="correlation", metric="degree", to="subscriptions", of="a", above=0.7)
         found.check()
-        assert found.verdict(Told([], values={("degree", "subscriptions"): [0.8]})).outcome == "met"
+        assert found.judge(Told([], values={("degree", "subscriptions"): [0.8]})).outcome == "met"
 
     def test_line_through_several_groups_is_judged(self) -> None:
         given = {"kind": "line", "along": "publications", "points": ["a", "b", "c"], "above": 0.99}
@@ -114,7 +114,7 @@ class TestValues:
         found.check()
         assert found.terms == ("a", "b", "c")
         values = {(("links", "publications"), "a", "b", "c"): [0.995]}
-        assert found.verdict(Told([], values=values)).outcome == "met"
+        assert found.judge(Told([], values=values)).outcome == "met"
 
 
 class TestOrders:

@@ -237,9 +237,9 @@ metrics = ["core_number"]
         examples(tmp_path)
         changes = ("[world]", self.FIGURE), ('metric = "links"', 'metric = "core_number"')
         experiment = read_experiment(written(tmp_path, *changes))
-        (own,) = planned_runs(experiment, ExperimentFolder(tmp_path), 1, ())[0].own
+        (own,) = planned_runs(experiment, ExperimentFolder(tmp_path), 1, ())[0].own_functions
         assert (own.metric.name, own.metric.level) == ("core_number", "peer")
-        (described,) = ExperimentResults([], own_metrics_of(experiment.own)).describe(
+        (described,) = ExperimentResults([], own_metrics_of(experiment.own_functions)).describe(
             ["core_number"]
         )
         assert described.over == "mean of peers, then of intervals"

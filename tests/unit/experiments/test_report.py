@@ -50,7 +50,7 @@ def found(workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> F
 
 
 def test_claims_are_judged_and_counted_in_the_summary(found: Findings) -> None:
-    assert [one.verdict.outcome for one in found.judged] == ["met", "not met", "shown", "not met"]
+    assert [one.outcome for one in found.judged] == ["met", "not met", "shown", "not met"]
     assert found.summary == "1 of 3 claims met, 1 shown"
 
 
@@ -69,7 +69,7 @@ def test_claims_without_runs_of_a_group_are_not_known(found: Findings) -> None:
         [replica for replica in found.results.replicas if replica.group == "b"]
     )
     claims: tuple[Claim, ...] = found.experiment.content.published
-    outcomes = [claim.verdict(results).outcome for claim in claims]
+    outcomes = [claim.judge(results).outcome for claim in claims]
     assert outcomes == ["unknown"] * 4
 
 

@@ -21,16 +21,14 @@ from vizpub.experiments.cd_max.measuring import OverlayCase, OverlayMeasures
 def row(
     world: OverlayCase, algorithm: str, average: float, maximum: int, seconds: float
 ) -> OverlayMeasures:
-    return OverlayMeasures(
-        world.axis, world.x, world.law, world.seed, algorithm, average, maximum, seconds, 1.0, 1
-    )
+    return OverlayMeasures(world, algorithm, average, maximum, seconds, 1.0, 1)
 
 
 def printed_as_ours() -> OverlayResults:
     """What the paper prints, as if it were ours."""
     found: dict[tuple[object, ...], dict[str, float]] = {}
     for one in read_tables():
-        found.setdefault((one.axis, one.x, one.algorithm), {})[one.measure] = one.corrected
+        found.setdefault((one.axis, one.x, one.algorithm), {})[one.measure] = one.corrected_value
     return OverlayResults(
         [
             row(OverlayCase(axis, x, "uniform", 1), algorithm, of.get("average", 1.0),
@@ -52,9 +50,9 @@ def test_tables_have_all_rows_and_their_exclusions() -> None:
 
 def test_doubled_values_are_compared_at_half() -> None:
     (one,) = (o for o in read_tables() if (o.table, o.x, o.algorithm) == (9, 15, "gm"))
-    assert (one.value, one.corrected) == (12.86, 6.43)
+    assert (one.value, one.corrected_value) == (12.86, 6.43)
     (kept,) = (o for o in read_tables() if (o.table, o.x, o.algorithm) == (9, 15, "cd-max-ref"))
-    assert (kept.value, kept.corrected) == (27.93, 27.93)
+    assert (kept.value, kept.corrected_value) == (27.93, 27.93)
 
 
 def test_cell_is_met_within_its_tolerance_only() -> None:
@@ -72,10 +70,11 @@ def test_paper_meets_its_own_tables_and_growth() -> None:
     results = printed_as_ours()
     assert {cell.outcome for cell in compare_cells(results)} == {"met", "excluded", "shown"}
     growth = {one.what: one.ours for one in judge_claims(results) if one.what.startswith("Time of")}
-    assert [float(ours) for ours in growth.values()] == [2.96, 1.93, 2.05, 1.94, 2.46]
+    growths = [float(ours) for ours in growth.values()]
+    assert growths == pytest.approx([2.96, 1.93, 2.05, 1.94, 2.46], abs=0.005)
     said = {one.what: one.outcome for one in judge_claims(results)}
-    assert said["cd-max has 2.65 times the edges of gm at 1,000 nodes (± 4 %)"] == "met"
-    assert said["cd-max-ref has 3.66 times the edges of gm at 1,000 nodes (± 4 %)"] == "met"
+    assert said["cd-max has 2.65 times the edges of gm at 1,000 nodes"] == "met"
+    assert said["cd-max-ref has 3.66 times the edges of gm at 1,000 nodes"] == "met"
     assert said["cd-max is the fastest at 35 subscriptions"] == "met"
 
 

@@ -6,28 +6,30 @@ from pathlib import Path
 
 from vizpub.experiments.cd_max.judging import OverlayResults
 from vizpub.experiments.cd_max.measuring import OverlayCase, measure_cases, overlay_cases
-from vizpub.experiments.cd_max.report import write_report
+from vizpub.experiments.cd_max.report import report_on
+from vizpub.experiments.measured import MeasuringRequest
 from vizpub.simulators.designs.algorithms import ALGORITHMS, Design, construct
 
 
 def test_overlays_are_measured_once_and_kept(tmp_path: Path) -> None:
     kept = tmp_path / "constructed.jsonl"
     wanted = [OverlayCase("topics", 200, law, 1) for law in ("uniform", "zipf")]
-    first = measure_cases(wanted, kept, 1)
-    assert [(one.law, one.algorithm) for one in first] == [
+    request = MeasuringRequest("small", tmp_path, processes=1)
+    first = measure_cases(wanted, request)
+    assert [(one.case.law, one.algorithm) for one in first] == [
         (world.law, algorithm) for world in wanted for algorithm in ALGORITHMS
     ]
     kept.write_text(kept.read_text("utf-8") + '[{"axis": "nod', "utf-8")  # killed while writing
-    assert measure_cases(wanted, kept, 1) == first
+    assert measure_cases(wanted, request) == first
     known = construct(Design("cd-max"), wanted[0].interests()).neighbours
-    (ours,) = (one for one in first if one.world == wanted[0] and one.algorithm == "cd-max")
+    (ours,) = (one for one in first if one.case == wanted[0] and one.algorithm == "cd-max")
     assert ours.average == sum(map(len, known)) / 100
     assert ours.maximum == max(map(len, known))
-    assert ours.least_average <= min(one.average for one in first if one.law == "uniform")
+    assert ours.least_average <= min(one.average for one in first if one.case.law == "uniform")
 
-    report, summary = write_report(OverlayResults(first), {"Churn": ["much"]}, "small", tmp_path)
-    text = report.read_text("utf-8")
-    assert summary in text
+    report = report_on(OverlayResults(first), "small", {"Churn": ["much"]})
+    text = report.write(tmp_path).read_text("utf-8")
+    assert report.summary in text
     assert text.endswith("## Churn\n\nmuch\n")
     assert "| 200 | cd-max-ref | 14.52 ± 0.11 |" in text
     assert (tmp_path / "figures/figure-12.png").stat().st_size > 0

@@ -14,6 +14,7 @@ from vizpub.experiments.channels.measuring import (
     measure_case,
     measure_cases,
 )
+from vizpub.experiments.measured import MeasuringRequest
 from vizpub.simulators.channels.liftoff import liftoff
 from vizpub.simulators.channels.running import run
 
@@ -34,13 +35,14 @@ def test_scales_have_every_combination() -> None:
 def test_channels_are_measured_once_and_kept(tmp_path: Path) -> None:
     kept = tmp_path / "measured.jsonl"
     wanted = [case("perfect-c"), case("c")]
-    first = measure_cases(wanted, kept, 1)
+    request = MeasuringRequest("small", tmp_path, processes=1)
+    first = measure_cases(wanted, request)
     assert [(row.case, row.scheduler) for row in first] == [
         (one, scheduler) for one in wanted for scheduler in SCHEDULERS
     ]
     kept.write_text(kept.read_text("utf-8") + '[{"case": {"prof', "utf-8")  # killed while writing
     written = kept.stat().st_mtime_ns
-    assert measure_cases(wanted, kept, 1) == first
+    assert measure_cases(wanted, request) == first
     assert kept.stat().st_mtime_ns == written
 
 

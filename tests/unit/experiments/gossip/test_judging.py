@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from vizpub.experiments.claims import JudgedClaim
 from vizpub.experiments.gossip.judging import (
-    GossipClaim,
     GossipResults,
     cascade_histogram,
     histogram_points,
@@ -23,7 +23,7 @@ from vizpub.experiments.gossip.points import (
     points_above,
     points_below,
 )
-from vizpub.experiments.gossip.report import describe, write_report
+from vizpub.experiments.gossip.report import EXPERIMENT, report_on
 
 SIZES = (1_000, 3_000)
 
@@ -50,7 +50,7 @@ def rows() -> list[NetworkMeasures]:
     return [row for world in worlds for row in measure_network(world)]
 
 
-def verdict(rows: list[NetworkMeasures], words: str) -> GossipClaim:
+def verdict(rows: list[NetworkMeasures], words: str) -> JudgedClaim:
     (found,) = (one for one in judge_claims(GossipResults(rows)) if words in one.what)
     return found
 
@@ -101,9 +101,9 @@ def test_histogram_is_a_distribution_near_the_formula(rows: list[NetworkMeasures
 
 
 def test_report_has_every_figure_and_claim(rows: list[NetworkMeasures], tmp_path: Path) -> None:
-    report, summary = write_report(GossipResults(rows), "small", tmp_path)
-    text = report.read_text("utf-8")
-    assert summary in text
+    report = report_on(GossipResults(rows), "small")
+    text = report.write(tmp_path).read_text("utf-8")
+    assert report.summary in text
     for name in ("figure-1", "figure-2", "figure-3", "figure-4", "figure-5", "cascades", "copies"):
         assert f"figures/{name}.png" in text
         assert (tmp_path / "figures" / f"{name}.svg").stat().st_size > 5_000
@@ -112,5 +112,5 @@ def test_report_has_every_figure_and_claim(rows: list[NetworkMeasures], tmp_path
 
 
 def test_description_names_the_networks() -> None:
-    text = "\n".join(describe("full"))
+    text = "\n".join(EXPERIMENT.describe("full"))
     assert "acl:a=6,b=1, 2,482 peers: 20 networks" in text

@@ -9,10 +9,10 @@ import pytest
 from vizpub.experiments.gossip.measuring import (
     SIZES,
     NetworkMeasures,
-    _read_measures,
     measure_network,
 )
 from vizpub.experiments.gossip.points import EVENTS, HUBS, HUBS_PEERS, GossipPoint, NetworkCase
+from vizpub.experiments.measured import MeasuredFile
 
 FLOODED, FEW, MANY = GossipPoint(0.1, 1.0), GossipPoint(0.05, 0.02), GossipPoint(0.1, 0.5)
 WORLD = NetworkCase("poisson:5", 600, 2, (FLOODED, FEW, MANY))
@@ -63,4 +63,4 @@ def test_same_world_gives_the_same_counts(rows: list[NetworkMeasures]) -> None:
 def test_torn_line_of_what_was_kept_is_left_out(tmp_path: Path) -> None:
     kept = tmp_path / "networks.jsonl"
     kept.write_text('{"points": [[0.1, 1.0', "utf-8")
-    assert _read_measures(kept, [WORLD]) == {}
+    assert MeasuredFile(kept, NetworkCase, NetworkMeasures).read_rows() == {}

@@ -95,13 +95,13 @@ def test_experiment_on_channels_reports_its_combinations(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Some of them, with few updates, and in this process."""
-    for module in ("measuring", "curves"):
-        monkeypatch.setattr(f"vizpub.experiments.channels.{module}.worker_pool", ThreadPoolExecutor)
+    for module in ("measured", "workers"):
+        monkeypatch.setattr(f"vizpub.experiments.{module}.worker_pool", ThreadPoolExecutor)
     monkeypatch.setitem(measuring.UPDATES, "small", 500)
     monkeypatch.setattr(measuring, "ASSIGNMENTS", ("pc", "lc"))
     monkeypatch.setattr(measuring, "MAPPINGS", ("c", "offline-c"))
     told = vizpub(f"experiment run channels --runs 1 --out {tmp_path}").stderr
-    tells(told, "of 10")
+    tells(told, "of 2", "8 unknown")
     text = (tmp_path / "report.md").read_text("utf-8")
     assert text.count("\n| pc | offline-c |") == 6
     assert len((tmp_path / "measured.jsonl").read_text("utf-8").splitlines()) == 8
