@@ -118,21 +118,16 @@ def curve(run: NamedRun, name: str) -> Floats:
 
 def _rows(run: NamedRun, name: str, where: pc.Expression | None) -> pa.Table:
     """peer, interval, value."""
+    columns = ["peer", "interval"]
     if name.startswith(GAUGE):
         gauge = name.removeprefix(GAUGE)
         checked_gauges(run.stored, [gauge])
         of_it = pc.field("gauge") == gauge
         where = of_it if where is None else of_it & where
-        return _read(run, "gauges", "value", where)
+        return run.stored.read_unordered("gauges", [*columns, "value"], where)
     _check(run, _PEERS, name)
-    return _read(run, _PEERS, name, where)
-
-
-def _read(run: NamedRun, table: str, column: str, where: pc.Expression | None) -> pa.Table:
-    columns = ["peer", "interval", column]
-    schema = pa.schema([run.stored.definition(table).arrow.field(name) for name in columns])
-    batches = run.stored.scan(table, columns, where)
-    return pa.Table.from_batches(batches, schema).rename_columns(["peer", "interval", "value"])
+    rows = run.stored.read_unordered(_PEERS, [*columns, name], where)
+    return rows.rename_columns([*columns, "value"])
 
 
 def _check(run: NamedRun, table: str, name: str) -> None:

@@ -13,7 +13,7 @@ from vizpub.explorer.live import is_live
 from vizpub.model.arrays import Floats
 from vizpub.model.errors import VizpubError
 from vizpub.questions.names import NamedRun
-from vizpub.questions.totals import pool_messages
+from vizpub.questions.totals import hit_ratio
 from vizpub.runstore.store import BrokenRun, StoredRun, runs
 
 _POINTS = 80
@@ -44,14 +44,14 @@ def _row(run: StoredRun | BrokenRun) -> dict[str, Any]:
 
 
 def _figures(run: NamedRun) -> dict[str, Any]:
-    stored, clock, messages = run.stored, run.clock, pool_messages(run.stored)
+    stored, clock = run.stored, run.clock
     return {
         "peers": stored.rows("peers"),
         "topics": stored.rows("topics") if run.facts.knows("topics") else None,
         "intervals": clock.intervals,
         "interval_us": clock.interval_us,
         "messages": stored.rows("publications") if run.facts.knows("publications") else None,
-        "hit_ratio": messages.hit_ratio if messages else None,
+        "hit_ratio": hit_ratio(stored),
         "curve": _curve(run),
     }
 

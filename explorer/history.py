@@ -94,7 +94,7 @@ class History:
 
         Raises: as `peers`.
         """
-        found = self._of_layers(self._checked(chosen.layers))
+        found = self._of_layers(self.run.counted_layers(chosen.layers))
         if chosen.topics:
             found = self._among_subscribers(found, chosen)
         return Pairs(
@@ -112,14 +112,10 @@ class History:
         found = {row["values"]: row["counts"] for row in counted}
         return {name: found[name] for name in sorted(found, key=lambda n: (n not in first, n))}
 
-    def _checked(self, layers: Sequence[str] | None) -> frozenset[str] | None:
-        chosen = self.run.facts.layers if layers is None else self.run.checked_layers(layers)
-        return None if chosen is None else frozenset(chosen)
-
-    def _of_layers(self, layers: frozenset[str] | None) -> Periods:
+    def _of_layers(self, layers: Sequence[str] | None) -> Periods:
         rows = self._links
         if layers is not None:
-            rows = rows.filter(pc.is_in(rows["layer"], pa.array(sorted(layers), pa.string())))
+            rows = rows.filter(pc.is_in(rows["layer"], pa.array(layers, pa.string())))
         src, dst = _ints(rows, "src"), _ints(rows, "dst")
         apart = src != dst
         begin, end = (ranks(self.times, _ints(rows, name)[apart]) for name in _PERIOD)
@@ -157,21 +153,15 @@ class History:
 
     @cached_property
     def _presence(self) -> pa.Table:
-        return self._read("presence", ["peer", *_PERIOD])
+        return self.run.stored.read_unordered("presence", ["peer", *_PERIOD])
 
     @cached_property
     def _links(self) -> pa.Table:
-        return self._read("links", ["src", "dst", "layer", *_PERIOD])
+        return self.run.stored.read_unordered("links", ["src", "dst", "layer", *_PERIOD])
 
     @cached_property
     def _subscriptions(self) -> pa.Table:
-        return self._read("subscriptions", ["peer", "topic", *_PERIOD])
-
-    def _read(self, name: str, columns: list[str]) -> pa.Table:
-        """As `StoredRun.read`, without the order, which nobody needs here."""
-        meant = self.run.stored.definition(name).arrow
-        schema = pa.schema([meant.field(column) for column in columns])
-        return pa.Table.from_batches(self.run.stored.scan(name, columns), schema)
+        return self.run.stored.read_unordered("subscriptions", ["peer", "topic", *_PERIOD])
 
 
 def _ints(rows: pa.Table, column: str) -> Integers:

@@ -14,7 +14,7 @@ from vizpub.explorer.columns import numbers
 from vizpub.model.arrays import Floats, Int64s
 from vizpub.model.errors import OutOfRange, UnknownName
 from vizpub.questions.names import NamedRun
-from vizpub.questions.snapshots import coverage, coverage_by_hop
+from vizpub.questions.snapshots import coverage
 
 PART = 100
 """Messages that a page shows at once."""
@@ -122,8 +122,8 @@ def covered(run: NamedRun, wanted: Wanted, along: str) -> Covered:
     if along not in ("delay", "hop"):
         raise UnknownName("way to show coverage", along, ("delay", "hop"))
     asked: Int64s = _published(run, wanted)["message"].to_numpy()
-    rows = (coverage if along == "delay" else coverage_by_hop)(run, among=asked)
     column = "delay_us" if along == "delay" else "hop"
+    rows = coverage(run, along=column, among=asked)
     some, count = _spread(rows, MOST)
     found = list(lines_of(some, column))
     if not found:

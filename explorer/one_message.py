@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from vizpub.model.errors import UseError
 from vizpub.model.run import DUPLICATES, HOPS, PREVIOUS_HOPS, TIMES
 from vizpub.questions import frequent
 from vizpub.questions.names import NamedRun
-from vizpub.questions.snapshots import copies_of, coverage, coverage_by_hop, spread
+from vizpub.questions.snapshots import coverage, spread_of
 
 Arrays = dict[str, npt.NDArray[Any]]
 ROLES = ("publisher", "subscriber", "relay", "peer", "missed")
@@ -41,11 +40,10 @@ def described(run: NamedRun, message: int) -> tuple[dict[str, Any], Arrays]:
 
     Raises: UseError where receptions are unknown.
     """
-    of_it = pc.field("message") == message
-    (published,) = run.stored.read("publications", where=of_it).to_pylist()
+    run.facts.check_known("receptions")
+    published = run.publication(message)
     name: str = published["name"]
-    peers, _ = spread(run, name)
-    copies = copies_of(run, message)
+    peers, copies = spread_of(run, message)
     refused, reasons = _refused(run, message)
     arrays = _copies(copies) | _peers(peers, copies) | refused
     told = {
@@ -64,8 +62,13 @@ def described(run: NamedRun, message: int) -> tuple[dict[str, Any], Arrays]:
         "beside": _beside(run, message, published["topic"]),
         "commands": _commands(run, message, name),
     }
-    for along, question in (("delay", coverage), ("hop", coverage_by_hop)):
-        arrays |= _coverage(run, name, along, question)
+    for along, column in (("delay", "delay_us"), ("hop", "hop")):
+        try:
+            rows = coverage(run, [name], column)
+        except UseError:
+            rows = pa.table({column: [], "delivered": []})
+        arrays[f"{along}_at"] = numbers(rows[column])
+        arrays[f"{along}_delivered"] = numbers(rows["delivered"])
     return told, arrays
 
 
@@ -74,15 +77,9 @@ def missed(run: NamedRun, message: int) -> list[dict[str, Any]]:
 
     Raises: UseError where it is unknown.
     """
-    rows = frequent.missed_peers(run, _name(run, message)).to_pylist()
+    rows = frequent.missed_peers(run, run.publication(message)["name"]).to_pylist()
     number = {name: place for place, name in enumerate(run.peers)} if rows else {}
     return [row | {"peer": number[row["peer"]]} for row in rows]
-
-
-def _name(run: NamedRun, message: int) -> str:
-    of_it = pc.field("message") == message
-    (name,) = run.stored.read("publications", ["name"], of_it)["name"].to_pylist()
-    return str(name)
 
 
 def _copies(copies: pa.Table) -> Arrays:
@@ -128,16 +125,6 @@ def _refused(run: NamedRun, message: int) -> tuple[Arrays, list[str]]:
         "refused_why": np.array([reasons.index(why) for why in told], np.uint16),
     }
     return arrays, reasons
-
-
-def _coverage(run: NamedRun, name: str, along: str, question: Callable[..., pa.Table]) -> Arrays:
-    """None where it is unknown."""
-    try:
-        rows = question(run, [name])
-    except UseError:
-        rows = pa.table({"delay_us": [], "hop": [], "delivered": []})
-    at = rows["delay_us" if along == "delay" else "hop"]
-    return {f"{along}_at": numbers(at), f"{along}_delivered": numbers(rows["delivered"])}
 
 
 def _figures(run: NamedRun, message: int) -> dict[str, Any]:

@@ -6,9 +6,8 @@ give the same from Neo4j.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from types import ModuleType
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
     import networkx as nx
 
     from vizpub.questions.names import NamedRun
-
-_ENDS = ("src_name", "dst_name")
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -43,7 +40,11 @@ class OverlaySnapshot(Frame):
 
         Raises: UseError where networkx is not installed.
         """
-        networkx = _networkx()
+        try:
+            import networkx
+        except ModuleNotFoundError:
+            why = "networkx is not installed; install it with: pip install networkx"
+            raise UseError(why) from None
         graph: nx.DiGraph[str] = (networkx.MultiDiGraph if multi else networkx.DiGraph)(
             title=self.title
         )
@@ -51,31 +52,29 @@ class OverlaySnapshot(Frame):
             self.peers["peer_name"].to_pylist(), self.peers["peer"].to_pylist(), strict=True
         )
         graph.add_nodes_from((name, {"peer": peer}) for name, peer in names)
-        columns = (self[name].to_pylist() for name in (*_ENDS, "layer", "topic_name"))
-        for src, dst, layer, topic in zip(*columns, strict=True):
-            if multi:
+        if multi:
+            for src, dst, layer, topic in self._links():
                 graph.add_edge(src, dst, layer=layer, topic=topic)
-            else:
-                _join(graph, (src, dst), layer, topic)
+        else:
+            graph.add_edges_from((*ends, traits) for ends, traits in self.pairs().items())
         return graph
 
+    def pairs(self) -> dict[tuple[str, str], dict[str, list[str]]]:
+        """The pairs of peers with a link, each with the `layers` and `topics` of its links."""
+        pairs: dict[tuple[str, str], dict[str, set[str]]] = {}
+        for src, dst, layer, topic in self._links():
+            traits = pairs.setdefault((src, dst), {"layers": set(), "topics": set()})
+            traits["layers"].add(layer)
+            if topic is not None:
+                traits["topics"].add(topic)
+        return {
+            ends: {kind: sorted(values) for kind, values in traits.items()}
+            for ends, traits in pairs.items()
+        }
 
-def _join(graph: nx.DiGraph[str], ends: tuple[str, str], layer: str, topic: str | None) -> None:
-    """Add a link to the edge between two peers."""
-    if not graph.has_edge(*ends):
-        graph.add_edge(*ends, layers=[], topics=[])
-    edge = graph.edges[ends]
-    for kind, value in (("layers", layer), ("topics", topic)):
-        if value is not None:
-            edge[kind] = sorted({*edge[kind], value})
-
-
-def _networkx() -> ModuleType:
-    try:
-        import networkx
-    except ModuleNotFoundError:
-        raise UseError("networkx is not installed; install it with: pip install networkx") from None
-    return networkx
+    def _links(self) -> Iterator[tuple[str, str, str, str | None]]:
+        columns = ("src_name", "dst_name", "layer", "topic_name")
+        return zip(*(self[name].to_pylist() for name in columns), strict=True)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -97,7 +96,7 @@ def overlay(run: NamedRun, at: int | str, layers: Sequence[str] | None) -> Overl
     Raises: as Run.overlay.
     """
     run.facts.check_known("presence", "links")
-    tick = run.clock.parse_at(str(at), run.facts.epoch)
+    tick = run.tick_at(at)
     peers = run.stored.read("presence", where=alive(tick))
     links = links_at(run, tick, run.checked_layers(layers))
     return _snapshot(run, f"overlay in {run.clock.describe(tick)}", peers, links)
@@ -109,11 +108,10 @@ def topic(run: NamedRun, name: str, at: int | str, layers: Sequence[str] | None)
     Raises: as Run.topic.
     """
     run.facts.check_known("subscriptions", "links")
-    tick, index = run.clock.parse_at(str(at), run.facts.epoch), run.topic_index(name)
-    of_it = alive(tick) & (pc.field("topic") == index)
-    peers = run.stored.read("subscriptions", ["peer", "valid_from", "valid_to"], of_it).sort_by(
-        "peer"
-    )
+    tick = run.tick_at(at)
+    of_topic = alive(tick) & (pc.field("topic") == run.topic_index(name))
+    peers = run.stored.read("subscriptions", ["peer", "valid_from", "valid_to"], of_topic)
+    peers = peers.sort_by("peer")
     inside = pc.field("src").isin(peers["peer"]) & pc.field("dst").isin(peers["peer"])
     links = links_at(run, tick, run.checked_layers(layers)).filter(inside)
     return _snapshot(run, f"topic {name} in {run.clock.describe(tick)}", peers, links)

@@ -13,33 +13,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from vizpub.model.errors import UseError
+from vizpub.questions import answers
 from vizpub.questions.names import NamedRun
-from vizpub.questions.sql import answer
+from vizpub.questions.snapshots import copies_of, distinct_links
+from vizpub.questions.sql import read_answer
 
 ABSENT = "is not present at"
 
 PUBLICATION_UNKNOWN = "the publication was not reported"
 
+_TOPIC = pa.schema(
+    [("src", pa.string()), ("dst", pa.string())]
+    + [(name, pa.list_(pa.string())) for name in ("layers", "topics")]
+)
 _VALID = "valid_from <= $at AND valid_to > $at"
 _OF_LAYERS = "($layers IS NULL OR list_contains($layers, layer))"
-_NAMES = "coalesce(list_sort(list_distinct(list({0}) FILTER ({0} IS NOT NULL))), [])"
-
-_TOPIC = f"""
-WITH subscribers AS (SELECT DISTINCT peer, peer_name FROM subscriptions
-                     WHERE topic = $topic AND {_VALID}),
-     pairs AS (SELECT src, src_name, dst, dst_name, {_NAMES.format("layer")} AS layers,
-                      {_NAMES.format("topic_name")} AS topics
-               FROM links
-               WHERE {_VALID} AND {_OF_LAYERS} AND src IN (SELECT peer FROM subscribers)
-                 AND dst IN (SELECT peer FROM subscribers)
-               GROUP BY ALL)
-SELECT src_name AS src, dst_name AS dst, layers, topics FROM (
-  FROM pairs
-  UNION ALL
-  SELECT peer, peer_name, NULL, NULL, [], [] FROM subscribers
-  WHERE peer NOT IN (SELECT src FROM pairs UNION ALL SELECT dst FROM pairs)) AS found
-ORDER BY found.src, found.dst NULLS LAST
-"""
 
 _TOPICS = f"""
 WITH taken AS (SELECT DISTINCT peer, topic FROM subscriptions WHERE {_VALID}),
@@ -53,7 +41,6 @@ SELECT name AS topic, coalesce(subscribers, 0) AS subscribers, {{rendezvous}} AS
 FROM topics LEFT JOIN counted USING (topic) LEFT JOIN linked USING (topic)
 ORDER BY subscribers DESC, topics.topic
 """
-_PAIRS = f"SELECT DISTINCT src, dst FROM links WHERE {_VALID} AND {_OF_LAYERS} ORDER BY ALL"
 _RENDEZVOUS = f"""
 coalesce((SELECT list(name ORDER BY peer) FROM (
   SELECT DISTINCT peer, peer_name AS name FROM roles
@@ -61,11 +48,6 @@ coalesce((SELECT list(name ORDER BY peer) FROM (
 """
 _PUBLISHED = """
 (SELECT count({what}) FROM publications WHERE publications.topic = topics.topic AND tick <= $at)
-"""
-
-_DISSEMINATION = """
-SELECT hop, time_us, previous_hop_name AS "from", peer_name AS "to", first, subscribed
-FROM receptions WHERE message = $message ORDER BY hop, time_us, peer, previous_hop
 """
 
 _MISSED = """
@@ -113,8 +95,12 @@ def topic(
     Raises: UnknownName, AmbiguousName, OutOfRange, UseError for an invalid time, and where
     subscriptions or links are unknown.
     """
-    run.facts.check_known("subscriptions", "links")
-    return _query(run, _TOPIC, topic=run.topic_index(name), **_moment(run, at, layers))
+    part = answers.topic(run, name, at, layers or None)
+    links = [(*ends, traits["layers"], traits["topics"]) for ends, traits in part.pairs().items()]
+    linked = {peer for src, dst, *_ in links for peer in (src, dst)}
+    alone = {*part.peers["peer_name"].to_pylist()} - linked
+    rows = sorted([*links, *((peer, None, [], []) for peer in alone)], key=lambda row: row[:2])
+    return pa.Table.from_pylist([dict(zip(_TOPIC.names, row, strict=True)) for row in rows], _TOPIC)
 
 
 def topics(run: NamedRun, at: int | str = "last", layers: Sequence[str] | None = None) -> pa.Table:
@@ -129,7 +115,8 @@ def topics(run: NamedRun, at: int | str = "last", layers: Sequence[str] | None =
         "messages": _PUBLISHED.format(what="*") if has_publications else "NULL",
         "publishers": _PUBLISHED.format(what="DISTINCT publisher") if has_publications else "NULL",
     }
-    return _query(run, _TOPICS.format(**columns), **_moment(run, at, layers))
+    tick, chosen = run.tick_at(at), list(run.checked_layers(layers) or ()) or None
+    return read_answer(run.stored, _TOPICS.format(**columns), at=tick, layers=chosen)
 
 
 def dissemination(run: NamedRun, message: str) -> pa.Table:
@@ -138,7 +125,10 @@ def dissemination(run: NamedRun, message: str) -> pa.Table:
     Raises: UnknownName, AmbiguousName, UseError where receptions are unknown.
     """
     run.facts.check_known("receptions")
-    return _query(run, _DISSEMINATION, message=run.message_index(message))
+    copies = run.with_names(copies_of(run, run.message_index(message)))
+    columns = ["hop", "time_us", "previous_hop_name", "peer_name", "first", "subscribed"]
+    names = ["hop", "time_us", "from", "to", "first", "subscribed"]
+    return copies.select(columns).rename_columns(names)
 
 
 def paths(
@@ -155,12 +145,12 @@ def paths(
     Raises: as `topic`, and UseError for a peer that is not present.
     """
     run.facts.check_known("presence", "links")
-    moment = _moment(run, at, layers)
-    names = run.peers
-    source, target = (_present_peer(run, name, int(str(moment["at"]))) for name in ends)
+    tick, names = run.tick_at(at), run.peers
+    chosen = run.checked_layers(layers) or None
+    source, target = (_present_peer(run, name, tick) for name in ends)
     following: dict[int, list[int]] = defaultdict(list)
-    for pair in _query(run, _PAIRS, **moment).to_pylist():
-        following[pair["src"]].append(pair["dst"])
+    for link in distinct_links(run, tick, chosen).to_pylist():
+        following[link["src"]].append(link["dst"])
     shortest = _shortest_paths(following, source, target)
     named_paths = sorted(
         [names[peer] for peer in path] for path in islice(shortest, None if every else 1)
@@ -211,26 +201,12 @@ def missed_peers(run: NamedRun, message: str, layers: Sequence[str] | None = Non
     """
     run.facts.check_known("missed")
     number = run.message_index(message)
-    of_it = pc.field("message") == number
-    publication_known = run.stored.read("publications", ["publication_known"], of_it)[
-        "publication_known"
-    ]
-    if not pc.all(publication_known).as_py():
+    if not run.publication(number)["publication_known"]:
         raise UseError(f"{PUBLICATION_UNKNOWN} of '{message}': its eligible peers are unknown")
     linked = run.stored.has("links")
     near = _NEAR if linked else _NONE.format("INTEGER AS other")
     refused = _REFUSED if run.stored.has("rejections") else _NONE.format("VARCHAR AS reason")
     # Without links, nobody's neighbours are known.
     statement = _MISSED.format(near=near, refused=refused, count="coalesce" if linked else "nullif")
-    wanted = list(run.checked_layers(layers) or []) or None if linked else None
-    return _query(run, statement, message=number, **({"layers": wanted} if linked else {}))
-
-
-def _moment(run: NamedRun, at: int | str, layers: Sequence[str] | None) -> dict[str, object]:
-    tick = run.clock.parse_at(str(at), run.facts.epoch)
-    return {"at": tick, "layers": list(run.checked_layers(layers) or []) or None}
-
-
-def _query(run: NamedRun, statement: str, **values: object) -> pa.Table:
-    with answer(run.stored, statement, values) as rows:
-        return rows.read_all()
+    values = {"layers": list(run.checked_layers(layers) or ()) or None} if linked else {}
+    return read_answer(run.stored, statement, message=number, **values)

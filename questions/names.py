@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -84,6 +85,20 @@ class NamedRun:
                 if layer not in run_layers:
                     raise UnknownName("layer", layer, run_layers)
         return layers
+
+    def counted_layers(self, layers: Sequence[str] | None) -> Sequence[str] | None:
+        """The layers, or those that the metrics count (null = all). Raises: as checked_layers."""
+        return self.facts.layers if layers is None else self.checked_layers(layers)
+
+    def tick_at(self, at: int | str) -> int:
+        """The tick of an interval number or a time. Raises: OutOfRange, UseError."""
+        return self.clock.parse_at(str(at), self.facts.epoch)
+
+    def publication(self, message: int) -> dict[str, Any]:
+        """The row of a message in `publications`, by its dense index."""
+        rows = self.stored.read("publications", where=pc.field("message") == message)
+        (row,) = rows.to_pylist()
+        return dict(row)
 
     def with_names(self, rows: pa.Table) -> pa.Table:
         """Add `<column>_name` after each column that holds a dense index."""

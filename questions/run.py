@@ -27,11 +27,12 @@ from vizpub.model.errors import UnknownName, UseError
 from vizpub.model.own import OwnMetric
 from vizpub.model.tables import GAUGES, PUBLICATIONS
 from vizpub.model.wording import amount
-from vizpub.questions import answers, sql
+from vizpub.questions import answers
 from vizpub.questions.answers import OverlaySnapshot, Tree
 from vizpub.questions.frames import Frame, html_table
 from vizpub.questions.gauges import gauges
 from vizpub.questions.names import NamedRun
+from vizpub.questions.sql import read_answer
 from vizpub.questions.summary import facts_for_people
 from vizpub.runstore.store import metric_table, open_run
 
@@ -130,8 +131,7 @@ class Run(NamedRun):
 
     def sql(self, statement: str) -> Frame:
         """Answer a query in SQL; see vizpub.questions.sql. Raises: UseError, StoreBroken."""
-        with sql.answer(self.stored, statement) as reader:
-            return Frame(f"{self.facts.name}, {statement}", reader.read_all())
+        return Frame(f"{self.facts.name}, {statement}", read_answer(self.stored, statement))
 
     def _messages(self, columns: Sequence[str] | None, where: Where) -> pa.Table:
         about = ["message", "interval", "topic", "publisher"]

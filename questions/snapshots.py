@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +16,10 @@ from vizpub.model.run import AUDIENCE, DUPLICATES, HOPS, PUBLICATION_TIMES, TIME
 
 if TYPE_CHECKING:
     from vizpub.questions.names import NamedRun
+
+ACCEPTED = pc.coalesce(pc.field("rejections"), pc.scalar(0)) == 0
+"""The rows of metrics/messages that pooled figures count: of those without a known refusal.
+analytics/sql/hits.sql has the same condition."""
 
 
 def snapshot(
@@ -40,37 +43,19 @@ def snapshot(
     run.facts.check_known("presence", "links", *(["subscriptions"] if topic is not None else []))
     run.clock.check_tick(tick)
     peers = run.stored.read("presence", ["peer"], alive(tick))
-    chosen = run.facts.layers if layers is None else run.checked_layers(layers)
-    pairs = links_at(run, tick, chosen).group_by(["src", "dst"]).aggregate([])
-    pairs = pairs.sort_by([("src", "ascending"), ("dst", "ascending")])
-    roles = _Roles() if topic is None else _roles(run, tick, topic)
-    present = peers["peer"].to_pylist()
-    role = [roles.of(peer) for peer in present]
-    publisher = [peer in roles.publishers for peer in present]
-    peers = peers.append_column("role", pa.array(role, pa.string()))
-    peers = peers.append_column("publishes", pa.array(publisher, pa.bool_()))
+    links = distinct_links(run, tick, run.counted_layers(layers))
     index = None if topic is None else run.topic_index(topic)
+    publishers, subscribers, relays = _EMPTY_ROLES if index is None else _roles(run, tick, index)
+    relaying = pc.if_else(pc.is_in(peers["peer"], relays), "relay", "peer")
+    role = pc.if_else(pc.is_in(peers["peer"], subscribers), "subscriber", relaying)
+    peers = peers.append_column("role", role)
+    peers = peers.append_column("publishes", pc.is_in(peers["peer"], publishers))
     peers = _with_rendezvous(run, peers, tick, index)
-    ends = zip(pairs["src"].to_pylist(), pairs["dst"].to_pylist(), strict=True)
-    inside = [roles.subscribers.issuperset(pair) for pair in ends]
+    ends_inside = (pc.is_in(links[end], subscribers) for end in ("src", "dst"))
     return (
         run.with_names(peers),
-        run.with_names(pairs.append_column("inside", pa.array(inside, pa.bool_()))),
+        run.with_names(links.append_column("inside", pc.and_(*ends_inside))),
     )
-
-
-@dataclass(frozen=True)
-class _Roles:
-    """The peers of a topic by role."""
-
-    publishers: frozenset[int] = frozenset()
-    subscribers: frozenset[int] = frozenset()
-    relays: frozenset[int] = frozenset()
-
-    def of(self, peer: int) -> str:
-        if peer in self.subscribers:
-            return "subscriber"
-        return "relay" if peer in self.relays else "peer"
 
 
 def alive(tick: int) -> pc.Expression:
@@ -80,38 +65,50 @@ def alive(tick: int) -> pc.Expression:
 
 def _with_rendezvous(run: NamedRun, peers: pa.Table, tick: int, topic: int | None) -> pa.Table:
     """The peers, and whether each is in that role at a tick: for the topic, null = for any."""
-    of_it = alive(tick) & (pc.field("role") == "rendezvous")
+    is_rendezvous = alive(tick) & (pc.field("role") == "rendezvous")
     if topic is not None:
-        of_it &= pc.field("topic") == topic
-    rendezvous = run.stored.read("roles", ["peer"], of_it)["peer"].combine_chunks()
+        is_rendezvous &= pc.field("topic") == topic
+    rendezvous = run.stored.read("roles", ["peer"], is_rendezvous)["peer"].combine_chunks()
     return peers.append_column("rendezvous", pc.is_in(peers["peer"], rendezvous))
 
 
 def links_at(run: NamedRun, tick: int, layers: Sequence[str] | None) -> pa.Table:
     """The rows of `links` at a tick, of the given layers (null = all)."""
-    of_them = alive(tick)
+    where = alive(tick)
     if layers is not None:
-        of_them &= pc.field("layer").isin(pa.array(layers, pa.string()))
-    return run.stored.read("links", where=of_them)
+        where &= pc.field("layer").isin(pa.array(layers, pa.string()))
+    return run.stored.read("links", where=where)
 
 
-def _roles(run: NamedRun, tick: int, topic: str) -> _Roles:
-    index = pc.field("topic") == run.topic_index(topic)
-    published = run.stored.read("publications", ["message", "publisher"], index)
-    arrived = pc.field("message").isin(published["message"]) & ~pc.field("subscribed")
-    relays = run.stored.read("receptions", ["peer"], arrived)
-    subscribers = run.stored.read("subscriptions", ["peer"], index & alive(tick))
-    return _Roles(
-        frozenset(published["publisher"].to_pylist()),
-        frozenset(subscribers["peer"].to_pylist()),
-        frozenset(relays["peer"].to_pylist()),
+def distinct_links(run: NamedRun, tick: int, layers: Sequence[str] | None) -> pa.Table:
+    """src, dst: the pairs of peers with a link at a tick, in order."""
+    pairs = links_at(run, tick, layers).group_by(["src", "dst"]).aggregate([])
+    return pairs.sort_by([("src", "ascending"), ("dst", "ascending")])
+
+
+_EMPTY_ROLES = (pa.array([], pa.int32()),) * 3
+
+
+def _roles(run: NamedRun, tick: int, topic: int) -> tuple[pa.Array, ...]:
+    """The publishers, subscribers (at the tick) and relays of a topic."""
+    of_topic = pc.field("topic") == topic
+    published = run.stored.read("publications", ["message", "publisher"], of_topic)
+    relayed = pc.field("message").isin(published["message"]) & ~pc.field("subscribed")
+    columns = (
+        published["publisher"].drop_null(),
+        run.stored.read("subscriptions", ["peer"], of_topic & alive(tick))["peer"],
+        run.stored.read("receptions", ["peer"], relayed)["peer"],
     )
+    return tuple(column.combine_chunks() for column in columns)
 
 
 def coverage(
-    run: NamedRun, messages: Sequence[str] = (), *, among: Integers | None = None
+    run: NamedRun,
+    messages: Sequence[str] = (),
+    along: str = "delay_us",
+    among: Integers | None = None,
 ) -> pa.Table:
-    """The delivery of messages (all, or those named) to eligible peers over time.
+    """The delivery of messages (all, or those named) to eligible peers over time, or along `hop`.
 
     A message begins with a row of its publication; after `delay_us` from then, `delivered`
     of the eligible peers are reached: those that subscribe at the tick of the publication,
@@ -124,92 +121,61 @@ def coverage(
         0        m0            0         0          18        0
         0        m0            1200      1          18        0.056
 
+    Along hops, no time needs to be known, and the publication has hop 0. Eligible peers whose hop
+    is unknown are reached, but not counted in `delivered`.
+
     Raises: UnknownName, UseError where the run's source does not report these.
     """
-    run.facts.check_known("subscriptions", "receptions", TIMES, PUBLICATION_TIMES, AUDIENCE)
-    timed = run.stored.read("publications", where=pc.field("time_us").is_valid())
-    published = _chosen(run, timed, messages, among, "message with a known time")
-    return _shares(published, _deliveries(run, "time_us"), "delay_us")
-
-
-def coverage_by_hop(
-    run: NamedRun, messages: Sequence[str] = (), *, among: Integers | None = None
-) -> pa.Table:
-    """As `coverage`, without times: `hop` of the arrival in place of `delay_us`; 0 = publication.
-
-    Eligible peers whose hop is unknown are reached, but not counted in `delivered`.
-
-    Raises: as `coverage`.
-    """
-    run.facts.check_known("subscriptions", "receptions", HOPS, AUDIENCE)
-    published = _chosen(run, run.stored.read("publications"), messages, among, "message")
-    start = pa.array(np.zeros(len(published), np.int64))
-    place = published.column_names.index("time_us")
-    return _shares(published.set_column(place, "time_us", start), _deliveries(run, "hop"), "hop")
-
-
-def _chosen(
-    run: NamedRun,
-    published: pa.Table,
-    messages: Sequence[str],
-    among: Integers | None,
-    kind: str,
-) -> pa.Table:
-    """message, name, time_us, eligible of those named, or of those that nobody refused."""
-    published = _named(published, messages, kind) if messages else _without_refused(run, published)
+    by_time = along == "delay_us"
+    capabilities = (TIMES, PUBLICATION_TIMES) if by_time else (HOPS,)
+    run.facts.check_known("subscriptions", "receptions", *capabilities, AUDIENCE)
+    published = run.stored.read("publications", ["message", "name", "time_us"])
+    if by_time:
+        published = published.filter(pc.field("time_us").is_valid())
+    names = set(published["name"].to_pylist()) if messages else ()
+    for name in messages:
+        if name not in names:
+            kind = "message with a known time" if by_time else "message"
+            raise UnknownName(kind, name, sorted(names))
+    if messages:
+        published = published.filter(pc.field("name").isin(messages))
     if among is not None:
         published = published.filter(pc.is_in(published["message"], pa.array(among, pa.int64())))
-    asked = run.stored.read("metrics/messages", ["message", "eligible"], pc.field("eligible") > 0)
-    return published.select(["message", "name", "time_us"]).join(
-        asked, "message", join_type="inner"
-    )
-
-
-def _deliveries(run: NamedRun, column: str) -> pa.Table:
-    """message, arrival: the column of first receptions at eligible peers, where it is known."""
-    delivered = pc.field("first") & pc.field("eligible") & pc.field(column).is_valid()
-    found = run.stored.read("receptions", ["message", column], delivered)
-    found = found.set_column(1, "arrival_us", found[column].cast(pa.int64()))
-    return found.select(["message", "arrival_us"])
+    has_eligible = pc.field("eligible") > 0
+    counted = has_eligible if messages else has_eligible & ACCEPTED
+    eligible = run.stored.read("metrics/messages", ["message", "eligible"], counted)
+    start = published["time_us"] if by_time else pa.array(np.zeros(len(published), np.int64))
+    published = published.drop_columns(["time_us"]).append_column("start", start)
+    published = published.join(eligible, "message", join_type="inner")
+    column = "time_us" if by_time else "hop"
+    is_delivery = pc.field("first") & pc.field("eligible") & pc.field(column).is_valid()
+    arrivals = run.stored.read("receptions", ["message", column], is_delivery)
+    arrivals = arrivals.set_column(1, "at", arrivals[column].cast(pa.int64()))
+    return _shares(published, arrivals, along)
 
 
 def _shares(published: pa.Table, arrivals: pa.Table, along: str) -> pa.Table:
     """A row for each publication and each arrival, in order, with what is delivered by then."""
     arrived = arrivals.join(published, "message", join_type="inner")
-    starts = published.append_column("arrival_us", published["time_us"])
+    starts = published.append_column("at", published["start"])
+    parts = (starts, arrived.select(starts.column_names))
     rows = pa.concat_tables(
-        [_with_arrival(starts, 0), _with_arrival(arrived.select(starts.column_names), 1)]
+        part.append_column("is_arrival", pa.array([is_arrival] * len(part), pa.int8()))
+        for is_arrival, part in enumerate(parts)
     )
-    rows = rows.sort_by([(key, "ascending") for key in ("message", "arrival", "arrival_us")])
-    delivered = _place_in_group(rows["message"].to_numpy())
+    rows = rows.sort_by([(key, "ascending") for key in ("message", "is_arrival", "at")])
+    _, first, counts = np.unique(rows["message"], return_index=True, return_counts=True)
+    delivered = np.arange(len(rows)) - np.repeat(first, counts)
     return pa.table(
         {
             "message": rows["message"],
             "message_name": rows["name"],
-            along: pc.subtract(rows["arrival_us"], rows["time_us"]),
+            along: pc.subtract(rows["at"], rows["start"]),
             "delivered": delivered,
             "eligible": rows["eligible"],
             "share": delivered / rows["eligible"].to_numpy(),
         }
     )
-
-
-def _with_arrival(rows: pa.Table, arrival: int) -> pa.Table:
-    return rows.append_column("arrival", pa.array([arrival] * len(rows), pa.int8()))
-
-
-def _without_refused(run: NamedRun, published: pa.Table) -> pa.Table:
-    nobody_refused = pc.coalesce(pc.field("rejections"), pc.scalar(0)) == 0
-    accepted = run.stored.read("metrics/messages", ["message"], nobody_refused)["message"]
-    return published.filter(pc.field("message").isin(accepted))
-
-
-def _named(published: pa.Table, messages: Sequence[str], kind: str) -> pa.Table:
-    known = set(published["name"].to_pylist())
-    for name in messages:
-        if name not in known:
-            raise UnknownName(kind, name, sorted(known))
-    return published.filter(pc.field("name").isin(messages))
 
 
 def spread(run: NamedRun, message: str) -> tuple[pa.Table, pa.Table]:
@@ -232,25 +198,26 @@ def spread(run: NamedRun, message: str) -> tuple[pa.Table, pa.Table]:
     Raises: UnknownName, UseError if the run's source does not report receptions.
     """
     run.facts.check_known("receptions")
-    published = _message(run, message)
-    of_it = pc.field("message") == published["message"][0]
-    copies = copies_of(run, published["message"][0].as_py()).drop_columns(["eligible"])
-    missed = frozenset(run.stored.read("missed", ["peer"], of_it)["peer"].to_pylist())
+    peers, copies = spread_of(run, run.message_index(message))
+    return run.with_names(peers), run.with_names(copies.drop_columns(["eligible"]))
+
+
+def spread_of(run: NamedRun, message: int) -> tuple[pa.Table, pa.Table]:
+    """The peers and copies of a message, as `spread` gives them, without names; copies also have
+    `eligible`: the peer was.
+    """
+    copies, published = copies_of(run, message), run.publication(message)
+    missed = run.stored.read("missed", ["peer"], pc.field("message") == message)["peer"].to_pylist()
     counts = run.facts.knows(DUPLICATES)
-    rows = list(_peer_rows(copies, published["publisher"][0].as_py(), missed, counts=counts))
-    peers = pa.Table.from_pylist(rows, _REACHED)
+    rows = list(_peer_rows(copies, published["publisher"], frozenset(missed), counts=counts))
     # A message of an unknown topic has no rendezvous.
-    topic = published["topic"][0].as_py()
-    peers = _with_rendezvous(
-        run, peers, published["tick"][0].as_py(), -1 if topic is None else topic
-    )
-    return run.with_names(peers), run.with_names(copies)
+    topic = -1 if published["topic"] is None else published["topic"]
+    peers = pa.Table.from_pylist(rows, _REACHED)
+    return _with_rendezvous(run, peers, published["tick"], topic), copies
 
 
 def copies_of(run: NamedRun, message: int) -> pa.Table:
-    """Each copy of a message that arrived, by hop and time: as `spread`, without names, and whether
-    the peer was `eligible` (vizpub.model.tables).
-    """
+    """The copies of a message that arrived, as `spread_of` gives them."""
     columns = ["hop", "time_us", "previous_hop", "peer", "first", "subscribed", "eligible"]
     order = ["hop", "time_us", "peer", "previous_hop"]
     copies = run.stored.read("receptions", columns, pc.field("message") == message)
@@ -265,11 +232,6 @@ _REACHED = pa.schema(
         ("duplicates", pa.int64()),
     ]
 )
-
-
-def _message(run: NamedRun, name: str) -> pa.Table:
-    """The row of a message. Raises: UnknownName, AmbiguousName."""
-    return run.stored.read("publications", where=pc.field("message") == run.message_index(name))
 
 
 def _peer_rows(
@@ -292,10 +254,3 @@ def _role(first: dict[str, Any] | None, missed: bool) -> str:
     if first is None:
         return "missed" if missed else "peer"
     return {True: "subscriber", False: "relay", None: "peer"}[first["subscribed"]]
-
-
-def _place_in_group(sorted_groups: np.ndarray) -> np.ndarray:
-    """0, 1, 2, … within each run of equal values."""
-    _, first, counts = np.unique(sorted_groups, return_index=True, return_counts=True)
-    places: np.ndarray = np.arange(len(sorted_groups)) - np.repeat(first, counts)
-    return places

@@ -110,6 +110,12 @@ def answer(
             raise UseError(str(error)) from error
 
 
+def read_answer(run: StoredRun, statement: str, **values: object) -> pa.Table:
+    """The rows of a statement with these values. Raises: as `answer`."""
+    with answer(run, statement, values) as batches:
+        return batches.read_all()
+
+
 def _reader(
     session: _TimedConnection, statement: str, values: Mapping[str, object] | None
 ) -> pa.RecordBatchReader:

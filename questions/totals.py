@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from vizpub.questions.names import NamedRun
+from vizpub.questions.snapshots import ACCEPTED, alive
 from vizpub.runstore.store import StoredRun
 
 Figures = dict[str, float | None]
@@ -26,10 +27,7 @@ class Span:
 
     def read(self, table: str, columns: Iterable[str], where: pc.Expression) -> pa.Table:
         """Some rows of a table of the run, in no order."""
-        chosen = list(columns)
-        definition = self.run.stored.definition(table).arrow
-        schema = pa.schema([definition.field(name) for name in chosen])
-        return pa.Table.from_batches(self.run.stored.scan(table, chosen, where), schema)
+        return self.run.stored.read_unordered(table, list(columns), where)
 
     @property
     def inside(self) -> pc.Expression:
@@ -88,7 +86,7 @@ def _outcome(span: Span) -> Iterable[float | None]:
     if not span.run.stored.has("metrics/messages"):
         return (None,) * 5
     messages = span.messages
-    counted = _without_refused(messages)
+    counted = messages.filter(ACCEPTED)
     return (
         messages.num_rows,
         _quotient(counted, "delivered", "eligible"),
@@ -164,12 +162,11 @@ def _rooted_topics(span: Span) -> Iterable[float | None]:
     end of the span; null where no peer ever reports to be one.
     """
     tick = span.run.clock.sampling_tick(span.last)
-    now = (pc.field("valid_from") <= tick) & (pc.field("valid_to") > tick)
     is_root = (pc.field("role") == "rendezvous") & pc.field("topic").is_valid()
     if not span.run.stored.has("presence") or not span.read("roles", ["peer"], is_root).num_rows:
         return (None,) * 3
-    present = span.read("presence", ["peer"], now)["peer"].to_pylist()
-    pairs = span.read("roles", ["peer", "topic"], is_root & now).group_by(["peer", "topic"])
+    present = span.read("presence", ["peer"], alive(tick))["peer"].to_pylist()
+    pairs = span.read("roles", ["peer", "topic"], is_root & alive(tick)).group_by(["peer", "topic"])
     rooted = Counter(pairs.aggregate([])["peer"].to_pylist())
     counts = [rooted[peer] for peer in present]
     return (min(counts), sum(counts) / len(counts), max(counts)) if counts else (None,) * 3
@@ -210,17 +207,18 @@ class Pooled:
     refused: int
     eligible: int | None
     delivered: int | None
+    hit_ratio: float | None
+    """delivered / eligible; null where no peer was eligible."""
     hit_ratio_mean: float | None
     late: int | None
     hops: dict[int | None, int]
     """Number of first receptions by hops travelled; null = unknown."""
 
-    @property
-    def hit_ratio(self) -> float | None:
-        """delivered / eligible; null where no peer was eligible."""
-        if not self.eligible or self.delivered is None:
-            return None
-        return self.delivered / self.eligible
+
+def hit_ratio(run: StoredRun) -> float | None:
+    """The hit ratio over the messages of a run; null where it is unknown."""
+    columns = ["delivered", "eligible"]
+    return _quotient(run.read_unordered("metrics/messages", columns, ACCEPTED), *columns)
 
 
 def pool_messages(run: StoredRun) -> Pooled | None:
@@ -228,13 +226,14 @@ def pool_messages(run: StoredRun) -> Pooled | None:
     if not run.has("metrics/messages"):
         return None
     measured = run.read("metrics/messages")
-    counted = _without_refused(measured)
+    counted = measured.filter(ACCEPTED)
     sums = {name: pc.sum(counted[name]).as_py() for name in ("eligible", "delivered")}
     publication_known = run.read("publications", ["publication_known"])["publication_known"]
     return Pooled(
         messages=measured.num_rows,
         unreported=measured.num_rows - (pc.sum(publication_known).as_py() or 0),
         refused=measured.num_rows - counted.num_rows,
+        hit_ratio=_quotient(counted, "delivered", "eligible"),
         hit_ratio_mean=pc.mean(counted["hit_ratio"]).as_py(),
         late=pc.sum(counted["late_deliveries"]).as_py(),
         hops=_hop_counts(run),
@@ -253,8 +252,3 @@ def _hop_counts(run: StoredRun) -> dict[int | None, int]:
         for hop in pc.value_counts(batch["hop"]).to_pylist():
             counts[hop["values"]] += hop["counts"]
     return dict(sorted(counts.items(), key=lambda item: (item[0] is None, item[0] or 0)))
-
-
-def _without_refused(messages: pa.Table) -> pa.Table:
-    """The rows of metrics/messages that pooled hit ratios count: without a known refusal."""
-    return messages.filter(pc.fill_null(pc.equal(messages["rejections"], 0), True))

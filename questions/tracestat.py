@@ -7,7 +7,6 @@ tracestat also counts that every publisher delivers its own message to itself, a
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -16,7 +15,7 @@ import pyarrow.compute as pc
 
 from vizpub.model.run import DUPLICATES
 from vizpub.questions.names import NamedRun
-from vizpub.questions.sql import answer
+from vizpub.questions.sql import answer, read_answer
 
 Figures = dict[str, int | None]
 """Figures by name; null = unknown."""
@@ -118,7 +117,8 @@ class Tracestat:
             f"{_CHOSEN} SELECT {', '.join(shown)} FROM peers {' '.join(joined)} "
             f"WHERE peer IN ({_REPORTING}) AND peer IN ({self._participants()}) ORDER BY peers.peer"
         )
-        rows: list[dict[str, str | int | None]] = self._query(statement).to_pylist()
+        answers = read_answer(self.run.stored, statement, topic=self._topic)
+        rows: list[dict[str, str | int | None]] = answers.to_pylist()
         return rows
 
     def _column(self, name: str) -> str:
@@ -168,7 +168,7 @@ class Tracestat:
             duplicates="coalesce(duplicates, 0)" if self._lists_duplicates else "NULL::BIGINT",
             rejected=_REJECTED if self._knows("rejected") else "NULL::BIGINT",
         )
-        with self._rows(statement) as batches:
+        with answer(self.run.stored, statement, {"topic": self._topic}) as batches:
             yield from batches
 
     def delays(self) -> list[tuple[int, int]]:
@@ -176,7 +176,7 @@ class Tracestat:
         these; without the publishers' own, and without those whose times are unknown.
         """
         counts, total = [], 0
-        for row in self._query(_DELAYS).to_pylist():
+        for row in read_answer(self.run.stored, _DELAYS, topic=self._topic).to_pylist():
             total += row["n"]
             counts.append((row["ms"], total))
         return counts
@@ -184,16 +184,6 @@ class Tracestat:
     @cached_property
     def _topic(self) -> int | None:
         return None if self.topic is None else self.run.topic_index(self.topic)
-
-    def _query(self, statement: str) -> pa.Table:
-        with self._rows(statement) as reader:
-            return reader.read_all()
-
-    @contextmanager
-    def _rows(self, statement: str) -> Iterator[pa.RecordBatchReader]:
-        values = {"topic": self._topic} if "$topic" in statement else {}
-        with answer(self.run.stored, statement, values) as reader:
-            yield reader
 
 
 def totals(peers: list[dict[str, str | int | None]]) -> Figures:

@@ -189,12 +189,18 @@ class StoredRun:
         self, name: str, columns: Sequence[str] | None = None, where: pc.Expression | None = None
     ) -> pa.Table:
         """A table, or some columns and rows of it, sorted by its key."""
-        meant = self.definition(name)
-        chosen = list(columns or meant.names)
-        schema = pa.schema([meant.arrow.field(column) for column in chosen])
-        found = pa.Table.from_batches(self.scan(name, chosen, where), schema)
-        keys = [(key, "ascending") for key in meant.key if key in chosen]
-        return found.sort_by(keys) if keys else found
+        rows = self.read_unordered(name, columns, where)
+        keys = [(k, "ascending") for k in self.definition(name).key if k in rows.column_names]
+        return rows.sort_by(keys) if keys else rows
+
+    def read_unordered(
+        self, name: str, columns: Sequence[str] | None = None, where: pc.Expression | None = None
+    ) -> pa.Table:
+        """The same rows as `read`, in any order: sorting many takes longer than reading them."""
+        definition = self.definition(name)
+        selected = list(columns or definition.names)
+        schema = pa.schema([definition.arrow.field(column) for column in selected])
+        return pa.Table.from_batches(self.scan(name, selected, where), schema)
 
     def row_groups(self, name: str) -> Iterator[tuple[str, pa.RecordBatch]]:
         """A table by Parquet row group: (label, rows). The label is the same at every reading."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -19,8 +19,6 @@ from vizpub.model.run import DUPLICATES
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-    from vizpub.questions.names import NamedRun
 
 
 def register(app: typer.Typer) -> None:
@@ -129,8 +127,8 @@ def topics(
         from vizpub.questions import frequent
 
         rows = frequent.topics(stored, moment.at, comma_list(moment.layers))
-        tick = stored.clock.parse_at(moment.at, stored.facts.epoch)
-        provisional = stored.facts.provisional(stored.clock.interval_of(tick))
+        interval = stored.clock.interval_of(stored.tick_at(moment.at))
+        provisional = stored.facts.provisional(interval)
         _show(rows.slice(0, limit or None), output, settings, provisional)
     else:
         from vizpub.graphstore.ask.queries import Limits
@@ -161,8 +159,8 @@ def dissemination(
 
         receptions = frequent.dissemination(stored, message)
         columns, rows, facts = receptions.column_names, _rows(receptions), stored.facts
-        interval, published_us = _publication(stored, message)
-        provisional = facts.provisional(interval)
+        published = stored.publication(stored.message_index(message))
+        published_us, provisional = published["time_us"], facts.provisional(published["interval"])
     else:
         answer = ask_query(settings, "dissemination-tree", run, {"message": message})
         with querying(settings, run) as neo4j:
@@ -206,19 +204,10 @@ def missed(
         from vizpub.questions import frequent
 
         rows = frequent.missed_peers(stored, message, comma_list(layers))
-        interval, _ = _publication(stored, message)
-        _show(rows, output, settings, stored.facts.provisional(interval))
+        published = stored.publication(stored.message_index(message))
+        _show(rows, output, settings, stored.facts.provisional(published["interval"]))
     else:
         print_answer(settings, output, "missed-subscribers", run, {"message": message})
-
-
-def _publication(run: NamedRun, message: str) -> tuple[int, int | None]:
-    """Interval and time of the message's publication; null = unknown."""
-    import pyarrow.compute as pc
-
-    of_it = pc.field("message") == run.message_index(message)
-    (row,) = run.stored.read("publications", ["interval", "time_us"], of_it).to_pylist()
-    return cast("int", row["interval"]), cast("int | None", row["time_us"])
 
 
 def _delay_ms(time_us: int | None, published_us: int | None) -> float | None:

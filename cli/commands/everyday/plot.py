@@ -249,8 +249,7 @@ def _rows_at_times(run: Run, of: str, metrics: Sequence[str], drawing: Drawing) 
     if len(drawing.peers) > 1:
         raise UseError(TIMES_OR_PEERS)
     times = dict.fromkeys(
-        run.clock.interval_of(run.clock.parse_at(text, run.facts.epoch))
-        for text in comma_list(drawing.at) or ()
+        run.clock.interval_of(run.tick_at(text)) for text in comma_list(drawing.at) or ()
     )
     wheres = [Where(i, i, drawing.peers[0], drawing.topic) for i in times]
     return pa.concat_tables([_read_metrics(run, of, metrics, where) for where in wheres])
@@ -294,10 +293,7 @@ def _overlay(
     from vizpub.analytics.figures import MOST_BY_FORCE, overlay_snapshot
     from vizpub.questions.snapshots import snapshot
 
-    tick, layers = (
-        run.clock.parse_at(drawing.at or "last", run.facts.epoch),
-        comma_list(drawing.layers),
-    )
+    tick, layers = run.tick_at(drawing.at or "last"), comma_list(drawing.layers)
     peers, links = snapshot(run, tick, drawing.topic, layers)
     topic = [f"topic {drawing.topic}"] if drawing.topic else []
     shown = [f"layer {' and '.join(layers)}"] if layers else []

@@ -21,6 +21,7 @@ def test_pooled_figures_equal_those_counted_by_hand(workspace: Path) -> None:
         refused=0,
         eligible=4,
         delivered=2,
+        hit_ratio=0.5,
         hit_ratio_mean=0.5,
         late=None,
         hops={1: 2, 2: 1},
