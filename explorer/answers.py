@@ -29,25 +29,17 @@ def described(history: History) -> Answer:
 
 def overlay(history: History, chosen: Chosen) -> Answer:
     """`times` (ticks), and the periods of peers and pairs, in ranks among them."""
-    peers, pairs = history.peers(chosen), history.pairs(chosen) if _linked(history) else None
+    peers = history.peers(chosen)
     arrays: dict[str, npt.NDArray[Any]] = {
         "times": history.times.astype(np.float64),
-        "peer": peers.peer,
+        "peer": peers.key.astype(np.int32),
         "peer_begin": peers.begin,
         "peer_end": peers.end,
     }
-    if pairs is not None:
-        arrays |= {
-            "src": pairs.src,
-            "dst": pairs.dst,
-            "pair_begin": pairs.begin,
-            "pair_end": pairs.end,
-        }
+    if history.run.stored.has("links"):
+        src, dst, begin, end = history.pairs(chosen)
+        arrays |= {"src": src, "dst": dst, "pair_begin": begin, "pair_end": end}
     return ARRAYS, pack({}, arrays)
-
-
-def _linked(history: History) -> bool:
-    return history.run.stored.has("links")
 
 
 def positions(history: History, layout: str) -> Answer:
@@ -82,8 +74,9 @@ def curve(history: History, name: str) -> Answer:
 
 def peer(history: History, number: int, tick: int, chosen: Chosen) -> Answer:
     """What is known of a peer. Raises: OutOfRange, UnknownName for a layer."""
-    of_it = _peer(history, number), _tick(history, tick)
-    return _json(one_peer.described(history.run, *of_it, history.run.checked_layers(chosen.layers)))
+    run, peer_number = history.run, _peer(history, number)
+    checked_tick, layers = run.clock.check_tick(tick), run.checked_layers(chosen.layers)
+    return _json(one_peer.described(run, peer_number, checked_tick, layers))
 
 
 def peer_curve(history: History, number: int, name: str) -> Answer:
@@ -92,15 +85,15 @@ def peer_curve(history: History, number: int, name: str) -> Answer:
     return ARRAYS, pack({}, {"values": values})
 
 
-def path(history: History, ends: tuple[int, int], tick: int, chosen: Chosen) -> Answer:
+def path(history: History, start: int, end: int, tick: int, chosen: Chosen) -> Answer:
     """`peers` of a shortest path along the links, by number; null where there is none, and `why` if
     that is because an end is not present.
 
     Raises: OutOfRange.
     """
     run, names = history.run, history.run.peers
-    source, target = (names[_peer(history, number)] for number in ends)
-    at = one_peer.spoken(run.clock, _tick(history, tick))
+    source, target = (names[_peer(history, number)] for number in (start, end))
+    at = one_peer.spoken(run.clock, run.clock.check_tick(tick))
     layers = chosen.layers or run.facts.layers
     words = ["vizpub", "path", run.facts.name, source, target, "--at", at]
     command = one_peer.typed([*words, *(["--layers", ",".join(layers)] if layers else [])])
@@ -162,16 +155,5 @@ def _peer(history: History, number: int) -> int:
     return number
 
 
-def _tick(history: History, tick: int) -> int:
-    return history.run.clock.check_tick(tick)
-
-
 def _json(told: Any) -> Answer:
     return JSON, json.dumps(told, ensure_ascii=False, allow_nan=False).encode()
-
-
-def whole(text: str, what: str) -> int:
-    """A whole number that a page sent. Raises: UseError."""
-    if not text.isascii() or not text.isdecimal() or len(text) > 18:
-        raise UseError(f"{what} '{text[:40]}' is no whole number")
-    return int(text)

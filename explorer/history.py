@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -27,21 +28,11 @@ from vizpub.questions.names import NamedRun
 _PERIOD = ["valid_from", "valid_to"]
 
 
-@dataclass(frozen=True)
-class Pairs:
+class Pairs(NamedTuple):
     """Validity periods of distinct links from peer to peer; a row for each."""
 
     src: Int32s
     dst: Int32s
-    begin: Int32s
-    end: Int32s
-
-
-@dataclass(frozen=True)
-class Peers:
-    """Validity periods of peers; a row for each."""
-
-    peer: Int32s
     begin: Int32s
     end: Int32s
 
@@ -83,10 +74,9 @@ class History:
             )
         return found
 
-    def peers(self, chosen: Chosen) -> Peers:
+    def peers(self, chosen: Chosen) -> Periods:
         """Presence of peers; with topics, their subscriptions. Raises: UnknownName, UseError."""
-        found = self._subscribed(chosen) if chosen.topics else self._present
-        return Peers(found.key.astype(np.int32), found.begin, found.end)
+        return self._subscribed(chosen) if chosen.topics else self._present
 
     def pairs(self, chosen: Chosen) -> Pairs:
         """The union over the layers of the links from peer to peer; with topics, while both ends

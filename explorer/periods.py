@@ -46,11 +46,6 @@ def ranks(times: Int64s, ticks: Integers) -> Int32s:
     return np.searchsorted(times, ticks).astype(np.int32)
 
 
-def rank_at(times: Int64s, tick: int) -> int:
-    """What begins and ends are compared with at a tick: `begin <= rank < end`; -1 before all."""
-    return int(np.searchsorted(times, tick, side="right")) - 1
-
-
 def joined(key: Integers, begin: Integers, end: Integers) -> Periods:
     """The periods of each key, overlapping and touching ones as one. They may come in any order."""
     order = np.lexsort((begin, key))

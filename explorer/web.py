@@ -27,7 +27,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from vizpub.explorer import answers, facts, live
-from vizpub.explorer.answers import Answer, whole
+from vizpub.explorer.answers import Answer
 from vizpub.explorer.history import Chosen, History
 from vizpub.explorer.messages import Order, Wanted
 from vizpub.explorer.opened import OpenRuns
@@ -52,122 +52,73 @@ HEADERS = {
     "cache-control": "no-cache",
 }
 """Of every answer."""
+Reader = Callable[[Request], Any]
+"""Reads what a question takes from a request. Raises: UseError."""
 
 
 def app(workspace: Path, token: str | None = None, *, commands: bool = False) -> ASGIApp:
     """The application; null token = whoever reaches the port may read. With `commands`, whoever has
     the token may tell peers to leave and join.
     """
-    return _Guard(_Web(OpenRuns(workspace), commands=commands).app(), token, commands=commands)
+    runs = OpenRuns(workspace)
 
+    async def list_runs(_: Request) -> Response:
+        listed = await run_in_threadpool(facts.listed, workspace)
+        return JSONResponse({"workspace": str(workspace), "runs": listed})
 
-class _Web:
-    def __init__(self, runs: OpenRuns, *, commands: bool) -> None:
-        self._runs, self._commands = runs, commands
+    def send_state(request: Request) -> Response:
+        """Send the state of the run now."""
+        run = open_run(workspace, request.path_params["run"])
+        return JSONResponse(live.describe_state(run) | {"commands": commands})
 
-    def app(self) -> Starlette:
-        of_run = "/api/runs/{run}"
-        asked: dict[str, Callable[[History, Request], Answer]] = {
-            f"{of_run}": lambda history, _: answers.described(history),
-            f"{of_run}/overlay": lambda history, of: answers.overlay(history, _chosen(of)),
-            f"{of_run}/places/{{layout}}": lambda history, of: answers.positions(
-                history, of.path_params["layout"]
-            ),
-            f"{of_run}/column": lambda history, of: answers.block(
-                history, _text(of, "name"), _whole(of, "block")
-            ),
-            f"{of_run}/extent": lambda history, of: answers.extent(history, _text(of, "name")),
-            f"{of_run}/curve": lambda history, of: answers.curve(history, _text(of, "name")),
-            f"{of_run}/peer": lambda history, of: answers.peer(
-                history, _whole(of, "peer"), _whole(of, "tick"), _chosen(of)
-            ),
-            f"{of_run}/peer/curve": lambda history, of: answers.peer_curve(
-                history, _whole(of, "peer"), _text(of, "name")
-            ),
-            f"{of_run}/path": lambda history, of: answers.path(
-                history,
-                (_whole(of, "from"), _whole(of, "to")),
-                _whole(of, "tick"),
-                _chosen(of),
-            ),
-            f"{of_run}/messages": lambda history, of: answers.messages_of(
-                history, _wanted(of), _order(of)
-            ),
-            f"{of_run}/coverage": lambda history, of: answers.coverage(
-                history, _wanted(of), _text(of, "along")
-            ),
-            f"{of_run}/message": lambda history, of: answers.message(
-                history, _whole(of, "message")
-            ),
-            f"{of_run}/tables": lambda history, _: answers.table_list(history),
-            f"{of_run}/rows": lambda history, of: answers.table_rows(
-                history, _text(of, "table"), _row_filter(of), _order(of, "")
-            ),
-            f"{of_run}/missed": lambda history, of: answers.missed(history, _whole(of, "message")),
-        }
-        return Starlette(
-            routes=[
-                Route("/api/runs", self._list),
-                *(Route(path, self._answering(question)) for path, question in asked.items()),
-                Route(f"{of_run}/rows.csv", self._csv),
-                Route(f"{of_run}/state", self._state),
-                Route(f"{of_run}/commands", self._tell, methods=["POST"]),
-                Route(f"{of_run}/commands/{{number}}", self._command),
-                Mount("/", StaticFiles(directory=PAGE, html=True)),
-            ],
-            exception_handlers={VizpubError: _failed, HTTPException: _refused},
-        )
-
-    async def _list(self, _: Request) -> Response:
-        return JSONResponse(
-            {
-                "workspace": str(self._runs.workspace),
-                "runs": await run_in_threadpool(facts.listed, self._runs.workspace),
-            }
-        )
-
-    def _state(self, request: Request) -> Response:
-        """How far the run is now."""
-        run = open_run(self._runs.workspace, request.path_params["run"])
-        return JSONResponse(live.describe_state(run) | {"commands": self._commands})
-
-    async def _tell(self, request: Request) -> Response:
+    async def tell_peer(request: Request) -> Response:
         """Tell a peer to leave or to join."""
-        told = await _json_object(request)
-        peer, action = told.get("peer"), told.get("action")
+        command, run = await _json_object(request), request.path_params["run"]
+        peer, action = command.get("peer"), command.get("action")
         if type(peer) is not int or type(action) is not str:
             raise UseError("give the number of a peer, and an action")
-        where = self._runs.workspace, request.path_params["run"]
-        return JSONResponse(await run_in_threadpool(live.tell_peer, *where, peer, action))
+        return JSONResponse(await run_in_threadpool(live.tell_peer, workspace, run, peer, action))
 
-    def _command(self, request: Request) -> Response:
-        """What became of a command."""
-        number = whole(request.path_params["number"], "number")
-        run = request.path_params["run"]
-        return JSONResponse(live.find_command(self._runs.workspace, run, number))
+    def send_command(request: Request) -> Response:
+        """Send the outcome of a command."""
+        number = _parse_whole(request.path_params["number"], "number")
+        return JSONResponse(live.find_command(workspace, request.path_params["run"], number))
 
-    def _csv(self, request: Request) -> Response:
-        """All rows of a table, as a file."""
-        history = self._history(request)
-        name = _text(request, "table")
-        lines = write_csv(history.run, name, _row_filter(request), _order(request, ""))
-        # The head comes now, so that what is refused is an error, not the end of a file.
-        content = chain([next(lines)], lines)
-        file = quote(f"{history.run.facts.name}-{name.replace('/', '-')}.csv")
-        headers = {"content-disposition": f"attachment; filename*=UTF-8''{file}"}
-        return StreamingResponse(content, media_type="text/csv; charset=utf-8", headers=headers)
+    def history_of(request: Request) -> History:
+        return runs.history(request.path_params["run"], request.query_params.get("of"))
 
-    def _history(self, request: Request) -> History:
-        return self._runs.history(request.path_params["run"], request.query_params.get("of"))
-
-    def _answering(self, question: Callable[[History, Request], Answer]) -> Callable[..., Any]:
-        """In a thread: others are answered meanwhile."""
-
+    def answering(question: Callable[..., Answer], *readers: Reader) -> Callable[..., Response]:
+        # Not async: Starlette calls it in a thread, and answers others meanwhile.
         def answer(request: Request) -> Response:
-            media_type, content = question(self._history(request), request)
+            history = history_of(request)
+            media_type, content = question(history, *(read(request) for read in readers))
             return Response(content, media_type=media_type)
 
         return answer
+
+    def send_csv(request: Request) -> Response:
+        """All rows of a table, as a file."""
+        run, name = history_of(request).run, _text("table")(request)
+        lines = write_csv(run, name, _row_filter(request), _row_order(request))
+        # The head comes now, so that what is refused is an error, not the end of a file.
+        content = chain([next(lines)], lines)
+        file = quote(f"{run.facts.name}-{name.replace('/', '-')}.csv")
+        headers = {"content-disposition": f"attachment; filename*=UTF-8''{file}"}
+        return StreamingResponse(content, media_type="text/csv; charset=utf-8", headers=headers)
+
+    inner = Starlette(
+        routes=[
+            Route("/api/runs", list_runs),
+            *(Route(f"/api/runs/{{run}}{path}", answering(*q)) for path, q in QUESTIONS.items()),
+            Route("/api/runs/{run}/rows.csv", send_csv),
+            Route("/api/runs/{run}/state", send_state),
+            Route("/api/runs/{run}/commands", tell_peer, methods=["POST"]),
+            Route("/api/runs/{run}/commands/{number}", send_command),
+            Mount("/", StaticFiles(directory=PAGE, html=True)),
+        ],
+        exception_handlers={VizpubError: _failed, HTTPException: _refused},
+    )
+    return _Guard(inner, token, commands=commands)
 
 
 async def _json_object(request: Request) -> dict[str, Any]:
@@ -178,54 +129,91 @@ async def _json_object(request: Request) -> dict[str, Any]:
         if len(body) > _MOST_OF_A_COMMAND:
             raise UseError(f"a command has at most {_MOST_OF_A_COMMAND} bytes")
     try:
-        told = json.loads(body)
+        command = json.loads(body)
     except ValueError as error:
         raise UseError("a command is JSON") from error
-    if not isinstance(told, dict):
+    if not isinstance(command, dict):
         raise UseError("a command is a JSON object")
-    return told
+    return command
+
+
+def _text(name: str) -> Reader:
+    """A reader of a parameter of the address, which must be there."""
+
+    def read(request: Request) -> str:
+        value: str | None = request.query_params.get(name)
+        if value is None:
+            raise UseError(f"give {name}")
+        return value
+
+    return read
+
+
+def _number(name: str) -> Reader:
+    """A reader of a parameter that is a whole number; it raises UseError for another."""
+    read_text = _text(name)
+
+    return lambda request: _parse_whole(read_text(request), name)
+
+
+def _parse_whole(text: str, name: str) -> int:
+    if not text.isascii() or not text.isdecimal() or len(text) > 18:
+        raise UseError(f"{name} '{text[:40]}' is no whole number")
+    return int(text)
 
 
 def _chosen(request: Request) -> Chosen:
-    given = request.query_params
+    parameters = request.query_params
     return Chosen(
-        tuple(given.getlist("layer")) or None,
-        tuple(whole(text, "topic") for text in given.getlist("topic")),
-        given.get("how") == "all",
+        tuple(parameters.getlist("layer")) or None,
+        tuple(_parse_whole(text, "topic") for text in parameters.getlist("topic")),
+        parameters.get("how") == "all",
     )
 
 
 def _wanted(request: Request) -> Wanted:
-    given = request.query_params
+    parameters = request.query_params
     topic, publisher = (
-        _whole(request, name) if name in given else None for name in ("topic", "publisher")
+        _number(name)(request) if name in parameters else None for name in ("topic", "publisher")
     )
-    return Wanted(topic, publisher, given.get("text", ""))
+    return Wanted(topic, publisher, parameters.get("text", ""))
 
 
 def _order(request: Request, by: str = "message") -> Order:
-    given = request.query_params
-    first = _whole(request, "first") if "first" in given else 0
-    return Order(given.get("by", by), given.get("down") == "true", first)
+    parameters = request.query_params
+    first = _number("first")(request) if "first" in parameters else 0
+    return Order(parameters.get("by", by), parameters.get("down") == "true", first)
+
+
+def _row_order(request: Request) -> Order:
+    return _order(request, by="")
 
 
 def _row_filter(request: Request) -> RowFilter:
-    given = request.query_params
+    parameters = request.query_params
     names = ("peer", "topic", "message", "interval")
-    numbers = {name: _whole(request, name) for name in names if name in given}
-    return RowFilter(**numbers, text=given.get("text", ""))
+    numbers = {name: _number(name)(request) for name in names if name in parameters}
+    return RowFilter(**numbers, text=parameters.get("text", ""))
 
 
-def _text(request: Request, name: str) -> str:
-    found = request.query_params.get(name)
-    if found is None:
-        raise UseError(f"give {name}")
-    return found
-
-
-def _whole(request: Request, name: str) -> int:
-    return whole(_text(request, name), name)
-
+QUESTIONS: dict[str, tuple[Callable[..., Answer], *tuple[Reader, ...]]] = {
+    "": (answers.described,),
+    "/overlay": (answers.overlay, _chosen),
+    "/places/{layout}": (answers.positions, lambda request: request.path_params["layout"]),
+    "/column": (answers.block, _text("name"), _number("block")),
+    "/extent": (answers.extent, _text("name")),
+    "/curve": (answers.curve, _text("name")),
+    "/peer": (answers.peer, _number("peer"), _number("tick"), _chosen),
+    "/peer/curve": (answers.peer_curve, _number("peer"), _text("name")),
+    "/path": (answers.path, _number("from"), _number("to"), _number("tick"), _chosen),
+    "/messages": (answers.messages_of, _wanted, _order),
+    "/coverage": (answers.coverage, _wanted, _text("along")),
+    "/message": (answers.message, _number("message")),
+    "/missed": (answers.missed, _number("message")),
+    "/tables": (answers.table_list,),
+    "/rows": (answers.table_rows, _text("table"), _row_filter, _row_order),
+}
+"""The questions about a run by their paths, each with the readers of what it takes."""
 
 _CODES: tuple[tuple[type[VizpubError], int], ...] = (
     (RunChanged, 409),
@@ -259,8 +247,8 @@ class _Guard:
 
         async def sending(message: Message) -> None:
             if message["type"] == "http.response.start":
-                given = [(key.encode(), value.encode()) for key, value in HEADERS.items()]
-                message["headers"] = [*message["headers"], *given]
+                headers = [(key.encode(), value.encode()) for key, value in HEADERS.items()]
+                message["headers"] = [*message["headers"], *headers]
             await send(message)
 
         await answer(scope, receive, sending)
