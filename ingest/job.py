@@ -35,7 +35,7 @@ from vizpub.ingest.tasks.staged import STAGED, is_staged, macro_text
 from vizpub.ingest.tasks.steps import BlockFold, FoldChain, LaterTable, StepInput, TaskBlock
 from vizpub.model.clock import OPEN, Clock
 from vizpub.model.columns import Table
-from vizpub.runstore.inputs import shortened
+from vizpub.runstore.inputs import shorten_inputs
 from vizpub.runstore.manifest import Manifest, Part, Since, StoredFile, TableEntry
 from vizpub.runstore.store import StoredTable
 from vizpub.runstore.writer import RunWriter
@@ -310,8 +310,8 @@ class Job:
 
     def _entry(self, name: str, place: OutputTable, files: tuple[StoredFile, ...]) -> TableEntry:
         schema = from_arrow_schema(place.schema).json() if is_staged(name) else None
-        older = self.writer.merged(name, self.plan.older_parts(name))
-        return self.writer.listed(place.directory, files, older, schema)
+        older = self.writer.merge(name, self.plan.older_parts(name))
+        return self.writer.entry_of(place.directory, files, older, schema)
 
     @cached_property
     def observed_tables(self) -> ObservedTables:
@@ -346,7 +346,9 @@ class Job:
         tables = {
             name: entry for name, entry in self.manifest.tables.items() if not is_staged(name)
         }
-        return shortened(self.writer, replace(self.manifest, tables=tables, carry=carry), self.base)
+        return shorten_inputs(
+            self.writer, replace(self.manifest, tables=tables, carry=carry), self.base
+        )
 
     def commit_unchanged(self) -> None:
         """Commit the run that is appended to, with the new quarantine, inputs and headers."""
@@ -358,7 +360,7 @@ class Job:
             self.base, inputs=now.inputs, skipped=now.skipped, tables=tables, **description
         )
         grown = self.plan.next_generation(changed)
-        self.writer.commit(shortened(self.writer, grown, self.base))
+        self.writer.commit(shorten_inputs(self.writer, grown, self.base))
 
     def _carried_entry(self, name: str) -> TableEntry:
         """Return the entry of a folded table for later appends; message tables keep earlier
@@ -367,7 +369,7 @@ class Job:
         entry = self.manifest.tables[stored_name(name)]
         earlier = self.base.carry.get(name) if self.base and name != CARRIED else None
         parts = earlier.parts if earlier else ()
-        older = self.writer.merged(stored_name(name), parts)
+        older = self.writer.merge(stored_name(name), parts)
         return replace(entry, rows=entry.rows + sum(part.rows for part in older), older=older)
 
     def frame_of_parts(

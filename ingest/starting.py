@@ -21,7 +21,7 @@ from vizpub.model.errors import InputsDiffer, NeedsSettling, RunChanged, UseErro
 from vizpub.model.own import OwnMetric
 from vizpub.model.wording import amount
 from vizpub.runstore.inputs import all_inputs
-from vizpub.runstore.integrity import files_of, stands
+from vizpub.runstore.integrity import files_of, is_intact
 from vizpub.runstore.manifest import Manifest
 from vizpub.runstore.store import StoredRun
 from vizpub.runstore.writer import RunWriter
@@ -206,7 +206,7 @@ def _resumable(directory: Path, half: Manifest, fresh: Manifest) -> Manifest:
     lost = {
         entry.stage
         for entry in half.tables.values()
-        if entry.stage and not stands(directory, entry.newest)
+        if entry.stage and not is_intact(directory, entry.newest)
     }
     stages = tuple(
         takewhile(

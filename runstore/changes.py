@@ -26,11 +26,11 @@ def pending(directory: Path, stored: Manifest | None) -> Manifest | None:
     """
     with suppress(FileNotFoundError, StoreBroken):
         manifest = read_manifest(directory, PENDING)
-        return manifest if manifest.replaces == changed(directory, stored) else None
+        return manifest if manifest.replaces == identity_to_replace(directory, stored) else None
     return None
 
 
-def changed(directory: Path, stored: Manifest | None) -> str:
+def identity_to_replace(directory: Path, stored: Manifest | None) -> str:
     """Return the identity that a change replaces: that of the run's tables, so that run.json may
     change otherwise meanwhile; or a digest of run.json, if that cannot be read; or empty.
     """
@@ -42,7 +42,7 @@ def changed(directory: Path, stored: Manifest | None) -> str:
     return ""
 
 
-def unfinished(run: StoredRun) -> str:
+def describe_unfinished(run: StoredRun) -> str:
     """Describe a change of the run that is not committed; empty if there is none."""
     change = pending(run.directory, run.manifest) if run.manifest.complete else None
     if change is None:
@@ -59,7 +59,7 @@ def state(run: StoredRun) -> str:
     """The state of a run, as text for users."""
     if not run.manifest.complete:
         return f"{run.manifest.state}, not complete"
-    change = unfinished(run)
+    change = describe_unfinished(run)
     return f"{run.manifest.state}; {change}" if change else run.manifest.state
 
 

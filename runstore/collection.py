@@ -165,7 +165,7 @@ def check_name(workspace: Path, name: str) -> None:
     check_owner(Collected(workspace, name), run)
 
 
-def retired(workspace: Path) -> list[Collected]:
+def retired_collections(workspace: Path) -> list[Collected]:
     """The collections whose runs are gone, by name; of other users, those that may be seen."""
     collections = []
     for path in sorted(_visible_entries(workspace / COLLECTED)):

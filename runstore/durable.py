@@ -23,7 +23,12 @@ def sync(files: Iterable[Path], top: Path, folders: Iterable[Path] = ()) -> None
     """Sync files below `top`, and all directories from theirs, and from `folders`, up to `top`."""
     files = list(files)
     lowest = {*folders, *(file.parent for file in files)}
-    directories = {parent for folder in lowest for parent in _up_to(folder, top)}
+    directories = {
+        parent
+        for folder in lowest
+        for parent in (folder, *folder.parents)
+        if parent.is_relative_to(top)
+    }
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         list(chain(pool.map(sync_file, files), pool.map(sync_directory, directories)))
 
@@ -50,11 +55,6 @@ def make_directory(path: Path) -> None:
     path.mkdir(parents=True, exist_ok=True)
     for one in reversed(missing):
         sync_directory(one.parent)
-
-
-def _up_to(directory: Path, top: Path) -> list[Path]:
-    """The directory and its parents up to `top`."""
-    return [one for one in (directory, *directory.parents) if one.is_relative_to(top)]
 
 
 # Single calls of the operating system, which are not durable until they are synced.

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from vizpub.runstore import durable
-from vizpub.runstore.integrity import PARQUET, dataset, described, files_of
+from vizpub.runstore.integrity import PARQUET, dataset, describe_file, files_of
 from vizpub.runstore.manifest import INPUTS, Manifest
 from vizpub.runstore.writer import RunWriter
 
@@ -37,7 +37,7 @@ def all_inputs(directory: Path, run: Manifest) -> Iterator[dict[str, Any]]:
     yield from run.inputs
 
 
-def shortened(writer: RunWriter, run: Manifest, base: Manifest | None) -> Manifest:
+def shorten_inputs(writer: RunWriter, run: Manifest, base: Manifest | None) -> Manifest:
     """The run with its files moved into the table, if run.json would list too many; `base` is the
     run that it adds to. Files that are damaged stay in run.json.
     """
@@ -49,8 +49,8 @@ def shortened(writer: RunWriter, run: Manifest, base: Manifest | None) -> Manife
         path = directory / f"{uuid4().hex}.parquet"
         pq.write_table(pa.Table.from_pylist(moved, _SCHEMA), path, **PARQUET)
         durable.sync_file(path)
-        older = writer.merged(_TABLE, entry.parts) if entry else ()
-        entry = writer.listed(directory, (described(path),), older)
+        older = writer.merge(_TABLE, entry.parts) if entry else ()
+        entry = writer.entry_of(directory, (describe_file(path),), older)
         size = run.earlier_bytes + sum(file["size"] for file in moved)
         rest = tuple(file for file in run.inputs if file.get("damage"))
         run = replace(run, inputs=rest, earlier_bytes=size)

@@ -71,7 +71,7 @@ def dataset(files: Sequence[Path], schema: pa.Schema | None = None) -> ds.Datase
     return ds.dataset([str(path) for path in files], schema=schema, format=pages)
 
 
-def described(path: Path) -> StoredFile:
+def describe_file(path: Path) -> StoredFile:
     """The entry in run.json for a Parquet file that was just written.
 
     Raises: pyarrow.ArrowException for another file.
@@ -99,8 +99,8 @@ def files_of(run: Path, part: Part, name: str) -> list[Path]:
     return [directory / file.name for file in part.files]
 
 
-def stands(run: Path, part: Part) -> bool:
-    """Whether the files of a part pass the check on open."""
+def is_intact(run: Path, part: Part) -> bool:
+    """Return True if the files of a part pass the check on open."""
     try:
         files_of(run, part, part.directory)
     except StoreBroken:
@@ -116,15 +116,15 @@ def damages(run: Path, manifest: Manifest) -> Iterator[Damage | None]:
     for name, entry in (*manifest.tables.items(), *manifest.carry.items()):
         for part in entry.parts:
             if part.files is None:
-                yield from _unlisted(run, part, name)
+                yield from _damages_of_unlisted(run, part, name)
             for file in part.files or ():
                 path = run / part.directory / file.name
                 why = _wrong(run, part, file, name)
                 yield Damage(str(path.relative_to(run)), name, why) if why else None
 
 
-def _unlisted(run: Path, part: Part, name: str) -> Iterator[Damage | None]:
-    """As `damages`, for a part without a list of files: only checks that they can be read."""
+def _damages_of_unlisted(run: Path, part: Part, name: str) -> Iterator[Damage | None]:
+    """The damage of each file of a part that lists none: only checks that it can be read."""
     try:
         files = files_of(run, part, name)
     except StoreBroken as error:
@@ -157,20 +157,20 @@ def _wrong(run: Path, part: Part, file: StoredFile, name: str) -> str:
 
 def _check_open(path: Path, file: StoredFile, name: str) -> None:
     try:
-        found = path.lstat()
+        status = path.lstat()
     except OSError as error:
         raise StoreBroken(str(path), f"a file of table {name} is missing") from error
-    if not S_ISREG(found.st_mode):
+    if not S_ISREG(status.st_mode):
         raise StoreBroken(str(path), f"a file of table {name} is a link or not a file")
-    if found.st_size != file.size:
-        size = f"it has {found.st_size:,} bytes, and run.json says {file.size:,}"
+    if status.st_size != file.size:
+        size = f"it has {status.st_size:,} bytes, and run.json says {file.size:,}"
         raise StoreBroken(str(path), size)
     start, crc = (file.pages_end, file.end_crc) if file.pages_end else (0, file.crc)
     try:
-        other = crc is not None and _crc(path, start) != crc
+        is_changed = crc is not None and _crc(path, start) != crc
     except OSError as error:
         raise StoreBroken(str(path), f"cannot be read: {error.strerror}") from error
-    if other:
+    if is_changed:
         raise StoreBroken(str(path), OTHER_BYTES)
 
 
@@ -188,16 +188,16 @@ def _reach(meta: pq.FileMetaData) -> dict[str, int]:
     """The greatest value of each column of REACH, as the file's own statistics have it."""
     groups = [meta.row_group(number) for number in range(meta.num_row_groups)]
     columns = [group.column(number) for group in groups for number in range(meta.num_columns)]
-    found: dict[str, int] = {}
+    greatest: dict[str, int] = {}
     unclear = set()
     for column in (column for column in columns if column.path_in_schema in REACH):
-        name, told = column.path_in_schema, column.statistics
-        most = told.max if told and told.has_min_max and not told.null_count else None
-        if isinstance(most, int):  # staged tables have messages by name
-            found[name] = max(most, found.get(name, most))
+        name, statistics = column.path_in_schema, column.statistics
+        is_known = statistics and statistics.has_min_max and not statistics.null_count
+        if is_known and isinstance(statistics.max, int):  # staged tables have messages by name
+            greatest[name] = max(statistics.max, greatest.get(name, statistics.max))
         else:
             unclear.add(name)
-    return {name: most for name, most in found.items() if name not in unclear}
+    return {name: most for name, most in greatest.items() if name not in unclear}
 
 
 def _end_of_pages(meta: pq.FileMetaData) -> int:

@@ -40,7 +40,12 @@ class Journal:
             return  # the run was removed
         try:
             line = json.dumps(entry, ensure_ascii=False, allow_nan=False)
-            _append(self.directory / FILE, line.encode() + b"\n")
+            with (self.directory / FILE).open("ab+", buffering=0) as file:
+                if end := file.tell():
+                    file.seek(end - 1)
+                    is_torn = file.read(1) != b"\n"
+                    line = f"\n{line}" if is_torn else line
+                file.write(f"{line}\n".encode())
         except OSError as error:
             _LOG.warning("the run's log cannot be written: %s", error.strerror)
 
@@ -95,12 +100,3 @@ def read_journal(directory: Path) -> Iterator[_Event]:
 
 def _since(start: float) -> float:
     return round(time.monotonic() - start, 3)
-
-
-def _append(path: Path, line: bytes) -> None:
-    """Append a line; starts a new line if the last one is torn."""
-    with path.open("ab+", buffering=0) as file:
-        if end := file.tell():
-            file.seek(end - 1)
-            line = line if file.read(1) == b"\n" else b"\n" + line
-        file.write(line)

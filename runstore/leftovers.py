@@ -57,13 +57,13 @@ def sweep(workspace: Path) -> None:
 
 def _sweep_let_go(workspace: Path) -> None:
     """Remove what the writers of runs let go, once no reader can need it."""
-    for told in workspace.glob(f"runs/*/{LET_GO}"):
+    for mark in workspace.glob(f"runs/*/{LET_GO}"):
         from vizpub.runstore.writer import KEPT_SECONDS, writing  # imports pyarrow, and few need it
 
         with suppress(UseError, OSError):
-            is_free = not os.path.exists(lock_of(told.parent))  # its writer sees to it, too
-            if is_free and abs(time.time() - told.stat().st_mtime) >= KEPT_SECONDS:
-                with writing(workspace, told.parent.name):
+            is_free = not os.path.exists(lock_of(mark.parent))  # its writer sees to it, too
+            if is_free and abs(time.time() - mark.stat().st_mtime) >= KEPT_SECONDS:
+                with writing(workspace, mark.parent.name):
                     pass
 
 

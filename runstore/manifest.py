@@ -14,7 +14,6 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import asdict, dataclass, field, fields, replace
-from functools import reduce
 from math import inf
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -109,8 +108,8 @@ class Part:
         """The part with those of its files that may have such rows."""
         if self.files is None:
             return self
-        kept = (file for file in self.files if file.greatest(since.column) >= since.least)
-        return replace(self, files=tuple(kept))
+        reaching = (file for file in self.files if file.greatest(since.column) >= since.least)
+        return replace(self, files=tuple(reaching))
 
 
 @dataclass(frozen=True)
@@ -265,7 +264,11 @@ class Manifest:
         """The facts for readers. Raises: StoreBroken while the clock is unknown."""
         if self.clock is None:
             raise StoreBroken(self.name, NO_INPUT_YET, "the same vizpub ingest command resumes it")
-        layers = self.options.get("layers")
+        layers, reported = self.options.get("layers"), self.arrival_capabilities
+        capabilities = {*(CAPABILITIES if reported is None else (DUPLICATES, *reported))}
+        if "receptions" not in self.tables:
+            capabilities = set()
+        known = {*self._directories_by_table(), *(capabilities - {*self.unknown})}
         return RunFacts(
             self.name,
             self.source,
@@ -277,28 +280,12 @@ class Manifest:
             self.unknown,
             tuple(layers) if layers else None,
             self.identity,
-            tuple(sorted({*self._directories_by_table(), *self._capabilities})),
+            tuple(sorted(known)),
             self.generation,
             self.own,
             self.final if self.is_grown else None,
             self.settled if self.is_grown else None,
         )
-
-    def boundary_since(self, tables: str) -> Boundary | None:
-        """Before it, nothing changed since the run had tables of this identity; null = unknown."""
-        olders = [change.of for change in self.boundaries]
-        if tables not in olders:
-            return None
-        since = self.boundaries[olders.index(tables) :]
-        return reduce(Boundary.least, (change.boundary for change in since))
-
-    @property
-    def _capabilities(self) -> set[str]:
-        if "receptions" not in self.tables:
-            return set()
-        reported = self.arrival_capabilities
-        capabilities = CAPABILITIES if reported is None else (DUPLICATES, *reported)
-        return {*capabilities} - {*self.unknown}
 
     @property
     def directories(self) -> set[str]:

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from vizpub.model.errors import FULL
 from vizpub.runstore import durable
-from vizpub.runstore.integrity import PARQUET, described, files_of, stored_schema
+from vizpub.runstore.integrity import PARQUET, describe_file, files_of, stored_schema
 from vizpub.runstore.manifest import Cut, Part, StoredFile
 from vizpub.runstore.store import StoredTable, reading
 
@@ -21,7 +21,7 @@ Fresh = Callable[[str], Path]
 """Gives a new directory for a table, which is not there yet."""
 
 
-def up_to(run: Path, name: str, part: Part, cut: Cut, fresh: Fresh) -> Part:
+def cut_part(run: Path, name: str, part: Part, cut: Cut, fresh: Fresh) -> Part:
     """The part of a table with the rows that the cut leaves. Files with only such rows stay as they
     are, in a new directory if there are others.
 
@@ -29,20 +29,25 @@ def up_to(run: Path, name: str, part: Part, cut: Cut, fresh: Fresh) -> Part:
     """
     files = part.files
     if files is None:
-        files = tuple(map(described, files_of(run, part, name)))
+        files = tuple(map(describe_file, files_of(run, part, name)))
     unchanged = tuple(file for file in files if file.greatest(cut.column) < cut.below)
     if unchanged == files:
         return part
     directory = fresh(name)
     directory.mkdir(parents=True)
     for path in files_of(run, replace(part, files=unchanged), name):
-        _name_also(path, directory / path.name)
+        try:
+            durable.link(path, directory / path.name)
+        except OSError as error:  # of a file system without links
+            if error.errno in FULL:
+                raise
+            shutil.copyfile(path, directory / path.name)
     others = replace(part, files=tuple(file for file in files if file not in unchanged))
     files_made = _write_rows(run, name, [others], directory, pc.field(cut.column) < cut.below)
     return _part(run, directory, (*unchanged, *files_made))
 
 
-def joined(run: Path, name: str, parts: Sequence[Part], fresh: Fresh) -> Part:
+def join_parts(run: Path, name: str, parts: Sequence[Part], fresh: Fresh) -> Part:
     """Parts of a table as one. Raises: StoreBroken, OSError."""
     directory = fresh(name)
     directory.mkdir(parents=True)
@@ -68,17 +73,7 @@ def _write_rows(
     with pq.ParquetWriter(path, schema, **PARQUET) as file:
         for batch in StoredTable(run, name, tuple(parts), schema).scan(where=where):
             file.write_batch(batch)
-    stored = described(path)
+    stored = describe_file(path)
     if not stored.rows:
         path.unlink()
     return (stored,) if stored.rows else ()
-
-
-def _name_also(path: Path, to: Path) -> None:
-    """Let a file have another name, too; it is copied where the file system cannot do that."""
-    try:
-        durable.link(path, to)
-    except OSError as error:
-        if error.errno in FULL:
-            raise
-        shutil.copyfile(path, to)

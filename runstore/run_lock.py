@@ -17,7 +17,7 @@ NO_DIRECTORY = "is a link or a file"
 
 
 @contextmanager
-def locked(directory: Path) -> Iterator[None]:
+def lock_run(directory: Path) -> Iterator[None]:
     """No other process writes the run, for the length of the block. Raises: RunLocked, UseError."""
     with ExitStack() as stack:
         with as_errors_of_ours(directory):

@@ -12,7 +12,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -53,12 +54,13 @@ class StoredTable:
         where: pc.Expression | None = None,
         since: Since | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """As StoredRun.scan."""
+        """The rows in batches. Raises: as StoredRun.scan."""
         if since:
-            where = _both(where, pc.field(since.column) >= since.least)
+            recent = pc.field(since.column) >= since.least
+            where = recent if where is None else where & recent
         for part in self.parts:
-            left = part.reaching(since) if since else part
-            if files := files_of(self.directory, left, self.name):
+            reaching = part.reaching(since) if since else part
+            if files := files_of(self.directory, reaching, self.name):
                 stored, rows = dataset(files, self.schema), 0
                 with reading(*files):
                     for batch in stored.to_batches(columns=columns, filter=where):
@@ -72,9 +74,9 @@ class StoredTable:
         (null = all). Both can be sent to other processes.
         """
         recent = pc.field(since.column) >= since.least if since else None
-        kept = (part.reaching(since) if since else part for part in self.parts)
-        found = (files_of(self.directory, part, self.name) for part in kept)
-        return [(dataset(files, self.schema), recent) for files in found if files]
+        reaching = (part.reaching(since) if since else part for part in self.parts)
+        files_by_part = (files_of(self.directory, part, self.name) for part in reaching)
+        return [(dataset(files, self.schema), recent) for files in files_by_part if files]
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,7 @@ class StoredRun:
         return self.manifest.definition(name)
 
     def has(self, name: str) -> bool:
-        """Whether the table was written (it may be empty)."""
+        """Return True if the table was written (it may be empty)."""
         return name in self.manifest.tables
 
     def rows_from(self, name: str, column: str, least: int) -> Iterator[pa.RecordBatch]:
@@ -112,8 +114,8 @@ class StoredRun:
         return self.manifest.tables[name].rows if self.has(name) else 0
 
     def is_current(self) -> bool:
-        """Whether run.json still has these tables: nothing was appended, and the run was neither
-        replaced nor removed. Raises: StoreBroken where run.json cannot be read.
+        """Return True if run.json still has these tables: nothing was appended, and the run was
+        neither replaced nor removed. Raises: StoreBroken where run.json cannot be read.
         """
         try:
             return read_manifest(self.directory).identity == self.manifest.identity
@@ -122,7 +124,11 @@ class StoredRun:
 
     def boundary_since(self, tables: str) -> Boundary | None:
         """Before it, nothing changed since the run had tables of this identity; null = unknown."""
-        return self.manifest.boundary_since(tables)
+        identities = [change.of for change in self.manifest.boundaries]
+        if tables not in identities:
+            return None
+        changes = self.manifest.boundaries[identities.index(tables) :]
+        return reduce(Boundary.least, (change.boundary for change in changes))
 
     def parts(self, name: str) -> list[str]:
         """The names of the files of a table, oldest part first; a name never stands for other
@@ -132,25 +138,22 @@ class StoredRun:
 
     def part_rows(self, name: str, part: str) -> Iterator[pa.RecordBatch]:
         """The rows of one of `parts`. Raises: as `scan`."""
-        (found,) = (
+        (part_of_file,) = (
             Part(of.directory, file.rows, (file,))
             for of in self._parts(name)
             for file in of.files or ()
             if Path(file.name).stem == part
         )
-        return self._kept(self._stored(name, (found,)).scan())
+        return self._stream(replace(self._stored_table(name), parts=(part_of_file,)).scan())
 
     def files(self, name: str) -> list[Path]:
         """The Parquet files of a table, in a stable order. Raises: as `scan`."""
-        with self._as_it_was():
+        with self._unless_changed():
             parts = self._parts(name)
             return [path for part in parts for path in files_of(self.directory, part, name)]
 
     def _parts(self, name: str) -> tuple[Part, ...]:
         return self.manifest.tables[name].parts if self.has(name) else ()
-
-    def _stored(self, name: str, parts: tuple[Part, ...]) -> StoredTable:
-        return StoredTable(self.directory, name, parts, self.definition(name).arrow)
 
     def scan(
         self,
@@ -165,15 +168,21 @@ class StoredRun:
         Raises: UnknownName, StoreBroken, and RunChanged where the files are gone because another
         command has appended to the run, replaced or removed it; `read` and `row_groups` too.
         """
-        return self._kept(self._stored(name, self._parts(name)).scan(columns, where, since))
+        return self._stream(self._stored_table(name).scan(columns, where, since))
 
-    def _kept(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        with self._as_it_was():
+    def _stored_table(self, name: str) -> StoredTable:
+        schema = self.definition(name).arrow
+        return StoredTable(self.directory, name, self._parts(name), schema)
+
+    def _stream(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        with self._unless_changed():
             yield from batches
 
     @contextmanager
-    def _as_it_was(self) -> Iterator[None]:
-        """Files that another command let go are no damage: they stay for a while only."""
+    def _unless_changed(self) -> Iterator[None]:
+        """Raise RunChanged for files that another command let go: they stay for a while only, and
+        that they are gone is no damage.
+        """
         try:
             yield
         except StoreBroken as error:
@@ -205,47 +214,38 @@ class StoredRun:
     def row_groups(self, name: str) -> Iterator[tuple[str, pa.RecordBatch]]:
         """A table by Parquet row group: (label, rows). The label is the same at every reading."""
         schema = self.definition(name).arrow
-        with self._as_it_was():
+        with self._unless_changed():
             for part in self._parts(name):
                 yield from self._row_groups(name, part, schema)
 
     def _row_groups(
         self, name: str, part: Part, schema: pa.Schema
     ) -> Iterator[tuple[str, pa.RecordBatch]]:
-        found = 0
+        count = 0
         for path in files_of(self.directory, part, name):
-            with reading(path), _opened(path) as parquet:
+            with reading(path), pq.ParquetFile(path, page_checksum_verification=True) as parquet:
                 for group in range(parquet.num_row_groups):
-                    rows = _shaped(parquet.read_row_group(group), schema)
-                    found += len(rows)
+                    rows = _fit_schema(parquet.read_row_group(group), schema)
+                    count += len(rows)
                     for batch in rows.combine_chunks().to_batches():
                         yield f"{path.stem}/{group}", batch
-        _check_rows(self.directory, part, found)
+        _check_rows(self.directory, part, count)
 
 
-def _shaped(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+def _fit_schema(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     """The columns of the schema; null, where the file is older than a column."""
-    there = set(rows.column_names)
     columns = [
-        rows[f.name].cast(f.type) if f.name in there else pa.nulls(len(rows), f.type)
+        rows[f.name].cast(f.type) if f.name in rows.column_names else pa.nulls(len(rows), f.type)
         for f in schema
     ]
     return pa.Table.from_arrays(columns, schema=schema)
 
 
-def _opened(path: Path) -> pq.ParquetFile:
-    return pq.ParquetFile(path, page_checksum_verification=True)
-
-
-def _check_rows(run: Path, part: Part, found: int) -> None:
+def _check_rows(run: Path, part: Part, count: int) -> None:
     """Raises: StoreBroken where a part has other rows than run.json says."""
-    if found != part.rows:
-        why = f"{found:,} rows were read, and run.json says {part.rows:,}"
+    if count != part.rows:
+        why = f"{count:,} rows were read, and run.json says {part.rows:,}"
         raise StoreBroken(str(run / part.directory), why)
-
-
-def _both(one: pc.Expression | None, other: pc.Expression | None) -> pc.Expression | None:
-    return other if one is None else one if other is None else one & other
 
 
 @contextmanager
@@ -259,7 +259,7 @@ def reading(*files: Path) -> Iterator[None]:
 
 
 def is_broken(path: Path) -> bool:
-    """Whether a stored file cannot be read, or has a page of another checksum; reads all of it."""
+    """Return True if a stored file cannot be read, or has a page of another checksum."""
     try:
         for _ in dataset([path]).to_batches():
             pass
@@ -278,15 +278,15 @@ class BrokenRun:
 
 def runs(workspace: Path) -> list[StoredRun | BrokenRun]:
     """All runs of a workspace by name: complete, incomplete and broken ones."""
-    found: list[StoredRun | BrokenRun] = []
+    stored: list[StoredRun | BrokenRun] = []
     for name in run_names(workspace):
         directory = (workspace / "runs" / name).absolute()
         with suppress(FileNotFoundError):  # removed meanwhile
             try:
-                found.append(StoredRun(directory, manifest_in(directory)))
+                stored.append(StoredRun(directory, manifest_in(directory)))
             except StoreBroken as error:
-                found.append(BrokenRun(name, error))
-    return found
+                stored.append(BrokenRun(name, error))
+    return stored
 
 
 def run_names(workspace: Path) -> list[str]:
@@ -306,7 +306,7 @@ def run_names(workspace: Path) -> list[str]:
 
 
 def directory_of(workspace: Path, name: str) -> Path:
-    """Where a run is or would be. Absolute: Arrow takes `day:1/runs` for a URI.
+    """The directory of a run that is or would be. Absolute: Arrow takes `day:1/runs` for a URI.
 
     Raises: UseError for an invalid name, and for a workspace that is a URI.
     """
@@ -317,7 +317,10 @@ def directory_of(workspace: Path, name: str) -> Path:
 def open_run(workspace: Path, name: str, *, complete: bool = True) -> StoredRun:
     """A run to read. Raises: UnknownName, StoreBroken, RunNotComplete (if `complete`)."""
     directory = directory_of(workspace, name)
-    if not _is_there(directory / FILE):
+    is_missing = False
+    with suppress(PermissionError):  # there may be one that this user may not see
+        is_missing = not (directory / FILE).is_file()
+    if is_missing:
         raise UnknownName("run", name, run_names(workspace), f"vizpub runs list, in {workspace}")
     run = StoredRun(directory, manifest_in(directory))
     if complete and not run.manifest.complete:
@@ -325,14 +328,6 @@ def open_run(workspace: Path, name: str, *, complete: bool = True) -> StoredRun:
             raise NothingCollected(name, run.manifest.state, f"vizpub collect {name}")
         raise RunNotComplete(name, run.manifest.state, "the same vizpub ingest command again")
     return run
-
-
-def _is_there(path: Path) -> bool:
-    """Whether it is a file, or may be one that this user may not see."""
-    try:
-        return path.is_file()
-    except PermissionError:
-        return True
 
 
 def metric_table(name: str) -> Table:

@@ -54,8 +54,8 @@ def make(run: Path, manifest: Manifest) -> str:
         for table, paths in files(run, manifest).items():
             folder = top / table
             folder.mkdir(parents=True)
-            for path, other in zip(paths, _names(name, len(paths)), strict=True):
-                durable.link(path, folder / other)
+            for path, further_name in zip(paths, _names(name, len(paths)), strict=True):
+                durable.link(path, folder / further_name)
     except FileNotFoundError as error:
         raise StoreBroken(str(error.filename), "the file is missing") from error
     except OSError as error:
@@ -72,41 +72,44 @@ def folders(run: Path, view: str) -> Iterator[Path]:
 
 def show(run: Path, manifest: Manifest) -> None:
     """Let the tables' folders lead to the view of the run, where they do not yet."""
-    tops = {name.split("/")[0] for name in files(run, manifest)} if manifest.view else set()
-    wanted = {VIEW: manifest.view} if tops else {}
-    wanted |= {top: f"{VIEW}/{top}" for top in tops}
-    changed = [name for name, target in wanted.items() if not _leads(run / name, target)]
+    targets = _link_targets(manifest)
+    changed = [name for name, target in targets.items() if not _leads(run / name, target)]
     for name in changed:
-        _lead(run / name, wanted[name])
-    others = [path for path in run.iterdir() if path.name not in wanted and is_own_link(path)]
+        _lead(run / name, targets[name])
+    others = [path for path in run.iterdir() if path.name not in targets and is_own_link(path)]
     for path in others:
         durable.unlink(path)
     if changed or others:
         durable.sync_directory(run)
 
 
+def _link_targets(manifest: Manifest) -> dict[str, str]:
+    """The links in the directory of a run, each with its target; none where it has no view."""
+    names = (name for name in manifest.tables if not name.startswith("staged/"))
+    tops = sorted({name.split("/")[0] for name in names}) if manifest.view else []
+    return {VIEW: manifest.view, **{top: f"{VIEW}/{top}" for top in tops}} if tops else {}
+
+
 def damages(run: Path, manifest: Manifest) -> Iterator[Damage]:
-    """What other programs find otherwise than run.json says, in the order of the paths."""
+    """The differences of links and views from run.json, in the order of the paths."""
     if not manifest.complete:
         return
-    there = files(run, manifest) if manifest.view else {}
-    tops = sorted({name.split("/")[0] for name in there})
-    wanted = {VIEW: manifest.view, **{top: f"{VIEW}/{top}" for top in tops}} if tops else {}
-    for name, target in wanted.items():
+    targets = _link_targets(manifest)
+    for name, target in targets.items():
         if not _leads(run / name, target):
             yield Damage(name, "", f"{_target(run / name)}, not to {target}")
     for path in sorted(run.iterdir()):
-        if path.name not in wanted and is_own_link(path):
+        if path.name not in targets and is_own_link(path):
             yield Damage(path.name, "", "leads to a table that the run does not have")
     if manifest.view:
-        yield from _damages_of(run, manifest.view, there)
+        yield from _damages_of_view(run, manifest.view, files(run, manifest))
 
 
-def _damages_of(run: Path, view: str, there: Mapping[str, list[Path]]) -> Iterator[Damage]:
-    """Of a view, which names each file of the tables, and has nothing else."""
+def _damages_of_view(run: Path, view: str, tables: Mapping[str, list[Path]]) -> Iterator[Damage]:
+    """The damages of a view, which names each file of the tables, and has nothing else."""
     wanted = {
         f"{view}/{table}/{name}": (table, path)
-        for table, paths in there.items()
+        for table, paths in tables.items()
         for name, path in zip(_names(view, len(paths)), paths, strict=True)
     }
     inside = {
@@ -114,8 +117,8 @@ def _damages_of(run: Path, view: str, there: Mapping[str, list[Path]]) -> Iterat
         for place, folders, names in os.walk(run / view)
         for name in (*names, *folders)
     }
-    inside -= {str(above) for table in there for above in Path(view, table).parents}
-    for name in sorted(wanted.keys() | inside - {f"{view}/{table}" for table in there}):
+    inside -= {str(above) for table in tables for above in Path(view, table).parents}
+    for name in sorted(wanted.keys() | inside - {f"{view}/{table}" for table in tables}):
         table, of = wanted.get(name, ("", None))
         if of is None:
             yield Damage(name, table, "belongs to no file of the run")
@@ -126,7 +129,7 @@ def _damages_of(run: Path, view: str, there: Mapping[str, list[Path]]) -> Iterat
 
 
 def _is_alike(path: Path, of: Path) -> bool:
-    """Whether a name stands for a file, or for a copy of it, as a copy of the run has."""
+    """Return True if a name stands for a file, or for a copy of it, as a copy of the run has."""
     try:
         return path.samefile(of) or cmp(path, of, shallow=False)
     except OSError:
@@ -134,7 +137,7 @@ def _is_alike(path: Path, of: Path) -> bool:
 
 
 def _names(view: str, count: int) -> list[str]:
-    """Of the files in a folder of a view."""
+    """The names of the files in a folder of a view."""
     name = view.removeprefix(f"{VIEWS}/")
     return [f"{name}-{number}.parquet" for number in range(count)]
 
@@ -150,21 +153,21 @@ def folder(run: StoredRun, table: str) -> Path:
 
     Raises: UnknownName; UseError where the run has no view.
     """
-    there = [*files(run.directory, run.manifest)]
-    if table not in there:
-        raise UnknownName("table", table, there)
-    found = run.directory / run.manifest.view / table
-    if not run.manifest.view or not found.is_dir():
+    tables = [*files(run.directory, run.manifest)]
+    if table not in tables:
+        raise UnknownName("table", table, tables)
+    path = run.directory / run.manifest.view / table
+    if not run.manifest.view or not path.is_dir():
         raise UseError(
             f"run '{run.name}' has no folders for other programs: its file system has no hard "
             f"links, or they were removed; vizpub runs files {run.name} lists its files, and "
             f"vizpub runs check {run.name} --mend makes them anew"
         )
-    return found
+    return path
 
 
 def is_own_link(path: Path) -> bool:
-    """Whether it is a link that `show` made in the directory of a run."""
+    """Return True if it is a link that `show` made in the directory of a run."""
     if not path.is_symlink():
         return False
     target, name = os.readlink(path), path.name.removesuffix(".new")

@@ -19,9 +19,9 @@ from vizpub.machine.files import as_errors_of_ours
 from vizpub.model.errors import RunCollected, StoreBroken, UnknownName, UseError
 from vizpub.model.tables import TABLES
 from vizpub.runstore import durable, views
-from vizpub.runstore.changes import PENDING, changed, pending
+from vizpub.runstore.changes import PENDING, identity_to_replace, pending
 from vizpub.runstore.collection import Collected, check_owner
-from vizpub.runstore.integrity import described
+from vizpub.runstore.integrity import describe_file
 from vizpub.runstore.leftovers import LET_GO
 from vizpub.runstore.manifest import (
     FILE,
@@ -33,8 +33,8 @@ from vizpub.runstore.manifest import (
     manifest_in,
     write_manifest,
 )
-from vizpub.runstore.rewriting import joined, up_to
-from vizpub.runstore.run_lock import locked
+from vizpub.runstore.rewriting import cut_part, join_parts
+from vizpub.runstore.run_lock import lock_run
 from vizpub.runstore.store import directory_of, run_names
 from vizpub.runstore.views import VIEW, VIEWS
 
@@ -98,7 +98,8 @@ class RunWriter:
         """
         self.check_owner(manifest.collection)
         self.beside = self.broken is not None or (self.stored is not None and self.stored.complete)
-        self.manifest = replace(manifest, replaces=self._changed if self.beside else "")
+        replaces = identity_to_replace(self.directory, self.stored) if self.beside else ""
+        self.manifest = replace(manifest, replaces=replaces)
         self.handed_out.clear()
         with as_errors_of_ours(self.directory):
             durable.make_directory(self.directory)
@@ -158,7 +159,7 @@ class RunWriter:
             # A kill may come at once: the next command then shows the view.
             _touch(self.directory / LET_GO, 0)
         folders = views.folders(self.directory, manifest.view) if manifest.complete else ()
-        durable.sync(self._unsynced(manifest), self.directory, folders)
+        durable.sync(self._unsynced_files(manifest), self.directory, folders)
         self._write(manifest)
         self.handed_out.clear()
         self.manifest = manifest
@@ -181,19 +182,21 @@ class RunWriter:
         tables. Removes other files than Parquet from the directory.
         """
         files = sorted(directory.glob("*.parquet"))
-        return self.listed(directory, tuple(map(described, files)), older, schema)
+        return self.entry_of(directory, tuple(map(describe_file, files)), older, schema)
 
-    def listed(
+    def entry_of(
         self,
         directory: Path,
         files: tuple[StoredFile, ...],
         older: tuple[Part, ...] = (),
         schema: str | None = None,
     ) -> TableEntry:
-        """As `entry`, for files that their writer has described; removes all others."""
+        """The entry of a table whose files their writer has described; removes all others from the
+        directory.
+        """
         if directory.is_dir():
-            for other in {*directory.iterdir()} - {directory / file.name for file in files}:
-                durable.unlink(other)
+            for path in {*directory.iterdir()} - {directory / file.name for file in files}:
+                durable.unlink(path)
         rows = sum(file.rows for file in files) + sum(part.rows for part in older)
         return TableEntry(str(directory.relative_to(self.directory)), rows, older, files, schema)
 
@@ -203,17 +206,22 @@ class RunWriter:
         """
         if cut is None:
             return tuple(parts)
-        left = (up_to(self.directory, name, part, cut, self.fresh_directory) for part in parts)
-        return tuple(part for part in left if part.rows)
+        shorter = (
+            cut_part(self.directory, name, part, cut, self.fresh_directory) for part in parts
+        )
+        return tuple(part for part in shorter if part.rows)
 
-    def merged(self, name: str, parts: Sequence[Part]) -> tuple[Part, ...]:
+    def merge(self, name: str, parts: Sequence[Part]) -> tuple[Part, ...]:
         """The parts of a table with the last of them written again as one, where they have become
         many of a size. A row is written again as often as the table has grown eightfold.
         """
-        kept = first_to_merge([part.rows for part in parts])
-        if kept == len(parts):
+        first = first_to_merge([part.rows for part in parts])
+        if first == len(parts):
             return tuple(parts)
-        return (*parts[:kept], joined(self.directory, name, parts[kept:], self.fresh_directory))
+        return (
+            *parts[:first],
+            join_parts(self.directory, name, parts[first:], self.fresh_directory),
+        )
 
     def sweep(self) -> None:
         """Remove files that no manifest names, which killed writers left.
@@ -229,44 +237,41 @@ class RunWriter:
             durable.unlink(half)
         if self.stored and self.stored.complete:
             views.show(self.directory, self.stored)
-        named = {
-            name
-            for manifest in (self.stored, self.manifest, change)
-            if manifest
-            for name in (*manifest.directories, manifest.view)
-        }
+        manifests = [m for m in (self.stored, self.manifest, change) if m]
+        in_use = {name for m in manifests for name in (*m.directories, m.view)}
         let_go = _young(self.stored.let_go) if self.stored else {}
         if let_go:
             _touch(self.directory / LET_GO, max(let_go.values()))
         else:
             (self.directory / LET_GO).unlink(missing_ok=True)
-        kept = {f"{self.directory}/{name}" for name in named | {*let_go}}
-        self._remove_all_but(kept | {*map(str, self.handed_out)})
+        directories = {f"{self.directory}/{name}" for name in in_use | {*let_go}}
+        self._remove_all_but(directories | {*map(str, self.handed_out)})
 
-    def _remove_all_but(self, kept: set[str]) -> None:
+    def _remove_all_but(self, in_use: set[str]) -> None:
         """Remove other directories of tables and views, and empty ones; there may be thousands."""
         for view in _folders(self.directory / VIEWS):
-            if view not in kept:
+            if view not in in_use:
                 views.withdraw(Path(view))
-        tables = self._folders_of_tables()
-        for directory in (found for table in tables for found in _folders(table)):
-            if directory not in kept:
+        tops = (self.directory / DATA, self.directory)  # the latter in an earlier format
+        staged = (Path(folder) for top in tops for folder in _folders(top / "staged"))
+        tables = [*(top / table.name for top in tops for table in TABLES), *staged]
+        for directory in (folder for table in tables for folder in _folders(table)):
+            if directory not in in_use:
                 durable.remove_tree(Path(directory))
         data, links = self.directory / DATA, self.directory.glob("*")
-        into = tuple(map(str, filter(views.is_own_link, links)))  # these lead into a view
-        lowest = [str(table) for table in tables if not str(table).startswith(into)]
+        into_view = tuple(map(str, filter(views.is_own_link, links)))
+        lowest = [str(table) for table in tables if not str(table).startswith(into_view)]
         for path in map(Path, [*lowest, *_folders(data), *_folders(self.directory)]):
             if path.is_dir() and not any(path.iterdir()):
                 durable.remove_tree(path)
 
     def _let_go(self, manifest: Manifest) -> dict[str, float]:
-        """What the manifest does not name, and readers of an earlier one may still read."""
-        before = self.stored if self.stored and self.stored.complete else None
-        if before is None:
+        """The directories that the manifest does not name, and readers of earlier ones may read."""
+        if not (self.stored and self.stored.complete):
             return {}
-        named = {*before.directories, *filter(None, [before.view])}
-        found = {**before.let_go, **dict.fromkeys(named, time.time())}
-        return {n: at for n, at in _young(found).items() if n not in manifest.directories}
+        in_use = {*self.stored.directories, *filter(None, [self.stored.view])}
+        let_go = _young({**self.stored.let_go, **dict.fromkeys(in_use, time.time())})
+        return {name: at for name, at in let_go.items() if name not in manifest.directories}
 
     def _write(self, manifest: Manifest) -> None:
         """Write the manifest as pending.json or as run.json."""
@@ -277,21 +282,12 @@ class RunWriter:
         write_manifest(self.directory, manifest)
         self.stored = manifest
 
-    def _unsynced(self, manifest: Manifest) -> Iterator[Path]:
+    def _unsynced_files(self, manifest: Manifest) -> Iterator[Path]:
         """The files in the manifest that no earlier manifest has."""
         entries = (*manifest.tables.values(), *manifest.carry.values())
         for part in (part for entry in entries for part in entry.parts):
             if part.directory not in self.synced:
                 yield from (self.directory / part.directory / f.name for f in part.files or ())
-
-    @property
-    def _changed(self) -> str:
-        return changed(self.directory, self.stored)
-
-    def _folders_of_tables(self) -> list[Path]:
-        tops = (self.directory / DATA, self.directory)  # the latter in an earlier format
-        staged = (Path(found) for top in tops for found in _folders(top / "staged"))
-        return [*(top / table.name for top in tops for table in TABLES), *staged]
 
 
 def _folders(directory: Path) -> list[str]:
@@ -334,7 +330,7 @@ def writing(workspace: Path, name: str, *, collects: bool = False) -> Iterator[R
     If run.json cannot be read, the writer has the error in `broken`.
     """
     directory = directory_of(workspace, name)
-    with locked(directory):
+    with lock_run(directory):
         stored = broken = None
         try:
             stored = manifest_in(directory)
@@ -365,7 +361,7 @@ def removing(workspace: Path, name: str, *, with_log: bool = False) -> Iterator[
     directory, of = directory_of(workspace, name), Collected(workspace, name)
     has_log = of.folder.is_dir()
     _check_there(directory, with_log=with_log and has_log)
-    with locked(directory), of.held(RunCollected) if has_log else nullcontext():
+    with lock_run(directory), of.held(RunCollected) if has_log else nullcontext():
         _check_there(directory, with_log=with_log and has_log)  # yet
         yield
         with as_errors_of_ours(directory):
@@ -391,7 +387,7 @@ def _check_there(directory: Path, *, with_log: bool) -> None:
 
 
 def no_run(workspace: Path, name: str) -> UnknownName:
-    """What is raised where there is no such run to remove; it says if something else is."""
+    """The error where there is no such run to remove; it says if its collection is there."""
     see = "vizpub runs list"
     if Collected(workspace, name).is_retired:
         see = f"vizpub runs remove {name} --with-log, which deletes its collection"

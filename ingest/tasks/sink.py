@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from vizpub.runstore import durable
-from vizpub.runstore.integrity import PARQUET, described, stored_schema
+from vizpub.runstore.integrity import PARQUET, describe_file, stored_schema
 from vizpub.runstore.manifest import StoredFile
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class _Sink:
             self._flush(name)
             self._writers[name].close()
             durable.sync_file(self._path(name))
-            yield name, described(self._path(name))
+            yield name, describe_file(self._path(name))
 
     def _path(self, name: str) -> Path:
         return Path(self._directories[name], self._file)

@@ -41,7 +41,7 @@ from vizpub.model.errors import InputError, InputsDiffer, NeedsSettling, StoreBr
 from vizpub.model.run import Boundary
 from vizpub.questions.summary import facts_for_people
 from vizpub.runstore import integrity
-from vizpub.runstore.changes import PENDING, unfinished
+from vizpub.runstore.changes import PENDING, describe_unfinished
 from vizpub.runstore.journal import FILE as LOG
 from vizpub.runstore.manifest import FILE, read_manifest, write_manifest
 from vizpub.runstore.store import StoredRun, open_run
@@ -670,7 +670,7 @@ def test_flipped_page_of_a_large_file_ends_an_append_and_changes_nothing(
     run = copied(lab.run("small"), lab.folder, f"flipped-{name}")
     entry = getattr(run.manifest, of)[name]
     (file,) = (run.directory / entry.directory).iterdir()
-    told = integrity.described(file)
+    told = integrity.describe_file(file)
     entries = {**getattr(run.manifest, of), name: replace(entry, files=(told,))}
     write_manifest(run.directory, replace(run.manifest, **{of: entries}))
     assert told.pages_end
@@ -708,13 +708,13 @@ def test_run_whose_settling_was_stopped_is_told_alike_by_every_command(
     for done, (stage, committed) in enumerate(stops, 1):
         with stopping(stage, committed=committed):
             ingested(lab.spark, settling_request(lab.run("made")))
-        told = unfinished(lab.run("made"))
+        told = describe_unfinished(lab.run("made"))
         assert told
         asked = ("--gamma", f"{done / 99}", "--sigma", "0.5")
         ask("metrics", "made", "percolation", *asked)
         begun = read_manifest(before.directory, PENDING)
         assert begun.stages == STEPS[: STEPS.index(stage) + committed]
-        assert told == unfinished(lab.run("made"))
+        assert told == describe_unfinished(lab.run("made"))
         assert told in ask("runs", "list")
         shown = json.loads(ask("runs", "show", "made", "--format", "json"))
         assert (shown[0]["state"], shown[0]["unfinished"]) == ("complete", told)
@@ -722,6 +722,6 @@ def test_run_whose_settling_was_stopped_is_told_alike_by_every_command(
         ask("metrics", "made", "overlay")
         ask("runs", "check", "made")
     settled = ingested(lab.spark, settling_request(lab.run("made"))).run
-    assert unfinished(settled) == ""
+    assert describe_unfinished(settled) == ""
     assert {name: contents(settled, name) for name in settled.manifest.tables} == tables
     assert dict(facts_for_people(settled))["state"] == "complete"

@@ -14,7 +14,7 @@ import pytest
 from tests.support.ingested import Store, copied
 from vizpub.model.errors import StoreBroken
 from vizpub.runstore import integrity
-from vizpub.runstore.integrity import damages, described
+from vizpub.runstore.integrity import damages, describe_file
 from vizpub.runstore.manifest import TableEntry, write_manifest
 from vizpub.runstore.store import StoredRun, open_run
 
@@ -42,7 +42,7 @@ def run(
 def again(run: StoredRun, entry: TableEntry) -> TableEntry:
     """What run.json says of the files, as they are."""
     paths = sorted((run.directory / entry.directory).iterdir())
-    return replace(entry, files=tuple(map(described, paths)))
+    return replace(entry, files=tuple(map(describe_file, paths)))
 
 
 def flips(run: StoredRun, rng: random.Random) -> Iterator[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from vizpub.runstore.integrity import described
+from vizpub.runstore.integrity import describe_file
 from vizpub.runstore.manifest import write_manifest
 from vizpub.runstore.store import open_run
 
@@ -18,6 +18,6 @@ def rewrite(workspace: Path, run: str, name: str, rows: pa.Table) -> None:
     stored = open_run(workspace, run)
     (file,) = stored.files(name)
     pq.write_table(rows, file)
-    entry = replace(stored.manifest.tables[name], rows=rows.num_rows, files=(described(file),))
+    entry = replace(stored.manifest.tables[name], rows=rows.num_rows, files=(describe_file(file),))
     tables = {**stored.manifest.tables, name: entry}
     write_manifest(stored.directory, replace(stored.manifest, tables=tables))

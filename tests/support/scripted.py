@@ -80,7 +80,7 @@ def _written(writer: RunWriter, name: str, asked: RequestedRun) -> TableEntry:
     if writer.base is not None and name in writer.base.tables:
         parts = writer.base.tables[name].parts
         parts = writer.cut(name, parts, LATE if name == "links" else None)
-        older = writer.merged(name, parts)
+        older = writer.merge(name, parts)
     return writer.entry(write(writer, name, links(30, seed), files=2), older)
 
 

@@ -63,11 +63,11 @@ def list_runs(settings: Settings, output: Output) -> None:
     ```
     """
     from vizpub.cli.service import states_in_neo4j
-    from vizpub.runstore.changes import unfinished
-    from vizpub.runstore.collection import retired
+    from vizpub.runstore.changes import describe_unfinished
+    from vizpub.runstore.collection import retired_collections
     from vizpub.runstore.store import BrokenRun, runs
 
-    stored_runs, collections = runs(settings.workspace), retired(settings.workspace)
+    stored_runs, collections = runs(settings.workspace), retired_collections(settings.workspace)
     broken = [run for run in stored_runs if isinstance(run, BrokenRun)]
     states = states_in_neo4j(
         settings, [run for run in stored_runs if not isinstance(run, BrokenRun)]
@@ -80,7 +80,7 @@ def list_runs(settings: Settings, output: Output) -> None:
     for run in broken:
         settings.say(f"run '{run.name}' is broken: {run.error}")
     for stored in stored_runs:
-        if not isinstance(stored, BrokenRun) and (change := unfinished(stored)):
+        if not isinstance(stored, BrokenRun) and (change := describe_unfinished(stored)):
             settings.say(f"run '{stored.name}': {change}")
     for of in collections:
         settings.say(_retired_note(of))
@@ -349,12 +349,12 @@ def show_summary(run: StoredRun, output: Output, settings: Settings) -> None:
     that appends do not change (`final`), nor their messages (`settled`).
     """
     from vizpub.questions.summary import facts_for_people
-    from vizpub.runstore.changes import unfinished
+    from vizpub.runstore.changes import describe_unfinished
 
     if output_format(output) in ("json", "jsonl"):
         facts = run.facts if run.manifest.clock else None
         final, settled = (facts.final, facts.settled) if facts else (None, None)
-        change = unfinished(run) or None
+        change = describe_unfinished(run) or None
         fields = {
             **asdict(run.manifest), "unfinished": change, "final": final, "settled": settled
         }  # fmt: skip

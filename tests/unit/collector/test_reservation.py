@@ -19,7 +19,7 @@ from tests.support.words import naming
 from vizpub.collector.place import CollectionPlace
 from vizpub.collector.reservation import NOT_OURS, release, reserve
 from vizpub.model.errors import RunLocked, StoreBroken, UnknownName, UseError
-from vizpub.runstore.collection import RETIRED, Collected, retired
+from vizpub.runstore.collection import RETIRED, Collected, retired_collections
 from vizpub.runstore.leftovers import sweep
 from vizpub.runstore.manifest import FILE, read_manifest
 from vizpub.runstore.store import runs
@@ -174,7 +174,7 @@ class TestKilled:
             reserve(place)
             assert [run.name for run in runs(workspace)] == ["lab"]
             assert place.owns(read_manifest(workspace / "runs/lab"))
-            assert retired(workspace) == []
+            assert retired_collections(workspace) == []
 
     @pytest.mark.long
     def test_run_is_removed_by_the_same_command_and_revived(self, tmp_path: Path) -> None:
@@ -185,7 +185,7 @@ class TestKilled:
             with suppress(UnknownName):  # of what another command has swept
                 remove_run(workspace, "lab")
             assert runs(workspace) == []
-            assert [of.run for of in retired(workspace)] == ["lab"]
+            assert [of.run for of in retired_collections(workspace)] == ["lab"]
             with pytest.raises(UseError, match=naming(RETIRED, "vizpub collect lab --revive")):
                 reserve(CollectionPlace(workspace, "lab"))
         removed.rename(tmp_path / "removed")
@@ -194,7 +194,7 @@ class TestKilled:
             sweep(workspace)
             assert (Collected(workspace, "lab").batches / "1").exists()
             reserve(CollectionPlace(workspace, "lab"), revive=True)
-            assert retired(workspace) == []
+            assert retired_collections(workspace) == []
 
     @pytest.mark.long
     def test_collection_is_whole_or_gone(self, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from tests.support.tables import EMPTY, add, links, write
 from tests.support.words import tells
 from vizpub.model.metrics import METRICS_PERCOLATION
-from vizpub.runstore.changes import PENDING, pending, state, unfinished
+from vizpub.runstore.changes import PENDING, describe_unfinished, pending, state
 from vizpub.runstore.manifest import read_manifest
 from vizpub.runstore.store import StoredRun, open_run
 from vizpub.runstore.writer import RunWriter, writing
@@ -30,12 +30,12 @@ def predict(writer: RunWriter) -> None:
 def test_change_is_told_while_it_goes_on_and_after_its_process_is_gone(
     run: StoredRun, tmp_path: Path, append: bool
 ) -> None:
-    assert (unfinished(run), state(run)) == ("", "complete")
+    assert (describe_unfinished(run), state(run)) == ("", "complete")
     begun = replace(EMPTY, extends=run.manifest.identity if append else "")
     with writing(tmp_path, "monday") as writer:
         writer.begin(begun)
-        goes_on = unfinished(run)
-    stopped = unfinished(run)
+        goes_on = describe_unfinished(run)
+    stopped = describe_unfinished(run)
     assert goes_on != stopped
     tells(goes_on, f"process {os.getpid()}")
     assert all(("append" in told) == append for told in (goes_on, stopped))
@@ -43,7 +43,7 @@ def test_change_is_told_while_it_goes_on_and_after_its_process_is_gone(
     with writing(tmp_path, "monday") as writer:
         writer.begin(begun)
         writer.restore()
-    assert unfinished(run) == ""
+    assert describe_unfinished(run) == ""
 
 
 def test_table_that_readers_make_leaves_the_change(run: StoredRun, tmp_path: Path) -> None:
@@ -69,12 +69,12 @@ def test_change_of_another_run_is_none(run: StoredRun, tmp_path: Path) -> None:
         writer.begin(EMPTY)
         add(writer, "again", "links", links(5, seed=3), state="complete")
     (run.directory / PENDING).write_bytes(left)
-    assert unfinished(open_run(tmp_path, "monday")) == ""
+    assert describe_unfinished(open_run(tmp_path, "monday")) == ""
 
 
 def test_unfinished_run_has_no_change(tmp_path: Path) -> None:
     with writing(tmp_path, "monday") as writer:
         writer.begin(EMPTY)
     half = open_run(tmp_path, "monday", complete=False)
-    assert unfinished(half) == ""
+    assert describe_unfinished(half) == ""
     assert state(half) == f"{EMPTY.state}, not complete"

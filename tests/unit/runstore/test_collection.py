@@ -15,7 +15,7 @@ from tests.support.tables import add, everything, links
 from tests.support.words import naming, tells
 from vizpub.model.errors import NothingCollected, RunCollected, RunLocked, UnknownName, UseError
 from vizpub.questions.summary import facts_for_people
-from vizpub.runstore.collection import check_name, retired
+from vizpub.runstore.collection import check_name, retired_collections
 from vizpub.runstore.manifest import FILE, Manifest
 from vizpub.runstore.store import open_run, runs
 from vizpub.runstore.writer import NOT_BEGUN, remove_run, removing
@@ -92,7 +92,7 @@ class TestOwner:
             with as_a_user(), pytest.raises(RunCollected, match=naming("lab")):
                 begin(case, LAB)
             with as_a_user():
-                assert retired(case.workspace) == []
+                assert retired_collections(case.workspace) == []
         finally:
             case.of.folder.chmod(0o700)
 
@@ -161,7 +161,7 @@ class TestRemoved:
         case.append()
         before = everything(case.of.folder)
         remove_run(case.workspace, "lab")
-        assert retired(case.workspace) == [case.of]
+        assert retired_collections(case.workspace) == [case.of]
         assert everything(case.of.folder) == before
         with pytest.raises(UseError, match=naming("lab", NOT_BEGUN)):
             case.append()

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.tables import EMPTY
-from vizpub.runstore.inputs import LISTED, all_inputs, shortened
+from vizpub.runstore.inputs import LISTED, all_inputs, shorten_inputs
 from vizpub.runstore.manifest import FILE, read_manifest
 from vizpub.runstore.writer import writing
 
@@ -27,7 +27,7 @@ def fed(workspace: Path, files: int) -> int:
             before = base or EMPTY
             file = entry(number, "torn" if number % 100 == 7 else None)
             grown = replace(before, state="complete", inputs=(*before.inputs, file), carry={})
-            writer.commit(shortened(writer, grown, base))
+            writer.commit(shorten_inputs(writer, grown, base))
     return (workspace / "runs/monday" / FILE).stat().st_size
 
 

@@ -20,7 +20,14 @@ from tests.support.words import naming
 from vizpub.model.errors import StoreBroken
 from vizpub.model.tables import LINKS
 from vizpub.runstore import integrity
-from vizpub.runstore.integrity import OTHER_BYTES, OUTSIDE, damages, described, files_of, stands
+from vizpub.runstore.integrity import (
+    OTHER_BYTES,
+    OUTSIDE,
+    damages,
+    describe_file,
+    files_of,
+    is_intact,
+)
 from vizpub.runstore.manifest import Part
 from vizpub.runstore.store import StoredRun, open_run
 from vizpub.runstore.writer import writing
@@ -110,7 +117,7 @@ def test_flip_behind_the_pages_is_found_at_open(
     """Where the columns lie and what may be skipped stands there; no page has a checksum of it."""
     monkeypatch.setattr(integrity, "SMALL_FILE", 0)
     (path, *_), (part,) = run.files("links"), run.manifest.tables["links"].parts
-    told = described(path)
+    told = describe_file(path)
     assert told.pages_end is not None
     assert 0 < told.pages_end < told.size
     meta, whole = pq.read_metadata(path), path.read_bytes()
@@ -129,7 +136,7 @@ def test_flip_behind_the_pages_is_found_at_open(
 @pytest.mark.parametrize("way", WHY)
 def test_damaged_file_is_named_with_what_to_do(run: StoredRun, tmp_path: Path, way: str) -> None:
     path, (part,) = run.files("links")[1], run.manifest.tables["links"].parts
-    assert stands(run.directory, part)
+    assert is_intact(run.directory, part)
     whole = path.read_bytes()
     path.unlink()
     if way in ("empty", "torn", "zeros"):
@@ -139,7 +146,7 @@ def test_damaged_file_is_named_with_what_to_do(run: StoredRun, tmp_path: Path, w
         path.symlink_to(tmp_path / "elsewhere")
     elif way == "other":
         shutil.copy(run.directory / part.directory / "part-0.parquet", path)
-    assert not stands(run.directory, part)
+    assert not is_intact(run.directory, part)
     with pytest.raises(StoreBroken, match=path.name) as told:
         run.read("links")
     assert WHY[way] in told.value.why
@@ -187,4 +194,4 @@ def test_files_that_no_manifest_lists_are_checked_as_far_as_they_tell(run: Store
     (gone,) = damages(run.directory, older)
     assert gone is not None
     assert "are missing" in gone.why
-    assert not stands(run.directory, Part(entry.directory, 1))
+    assert not is_intact(run.directory, Part(entry.directory, 1))

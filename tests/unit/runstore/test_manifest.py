@@ -28,6 +28,7 @@ from vizpub.runstore.manifest import (
     read_manifest,
     write_manifest,
 )
+from vizpub.runstore.store import StoredRun
 
 FULL = Manifest(
     name="monday",
@@ -258,8 +259,8 @@ def test_table_entry_lists_the_parts_of_all_ingests() -> None:
 def test_boundary_since_earlier_tables_is_the_least_of_all(
     held: str, since: Boundary | None
 ) -> None:
-    assert GROWN.boundary_since(held) == since
-    assert SMALL.boundary_since(held) is None
+    assert StoredRun(Path(), GROWN).boundary_since(held) == since
+    assert StoredRun(Path(), SMALL).boundary_since(held) is None
 
 
 def test_entry_inside_the_directory_is_read(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ def grow(writer: RunWriter, seed: int) -> None:
     assert base is not None
     writer.begin(replace(EMPTY, extends=base.identity))
     older = writer.cut("links", base.tables["links"].parts, Cut("valid_to", 30 + seed % 20))
-    entry = writer.entry(write(writer, "links", links(20, seed), 2), writer.merged("links", older))
+    entry = writer.entry(write(writer, "links", links(20, seed), 2), writer.merge("links", older))
     done = replace(base, tables={**base.tables, "links": entry}, generation=base.generation + 1)
     writer.commit(done)
 

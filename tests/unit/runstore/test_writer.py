@@ -530,7 +530,7 @@ class TestMerging:
                 if seed % 2:  # which columns can be null depends on who wrote it
                     lax = [of.with_nullable(True) for of in fresh.schema]
                     fresh = fresh.cast(pa.schema(lax))
-                entry = writer.entry(write(writer, "links", fresh), writer.merged("links", parts))
+                entry = writer.entry(write(writer, "links", fresh), writer.merge("links", parts))
                 writer.commit(replace(stored, tables={"links": entry}))
                 run = open_run(tmp_path, "monday")
                 valid = before.filter(pc.field("valid_to") < cut.below)
