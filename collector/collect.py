@@ -365,7 +365,7 @@ def collect(request: CollectRequest, say: Callable[[str], None]) -> bool:
     if shutil.disk_usage(request.place.folder).free < request.limits.reserve and not request.stop:
         raise UseError(f"less than {request.limits.reserve:,} bytes are free: see --reserve")
     descriptors.allow(2 * _CONNECTIONS)  # all else needs some, too
-    with request.place.held():
+    with request.place.hold():
         reserve(request.place, revive=request.revive)
         try:
             return _collect(request, say)

@@ -110,7 +110,9 @@ def parse_statement(folder: str, name: str, text: str) -> Statement:
     header = [line for line in text.splitlines() if line.startswith("//")]
     parameters = [m for line in header if (m := _PARAMETER.fullmatch(line))]
     needs = [m["tables"].split(", ") for line in header if (m := _NEEDS.fullmatch(line))]
-    times = [_windows(m["times"]) for line in header if (m := _PARTITION.fullmatch(line))]
+    windows = [m["times"].split(", ") for line in header if (m := _PARTITION.fullmatch(line))]
+    # `$at` is a window from itself to itself.
+    times = [re.findall(r"\w+", window) for window in chain.from_iterable(windows)]
     messages = [m["upto"] or "" for line in header if (m := _MESSAGES.fullmatch(line))]
     columns = [m for line in header if (m := _COLUMN.fullmatch(line))]
     return Statement(
@@ -121,7 +123,7 @@ def parse_statement(folder: str, name: str, text: str) -> Statement:
         tuple(_parameter(match) for match in parameters),
         tuple(AnswerColumn(match["name"], match["meaning"]) for match in columns),
         tuple(chain.from_iterable(needs)),
-        tuple(chain.from_iterable(times)),
+        tuple((names[0], names[-1]) for names in times),
         next(iter(messages), None),
     )
 
@@ -135,12 +137,6 @@ def _purpose(header: list[str]) -> str:
             break
         lines.append(words)
     return " ".join(lines)
-
-
-def _windows(times: str) -> list[tuple[str, str]]:
-    """Return the windows of times; `$at` is one from itself to itself."""
-    window_names = [re.findall(r"\w+", window) for window in times.split(", ")]
-    return [(names[0], names[-1]) for names in window_names]
 
 
 def _parameter(match: re.Match[str]) -> Parameter:

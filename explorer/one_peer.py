@@ -43,8 +43,8 @@ def described(
         "name": run.peers[peer],
         "interval": interval,
         "values": _values(run, peer, interval),
-        "present": _periods(run, "presence", peer),
-        "topics": _names(run, "subscriptions", peer, tick, "topic"),
+        "present": _presence(run, peer),
+        "topics": _topics(run, peer, tick),
         "roles": _roles(run, peer, tick),
         "commands": _commands(run, peer, tick, layers or run.facts.layers or ()),
     }
@@ -64,23 +64,21 @@ def _values(run: NamedRun, peer: int, interval: int) -> dict[str, float | int | 
     return found
 
 
-def _periods(run: NamedRun, table: str, peer: int) -> list[tuple[int, int | None]]:
+def _presence(run: NamedRun, peer: int) -> list[tuple[int, int | None]]:
     """Begin and end in ticks; null = open."""
-    rows = run.stored.read(table, ["valid_from", "valid_to"], pc.field("peer") == peer).to_pylist()
+    columns = ["valid_from", "valid_to"]
+    rows = run.stored.read("presence", columns, pc.field("peer") == peer).to_pylist()
     periods = sorted((row["valid_from"], row["valid_to"]) for row in rows)
     return [(begin, None if end == OPEN else end) for begin, end in periods]
 
 
-def _names(run: NamedRun, table: str, peer: int, tick: int, column: str) -> list[str]:
-    if not run.stored.has(table):
-        return []
-    rows = run.stored.read(table, [column], (pc.field("peer") == peer) & alive(tick))
-    return sorted({run.topics[place] for place in rows[column].to_pylist()})
+def _topics(run: NamedRun, peer: int, tick: int) -> list[str]:
+    subscribes = (pc.field("peer") == peer) & alive(tick)
+    names, rows = run.topics, run.stored.read("subscriptions", ["topic"], subscribes)
+    return sorted({names[topic] for topic in rows["topic"].to_pylist()})
 
 
 def _roles(run: NamedRun, peer: int, tick: int) -> list[dict[str, str | None]]:
-    if not run.stored.has("roles"):
-        return []
     rows = run.stored.read("roles", ["role", "topic"], (pc.field("peer") == peer) & alive(tick))
     names = run.topics
     return [

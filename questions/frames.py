@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -69,9 +69,13 @@ class Frame:
         """Show the first rows and columns, and the numbers of all."""
         shown = self.rows.slice(0, _SHOWN_ROWS).select(self.columns[:_SHOWN_COLUMNS])
         values = zip(*(column.to_pylist() for column in shown.columns), strict=True)
-        rest = "".join(_rest(len(self), len(self.columns)))
-        size = f"{amount(len(self), 'row')} of {amount(len(self.columns), 'column')}"
-        caption = f"{self.title}: {size}{rest}"
+        caption = (
+            f"{self.title}: {amount(len(self), 'row')} of {amount(len(self.columns), 'column')}"
+        )
+        if len(self) > _SHOWN_ROWS:
+            caption += f", the first {_SHOWN_ROWS} rows"
+        if len(self.columns) > _SHOWN_COLUMNS:
+            caption += f", the first {_SHOWN_COLUMNS} columns"
         return html_table(caption, shown.column_names, list(values))
 
 
@@ -86,13 +90,6 @@ def _nullable() -> dict[pa.DataType, Any]:
         pa.int32(): pd.Int32Dtype(),
         pa.int64(): pd.Int64Dtype(),
     }
-
-
-def _rest(rows: int, columns: int) -> Iterator[str]:
-    if rows > _SHOWN_ROWS:
-        yield f", the first {_SHOWN_ROWS} rows"
-    if columns > _SHOWN_COLUMNS:
-        yield f", the first {_SHOWN_COLUMNS} columns"
 
 
 def html_table(

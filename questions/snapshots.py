@@ -224,6 +224,8 @@ def copies_of(run: NamedRun, message: int) -> pa.Table:
     return copies.sort_by([(column, "ascending") for column in order])
 
 
+_ROLES = {True: "subscriber", False: "relay", None: "peer"}
+"""Roles of receivers by whether they subscribe; null = unknown."""
 _REACHED = pa.schema(
     [
         ("peer", pa.int32()),
@@ -244,13 +246,11 @@ def _peer_rows(
     peers = {*receivers, *copies["previous_hop"].to_pylist(), publisher} - {None}
     for peer in sorted({*peers, *missed}):
         first = firsts.get(peer)
-        hop = 0 if peer == publisher else first and first["hop"]
-        role = "publisher" if peer == publisher else _role(first, peer in missed)
+        if peer == publisher:
+            role, hop = "publisher", 0
+        elif first is None:
+            role, hop = "missed" if peer in missed else "peer", None
+        else:
+            role, hop = _ROLES[first["subscribed"]], first["hop"]
         duplicates = copied[peer] - (first is not None) if counts else None
         yield {"peer": peer, "role": role, "hop": hop, "duplicates": duplicates}
-
-
-def _role(first: dict[str, Any] | None, missed: bool) -> str:
-    if first is None:
-        return "missed" if missed else "peer"
-    return {True: "subscriber", False: "relay", None: "peer"}[first["subscribed"]]

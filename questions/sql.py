@@ -149,7 +149,7 @@ class _TimedConnection:
 
     def __init__(self, database: duckdb.DuckDBPyConnection, limits: QueryLimits) -> None:
         self.database, self.limits, self.lost = database, limits, False
-        self._left = limits.timeout_s
+        self._remaining_s = limits.timeout_s
 
     def do(self, step: Callable[[], T]) -> T:
         """Run a step in a thread. Raises: as it does; UseError if the time is up."""
@@ -157,15 +157,15 @@ class _TimedConnection:
         began = time.monotonic()
         Thread(target=_run_step, args=(step, result), daemon=True).start()
         try:
-            result.exception(self._left)
+            result.exception(self._remaining_s)
         except TimeoutError:
             self._stop(result)
             raise UseError(f"{LATE} after {self.limits.timeout_s:g} s") from None
         except BaseException:  # the caller is interrupted
             self._stop(result)
             raise
-        if self._left is not None:
-            self._left = max(self._left - (time.monotonic() - began), 0.0)
+        if self._remaining_s is not None:
+            self._remaining_s = max(self._remaining_s - (time.monotonic() - began), 0.0)
         return result.result()
 
     def _stop(self, result: Future[T]) -> None:

@@ -51,13 +51,14 @@ def facts_for_people(run: StoredRun) -> Iterator[tuple[str, Any]]:
     for engine in dict.fromkeys(manifest.engines.values()):
         parts = (part for part, by in manifest.engines.items() if by == engine)
         yield f"measured by {engine}", ", ".join(parts)
-    yield from (("unknown", what) for what in manifest.unknown)
-    yield from (("damaged", what) for what in damaged_inputs(run))
-    yield from (("skipped", what) for what in manifest.skipped if what not in damaged_inputs(run))
+    yield from (("unknown", name) for name in manifest.unknown)
+    damaged = damaged_inputs(run)
+    yield from (("damaged", file) for file in damaged)
+    yield from (("skipped", file) for file in manifest.skipped if file not in damaged)
 
 
 def _of_collection(run: StoredRun) -> str:
-    """Of the run that it has begun."""
+    """The state of the collection that makes the run."""
     of = Collected(run.directory.parents[1], run.name)
     if run.manifest.ended:
         return "has ended"
@@ -75,19 +76,22 @@ def _messages(run: StoredRun) -> Iterator[tuple[str, Any]]:
     yield "peers that report", f"{reporters:,} of {peers:,}"
     if reporters < peers:
         yield "figures below", "subscriptions, hits and traffic cover only the peers that report"
-    found = pool_messages(run)
-    if found is None:
+    pooled = pool_messages(run)
+    if pooled is None:
         return
-    if found.hit_ratio is not None:
-        of = f"{found.delivered:,} of {found.eligible:,} = {found.hit_ratio:.4f}"
-        yield "hit ratio", f"{of}; mean over messages {found.hit_ratio_mean:.4f}"
-    if found.refused:
-        yield "left out of the hit ratio", f"{amount(found.refused, 'message')} that a peer refused"
-    if found.late:
-        yield "late deliveries", found.late
-    if found.unreported:
-        yield "publication not reported", amount(found.unreported, "message")
-    if found.hops:
-        names = (("unknown" if hop is None else hop, count) for hop, count in found.hops.items())
+    if pooled.hit_ratio is not None:
+        of = f"{pooled.delivered:,} of {pooled.eligible:,} = {pooled.hit_ratio:.4f}"
+        yield "hit ratio", f"{of}; mean over messages {pooled.hit_ratio_mean:.4f}"
+    if pooled.refused:
+        yield (
+            "left out of the hit ratio",
+            f"{amount(pooled.refused, 'message')} that a peer refused",
+        )
+    if pooled.late:
+        yield "late deliveries", pooled.late
+    if pooled.unreported:
+        yield "publication not reported", amount(pooled.unreported, "message")
+    if pooled.hops:
+        names = (("unknown" if hop is None else hop, count) for hop, count in pooled.hops.items())
         hops = (f"{hop}: {count:,}" for hop, count in names)
         yield "first receptions by hops", ", ".join(hops)

@@ -43,7 +43,7 @@ class Span:
         )
 
     @cached_property
-    def published(self) -> pa.Table:
+    def publications(self) -> pa.Table:
         """message, interval of what was published in these intervals."""
         return self.read("publications", ["message", "interval"], self.inside)
 
@@ -51,7 +51,7 @@ class Span:
     def messages(self) -> pa.Table:
         """metrics/messages with `interval`, of those published in these intervals."""
         measured = self.run.stored.read("metrics/messages")
-        return measured.join(self.published, "message", join_type="inner")
+        return measured.join(self.publications, "message", join_type="inner")
 
 
 def whole_run(span: Span, wanted: Iterable[str]) -> Figures:
@@ -105,7 +105,7 @@ def _quotient(rows: pa.Table, above: str, below: str) -> float | None:
 
 def _hops(span: Span) -> Iterable[float | None]:
     """Mean and largest hop of first receptions."""
-    of_these = pc.field("message").isin(span.published["message"])
+    of_these = pc.field("message").isin(span.publications["message"])
     with_hop = pc.field("first") & pc.field("hop").is_valid() & of_these
     hops = span.read("receptions", ["hop"], with_hop)["hop"]
     return pc.mean(hops).as_py(), pc.max(hops).as_py()
@@ -114,7 +114,7 @@ def _hops(span: Span) -> Iterable[float | None]:
 def _convergence(span: Span) -> Iterable[float | None]:
     """µs from the first publication to the last first reception of what was published."""
     starts = span.read("publications", ["time_us"], span.inside)["time_us"]
-    first_receptions = pc.field("first") & pc.field("message").isin(span.published["message"])
+    first_receptions = pc.field("first") & pc.field("message").isin(span.publications["message"])
     arrived = span.read("receptions", ["time_us"], first_receptions)["time_us"]
     if starts.null_count or arrived.null_count or not len(starts) or not len(arrived):
         return (None,)
@@ -122,9 +122,12 @@ def _convergence(span: Span) -> Iterable[float | None]:
 
 
 _TENTH = 10
-_WAYS = [
-    f"{kind}_{{}}_{way}" for kind in ("control", "publication") for way in ("sent", "received")
+_TRAFFIC = [
+    f"{kind}_{{}}_{direction}"
+    for kind in ("control", "publication")
+    for direction in ("sent", "received")
 ]
+"""Columns of traffic, with a place for the unit."""
 
 
 def _busiest(span: Span) -> Iterable[float | None]:
@@ -140,7 +143,7 @@ def _busiest(span: Span) -> Iterable[float | None]:
 
 def _loads(span: Span, unit: str) -> list[int]:
     """Return the messages or bytes of each peer, most first; empty if a direction is unknown."""
-    columns = [template.format(unit) for template in _WAYS]
+    columns = [template.format(unit) for template in _TRAFFIC]
     rows = span.read("traffic", ["peer", *columns], span.inside)
     if any(rows[column].null_count == rows.num_rows for column in columns):
         return []

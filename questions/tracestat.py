@@ -105,6 +105,11 @@ class Tracestat:
         for name, (_, counted) in _COUNTS.items():
             if self._knows(name) and name not in self._of_traffic:
                 joined.append(f'LEFT JOIN ({counted}) "{name}" USING (peer)')
+        takes_part = "SELECT peer FROM peers"
+        if self._topic is not None:
+            takes_part = " UNION ".join(
+                statement for table, statement in _TAKING_PART.items() if self.run.stored.has(table)
+            )
         if self._of_traffic:
             # One unknown interval makes the sum unknown.
             sums = (
@@ -115,7 +120,7 @@ class Tracestat:
             joined.append(f"LEFT JOIN ({traffic}) counters USING (peer)")
         statement = (
             f"{_CHOSEN} SELECT {', '.join(shown)} FROM peers {' '.join(joined)} "
-            f"WHERE peer IN ({_REPORTING}) AND peer IN ({self._participants()}) ORDER BY peers.peer"
+            f"WHERE peer IN ({_REPORTING}) AND peer IN ({takes_part}) ORDER BY peers.peer"
         )
         answers = read_answer(self.run.stored, statement, topic=self._topic)
         rows: list[dict[str, str | int | None]] = answers.to_pylist()
@@ -154,12 +159,6 @@ class Tracestat:
         flags = self.run.stored.read("publications", ["publication_known"])["publication_known"]
         return not len(flags) or bool(pc.any(flags).as_py())
 
-    def _participants(self) -> str:
-        if self._topic is None:
-            return "SELECT peer FROM peers"
-        statements = [one for table, one in _TAKING_PART.items() if self.run.stored.has(table)]
-        return " UNION ".join(statements)
-
     def per_message(self) -> Iterator[pa.RecordBatch]:
         """message, topic, publisher, delivered, duplicates, rejected and delays_ms, of what arrived
         from others, in order; a row for each message.
@@ -195,18 +194,20 @@ def totals(peers: list[dict[str, str | int | None]]) -> Figures:
     }
 
 
-def distribution(delays: list[tuple[int, int]], own: int | None) -> list[Figures]:
-    """Rows ms, delivered, delivered_and_own: how many took up to so many ms, with `own` deliveries
-    of publishers to themselves, after 0 ms. Empty where no delay is known.
+def distribution(delays: list[tuple[int, int]], published: int | None) -> list[Figures]:
+    """Rows ms, delivered, delivered_and_own: how many took up to so many ms; own are those of the
+    `published` messages to their publishers, after 0 ms. Empty where no delay is known.
     """
     delivered = dict(delays)
-    if delivered and own:
+    if delivered and published:
         delivered.setdefault(0, max((n for ms, n in delays if ms < 0), default=0))
     return [
         {
             "ms": ms,
             "delivered": delivered[ms],
-            "delivered_and_own": None if own is None else delivered[ms] + (own if ms >= 0 else 0),
+            "delivered_and_own": (
+                None if published is None else delivered[ms] + (published if ms >= 0 else 0)
+            ),
         }
         for ms in sorted(delivered)
     ]

@@ -115,7 +115,7 @@ class Collected:
         return self.folder / ".collect.lock"
 
     @contextmanager
-    def held(self, otherwise: type[RunLocked | RunCollected] = RunLocked) -> Iterator[None]:
+    def hold(self, otherwise: type[RunLocked | RunCollected] = RunLocked) -> Iterator[None]:
         """No other process collects, for the length of the block. Raises: `otherwise`, UseError."""
         with ExitStack() as lock:
             try:

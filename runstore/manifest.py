@@ -242,10 +242,14 @@ class Manifest:
     @property
     def settled(self) -> int:
         """The last interval whose messages appends do not change; before the first one likewise."""
-        return self.aged if self.open_from is None else min(self.aged, self.open_from - 1)
+        return (
+            self.last_outside_window
+            if self.open_from is None
+            else min(self.last_outside_window, self.open_from - 1)
+        )
 
     @property
-    def aged(self) -> int:
+    def last_outside_window(self) -> int:
         """The last interval whose messages are older than the window."""
         assert self.clock is not None
         window = self.options.get("message_window")
@@ -268,7 +272,7 @@ class Manifest:
         capabilities = {*(CAPABILITIES if reported is None else (DUPLICATES, *reported))}
         if "receptions" not in self.tables:
             capabilities = set()
-        known = {*self._directories_by_table(), *(capabilities - {*self.unknown})}
+        reports = {*self._directories_by_table(), *(capabilities - {*self.unknown})}
         return RunFacts(
             self.name,
             self.source,
@@ -280,7 +284,7 @@ class Manifest:
             self.unknown,
             tuple(layers) if layers else None,
             self.identity,
-            tuple(sorted(known)),
+            tuple(sorted(reports)),
             self.generation,
             self.own,
             self.final if self.is_grown else None,

@@ -75,7 +75,12 @@ def show(run: Path, manifest: Manifest) -> None:
     targets = _link_targets(manifest)
     changed = [name for name, target in targets.items() if not _leads(run / name, target)]
     for name in changed:
-        _lead(run / name, targets[name])
+        path, fresh = run / name, run / f"{name}.new"
+        fresh.unlink(missing_ok=True)
+        fresh.symlink_to(targets[name])
+        if path.is_dir() and not path.is_symlink():  # of an earlier format
+            durable.remove_tree(path)
+        durable.rename(fresh, path)
     others = [path for path in run.iterdir() if path.name not in targets and is_own_link(path)]
     for path in others:
         durable.unlink(path)
@@ -186,12 +191,3 @@ def withdraw(view: Path) -> None:
 
 def _leads(path: Path, target: str) -> bool:
     return path.is_symlink() and os.readlink(path) == target
-
-
-def _lead(path: Path, target: str) -> None:
-    fresh = path.with_name(f"{path.name}.new")
-    fresh.unlink(missing_ok=True)
-    fresh.symlink_to(target)
-    if path.is_dir() and not path.is_symlink():  # of an earlier format
-        durable.remove_tree(path)
-    durable.rename(fresh, path)

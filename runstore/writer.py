@@ -361,7 +361,7 @@ def removing(workspace: Path, name: str, *, with_log: bool = False) -> Iterator[
     directory, of = directory_of(workspace, name), Collected(workspace, name)
     has_log = of.folder.is_dir()
     _check_there(directory, with_log=with_log and has_log)
-    with lock_run(directory), of.held(RunCollected) if has_log else nullcontext():
+    with lock_run(directory), of.hold(RunCollected) if has_log else nullcontext():
         _check_there(directory, with_log=with_log and has_log)  # yet
         yield
         with as_errors_of_ours(directory):

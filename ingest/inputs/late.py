@@ -26,7 +26,7 @@ def least_value(run: StoredRun, column: str, since: Since, *tables: str) -> int:
 
 def first_open_message(run: StoredRun) -> int:
     """Return the number of the first message of the run that is not final."""
-    aged, clock = run.manifest.aged, run.manifest.clock
+    aged, clock = run.manifest.last_outside_window, run.manifest.clock
     if not run.has("publications") or clock is None or aged < clock.first:
         return 0
     open_yet = least_value(run, "message", Since("interval", aged + 1), "publications")

@@ -224,7 +224,7 @@ def test_paused_collection_is_settled_and_takes_no_other_input(live: Callable[[i
     for request in (given, replace(given, replace=True), replace(given, append=True)):
         with pytest.raises(RunCollected, match=naming("lab", "vizpub collect lab --stop")):
             ingested(case.spark, request)
-    with case.place.held(), pytest.raises(RunCollected, match=naming("lab", os.getpid())):
+    with case.place.hold(), pytest.raises(RunCollected, match=naming("lab", os.getpid())):
         case.settle()
     assert case.run.manifest.notes[LATE] == 1
     case.settle()

@@ -297,7 +297,7 @@ def test_files_of_another_user_are_told_as_that(tmp_path: Path) -> None:
     place = CollectionPlace(tmp_path, "lab")
     place.make()
     (place.folder / ".collect.lock").mkdir()  # as closed to root, too, as another user's is to us
-    with pytest.raises(UseError, match=naming(".collect.lock")), place.held():
+    with pytest.raises(UseError, match=naming(".collect.lock")), place.hold():
         pass
     with pytest.raises(UseError, match=naming(".collect.lock")):
         place.is_held()
@@ -367,10 +367,10 @@ def test_collector_starts_though_others_look_whether_one_runs(tmp_path: Path) ->
     thread.start()
     try:
         for _ in range(100):
-            with place.held():
+            with place.hold():
                 assert place.is_held()
     finally:
         over.set()
         thread.join()
-    with place.held(), pytest.raises(RunLocked), CollectionPlace(tmp_path, "lab").held():
+    with place.hold(), pytest.raises(RunLocked), CollectionPlace(tmp_path, "lab").hold():
         pass

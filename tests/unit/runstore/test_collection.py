@@ -51,7 +51,7 @@ class TestOwner:
     def test_run_is_only_read_while_it_is_collected(self, case: Reserved) -> None:
         case.append()
         before = everything(case.workspace)
-        with case.of.held():
+        with case.of.hold():
             for manifest in (LAB, case.made):
                 with pytest.raises(RunCollected, match=naming("lab", f"process {os.getpid()}")):
                     begin(case, manifest)
@@ -65,7 +65,7 @@ class TestOwner:
     def test_run_that_has_ended_is_like_any_other(self, case: Reserved) -> None:
         case.append(ended=True)
         assert case.of.has_ended
-        with case.of.held(), pytest.raises(RunCollected):  # which may settle it yet
+        with case.of.hold(), pytest.raises(RunCollected):  # which may settle it yet
             begin(case, LAB)
         check_name(case.workspace, "lab")
         with case.writer() as writer:
@@ -101,19 +101,19 @@ class TestOwner:
         code = (
             "import sys, time; from pathlib import Path\n"
             "from vizpub.runstore.collection import Collected\n"
-            "with Collected(Path(sys.argv[1]), 'lab').held(): print('held', flush=True); "
+            "with Collected(Path(sys.argv[1]), 'lab').hold(): print('held', flush=True); "
             "time.sleep(600)"
         )
         command = [sys.executable, "-c", code, str(case.workspace)]
         with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as child:
             assert child.stdout
             assert child.stdout.readline() == "held\n"
-            with pytest.raises(RunLocked, match=naming(f"process {child.pid}")), case.of.held():
+            with pytest.raises(RunLocked, match=naming(f"process {child.pid}")), case.of.hold():
                 pass
             with pytest.raises(RunCollected, match=naming(f"process {child.pid}")):
                 begin(case, LAB)
             child.kill()
-        with case.of.held():
+        with case.of.hold():
             case.append()
 
 
@@ -149,7 +149,7 @@ class TestReserved:
 
         case.append()
         tells(told(), "vizpub collect lab")
-        with case.of.held():
+        with case.of.hold():
             tells(told(), f"process {os.getpid()}")
         case.append(ended=True)
         assert "vizpub" not in told()

@@ -240,7 +240,7 @@ def test_token_is_sent_to_the_collector_alone(
     monkeypatch.setenv(TOKEN, SECRET)
     place = CollectionPlace(tmp_path / "workspace", "lab")
     place.make()
-    with place.held(), overhearing(place) as heard:
+    with place.hold(), overhearing(place) as heard:
         attack(place)
         with suppress(UseError):
             collector_of(place).get()

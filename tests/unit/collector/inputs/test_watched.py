@@ -130,7 +130,7 @@ def test_process_ends_with_its_standard_input(tmp_path: Path) -> None:
 def told_of(served: Served, workspace: Path) -> Iterator[None]:
     """A command finds the collector in the workspace."""
     place = CollectionPlace(workspace, "lab")
-    with place.held():
+    with place.hold():
         place.announce(url=served.url, tokens=False, certificate=None)
         yield
 

@@ -80,7 +80,7 @@ def test_removal_says_what_stays(vizpub: Call, case: Reserved) -> None:
 def test_run_stays_while_it_is_collected(vizpub: Call, case: Reserved) -> None:
     case.append()
     before = everything(case.workspace)
-    with case.of.held():
+    with case.of.hold():
         for option in ([], ["--with-log"]):
             refused = vizpub("runs", "remove", "lab", "--yes", *option)
             assert refused.exit_code == 2
