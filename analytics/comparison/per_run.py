@@ -32,6 +32,7 @@ from vizpub.model.errors import UseError
 from vizpub.model.own import OwnMetric
 from vizpub.model.progress import Progress, silent
 from vizpub.questions.run import Run
+from vizpub.questions.snapshots import ACCEPTED
 from vizpub.questions.totals import Span, whole_run
 
 NO_COMMON_INTERVAL = "the runs have no interval in common"
@@ -193,11 +194,11 @@ def _read_rows(span: Span, table: str, columns: Sequence[str]) -> pa.Table:
 
 def _hide_refused(messages: pa.Table, columns: Sequence[str]) -> pa.Table:
     """Messages; metrics of `_REFUSABLE` are null for messages that a peer refused."""
-    refused = pc.fill_null(pc.greater(messages["rejections"], 0), False)
+    is_accepted = pc.is_in(messages["message"], messages.filter(ACCEPTED)["message"])
     for name in _REFUSABLE.intersection(columns):
         place = messages.column_names.index(name)
-        accepted = pc.if_else(refused, pa.scalar(None, messages[name].type), messages[name])
-        messages = messages.set_column(place, name, accepted)
+        values = pc.if_else(is_accepted, messages[name], pa.scalar(None, messages[name].type))
+        messages = messages.set_column(place, name, values)
     return messages
 
 
@@ -280,8 +281,7 @@ def _refusal_notes(runs: Sequence[Run], metrics: Sequence[Metric]) -> Iterator[s
 
 
 def _refused(run: Run) -> int:
-    where = pc.field("rejections") > 0
-    return len(run.stored.read("metrics/messages", ["message"], where))
+    return len(run.stored.read("metrics/messages", ["message"], ~ACCEPTED))
 
 
 def _unknown_notes(measured: Sequence[RunMetrics], metrics: Sequence[Metric]) -> Iterator[str]:
