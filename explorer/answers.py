@@ -22,9 +22,9 @@ Answer = tuple[str, bytes]
 """A media type, and the content."""
 
 
-def described(history: History) -> Answer:
+def describe_run(history: History) -> Answer:
     """The facts of the run."""
-    return _json(facts.described(history))
+    return _json(facts.describe_run(history))
 
 
 def overlay(history: History, chosen: Chosen) -> Answer:
@@ -52,13 +52,13 @@ def block(history: History, name: str, number: int) -> Answer:
 
     Raises: UnknownName.
     """
-    found = columns.block(history.run, name, number)
+    column = columns.block(history.run, name, number)
     arrays: dict[str, npt.NDArray[Any]] = {
-        "low": found.low,
-        "high": found.high,
-        "values": found.values.ravel(),
+        "low": column.low,
+        "high": column.high,
+        "values": column.values.ravel(),
     }
-    return ARRAYS, pack({"first": found.first}, arrays)
+    return ARRAYS, pack({"first": column.first}, arrays)
 
 
 def extent(history: History, name: str) -> Answer:
@@ -73,10 +73,10 @@ def curve(history: History, name: str) -> Answer:
 
 
 def peer(history: History, number: int, tick: int, chosen: Chosen) -> Answer:
-    """What is known of a peer. Raises: OutOfRange, UnknownName for a layer."""
+    """The facts of a peer at a time. Raises: OutOfRange, UnknownName for a layer."""
     run, peer_number = history.run, _peer(history, number)
     checked_tick, layers = run.clock.check_tick(tick), run.checked_layers(chosen.layers)
-    return _json(one_peer.described(run, peer_number, checked_tick, layers))
+    return _json(one_peer.describe_peer(run, peer_number, checked_tick, layers))
 
 
 def peer_curve(history: History, number: int, name: str) -> Answer:
@@ -93,16 +93,16 @@ def path(history: History, start: int, end: int, tick: int, chosen: Chosen) -> A
     """
     run, names = history.run, history.run.peers
     source, target = (names[_peer(history, number)] for number in (start, end))
-    at = one_peer.spoken(run.clock, run.clock.check_tick(tick))
+    at = one_peer.time_text(run.clock, run.clock.check_tick(tick))
     layers = chosen.layers or run.facts.layers
     words = ["vizpub", "path", run.facts.name, source, target, "--at", at]
-    command = one_peer.typed([*words, *(["--layers", ",".join(layers)] if layers else [])])
+    command = one_peer.shell_command([*words, *(["--layers", ",".join(layers)] if layers else [])])
     try:
-        found = frequent.paths(run, (source, target), at, layers)
+        paths = frequent.paths(run, (source, target), at, layers)
     except UseError as error:  # a peer is not present, which is an answer
         return _json({"peers": None, "why": str(error), "command": command})
     number = {name: place for place, name in enumerate(names)}
-    peers = [number[name] for name in found[0][1]] if found else None
+    peers = [number[name] for name in paths[0][1]] if paths else None
     return _json({"peers": peers, "why": None, "command": command})
 
 
@@ -111,30 +111,32 @@ def messages_of(history: History, wanted: Wanted, order: Order) -> Answer:
 
     Raises: UnknownName, UseError.
     """
-    found = messages.part(history.run, wanted, order)
-    meta = {"total": found.total, "first": order.first, "names": found.names}
-    return ARRAYS, pack(meta, found.columns)
+    part = messages.part(history.run, wanted, order)
+    meta = {"total": part.total, "first": order.first, "names": part.names}
+    return ARRAYS, pack(meta, part.columns)
 
 
 def coverage(history: History, wanted: Wanted, along: str) -> Answer:
-    """How messages reached their eligible peers. Raises: UnknownName, UseError."""
-    return ARRAYS, pack(*messages.packed(messages.covered(history.run, wanted, along)))
+    """The share of eligible peers that messages reached. Raises: UnknownName, UseError."""
+    return ARRAYS, pack(
+        *messages.pack_coverage(messages.measure_coverage(history.run, wanted, along))
+    )
 
 
-def message(history: History, number: int) -> Answer:
+def message_spread(history: History, number: int) -> Answer:
     """The way of one message. Raises: OutOfRange, UseError where receptions are unknown."""
-    checked = messages.checked(history.run, number)
-    return ARRAYS, pack(*one_message.described(history.run, checked))
+    checked = messages.check_message(history.run, number)
+    return ARRAYS, pack(*one_message.describe_message(history.run, checked))
 
 
-def missed(history: History, number: int) -> Answer:
-    """Who missed a message: `rows`; null where it is unknown, and `why`.
+def missed_peers(history: History, number: int) -> Answer:
+    """The peers that missed a message: `rows`; null where they are unknown, and `why`.
 
     Raises: OutOfRange.
     """
-    checked = messages.checked(history.run, number)
+    checked = messages.check_message(history.run, number)
     try:
-        return _json({"rows": one_message.missed(history.run, checked), "why": None})
+        return _json({"rows": one_message.missed_peers(history.run, checked), "why": None})
     except UseError as error:
         return _json({"rows": None, "why": str(error)})
 
@@ -155,5 +157,5 @@ def _peer(history: History, number: int) -> int:
     return number
 
 
-def _json(told: Any) -> Answer:
-    return JSON, json.dumps(told, ensure_ascii=False, allow_nan=False).encode()
+def _json(content: Any) -> Answer:
+    return JSON, json.dumps(content, ensure_ascii=False, allow_nan=False).encode()

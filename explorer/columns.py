@@ -40,19 +40,23 @@ class Block:
 
 def of_peers(run: NamedRun) -> list[dict[str, str]]:
     """The columns of peers that the run has: name, meaning, unit."""
-    found = list(_described(run, _PEERS, _KEYS))
+    described = list(_describe_columns(run, _PEERS, _KEYS))
     if run.stored.has("gauges"):
-        own = (GAUGE + name for name in checked_gauges(run.stored, ()))
-        found += [{"name": name, "meaning": "reported by the peers", "unit": ""} for name in own]
-    return found
+        gauges = (GAUGE + name for name in checked_gauges(run.stored, ()))
+        described += [
+            {"name": name, "meaning": "reported by the peers", "unit": ""} for name in gauges
+        ]
+    return described
 
 
 def of_overlay(run: NamedRun) -> list[dict[str, str]]:
     """The columns of the whole overlay that the run has: name, meaning, unit."""
-    return list(_described(run, _OVERLAY, ("interval",)))
+    return list(_describe_columns(run, _OVERLAY, ("interval",)))
 
 
-def _described(run: NamedRun, table: str, left_out: tuple[str, ...]) -> Iterator[dict[str, str]]:
+def _describe_columns(
+    run: NamedRun, table: str, left_out: tuple[str, ...]
+) -> Iterator[dict[str, str]]:
     if not run.stored.has(table):
         return
     for column in run.stored.definition(table):
@@ -82,10 +86,10 @@ def block(run: NamedRun, name: str, number: int) -> Block:
 
 
 def _ends(values: Floats) -> tuple[Floats, Floats]:
-    known = ~np.isnan(values)
-    low = np.where(known, values, np.inf).min(axis=1, initial=np.inf)
-    high = np.where(known, values, -np.inf).max(axis=1, initial=-np.inf)
-    some = known.any(axis=1)
+    is_known = ~np.isnan(values)
+    low = np.where(is_known, values, np.inf).min(axis=1, initial=np.inf)
+    high = np.where(is_known, values, -np.inf).max(axis=1, initial=-np.inf)
+    some = is_known.any(axis=1)
     return np.where(some, low, np.nan), np.where(some, high, np.nan)
 
 
@@ -102,18 +106,18 @@ def extent(run: NamedRun, name: str) -> tuple[float | None, float | None]:
 def of_one(run: NamedRun, name: str, peer: int) -> Floats:
     """A column of one peer: a value for each interval of the run. Raises: UnknownName."""
     rows = _rows(run, name, pc.field("peer") == peer)
-    found = np.full(run.clock.intervals, np.nan)
-    found[_ints(rows["interval"]) - run.clock.first] = numbers(rows["value"])
-    return found
+    values = np.full(run.clock.intervals, np.nan)
+    values[_ints(rows["interval"]) - run.clock.first] = numbers(rows["value"])
+    return values
 
 
 def curve(run: NamedRun, name: str) -> Floats:
     """A column of the overlay: a value for each interval of the run. Raises: UnknownName."""
     _check(run, _OVERLAY, name)
     rows = run.stored.read(_OVERLAY, ["interval", name])
-    found = np.full(run.clock.intervals, np.nan)
-    found[_ints(rows["interval"]) - run.clock.first] = numbers(rows[name])
-    return found
+    values = np.full(run.clock.intervals, np.nan)
+    values[_ints(rows["interval"]) - run.clock.first] = numbers(rows[name])
+    return values
 
 
 def _rows(run: NamedRun, name: str, where: pc.Expression | None) -> pa.Table:
@@ -131,17 +135,17 @@ def _rows(run: NamedRun, name: str, where: pc.Expression | None) -> pa.Table:
 
 
 def _check(run: NamedRun, table: str, name: str) -> None:
-    known = run.stored.definition(table).names if run.stored.has(table) else []
-    if name not in known:
-        raise UnknownName(f"{table} column", name, known, f"vizpub tables {table}")
+    columns = run.stored.definition(table).names if run.stored.has(table) else []
+    if name not in columns:
+        raise UnknownName(f"{table} column", name, columns, f"vizpub tables {table}")
 
 
 def numbers(column: pa.ChunkedArray) -> Floats:
     """Values as doubles; null is NaN, true is 1."""
-    found: Floats = pc.fill_null(column.cast(pa.float64()), float("nan")).to_numpy()
-    return found
+    values: Floats = pc.fill_null(column.cast(pa.float64()), float("nan")).to_numpy()
+    return values
 
 
 def _ints(column: pa.ChunkedArray) -> npt.NDArray[Any]:
-    found: npt.NDArray[Any] = column.to_numpy()
-    return found
+    values: npt.NDArray[Any] = column.to_numpy()
+    return values

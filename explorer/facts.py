@@ -1,4 +1,4 @@
-"""What the page says of the runs of a workspace, and of one run, before anything is drawn."""
+"""The facts that the page shows of a workspace's runs, and of one run before it is drawn."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _POINTS = 80
 """Of a curve in the list of the runs."""
 
 
-def listed(workspace: Path) -> list[dict[str, Any]]:
+def list_runs(workspace: Path) -> list[dict[str, Any]]:
     """A row for each run: its name, state and figures; null where a figure is unknown."""
     return [_row(run) for run in runs(workspace)]
 
@@ -28,7 +28,7 @@ def listed(workspace: Path) -> list[dict[str, Any]]:
 def _row(run: StoredRun | BrokenRun) -> dict[str, Any]:
     if isinstance(run, BrokenRun):
         return {"run": run.name, "state": "broken", "why": str(run.error)}
-    told: dict[str, Any] = {
+    facts: dict[str, Any] = {
         "run": run.name,
         "state": run.manifest.state,
         "source": run.manifest.source,
@@ -36,11 +36,11 @@ def _row(run: StoredRun | BrokenRun) -> dict[str, Any]:
         "live": is_live(run),
     }
     if not run.manifest.complete:
-        return told
+        return facts
     try:
-        return told | _figures(NamedRun(run))
+        return facts | _figures(NamedRun(run))
     except VizpubError as error:
-        return told | {"state": "broken", "why": str(error)}
+        return facts | {"state": "broken", "why": str(error)}
 
 
 def _figures(run: NamedRun) -> dict[str, Any]:
@@ -67,8 +67,8 @@ def _curve(run: NamedRun) -> dict[str, Any] | None:
     return {"of": "network_size", "values": jsonable(values[places])}
 
 
-def described(history: History) -> dict[str, Any]:
-    """What a page must know of a run before it asks for its arrays."""
+def describe_run(history: History) -> dict[str, Any]:
+    """The facts of a run that a page needs before it asks for arrays."""
     run, facts, clock = history.run, history.run.facts, history.run.clock
     return {
         "run": facts.name,

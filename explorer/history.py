@@ -16,10 +16,10 @@ from vizpub.explorer.periods import (
     Periods,
     common,
     distinct,
-    joined,
+    intersect,
+    join_periods,
     ranks,
-    shared,
-    united,
+    unite,
 )
 from vizpub.model.arrays import Int32s, Int64s, Integers
 from vizpub.model.errors import UseError
@@ -66,17 +66,17 @@ class History:
         A rank is a place among them.
         """
         tables = (self._presence, self._links, self._subscriptions)
-        found = distinct(*(_ints(rows, name) for rows in tables for name in _PERIOD))
-        if found.size >= MOST_RANKS:
+        times = distinct(*(_ints(rows, name) for rows in tables for name in _PERIOD))
+        if times.size >= MOST_RANKS:
             raise UseError(
-                f"run '{self.run.facts.name}' changes at {found.size:,} times; the page shows "
+                f"run '{self.run.facts.name}' changes at {times.size:,} times; the page shows "
                 f"{MOST_RANKS - 1:,} at most"
             )
-        return found
+        return times
 
     def peers(self, chosen: Chosen) -> Periods:
         """Presence of peers; with topics, their subscriptions. Raises: UnknownName, UseError."""
-        return self._subscribed(chosen) if chosen.topics else self._present
+        return self._subscriptions_of(chosen) if chosen.topics else self._present
 
     def pairs(self, chosen: Chosen) -> Pairs:
         """The union over the layers of the links from peer to peer; with topics, while both ends
@@ -84,23 +84,25 @@ class History:
 
         Raises: as `peers`.
         """
-        found = self._of_layers(self.run.counted_layers(chosen.layers))
+        pairs = self._of_layers(self.run.counted_layers(chosen.layers))
         if chosen.topics:
-            found = self._among_subscribers(found, chosen)
+            pairs = self._among_subscribers(pairs, chosen)
         return Pairs(
-            (found.key // self.size).astype(np.int32),
-            (found.key % self.size).astype(np.int32),
-            found.begin,
-            found.end,
+            (pairs.key // self.size).astype(np.int32),
+            (pairs.key % self.size).astype(np.int32),
+            pairs.begin,
+            pairs.end,
         )
 
     @cached_property
     def layers(self) -> dict[str, int]:
         """The layers of the links, and their numbers of periods; those of the metrics first."""
-        counted = self._links["layer"].value_counts().to_pylist() if self._links.num_rows else []
+        periods_by_layer = (
+            self._links["layer"].value_counts().to_pylist() if self._links.num_rows else []
+        )
         first = self.run.facts.layers or ()
-        found = {row["values"]: row["counts"] for row in counted}
-        return {name: found[name] for name in sorted(found, key=lambda n: (n not in first, n))}
+        counts = {row["values"]: row["counts"] for row in periods_by_layer}
+        return {name: counts[name] for name in sorted(counts, key=lambda n: (n not in first, n))}
 
     def _of_layers(self, layers: Sequence[str] | None) -> Periods:
         rows = self._links
@@ -109,13 +111,13 @@ class History:
         src, dst = _ints(rows, "src"), _ints(rows, "dst")
         apart = src != dst
         begin, end = (ranks(self.times, _ints(rows, name)[apart]) for name in _PERIOD)
-        return joined(src[apart] * self.size + dst[apart], begin, end)
+        return join_periods(src[apart] * self.size + dst[apart], begin, end)
 
-    def _among_subscribers(self, found: Periods, chosen: Chosen) -> Periods:
+    def _among_subscribers(self, pairs: Periods, chosen: Chosen) -> Periods:
         if chosen.every:
-            return self._within(found, self._subscribed(chosen))
-        of_each = (self._within(found, self._subscribers(topic)) for topic in chosen.topics)
-        return united(list(of_each))
+            return self._within(pairs, self._subscriptions_of(chosen))
+        of_each = (self._within(pairs, self._subscribers(topic)) for topic in chosen.topics)
+        return unite(list(of_each))
 
     def _within(self, pairs: Periods, subscribed: Periods) -> Periods:
         """The parts in which both ends subscribe."""
@@ -123,23 +125,23 @@ class History:
         _, pairs = common(pairs, subscribed, pairs.key % self.size)
         return pairs
 
-    def _subscribed(self, chosen: Chosen) -> Periods:
+    def _subscriptions_of(self, chosen: Chosen) -> Periods:
         of_each = [self._subscribers(topic) for topic in chosen.topics]
-        return shared(of_each) if chosen.every else united(of_each)
+        return intersect(of_each) if chosen.every else unite(of_each)
 
     def _subscribers(self, topic: int) -> Periods:
         self.run.facts.check_known("subscriptions")
         rows = self._subscriptions.filter(pc.field("topic") == topic)
-        return self._joined(rows)
+        return self._join_rows(rows)
 
     @cached_property
     def _present(self) -> Periods:
         self.run.facts.check_known("presence")
-        return self._joined(self._presence)
+        return self._join_rows(self._presence)
 
-    def _joined(self, rows: pa.Table) -> Periods:
+    def _join_rows(self, rows: pa.Table) -> Periods:
         begin, end = (ranks(self.times, _ints(rows, name)) for name in _PERIOD)
-        return joined(_ints(rows, "peer"), begin, end)
+        return join_periods(_ints(rows, "peer"), begin, end)
 
     @cached_property
     def _presence(self) -> pa.Table:
@@ -155,5 +157,5 @@ class History:
 
 
 def _ints(rows: pa.Table, column: str) -> Integers:
-    found: Int64s = rows[column].to_numpy().astype(np.int64)
-    return found
+    values: Int64s = rows[column].to_numpy().astype(np.int64)
+    return values

@@ -65,7 +65,7 @@ def part(run: NamedRun, wanted: Wanted, order: Order) -> Part:
     """
     if order.by not in SORTED:
         raise UnknownName("column of messages", order.by, SORTED)
-    rows = _with_figures(run, _published(run, wanted))
+    rows = _with_figures(run, _read_publications(run, wanted))
     down = "descending" if order.down else "ascending"
     keys = [(order.by, down), *([("message", "ascending")] if order.by != "message" else [])]
     place = pc.sort_indices(rows, keys)
@@ -74,7 +74,7 @@ def part(run: NamedRun, wanted: Wanted, order: Order) -> Part:
     return Part(len(rows), shown["name"].to_pylist(), columns)
 
 
-def _published(run: NamedRun, wanted: Wanted) -> pa.Table:
+def _read_publications(run: NamedRun, wanted: Wanted) -> pa.Table:
     run.facts.check_known("publications")
     where = pc.scalar(True)
     if wanted.topic is not None:
@@ -82,10 +82,10 @@ def _published(run: NamedRun, wanted: Wanted) -> pa.Table:
     if wanted.publisher is not None:
         where &= pc.field("publisher") == wanted.publisher
     columns = ["message", "name", "topic", "publisher", "time_us"]
-    found = run.stored.read("publications", columns, where)
+    rows = run.stored.read("publications", columns, where)
     if wanted.text:
-        found = found.filter(pc.match_substring(found["name"], wanted.text, ignore_case=True))
-    return found
+        rows = rows.filter(pc.match_substring(rows["name"], wanted.text, ignore_case=True))
+    return rows
 
 
 def _with_figures(run: NamedRun, published: pa.Table) -> pa.Table:
@@ -115,55 +115,55 @@ class Covered:
     """Name, and where each share is reached, of each message; none of more than MOST_LINES."""
 
 
-def covered(run: NamedRun, wanted: Wanted, along: str) -> Covered:
+def measure_coverage(run: NamedRun, wanted: Wanted, along: str) -> Covered:
     """Along `delay` or `hop`. Raises: UseError where it is unknown, UnknownName for another."""
     from vizpub.analytics.coverage import lines_of, quantiles
 
     if along not in ("delay", "hop"):
         raise UnknownName("way to show coverage", along, ("delay", "hop"))
-    asked: Int64s = _published(run, wanted)["message"].to_numpy()
+    requested: Int64s = _read_publications(run, wanted)["message"].to_numpy()
     column = "delay_us" if along == "delay" else "hop"
-    rows = coverage(run, along=column, among=asked)
+    rows = coverage(run, along=column, among=requested)
     some, count = _spread(rows, MOST)
-    found = list(lines_of(some, column))
-    if not found:
+    lines_by_name = list(lines_of(some, column))
+    if not lines_by_name:
         none = np.empty(0)
-        return Covered(0, asked.size, 0, none, np.empty((len(SHARES), 0)), [])
-    at, edges = quantiles([line for _, line in found], SHARES)
-    lines = found if count <= MOST_LINES else []
-    return Covered(count, asked.size - count, len(found), at, edges, lines)
+        return Covered(0, requested.size, 0, none, np.empty((len(SHARES), 0)), [])
+    at, edges = quantiles([line for _, line in lines_by_name], SHARES)
+    lines = lines_by_name if count <= MOST_LINES else []
+    return Covered(count, requested.size - count, len(lines_by_name), at, edges, lines)
 
 
 def _spread(rows: pa.Table, most: int) -> tuple[pa.Table, int]:
     """The rows of at most so many messages, evenly spread, and the number of all messages."""
-    known = np.unique(rows["message"].to_numpy())
-    if known.size <= most:
-        return rows, known.size
-    kept = known[np.linspace(0, known.size - 1, most).round().astype(np.int64)]
-    return rows.filter(pc.is_in(rows["message"], pa.array(kept))), known.size
+    messages = np.unique(rows["message"].to_numpy())
+    if messages.size <= most:
+        return rows, messages.size
+    chosen = messages[np.linspace(0, messages.size - 1, most).round().astype(np.int64)]
+    return rows.filter(pc.is_in(rows["message"], pa.array(chosen))), messages.size
 
 
-def packed(found: Covered) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+def pack_coverage(covered: Covered) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
     """Meta and arrays of it: lines one after the other, `start` has where each begins."""
-    sizes = [at.size for _, (at, _) in found.lines]
+    sizes = [at.size for _, (at, _) in covered.lines]
     empty = np.empty(0)
     meta = {
-        "messages": found.messages,
-        "left_out": found.left_out,
-        "sampled": found.sampled,
+        "messages": covered.messages,
+        "left_out": covered.left_out,
+        "sampled": covered.sampled,
         "shares": SHARES,
-        "names": [name for name, _ in found.lines],
+        "names": [name for name, _ in covered.lines],
     }
     return meta, {
-        "at": found.at,
-        "quantiles": found.quantiles.ravel(),
+        "at": covered.at,
+        "quantiles": covered.quantiles.ravel(),
         "start": np.cumsum([0, *sizes]).astype(np.int32),
-        "line_at": np.concatenate([empty, *(at for _, (at, _) in found.lines)]),
-        "line_share": np.concatenate([empty, *(share for _, (_, share) in found.lines)]),
+        "line_at": np.concatenate([empty, *(at for _, (at, _) in covered.lines)]),
+        "line_share": np.concatenate([empty, *(share for _, (_, share) in covered.lines)]),
     }
 
 
-def checked(run: NamedRun, message: int) -> int:
+def check_message(run: NamedRun, message: int) -> int:
     """The number itself. Raises: UseError where messages are unknown, OutOfRange."""
     run.facts.check_known("publications")
     last = run.stored.rows("publications") - 1

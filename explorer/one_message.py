@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from vizpub.cypher import statement
 from vizpub.explorer.columns import numbers
-from vizpub.explorer.one_peer import cypher_text, typed
+from vizpub.explorer.one_peer import cypher_text, shell_command
 from vizpub.model.errors import UseError
 from vizpub.model.run import DUPLICATES, HOPS, PREVIOUS_HOPS, TIMES
 from vizpub.questions import frequent
@@ -26,7 +26,7 @@ _NONE = -1
 """No peer, or no hop."""
 
 
-def described(run: NamedRun, message: int) -> tuple[dict[str, Any], Arrays]:
+def describe_message(run: NamedRun, message: int) -> tuple[dict[str, Any], Arrays]:
     """Facts and arrays of a message, by its number.
 
     Arrays by what a row is of:
@@ -44,9 +44,9 @@ def described(run: NamedRun, message: int) -> tuple[dict[str, Any], Arrays]:
     published = run.publication(message)
     name: str = published["name"]
     peers, copies = spread_of(run, message)
-    refused, reasons = _refused(run, message)
+    refused, reasons = _refusals(run, message)
     arrays = _copies(copies) | _peers(peers, copies) | refused
-    told = {
+    facts = {
         "message": message,
         "name": name,
         "topic": published["topic"],
@@ -69,11 +69,11 @@ def described(run: NamedRun, message: int) -> tuple[dict[str, Any], Arrays]:
             rows = pa.table({column: [], "delivered": []})
         arrays[f"{along}_at"] = numbers(rows[column])
         arrays[f"{along}_delivered"] = numbers(rows["delivered"])
-    return told, arrays
+    return facts, arrays
 
 
-def missed(run: NamedRun, message: int) -> list[dict[str, Any]]:
-    """Who missed it, as `vizpub missed`: peer (its number), neighbours, neighbours_with_it, why.
+def missed_peers(run: NamedRun, message: int) -> list[dict[str, Any]]:
+    """The rows of `vizpub missed`: peer (its number), neighbours, neighbours_with_it, why.
 
     Raises: UseError where it is unknown.
     """
@@ -112,17 +112,17 @@ def _peers(peers: pa.Table, copies: pa.Table) -> Arrays:
     }
 
 
-def _refused(run: NamedRun, message: int) -> tuple[Arrays, list[str]]:
+def _refusals(run: NamedRun, message: int) -> tuple[Arrays, list[str]]:
     """Arrays, and the reasons."""
     columns = ["peer", "previous_hop", "time_us", "reason"]
     rows = run.stored.read("rejections", columns, pc.field("message") == message)
-    told = [why or "no reason given" for why in rows["reason"].to_pylist()]
-    reasons = sorted(set(told))
+    given_reasons = [why or "no reason given" for why in rows["reason"].to_pylist()]
+    reasons = sorted(set(given_reasons))
     arrays: Arrays = {
         "refused_from": _places(rows["previous_hop"]),
         "refused_to": _places(rows["peer"]),
         "refused_time_us": numbers(rows["time_us"]),
-        "refused_why": np.array([reasons.index(why) for why in told], np.uint16),
+        "refused_why": np.array([reasons.index(why) for why in given_reasons], np.uint16),
     }
     return arrays, reasons
 
@@ -131,45 +131,47 @@ def _figures(run: NamedRun, message: int) -> dict[str, Any]:
     """Its row of metrics/messages."""
     if not run.stored.has("metrics/messages"):
         return {}
-    found = run.stored.read("metrics/messages", where=pc.field("message") == message).to_pylist()
-    return {key: value for row in found for key, value in row.items() if key != "message"}
+    rows = run.stored.read("metrics/messages", where=pc.field("message") == message).to_pylist()
+    return {key: value for row in rows for key, value in row.items() if key != "message"}
 
 
 def _capabilities(run: NamedRun) -> dict[str, str | None]:
     """Why times, hops, previous hops and duplicates are unknown; null = they are not."""
-    found: dict[str, str | None] = {}
-    told = {"times": TIMES, "hops": HOPS, "previous_hops": PREVIOUS_HOPS, "duplicates": DUPLICATES}
-    for key, name in told.items():
+    reasons: dict[str, str | None] = {}
+    names = {"times": TIMES, "hops": HOPS, "previous_hops": PREVIOUS_HOPS, "duplicates": DUPLICATES}
+    for key, name in names.items():
         try:
             run.facts.check_known(name)
-            found[key] = None
+            reasons[key] = None
         except UseError as error:
-            found[key] = str(error)
-    return found
+            reasons[key] = str(error)
+    return reasons
 
 
 def _beside(run: NamedRun, message: int, topic: int | None) -> list[int | None]:
     """The messages of the topic before and after it; null = there is none."""
     if topic is None:
         return [None, None]
-    others: npt.NDArray[Any] = run.stored.read(
+    messages: npt.NDArray[Any] = run.stored.read(
         "publications", ["message"], pc.field("topic") == topic
     )["message"].to_numpy()
-    place = int(np.searchsorted(others, message))
-    before = int(others[place - 1]) if place else None
-    after = int(others[place + 1]) if place + 1 < others.size else None
-    return [before, after]
+    place = int(np.searchsorted(messages, message))
+    previous = int(messages[place - 1]) if place else None
+    following = int(messages[place + 1]) if place + 1 < messages.size else None
+    return [previous, following]
 
 
 def _commands(run: NamedRun, message: int, name: str) -> dict[str, str]:
-    """What to type, and to ask Neo4j, for the same."""
+    """Commands, and queries to Neo4j, that give the same."""
     run_name = run.facts.name
     # What begins with a dash would be an option.
-    named = ["--", name] if name.startswith("-") else [name]
+    words = ["--", name] if name.startswith("-") else [name]
     return {
-        "copies": typed(["vizpub", "dissemination", run_name, *named]),
-        "missed": typed(["vizpub", "missed", run_name, *named]),
-        "figure": typed(["vizpub", "plot", "--kind", "tree", "-o", "tree.png", run_name, *named]),
+        "copies": shell_command(["vizpub", "dissemination", run_name, *words]),
+        "missed": shell_command(["vizpub", "missed", run_name, *words]),
+        "figure": shell_command(
+            ["vizpub", "plot", "--kind", "tree", "-o", "tree.png", run_name, *words]
+        ),
         "cypher": _cypher("dissemination-tree", run_name, message),
         "cypher_missed": _cypher("missed-subscribers", run_name, message),
     }
@@ -186,10 +188,10 @@ def _cypher(query: str, run: str, message: int) -> str:
 
 
 def _places(column: pa.ChunkedArray) -> npt.NDArray[np.int32]:
-    found: npt.NDArray[np.int32] = pc.fill_null(column.cast(pa.int32()), _NONE).to_numpy()
-    return found
+    values: npt.NDArray[np.int32] = pc.fill_null(column.cast(pa.int32()), _NONE).to_numpy()
+    return values
 
 
 def _flags(column: pa.ChunkedArray) -> npt.NDArray[np.uint8]:
-    found: npt.NDArray[np.uint8] = pc.fill_null(column.cast(pa.uint8()), UNKNOWN).to_numpy()
-    return found
+    values: npt.NDArray[np.uint8] = pc.fill_null(column.cast(pa.uint8()), UNKNOWN).to_numpy()
+    return values

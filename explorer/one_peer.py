@@ -24,7 +24,7 @@ WHERE link.valid_from <= {2} AND link.valid_to > {2}{3}
 RETURN DISTINCT other.name AS neighbour ORDER BY neighbour"""
 
 
-def spoken(clock: Clock, tick: int) -> str:
+def time_text(clock: Clock, tick: int) -> str:
     """A tick as `--at` takes it."""
     interval = clock.interval_of(tick)
     if tick == clock.sampling_tick(interval) or clock.tick_us is None:
@@ -32,7 +32,7 @@ def spoken(clock: Clock, tick: int) -> str:
     return f"{tick * clock.tick_us}us"
 
 
-def described(
+def describe_peer(
     run: NamedRun, peer: int, tick: int, layers: Sequence[str] | None = None
 ) -> dict[str, Any]:
     """Its values in the interval of the tick, its periods, topics and roles, and commands for the
@@ -54,14 +54,14 @@ def _values(run: NamedRun, peer: int, interval: int) -> dict[str, float | int | 
     of_it = (pc.field("peer") == peer) & (pc.field("interval") == interval)
     wanted = [column["name"] for column in columns.of_peers(run)]
     plain = [name for name in wanted if not name.startswith(columns.GAUGE)]
-    found: dict[str, float | int | bool | None] = {}
+    values: dict[str, float | int | bool | None] = {}
     if plain:
         rows = run.stored.read("metrics/peers", plain, of_it).to_pylist()
-        found |= rows[0] if rows else dict.fromkeys(plain)
+        values |= rows[0] if rows else dict.fromkeys(plain)
     if run.stored.has("gauges"):
-        told = run.stored.read("gauges", ["gauge", "value"], of_it).to_pylist()
-        found |= {columns.GAUGE + row["gauge"]: row["value"] for row in told}
-    return found
+        gauges = run.stored.read("gauges", ["gauge", "value"], of_it).to_pylist()
+        values |= {columns.GAUGE + row["gauge"]: row["value"] for row in gauges}
+    return values
 
 
 def _presence(run: NamedRun, peer: int) -> list[tuple[int, int | None]]:
@@ -88,7 +88,7 @@ def _roles(run: NamedRun, peer: int, tick: int) -> list[dict[str, str | None]]:
 
 
 def _commands(run: NamedRun, peer: int, tick: int, layers: Sequence[str]) -> dict[str, str]:
-    """What to type, and to ask Neo4j, for the same."""
+    """Commands, and a query to Neo4j, that give the same."""
     run_name, name = run.facts.name, run.peers[peer]
     interval = str(run.clock.interval_of(tick))
     values = ["metrics", run_name, "peers", "--peer", name, "--from", interval, "--to", interval]
@@ -97,13 +97,13 @@ def _commands(run: NamedRun, peer: int, tick: int, layers: Sequence[str]) -> dic
     in_cypher = f" AND link.layer IN [{listed}]" if layers else ""
     statement = _SQL.format(sql_text(name), tick, in_sql)
     return {
-        "values": typed(["vizpub", *values]),
-        "neighbours": typed(["vizpub", "sql", run_name, statement]),
+        "values": shell_command(["vizpub", *values]),
+        "neighbours": shell_command(["vizpub", "sql", run_name, statement]),
         "cypher": _CYPHER.format(cypher_text(run_name), cypher_text(name), tick, in_cypher),
     }
 
 
-def typed(words: Sequence[str]) -> str:
+def shell_command(words: Sequence[str]) -> str:
     """A command as a shell takes it."""
     return shlex.join(words)
 

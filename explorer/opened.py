@@ -20,7 +20,7 @@ class OpenRuns:
 
     def __init__(self, workspace: Path) -> None:
         self.workspace = workspace
-        self._kept: OrderedDict[tuple[str, str], History] = OrderedDict()
+        self._histories: OrderedDict[tuple[str, str], History] = OrderedDict()
         self._lock = Lock()
 
     def history(self, name: str, identity: str | None = None) -> History:
@@ -33,8 +33,8 @@ class OpenRuns:
         if identity is not None and identity != stored.facts.tables:
             raise RunChanged(name)
         with self._lock:
-            found = self._kept.pop(key, None) or History(NamedRun(stored))
-            self._kept[key] = found
-            while len(self._kept) > _MOST:
-                self._kept.popitem(last=False)
-        return found
+            history = self._histories.pop(key, None) or History(NamedRun(stored))
+            self._histories[key] = history
+            while len(self._histories) > _MOST:
+                self._histories.popitem(last=False)
+        return history

@@ -23,12 +23,12 @@ def pack(meta: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> byt
     """The answer. Raises: ValueError for an array of another type."""
     # Offsets stand in the header, which so must have its length before they are known.
     header = _header(meta, arrays, 0)
-    start = _rounded(4 + len(header) + 16 * len(arrays))
+    start = _round_up(4 + len(header) + 16 * len(arrays))
     header = _header(meta, arrays, start)
     parts = [len(header).to_bytes(4, "little"), header, bytes(start - 4 - len(header))]
     for values in arrays.values():
         raw = np.ascontiguousarray(values, values.dtype.newbyteorder("<")).tobytes()
-        parts += [raw, bytes(_rounded(len(raw)) - len(raw))]
+        parts += [raw, bytes(_round_up(len(raw)) - len(raw))]
     return b"".join(parts)
 
 
@@ -40,9 +40,9 @@ def _header(meta: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]], sta
         described.append(
             {"name": name, "type": values.dtype.name, "length": values.size, "offset": offset}
         )
-        offset += _rounded(values.nbytes)
+        offset += _round_up(values.nbytes)
     return json.dumps({"meta": meta, "arrays": described}, allow_nan=False).encode()
 
 
-def _rounded(size: int) -> int:
+def _round_up(size: int) -> int:
     return -(-size // _UNIT) * _UNIT

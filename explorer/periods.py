@@ -36,8 +36,8 @@ class Periods:
 
 def distinct(*ticks: Integers) -> Int64s:
     """All begins and ends of a run, ascending, without the open end: a tick's place is its rank."""
-    found = np.unique(np.concatenate([np.empty(0, np.int64), *ticks]))
-    closed: Int64s = found[found != OPEN]
+    times = np.unique(np.concatenate([np.empty(0, np.int64), *ticks]))
+    closed: Int64s = times[times != OPEN]
     return closed
 
 
@@ -46,7 +46,7 @@ def ranks(times: Int64s, ticks: Integers) -> Int32s:
     return np.searchsorted(times, ticks).astype(np.int32)
 
 
-def joined(key: Integers, begin: Integers, end: Integers) -> Periods:
+def join_periods(key: Integers, begin: Integers, end: Integers) -> Periods:
     """The periods of each key, overlapping and touching ones as one. They may come in any order."""
     order = np.lexsort((begin, key))
     key, begin, end = (column[order].astype(np.int64) for column in (key, begin, end))
@@ -76,27 +76,27 @@ def common(one: Periods, of_peer: Periods, peer: Integers) -> tuple[Int64s, Peri
     count = np.searchsorted(of_peer.key, peer, side="right") - first
     place = np.repeat(np.arange(len(one)), count)
     within = np.arange(place.size) - np.repeat(np.cumsum(count) - count, count)
-    other = np.repeat(first, count) + within
-    begin = np.maximum(one.begin[place], of_peer.begin[other])
-    end = np.minimum(one.end[place], of_peer.end[other])
+    place_of_peer = np.repeat(first, count) + within
+    begin = np.maximum(one.begin[place], of_peer.begin[place_of_peer])
+    end = np.minimum(one.end[place], of_peer.end[place_of_peer])
     real = begin < end
     return place[real], Periods(one.key[place[real]], begin[real], end[real])
 
 
-def united(parts: Sequence[Periods]) -> Periods:
-    """Where any of them holds."""
+def unite(parts: Sequence[Periods]) -> Periods:
+    """The periods in which any of the parts holds."""
     if not parts:
         return Periods(np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.int32))
-    return joined(
+    return join_periods(
         np.concatenate([part.key for part in parts]),
         np.concatenate([part.begin for part in parts]),
         np.concatenate([part.end for part in parts]),
     )
 
 
-def shared(parts: Sequence[Periods]) -> Periods:
-    """Where all of them hold."""
-    found = parts[0]
+def intersect(parts: Sequence[Periods]) -> Periods:
+    """The periods in which all of the parts hold."""
+    periods = parts[0]
     for part in parts[1:]:
-        _, found = common(found, part, found.key)
-    return found
+        _, periods = common(periods, part, periods.key)
+    return periods

@@ -12,18 +12,18 @@ import numpy as np
 
 from vizpub.analytics import layouts
 from vizpub.explorer.history import Chosen, History
-from vizpub.explorer.periods import joined
+from vizpub.explorer.periods import join_periods
 from vizpub.machine.jvm.artifacts import cache_path
 from vizpub.model.arrays import Floats, Int32s
 from vizpub.model.clock import Clock
 from vizpub.model.errors import UnknownName
 
-_KEPT = 64
+_MOST = 64
 """Layouts in the cache at most; those that were not used for longest go first."""
 
 
 def places(history: History, layout: str) -> Floats:
-    """Where the peers of the run are, within the unit circle; shape (peers, 2).
+    """The positions of the run's peers within the unit circle; shape (peers, 2).
 
     Raises: UnknownName for another layout; by force, UseError where links are unknown.
     """
@@ -32,25 +32,25 @@ def places(history: History, layout: str) -> Floats:
     if layout == "circle":
         return layouts.circle_layout(history.size)
     file = _file(history, layout)
-    kept = _read(file, history.size)
-    return kept if kept is not None else _keep(file, _by_force(history))
+    cached = _read_cached(file, history.size)
+    return cached if cached is not None else _cache(file, _by_force(history))
 
 
 def _by_force(history: History) -> Floats:
     from vizpub.analytics.layouts.force import force_layout
 
     history.run.facts.check_known("links")
-    src, dst, weight = weighted(history)
+    src, dst, weight = weighted_pairs(history)
     return force_layout(history.size, src, dst, weight)
 
 
-def weighted(history: History) -> tuple[Int32s, Int32s, Floats]:
+def weighted_pairs(history: History) -> tuple[Int32s, Int32s, Floats]:
     """The pairs of peers with a link at any time, in either direction: `src` < `dst`, and the share
     of the run's time in which there is one.
     """
     pairs, size = history.pairs(Chosen()), max(history.size, 1)
     low, high = np.minimum(pairs.src, pairs.dst), np.maximum(pairs.src, pairs.dst)
-    either = joined(low.astype(np.int64) * size + high, pairs.begin, pairs.end)
+    either = join_periods(low.astype(np.int64) * size + high, pairs.begin, pairs.end)
     first, last = _span(history.run.clock)
     ticks = np.append(np.clip(history.times, first, last), last)
     lasting: Floats = (ticks[either.end] - ticks[either.begin]) / (last - first)
@@ -71,31 +71,28 @@ def _file(history: History, layout: str) -> Path:
     return cache_path() / "layouts" / f"{hashlib.sha256(of.encode()).hexdigest()[:32]}.npy"
 
 
-def _read(file: Path, count: int) -> Floats | None:
-    """What is kept; null where nothing is, or something else."""
+def _read_cached(file: Path, count: int) -> Floats | None:
+    """The positions in the cache; null where there are none, or something else."""
     try:
-        found: Floats = np.load(file, allow_pickle=False)
+        positions: Floats = np.load(file, allow_pickle=False)
     except (OSError, ValueError, EOFError):
         return None
-    if found.shape != (count, 2) or found.dtype != np.float64:
+    if positions.shape != (count, 2) or positions.dtype != np.float64:
         return None
     with suppress(OSError):
         os.utime(file)
-    return found
+    return positions
 
 
-def _keep(file: Path, found: Floats) -> Floats:
-    """Write it, if that can be done."""
+def _cache(file: Path, positions: Floats) -> Floats:
+    """Write positions into the cache, if that can be done, and return them."""
     with suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True)
         with NamedTemporaryFile(dir=file.parent, suffix=".new", delete=False) as new:
-            np.save(new, found, allow_pickle=False)
+            np.save(new, positions, allow_pickle=False)
         Path(new.name).replace(file)
-        _bound(file.parent)
-    return found
-
-
-def _bound(folder: Path) -> None:
-    kept = sorted(folder.glob("*.npy"), key=lambda path: path.stat().st_mtime, reverse=True)
-    for path in kept[_KEPT:]:
-        path.unlink(missing_ok=True)
+        cached = file.parent.glob("*.npy")
+        newest_first = sorted(cached, key=lambda path: path.stat().st_mtime, reverse=True)
+        for path in newest_first[_MOST:]:
+            path.unlink(missing_ok=True)
+    return positions

@@ -50,10 +50,10 @@ def serve(workspace: Path, run: str | None, at: Listening, ready: Callable[[str]
 
 
 def address(host: str, port: int, run: str | None, token: str | None) -> str:
-    """What to open in a browser."""
+    """The address to open in a browser."""
     name = f"[{host}]" if ":" in host else host
-    asked = f"?token={token}" if token else ""
-    return f"http://{name}:{port}/{asked}" + (f"#/run/{quote(run)}/overlay" if run else "")
+    query = f"?token={token}" if token else ""
+    return f"http://{name}:{port}/{query}" + (f"#/run/{quote(run)}/overlay" if run else "")
 
 
 def listen(at: Listening) -> socket.socket:

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from vizpub.explorer.messages import Order
-from vizpub.explorer.one_peer import sql_text, typed
+from vizpub.explorer.one_peer import shell_command, sql_text
 from vizpub.model.clock import OPEN
 from vizpub.model.columns import Table
 from vizpub.model.errors import UnknownName
@@ -95,7 +95,7 @@ def read_part(run: NamedRun, table: str, chosen: RowFilter, order: Order) -> dic
         "first": order.first,
         "columns": rows.column_names,
         "rows": list(values),
-        "command": typed(["vizpub", "sql", run.facts.name, limited]),
+        "command": shell_command(["vizpub", "sql", run.facts.name, limited]),
     }
 
 
@@ -140,9 +140,9 @@ def _name_columns(run: NamedRun, definition: Table) -> list[str]:
 
 def _statement(run: NamedRun, definition: Table, where: str, order: Order) -> str:
     """The query of the rows. Raises: UnknownName for a column to sort by."""
-    known = [*definition.names, *_name_columns(run, definition)]
-    if order.by and order.by not in known:
-        raise UnknownName(f"column of {definition.name}", order.by, known)
+    columns = [*definition.names, *_name_columns(run, definition)]
+    if order.by and order.by not in columns:
+        raise UnknownName(f"column of {definition.name}", order.by, columns)
     down = " DESC" if order.down else ""
     first = [f'"{order.by}"{down} NULLS LAST'] if order.by else []
     keys = [f'"{name}"' for name in definition.key if name != order.by]

@@ -63,7 +63,7 @@ def app(workspace: Path, token: str | None = None, *, commands: bool = False) ->
     runs = OpenRuns(workspace)
 
     async def list_runs(_: Request) -> Response:
-        listed = await run_in_threadpool(facts.listed, workspace)
+        listed = await run_in_threadpool(facts.list_runs, workspace)
         return JSONResponse({"workspace": str(workspace), "runs": listed})
 
     def send_state(request: Request) -> Response:
@@ -116,7 +116,7 @@ def app(workspace: Path, token: str | None = None, *, commands: bool = False) ->
             Route("/api/runs/{run}/commands/{number}", send_command),
             Mount("/", StaticFiles(directory=PAGE, html=True)),
         ],
-        exception_handlers={VizpubError: _failed, HTTPException: _refused},
+        exception_handlers={VizpubError: _answer_error, HTTPException: _answer_http_error},
     )
     return _Guard(inner, token, commands=commands)
 
@@ -171,7 +171,7 @@ def _chosen(request: Request) -> Chosen:
     )
 
 
-def _wanted(request: Request) -> Wanted:
+def _message_filter(request: Request) -> Wanted:
     parameters = request.query_params
     topic, publisher = (
         _number(name)(request) if name in parameters else None for name in ("topic", "publisher")
@@ -197,7 +197,7 @@ def _row_filter(request: Request) -> RowFilter:
 
 
 QUESTIONS: dict[str, tuple[Callable[..., Answer], *tuple[Reader, ...]]] = {
-    "": (answers.described,),
+    "": (answers.describe_run,),
     "/overlay": (answers.overlay, _chosen),
     "/places/{layout}": (answers.positions, lambda request: request.path_params["layout"]),
     "/column": (answers.block, _text("name"), _number("block")),
@@ -206,10 +206,10 @@ QUESTIONS: dict[str, tuple[Callable[..., Answer], *tuple[Reader, ...]]] = {
     "/peer": (answers.peer, _number("peer"), _number("tick"), _chosen),
     "/peer/curve": (answers.peer_curve, _number("peer"), _text("name")),
     "/path": (answers.path, _number("from"), _number("to"), _number("tick"), _chosen),
-    "/messages": (answers.messages_of, _wanted, _order),
-    "/coverage": (answers.coverage, _wanted, _text("along")),
-    "/message": (answers.message, _number("message")),
-    "/missed": (answers.missed, _number("message")),
+    "/messages": (answers.messages_of, _message_filter, _order),
+    "/coverage": (answers.coverage, _message_filter, _text("along")),
+    "/message": (answers.message_spread, _number("message")),
+    "/missed": (answers.missed_peers, _number("message")),
     "/tables": (answers.table_list,),
     "/rows": (answers.table_rows, _text("table"), _row_filter, _row_order),
 }
@@ -224,12 +224,12 @@ _CODES: tuple[tuple[type[VizpubError], int], ...] = (
 )
 
 
-def _failed(_: Request, error: Exception) -> Response:
+def _answer_error(_: Request, error: Exception) -> Response:
     code = next(code for kind, code in _CODES if isinstance(error, kind))
     return JSONResponse({"error": str(error), "kind": type(error).__name__}, code)
 
 
-def _refused(_: Request, error: Exception) -> Response:
+def _answer_http_error(_: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     return JSONResponse({"error": error.detail}, error.status_code)
 
@@ -261,13 +261,13 @@ class _Guard:
                 return None
             why = "without a token, only this machine is served, by its name"
             return JSONResponse({"error": why}, 400)
-        given = request.query_params.get("token")
-        if given is not None and _equal(given, self._token):
+        shown = request.query_params.get("token")
+        if shown is not None and _equal(shown, self._token):
             answer = RedirectResponse(request.url.path, 303)
             answer.set_cookie(COOKIE, self._token, httponly=True, samesite="strict")
             return answer
-        kept = SimpleCookie(request.headers.get("cookie", "")).get(COOKIE)
-        if kept is not None and _equal(kept.value, self._token):
+        cookie = SimpleCookie(request.headers.get("cookie", "")).get(COOKIE)
+        if cookie is not None and _equal(cookie.value, self._token):
             return None
         return JSONResponse({"error": "open the address that vizpub explore printed"}, 401)
 
@@ -283,5 +283,5 @@ class _Guard:
         return None
 
 
-def _equal(one: str, other: str) -> bool:
-    return hmac.compare_digest(one.encode(), other.encode())
+def _equal(one: str, another: str) -> bool:
+    return hmac.compare_digest(one.encode(), another.encode())

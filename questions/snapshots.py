@@ -17,10 +17,6 @@ from vizpub.model.run import AUDIENCE, DUPLICATES, HOPS, PUBLICATION_TIMES, TIME
 if TYPE_CHECKING:
     from vizpub.questions.names import NamedRun
 
-ACCEPTED = pc.coalesce(pc.field("rejections"), pc.scalar(0)) == 0
-"""The rows of metrics/messages that pooled figures count: of those without a known refusal.
-analytics/sql/hits.sql has the same condition."""
-
 
 def snapshot(
     run: NamedRun, tick: int, topic: str | None = None, layers: Sequence[str] | None = None
@@ -45,7 +41,7 @@ def snapshot(
     peers = run.stored.read("presence", ["peer"], alive(tick))
     links = distinct_links(run, tick, run.counted_layers(layers))
     index = None if topic is None else run.topic_index(topic)
-    publishers, subscribers, relays = _EMPTY_ROLES if index is None else _roles(run, tick, index)
+    publishers, subscribers, relays = _roles(run, tick, index)
     relaying = pc.if_else(pc.is_in(peers["peer"], relays), "relay", "peer")
     role = pc.if_else(pc.is_in(peers["peer"], subscribers), "subscriber", relaying)
     peers = peers.append_column("role", role)
@@ -61,6 +57,13 @@ def snapshot(
 def alive(tick: int) -> pc.Expression:
     """The condition for rows whose validity period contains a tick."""
     return (pc.field("valid_from") <= tick) & (pc.field("valid_to") > tick)
+
+
+def not_refused() -> pc.Expression:
+    """The condition for rows of metrics/messages that pooled figures count: without a known
+    refusal. analytics/sql/hits.sql has the same.
+    """
+    return pc.coalesce(pc.field("rejections"), pc.scalar(0)) == 0
 
 
 def _with_rendezvous(run: NamedRun, peers: pa.Table, tick: int, topic: int | None) -> pa.Table:
@@ -86,11 +89,10 @@ def distinct_links(run: NamedRun, tick: int, layers: Sequence[str] | None) -> pa
     return pairs.sort_by([("src", "ascending"), ("dst", "ascending")])
 
 
-_EMPTY_ROLES = (pa.array([], pa.int32()),) * 3
-
-
-def _roles(run: NamedRun, tick: int, topic: int) -> tuple[pa.Array, ...]:
-    """The publishers, subscribers (at the tick) and relays of a topic."""
+def _roles(run: NamedRun, tick: int, topic: int | None) -> tuple[pa.Array, ...]:
+    """The publishers, subscribers (at the tick) and relays of a topic; of none, nobody."""
+    if topic is None:
+        return (pa.array([], pa.int32()),) * 3
     of_topic = pc.field("topic") == topic
     published = run.stored.read("publications", ["message", "publisher"], of_topic)
     relayed = pc.field("message").isin(published["message"]) & ~pc.field("subscribed")
@@ -142,7 +144,7 @@ def coverage(
     if among is not None:
         published = published.filter(pc.is_in(published["message"], pa.array(among, pa.int64())))
     has_eligible = pc.field("eligible") > 0
-    counted = has_eligible if messages else has_eligible & ACCEPTED
+    counted = has_eligible if messages else has_eligible & not_refused()
     eligible = run.stored.read("metrics/messages", ["message", "eligible"], counted)
     start = published["time_us"] if by_time else pa.array(np.zeros(len(published), np.int64))
     published = published.drop_columns(["time_us"]).append_column("start", start)

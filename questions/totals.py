@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from vizpub.questions.names import NamedRun
-from vizpub.questions.snapshots import ACCEPTED, alive
+from vizpub.questions.snapshots import alive, not_refused
 from vizpub.runstore.store import StoredRun
 
 Figures = dict[str, float | None]
@@ -86,7 +86,7 @@ def _outcome(span: Span) -> Iterable[float | None]:
     if not span.run.stored.has("metrics/messages"):
         return (None,) * 5
     messages = span.messages
-    counted = messages.filter(ACCEPTED)
+    counted = messages.filter(not_refused())
     return (
         messages.num_rows,
         _quotient(counted, "delivered", "eligible"),
@@ -221,7 +221,7 @@ class Pooled:
 def hit_ratio(run: StoredRun) -> float | None:
     """The hit ratio over the messages of a run; null where it is unknown."""
     columns = ["delivered", "eligible"]
-    return _quotient(run.read_unordered("metrics/messages", columns, ACCEPTED), *columns)
+    return _quotient(run.read_unordered("metrics/messages", columns, not_refused()), *columns)
 
 
 def pool_messages(run: StoredRun) -> Pooled | None:
@@ -229,7 +229,7 @@ def pool_messages(run: StoredRun) -> Pooled | None:
     if not run.has("metrics/messages"):
         return None
     measured = run.read("metrics/messages")
-    counted = measured.filter(ACCEPTED)
+    counted = measured.filter(not_refused())
     sums = {name: pc.sum(counted[name]).as_py() for name in ("eligible", "delivered")}
     publication_known = run.read("publications", ["publication_known"])["publication_known"]
     return Pooled(

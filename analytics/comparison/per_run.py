@@ -32,7 +32,7 @@ from vizpub.model.errors import UseError
 from vizpub.model.own import OwnMetric
 from vizpub.model.progress import Progress, silent
 from vizpub.questions.run import Run
-from vizpub.questions.snapshots import ACCEPTED
+from vizpub.questions.snapshots import not_refused
 from vizpub.questions.totals import Span, whole_run
 
 NO_COMMON_INTERVAL = "the runs have no interval in common"
@@ -194,7 +194,7 @@ def _read_rows(span: Span, table: str, columns: Sequence[str]) -> pa.Table:
 
 def _hide_refused(messages: pa.Table, columns: Sequence[str]) -> pa.Table:
     """Messages; metrics of `_REFUSABLE` are null for messages that a peer refused."""
-    is_accepted = pc.is_in(messages["message"], messages.filter(ACCEPTED)["message"])
+    is_accepted = pc.is_in(messages["message"], messages.filter(not_refused())["message"])
     for name in _REFUSABLE.intersection(columns):
         place = messages.column_names.index(name)
         values = pc.if_else(is_accepted, messages[name], pa.scalar(None, messages[name].type))
@@ -281,7 +281,7 @@ def _refusal_notes(runs: Sequence[Run], metrics: Sequence[Metric]) -> Iterator[s
 
 
 def _refused(run: Run) -> int:
-    return len(run.stored.read("metrics/messages", ["message"], ~ACCEPTED))
+    return len(run.stored.read("metrics/messages", ["message"], ~not_refused()))
 
 
 def _unknown_notes(measured: Sequence[RunMetrics], metrics: Sequence[Metric]) -> Iterator[str]:

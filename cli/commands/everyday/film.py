@@ -176,8 +176,7 @@ def _time_span(run: Run, message: str, times: pa.ChunkedArray) -> tuple[int, int
     """
     import pyarrow.compute as pc
 
-    index = pc.field("message") == run.message_index(message)
-    published = run.stored.read("publications", ["time_us"], index)["time_us"][0].as_py()
+    published = run.publication(run.message_index(message))["time_us"]
     arrivals = pc.min_max(times).as_py()
     begin = arrivals["min"] if published is None else published
     if begin is None:

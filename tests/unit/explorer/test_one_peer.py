@@ -40,7 +40,7 @@ def test_neighbours_of_the_command_are_those_of_the_tables(
     run = Run.open(folder, "hostile")
     rows = run.overlay(_TICK, layers).to_pylist()
     for peer in range(0, len(TAKEN), 5):
-        told = one_peer.described(run, peer, _TICK, layers)
+        told = one_peer.describe_peer(run, peer, _TICK, layers)
         statement = shlex.split(told["commands"]["neighbours"])[-1]
         found = [row["neighbour"] for row in run.sql(statement).to_pylist()]
         out = {row["dst_name"] for row in rows if row["src"] == peer}
@@ -51,7 +51,7 @@ def test_neighbours_of_the_command_are_those_of_the_tables(
 
 @pytest.mark.parametrize("peer", [0, 3, 5, 19])
 def test_commands_with_hostile_names_can_be_typed(folder: Path, peer: int) -> None:
-    commands = one_peer.described(Run.open(folder, "hostile"), peer, _TICK)["commands"]
+    commands = one_peer.describe_peer(Run.open(folder, "hostile"), peer, _TICK)["commands"]
     answered(folder, commands["neighbours"])
     answered(folder, commands["values"])
 
@@ -66,5 +66,5 @@ def test_commands_with_hostile_names_can_be_typed(folder: Path, peer: int) -> No
     ],
 )
 def test_tick_is_told_as_commands_take_it(clock: Clock, tick: int, text: str) -> None:
-    assert one_peer.spoken(clock, tick) == text
+    assert one_peer.time_text(clock, tick) == text
     assert clock.parse_at(text) == tick

@@ -11,10 +11,10 @@ from vizpub.explorer.periods import (
     Periods,
     common,
     distinct,
-    joined,
+    intersect,
+    join_periods,
     ranks,
-    shared,
-    united,
+    unite,
 )
 from vizpub.model.clock import OPEN
 
@@ -42,7 +42,7 @@ def holding(periods: Periods) -> Times:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_joined_periods_hold_when_any_did_and_do_not_touch(seed: int) -> None:
-    found = joined(*drawn(seed))
+    found = join_periods(*drawn(seed))
     assert holding(found) == held(*drawn(seed))
     same = found.key[1:] == found.key[:-1]
     assert (np.diff(found.key) >= 0).all()
@@ -51,7 +51,7 @@ def test_joined_periods_hold_when_any_did_and_do_not_touch(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_common_parts_are_those_of_both(seed: int) -> None:
-    one, peers = joined(*drawn(seed, 60)), joined(*drawn(seed + 50, 40))
+    one, peers = join_periods(*drawn(seed, 60)), join_periods(*drawn(seed + 50, 40))
     peer = (one.key * 5) % _SIZE
     place, found = common(one, peers, peer)
     assert (np.diff(place) >= 0).all()
@@ -63,18 +63,18 @@ def test_common_parts_are_those_of_both(seed: int) -> None:
 
 
 def test_united_and_shared_are_or_and_and() -> None:
-    parts = [joined(*drawn(seed, 80)) for seed in (1, 2, 3)]
+    parts = [join_periods(*drawn(seed, 80)) for seed in (1, 2, 3)]
     each = [holding(part) for part in parts]
     any_of = {k: set.union(*(t.get(k, set()) for t in each)) for k in range(_SIZE)}
     all_of = {k: set.intersection(*(t.get(k, set()) for t in each)) for k in range(_SIZE)}
-    assert holding(united(parts)) == {k: t for k, t in any_of.items() if t}
-    assert holding(shared(parts)) == {k: t for k, t in all_of.items() if t}
+    assert holding(unite(parts)) == {k: t for k, t in any_of.items() if t}
+    assert holding(intersect(parts)) == {k: t for k, t in all_of.items() if t}
 
 
 def test_empty_input_gives_no_periods() -> None:
     none = np.empty(0, np.int64)
-    assert len(joined(none, none, none)) == 0
-    assert len(united([])) == 0
+    assert len(join_periods(none, none, none)) == 0
+    assert len(unite([])) == 0
 
 
 def test_ranks_tell_a_microsecond_after_an_hour() -> None:

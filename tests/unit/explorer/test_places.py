@@ -21,7 +21,7 @@ def history(workspace: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
 
 
 def test_pairs_weigh_the_share_of_time_in_which_they_are_linked(history: History) -> None:
-    src, dst, weight = places.weighted(history)
+    src, dst, weight = places.weighted_pairs(history)
     pairs = zip(src.tolist(), dst.tolist(), strict=True)
     assert dict(zip(pairs, weight.tolist(), strict=True)) == {
         (0, 1): 1,
@@ -58,7 +58,7 @@ def test_places_come_where_nothing_can_be_kept(
 def test_cache_is_bounded(
     history: History, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(places, "_KEPT", 3)
+    monkeypatch.setattr(places, "_MOST", 3)
     folder = tmp_path / "cache/layouts"
     folder.mkdir(parents=True)
     for number in range(5):
