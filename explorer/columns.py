@@ -81,16 +81,8 @@ def block(run: NamedRun, name: str, number: int) -> Block:
     rows = _rows(run, name, within)
     exact = np.full((intervals, run.stored.rows("peers")), np.nan)
     exact[_ints(rows["interval"]) - first, _ints(rows["peer"])] = numbers(rows["value"])
-    low, high = _ends(exact)
+    low, high = (ends.reduce(exact, axis=1, initial=np.nan) for ends in (np.fmin, np.fmax))
     return Block(first, exact.astype(np.float32), low, high)
-
-
-def _ends(values: Floats) -> tuple[Floats, Floats]:
-    is_known = ~np.isnan(values)
-    low = np.where(is_known, values, np.inf).min(axis=1, initial=np.inf)
-    high = np.where(is_known, values, -np.inf).max(axis=1, initial=-np.inf)
-    some = is_known.any(axis=1)
-    return np.where(some, low, np.nan), np.where(some, high, np.nan)
 
 
 def extent(run: NamedRun, name: str) -> tuple[float | None, float | None]:
@@ -99,8 +91,8 @@ def extent(run: NamedRun, name: str) -> tuple[float | None, float | None]:
     Raises: UnknownName.
     """
     values = numbers(_rows(run, name, None)["value"])
-    values = values[~np.isnan(values)]
-    return (float(values.min()), float(values.max())) if values.size else (None, None)
+    low, high = (float(ends.reduce(values, initial=np.nan)) for ends in (np.fmin, np.fmax))
+    return (None, None) if np.isnan(low) else (low, high)
 
 
 def of_one(run: NamedRun, name: str, peer: int) -> Floats:

@@ -85,8 +85,11 @@ class History:
         Raises: as `peers`.
         """
         pairs = self._of_layers(self.run.counted_layers(chosen.layers))
-        if chosen.topics:
-            pairs = self._among_subscribers(pairs, chosen)
+        if chosen.topics and chosen.every:
+            pairs = self._within(pairs, self._subscriptions_of(chosen))
+        elif chosen.topics:
+            topics = map(self._subscribers, chosen.topics)
+            pairs = unite([self._within(pairs, subscribers) for subscribers in topics])
         return Pairs(
             (pairs.key // self.size).astype(np.int32),
             (pairs.key % self.size).astype(np.int32),
@@ -112,12 +115,6 @@ class History:
         apart = src != dst
         begin, end = (ranks(self.times, _ints(rows, name)[apart]) for name in _PERIOD)
         return join_periods(src[apart] * self.size + dst[apart], begin, end)
-
-    def _among_subscribers(self, pairs: Periods, chosen: Chosen) -> Periods:
-        if chosen.every:
-            return self._within(pairs, self._subscriptions_of(chosen))
-        of_each = (self._within(pairs, self._subscribers(topic)) for topic in chosen.topics)
-        return unite(list(of_each))
 
     def _within(self, pairs: Periods, subscribed: Periods) -> Periods:
         """The parts in which both ends subscribe."""

@@ -39,12 +39,14 @@ def describe_peer(
     same; those for neighbours are of the layers (null = of those that the metrics count).
     """
     interval = run.clock.interval_of(tick)
+    of_peer = (pc.field("peer") == peer) & alive(tick)
+    topics, subscriptions = run.topics, run.stored.read("subscriptions", ["topic"], of_peer)
     return {
         "name": run.peers[peer],
         "interval": interval,
         "values": _values(run, peer, interval),
         "present": _presence(run, peer),
-        "topics": _topics(run, peer, tick),
+        "topics": sorted({topics[topic] for topic in subscriptions["topic"].to_pylist()}),
         "roles": _roles(run, peer, tick),
         "commands": _commands(run, peer, tick, layers or run.facts.layers or ()),
     }
@@ -70,12 +72,6 @@ def _presence(run: NamedRun, peer: int) -> list[tuple[int, int | None]]:
     rows = run.stored.read("presence", columns, pc.field("peer") == peer).to_pylist()
     periods = sorted((row["valid_from"], row["valid_to"]) for row in rows)
     return [(begin, None if end == OPEN else end) for begin, end in periods]
-
-
-def _topics(run: NamedRun, peer: int, tick: int) -> list[str]:
-    subscribes = (pc.field("peer") == peer) & alive(tick)
-    names, rows = run.topics, run.stored.read("subscriptions", ["topic"], subscribes)
-    return sorted({names[topic] for topic in rows["topic"].to_pylist()})
 
 
 def _roles(run: NamedRun, peer: int, tick: int) -> list[dict[str, str | None]]:

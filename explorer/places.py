@@ -15,7 +15,6 @@ from vizpub.explorer.history import Chosen, History
 from vizpub.explorer.periods import join_periods
 from vizpub.machine.jvm.artifacts import cache_path
 from vizpub.model.arrays import Floats, Int32s
-from vizpub.model.clock import Clock
 from vizpub.model.errors import UnknownName
 
 _MOST = 64
@@ -31,17 +30,14 @@ def places(history: History, layout: str) -> Floats:
         raise UnknownName("layout", layout, layouts.LAYOUT_NAMES)
     if layout == "circle":
         return layouts.circle_layout(history.size)
-    file = _file(history, layout)
-    cached = _read_cached(file, history.size)
-    return cached if cached is not None else _cache(file, _by_force(history))
-
-
-def _by_force(history: History) -> Floats:
+    key = f"{history.run.facts.tables}\n{layout}\n{layouts.VERSION}"
+    file = cache_path() / "layouts" / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.npy"
+    if (cached := _read_cached(file, history.size)) is not None:
+        return cached
     from vizpub.analytics.layouts.force import force_layout
 
     history.run.facts.check_known("links")
-    src, dst, weight = weighted_pairs(history)
-    return force_layout(history.size, src, dst, weight)
+    return _cache(file, force_layout(history.size, *weighted_pairs(history)))
 
 
 def weighted_pairs(history: History) -> tuple[Int32s, Int32s, Floats]:
@@ -51,7 +47,9 @@ def weighted_pairs(history: History) -> tuple[Int32s, Int32s, Floats]:
     pairs, size = history.pairs(Chosen()), max(history.size, 1)
     low, high = np.minimum(pairs.src, pairs.dst), np.maximum(pairs.src, pairs.dst)
     either = join_periods(low.astype(np.int64) * size + high, pairs.begin, pairs.end)
-    first, last = _span(history.run.clock)
+    clock = history.run.clock
+    first = clock.first * clock.ticks_per_interval
+    last = clock.sampling_tick(clock.last) + 1
     ticks = np.append(np.clip(history.times, first, last), last)
     lasting: Floats = (ticks[either.end] - ticks[either.begin]) / (last - first)
     key, of = np.unique(either.key, return_inverse=True)
@@ -59,16 +57,6 @@ def weighted_pairs(history: History) -> tuple[Int32s, Int32s, Floats]:
     some = share > 0
     key = key[some]
     return (key // size).astype(np.int32), (key % size).astype(np.int32), share[some]
-
-
-def _span(clock: Clock) -> tuple[int, int]:
-    """The first tick of the run, and the one after its last."""
-    return clock.first * clock.ticks_per_interval, clock.sampling_tick(clock.last) + 1
-
-
-def _file(history: History, layout: str) -> Path:
-    of = f"{history.run.facts.tables}\n{layout}\n{layouts.VERSION}"
-    return cache_path() / "layouts" / f"{hashlib.sha256(of.encode()).hexdigest()[:32]}.npy"
 
 
 def _read_cached(file: Path, count: int) -> Floats | None:

@@ -43,7 +43,16 @@ class Frame:
 
     def to_pandas(self) -> pd.DataFrame:
         """The rows as a data frame; nullable columns keep their integer types."""
-        return self.rows.to_pandas(types_mapper=_nullable().get)
+        import pandas as pd
+
+        nullable = {
+            pa.bool_(): pd.BooleanDtype(),
+            pa.int8(): pd.Int8Dtype(),
+            pa.int16(): pd.Int16Dtype(),
+            pa.int32(): pd.Int32Dtype(),
+            pa.int64(): pd.Int64Dtype(),
+        }
+        return self.rows.to_pandas(types_mapper=nullable.get)
 
     def to_pylist(self) -> list[dict[str, Any]]:
         """The rows as dictionaries."""
@@ -77,19 +86,6 @@ class Frame:
         if len(self.columns) > _SHOWN_COLUMNS:
             caption += f", the first {_SHOWN_COLUMNS} columns"
         return html_table(caption, shown.column_names, list(values))
-
-
-def _nullable() -> dict[pa.DataType, Any]:
-    """Nullable pandas types, so that integers with nulls do not become floats."""
-    import pandas as pd
-
-    return {
-        pa.bool_(): pd.BooleanDtype(),
-        pa.int8(): pd.Int8Dtype(),
-        pa.int16(): pd.Int16Dtype(),
-        pa.int32(): pd.Int32Dtype(),
-        pa.int64(): pd.Int64Dtype(),
-    }
 
 
 def html_table(

@@ -155,7 +155,14 @@ class _TimedConnection:
         """Run a step in a thread. Raises: as it does; UseError if the time is up."""
         result: Future[T] = Future()
         began = time.monotonic()
-        Thread(target=_run_step, args=(step, result), daemon=True).start()
+
+        def run() -> None:
+            try:
+                result.set_result(step())
+            except BaseException as error:
+                result.set_exception(error)
+
+        Thread(target=run, daemon=True).start()
         try:
             result.exception(self._remaining_s)
         except TimeoutError:
@@ -187,13 +194,6 @@ def _open_timed(
     finally:
         if not session.lost:  # else it would wait for the query
             database.close()
-
-
-def _run_step(step: Callable[[], T], result: Future[T]) -> None:
-    try:
-        result.set_result(step())
-    except BaseException as error:
-        result.set_exception(error)
 
 
 def tables(run: StoredRun) -> list[str]:

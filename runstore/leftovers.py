@@ -52,7 +52,8 @@ def sweep(workspace: Path) -> None:
         # Of another user's run it may not be asked what is there: exists of os.path takes that.
         if os.path.exists(lock_of(directory)) or not os.path.exists(directory / _RUN_JSON):
             with suppress(Held, OSError), holding(lock_of(directory)):
-                _sweep_beginning(directory)
+                if not directory.is_symlink() and {*os.listdir(directory)} <= _BEGINNING:
+                    rmtree(directory)
 
 
 def _sweep_let_go(workspace: Path) -> None:
@@ -65,12 +66,3 @@ def _sweep_let_go(workspace: Path) -> None:
             if is_free and abs(time.time() - mark.stat().st_mtime) >= KEPT_SECONDS:
                 with writing(workspace, mark.parent.name):
                     pass
-
-
-def _sweep_beginning(directory: Path) -> None:
-    if directory.is_symlink() or not directory.is_dir():
-        return
-    if {path.name for path in directory.iterdir()} <= _BEGINNING:
-        for path in directory.iterdir():
-            path.unlink()
-        directory.rmdir()

@@ -35,7 +35,7 @@ def test_places_are_computed_once_and_read_then(
     history: History, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = places.places(history, "force")
-    monkeypatch.setattr(places, "_by_force", lambda _: pytest.fail("it is kept"))
+    monkeypatch.setattr(places, "weighted_pairs", lambda _: pytest.fail("it is kept"))
     np.testing.assert_array_equal(places.places(history, "force"), first)
 
 
