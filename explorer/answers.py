@@ -52,13 +52,7 @@ def block(history: History, name: str, number: int) -> Answer:
 
     Raises: UnknownName.
     """
-    column = columns.block(history.run, name, number)
-    arrays: dict[str, npt.NDArray[Any]] = {
-        "low": column.low,
-        "high": column.high,
-        "values": column.values.ravel(),
-    }
-    return ARRAYS, pack({"first": column.first}, arrays)
+    return ARRAYS, pack(*columns.block(history.run, name, number))
 
 
 def extent(history: History, name: str) -> Answer:
@@ -111,16 +105,12 @@ def messages_of(history: History, wanted: Wanted, order: Order) -> Answer:
 
     Raises: UnknownName, UseError.
     """
-    part = messages.part(history.run, wanted, order)
-    meta = {"total": part.total, "first": order.first, "names": part.names}
-    return ARRAYS, pack(meta, part.columns)
+    return ARRAYS, pack(*messages.part(history.run, wanted, order))
 
 
 def coverage(history: History, wanted: Wanted, along: str) -> Answer:
     """The share of eligible peers that messages reached. Raises: UnknownName, UseError."""
-    return ARRAYS, pack(
-        *messages.pack_coverage(messages.measure_coverage(history.run, wanted, along))
-    )
+    return ARRAYS, pack(*messages.measure_coverage(history.run, wanted, along))
 
 
 def message_spread(history: History, number: int) -> Answer:

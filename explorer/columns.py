@@ -6,7 +6,6 @@ NaN is unknown, or of a peer that has no row in an interval.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,17 +24,6 @@ _PEERS, _OVERLAY = "metrics/peers", "metrics/overlay"
 _KEYS = ("peer", "interval", "present")
 _BLOCK = 2**20
 """Values of a block at most."""
-
-
-@dataclass(frozen=True)
-class Block:
-    """A column in some intervals: `values` has a row for each, and a place for each peer in it."""
-
-    first: int
-    values: npt.NDArray[np.float32]
-    low: Floats
-    """The least value of each interval; NaN where all are unknown."""
-    high: Floats
 
 
 def of_peers(run: NamedRun) -> list[dict[str, str]]:
@@ -69,8 +57,11 @@ def per_block(run: NamedRun) -> int:
     return max(_BLOCK // max(run.stored.rows("peers"), 1), 1)
 
 
-def block(run: NamedRun, name: str, number: int) -> Block:
-    """The values of a column of peers in a block of intervals, which are numbered from 0.
+def block(
+    run: NamedRun, name: str, number: int
+) -> tuple[dict[str, int], dict[str, npt.NDArray[Any]]]:
+    """A column of peers in a block of intervals, which are numbered from 0: the `first` interval;
+    `values` of all peers in each, and their ends `low` and `high`, NaN where all are unknown.
 
     Raises: UnknownName.
     """
@@ -82,7 +73,8 @@ def block(run: NamedRun, name: str, number: int) -> Block:
     exact = np.full((intervals, run.stored.rows("peers")), np.nan)
     exact[_ints(rows["interval"]) - first, _ints(rows["peer"])] = numbers(rows["value"])
     low, high = (ends.reduce(exact, axis=1, initial=np.nan) for ends in (np.fmin, np.fmax))
-    return Block(first, exact.astype(np.float32), low, high)
+    values = exact.astype(np.float32).ravel()
+    return {"first": first}, {"low": low, "high": high, "values": values}
 
 
 def extent(run: NamedRun, name: str) -> tuple[float | None, float | None]:

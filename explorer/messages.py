@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from vizpub.explorer.columns import numbers
-from vizpub.model.arrays import Floats, Int64s
+from vizpub.model.arrays import Int64s
 from vizpub.model.errors import OutOfRange, UnknownName
 from vizpub.questions.names import NamedRun
 from vizpub.questions.snapshots import coverage
@@ -28,6 +29,8 @@ MOST_LINES = 100
 """More messages than this are shown by quantiles only."""
 MOST = 2_000
 """Messages whose quantiles are taken; of more, as many that are evenly spread."""
+Meta = dict[str, Any]
+Arrays = Mapping[str, npt.NDArray[Any]]
 SHARES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
@@ -49,19 +52,11 @@ class Order:
     first: int = 0
 
 
-@dataclass(frozen=True)
-class Part:
-    """Some messages in order, of `total` that are wanted."""
+def part(run: NamedRun, wanted: Wanted, order: Order) -> tuple[Meta, Arrays]:
+    """At most PART of the messages: `total`, the number of those that are wanted, `first` and
+    `names`; and the columns SORTED, in which NaN is unknown.
 
-    total: int
-    names: list[str]
-    columns: dict[str, Floats]
-    """A value for each, by the names of SORTED; NaN = unknown."""
-
-
-def part(run: NamedRun, wanted: Wanted, order: Order) -> Part:
-    """At most PART of the messages. Raises: UnknownName for a column to sort by, UseError where the
-    run has no messages.
+    Raises: UnknownName for a column to sort by, UseError where the run has no messages.
     """
     if order.by not in SORTED:
         raise UnknownName("column of messages", order.by, SORTED)
@@ -70,8 +65,8 @@ def part(run: NamedRun, wanted: Wanted, order: Order) -> Part:
     keys = [(order.by, down), *([("message", "ascending")] if order.by != "message" else [])]
     place = pc.sort_indices(rows, keys)
     shown = rows.take(place[order.first : order.first + PART])
-    columns = {name: numbers(shown[name]) for name in SORTED}
-    return Part(len(rows), shown["name"].to_pylist(), columns)
+    meta = {"total": len(rows), "first": order.first, "names": shown["name"].to_pylist()}
+    return meta, {name: numbers(shown[name]) for name in SORTED}
 
 
 def _read_publications(run: NamedRun, wanted: Wanted) -> pa.Table:
@@ -98,40 +93,42 @@ def _with_figures(run: NamedRun, published: pa.Table) -> pa.Table:
     return published.join(measured, "message")
 
 
-@dataclass(frozen=True)
-class Covered:
-    """How messages reached their eligible peers, along delays (µs) or hops."""
+def measure_coverage(run: NamedRun, wanted: Wanted, along: str) -> tuple[Meta, Arrays]:
+    """The shares of eligible peers that messages reached, along `delay` (µs) or `hop`.
 
-    messages: int
-    """Those that count: with eligible peers and known times, which nobody refused."""
-    left_out: int
-    """Others of the wanted ones."""
-    sampled: int
-    """Those of `messages` that the quantiles are of."""
-    at: Floats
-    quantiles: Floats
-    """A row for each of SHARES."""
-    lines: list[tuple[str, tuple[Floats, Floats]]]
-    """Name, and where each share is reached, of each message; none of more than MOST_LINES."""
+    Of the messages, `messages` count: those with eligible peers and known times, which nobody
+    refused; others are `left_out`. The `quantiles` are of the `sampled` ones, at the same places
+    `at`; they have a row for each of `shares`. Lines of single messages have `names`; they come
+    one after the other in `line_at` and `line_share`, each from its `start` on. There are none
+    of more than MOST_LINES messages.
 
-
-def measure_coverage(run: NamedRun, wanted: Wanted, along: str) -> Covered:
-    """Along `delay` or `hop`. Raises: UseError where it is unknown, UnknownName for another."""
+    Raises: UseError where it is unknown, UnknownName for another way.
+    """
     from vizpub.analytics.coverage import lines_of, quantiles
 
     if along not in ("delay", "hop"):
         raise UnknownName("way to show coverage", along, ("delay", "hop"))
     requested: Int64s = _read_publications(run, wanted)["message"].to_numpy()
     column = "delay_us" if along == "delay" else "hop"
-    rows = coverage(run, along=column, among=requested)
-    some, count = _spread(rows, MOST)
-    lines_by_name = list(lines_of(some, column))
-    if not lines_by_name:
-        none = np.empty(0)
-        return Covered(0, requested.size, 0, none, np.empty((len(SHARES), 0)), [])
-    at, edges = quantiles([line for _, line in lines_by_name], SHARES)
-    lines = lines_by_name if count <= MOST_LINES else []
-    return Covered(count, requested.size - count, len(lines_by_name), at, edges, lines)
+    sample, count = _spread(coverage(run, along=column, among=requested), MOST)
+    sampled = list(lines_of(sample, column))
+    empty = np.empty(0)
+    at, edges = quantiles([line for _, line in sampled], SHARES) if sampled else (empty, empty)
+    lines = sampled if count <= MOST_LINES else []
+    meta = {
+        "messages": count,
+        "left_out": requested.size - count,
+        "sampled": len(sampled),
+        "shares": SHARES,
+        "names": [name for name, _ in lines],
+    }
+    return meta, {
+        "at": at,
+        "quantiles": edges.ravel(),
+        "start": np.cumsum([0, *(places.size for _, (places, _) in lines)]).astype(np.int32),
+        "line_at": np.concatenate([empty, *(places for _, (places, _) in lines)]),
+        "line_share": np.concatenate([empty, *(shares for _, (_, shares) in lines)]),
+    }
 
 
 def _spread(rows: pa.Table, most: int) -> tuple[pa.Table, int]:
@@ -141,26 +138,6 @@ def _spread(rows: pa.Table, most: int) -> tuple[pa.Table, int]:
         return rows, messages.size
     chosen = messages[np.linspace(0, messages.size - 1, most).round().astype(np.int64)]
     return rows.filter(pc.is_in(rows["message"], pa.array(chosen))), messages.size
-
-
-def pack_coverage(covered: Covered) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
-    """Meta and arrays of it: lines one after the other, `start` has where each begins."""
-    sizes = [at.size for _, (at, _) in covered.lines]
-    empty = np.empty(0)
-    meta = {
-        "messages": covered.messages,
-        "left_out": covered.left_out,
-        "sampled": covered.sampled,
-        "shares": SHARES,
-        "names": [name for name, _ in covered.lines],
-    }
-    return meta, {
-        "at": covered.at,
-        "quantiles": covered.quantiles.ravel(),
-        "start": np.cumsum([0, *sizes]).astype(np.int32),
-        "line_at": np.concatenate([empty, *(at for _, (at, _) in covered.lines)]),
-        "line_share": np.concatenate([empty, *(share for _, (_, share) in covered.lines)]),
-    }
 
 
 def check_message(run: NamedRun, message: int) -> int:
