@@ -27,13 +27,13 @@ def subscriptions_of(settings: Settings, name: str, at: str) -> dict[str, Any]:
 
     run = Run.open(settings.workspace, name)
     run.facts.check_known("presence", "subscriptions")
-    tick = run.clock.parse_at(at, run.facts.epoch)
+    tick = run.tick_at(at)
     number_of = _number_peers(settings, run, name, at)
     rows = run.stored.read("subscriptions", ["peer", "topic"], alive(tick)).to_pylist()
     pairs = sorted({(number_of[s["peer"]], s["topic"]) for s in rows if s["peer"] in number_of})
     if not pairs:
         raise UseError(f"no peer of run '{name}' subscribes to anything at {at}")
-    topics = _names(run, "topics", "topic")
+    topics = run.topics
     path = _path(settings, "subscriptions", name, at)
     _write(path, [("peer", "topic"), *((peer, topics[topic]) for peer, topic in pairs)])
     return {"peers": len(number_of), "workload": f"file:{path}"}
@@ -47,17 +47,15 @@ def topology_of(settings: Settings, name: str, at: str, layer: str | None) -> di
 
     Raises: UnknownName, OutOfRange, UseError.
     """
-    from vizpub.questions.names import NamedRun
     from vizpub.questions.run import Run
-    from vizpub.questions.snapshots import links_at
+    from vizpub.questions.snapshots import distinct_links
 
     run = Run.open(settings.workspace, name)
     run.facts.check_known("presence", "links")
-    tick = run.clock.parse_at(at, run.facts.epoch)
+    tick = run.tick_at(at)
     number_of = _number_peers(settings, run, name, at)
-    names = NamedRun(run.stored)
-    layers = run.facts.layers if layer is None else names.checked_layers([layer])
-    links = links_at(names, tick, layers).select(["src", "dst"]).to_pylist()
+    layers = run.counted_layers(None if layer is None else [layer])
+    links = distinct_links(run, tick, layers).to_pylist()
     ends = [(number_of[link["src"]], number_of[link["dst"]]) for link in links]
     edges = sorted({(min(pair), max(pair)) for pair in ends})
     if not edges:
@@ -72,19 +70,14 @@ def _number_peers(settings: Settings, run: Run, name: str, at: str) -> dict[int,
     """Number the peers that are present, from 0, and write the file of their names."""
     from vizpub.questions.snapshots import alive
 
-    tick = run.clock.parse_at(at, run.facts.epoch)
+    tick = run.tick_at(at)
     present = run.stored.read("presence", ["peer"], alive(tick))["peer"].unique().to_pylist()
     number_of = {peer: number for number, peer in enumerate(sorted(present))}
-    peers = _names(run, "peers", "peer")
+    peers = run.peers
     path = _path(settings, "peers", name, at)
     _write(path, [("peer", "name"), *((number, peers[peer]) for peer, number in number_of.items())])
     settings.say(f"peers are numbered from 0; their names are in {path}")
     return number_of
-
-
-def _names(run: Run, table: str, key: str) -> dict[int, str]:
-    rows = run.stored.read(table, [key, "name"]).to_pylist()
-    return {row[key]: row["name"] for row in rows}
 
 
 def _path(settings: Settings, content: str, name: str, at: str) -> Path:

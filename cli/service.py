@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from vizpub.graphstore.server.server import LocalServer
     from vizpub.graphstore.verify.verify import Difference
     from vizpub.graphstore.verify.verify_kept import KeptVerification
-    from vizpub.questions.names import NamedRun
+    from vizpub.questions.run import Run
     from vizpub.runstore.store import StoredRun
 
 STATES_UNKNOWN = "the states in Neo4j are unknown"
@@ -150,13 +150,12 @@ def querying(settings: Settings, run: str | None = None) -> Iterator[Neo4j]:
             ) from None
 
 
-def run_of_workspace(settings: Settings, run: str) -> NamedRun | None:
+def run_of_workspace(settings: Settings, run: str) -> Run | None:
     """The run of the workspace; null if only a Neo4j that is there can have it."""
-    from vizpub.questions.names import NamedRun
-    from vizpub.runstore.store import open_run
+    from vizpub.questions.run import Run
 
     try:
-        return NamedRun(open_run(settings.workspace, run))
+        return Run.open(settings.workspace, run)
     except UnknownName:
         if not has_neo4j(settings):
             raise

@@ -1,26 +1,19 @@
-"""Answers of a run about a time or a message: rows, and their peers.
+"""Answers of a run about a time or a message: frames of rows, and of their peers.
 
-They come from the tables; the queries overlay, topic-subgraph and dissemination-tree
-give the same from Neo4j.
+The queries overlay, topic-subgraph and dissemination-tree give the same from Neo4j.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from vizpub.model.errors import UseError
 from vizpub.questions.frames import Frame
-from vizpub.questions.snapshots import alive, links_at, spread
 
 if TYPE_CHECKING:
     import networkx as nx
-
-    from vizpub.questions.names import NamedRun
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -88,43 +81,3 @@ class Tree(Frame):
     peers: Frame
     """The peers it reached and those it missed, with the roles of
     vizpub.questions.snapshots.spread."""
-
-
-def overlay(run: NamedRun, at: int | str, layers: Sequence[str] | None) -> OverlaySnapshot:
-    """Return the overlay at a time: the peers that are present, and their links.
-
-    Raises: as Run.overlay.
-    """
-    run.facts.check_known("presence", "links")
-    tick = run.tick_at(at)
-    peers = run.stored.read("presence", where=alive(tick))
-    links = links_at(run, tick, run.checked_layers(layers))
-    return _snapshot(run, f"overlay in {run.clock.describe(tick)}", peers, links)
-
-
-def topic(run: NamedRun, name: str, at: int | str, layers: Sequence[str] | None) -> OverlaySnapshot:
-    """Return a topic's part of the overlay at a time: its subscribers and the links between them.
-
-    Raises: as Run.topic.
-    """
-    run.facts.check_known("subscriptions", "links")
-    tick = run.tick_at(at)
-    of_topic = alive(tick) & (pc.field("topic") == run.topic_index(name))
-    peers = run.stored.read("subscriptions", ["peer", "valid_from", "valid_to"], of_topic)
-    peers = peers.sort_by("peer")
-    inside = pc.field("src").isin(peers["peer"]) & pc.field("dst").isin(peers["peer"])
-    links = links_at(run, tick, run.checked_layers(layers)).filter(inside)
-    return _snapshot(run, f"topic {name} in {run.clock.describe(tick)}", peers, links)
-
-
-def _snapshot(run: NamedRun, title: str, peers: pa.Table, links: pa.Table) -> OverlaySnapshot:
-    title = f"{run.facts.name}, {title}"
-    beside = Frame(f"{title}, peers", run.with_names(peers))
-    return OverlaySnapshot(title, run.with_names(links), beside)
-
-
-def tree(run: NamedRun, message: str) -> Tree:
-    """Return how a message spread. Raises: as Run.tree."""
-    peers, copies = spread(run, message)
-    title = f"{run.facts.name}, message {message}"
-    return Tree(title, copies, Frame(f"{title}, peers", peers))

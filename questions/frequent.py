@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from vizpub.model.errors import UseError
-from vizpub.questions import answers
 from vizpub.questions.names import NamedRun
+from vizpub.questions.run import Run
 from vizpub.questions.snapshots import copies_of, distinct_links
 from vizpub.questions.sql import read_answer
 
@@ -88,14 +88,14 @@ _NONE = "SELECT NULL::INTEGER AS peer, NULL::{0} WHERE false"
 
 
 def topic(
-    run: NamedRun, name: str, at: int | str = "last", layers: Sequence[str] | None = None
+    run: Run, name: str, at: int | str = "last", layers: Sequence[str] | None = None
 ) -> pa.Table:
     """src, dst, layers, topics: as the query `topic-subgraph`.
 
     Raises: UnknownName, AmbiguousName, OutOfRange, UseError for an invalid time, and where
     subscriptions or links are unknown.
     """
-    part = answers.topic(run, name, at, layers or None)
+    part = run.topic(name, at, layers or None)
     links = [(*ends, traits["layers"], traits["topics"]) for ends, traits in part.pairs().items()]
     linked = {peer for src, dst, *_ in links for peer in (src, dst)}
     alone = {*part.peers["peer_name"].to_pylist()} - linked

@@ -27,11 +27,11 @@ from vizpub.model.errors import UnknownName, UseError
 from vizpub.model.own import OwnMetric
 from vizpub.model.tables import GAUGES, PUBLICATIONS
 from vizpub.model.wording import amount
-from vizpub.questions import answers
 from vizpub.questions.answers import OverlaySnapshot, Tree
 from vizpub.questions.frames import Frame, html_table
 from vizpub.questions.gauges import gauges
 from vizpub.questions.names import NamedRun
+from vizpub.questions.snapshots import alive, links_at, spread
 from vizpub.questions.sql import read_answer
 from vizpub.questions.summary import facts_for_people
 from vizpub.runstore.store import metric_table, open_run
@@ -111,7 +111,11 @@ class Run(NamedRun):
         Raises: OutOfRange, UnknownName, UseError for an invalid time, and if the run's
         source does not report presence or links.
         """
-        return answers.overlay(self, at, layers)
+        self.facts.check_known("presence", "links")
+        tick = self.tick_at(at)
+        peers = self.stored.read("presence", where=alive(tick))
+        links = links_at(self, tick, self.checked_layers(layers))
+        return self._snapshot(f"overlay in {self.clock.describe(tick)}", peers, links)
 
     def topic(
         self, name: str, at: int | str = "last", layers: Sequence[str] | None = None
@@ -120,14 +124,28 @@ class Run(NamedRun):
 
         Raises: as `overlay`.
         """
-        return answers.topic(self, name, at, layers)
+        self.facts.check_known("subscriptions", "links")
+        tick = self.tick_at(at)
+        of_topic = alive(tick) & (pc.field("topic") == self.topic_index(name))
+        peers = self.stored.read("subscriptions", ["peer", "valid_from", "valid_to"], of_topic)
+        peers = peers.sort_by("peer")
+        inside = pc.field("src").isin(peers["peer"]) & pc.field("dst").isin(peers["peer"])
+        links = links_at(self, tick, self.checked_layers(layers)).filter(inside)
+        return self._snapshot(f"topic {name} in {self.clock.describe(tick)}", peers, links)
+
+    def _snapshot(self, title: str, peers: pa.Table, links: pa.Table) -> OverlaySnapshot:
+        title = f"{self.facts.name}, {title}"
+        peer_frame = Frame(f"{title}, peers", self.with_names(peers))
+        return OverlaySnapshot(title, self.with_names(links), peer_frame)
 
     def tree(self, message: str) -> Tree:
         """Return how a message spread: every copy that arrived, by hop and time.
 
         Raises: UnknownName, UseError if the run's source does not report receptions.
         """
-        return answers.tree(self, message)
+        peers, copies = spread(self, message)
+        title = f"{self.facts.name}, message {message}"
+        return Tree(title, copies, Frame(f"{title}, peers", peers))
 
     def sql(self, statement: str) -> Frame:
         """Answer a query in SQL; see vizpub.questions.sql. Raises: UseError, StoreBroken."""

@@ -46,11 +46,10 @@ def summary(
     vizpub summary monday -o summary.json
     ```
     """
-    from vizpub.questions.names import NamedRun
+    from vizpub.questions.run import Run
     from vizpub.questions.tracestat import GOSSIPSUB, Tracestat, quantiles, totals
-    from vizpub.runstore.store import open_run
 
-    counted = Tracestat(NamedRun(open_run(settings.workspace, run)), topic)
+    counted = Tracestat(Run.open(settings.workspace, run), topic)
     peers, delays = counted.per_peer(), counted.delays()
     provisional = counted.run.facts.provisional()
     figures = totals(peers) | quantiles(delays)

@@ -34,7 +34,7 @@ from vizpub.model.errors import UseError
 from vizpub.model.metrics import METRICS
 from vizpub.questions import frequent
 from vizpub.questions.frequent import PUBLICATION_UNKNOWN
-from vizpub.questions.names import NamedRun
+from vizpub.questions.run import Run
 from vizpub.runstore.store import StoredRun
 
 pytestmark = [pytest.mark.neo4j, pytest.mark.spark, pytest.mark.usefixtures("small_inputs")]
@@ -405,7 +405,7 @@ def test_run_of_each_source_answers_or_refuses_in_words(
 @pytest.mark.parametrize("name", ["gossipsub-4", pytest.param("demo", marks=pytest.mark.long)])
 def test_answers_from_files_equal_those_of_neo4j(stored: Store, asked: Any, name: str) -> None:
     run = stored(name, *([] if name == "gossipsub-4" else [SOURCES[name]]))
-    there, named = asked(run), NamedRun(run)
+    there, named = asked(run), Run(run)
     clock, layers = run.facts.clock, sorted(set(run.read("links")["layer"].to_pylist()))
 
     def from_neo4j(question: str, **values: object) -> list[list[Any]]:
