@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from vizpub.explorer import columns, facts, messages, one_message, one_peer, tables
-from vizpub.explorer.history import Chosen, History
-from vizpub.explorer.messages import Order, Wanted
+from vizpub.explorer.history import History, OverlayPart
+from vizpub.explorer.messages import MessageFilter, MessageOrder
 from vizpub.explorer.packing import pack
 from vizpub.explorer.places import places
 from vizpub.explorer.tables import RowFilter
@@ -27,7 +27,7 @@ def describe_run(history: History) -> Answer:
     return _json(facts.describe_run(history))
 
 
-def overlay(history: History, chosen: Chosen) -> Answer:
+def overlay(history: History, chosen: OverlayPart) -> Answer:
     """`times` (ticks), and the periods of peers and pairs, in ranks among them."""
     peers = history.peers(chosen)
     arrays: dict[str, npt.NDArray[Any]] = {
@@ -66,7 +66,7 @@ def curve(history: History, name: str) -> Answer:
     return ARRAYS, pack({}, {"values": columns.curve(history.run, name)})
 
 
-def peer(history: History, number: int, tick: int, chosen: Chosen) -> Answer:
+def peer(history: History, number: int, tick: int, chosen: OverlayPart) -> Answer:
     """The facts of a peer at a time. Raises: OutOfRange, UnknownName for a layer."""
     run, peer_number = history.run, _peer(history, number)
     checked_tick, layers = run.clock.check_tick(tick), run.checked_layers(chosen.layers)
@@ -79,7 +79,7 @@ def peer_curve(history: History, number: int, name: str) -> Answer:
     return ARRAYS, pack({}, {"values": values})
 
 
-def path(history: History, start: int, end: int, tick: int, chosen: Chosen) -> Answer:
+def path(history: History, start: int, end: int, tick: int, chosen: OverlayPart) -> Answer:
     """`peers` of a shortest path along the links, by number; null where there is none, and `why` if
     that is because an end is not present.
 
@@ -100,7 +100,7 @@ def path(history: History, start: int, end: int, tick: int, chosen: Chosen) -> A
     return _json({"peers": peers, "why": None, "command": command})
 
 
-def messages_of(history: History, wanted: Wanted, order: Order) -> Answer:
+def messages_of(history: History, wanted: MessageFilter, order: MessageOrder) -> Answer:
     """A part of the messages: their `names`, and an array for each column.
 
     Raises: UnknownName, UseError.
@@ -108,7 +108,7 @@ def messages_of(history: History, wanted: Wanted, order: Order) -> Answer:
     return ARRAYS, pack(*messages.part(history.run, wanted, order))
 
 
-def coverage(history: History, wanted: Wanted, along: str) -> Answer:
+def coverage(history: History, wanted: MessageFilter, along: str) -> Answer:
     """The share of eligible peers that messages reached. Raises: UnknownName, UseError."""
     return ARRAYS, pack(*messages.measure_coverage(history.run, wanted, along))
 
@@ -136,7 +136,7 @@ def table_list(history: History) -> Answer:
     return _json(tables.describe_tables(history.run))
 
 
-def table_rows(history: History, table: str, chosen: RowFilter, order: Order) -> Answer:
+def table_rows(history: History, table: str, chosen: RowFilter, order: MessageOrder) -> Answer:
     """A part of the rows of a table. Raises: UnknownName, UseError."""
     return _json(tables.read_part(history.run, table, chosen, order))
 

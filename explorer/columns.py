@@ -110,8 +110,8 @@ def _rows(run: NamedRun, name: str, where: pc.Expression | None) -> pa.Table:
     if name.startswith(GAUGE):
         gauge = name.removeprefix(GAUGE)
         checked_gauges(run.stored, [gauge])
-        of_it = pc.field("gauge") == gauge
-        where = of_it if where is None else of_it & where
+        of_gauge = pc.field("gauge") == gauge
+        where = of_gauge if where is None else of_gauge & where
         return run.stored.read_unordered("gauges", [*columns, "value"], where)
     _check(run, _PEERS, name)
     rows = run.stored.read_unordered(_PEERS, [*columns, name], where)

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from vizpub.explorer.periods import (
     MOST_RANKS,
-    Periods,
+    RankedPeriods,
     common,
     distinct,
     intersect,
@@ -38,7 +38,7 @@ class Pairs(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Chosen:
+class OverlayPart:
     """The part of an overlay to show: null layers = those that the metrics count."""
 
     layers: tuple[str, ...] | None = None
@@ -74,11 +74,11 @@ class History:
             )
         return times
 
-    def peers(self, chosen: Chosen) -> Periods:
+    def peers(self, chosen: OverlayPart) -> RankedPeriods:
         """Presence of peers; with topics, their subscriptions. Raises: UnknownName, UseError."""
         return self._subscriptions_of(chosen) if chosen.topics else self._present
 
-    def pairs(self, chosen: Chosen) -> Pairs:
+    def pairs(self, chosen: OverlayPart) -> Pairs:
         """The union over the layers of the links from peer to peer; with topics, while both ends
         subscribe to one of them (or all). A link of a peer to itself is none.
 
@@ -107,7 +107,7 @@ class History:
         counts = {row["values"]: row["counts"] for row in periods_by_layer}
         return {name: counts[name] for name in sorted(counts, key=lambda n: (n not in first, n))}
 
-    def _of_layers(self, layers: Sequence[str] | None) -> Periods:
+    def _of_layers(self, layers: Sequence[str] | None) -> RankedPeriods:
         rows = self._links
         if layers is not None:
             rows = rows.filter(pc.is_in(rows["layer"], pa.array(layers, pa.string())))
@@ -116,27 +116,27 @@ class History:
         begin, end = (ranks(self.times, _ints(rows, name)[apart]) for name in _PERIOD)
         return join_periods(src[apart] * self.size + dst[apart], begin, end)
 
-    def _within(self, pairs: Periods, subscribed: Periods) -> Periods:
+    def _within(self, pairs: RankedPeriods, subscribed: RankedPeriods) -> RankedPeriods:
         """The parts in which both ends subscribe."""
         _, pairs = common(pairs, subscribed, pairs.key // self.size)
         _, pairs = common(pairs, subscribed, pairs.key % self.size)
         return pairs
 
-    def _subscriptions_of(self, chosen: Chosen) -> Periods:
+    def _subscriptions_of(self, chosen: OverlayPart) -> RankedPeriods:
         of_each = [self._subscribers(topic) for topic in chosen.topics]
         return intersect(of_each) if chosen.every else unite(of_each)
 
-    def _subscribers(self, topic: int) -> Periods:
+    def _subscribers(self, topic: int) -> RankedPeriods:
         self.run.facts.check_known("subscriptions")
         rows = self._subscriptions.filter(pc.field("topic") == topic)
         return self._join_rows(rows)
 
     @cached_property
-    def _present(self) -> Periods:
+    def _present(self) -> RankedPeriods:
         self.run.facts.check_known("presence")
         return self._join_rows(self._presence)
 
-    def _join_rows(self, rows: pa.Table) -> Periods:
+    def _join_rows(self, rows: pa.Table) -> RankedPeriods:
         begin, end = (ranks(self.times, _ints(rows, name)) for name in _PERIOD)
         return join_periods(_ints(rows, "peer"), begin, end)
 

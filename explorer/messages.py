@@ -35,7 +35,7 @@ SHARES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
 @dataclass(frozen=True)
-class Wanted:
+class MessageFilter:
     """Which messages: of a topic, of a publisher, with this in their names; null = all."""
 
     topic: int | None = None
@@ -44,7 +44,7 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Order:
+class MessageOrder:
     """Where a part of them begins, and by what they are sorted; unknown values come last."""
 
     by: str = "message"
@@ -52,7 +52,7 @@ class Order:
     first: int = 0
 
 
-def part(run: NamedRun, wanted: Wanted, order: Order) -> tuple[Meta, Arrays]:
+def part(run: NamedRun, wanted: MessageFilter, order: MessageOrder) -> tuple[Meta, Arrays]:
     """At most PART of the messages: `total`, the number of those that are wanted, `first` and
     `names`; and the columns SORTED, in which NaN is unknown.
 
@@ -69,7 +69,7 @@ def part(run: NamedRun, wanted: Wanted, order: Order) -> tuple[Meta, Arrays]:
     return meta, {name: numbers(shown[name]) for name in SORTED}
 
 
-def _read_publications(run: NamedRun, wanted: Wanted) -> pa.Table:
+def _read_publications(run: NamedRun, wanted: MessageFilter) -> pa.Table:
     run.facts.check_known("publications")
     where = pc.scalar(True)
     if wanted.topic is not None:
@@ -93,7 +93,7 @@ def _with_figures(run: NamedRun, published: pa.Table) -> pa.Table:
     return published.join(measured, "message")
 
 
-def measure_coverage(run: NamedRun, wanted: Wanted, along: str) -> tuple[Meta, Arrays]:
+def measure_coverage(run: NamedRun, wanted: MessageFilter, along: str) -> tuple[Meta, Arrays]:
     """The shares of eligible peers that messages reached, along `delay` (µs) or `hop`.
 
     Of the messages, `messages` count: those with eligible peers and known times, which nobody

@@ -53,15 +53,15 @@ def describe_peer(
 
 
 def _values(run: NamedRun, peer: int, interval: int) -> dict[str, float | int | bool | None]:
-    of_it = (pc.field("peer") == peer) & (pc.field("interval") == interval)
+    in_interval = (pc.field("peer") == peer) & (pc.field("interval") == interval)
     wanted = [column["name"] for column in columns.of_peers(run)]
     plain = [name for name in wanted if not name.startswith(columns.GAUGE)]
     values: dict[str, float | int | bool | None] = {}
     if plain:
-        rows = run.stored.read("metrics/peers", plain, of_it).to_pylist()
+        rows = run.stored.read("metrics/peers", plain, in_interval).to_pylist()
         values |= rows[0] if rows else dict.fromkeys(plain)
     if run.stored.has("gauges"):
-        gauges = run.stored.read("gauges", ["gauge", "value"], of_it).to_pylist()
+        gauges = run.stored.read("gauges", ["gauge", "value"], in_interval).to_pylist()
         values |= {columns.GAUGE + row["gauge"]: row["value"] for row in gauges}
     return values
 

@@ -20,7 +20,7 @@ MOST_RANKS = 2**24
 
 
 @dataclass(frozen=True)
-class Periods:
+class RankedPeriods:
     """Periods `[begin, end)` in ranks, of the things with these keys; ordered by key and begin.
 
     Those of one key neither overlap nor touch.
@@ -46,12 +46,12 @@ def ranks(times: Int64s, ticks: Integers) -> Int32s:
     return np.searchsorted(times, ticks).astype(np.int32)
 
 
-def join_periods(key: Integers, begin: Integers, end: Integers) -> Periods:
+def join_periods(key: Integers, begin: Integers, end: Integers) -> RankedPeriods:
     """The periods of each key, overlapping and touching ones as one. They may come in any order."""
     order = np.lexsort((begin, key))
     key, begin, end = (column[order].astype(np.int64) for column in (key, begin, end))
     if not key.size:
-        return Periods(np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.int32))
+        return RankedPeriods(np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.int32))
     # One running maximum serves all keys if those of a later key are larger than all before.
     width = int(end.max()) + 1
     group = np.cumsum(np.concatenate([[0], key[1:] != key[:-1]])) * width
@@ -59,14 +59,16 @@ def join_periods(key: Integers, begin: Integers, end: Integers) -> Periods:
     first = np.concatenate([[True], group[1:] + begin[1:] > reached[:-1]])
     start = np.flatnonzero(first)
     last = np.concatenate([start[1:], [key.size]]) - 1
-    return Periods(
+    return RankedPeriods(
         key[start].astype(np.int64),
         begin[start].astype(np.int32),
         (reached[last] - group[last]).astype(np.int32),
     )
 
 
-def common(one: Periods, of_peer: Periods, peer: Integers) -> tuple[Int64s, Periods]:
+def common(
+    one: RankedPeriods, of_peer: RankedPeriods, peer: Integers
+) -> tuple[Int64s, RankedPeriods]:
     """The parts of periods in which those of a peer hold too.
 
     `peer` is the peer of each period of `one`, `of_peer` has peers as keys. Also gives the place
@@ -80,13 +82,13 @@ def common(one: Periods, of_peer: Periods, peer: Integers) -> tuple[Int64s, Peri
     begin = np.maximum(one.begin[place], of_peer.begin[place_of_peer])
     end = np.minimum(one.end[place], of_peer.end[place_of_peer])
     real = begin < end
-    return place[real], Periods(one.key[place[real]], begin[real], end[real])
+    return place[real], RankedPeriods(one.key[place[real]], begin[real], end[real])
 
 
-def unite(parts: Sequence[Periods]) -> Periods:
+def unite(parts: Sequence[RankedPeriods]) -> RankedPeriods:
     """The periods in which any of the parts holds."""
     if not parts:
-        return Periods(np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.int32))
+        return RankedPeriods(np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.int32))
     return join_periods(
         np.concatenate([part.key for part in parts]),
         np.concatenate([part.begin for part in parts]),
@@ -94,7 +96,7 @@ def unite(parts: Sequence[Periods]) -> Periods:
     )
 
 
-def intersect(parts: Sequence[Periods]) -> Periods:
+def intersect(parts: Sequence[RankedPeriods]) -> RankedPeriods:
     """The periods in which all of the parts hold."""
     periods = parts[0]
     for part in parts[1:]:

@@ -11,7 +11,7 @@ from tempfile import NamedTemporaryFile
 import numpy as np
 
 from vizpub.analytics import layouts
-from vizpub.explorer.history import Chosen, History
+from vizpub.explorer.history import History, OverlayPart
 from vizpub.explorer.periods import join_periods
 from vizpub.machine.jvm.artifacts import cache_path
 from vizpub.model.arrays import Floats, Int32s
@@ -44,7 +44,7 @@ def weighted_pairs(history: History) -> tuple[Int32s, Int32s, Floats]:
     """The pairs of peers with a link at any time, in either direction: `src` < `dst`, and the share
     of the run's time in which there is one.
     """
-    pairs, size = history.pairs(Chosen()), max(history.size, 1)
+    pairs, size = history.pairs(OverlayPart()), max(history.size, 1)
     low, high = np.minimum(pairs.src, pairs.dst), np.maximum(pairs.src, pairs.dst)
     either = join_periods(low.astype(np.int64) * size + high, pairs.begin, pairs.end)
     clock = history.run.clock

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from vizpub.explorer.messages import Order
+from vizpub.explorer.messages import MessageOrder
 from vizpub.explorer.one_peer import shell_command, sql_text
 from vizpub.model.clock import OPEN
 from vizpub.model.columns import Table
@@ -75,7 +75,7 @@ def _referring(definition: Table, kind: str) -> list[str]:
     return [name for name in definition.names if NAMED.get(name) == _REFERENCES[kind]]
 
 
-def read_part(run: NamedRun, table: str, chosen: RowFilter, order: Order) -> dict[str, Any]:
+def read_part(run: NamedRun, table: str, chosen: RowFilter, order: MessageOrder) -> dict[str, Any]:
     """At most PART `rows` in an order, their `columns`, the `total`, and the `command` for them.
 
     Raises: UnknownName for a table or column, UseError.
@@ -99,7 +99,7 @@ def read_part(run: NamedRun, table: str, chosen: RowFilter, order: Order) -> dic
     }
 
 
-def write_csv(run: NamedRun, table: str, chosen: RowFilter, order: Order) -> Iterator[bytes]:
+def write_csv(run: NamedRun, table: str, chosen: RowFilter, order: MessageOrder) -> Iterator[bytes]:
     """All rows in an order, as CSV with a head; null is an empty field.
 
     Raises: UnknownName for a table or column, UseError.
@@ -138,7 +138,7 @@ def _name_columns(run: NamedRun, definition: Table) -> list[str]:
     ]
 
 
-def _statement(run: NamedRun, definition: Table, where: str, order: Order) -> str:
+def _statement(run: NamedRun, definition: Table, where: str, order: MessageOrder) -> str:
     """The query of the rows. Raises: UnknownName for a column to sort by."""
     columns = [*definition.names, *_name_columns(run, definition)]
     if order.by and order.by not in columns:

@@ -28,8 +28,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from vizpub.explorer import answers, facts, live
 from vizpub.explorer.answers import Answer
-from vizpub.explorer.history import Chosen, History
-from vizpub.explorer.messages import Order, Wanted
+from vizpub.explorer.history import History, OverlayPart
+from vizpub.explorer.messages import MessageFilter, MessageOrder
 from vizpub.explorer.opened import OpenRuns
 from vizpub.explorer.tables import RowFilter, write_csv
 from vizpub.model.errors import RunChanged, ServiceError, UnknownName, UseError, VizpubError
@@ -152,7 +152,6 @@ def _text(name: str) -> Reader:
 def _number(name: str) -> Reader:
     """A reader of a parameter that is a whole number; it raises UseError for another."""
     read_text = _text(name)
-
     return lambda request: _parse_whole(read_text(request), name)
 
 
@@ -162,31 +161,31 @@ def _parse_whole(text: str, name: str) -> int:
     return int(text)
 
 
-def _chosen(request: Request) -> Chosen:
+def _overlay_part(request: Request) -> OverlayPart:
     parameters = request.query_params
-    return Chosen(
+    return OverlayPart(
         tuple(parameters.getlist("layer")) or None,
         tuple(_parse_whole(text, "topic") for text in parameters.getlist("topic")),
         parameters.get("how") == "all",
     )
 
 
-def _message_filter(request: Request) -> Wanted:
+def _message_filter(request: Request) -> MessageFilter:
     parameters = request.query_params
     topic, publisher = (
         _number(name)(request) if name in parameters else None for name in ("topic", "publisher")
     )
-    return Wanted(topic, publisher, parameters.get("text", ""))
+    return MessageFilter(topic, publisher, parameters.get("text", ""))
 
 
-def _order(request: Request, by: str = "message") -> Order:
+def _message_order(request: Request, by: str = "message") -> MessageOrder:
     parameters = request.query_params
     first = _number("first")(request) if "first" in parameters else 0
-    return Order(parameters.get("by", by), parameters.get("down") == "true", first)
+    return MessageOrder(parameters.get("by", by), parameters.get("down") == "true", first)
 
 
-def _row_order(request: Request) -> Order:
-    return _order(request, by="")
+def _row_order(request: Request) -> MessageOrder:
+    return _message_order(request, by="")
 
 
 def _row_filter(request: Request) -> RowFilter:
@@ -198,15 +197,15 @@ def _row_filter(request: Request) -> RowFilter:
 
 QUESTIONS: dict[str, tuple[Callable[..., Answer], *tuple[Reader, ...]]] = {
     "": (answers.describe_run,),
-    "/overlay": (answers.overlay, _chosen),
+    "/overlay": (answers.overlay, _overlay_part),
     "/places/{layout}": (answers.positions, lambda request: request.path_params["layout"]),
     "/column": (answers.block, _text("name"), _number("block")),
     "/extent": (answers.extent, _text("name")),
     "/curve": (answers.curve, _text("name")),
-    "/peer": (answers.peer, _number("peer"), _number("tick"), _chosen),
+    "/peer": (answers.peer, _number("peer"), _number("tick"), _overlay_part),
     "/peer/curve": (answers.peer_curve, _number("peer"), _text("name")),
-    "/path": (answers.path, _number("from"), _number("to"), _number("tick"), _chosen),
-    "/messages": (answers.messages_of, _message_filter, _order),
+    "/path": (answers.path, _number("from"), _number("to"), _number("tick"), _overlay_part),
+    "/messages": (answers.messages_of, _message_filter, _message_order),
     "/coverage": (answers.coverage, _message_filter, _text("along")),
     "/message": (answers.message_spread, _number("message")),
     "/missed": (answers.missed_peers, _number("message")),

@@ -105,8 +105,8 @@ def _quotient(rows: pa.Table, above: str, below: str) -> float | None:
 
 def _hops(span: Span) -> Iterable[float | None]:
     """Mean and largest hop of first receptions."""
-    of_these = pc.field("message").isin(span.publications["message"])
-    with_hop = pc.field("first") & pc.field("hop").is_valid() & of_these
+    of_span = pc.field("message").isin(span.publications["message"])
+    with_hop = pc.field("first") & pc.field("hop").is_valid() & of_span
     hops = span.read("receptions", ["hop"], with_hop)["hop"]
     return pc.mean(hops).as_py(), pc.max(hops).as_py()
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from vizpub.explorer.periods import (
-    Periods,
+    RankedPeriods,
     common,
     distinct,
     intersect,
@@ -36,7 +36,7 @@ def held(key: np.ndarray, begin: np.ndarray, end: np.ndarray) -> Times:
     return dict(found)
 
 
-def holding(periods: Periods) -> Times:
+def holding(periods: RankedPeriods) -> Times:
     return held(periods.key, periods.begin, periods.end)
 
 
