@@ -99,7 +99,9 @@ def topic(
     links = [(*ends, traits["layers"], traits["topics"]) for ends, traits in part.pairs().items()]
     linked = {peer for src, dst, *_ in links for peer in (src, dst)}
     alone = {*part.peers["peer_name"].to_pylist()} - linked
-    rows = sorted([*links, *((peer, None, [], []) for peer in alone)], key=lambda row: row[:2])
+    number = {name: peer for peer, name in enumerate(run.peers)}
+    rows = [*links, *((peer, None, [], []) for peer in alone)]
+    rows.sort(key=lambda row: number[row[0]])  # links are in order
     return pa.Table.from_pylist([dict(zip(_TOPIC.names, row, strict=True)) for row in rows], _TOPIC)
 
 
