@@ -170,13 +170,10 @@ class RunRows:
         nodes = self._nodes("Message", rows["message"], rows["name"])
         return _batch(**nodes, **{name: rows[name] for name in copied})
 
-    def message_metrics(self, rows: Batch) -> Batch:
-        """Return metrics of messages, by their key."""
-        return self._metrics(rows)
-
-    def interval_metrics(self, rows: Batch) -> Batch:
-        """Return metrics of intervals, by their key."""
-        return self._metrics(rows)
+    def metrics(self, rows: Batch) -> Batch:
+        """Return metrics of messages or intervals, by their key."""
+        id, *metrics = rows.schema.names  # the index comes first in every metrics table
+        return _batch(key=self.keys(rows[id]), **{name: rows[name] for name in metrics})
 
     def links(self, rows: Batch) -> Batch:
         """Return links: peer to peer."""
@@ -253,10 +250,6 @@ class RunRows:
     @staticmethod
     def _run_ends(rows: Batch) -> pa.Array:
         return pa.repeat(pa.scalar(RUN, pa.int64()), len(rows))
-
-    def _metrics(self, rows: Batch) -> Batch:
-        id, *metrics = rows.schema.names  # the index comes first in every metrics table
-        return _batch(key=self.keys(rows[id]), **{name: rows[name] for name in metrics})
 
 
 def _reception(start: pa.Array, rows: Batch) -> Batch:

@@ -17,6 +17,7 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 
@@ -26,7 +27,7 @@ import pyarrow.csv
 from neo4j import Driver
 
 from vizpub import cypher
-from vizpub.graphstore.load.batches import LABELS, Batch, RunTables, numbers
+from vizpub.graphstore.load.batches import LABELS, Batch, RunRows, RunTables, numbers
 from vizpub.graphstore.load.partitions import Partitions, choose_partitions
 from vizpub.graphstore.load.reading import TableReader
 from vizpub.graphstore.load.steps import NodeStep, Step, steps_by_table
@@ -272,9 +273,13 @@ class _Staging:
 
     def write(self) -> list[_File]:
         """Write all files; none for a step without rows."""
-        tables = steps_by_table(self.reading.run_rows(self.facts.name, self.partitions)).items()
+        tables = steps_by_table(self.partitions).items()
         files = [self._table(name, [s for s in steps if s.creates]) for name, steps in tables]
         return [self._run(), *chain.from_iterable(files)]
+
+    @cached_property
+    def _run_rows(self) -> RunRows:
+        return self.reading.run_rows(self.facts.name, self.partitions)
 
     def _run(self) -> _File:
         """Write the run's own node, marked as imported and not complete."""
@@ -310,7 +315,7 @@ class _Staging:
 
     def _import_batch(self, step: Step, batch: Batch) -> Batch:
         """Return a batch with the columns of the import, whose names have their types."""
-        rows = step.shape(batch)
+        rows = step.shape(self._run_rows, batch)
         columns = {name: rows[name] for name in rows.schema.names}
         if isinstance(step, NodeStep):
             ids = numbers(LABELS.index(step.label), rows[step.id])

@@ -23,19 +23,14 @@ from neo4j import Driver, ManagedTransaction, Session
 
 from vizpub import cypher
 from vizpub.graphstore.load.batches import Rows
+from vizpub.graphstore.load.difference import RelationshipDifference
+from vizpub.graphstore.load.growing_copy import GROWING, SPANS, GrowingCopy, Work
 from vizpub.graphstore.load.partitions import MOST_PARTITIONS
 from vizpub.graphstore.load.reading import TableReader
-from vizpub.graphstore.load.steps import ROWS_PER_BATCH, RelationshipStep, Step
-from vizpub.graphstore.load.writing import Work, write_rows
+from vizpub.graphstore.load.steps import ROWS_PER_BATCH, RelationshipStep, Step, write_rows
 from vizpub.graphstore.runs import FORMAT, facts_of, node_of, partitions_in
 from vizpub.graphstore.server import sessions
-from vizpub.graphstore.verify.comparison import GROWING, SPANS, GrowingCopy
-from vizpub.graphstore.verify.difference import RelationshipDifference
-from vizpub.graphstore.verify.kept_checksums import (
-    KeptChecksums,
-    checksums_to_keep,
-    sum_grown_tables,
-)
+from vizpub.graphstore.verify.kept_checksums import KeptChecksums, checksums_of_grown_tables
 from vizpub.model.errors import CheckFailed, RunChanged, UseError
 from vizpub.model.progress import Progress
 from vizpub.model.run import Boundary, RunFacts
@@ -75,7 +70,8 @@ def grow(
     if "grower" in properties and not reading.is_current():
         raise RunChanged(facts.name)
     partitions, reading = partitions_in(properties, facts.clock), reading.without_checksums
-    summary = reading.summary(reading.census(partitions))
+    census = reading.census(partitions)
+    summary = reading.summary(census)
     levels, layers = (
         sorted({*properties.get(name, ()), *summary[name]}) for name in ("levels", "link_layers")
     )
@@ -91,17 +87,13 @@ def grow(
                 f"the copy of run '{facts.name}' in Neo4j differs from its tables",
                 [f"in {', '.join(remaining)}", f"recreate it with: vizpub rebuild {facts.name}"],
             )
+        checksums = checksums_of_grown_tables(
+            KeptChecksums.of(properties), reading, facts.name, census, copy.peers_by_label
+        )
         node = node_of(facts, partitions, summary)
-        turns.do("finish", facts={**node, "checksums": _checksums(copy, properties)})
+        text = checksums.text if checksums else None
+        turns.do("finish", facts={**node, "checksums": text})
     return True
-
-
-def _checksums(copy: GrowingCopy, properties: Mapping[str, Any]) -> str | None:
-    """Return the checksums that the copy keeps of the tables from now on."""
-    sums = sum_grown_tables(KeptChecksums.of(properties), copy.reading, copy.run, copy.partitions)
-    summary = copy.reading.summary(copy.reading.census(copy.partitions))
-    keeps = checksums_to_keep(copy.reading, [sums], copy.partitions, copy.peers_by_label, summary)
-    return keeps.text if keeps else None
 
 
 def _boundary(

@@ -69,6 +69,7 @@ class Census:
         """The values of `length_class` of closed periods."""
         self.layers: set[str] = set()
         """The layers of links."""
+        self.roles: set[str] = set()
         self._rendezvous: set[int] = set()
         self._children: set[tuple[int | None, int]] = set()
         self._parents: set[tuple[int | None, int]] = set()
@@ -121,6 +122,7 @@ class Census:
                 self.sampled[peer] = (min(low, first), max(high, last))
 
     def _add_roles(self, rows: Batch) -> None:
+        self.roles.update(pc.unique(rows["role"]).to_pylist())
         players = rows["peer"].filter(pc.equal(rows["role"], "rendezvous"))
         self._rendezvous.update(players.to_pylist())
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,8 +23,7 @@ from vizpub.graphstore.load.partitions import Partitions, choose_partitions
 from vizpub.graphstore.load.reading import Census, TableReader
 from vizpub.graphstore.load.remove import remove_run
 from vizpub.graphstore.load.schema import create_constraints, create_indexes
-from vizpub.graphstore.load.steps import Step, row_batches, steps_by_table
-from vizpub.graphstore.load.writing import write_rows
+from vizpub.graphstore.load.steps import Step, row_batches, steps_by_table, write_rows
 from vizpub.graphstore.runs import has_other_tables, node_of, partitions_in, run_properties
 from vizpub.graphstore.server import sessions
 from vizpub.graphstore.verify.kept_checksums import KeptChecksums
@@ -83,7 +82,7 @@ def load_run(
     replaced = bool(properties) and has_other_tables(properties, facts)
     as_it_is = partition_intervals in (None, properties.get("partition_intervals"))
     if replaced and as_it_is and grow(driver, database, facts, reading, properties, progress):
-        return _summary(facts.name, reading, grown=True)
+        return LoadSummary(facts.name, False, **reading.counts(), replaced=False, grown=True)
     if replaced and not tables.is_current():
         raise RunChanged(facts.name)  # the copy may be newer
     if replaced or properties.get("state") == "removing":
@@ -119,18 +118,7 @@ def load_run(
         with sessions.writing(driver, database) as session:
             text = checksums.text if checksums else None
             _run(session, "complete", run=facts.name, checksums=text)
-    return _summary(facts.name, reading, already_complete=complete, replaced=replaced)
-
-
-def _summary(
-    run: str,
-    reading: TableReader,
-    *,
-    already_complete: bool = False,
-    replaced: bool = False,
-    grown: bool = False,
-) -> LoadSummary:
-    return LoadSummary(run, already_complete, **reading.counts(), replaced=replaced, grown=grown)
+    return LoadSummary(facts.name, complete, **reading.counts(), replaced=replaced, grown=False)
 
 
 def _partitions(
@@ -165,56 +153,40 @@ def _fill(
     *,
     imported: bool,
 ) -> None:
-    rows = reading.run_rows(run, census.partitions)
-    for table, steps in steps_by_table(rows).items():
+    run_rows = reading.run_rows(run, census.partitions)
+    for table, all_steps in steps_by_table(census.partitions).items():
         # An import has done the steps that create.
-        if needed := [step for step in steps if not (imported and step.creates)]:
-            _load_table(session, run, table, needed, reading, progress)
-    _add_labels(session, rows, census)
-
-
-def _load_table(
-    session: Session,
-    run: str,
-    table: str,
-    steps: Sequence[Step],
-    reading: TableReader,
-    progress: Progress,
-) -> None:
-    done, total = 0, reading.rows(table)
-    for label, part in row_batches(reading, table):
-        for step in steps:
-            if rows := step.rows(part):
-                _load_batch(session, run, step, label, rows)
-        done += part.num_rows
-        progress(f"load {steps[0].statement}", done, total)
+        steps = [step for step in all_steps if not (imported and step.creates)]
+        if not steps:
+            continue
+        done, total = 0, reading.rows(table)
+        for label, part in row_batches(reading, table):
+            for step in steps:
+                if rows := step.rows(run_rows, part):
+                    _load_batch(session, run, step, label, rows)
+            done += part.num_rows
+            progress(f"load {steps[0].statement}", done, total)
+    _add_labels(session, run_rows, census)
 
 
 def _load_batch(session: Session, run: str, step: Step, label: str, rows: Rows) -> None:
     key = f"{run}|{step.statement}|{label}|{digest(rows)}"
     ledger = {"run": run, "key": key, "rows": len(rows)}
+
+    def write(transaction: ManagedTransaction) -> None:
+        result = transaction.run(cypher.statement("load", "ledger").text, ledger)
+        if result.single() is None:
+            raise busy_run_error(run)
+        if result.consume().counters.nodes_created:
+            write_rows(transaction, run, step, rows, key)
+
     try:
-        sessions.write(session, _write_batch, ledger, run, step, rows)
+        sessions.write(session, write)
     except ConstraintError as error:
         raise CheckFailed(
             f"run '{run}' {OTHER_TABLES}",
             [error.message or "", f"recreate it with: vizpub rebuild {run}"],
         ) from error
-
-
-def _write_batch(
-    transaction: ManagedTransaction,
-    ledger: dict[str, Any],
-    run: str,
-    step: Step,
-    rows: Rows,
-) -> None:
-    entry = cypher.statement("load", "ledger").text
-    result = transaction.run(entry, ledger)
-    if result.single() is None:
-        raise busy_run_error(run)
-    if result.consume().counters.nodes_created:
-        write_rows(transaction, run, step, rows, ledger["key"])
 
 
 def digest(rows: Rows) -> str:
