@@ -17,10 +17,9 @@ from typing import TextIO
 
 from vizpub.graphstore.gexf.message import MessageGraph, MessageRows
 from vizpub.graphstore.gexf.overlay import OverlayGraph, OverlayRows
-from vizpub.graphstore.gexf.rows import ExportRows
+from vizpub.graphstore.gexf.rows import ExportRows, LinkRow
 from vizpub.graphstore.gexf.spans import MetricRun
 from vizpub.graphstore.gexf.writer import GexfCounts, Head, write_gexf
-from vizpub.graphstore.rows import LinkRow
 from vizpub.machine.files import replacing
 from vizpub.model.clock import Clock
 from vizpub.model.errors import OutOfRange, UnknownName, UseError

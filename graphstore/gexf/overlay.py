@@ -15,6 +15,7 @@ from functools import cached_property
 from itertools import groupby
 from operator import itemgetter
 
+from vizpub.graphstore.gexf.rows import LinkRow, PresenceRow, SubscriptionRow
 from vizpub.graphstore.gexf.spans import (
     MetricRun,
     Span,
@@ -32,7 +33,6 @@ from vizpub.graphstore.gexf.writer import (
     Run,
     Value,
 )
-from vizpub.graphstore.rows import LinkRow, PresenceRow, SubscriptionRow
 from vizpub.model.clock import Clock
 from vizpub.model.metrics import METRICS_PEERS
 from vizpub.model.naming import captions
