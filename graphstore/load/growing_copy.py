@@ -6,8 +6,7 @@ transaction. A new partition gets the copies of all that is valid in it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from itertools import chain
 from typing import Any, TypeAlias
@@ -41,6 +40,7 @@ from vizpub.graphstore.load.steps import (
 )
 from vizpub.graphstore.runs import facts_of, partitions_in
 from vizpub.graphstore.server import sessions
+from vizpub.graphstore.verify.verify import statement_of_nodes
 from vizpub.model.clock import OPEN
 from vizpub.model.run import Boundary, RunFacts
 
@@ -54,30 +54,6 @@ _OF_MESSAGES = ("published", "published-on", "hops", "arrived-from-unknown", "mi
 _STEPS = {step.statement: step for step in (*RELATIONSHIP_STEPS, *COPY_STEPS)}
 _MESSAGES, _MESSAGE_METRICS = (step for step in NODE_STEPS if step.label == "Message")
 _NO_TIMEOUT = 0.0
-
-
-@dataclass(frozen=True)
-class MessageChange:
-    """Changes to the nodes and relationships of some messages."""
-
-    missing: Rows
-    changed: Rows
-    relationships: list[tuple[RelationshipStep, RelationshipDifference]]
-
-    def __bool__(self) -> bool:
-        return bool(self.missing or self.changed or any(d for _, d in self.relationships))
-
-    def __call__(self, transaction: ManagedTransaction, run: str) -> None:
-        """Make the changes, in one transaction."""
-        ids = [id for _, differs in self.relationships for id in differs.ids]
-        if ids:
-            transaction.run(cypher.statement("grow", "delete").text, {"ids": ids}).consume()
-        nodes: list[tuple[Step, Rows]]
-        nodes = [(_MESSAGES, self.missing), (_MESSAGE_METRICS, self.changed)]
-        others = [(step, differs.missing) for step, differs in self.relationships]
-        for step, rows in [*nodes, *others]:
-            if rows:
-                write_rows(transaction, run, step, rows, step.statement)
 
 
 class GrowingCopy:
@@ -142,25 +118,32 @@ class GrowingCopy:
 
     def _compare_nodes(self, step: NodeStep, expected: Nodes) -> tuple[Rows, Rows]:
         """Return the nodes that are missing, and those with other properties."""
-        held = {key: node for key, _, node in self._read_back(step.statement, [*expected])}
+        held = {key: node for key, _, node in self._read_back(step.label, [*expected])}
         missing = [expected[key] for key in expected if key not in held]
         return missing, changed_nodes(expected, held)
 
-    def messages(self) -> Iterator[MessageChange]:
-        """Compare messages from the boundary on; yield the changes of some at a time."""
+    def messages(self) -> Iterator[Work]:
+        """Compare messages from the boundary on; yield a transaction for some at a time.
+
+        None for messages that are equal.
+        """
         for low, high in self._messages.chunks(self._boundary.message, self._end, ROWS_PER_BATCH):
             expected: Nodes = {}
             for step in (_MESSAGES, _MESSAGE_METRICS):
                 rows = self._messages.of(step.table, low, high)
                 add_nodes(expected, step.rows(self._rows, rows))
             at = {"run": self.run, "low": low, "high": high, "keys": [*expected]}
-            differing = []
+            missing, changed = self._compare_nodes(_MESSAGES, expected)
+            ids: list[str] = []
+            changes: list[tuple[Step, Rows]] = [(_MESSAGES, missing), (_MESSAGE_METRICS, changed)]
             for relationship in map(_STEPS.__getitem__, _OF_MESSAGES):
                 rows = self._messages.of(relationship.table, low, high)
                 held = self._ask(relationship.statement, **at)
                 differs = difference(relationship.rows(self._rows, rows), held)
-                differing.append((relationship, differs))
-            yield MessageChange(*self._compare_nodes(_MESSAGES, expected), differing)
+                ids += differs.ids
+                changes.append((relationship, differs.missing))
+            if ids or any(part for _, part in changes):
+                yield partial(_write, run=self.run, ids=ids, rows=changes)
 
     @cached_property
     def peers_by_label(self) -> dict[str, Collection[int]]:
@@ -176,7 +159,7 @@ class GrowingCopy:
         }
         peers = map(self._rows.key, range(self.reading.rows("peers")))
         held: dict[str, set[str]] = {}
-        for key, labels, _ in self._read_back("peers", [*peers]):
+        for key, labels, _ in self._read_back("Peer", [*peers]):
             for label in labels:
                 held.setdefault(label, set()).add(key)
         for label in sorted({*wanted, *held} - {"Peer"}):
@@ -193,14 +176,13 @@ class GrowingCopy:
         yield "messages", any(self.messages())
         yield "labels", any(add or remove for _, add, remove in self.labels())
 
-    def _read_back(self, statement: str, keys: list[str]) -> Iterator[list[Any]]:
+    def _read_back(self, label: str, keys: list[str]) -> Iterator[list[Any]]:
         for start in range(0, len(keys), ROWS_PER_BATCH):
             part = keys[start : start + ROWS_PER_BATCH]
-            yield from self._ask(f"verify/{statement}", keys=part)
+            yield from self._rows_of(statement_of_nodes("node-properties", label), keys=part)
 
     def _ask(self, statement: str, **parameters: Any) -> list[list[Any]]:
-        folder, _, name = statement.rpartition("/")
-        query = cypher.statement(folder or "grow", name)
+        query = cypher.statement("grow", statement)
         needed = {p.name: parameters[p.name] for p in query.parameters}
         return self._rows_of(query.text, **needed)
 
@@ -214,7 +196,7 @@ class GrowingCopy:
             steps = [(step, part)]
             if more:
                 steps.append((_STEPS[COPIES[step.statement][1]], more))
-            yield partial(_write_all, run=self.run, rows=steps)
+            yield partial(_write, run=self.run, ids=[], rows=steps)
 
     def delete(
         self, step: RelationshipStep, surplus: list[tuple[str, list[Any]]]
@@ -223,7 +205,7 @@ class GrowingCopy:
         for part in self._batches(surplus):
             more = copy_rows(step.statement, [r for _, r in part], self.partitions, self._earlier)
             ids = [id for id, _ in part]
-            yield partial(_delete_all, ids=ids, name=step.statement, copies=more)
+            yield partial(_delete, ids=ids, name=step.statement, copies=more)
 
     def _batches(self, rows: list[Any]) -> Iterator[list[Any]]:
         size = max(1, ROWS_PER_BATCH // (1 + len(self._earlier)))
@@ -231,14 +213,18 @@ class GrowingCopy:
             yield rows[start : start + size]
 
 
-def _write_all(
-    transaction: ManagedTransaction, run: str, rows: list[tuple[RelationshipStep, Rows]]
+def _write(
+    transaction: ManagedTransaction, run: str, ids: Sequence[str], rows: Sequence[tuple[Step, Rows]]
 ) -> None:
+    """Delete relationships with these ids, and write rows of steps."""
+    if ids:
+        transaction.run(cypher.statement("grow", "delete").text, {"ids": ids}).consume()
     for step, step_rows in rows:
-        write_rows(transaction, run, step, step_rows, step.statement)
+        if step_rows:
+            write_rows(transaction, run, step, step_rows, step.statement)
 
 
-def _delete_all(transaction: ManagedTransaction, ids: list[str], name: str, copies: Rows) -> None:
+def _delete(transaction: ManagedTransaction, ids: list[str], name: str, copies: Rows) -> None:
     transaction.run(cypher.statement("grow", "delete").text, {"ids": ids}).consume()
     copies_by_type: dict[str, Rows] = {}
     for copy in copies:

@@ -13,7 +13,7 @@ count once what they find twice. The last transaction moves the end of the run a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -139,7 +139,7 @@ class _Turns:
         """Run one statement of cypher/grow, or of a folder that it names, in a transaction."""
         folder, _, name = statement.rpartition("/")
         text = cypher.statement(folder or "grow", name).text
-        self.take(lambda t: t.run(text, {"run": self._run, **parameters}).consume())
+        self.take([lambda t: t.run(text, {"run": self._run, **parameters}).consume()])
 
     def each(self, statement: str, name: str, rows: Sequence[Any], **constants: Any) -> None:
         """Run a statement for a parameter in batches, each in a transaction."""
@@ -150,9 +150,9 @@ class _Turns:
         """Create the nodes or relationships of rows, in batches."""
         for start in range(0, len(rows), ROWS_PER_BATCH):
             part, batch = rows[start : start + ROWS_PER_BATCH], f"{step.statement}|{start}"
-            self.take(partial(write_rows, run=self._run, step=step, rows=part, batch=batch))
+            self.take([partial(write_rows, run=self._run, step=step, rows=part, batch=batch)])
 
-    def take(self, *works: Work) -> None:
+    def take(self, works: Iterable[Work]) -> None:
         """Run transactions.
 
         Raises: UseError if the run is being removed, or another load grows it.
@@ -184,22 +184,17 @@ def _apply(copy: GrowingCopy, turns: _Turns, progress: Progress) -> None:
     ended: list[tuple[RelationshipStep, RelationshipDifference]] = []
     for span, differs in copy.spans():
         begin(span.statement)
-        turns.take(*copy.create(span, differs.missing))
+        turns.take(copy.create(span, differs.missing))
         ended.append((span, differs))
     for copies, differs in copy.new_copies():
         turns.write(copies, differs.missing)
         turns.each("delete", "ids", differs.ids)
     begin("messages")
-    for change in filter(None, copy.messages()):
-        turns.take(partial(change, run=copy.run))
+    turns.take(copy.messages())
     begin("what ended")
     for span, differs in ended:
-        turns.take(*copy.delete(span, differs.surplus))
+        turns.take(copy.delete(span, differs.surplus))
     begin("facts")
-    _change_facts(copy, turns)
-
-
-def _change_facts(copy: GrowingCopy, turns: _Turns) -> None:
     for label, statement in _CHANGING.items():
         _, _, changed = copy.nodes(label)
         turns.each(statement, "rows", changed)

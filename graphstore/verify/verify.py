@@ -174,7 +174,7 @@ class _Comparison:
         yield from self._counts(checksums, sum(counts.values()), different)
 
     def _sums(
-        self, statement: str, table: str, subject: str, expected: Sums, **parameters: object
+        self, statement: str, table: str, subject: str, expected: Sums, **parameters: Any
     ) -> tuple[Sums, list[Difference]]:
         """Return the sums of a statement and their differences.
 
@@ -216,9 +216,9 @@ class _Comparison:
                 subject = f"relationships that {end_name} at its nodes"
                 yield Difference(_RUN, subject, relationships, ends[end_name])
 
-    def _ask(self, statement: str, **parameters: Any) -> list[list[Any]]:
+    def _ask(self, statement: str, label: str = "Peer", **parameters: Any) -> list[list[Any]]:
         # Copies in a partition that the run does not have show as surplus relationships in _counts.
-        text = name_copy_types(cypher.statement("verify", statement).text, self._partitions)
+        text = name_copy_types(statement_of_nodes(statement, label), self._partitions)
         parameters["run"] = self._facts.name
         return sessions.rows(self._driver, self._database, text, parameters, _NO_TIMEOUT)
 
@@ -241,8 +241,10 @@ class _KeptComparison(_Comparison):
         for step in NODE_STEPS:
             rows, _, *sums = checksums.total(step.statement)
             names, subject = checksums.names.get(step.statement, []), f"nodes {step.label}"
-            statement, expected_sums = f"{step.label.lower()}-sums", [rows, *sums]
-            yield from self._sums(statement, step.table, subject, expected_sums, names=names)[1]
+            _, differences = self._sums(
+                "node-sums", step.table, subject, [rows, *sums], names=names, label=step.label
+            )
+            yield from differences
         actual = {label: sums for label, *sums in self._ask("labels")}
         actual.pop("Peer", None)
         for label in sorted({*checksums.labels, *actual}):
@@ -334,7 +336,8 @@ class _FullComparison(_Comparison):
         self, step: NodeStep, nodes: Batch, added_names: Collection[str]
     ) -> Iterator[Difference]:
         keys = nodes["key"].to_pylist()
-        copied = {key: values for key, *values in self._ask(f"{step.label.lower()}s", keys=keys)}
+        rows = self._ask("node-properties", keys=keys, label=step.label)
+        copied = {key: values for key, *values in rows}
         for row in nodes.to_pylist():
             key = row["key"]
             if key not in copied:
@@ -351,6 +354,11 @@ class _FullComparison(_Comparison):
             else:
                 actual = {name: actual.get(name) for name in row}
             yield from differences_of(step.table, key, row, actual)
+
+
+def statement_of_nodes(name: str, label: str) -> str:
+    """Return the text of a statement of cypher/verify about nodes with a label."""
+    return cypher.statement("verify", name).text.replace(":Peer", f":{label}")
 
 
 def differences_of(
