@@ -17,7 +17,6 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import chain
 from pathlib import Path
 
@@ -27,7 +26,7 @@ import pyarrow.csv
 from neo4j import Driver
 
 from vizpub import cypher
-from vizpub.graphstore.load.batches import LABELS, Batch, RunRows, RunTables, numbers
+from vizpub.graphstore.load.batches import LABELS, Batch, RunTables, numbers
 from vizpub.graphstore.load.partitions import Partitions, choose_partitions
 from vizpub.graphstore.load.reading import TableReader
 from vizpub.graphstore.load.steps import NodeStep, Step, steps_by_table
@@ -200,7 +199,12 @@ def import_run(
     reading = TableReader.of(tables, facts.clock)
     partitions = choose_partitions(facts.clock, tables, partition_intervals)
     with place.staging_folder() as folder:
-        files = _write_files(_Staging(folder, facts, reading, partitions, progress))
+        try:
+            files = _Staging(folder, facts, reading, partitions, progress).write()
+        except OSError as error:
+            if error.errno not in FULL:
+                raise
+            raise DiskFull(str(folder)) from error
         progress("stop Neo4j", 0, 0)
         with place.offline_tool() as tool:
             if last_transaction(tool, empty.database) != empty.last:
@@ -209,15 +213,6 @@ def import_run(
                 _run_import(tool, new, folder, files, _report_lines(progress))
             progress("start Neo4j", 0, 0)
     return True
-
-
-def _write_files(staging: _Staging) -> list[_File]:
-    try:
-        return staging.write()
-    except OSError as error:
-        if error.errno not in FULL:
-            raise
-        raise DiskFull(str(staging.folder)) from error
 
 
 @dataclass(frozen=True)
@@ -277,10 +272,6 @@ class _Staging:
         files = [self._table(name, [s for s in steps if s.creates]) for name, steps in tables]
         return [self._run(), *chain.from_iterable(files)]
 
-    @cached_property
-    def _run_rows(self) -> RunRows:
-        return self.reading.run_rows(self.facts.name, self.partitions)
-
     def _run(self) -> _File:
         """Write the run's own node, marked as imported and not complete."""
         name = self.facts.name
@@ -315,7 +306,7 @@ class _Staging:
 
     def _import_batch(self, step: Step, batch: Batch) -> Batch:
         """Return a batch with the columns of the import, whose names have their types."""
-        rows = step.shape(self._run_rows, batch)
+        rows = step.shape(self.reading.run_rows(self.facts.name, self.partitions), batch)
         columns = {name: rows[name] for name in rows.schema.names}
         if isinstance(step, NodeStep):
             ids = numbers(LABELS.index(step.label), rows[step.id])

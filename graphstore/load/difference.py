@@ -93,7 +93,12 @@ class RowsByMessage:
 
     def __init__(self, tables: TableReader, least: int) -> None:
         """Read the rows."""
-        self._rows = {name: _by_message(tables, name, least) for name in _OF_MESSAGES}
+        self._rows = {}
+        for name in _OF_MESSAGES:
+            schema = table(name).arrow
+            rows = pa.Table.from_batches(tables.rows_from(name, "message", least), schema)
+            batches = rows.sort_by("message").combine_chunks().to_batches()
+            self._rows[name] = batches[0] if batches else pa.RecordBatch.from_pylist([], schema)
 
     def of(self, name: str, low: int, high: int) -> Batch:
         """Return the rows of messages `low` to `high` - 1 of a table."""
@@ -116,10 +121,3 @@ class RowsByMessage:
             next_at = max(int(np.searchsorted(ends, rows_before + limit, side="right")), at + 1)
             yield low + at, low + next_at
             at = next_at
-
-
-def _by_message(tables: TableReader, name: str, least: int) -> Batch:
-    schema = table(name).arrow
-    rows = pa.Table.from_batches(tables.rows_from(name, "message", least), schema)
-    batches = rows.sort_by("message").combine_chunks().to_batches()
-    return batches[0] if batches else pa.RecordBatch.from_pylist([], schema)

@@ -121,20 +121,14 @@ def _translate_errors(uri: str, hint: str) -> Iterator[None]:
         code = error.code or ""
         if code.endswith(".DatabaseUnavailable"):  # another command may be restarting it
             raise Neo4jUnavailable(uri, "its database is not available now", hint) from error
-        raise (stopped_error(uri, code) or _translate(error)) from error
+        if "TransactionTimedOut" in code:
+            raise UseError(LATE) from error
+        if "OutOfMemory" in code:
+            raise UseError(f"{TOO_MUCH_MEMORY}; ask for less") from error
+        raise (stopped_error(uri, code) or Neo4jAnswer(code, error.message or "")) from error
     except DriverError as error:
         raise Neo4jUnavailable(uri, str(error)) from error
     except RecursionError as error:
         raise UseError("its plan is too deep to be read; split the query") from error
     except (UnicodeEncodeError, OverflowError) as error:
         raise UseError(f"{UNSTORABLE}: {error}") from error
-
-
-def _translate(error: Neo4jError) -> UseError | Neo4jAnswer:
-    """Translate an error of the server into one of ours."""
-    code, message = error.code or "", error.message or ""
-    if "TransactionTimedOut" in code:
-        return UseError(LATE)
-    if "OutOfMemory" in code:
-        return UseError(f"{TOO_MUCH_MEMORY}; ask for less")
-    return Neo4jAnswer(code, message)

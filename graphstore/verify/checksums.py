@@ -95,11 +95,6 @@ def _describe_links(rows: Batch) -> list[Ints]:
     return [properties, *columns, _number_words(rows["layer"])]
 
 
-def _describe_roles(rows: Batch) -> list[Ints]:
-    columns = _describe(rows, 4, "peer", "topic", "valid_from", "valid_to")
-    return [*columns, _number_words(rows["role"])]
-
-
 def _describe_spans(rows: Batch, *names: str) -> list[Ints]:
     """Describe relationships that have a run, a validity period and its class."""
     return [*_describe(rows, 4, *names, "valid_from", "valid_to"), levels(rows)]
@@ -128,7 +123,10 @@ _DESCRIPTIONS: dict[str, Callable[[Batch], list[Ints]]] = {
     "links": _describe_links,
     "presence": lambda rows: _describe_spans(rows, "peer"),
     "subscriptions": lambda rows: _describe_spans(rows, "peer", "topic"),
-    "roles": _describe_roles,
+    "roles": lambda rows: [
+        *_describe(rows, 4, "peer", "topic", "valid_from", "valid_to"),
+        _number_words(rows["role"]),
+    ],
     "published": lambda rows: _describe(_with_known(rows, "publisher"), 1, "publisher", "message"),
     "published-on": lambda rows: _describe(_with_known(rows, "topic"), 0, "message", "topic"),
     "hops": lambda rows: _describe_arrivals(_with_known(rows, "previous_hop"), "previous_hop"),
