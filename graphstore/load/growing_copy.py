@@ -86,9 +86,9 @@ class GrowingCopy:
             least = 0 if name == "roles" else self._boundary.period
             ranges = class_ranges(self._levels, ALWAYS, (least, OPEN))
             held = self._ask(name, run=self.run, ranges=ranges)
-            yield _STEPS[name], difference(self._expected(name, least), held)
+            yield _STEPS[name], difference(self._expected_rows(name, least), held)
 
-    def _expected(self, name: str, least: int) -> Iterator[list[Any]]:
+    def _expected_rows(self, name: str, least: int) -> Iterator[list[Any]]:
         step = _STEPS[name]
         for rows in self.reading.rows_from(step.table, "valid_to", least):
             yield from step.rows(self._rows, rows)
@@ -96,7 +96,7 @@ class GrowingCopy:
     def new_copies(self) -> Iterator[tuple[RelationshipStep, RelationshipDifference]]:
         """Compare the copies in new partitions."""
         for name, (type, copies) in COPIES.items() if self._new else ():
-            rows = self._expected(name, self._boundary.period)
+            rows = self._expected_rows(name, self._boundary.period)
             text = cypher.statement("grow", copies).text
             held = [
                 row
