@@ -56,6 +56,7 @@ _CANNOT_STOP = (
     "--bulk stops Neo4j while it imports, and the one that NEO4J_URI names cannot be stopped "
     "from here; name its container with --container NAME, or load without --bulk"
 )
+_FOREIGN_NODES = "nodes that belong to no run"
 _PROGRESS = re.compile(r"^\(\d/\d\) (?P<phase>\D+?) \d{4}-|(?P<percent>\d+)% ∆")
 
 
@@ -125,7 +126,11 @@ def _import_if_wanted(
         return
     if target.bulk:
         with connect(place.start()) as driver:
-            raise _not_empty_error(driver, database)
+            runs = run_names(driver, database)
+        others = f"run{'s' * (len(runs) > 1)} {', '.join(runs)}" if runs else _FOREIGN_NODES
+        raise UseError(
+            f"--bulk needs an empty Neo4j, and this one has {others}; load without --bulk"
+        )
 
 
 def pays(tables: RunTables) -> bool:
@@ -156,17 +161,6 @@ def transaction_of(bookmark: str) -> int:
     # 19 bytes with the id of the database, a number as PackStream has it, an empty list.
     packed = base64.b64decode(bookmark.partition(":")[2])[19:-1]
     return int.from_bytes(packed[1:] or packed, "big")
-
-
-def _not_empty_error(driver: Driver, database: str) -> UseError:
-    """Return the error for a database that is not empty."""
-    runs = run_names(driver, database)
-    contents = (
-        f"run{'s' * (len(runs) > 1)} {', '.join(runs)}" if runs else "nodes that belong to no run"
-    )
-    return UseError(
-        f"--bulk needs an empty Neo4j, and this one has {contents}; load without --bulk"
-    )
 
 
 def require_alone(driver: Driver, database: str, run: str) -> None:

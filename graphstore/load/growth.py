@@ -31,7 +31,8 @@ from vizpub.graphstore.load.steps import ROWS_PER_BATCH, RelationshipStep, Step,
 from vizpub.graphstore.runs import FORMAT, facts_of, node_of, partitions_in
 from vizpub.graphstore.server import sessions
 from vizpub.graphstore.verify.kept_checksums import KeptChecksums, checksums_of_grown_tables
-from vizpub.model.errors import CheckFailed, RunChanged, UseError
+from vizpub.graphstore.verify.verify import differing_copy_error
+from vizpub.model.errors import RunChanged, UseError
 from vizpub.model.progress import Progress
 from vizpub.model.run import Boundary, RunFacts
 
@@ -83,10 +84,8 @@ def grow(
         )
         _apply(copy, turns, progress)
         if remaining := [name for name, differs in copy.remaining_differences() if differs]:
-            raise CheckFailed(
-                f"the copy of run '{facts.name}' in Neo4j differs from its tables",
-                [f"in {', '.join(remaining)}", f"recreate it with: vizpub rebuild {facts.name}"],
-            )
+            remedy = f"recreate it with: vizpub rebuild {facts.name}"
+            raise differing_copy_error(facts.name, [f"in {', '.join(remaining)}", remedy])
         checksums = checksums_of_grown_tables(
             KeptChecksums.of(properties), reading, facts.name, census, copy.peers_by_label
         )

@@ -17,7 +17,7 @@ from neo4j import Driver, ManagedTransaction, Session
 from neo4j.exceptions import ConstraintError
 
 from vizpub import cypher
-from vizpub.graphstore.load.batches import Rows, RunRows, RunTables
+from vizpub.graphstore.load.batches import Rows, RunTables
 from vizpub.graphstore.load.growth import busy_run_error, grow
 from vizpub.graphstore.load.partitions import Partitions, choose_partitions
 from vizpub.graphstore.load.reading import Census, TableReader
@@ -26,8 +26,7 @@ from vizpub.graphstore.load.schema import create_constraints, create_indexes
 from vizpub.graphstore.load.steps import Step, row_batches, steps_by_table, write_rows
 from vizpub.graphstore.runs import has_other_tables, node_of, partitions_in, run_properties
 from vizpub.graphstore.server import sessions
-from vizpub.graphstore.verify.kept_checksums import KeptChecksums
-from vizpub.graphstore.verify.verify import remedy, verify_with_checksums
+from vizpub.graphstore.verify.verify import differing_copy_error, remedy, verify_with_checksums
 from vizpub.model.errors import CheckFailed, RunChanged, UseError
 from vizpub.model.progress import Progress, silent
 from vizpub.model.run import RunFacts
@@ -107,12 +106,12 @@ def load_run(
     create_indexes(driver, database)
     progress("index", 1, 1)
     progress("verify", 0, 1)
-    try:
-        checksums = _verify(driver, database, facts, reading)
-    except CheckFailed:
-        if complete and not tables.is_current():
-            raise RunChanged(facts.name) from None  # another load lets it grow
-        raise
+    differences, checksums = verify_with_checksums(driver, database, facts, reading)
+    if differences and complete and not tables.is_current():
+        raise RunChanged(facts.name)  # another load lets it grow
+    if differences:
+        details = [*map(str, differences), remedy(facts.name, differences)]
+        raise differing_copy_error(facts.name, details)
     progress("verify", 1, 1)
     if not complete:
         with sessions.writing(driver, database) as session:
@@ -166,7 +165,11 @@ def _fill(
                     _load_batch(session, run, step, label, rows)
             done += part.num_rows
             progress(f"load {steps[0].statement}", done, total)
-    _add_labels(session, run_rows, census)
+    _run(session, "label-publishers", run=run)
+    for label, peers in census.labels.items():
+        for start in range(0, len(peers), _PEERS_PER_BATCH):
+            keys = [run_rows.key(peer) for peer in peers[start : start + _PEERS_PER_BATCH]]
+            _run(session, "label-peers", label=label, keys=keys)
 
 
 def _load_batch(session: Session, run: str, step: Step, label: str, rows: Rows) -> None:
@@ -193,25 +196,6 @@ def digest(rows: Rows) -> str:
     """Return a short digest of rows; equal rows in equal order have equal digests."""
     text = json.dumps(rows, separators=(",", ":"))
     return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
-
-
-def _add_labels(session: Session, rows: RunRows, census: Census) -> None:
-    _run(session, "label-publishers", run=rows.run)
-    for label, peers in census.labels.items():
-        for start in range(0, len(peers), _PEERS_PER_BATCH):
-            keys = [rows.key(peer) for peer in peers[start : start + _PEERS_PER_BATCH]]
-            _run(session, "label-peers", label=label, keys=keys)
-
-
-def _verify(
-    driver: Driver, database: str, facts: RunFacts, reading: TableReader
-) -> KeptChecksums | None:
-    """Verify the copy; return the checksums that it is to keep. Raises: CheckFailed."""
-    differences, checksums = verify_with_checksums(driver, database, facts, reading)
-    if differences:
-        message = f"the copy of run '{facts.name}' in Neo4j differs from its tables"
-        raise CheckFailed(message, [*map(str, differences), remedy(facts.name, differences)])
-    return checksums
 
 
 def _run(session: Session, statement: str, **parameters: Any) -> None:

@@ -10,7 +10,15 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
-from neo4j import READ_ACCESS, WRITE_ACCESS, Driver, NotificationMinimumSeverity, Query, Session
+from neo4j import (
+    READ_ACCESS,
+    WRITE_ACCESS,
+    Driver,
+    ManagedTransaction,
+    NotificationMinimumSeverity,
+    Query,
+    Session,
+)
 from neo4j.exceptions import (
     DriverError,
     IncompleteCommit,
@@ -68,13 +76,13 @@ def reading(driver: Driver, database: str, *, warnings: bool = False) -> Iterato
         yield session
 
 
-def write(session: Session, work: Callable[..., _T], *arguments: Any) -> _T:
-    """Return the result of `work(transaction, *arguments)`, which may be called twice."""
+def write(session: Session, work: Callable[[ManagedTransaction], _T]) -> _T:
+    """Return the result of `work` in a transaction; it may be called twice."""
     try:
-        return session.execute_write(work, *arguments)
+        return session.execute_write(work)
     except IncompleteCommit:
         # The connection was lost in the commit, so nobody knows whether it took effect.
-        return session.execute_write(work, *arguments)
+        return session.execute_write(work)
 
 
 def rows(

@@ -71,7 +71,14 @@ class Checksums:
         """Add the nodes that a step made of rows of a part: a column for each property."""
         names = [name for name in nodes.schema.names if name not in ("key", "run")]
         self.names[step.statement] = names
-        columns = _describe_nodes(rows[step.key], nodes.select(names))
+        node_columns = nodes.select(names).columns
+        counts = sum(
+            (_flags(pc.is_valid(column)) for column in node_columns), np.zeros(len(nodes), np.int64)
+        )
+        ids = rows[step.key].cast(pa.int64()).to_numpy()
+        columns = [counts, ids, *chain.from_iterable(map(_pair, node_columns))]
+        # A node without any of these properties is not counted.
+        columns = [column[counts > 0] for column in columns]
         values = sum(len(column) - column.null_count for column in nodes.columns)
         # A step that adds to nodes repeats their key.
         values -= 0 if step.creates else len(nodes)
@@ -164,17 +171,6 @@ def checksums_of_ids(ids: Iterable[int]) -> Sums:
     """Return the number of peers with a label, and the checksums of their ids."""
     columns = np.array(sorted(ids), np.int64)
     return [len(columns), *checksums_of([np.ones_like(columns), columns])]
-
-
-def _describe_nodes(ids: pa.Array, nodes: Batch) -> list[Ints]:
-    """Describe nodes with any of these properties: their number, the id, the values."""
-    properties = sum((_flags(pc.is_valid(c)) for c in nodes.columns), np.zeros(len(ids), np.int64))
-    columns = [
-        properties,
-        ids.cast(pa.int64()).to_numpy(),
-        *chain.from_iterable(map(_pair, nodes.columns)),
-    ]
-    return [column[properties > 0] for column in columns]
 
 
 def _pair(values: pa.Array) -> list[Ints]:

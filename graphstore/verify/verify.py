@@ -32,7 +32,7 @@ from vizpub.graphstore.runs import (
 from vizpub.graphstore.server import sessions
 from vizpub.graphstore.verify.checksums import CHECKED, Sums
 from vizpub.graphstore.verify.kept_checksums import KeptChecksums, checksums_to_keep
-from vizpub.model.errors import Neo4jAnswer
+from vizpub.model.errors import CheckFailed, Neo4jAnswer
 from vizpub.model.own import with_own
 from vizpub.model.run import RunFacts
 from vizpub.model.tables import table as table_of
@@ -62,6 +62,11 @@ def remedy(run: str, differences: Sequence[Difference]) -> str:
     if all(difference.table == _SCHEMA for difference in differences):
         return f"create the missing parts with: vizpub load {run}"
     return f"recreate it with: vizpub rebuild {run}"
+
+
+def differing_copy_error(run: str, details: Sequence[str]) -> CheckFailed:
+    """Return the error for a copy that differs from its tables."""
+    return CheckFailed(f"the copy of run '{run}' in Neo4j differs from its tables", details)
 
 
 def verify_run(
