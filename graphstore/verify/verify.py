@@ -157,7 +157,7 @@ class _Comparison:
             if state != "ONLINE"
         ]
 
-    def _relationships(
+    def _compare_relationships(
         self, checksums: KeptChecksums, different: Collection[str] = ()
     ) -> Iterator[Difference]:
         """Compare relationships, then the numbers of nodes, of their properties and ends.
@@ -168,7 +168,7 @@ class _Comparison:
         counts = {}
         for statement, table in CHECKED.items():
             expected, subject = checksums.total(statement), f"relationships {statement}"
-            actual, differences = self._sums(statement, table, subject, expected, **words)
+            actual, differences = self._compare_sums(statement, table, subject, expected, **words)
             counts[statement] = actual[0]
             yield from differences
         # Relationships that name the run may also be between nodes of other runs.
@@ -176,9 +176,9 @@ class _Comparison:
             if rows != counts[statement]:
                 subject = f"relationships {statement} that name the run"
                 yield Difference(CHECKED[statement], subject, counts[statement], rows)
-        yield from self._counts(checksums, sum(counts.values()), different)
+        yield from self._compare_counts(checksums, sum(counts.values()), different)
 
-    def _sums(
+    def _compare_sums(
         self, statement: str, table: str, subject: str, expected: Sums, **parameters: Any
     ) -> tuple[Sums, list[Difference]]:
         """Return the sums of a statement and their differences.
@@ -193,7 +193,7 @@ class _Comparison:
             return expected, [Difference(table, subject, "whole numbers", error.message)]
         return actual, _differences_of_sums(table, subject, expected, actual)
 
-    def _counts(
+    def _compare_counts(
         self, checksums: KeptChecksums, relationships: int, different: Collection[str]
     ) -> Iterator[Difference]:
         tables = {step.label: step.table for step in NODE_STEPS if step.creates}
@@ -222,7 +222,7 @@ class _Comparison:
                 yield Difference(_RUN, subject, relationships, ends[end_name])
 
     def _ask(self, statement: str, label: str = "Peer", **parameters: Any) -> list[list[Any]]:
-        # Copies in a partition that the run does not have show as surplus relationships in _counts.
+        # Copies in a partition that the run does not have are surplus ends in _compare_counts.
         text = name_copy_types(statement_of_nodes(statement, label), self._partitions)
         parameters["run"] = self._facts.name
         return sessions.rows(self._driver, self._database, text, parameters, _NO_TIMEOUT)
@@ -246,7 +246,7 @@ class _KeptComparison(_Comparison):
         for step in NODE_STEPS:
             rows, _, *sums = checksums.total(step.statement)
             names, subject = checksums.names.get(step.statement, []), f"nodes {step.label}"
-            _, differences = self._sums(
+            _, differences = self._compare_sums(
                 "node-sums", step.table, subject, [rows, *sums], names=names, label=step.label
             )
             yield from differences
@@ -255,7 +255,7 @@ class _KeptComparison(_Comparison):
         for label in sorted({*checksums.labels, *actual}):
             sums_of = [of.get(label, [0] * 3) for of in (checksums.labels, actual)]
             yield from _differences_of_sums("peers", f"peers with label {label}", *sums_of)
-        yield from self._relationships(checksums)
+        yield from self._compare_relationships(checksums)
 
 
 class _FullComparison(_Comparison):
@@ -283,23 +283,23 @@ class _FullComparison(_Comparison):
         if missing := self._missing_indexes():
             yield from missing
             return
-        yield from self._run(properties)
+        yield from self._compare_run(properties)
         peers, *others = NODE_STEPS
         different = set()
         # The publishers are known when the messages were read.
         for step in (*others, peers):
-            differences = self._nodes(step)
+            differences = self._compare_nodes(step)
             if differences:
                 different.add(step.label)
             yield from differences[:_SHOWN]
         checksums = checksums_to_keep(self._reading, self._sums_of_rows, self._census, self._labels)
         self.checksums = checksums
-        yield from self._relationships(checksums, different)
+        yield from self._compare_relationships(checksums, different)
         text = properties.get("checksums")
         if text is not None and (not self._reading.parted_tables or text != checksums.text):
             yield Difference(_RUN, "checksums that are kept", "those of the tables", "others")
 
-    def _run(self, properties: Mapping[str, Any]) -> Iterator[Difference]:
+    def _compare_run(self, properties: Mapping[str, Any]) -> Iterator[Difference]:
         if not properties:
             yield Difference(_RUN, self._facts.name, "a node", "no node")
             return
@@ -311,7 +311,7 @@ class _FullComparison(_Comparison):
         expected["checksums"] = properties.get("checksums")  # compared when the tables were read
         yield from differences_of(_RUN, self._facts.name, expected, properties)
 
-    def _nodes(self, step: NodeStep) -> list[Difference]:
+    def _compare_nodes(self, step: NodeStep) -> list[Difference]:
         """Compare the nodes of a step, and sum them and the relationships of its rows.
 
         Stops to compare, but not to sum, when there are enough differences.
