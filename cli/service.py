@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from vizpub.graphstore.server.address import Connection
     from vizpub.graphstore.server.offline import StoppableServer
     from vizpub.graphstore.server.server import LocalServer
-    from vizpub.graphstore.verify.verify import Difference
-    from vizpub.graphstore.verify.verify_kept import KeptVerification
+    from vizpub.graphstore.verify.verify import Difference, KeptVerification
     from vizpub.questions.run import Run
     from vizpub.runstore.store import StoredRun
 
@@ -93,7 +92,7 @@ class Neo4j:
 
         Raises: Neo4jUnavailable, Neo4jAnswer.
         """
-        from vizpub.graphstore.verify.verify_kept import verify_kept
+        from vizpub.graphstore.verify.verify import verify_kept
 
         return verify_kept(self.driver, self.database, run.facts, run)
 

@@ -165,8 +165,12 @@ def facts_of(properties: Mapping[str, Any]) -> RunFacts:
 
 
 def partitions_in(properties: Mapping[str, Any], clock: Clock) -> Partitions:
-    """Return the partitions of a run's copy, by the properties of its Run node."""
-    return Partitions(clock, properties.get("partition_intervals", 0))
+    """Return the partitions of a run's copy, by the properties of its Run node.
+
+    There are none if their length is invalid, which a verification reports.
+    """
+    length = properties.get("partition_intervals")
+    return Partitions(clock, length if type(length) is int else 0)
 
 
 def has_other_tables(properties: Mapping[str, Any], facts: RunFacts) -> bool:

@@ -6,14 +6,12 @@
 // $first_tick int ticks – begin of the window, inclusive
 // $last_tick int ticks – end of the window, inclusive
 // $layers list<string>? – layers whose links count, null = all
-// $topic int? – topic of the links to look at, null = any or none
 //
 // -> chunk: [src, dst, layer, topic, valid_from, valid_to] of each, by src, dst and valid_from
 UNWIND range($low, $high) AS id
 MATCH (a:Peer {key: $run + '/' + toString(id)})-[r:LINK]->(b:Peer)
 WHERE r.valid_from <= $last_tick AND r.valid_to > $first_tick
   AND ($layers IS NULL OR r.layer IN $layers)
-  AND ($topic IS NULL OR r.topic = $topic)
 WITH a, b, r.layer AS layer, r.topic AS topic, r.valid_from AS valid_from,
      max(r.valid_to) AS valid_to
 ORDER BY a.id, b.id, valid_from

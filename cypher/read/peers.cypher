@@ -4,8 +4,8 @@
 // $low int – first dense index
 // $high int – last dense index
 //
-// -> chunk: [id, name, is_reporter, labels] of each, by id
+// -> chunk: [id, name, labels] of each, by id
 UNWIND range($low, $high) AS id
 MATCH (p:Peer {key: $run + '/' + toString(id)})
 WITH p ORDER BY p.id
-RETURN collect([p.id, p.name, p.is_reporter, labels(p)]) AS chunk
+RETURN collect([p.id, p.name, labels(p)]) AS chunk

@@ -9,9 +9,9 @@ answer.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future
-from contextlib import closing, contextmanager, suppress
+from contextlib import suppress
 from queue import SimpleQueue
 from threading import Thread
 from typing import Any, TypeVar
@@ -36,17 +36,11 @@ T = TypeVar("T")
 Step = Callable[[Session], Any]
 
 
-@contextmanager
-def open_timed_session(
-    driver: Driver, database: str, seconds: float, *, warnings: bool = False
-) -> Iterator[TimedSession]:
-    """Open a reading session whose steps may take so many seconds in total."""
-    with closing(TimedSession(driver, database, seconds, warnings=warnings)) as session:
-        yield session
-
-
 class TimedSession:
-    """A reading session in a thread of its own, which runs steps one after the other."""
+    """A reading session in a thread of its own, which runs steps one after the other.
+
+    They may take `seconds` in total. The caller closes it.
+    """
 
     def __init__(
         self, driver: Driver, database: str, seconds: float, *, warnings: bool = False

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -19,9 +19,9 @@ from typing import Any
 
 from neo4j import Driver, Result, ResultSummary, Session
 
-from vizpub.graphstore.ask.deadline import TimedSession, open_timed_session
+from vizpub.graphstore.ask.deadline import TimedSession
 from vizpub.graphstore.ask.judge import ALLOWED, check_plan, check_words
-from vizpub.graphstore.ask.queries import Answer, Limits
+from vizpub.graphstore.ask.queries import Limits
 from vizpub.graphstore.ask.size import check_length, check_size, size_of
 from vizpub.graphstore.ask.tokens import resolve_escapes, tokens
 from vizpub.graphstore.runs import open_run
@@ -54,19 +54,6 @@ class Stream:
     """The server's warnings, for example of a label that no node has."""
     more: bool = False
     """True if there are more rows than the limit; known after the rows were read."""
-
-
-def free_text(
-    driver: Driver,
-    database: str,
-    text: str,
-    arguments: Mapping[str, object],
-    limits: Limits = _LIMITS,
-) -> Answer:
-    """Run a user's own statement and return its answer. Raises: as `open_stream`."""
-    with open_stream(driver, database, text, arguments, limits) as stream:
-        rows = list(stream.rows)
-    return Answer(stream.columns, rows, stream.more)
 
 
 @contextmanager
@@ -109,7 +96,7 @@ def open_checked_stream(
     check_size(words)
     with (
         _translate_errors(),
-        open_timed_session(driver, database, limits.timeout_s, warnings=True) as session,
+        closing(TimedSession(driver, database, limits.timeout_s, warnings=True)) as session,
     ):
         explain = session.query(_EXPLAIN + text)
         summary = session.do(lambda neo4j: neo4j.run(explain, values).consume())

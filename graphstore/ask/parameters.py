@@ -71,13 +71,12 @@ def check_names(query: Statement, arguments: Mapping[str, object]) -> None:
         return
     wrong = [f"no parameter {name}" for name in unknown]
     wrong += [f"{name} {MISSING}" for name in missing]
-    takes = ", ".join(f"{p.name} ({_describe(p)})" for p in parameters) or "none"
-    raise UseError(f"query {query.name}: {'; '.join(wrong)}; it takes: {takes}")
-
-
-def _describe(parameter: Parameter) -> str:
-    return _WORDS.get(parameter.type, parameter.type) + (
-        ", may be left out" if parameter.optional else ""
+    takes = [
+        f"{p.name} ({_WORDS.get(p.type, p.type)}{', may be left out' * p.optional})"
+        for p in parameters
+    ]
+    raise UseError(
+        f"query {query.name}: {'; '.join(wrong)}; it takes: {', '.join(takes) or 'none'}"
     )
 
 
@@ -93,7 +92,10 @@ def values(query: Statement, arguments: Mapping[str, object], run: LoadedRun) ->
         for p in query.parameters
         if p.type == "tick" and (at := arguments.get(p.name, p.default)) is not None
     }
-    _check_order(query, ticks, run.facts.clock)
+    for p in query.parameters:
+        if p.name in ticks and p.at in ticks and ticks[p.name] < ticks[p.at]:
+            early, late = (run.facts.clock.describe(ticks[name]) for name in (p.name, p.at))
+            raise UseError(f"parameters {p.at} and {p.name}: {early} is before {late}; swap them")
     by_name = {
         p.name: _value(p, arguments.get(p.name, p.default), run, ticks) for p in query.parameters
     }
@@ -120,15 +122,6 @@ def default_value(parameter: Parameter, run: LoadedRun) -> Any:
     return _value(parameter, parameter.default, run, {})
 
 
-def _check_order(query: Statement, ticks: Mapping[str, int], clock: Clock) -> None:
-    for p in query.parameters:
-        if not (p.name in ticks and p.at in ticks):
-            continue
-        if ticks[p.name] < ticks[p.at]:
-            times = f"{clock.describe(ticks[p.name])} is before {clock.describe(ticks[p.at])}"
-            raise UseError(f"parameters {p.at} and {p.name}: {times}; swap them")
-
-
 def _value(parameter: Parameter, argument: object, run: LoadedRun, ticks: Mapping[str, int]) -> Any:
     match parameter.type:
         case "run":
@@ -146,9 +139,11 @@ def _argument_value(
     if parameter.type in _NAMES:
         return _find_key(parameter, str(argument), run, ticks.get(parameter.at))
     if parameter.type == "layers":
-        return _check_layers(convert("list<string>", argument), run)
+        return _check_items("layer", convert("list<string>", argument), run.layers)
     if parameter.type == "kinds":
-        return _check_kinds(convert("list<string>", argument), run)
+        kinds = _check_items("kind", convert("list<string>", argument), KINDS)
+        run.facts.check_known(*kinds)
+        return kinds
     if parameter.words:
         return _check_word(parameter, str(argument))
     try:
@@ -213,19 +208,11 @@ def _items(argument: object) -> Sequence[object]:
     return items
 
 
-def _check_layers(layers: list[str], run: LoadedRun) -> list[str]:
-    for layer in layers:
-        if layer not in run.layers:
-            raise UnknownName("layer", layer, run.layers)
-    return layers
-
-
-def _check_kinds(kinds: list[str], run: LoadedRun) -> list[str]:
-    for kind in kinds:
-        if kind not in KINDS:
-            raise UnknownName("kind", kind, KINDS)
-    run.facts.check_known(*kinds)
-    return kinds
+def _check_items(kind: str, items: list[str], available: Sequence[str]) -> list[str]:
+    for item in items:
+        if item not in available:
+            raise UnknownName(kind, item, available)
+    return items
 
 
 def _find_key(parameter: Parameter, name: str, run: LoadedRun, at: int | None) -> str:
@@ -239,15 +226,11 @@ def _find_key(parameter: Parameter, name: str, run: LoadedRun, at: int | None) -
     is_short: bool = rows[0][2]
     if is_short and len(rows) > 1:
         raise AmbiguousName(kind, name, [row[1] for row in rows])
-    if at is not None:
-        _check_present(key, name, run, at)
-    return key
-
-
-def _check_present(key: str, name: str, run: LoadedRun, at: int) -> None:
+    if at is None:
+        return key
     periods = run.rows("read", "peer-presence", peer=key)
     if any(valid_from <= at < valid_to for valid_from, valid_to in periods):
-        return
+        return key
     clock = run.facts.clock
     presence = clock.describe_presence((begin, end) for begin, end in periods)
     raise UseError(f"peer '{name}' {ABSENT} {clock.describe(at)}; it is present {presence}")

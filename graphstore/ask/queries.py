@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import Any
@@ -11,7 +12,7 @@ from neo4j import Driver, Session
 
 from vizpub import cypher
 from vizpub.graphstore.ask import parameters
-from vizpub.graphstore.ask.deadline import open_timed_session
+from vizpub.graphstore.ask.deadline import TimedSession
 from vizpub.graphstore.load.partitions import narrow_to_partitions
 from vizpub.graphstore.runs import LoadedRun, open_run
 from vizpub.model.errors import UnknownName, UseError
@@ -137,11 +138,6 @@ def _tick(query: cypher.Statement, name: str, values: Mapping[str, Any], run: Lo
     return int(value)
 
 
-def runs(driver: Driver, database: str) -> Answer:
-    """List the runs, also those that cannot be queried yet."""
-    return ask(driver, database, "runs", {})
-
-
 def _answer(
     driver: Driver, database: str, text: str, values: dict[str, Any], limits: Limits
 ) -> Answer:
@@ -152,5 +148,5 @@ def _answer(
         rows = [list(record.data().values()) for record in islice(result, last)]
         return Answer(columns, rows[: limits.rows], last is not None and len(rows) == last)
 
-    with open_timed_session(driver, database, limits.timeout_s) as session:
+    with closing(TimedSession(driver, database, limits.timeout_s)) as session:
         return session.do(read)

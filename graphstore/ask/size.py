@@ -28,7 +28,8 @@ _CURLY = 10
 OPERATORS = 100
 """In one chain: between two commas or clauses, or, beside AND and OR, in one condition."""
 
-_OPENS, _CLOSES = ("(", "[", "{", "CASE"), (")", "]", "}", "END")
+_OPENED = {")": "(", "]": "[", "}": "{", "END": "CASE"}
+"""The opening word of each closing one."""
 _OPERATORS = frozenset("+-*/%^=<>.!&|")
 _JOINING = frozenset({"AND", "OR", "XOR"})
 _WORDS = frozenset({"NOT", "IN", "IS", "CONTAINS", "STARTS", "ENDS"})
@@ -78,10 +79,10 @@ def check_size(words: Sequence[Token]) -> None:
     levels, clauses, previous = [_Level("")], 0, ""
     for token in words:
         word, level = token.keyword, levels[-1]
-        if word in _OPENS and not (word == "CASE" and previous in (".", ":", "$")):
+        if word in _OPENED.values() and not (word == "CASE" and previous in (".", ":", "$")):
             levels.append(_Level(word))
             _check_depth(levels)
-        elif word in _CLOSES and _fits(level.opened, word):
+        elif word in _OPENED and level.opened == _OPENED[word]:
             levels.pop()
             levels[-1].condition += level.height + 1
         elif word in _JOINING:
@@ -96,10 +97,6 @@ def check_size(words: Sequence[Token]) -> None:
         previous = word
     if clauses > CLAUSES:
         raise _too_large(f"it has {clauses:,} clauses", CLAUSES)
-
-
-def _fits(opened: str, closing: str) -> bool:
-    return opened in _OPENS and _OPENS.index(opened) == _CLOSES.index(closing)
 
 
 def _check_depth(levels: Sequence[_Level]) -> None:

@@ -234,13 +234,13 @@ class _Kit:
 
     def _values(self, statement: cypher.Statement) -> dict[str, Any]:
         """Raises: LookupError where there is no example of a parameter's type, UseError."""
-        unused = {kind: iter(examples) for kind, examples in self.examples.items()}
+        unused = {kind: [*examples] for kind, examples in self.examples.items()}
         if sum(p.type == "tick" and not p.optional for p in statement.parameters) < 2:
-            unused["tick"] = iter(self.examples["tick"][-1:])
+            unused["tick"] = self.examples["tick"][-1:]
         values: dict[str, Any] = {}
         for p in statement.parameters:
             if p.type in unused and not (p.type == "tick" and p.optional):
-                values[p.name] = _next_example(unused[p.type])
+                values[p.name] = unused[p.type].pop(0)
             elif p.type == "run":
                 values[p.name] = self.run.facts.name
             elif p.type == "levels":
@@ -293,9 +293,3 @@ class _Kit:
                 Entry(q.title, q.filled, address.link(q.filled), q.draws) for q in self.queries
             ],
         )
-
-
-def _next_example(examples: Iterator[Any]) -> Any:
-    for example in examples:
-        return example
-    raise LookupError

@@ -87,8 +87,12 @@ class _Checker:
             self._start(name, element)
         elif name in ("nodes", "edges"):
             self.containers.pop()
-        else:
-            self._end(name, element)
+        elif name == "attributes":
+            self._declare(element)
+        elif name in ("node", "edge"):
+            self._check_node(element) if name == "node" else self._check_edge(element)
+            # Free the checked element, or the whole file would stay in memory.
+            self.containers[-1].clear()
 
     def _start(self, name: str, element: Element) -> None:
         if name in ("nodes", "edges"):
@@ -102,14 +106,6 @@ class _Checker:
                 self._report("time-format", f"'{element.get('timeformat')}' is read as double")
             if element.get("timerepresentation", "interval") != "interval":
                 self._report("time-kind", "timestamps; only intervals can be checked")
-
-    def _end(self, name: str, element: Element) -> None:
-        if name == "attributes":
-            self._declare(element)
-        elif name in ("node", "edge"):
-            self._check_node(element) if name == "node" else self._check_edge(element)
-            # Free the checked element, or the whole file would stay in memory.
-            self.containers[-1].clear()
 
     def _report(self, rule: str, detail: str) -> None:
         self.findings.append(Finding(rule, self.element, detail))
@@ -144,16 +140,13 @@ class _Checker:
         self.with_kinds = kind is not None
         if element.get("type") == "mutual":
             self._report("mutual", "write two directed edges")
-        self._check_weight(element)
+        weights = [v.get("value", "") for v in _values(element) if v.get("for") in self.weights]
+        if any(_is_zero(weight) for weight in [element.get("weight", ""), *weights]):
+            self._report("zero-weight", "Gephi leaves out edges of weight 0")
         periods = self._periods_of(element)
         for end in dict.fromkeys((source, target)):
             self._check_end(periods, end)
         self._values("edge", element)
-
-    def _check_weight(self, element: Element) -> None:
-        weights = [v.get("value", "") for v in _values(element) if v.get("for") in self.weights]
-        if any(_is_zero(weight) for weight in [element.get("weight", ""), *weights]):
-            self._report("zero-weight", "Gephi leaves out edges of weight 0")
 
     def _check_end(self, periods: list[Period], end: str) -> None:
         if end not in self.periods:

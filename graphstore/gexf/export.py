@@ -17,10 +17,9 @@ from typing import TextIO
 
 from vizpub.graphstore.gexf.message import MessageGraph, MessageRows
 from vizpub.graphstore.gexf.overlay import OverlayGraph, OverlayRows
-from vizpub.graphstore.gexf.rows import ExportRows
+from vizpub.graphstore.gexf.rows import ExportRows, LinkRow
 from vizpub.graphstore.gexf.spans import MetricRun
 from vizpub.graphstore.gexf.writer import GexfCounts, Head, write_gexf
-from vizpub.graphstore.rows import LinkRow
 from vizpub.machine.files import replacing
 from vizpub.model.clock import Clock
 from vizpub.model.errors import OutOfRange, UnknownName, UseError
@@ -77,13 +76,13 @@ def export_overlay(
     """Write the overlay over a window: time is the interval number.
 
     `values` are the run-length encoded metrics of the peers by ascending peer, as
-    `gexf_spans.run_lengths` gives them; null leaves these columns out.
+    `vizpub.graphstore.gexf.spans.run_lengths` gives them; null leaves these columns out.
 
     Raises: OutOfRange for a window outside the run, UnknownName for a layer or attribute,
     UseError where the run does not know presence or links (a topic: subscriptions);
     what reading the rows raises.
     """
-    return _export(run, _Part("the overlay"), options, values, out)
+    return _export(run, "the overlay", None, options, values, out)
 
 
 def export_topic(
@@ -102,7 +101,7 @@ def export_topic(
     run.facts.check_known("subscriptions")
     names = [name for _, name in run.topics]
     index = place_of("topic", topic, names, f"vizpub runs show {run.facts.name} topics")
-    return _export(run, _Part(f"topic '{names[index]}'", index), options, values, out)
+    return _export(run, f"topic '{names[index]}'", index, options, values, out)
 
 
 def export_message(run: ExportRows, message: str, out: TextIO) -> GexfCounts:
@@ -146,17 +145,10 @@ def gexf_output(path: Path | None) -> Iterator[TextIO]:
         raise UseError(f"cannot write {path}: {error.strerror}") from error
 
 
-@dataclass(frozen=True)
-class _Part:
-    """A whole overlay, or one topic of it."""
-
-    title: str
-    topic: int | None = None
-
-
 def _export(
     run: ExportRows,
-    part: _Part,
+    title: str,
+    topic: int | None,
     options: OverlayExport,
     values: Iterable[MetricRun] | None,
     out: TextIO,
@@ -165,10 +157,10 @@ def _export(
     clock = _window(run, options)
     available = metric_attributes(run.facts)
     metrics = () if values is None else _check_names("attribute", options.attributes, available)
-    rows = _overlay_rows(run, part.topic, options, clock)
-    graph = OverlayGraph(rows, clock, part.topic, options.parallel)
+    rows = _overlay_rows(run, topic, options, clock)
+    graph = OverlayGraph(rows, clock, topic, options.parallel)
     head = Head(
-        _description(run, part.title, clock),
+        _description(run, title, clock),
         graph.node_attributes(metrics, run.facts.own),
         graph.edge_attributes(),
     )

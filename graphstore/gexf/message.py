@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from vizpub.graphstore.gexf.overlay import COLOURS, circle_position
+from vizpub.graphstore.gexf.rows import ArrivalRow
 from vizpub.graphstore.gexf.writer import Attribute, Edge, Head, Node, Value
-from vizpub.graphstore.rows import ArrivalRow
 from vizpub.model.naming import captions
 
 

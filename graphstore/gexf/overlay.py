@@ -15,7 +15,9 @@ from functools import cached_property
 from itertools import groupby
 from operator import itemgetter
 
+from vizpub.graphstore.gexf.rows import LinkRow, PresenceRow, SubscriptionRow
 from vizpub.graphstore.gexf.spans import (
+    Key,
     MetricRun,
     Span,
     common_spans,
@@ -32,7 +34,6 @@ from vizpub.graphstore.gexf.writer import (
     Run,
     Value,
 )
-from vizpub.graphstore.rows import LinkRow, PresenceRow, SubscriptionRow
 from vizpub.model.clock import Clock
 from vizpub.model.metrics import METRICS_PEERS
 from vizpub.model.naming import captions
@@ -96,12 +97,19 @@ class OverlayGraph:
     @cached_property
     def topics(self) -> dict[int, Periods]:
         """The intervals of each peer's subscriptions, by peer and topic."""
-        return _topic_periods(self.rows.subscriptions, self.clock)
+        rows = (
+            ((peer, topic), valid_from, valid_to)
+            for peer, topic, valid_from, valid_to in self.rows.subscriptions
+        )
+        topics: dict[int, Periods] = {}
+        for (peer, topic), spans in _sampled_periods(rows, self.clock).items():
+            topics.setdefault(peer, {})[topic] = spans
+        return topics
 
     @cached_property
     def periods(self) -> Periods:
         """The intervals in which each peer is there; of a topic, in which it subscribes."""
-        present = _peer_periods(self.rows.presence, self.clock)
+        present = _sampled_periods(self.rows.presence, self.clock)
         if self.topic is None:
             return present
         return {
@@ -138,6 +146,7 @@ class OverlayGraph:
 
     def nodes(self, values: Iterable[MetricRun] = ()) -> Iterator[Node]:
         """The peers by ascending id; `values` by ascending peer."""
+        shown = self.clock
         alive = [(peer, name) for peer, name in self.rows.peers if peer in self.periods]
         size = max((peer for peer, _ in self.rows.peers), default=0) + 1
         every = captions([name for _, name in self.rows.peers])
@@ -146,15 +155,20 @@ class OverlayGraph:
         for (peer, name), runs in zip(alive, measured, strict=True):
             roles = self.rows.roles.get(peer, frozenset())
             role = next((role for role in ROLES if role in roles), "peer")
+            metric_runs = [
+                (attribute, max(first, shown.first), min(last, shown.last), value)
+                for _, attribute, first, last, value in runs
+                if first <= shown.last and last >= shown.first
+            ]
             yield Node(
                 id=peer,
                 label=labels[peer],
                 spells=self.periods[peer],
                 position=circle_position(peer, size),
                 colour=COLOURS[role],
-                runs=[*self._clip(runs), *self._subscription_runs(peer)],
+                runs=[*metric_runs, *self._subscription_runs(peer)],
                 values=[
-                    *self._topic_values(peer),
+                    *(self._topic_values(self.topics.get(peer, {})) if self.topics else []),
                     ("name", name),
                     ("role", role),
                     ("roles", join_delimited(roles)),
@@ -166,11 +180,18 @@ class OverlayGraph:
         """The links in the order of their rows."""
         for (source, target), rows in groupby(self._sampled_links(), key=itemgetter(0, 1)):
             for kind, links in self._kinds(list(rows)):
-                periods = self._within_ends(source, target, merge_spans(link[4] for link in links))
+                periods = merge_spans(link[4] for link in links)
+                for end in (source, target) if self.topic is not None else ():
+                    periods = common_spans(periods, self.periods.get(end, []))
                 if periods:
                     runs = [*self._weights(source, target, periods)]
                     runs += self._layer_runs(links, periods)
-                    yield Edge(source, target, periods, runs, self._link_values(links), kind)
+                    topics = {link[3] for link in links if link[3] is not None}
+                    values: list[tuple[str, Value]] = [
+                        ("layers", join_delimited({link[2] for link in links})),
+                        *(self._topic_values(topics) if topics else []),
+                    ]
+                    yield Edge(source, target, periods, runs, values, kind)
 
     def _kinds(
         self, links: Sequence[SampledLink]
@@ -208,23 +229,10 @@ class OverlayGraph:
             for first, last, has_link in sets_over({layer: spans}, periods):
                 yield title, first, last, bool(has_link)
 
-    def _link_values(self, links: Sequence[SampledLink]) -> list[tuple[str, Value]]:
-        """Return the layers and topics of a pair's links."""
-        values: list[tuple[str, Value]] = [("layers", join_delimited({link[2] for link in links}))]
-        topics = {link[3] for link in links if link[3] is not None}
-        if topics:
-            values += [("topics", join_delimited(topics)), ("topic_names", self._names_of(topics))]
-        return values
-
-    def _names_of(self, topics: Iterable[int]) -> str:
-        """Return the join_delimited names of topics, ordered by number."""
-        return _join_escaped(self.rows.topics[topic] for topic in sorted(topics))
-
-    def _clip(self, runs: Iterable[MetricRun]) -> Iterator[Run]:
-        for _, attribute, first, last, value in runs:
-            first, last = max(first, self.clock.first), min(last, self.clock.last)  # noqa: PLW2901
-            if first <= last:
-                yield attribute, first, last, value
+    def _topic_values(self, topics: Iterable[int]) -> list[tuple[str, Value]]:
+        """Return the numbers and the names of topics, in the order of their numbers."""
+        names = _join_escaped(self.rows.topics[topic] for topic in sorted(topics))
+        return [("topics", join_delimited(topics)), ("topic_names", names)]
 
     def _subscription_runs(self, peer: int) -> Iterator[Run]:
         if not self.topics:
@@ -233,25 +241,12 @@ class OverlayGraph:
             yield "subscriptions", first, last, len(topics)
             yield "topics_now", first, last, join_delimited(topics)
 
-    def _topic_values(self, peer: int) -> Iterator[tuple[str, Value]]:
-        if self.topics:
-            topics = self.topics.get(peer, {})
-            yield "topics", join_delimited(topics)
-            yield "topic_names", self._names_of(topics)
-
     def _sampled_links(self) -> Iterator[SampledLink]:
         clock = self.clock
         for source, target, layer, topic, valid_from, valid_to in self.rows.links:
             steps = clock.sampled(valid_from, valid_to)
             if steps:
                 yield source, target, layer, topic, (steps[0], steps[-1])
-
-    def _within_ends(self, source: int, target: int, periods: list[Span]) -> list[Span]:
-        """Limit a link's periods to those in which both ends subscribe, for a topic."""
-        if self.topic is None:
-            return periods
-        periods = common_spans(periods, self.periods.get(source, []))
-        return common_spans(periods, self.periods.get(target, []))
 
     def _weights(self, source: int, target: int, periods: list[Span]) -> Iterator[Run]:
         if not self.topics:
@@ -264,26 +259,13 @@ class OverlayGraph:
             yield "weight", first, last, 1 + count
 
 
-def _peer_periods(presence: Iterable[PresenceRow], clock: Clock) -> Periods:
-    """The intervals that sample each peer's presence."""
-    spans: Periods = {}
-    for peer, valid_from, valid_to in presence:
+def _sampled_periods(rows: Iterable[tuple[Key, int, int]], clock: Clock) -> dict[Key, list[Span]]:
+    """Return the intervals that sample the validity periods of each key."""
+    spans: dict[Key, list[Span]] = {}
+    for key, valid_from, valid_to in rows:
         if steps := clock.sampled(valid_from, valid_to):
-            spans.setdefault(peer, []).append((steps[0], steps[-1]))
-    return {peer: merge_spans(of) for peer, of in spans.items()}
-
-
-def _topic_periods(subscriptions: Iterable[SubscriptionRow], clock: Clock) -> dict[int, Periods]:
-    """The intervals that sample each peer's subscription to each topic."""
-    spans: dict[int, Periods] = {}
-    for peer, topic, valid_from, valid_to in subscriptions:
-        if steps := clock.sampled(valid_from, valid_to):
-            of = spans.setdefault(peer, {})
-            of.setdefault(topic, []).append((steps[0], steps[-1]))
-    return {
-        peer: {topic: merge_spans(steps) for topic, steps in of.items()}
-        for peer, of in spans.items()
-    }
+            spans.setdefault(key, []).append((steps[0], steps[-1]))
+    return {key: merge_spans(of) for key, of in spans.items()}
 
 
 def _runs_by_peer(

@@ -1,12 +1,53 @@
-"""The rows that an export reads, from Neo4j or from a run's tables."""
+"""The rows that an export reads, from Neo4j or from a run's tables.
+
+Peers, topics and messages are dense indexes, times are ticks.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple, Protocol
 
-from vizpub.graphstore.rows import ArrivalRow, LinkRow, PresenceRow, SubscriptionRow
 from vizpub.model.run import RunFacts
+
+
+class PresenceRow(NamedTuple):
+    """A presence period of a peer."""
+
+    peer: int
+    valid_from: int
+    valid_to: int
+
+
+class SubscriptionRow(NamedTuple):
+    """A validity period of a subscription."""
+
+    peer: int
+    topic: int
+    valid_from: int
+    valid_to: int
+
+
+class LinkRow(NamedTuple):
+    """A validity period of a link."""
+
+    src: int
+    dst: int
+    layer: str
+    topic: int | None
+    valid_from: int
+    valid_to: int
+
+
+class ArrivalRow(NamedTuple):
+    """A reception of a message; null is unknown."""
+
+    previous_hop: int | None
+    peer: int
+    hop: int | None
+    time_us: int | None
+    first: bool
+    subscribed: bool | None
 
 
 class MessageRow(NamedTuple):

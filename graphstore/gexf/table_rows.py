@@ -10,8 +10,13 @@ from typing import Protocol, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from vizpub.graphstore.gexf.rows import MessageRow
-from vizpub.graphstore.rows import ArrivalRow, LinkRow, PresenceRow, SubscriptionRow
+from vizpub.graphstore.gexf.rows import (
+    ArrivalRow,
+    LinkRow,
+    MessageRow,
+    PresenceRow,
+    SubscriptionRow,
+)
 from vizpub.model.naming import place_of
 from vizpub.model.run import RunFacts
 

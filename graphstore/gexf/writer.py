@@ -97,11 +97,6 @@ class GexfCounts:
     edges: int
 
 
-def _xml_text(text: str) -> str:
-    """Text as the content of an element; what XML cannot hold is replaced, visibly."""
-    return escape(text.translate(_TEXT), {"\r": "&#13;"})
-
-
 def _xml_quoted(text: str) -> str:
     """Text as the value of an attribute, between double quotes."""
     return escape(text.translate(_TEXT), _QUOTED)
@@ -110,7 +105,9 @@ def _xml_quoted(text: str) -> str:
 def write_gexf(out: TextIO, head: Head, nodes: Iterable[Node], edges: Iterable[Edge]) -> GexfCounts:
     """Write one graph as a stream; `edges` is not read before `nodes` has ended."""
     out.write(_HEADER)
-    out.write(f"<meta><creator>vizpub</creator>{_description(head)}</meta>\n{_GRAPH}")
+    description = escape(head.description.translate(_TEXT), {"\r": "&#13;"})
+    meta = f"<creator>vizpub</creator><description>{description}</description>"
+    out.write(f"<meta>{meta}</meta>\n{_GRAPH}")
     out.write(_declarations("node", head.node_attributes))
     out.write(_declarations("edge", head.edge_attributes))
     out.write("<nodes>\n")
@@ -119,10 +116,6 @@ def write_gexf(out: TextIO, head: Head, nodes: Iterable[Node], edges: Iterable[E
     edge_count = _write_all(out, map(_edge_writer(head.edge_attributes), edges))
     out.write("</edges>\n</graph>\n</gexf>\n")
     return GexfCounts(node_count, edge_count)
-
-
-def _description(head: Head) -> str:
-    return f"<description>{_xml_text(head.description)}</description>"
 
 
 def _declarations(of: str, attributes: Sequence[Attribute]) -> str:

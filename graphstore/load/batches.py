@@ -114,13 +114,6 @@ def numbers(label: int, ids: pa.Array) -> pa.Array:
     return pc.add(pc.multiply(ids.cast(pa.int64()), len(LABELS)), label)
 
 
-def _captions(names: pa.Array, longest: int) -> pa.Array:
-    """Return the captions of nodes: their names, or the ends of longer ones."""
-    # Names of one kind often begin alike; the end distinguishes them.
-    ends = pc.binary_join_element_wise("…", pc.utf8_slice_codeunits(names, -4), "")
-    return pc.if_else(pc.less_equal(pc.utf8_length(names), longest), names, ends)
-
-
 @dataclass(frozen=True)
 class RunRows:
     """Converts rows of a run to nodes and relationships."""
@@ -170,13 +163,10 @@ class RunRows:
         nodes = self._nodes("Message", rows["message"], rows["name"])
         return _batch(**nodes, **{name: rows[name] for name in copied})
 
-    def message_metrics(self, rows: Batch) -> Batch:
-        """Return metrics of messages, by their key."""
-        return self._metrics(rows)
-
-    def interval_metrics(self, rows: Batch) -> Batch:
-        """Return metrics of intervals, by their key."""
-        return self._metrics(rows)
+    def metrics(self, rows: Batch) -> Batch:
+        """Return metrics of messages or intervals, by their key."""
+        id, *metrics = rows.schema.names  # the index comes first in every metrics table
+        return _batch(key=self.keys(rows[id]), **{name: rows[name] for name in metrics})
 
     def links(self, rows: Batch) -> Batch:
         """Return links: peer to peer."""
@@ -243,7 +233,10 @@ class RunRows:
         return _batch(start=numbers(MESSAGE, rows["message"]), end=numbers(PEER, rows["peer"]))
 
     def _nodes(self, label: str, ids: pa.Array, names: pa.Array) -> dict[str, pa.Array]:
-        caption = _captions(names, _LONGEST_CAPTIONS[label])
+        # Names of one kind often begin alike; the end distinguishes longer ones.
+        ends = pc.binary_join_element_wise("…", pc.utf8_slice_codeunits(names, -4), "")
+        is_short = pc.less_equal(pc.utf8_length(names), _LONGEST_CAPTIONS[label])
+        caption = pc.if_else(is_short, names, ends)
         identity = {"key": self.keys(ids), "run": self._run(ids), "id": ids}
         return {**identity, "name": names, "caption": caption}
 
@@ -253,10 +246,6 @@ class RunRows:
     @staticmethod
     def _run_ends(rows: Batch) -> pa.Array:
         return pa.repeat(pa.scalar(RUN, pa.int64()), len(rows))
-
-    def _metrics(self, rows: Batch) -> Batch:
-        id, *metrics = rows.schema.names  # the index comes first in every metrics table
-        return _batch(key=self.keys(rows[id]), **{name: rows[name] for name in metrics})
 
 
 def _reception(start: pa.Array, rows: Batch) -> Batch:

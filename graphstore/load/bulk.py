@@ -56,6 +56,7 @@ _CANNOT_STOP = (
     "--bulk stops Neo4j while it imports, and the one that NEO4J_URI names cannot be stopped "
     "from here; name its container with --container NAME, or load without --bulk"
 )
+_FOREIGN_NODES = "nodes that belong to no run"
 _PROGRESS = re.compile(r"^\(\d/\d\) (?P<phase>\D+?) \d{4}-|(?P<percent>\d+)% ∆")
 
 
@@ -125,7 +126,11 @@ def _import_if_wanted(
         return
     if target.bulk:
         with connect(place.start()) as driver:
-            raise _not_empty_error(driver, database)
+            runs = run_names(driver, database)
+        others = f"run{'s' * (len(runs) > 1)} {', '.join(runs)}" if runs else _FOREIGN_NODES
+        raise UseError(
+            f"--bulk needs an empty Neo4j, and this one has {others}; load without --bulk"
+        )
 
 
 def pays(tables: RunTables) -> bool:
@@ -158,17 +163,6 @@ def transaction_of(bookmark: str) -> int:
     return int.from_bytes(packed[1:] or packed, "big")
 
 
-def _not_empty_error(driver: Driver, database: str) -> UseError:
-    """Return the error for a database that is not empty."""
-    runs = run_names(driver, database)
-    contents = (
-        f"run{'s' * (len(runs) > 1)} {', '.join(runs)}" if runs else "nodes that belong to no run"
-    )
-    return UseError(
-        f"--bulk needs an empty Neo4j, and this one has {contents}; load without --bulk"
-    )
-
-
 def require_alone(driver: Driver, database: str, run: str) -> None:
     """Raise UseError if a database has other runs than this one."""
     if others := [name for name in run_names(driver, database) if name != run]:
@@ -199,7 +193,12 @@ def import_run(
     reading = TableReader.of(tables, facts.clock)
     partitions = choose_partitions(facts.clock, tables, partition_intervals)
     with place.staging_folder() as folder:
-        files = _write_files(_Staging(folder, facts, reading, partitions, progress))
+        try:
+            files = _Staging(folder, facts, reading, partitions, progress).write()
+        except OSError as error:
+            if error.errno not in FULL:
+                raise
+            raise DiskFull(str(folder)) from error
         progress("stop Neo4j", 0, 0)
         with place.offline_tool() as tool:
             if last_transaction(tool, empty.database) != empty.last:
@@ -208,15 +207,6 @@ def import_run(
                 _run_import(tool, new, folder, files, _report_lines(progress))
             progress("start Neo4j", 0, 0)
     return True
-
-
-def _write_files(staging: _Staging) -> list[_File]:
-    try:
-        return staging.write()
-    except OSError as error:
-        if error.errno not in FULL:
-            raise
-        raise DiskFull(str(staging.folder)) from error
 
 
 @dataclass(frozen=True)
@@ -272,7 +262,7 @@ class _Staging:
 
     def write(self) -> list[_File]:
         """Write all files; none for a step without rows."""
-        tables = steps_by_table(self.reading.run_rows(self.facts.name, self.partitions)).items()
+        tables = steps_by_table(self.partitions).items()
         files = [self._table(name, [s for s in steps if s.creates]) for name, steps in tables]
         return [self._run(), *chain.from_iterable(files)]
 
@@ -310,7 +300,7 @@ class _Staging:
 
     def _import_batch(self, step: Step, batch: Batch) -> Batch:
         """Return a batch with the columns of the import, whose names have their types."""
-        rows = step.shape(batch)
+        rows = step.shape(self.reading.run_rows(self.facts.name, self.partitions), batch)
         columns = {name: rows[name] for name in rows.schema.names}
         if isinstance(step, NodeStep):
             ids = numbers(LABELS.index(step.label), rows[step.id])

@@ -13,7 +13,7 @@ count once what they find twice. The last transaction moves the end of the run a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -23,20 +23,16 @@ from neo4j import Driver, ManagedTransaction, Session
 
 from vizpub import cypher
 from vizpub.graphstore.load.batches import Rows
+from vizpub.graphstore.load.difference import RelationshipDifference
+from vizpub.graphstore.load.growing_copy import GROWING, SPANS, GrowingCopy, Work
 from vizpub.graphstore.load.partitions import MOST_PARTITIONS
 from vizpub.graphstore.load.reading import TableReader
-from vizpub.graphstore.load.steps import ROWS_PER_BATCH, RelationshipStep, Step
-from vizpub.graphstore.load.writing import Work, write_rows
+from vizpub.graphstore.load.steps import ROWS_PER_BATCH, RelationshipStep, Step, write_rows
 from vizpub.graphstore.runs import FORMAT, facts_of, node_of, partitions_in
 from vizpub.graphstore.server import sessions
-from vizpub.graphstore.verify.comparison import GROWING, SPANS, GrowingCopy
-from vizpub.graphstore.verify.difference import RelationshipDifference
-from vizpub.graphstore.verify.kept_checksums import (
-    KeptChecksums,
-    checksums_to_keep,
-    sum_grown_tables,
-)
-from vizpub.model.errors import CheckFailed, RunChanged, UseError
+from vizpub.graphstore.verify.kept_checksums import KeptChecksums, checksums_of_grown_tables
+from vizpub.graphstore.verify.verify import differing_copy_error
+from vizpub.model.errors import RunChanged, UseError
 from vizpub.model.progress import Progress
 from vizpub.model.run import Boundary, RunFacts
 
@@ -75,7 +71,8 @@ def grow(
     if "grower" in properties and not reading.is_current():
         raise RunChanged(facts.name)
     partitions, reading = partitions_in(properties, facts.clock), reading.without_checksums
-    summary = reading.summary(reading.census(partitions))
+    census = reading.census(partitions)
+    summary = reading.summary(census)
     levels, layers = (
         sorted({*properties.get(name, ()), *summary[name]}) for name in ("levels", "link_layers")
     )
@@ -87,21 +84,15 @@ def grow(
         )
         _apply(copy, turns, progress)
         if remaining := [name for name, differs in copy.remaining_differences() if differs]:
-            raise CheckFailed(
-                f"the copy of run '{facts.name}' in Neo4j differs from its tables",
-                [f"in {', '.join(remaining)}", f"recreate it with: vizpub rebuild {facts.name}"],
-            )
+            remedy = f"recreate it with: vizpub rebuild {facts.name}"
+            raise differing_copy_error(facts.name, [f"in {', '.join(remaining)}", remedy])
+        checksums = checksums_of_grown_tables(
+            KeptChecksums.of(properties), reading, facts.name, census, copy.peers_by_label
+        )
         node = node_of(facts, partitions, summary)
-        turns.do("finish", facts={**node, "checksums": _checksums(copy, properties)})
+        text = checksums.text if checksums else None
+        turns.do("finish", facts={**node, "checksums": text})
     return True
-
-
-def _checksums(copy: GrowingCopy, properties: Mapping[str, Any]) -> str | None:
-    """Return the checksums that the copy keeps of the tables from now on."""
-    sums = sum_grown_tables(KeptChecksums.of(properties), copy.reading, copy.run, copy.partitions)
-    summary = copy.reading.summary(copy.reading.census(copy.partitions))
-    keeps = checksums_to_keep(copy.reading, [sums], copy.partitions, copy.peers_by_label, summary)
-    return keeps.text if keeps else None
 
 
 def _boundary(
@@ -147,7 +138,7 @@ class _Turns:
         """Run one statement of cypher/grow, or of a folder that it names, in a transaction."""
         folder, _, name = statement.rpartition("/")
         text = cypher.statement(folder or "grow", name).text
-        self.take(lambda t: t.run(text, {"run": self._run, **parameters}).consume())
+        self.take([lambda t: t.run(text, {"run": self._run, **parameters}).consume()])
 
     def each(self, statement: str, name: str, rows: Sequence[Any], **constants: Any) -> None:
         """Run a statement for a parameter in batches, each in a transaction."""
@@ -158,9 +149,9 @@ class _Turns:
         """Create the nodes or relationships of rows, in batches."""
         for start in range(0, len(rows), ROWS_PER_BATCH):
             part, batch = rows[start : start + ROWS_PER_BATCH], f"{step.statement}|{start}"
-            self.take(partial(write_rows, run=self._run, step=step, rows=part, batch=batch))
+            self.take([partial(write_rows, run=self._run, step=step, rows=part, batch=batch)])
 
-    def take(self, *works: Work) -> None:
+    def take(self, works: Iterable[Work]) -> None:
         """Run transactions.
 
         Raises: UseError if the run is being removed, or another load grows it.
@@ -192,22 +183,17 @@ def _apply(copy: GrowingCopy, turns: _Turns, progress: Progress) -> None:
     ended: list[tuple[RelationshipStep, RelationshipDifference]] = []
     for span, differs in copy.spans():
         begin(span.statement)
-        turns.take(*copy.create(span, differs.missing))
+        turns.take(copy.create(span, differs.missing))
         ended.append((span, differs))
     for copies, differs in copy.new_copies():
         turns.write(copies, differs.missing)
         turns.each("delete", "ids", differs.ids)
     begin("messages")
-    for change in filter(None, copy.messages()):
-        turns.take(partial(change, run=copy.run))
+    turns.take(copy.messages())
     begin("what ended")
     for span, differs in ended:
-        turns.take(*copy.delete(span, differs.surplus))
+        turns.take(copy.delete(span, differs.surplus))
     begin("facts")
-    _change_facts(copy, turns)
-
-
-def _change_facts(copy: GrowingCopy, turns: _Turns) -> None:
     for label, statement in _CHANGING.items():
         _, _, changed = copy.nodes(label)
         turns.each(statement, "rows", changed)

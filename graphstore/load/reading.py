@@ -69,6 +69,7 @@ class Census:
         """The values of `length_class` of closed periods."""
         self.layers: set[str] = set()
         """The layers of links."""
+        self.roles: set[str] = set()
         self._rendezvous: set[int] = set()
         self._children: set[tuple[int | None, int]] = set()
         self._parents: set[tuple[int | None, int]] = set()
@@ -83,7 +84,9 @@ class Census:
                 if table == "presence":
                     self._add_presence(rows)
                 elif table == "roles":
-                    self._add_roles(rows)
+                    self.roles.update(pc.unique(rows["role"]).to_pylist())
+                    players = rows["peer"].filter(pc.equal(rows["role"], "rendezvous"))
+                    self._rendezvous.update(players.to_pylist())
                 elif table == "links":
                     self._add_links(rows)
 
@@ -119,10 +122,6 @@ class Census:
             if first <= last:
                 low, high = self.sampled.get(peer, (first, last))
                 self.sampled[peer] = (min(low, first), max(high, last))
-
-    def _add_roles(self, rows: Batch) -> None:
-        players = rows["peer"].filter(pc.equal(rows["role"], "rendezvous"))
-        self._rendezvous.update(players.to_pylist())
 
     def _add_links(self, rows: Batch) -> None:
         self.layers.update(pc.unique(rows["layer"]).to_pylist())

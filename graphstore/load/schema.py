@@ -61,14 +61,14 @@ class Index:
 
 def wanted_indexes() -> list[Index]:
     """Return the indexes that cypher/schema creates."""
-    return [_parse_index(cypher.statement("schema", name).text) for name in cypher.names("schema")]
-
-
-def _parse_index(statement: str) -> Index:
-    # What comes before FOR is for people.
-    command, _, target = statement.partition("\nFOR ")
-    (label,) = _OF.findall(target)
-    return Index(label, tuple(_PROPERTY.findall(target)), "CREATE CONSTRAINT" in command)
+    indexes = []
+    for name in cypher.names("schema"):
+        # What comes before FOR is for people.
+        command, _, target = cypher.statement("schema", name).text.partition("\nFOR ")
+        (label,) = _OF.findall(target)
+        properties = tuple(_PROPERTY.findall(target))
+        indexes.append(Index(label, properties, "CREATE CONSTRAINT" in command))
+    return indexes
 
 
 def index_states(driver: Driver, database: str) -> dict[Index, str]:

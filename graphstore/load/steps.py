@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import ClassVar
 
-import pyarrow as pa
+from neo4j import ManagedTransaction
 
+from vizpub import cypher
 from vizpub.graphstore.load.batches import CLOCK, Batch, Rows, RunRows, RunTables
+from vizpub.graphstore.load.partitions import Partitions
+from vizpub.model.errors import CheckFailed
+from vizpub.model.tables import table as table_of
 
 ROWS_PER_BATCH = 10_000
 """Rows of one transaction: more is no faster and costs the server memory."""
@@ -27,20 +30,25 @@ class NodeStep:
     table: str
     statement: str
     label: str
-    shape: Callable[[Batch], Batch]
+    shape: Callable[[RunRows, Batch], Batch]
     """The table's rows as nodes: a column for each property."""
     id: str = "id"
     """The property with the dense index."""
     creates: bool = True
 
     @property
+    def key(self) -> str:
+        """The column of the table with the dense index."""
+        return "interval" if self.table == CLOCK else table_of(self.table).key[0]
+
+    @property
     def group(self) -> str:
         """The option of the administration tool for files with these rows."""
         return f"nodes={self.label}"
 
-    def rows(self, batch: Batch) -> Rows:
+    def rows(self, run: RunRows, batch: Batch) -> Rows:
         """Return the rows of the statement: maps of properties."""
-        rows: Rows = self.shape(batch).to_pylist()
+        rows: Rows = self.shape(run, batch).to_pylist()
         return rows
 
 
@@ -52,10 +60,8 @@ class RelationshipStep:
     statement: str
     type: str
     """Their type; empty if each has its own, in a column `type` behind the ends."""
-    shape: Callable[[Batch], Batch]
+    shape: Callable[[RunRows, Batch], Batch]
     """The table's rows as relationships: `start`, `end`, and a column for each property."""
-    keys: Callable[[pa.Array], pa.Array]
-    """The keys of nodes by their numbers."""
     named: tuple[str, ...] = ("start", "end")
     """The ends that are parameters of the statement; the run is one anyway."""
     has_run: bool = True
@@ -67,61 +73,52 @@ class RelationshipStep:
         """The option of the administration tool for files with these rows."""
         return f"relationships={self.type}" if self.type else "relationships"
 
-    def rows(self, batch: Batch) -> Rows:
+    def rows(self, run: RunRows, batch: Batch) -> Rows:
         """Return the rows of the statement: lists of the keys at the ends and the properties."""
-        shaped = self.shape(batch)
-        ends = [self.keys(shaped[name]) for name in self.named]
+        shaped = self.shape(run, batch)
+        ends = [run.keys_of(shaped[name]) for name in self.named]
         columns = [column.to_pylist() for column in (*ends, *shaped.columns[2:])]
         return [list(row) for row in zip(*columns, strict=True)]
 
 
 Step = NodeStep | RelationshipStep
 
-
-def node_steps(rows: RunRows) -> tuple[NodeStep, ...]:
-    """Return the steps that create nodes or add to them."""
-    return (
-        NodeStep("peers", "peers", "Peer", rows.peers),
-        NodeStep("topics", "topics", "Topic", rows.topic_nodes),
-        NodeStep(CLOCK, "intervals", "Interval", rows.intervals, id="i"),
-        NodeStep(
-            "metrics/overlay", "interval-metrics", "Interval", rows.interval_metrics, creates=False
-        ),
-        NodeStep("publications", "messages", "Message", rows.messages),
-        NodeStep(
-            "metrics/messages", "message-metrics", "Message", rows.message_metrics, creates=False
-        ),
-    )
-
-
-def _relationship_steps(rows: RunRows) -> tuple[RelationshipStep, ...]:
-    """Return the steps that create relationships, after the nodes at their ends."""
-    step = partial(RelationshipStep, keys=rows.keys_of)
-    copies = (
-        step("links", "link-copies", "", rows.link_copies),
-        step("subscriptions", "subscription-copies", "", rows.subscription_copies),
-    )
-    return (
-        step("presence", "presence", "PRESENT", rows.presence, named=("start",)),
-        step("subscriptions", "subscriptions", "SUBSCRIBES", rows.subscriptions),
-        step("roles", "roles", "HAS_ROLE", rows.roles),
-        step("publications", "published", "PUBLISHED", rows.publisher_links),
-        step("publications", "published-on", "PUBLISHED_ON", rows.topic_links, has_run=False),
-        step("links", "links", "LINK", rows.links),
-        step("receptions", "hops", "HOP", rows.hops),
-        step(
-            "receptions", "arrived-from-unknown", "ARRIVED_FROM_UNKNOWN", rows.arrived_from_unknown
-        ),
-        step("missed", "missed", "MISSED", rows.missed_deliveries),
-        *(copies if rows.partitions.count else ()),
-    )
+NODE_STEPS = (
+    NodeStep("peers", "peers", "Peer", RunRows.peers),
+    NodeStep("topics", "topics", "Topic", RunRows.topic_nodes),
+    NodeStep(CLOCK, "intervals", "Interval", RunRows.intervals, id="i"),
+    NodeStep("metrics/overlay", "interval-metrics", "Interval", RunRows.metrics, creates=False),
+    NodeStep("publications", "messages", "Message", RunRows.messages),
+    NodeStep("metrics/messages", "message-metrics", "Message", RunRows.metrics, creates=False),
+)
+"""The steps that create nodes or add to them."""
+RELATIONSHIP_STEPS = (
+    RelationshipStep("presence", "presence", "PRESENT", RunRows.presence, named=("start",)),
+    RelationshipStep("subscriptions", "subscriptions", "SUBSCRIBES", RunRows.subscriptions),
+    RelationshipStep("roles", "roles", "HAS_ROLE", RunRows.roles),
+    RelationshipStep("publications", "published", "PUBLISHED", RunRows.publisher_links),
+    RelationshipStep(
+        "publications", "published-on", "PUBLISHED_ON", RunRows.topic_links, has_run=False
+    ),
+    RelationshipStep("links", "links", "LINK", RunRows.links),
+    RelationshipStep("receptions", "hops", "HOP", RunRows.hops),
+    RelationshipStep(
+        "receptions", "arrived-from-unknown", "ARRIVED_FROM_UNKNOWN", RunRows.arrived_from_unknown
+    ),
+    RelationshipStep("missed", "missed", "MISSED", RunRows.missed_deliveries),
+)
+"""The steps that create relationships, after the nodes at their ends."""
+COPY_STEPS = (
+    RelationshipStep("links", "link-copies", "", RunRows.link_copies),
+    RelationshipStep("subscriptions", "subscription-copies", "", RunRows.subscription_copies),
+)
+"""The steps that copy relationships into time partitions."""
 
 
-def steps_by_table(rows: RunRows) -> dict[str, tuple[Step, ...]]:
+def steps_by_table(partitions: Partitions) -> dict[str, tuple[Step, ...]]:
     """Return all steps by table, so that each table is read once. Nodes come first."""
     steps: dict[str, tuple[Step, ...]] = {}
-    all_steps: tuple[Step, ...] = (*node_steps(rows), *_relationship_steps(rows))
-    for step in all_steps:
+    for step in (*NODE_STEPS, *RELATIONSHIP_STEPS, *(COPY_STEPS if partitions.count else ())):
         steps[step.table] = (*steps.get(step.table, ()), step)
     return steps
 
@@ -131,3 +128,16 @@ def row_batches(tables: RunTables, table: str) -> Iterator[tuple[str, Batch]]:
     for label, batch in tables.row_groups(table):
         for start in range(0, batch.num_rows, ROWS_PER_BATCH):
             yield f"{label}|{start}", batch.slice(start, ROWS_PER_BATCH)
+
+
+def write_rows(
+    transaction: ManagedTransaction, run: str, step: Step, rows: Rows, batch: str
+) -> None:
+    """Write rows of a step. Raises: CheckFailed if some refer to nodes that do not exist."""
+    text = cypher.statement("load", step.statement).text
+    count = transaction.run(text, {"run": run, "rows": rows}).single(strict=True)["rows"]
+    if missing := len(rows) - count:
+        raise CheckFailed(
+            f"{step.table}: {missing} of {len(rows)} rows refer to nodes that do not exist",
+            [f"in batch {batch}"],
+        )

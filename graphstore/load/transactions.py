@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,18 +17,16 @@ from neo4j import Driver, ManagedTransaction, Session
 from neo4j.exceptions import ConstraintError
 
 from vizpub import cypher
-from vizpub.graphstore.load.batches import Rows, RunRows, RunTables
+from vizpub.graphstore.load.batches import Rows, RunTables
 from vizpub.graphstore.load.growth import busy_run_error, grow
 from vizpub.graphstore.load.partitions import Partitions, choose_partitions
 from vizpub.graphstore.load.reading import Census, TableReader
 from vizpub.graphstore.load.remove import remove_run
 from vizpub.graphstore.load.schema import create_constraints, create_indexes
-from vizpub.graphstore.load.steps import Step, row_batches, steps_by_table
-from vizpub.graphstore.load.writing import write_rows
+from vizpub.graphstore.load.steps import Step, row_batches, steps_by_table, write_rows
 from vizpub.graphstore.runs import has_other_tables, node_of, partitions_in, run_properties
 from vizpub.graphstore.server import sessions
-from vizpub.graphstore.verify.kept_checksums import KeptChecksums
-from vizpub.graphstore.verify.verify import remedy, verify_with_checksums
+from vizpub.graphstore.verify.verify import differing_copy_error, remedy, verify_with_checksums
 from vizpub.model.errors import CheckFailed, RunChanged, UseError
 from vizpub.model.progress import Progress, silent
 from vizpub.model.run import RunFacts
@@ -83,7 +81,7 @@ def load_run(
     replaced = bool(properties) and has_other_tables(properties, facts)
     as_it_is = partition_intervals in (None, properties.get("partition_intervals"))
     if replaced and as_it_is and grow(driver, database, facts, reading, properties, progress):
-        return _summary(facts.name, reading, grown=True)
+        return LoadSummary(facts.name, False, **reading.counts(), replaced=False, grown=True)
     if replaced and not tables.is_current():
         raise RunChanged(facts.name)  # the copy may be newer
     if replaced or properties.get("state") == "removing":
@@ -108,29 +106,18 @@ def load_run(
     create_indexes(driver, database)
     progress("index", 1, 1)
     progress("verify", 0, 1)
-    try:
-        checksums = _verify(driver, database, facts, reading)
-    except CheckFailed:
-        if complete and not tables.is_current():
-            raise RunChanged(facts.name) from None  # another load lets it grow
-        raise
+    differences, checksums = verify_with_checksums(driver, database, facts, reading)
+    if differences and complete and not tables.is_current():
+        raise RunChanged(facts.name)  # another load lets it grow
+    if differences:
+        details = [*map(str, differences), remedy(facts.name, differences)]
+        raise differing_copy_error(facts.name, details)
     progress("verify", 1, 1)
     if not complete:
         with sessions.writing(driver, database) as session:
             text = checksums.text if checksums else None
             _run(session, "complete", run=facts.name, checksums=text)
-    return _summary(facts.name, reading, already_complete=complete, replaced=replaced)
-
-
-def _summary(
-    run: str,
-    reading: TableReader,
-    *,
-    already_complete: bool = False,
-    replaced: bool = False,
-    grown: bool = False,
-) -> LoadSummary:
-    return LoadSummary(run, already_complete, **reading.counts(), replaced=replaced, grown=grown)
+    return LoadSummary(facts.name, complete, **reading.counts(), replaced=replaced, grown=False)
 
 
 def _partitions(
@@ -165,36 +152,39 @@ def _fill(
     *,
     imported: bool,
 ) -> None:
-    rows = reading.run_rows(run, census.partitions)
-    for table, steps in steps_by_table(rows).items():
+    run_rows = reading.run_rows(run, census.partitions)
+    for table, all_steps in steps_by_table(census.partitions).items():
         # An import has done the steps that create.
-        if needed := [step for step in steps if not (imported and step.creates)]:
-            _load_table(session, run, table, needed, reading, progress)
-    _add_labels(session, rows, census)
-
-
-def _load_table(
-    session: Session,
-    run: str,
-    table: str,
-    steps: Sequence[Step],
-    reading: TableReader,
-    progress: Progress,
-) -> None:
-    done, total = 0, reading.rows(table)
-    for label, part in row_batches(reading, table):
-        for step in steps:
-            if rows := step.rows(part):
-                _load_batch(session, run, step, label, rows)
-        done += part.num_rows
-        progress(f"load {steps[0].statement}", done, total)
+        steps = [step for step in all_steps if not (imported and step.creates)]
+        if not steps:
+            continue
+        done, total = 0, reading.rows(table)
+        for label, part in row_batches(reading, table):
+            for step in steps:
+                if rows := step.rows(run_rows, part):
+                    _load_batch(session, run, step, label, rows)
+            done += part.num_rows
+            progress(f"load {steps[0].statement}", done, total)
+    _run(session, "label-publishers", run=run)
+    for label, peers in census.labels.items():
+        for start in range(0, len(peers), _PEERS_PER_BATCH):
+            keys = [run_rows.key(peer) for peer in peers[start : start + _PEERS_PER_BATCH]]
+            _run(session, "label-peers", label=label, keys=keys)
 
 
 def _load_batch(session: Session, run: str, step: Step, label: str, rows: Rows) -> None:
     key = f"{run}|{step.statement}|{label}|{digest(rows)}"
     ledger = {"run": run, "key": key, "rows": len(rows)}
+
+    def write(transaction: ManagedTransaction) -> None:
+        result = transaction.run(cypher.statement("load", "ledger").text, ledger)
+        if result.single() is None:
+            raise busy_run_error(run)
+        if result.consume().counters.nodes_created:
+            write_rows(transaction, run, step, rows, key)
+
     try:
-        sessions.write(session, _write_batch, ledger, run, step, rows)
+        sessions.write(session, write)
     except ConstraintError as error:
         raise CheckFailed(
             f"run '{run}' {OTHER_TABLES}",
@@ -202,44 +192,10 @@ def _load_batch(session: Session, run: str, step: Step, label: str, rows: Rows) 
         ) from error
 
 
-def _write_batch(
-    transaction: ManagedTransaction,
-    ledger: dict[str, Any],
-    run: str,
-    step: Step,
-    rows: Rows,
-) -> None:
-    entry = cypher.statement("load", "ledger").text
-    result = transaction.run(entry, ledger)
-    if result.single() is None:
-        raise busy_run_error(run)
-    if result.consume().counters.nodes_created:
-        write_rows(transaction, run, step, rows, ledger["key"])
-
-
 def digest(rows: Rows) -> str:
     """Return a short digest of rows; equal rows in equal order have equal digests."""
     text = json.dumps(rows, separators=(",", ":"))
     return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
-
-
-def _add_labels(session: Session, rows: RunRows, census: Census) -> None:
-    _run(session, "label-publishers", run=rows.run)
-    for label, peers in census.labels.items():
-        for start in range(0, len(peers), _PEERS_PER_BATCH):
-            keys = [rows.key(peer) for peer in peers[start : start + _PEERS_PER_BATCH]]
-            _run(session, "label-peers", label=label, keys=keys)
-
-
-def _verify(
-    driver: Driver, database: str, facts: RunFacts, reading: TableReader
-) -> KeptChecksums | None:
-    """Verify the copy; return the checksums that it is to keep. Raises: CheckFailed."""
-    differences, checksums = verify_with_checksums(driver, database, facts, reading)
-    if differences:
-        message = f"the copy of run '{facts.name}' in Neo4j differs from its tables"
-        raise CheckFailed(message, [*map(str, differences), remedy(facts.name, differences)])
-    return checksums
 
 
 def _run(session: Session, statement: str, **parameters: Any) -> None:

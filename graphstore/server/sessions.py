@@ -10,7 +10,15 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
-from neo4j import READ_ACCESS, WRITE_ACCESS, Driver, NotificationMinimumSeverity, Query, Session
+from neo4j import (
+    READ_ACCESS,
+    WRITE_ACCESS,
+    Driver,
+    ManagedTransaction,
+    NotificationMinimumSeverity,
+    Query,
+    Session,
+)
 from neo4j.exceptions import (
     DriverError,
     IncompleteCommit,
@@ -68,13 +76,13 @@ def reading(driver: Driver, database: str, *, warnings: bool = False) -> Iterato
         yield session
 
 
-def write(session: Session, work: Callable[..., _T], *arguments: Any) -> _T:
-    """Return the result of `work(transaction, *arguments)`, which may be called twice."""
+def write(session: Session, work: Callable[[ManagedTransaction], _T]) -> _T:
+    """Return the result of `work` in a transaction; it may be called twice."""
     try:
-        return session.execute_write(work, *arguments)
+        return session.execute_write(work)
     except IncompleteCommit:
         # The connection was lost in the commit, so nobody knows whether it took effect.
-        return session.execute_write(work, *arguments)
+        return session.execute_write(work)
 
 
 def rows(
@@ -121,20 +129,14 @@ def _translate_errors(uri: str, hint: str) -> Iterator[None]:
         code = error.code or ""
         if code.endswith(".DatabaseUnavailable"):  # another command may be restarting it
             raise Neo4jUnavailable(uri, "its database is not available now", hint) from error
-        raise (stopped_error(uri, code) or _translate(error)) from error
+        if "TransactionTimedOut" in code:
+            raise UseError(LATE) from error
+        if "OutOfMemory" in code:
+            raise UseError(f"{TOO_MUCH_MEMORY}; ask for less") from error
+        raise (stopped_error(uri, code) or Neo4jAnswer(code, error.message or "")) from error
     except DriverError as error:
         raise Neo4jUnavailable(uri, str(error)) from error
     except RecursionError as error:
         raise UseError("its plan is too deep to be read; split the query") from error
     except (UnicodeEncodeError, OverflowError) as error:
         raise UseError(f"{UNSTORABLE}: {error}") from error
-
-
-def _translate(error: Neo4jError) -> UseError | Neo4jAnswer:
-    """Translate an error of the server into one of ours."""
-    code, message = error.code or "", error.message or ""
-    if "TransactionTimedOut" in code:
-        return UseError(LATE)
-    if "OutOfMemory" in code:
-        return UseError(f"{TOO_MUCH_MEMORY}; ask for less")
-    return Neo4jAnswer(code, message)

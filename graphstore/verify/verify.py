@@ -8,7 +8,8 @@ in the numbers of nodes by label, of their properties, and of relationships at t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, get_args
 
@@ -19,18 +20,19 @@ from vizpub.graphstore.load.batches import Batch, RunTables, part_of
 from vizpub.graphstore.load.partitions import Partitions, name_copy_types
 from vizpub.graphstore.load.reading import TableReader
 from vizpub.graphstore.load.schema import index_states, wanted_indexes
-from vizpub.graphstore.load.steps import NodeStep, node_steps, row_batches
-from vizpub.graphstore.runs import State, node_of, run_properties
-from vizpub.graphstore.server import sessions
-from vizpub.graphstore.verify.checksums import CHECKED, Checksums, Sums
-from vizpub.graphstore.verify.kept_checksums import (
-    WHOLE,
-    KeptChecksums,
-    add_nodes,
-    checksums_to_keep,
+from vizpub.graphstore.load.steps import NODE_STEPS, NodeStep, row_batches
+from vizpub.graphstore.runs import (
+    State,
+    facts_of,
+    node_of,
+    partitions_in,
+    properties_of,
+    run_properties,
 )
-from vizpub.model.clock import Clock
-from vizpub.model.errors import Neo4jAnswer
+from vizpub.graphstore.server import sessions
+from vizpub.graphstore.verify.checksums import CHECKED, Sums
+from vizpub.graphstore.verify.kept_checksums import KeptChecksums, checksums_to_keep
+from vizpub.model.errors import CheckFailed, Neo4jAnswer
 from vizpub.model.own import with_own
 from vizpub.model.run import RunFacts
 from vizpub.model.tables import table as table_of
@@ -62,6 +64,11 @@ def remedy(run: str, differences: Sequence[Difference]) -> str:
     return f"recreate it with: vizpub rebuild {run}"
 
 
+def differing_copy_error(run: str, details: Sequence[str]) -> CheckFailed:
+    """Return the error for a copy that differs from its tables."""
+    return CheckFailed(f"the copy of run '{run}' in Neo4j differs from its tables", details)
+
+
 def verify_run(
     driver: Driver, database: str, facts: RunFacts, tables: RunTables
 ) -> list[Difference]:
@@ -81,118 +88,178 @@ def verify_run(
 def verify_with_checksums(
     driver: Driver, database: str, facts: RunFacts, reading: TableReader
 ) -> tuple[list[Difference], KeptChecksums | None]:
-    """Do the same as verify_run; also return the checksums of the tables."""
+    """Do the same as verify_run; also return the checksums of the tables.
+
+    None if the parts of the tables have no names, or if indexes are missing.
+    """
     properties = run_properties(driver, database, facts.name) or {}
-    verification = _Verification(
-        driver, database, facts, reading, recorded_partitions(properties, facts.clock)
+    comparison = _FullComparison(
+        driver, database, facts, reading, partitions_in(properties, facts.clock)
     )
-    differences = list(verification.differences(properties))
-    return differences, verification.kept
-
-
-class Comparison:
-    """Compares a copy of a run with what is expected."""
-
-    def __init__(self, driver: Driver, database: str, run: str, partitions: Partitions) -> None:
-        """Prepare the comparison of a run's copy."""
-        self._driver, self._database = driver, database
-        self._name, self._partitions = run, partitions
-        self._counted: dict[str, int] = {}
-        """The number of relationships that each statement of CHECKED found."""
-
-    def _schema(self) -> Iterator[Difference]:
-        states = index_states(self._driver, self._database)
-        for index in wanted_indexes():
-            if (state := states.get(index, "missing")) != "ONLINE":
-                yield Difference(_SCHEMA, str(index), "ONLINE", state)
-
-    def _relationships(
-        self, statement: str, expected: Sums, words: Mapping[str, object]
-    ) -> Iterator[Difference]:
-        """Compare the relationships of a statement; `words` are its layers, roles and topics."""
-        self._counted[statement] = expected[0]
-        comparison = SumComparison(CHECKED[statement], f"relationships {statement}")
-        for result in self._sums_of(statement, comparison, **words):
-            if isinstance(result, Difference):
-                yield result
-            else:
-                self._counted[statement] = result[0]
-                yield from comparison.differences(expected, result)
-
-    def _sums_of(
-        self, statement: str, comparison: SumComparison, **parameters: object
-    ) -> Iterator[Sums | Difference]:
-        """Yield the sums of a statement, or a difference if the values are no numbers."""
-        try:
-            yield from self._ask(statement, run=self._name, **parameters)
-        except Neo4jAnswer as error:
-            if not error.code.endswith(("TypeError", "ArithmeticError")):
-                raise
-            yield Difference(comparison.table, comparison.subject, "whole numbers", error.message)
-
-    def _foreign_relationships(self) -> Iterator[Difference]:
-        """Find relationships that name the run and are between nodes of other runs."""
-        for statement, rows in self._ask("named", run=self._name):
-            if rows != self._counted[statement]:
-                subject = f"relationships {statement} that name the run"
-                yield Difference(CHECKED[statement], subject, self._counted[statement], rows)
-
-    def _counts(
-        self, nodes: Mapping[str, int], properties: Mapping[str, int], tables: Mapping[str, str]
-    ) -> Iterator[Difference]:
-        """Compare the numbers of nodes by label, of their properties and relationships.
-
-        A label that is not among `properties` is not compared by these.
-        """
-        counted, values, linked = (Counter[str]() for _ in range(3))
-        for labels, count, property_count, begin, end in self._ask("nodes", run=self._name):
-            counted.update(dict.fromkeys(labels or ["of no label"], count))
-            values.update(dict.fromkeys(labels, property_count))
-            linked.update(begin=begin, end=end)
-        for label in sorted({*nodes, *counted}):
-            table, count = tables.get(label, _RUN), nodes.get(label, 0)
-            if count != counted[label]:
-                yield Difference(table, f"nodes {label}", count, counted[label])
-            elif properties.get(label) not in (None, values[label]):
-                subject = f"properties of nodes {label}"
-                yield Difference(table, subject, properties[label], values[label])
-        expected = sum(self._counted.values())
-        for end_name in ("begin", "end"):
-            if linked[end_name] != expected:
-                yield Difference(
-                    _RUN, f"relationships that {end_name} at its nodes", expected, linked[end_name]
-                )
-
-    def _ask(self, statement: str, **parameters: Any) -> list[list[Any]]:
-        # Copies in a partition that the run does not have show as surplus relationships in _counts.
-        text = name_copy_types(cypher.statement("verify", statement).text, self._partitions)
-        return sessions.rows(self._driver, self._database, text, parameters, _NO_TIMEOUT)
+    differences = [*comparison.differences(properties)]
+    return differences, comparison.checksums if reading.parted_tables else None
 
 
 @dataclass(frozen=True)
-class SumComparison:
-    """The comparison of the sums of one kind of nodes or relationships."""
+class KeptVerification:
+    """The numbers of compared nodes and relationships, and the differences."""
 
-    table: str
-    subject: str
-
-    def differences(self, expected: Sums, actual: Sums) -> Iterator[Difference]:
-        """Compare sums; 1 is not 1.0."""
-        if actual[0] != expected[0]:
-            yield Difference(self.table, self.subject, expected[0], actual[0])
-        elif repr(actual) != repr(expected):
-            subject = f"checksums of {self.subject}"
-            yield Difference(self.table, subject, expected[1:], actual[1:])
+    nodes: int
+    relationships: int
+    differences: list[Difference]
 
 
-def recorded_partitions(properties: Mapping[str, Any], clock: Clock) -> Partitions:
-    """Return the partitions of a Run node's copy; an invalid value will be a difference."""
-    length = properties.get("partition_intervals")
-    return Partitions(clock, length if type(length) is int else 0)
+def verify_kept(
+    driver: Driver, database: str, facts: RunFacts, tables: RunTables
+) -> KeptVerification | None:
+    """Compare a copy with the checksums that it keeps; return None if it keeps none.
+
+    Of the tables only the names of topics are read. The copy and its checksums may be of an earlier
+    generation of the run. `verify_run` also finds what this misses: other letters in a text of the
+    right length, floats of 2^42 or more, differences below 2^-60, and changes to the tables.
+
+    Raises: Neo4jUnavailable, Neo4jAnswer.
+    """
+    properties = run_properties(driver, database, facts.name) or {}
+    if (checksums := KeptChecksums.of(properties)) is None:
+        return None
+    partitions = Partitions(facts_of(properties).clock, checksums.partitions[0])
+    topics = TableReader.of(tables, facts.clock).topic_names
+    comparison = _KeptComparison(driver, database, facts, partitions, topics)
+    return KeptVerification(
+        sum(checksums.total(step.statement)[0] for step in NODE_STEPS if step.creates),
+        sum(checksums.total(statement)[0] for statement in CHECKED),
+        [*comparison.differences(properties, checksums)],
+    )
 
 
-class _Verification(Comparison):
-    """A full comparison with the tables, which counts the expected totals as it reads rows."""
+class _Comparison:
+    """Compares a copy of a run with checksums of its tables."""
+
+    def __init__(
+        self,
+        driver: Driver,
+        database: str,
+        facts: RunFacts,
+        partitions: Partitions,
+        topics: Sequence[str],
+    ) -> None:
+        self._driver, self._database, self._facts = driver, database, facts
+        self._partitions, self._topics = partitions, topics
+
+    def _missing_indexes(self) -> list[Difference]:
+        """Compare the schema: without indexes the statements would take long, or be refused."""
+        states = index_states(self._driver, self._database)
+        wanted = {index: states.get(index, "missing") for index in wanted_indexes()}
+        return [
+            Difference(_SCHEMA, str(index), "ONLINE", state)
+            for index, state in wanted.items()
+            if state != "ONLINE"
+        ]
+
+    def _compare_relationships(
+        self, checksums: KeptChecksums, different: Collection[str] = ()
+    ) -> Iterator[Difference]:
+        """Compare relationships, then the numbers of nodes, of their properties and ends.
+
+        The properties of nodes with labels of `different` are not counted.
+        """
+        words = {"layers": checksums.layers, "roles": checksums.roles, "topics": self._topics}
+        counts = {}
+        for statement, table in CHECKED.items():
+            expected, subject = checksums.total(statement), f"relationships {statement}"
+            actual, differences = self._compare_sums(statement, table, subject, expected, **words)
+            counts[statement] = actual[0]
+            yield from differences
+        # Relationships that name the run may also be between nodes of other runs.
+        for statement, rows in self._ask("named"):
+            if rows != counts[statement]:
+                subject = f"relationships {statement} that name the run"
+                yield Difference(CHECKED[statement], subject, counts[statement], rows)
+        yield from self._compare_counts(checksums, sum(counts.values()), different)
+
+    def _compare_sums(
+        self, statement: str, table: str, subject: str, expected: Sums, **parameters: Any
+    ) -> tuple[Sums, list[Difference]]:
+        """Return the sums of a statement and their differences.
+
+        If the values are no numbers, this is the difference, and the sums are the expected ones.
+        """
+        try:
+            (actual,) = self._ask(statement, **parameters)
+        except Neo4jAnswer as error:
+            if not error.code.endswith(("TypeError", "ArithmeticError")):
+                raise
+            return expected, [Difference(table, subject, "whole numbers", error.message)]
+        return actual, _differences_of_sums(table, subject, expected, actual)
+
+    def _compare_counts(
+        self, checksums: KeptChecksums, relationships: int, different: Collection[str]
+    ) -> Iterator[Difference]:
+        tables = {step.label: step.table for step in NODE_STEPS if step.creates}
+        tables |= dict.fromkeys(checksums.labels, "peers")
+        nodes = {label: count for label, (count, *_) in checksums.labels.items()} | {"Run": 1}
+        properties = Counter[str]()
+        for step in NODE_STEPS:
+            node_count, value_count, *_ = checksums.total(step.statement)
+            properties[step.label] += value_count
+            nodes.setdefault(step.label, node_count)
+        counts, values, ends = (Counter[str]() for _ in range(3))
+        for labels, count, property_count, begin, end in self._ask("nodes"):
+            counts.update(dict.fromkeys(labels or ["of no label"], count))
+            values.update(dict.fromkeys(labels, property_count))
+            ends.update(begin=begin, end=end)
+        for label in sorted({*nodes, *counts}):
+            table, count = tables.get(label, _RUN), nodes.get(label, 0)
+            if count != counts[label]:
+                yield Difference(table, f"nodes {label}", count, counts[label])
+            elif label in properties.keys() - different and properties[label] != values[label]:
+                subject = f"properties of nodes {label}"
+                yield Difference(table, subject, properties[label], values[label])
+        for end_name in ("begin", "end"):
+            if ends[end_name] != relationships:
+                subject = f"relationships that {end_name} at its nodes"
+                yield Difference(_RUN, subject, relationships, ends[end_name])
+
+    def _ask(self, statement: str, label: str = "Peer", **parameters: Any) -> list[list[Any]]:
+        # Copies in a partition that the run does not have are surplus ends in _compare_counts.
+        text = name_copy_types(statement_of_nodes(statement, label), self._partitions)
+        parameters["run"] = self._facts.name
+        return sessions.rows(self._driver, self._database, text, parameters, _NO_TIMEOUT)
+
+
+class _KeptComparison(_Comparison):
+    """Compares a copy with the checksums that it keeps."""
+
+    def differences(
+        self, properties: Mapping[str, Any], checksums: KeptChecksums
+    ) -> Iterator[Difference]:
+        """Yield the differences, given the properties of the Run node."""
+        if missing := self._missing_indexes():
+            yield from missing
+            return
+        run = self._facts.name
+        expected = {**checksums.summary, "partition_intervals": checksums.partitions[0]}
+        if properties.get("tables") == self._facts.tables:
+            expected |= {"key": run, **properties_of(self._facts)}
+        yield from differences_of(_RUN, run, expected, {n: properties.get(n) for n in expected})
+        for step in NODE_STEPS:
+            rows, _, *sums = checksums.total(step.statement)
+            names, subject = checksums.names.get(step.statement, []), f"nodes {step.label}"
+            _, differences = self._compare_sums(
+                "node-sums", step.table, subject, [rows, *sums], names=names, label=step.label
+            )
+            yield from differences
+        actual = {label: sums for label, *sums in self._ask("labels")}
+        actual.pop("Peer", None)
+        for label in sorted({*checksums.labels, *actual}):
+            sums_of = [of.get(label, [0] * 3) for of in (checksums.labels, actual)]
+            yield from _differences_of_sums("peers", f"peers with label {label}", *sums_of)
+        yield from self._compare_relationships(checksums)
+
+
+class _FullComparison(_Comparison):
+    """Compares a copy with the tables: nodes by their rows, the rest by checksums of the rows."""
 
     def __init__(
         self,
@@ -202,65 +269,37 @@ class _Verification(Comparison):
         reading: TableReader,
         partitions: Partitions,
     ) -> None:
-        super().__init__(driver, database, facts.name, partitions)
-        self._facts, self._reading = facts, reading
+        super().__init__(driver, database, facts, partitions, reading.topic_names)
+        self._reading, self._census = reading, reading.census(partitions)
         self._rows = reading.run_rows(facts.name, partitions)
-        self._steps = node_steps(self._rows)
-        self._census = reading.census(partitions)
-        self._of_messages = Checksums(partitions)
-        self._properties: Counter[str] = Counter()
-        """The number of properties of the nodes of each label."""
-        self._different: set[str] = set()
-        """Labels whose nodes differ, reported one by one."""
+        self._sums_of_rows = deepcopy(self._census.checksums)
         self._labels: dict[str, frozenset[int]] = {}
         """The peers of each label, except Peer."""
-        self.kept: KeptChecksums | None = None
+        self.checksums: KeptChecksums | None = None
         """The checksums of the tables; None before they were read."""
 
     def differences(self, properties: Mapping[str, Any]) -> Iterator[Difference]:
         """Yield the differences, given the properties of the Run node."""
-        if missing := list(self._schema()):
-            # Without indexes the statements would take long, or be refused.
+        if missing := self._missing_indexes():
             yield from missing
             return
-        yield from self._run(properties)
-        peers, *others = self._steps
-        for step in others:
-            yield from self._nodes(step)
-        # The publishers are known now that the messages were read.
-        labels = {**self._census.labels, "Publisher": self._of_messages.publishers}
-        self._labels = {label: frozenset(ids) for label, ids in labels.items()}
-        yield from self._nodes(peers)
-        for statement, table in CHECKED.items():
-            sums = self._sums(table)
-            words = {"layers": sums.layers, "roles": sums.roles, "topics": self._rows.topics}
-            yield from self._relationships(statement, sums.of(statement), words)
-        yield from self._foreign_relationships()
-        yield from self._count()
-        yield from self._keep(properties)
-
-    def _keep(self, properties: Mapping[str, Any]) -> Iterator[Difference]:
-        sums = (self._census.checksums, self._of_messages)
-        summary = self._reading.summary(self._census)
-        self.kept = checksums_to_keep(self._reading, sums, self._partitions, self._labels, summary)
-        held = properties.get("checksums")
-        if held is not None and (self.kept is None or held != self.kept.text):
+        yield from self._compare_run(properties)
+        peers, *others = NODE_STEPS
+        different = set()
+        # The publishers are known when the messages were read.
+        for step in (*others, peers):
+            differences = self._compare_nodes(step)
+            if differences:
+                different.add(step.label)
+            yield from differences[:_SHOWN]
+        checksums = checksums_to_keep(self._reading, self._sums_of_rows, self._census, self._labels)
+        self.checksums = checksums
+        yield from self._compare_relationships(checksums, different)
+        text = properties.get("checksums")
+        if text is not None and (not self._reading.parted_tables or text != checksums.text):
             yield Difference(_RUN, "checksums that are kept", "those of the tables", "others")
 
-    def _count(self) -> Iterator[Difference]:
-        tables = {step.label: step.table for step in self._steps if step.creates}
-        expected = {label: self._reading.rows(table) for label, table in tables.items()}
-        expected |= {label: len(ids) for label, ids in self._labels.items()} | {"Run": 1}
-        tables |= dict.fromkeys(self._labels, "peers")
-        properties = {
-            label: n for label, n in self._properties.items() if label not in self._different
-        }
-        yield from self._counts(expected, properties, tables)
-
-    def _sums(self, table: str) -> Checksums:
-        return self._of_messages if table == "publications" else self._census.checksums
-
-    def _run(self, properties: Mapping[str, Any]) -> Iterator[Difference]:
+    def _compare_run(self, properties: Mapping[str, Any]) -> Iterator[Difference]:
         if not properties:
             yield Difference(_RUN, self._facts.name, "a node", "no node")
             return
@@ -272,38 +311,38 @@ class _Verification(Comparison):
         expected["checksums"] = properties.get("checksums")  # compared when the tables were read
         yield from differences_of(_RUN, self._facts.name, expected, properties)
 
-    def _nodes(self, step: NodeStep) -> list[Difference]:
-        """Compare the nodes of a step, and add the relationships of its rows to the checksums."""
-        others = self._others(step)
-        differences: list[Difference] = []
-        for label, part in row_batches(self._reading, step.table):
-            name = "" if step.table in WHOLE else part_of(label)
-            self._of_messages.add(step.table, part, name)
-            nodes = add_nodes(self._of_messages, step, part, name)
-            values = sum(len(column) - column.null_count for column in nodes.columns)
-            # A step that adds to nodes repeats their key.
-            self._properties[step.label] += values - (0 if step.creates else len(nodes))
-            if len(differences) < _SHOWN:
-                differences += self._node_differences(step, nodes, others)
-        if differences:
-            self._different.add(step.label)
-        return differences[:_SHOWN]
+    def _compare_nodes(self, step: NodeStep) -> list[Difference]:
+        """Compare the nodes of a step, and sum them and the relationships of its rows.
 
-    def _others(self, step: NodeStep) -> set[str]:
-        """Return the properties that other steps add to the nodes of a step."""
-        if not step.creates:
-            return set()
-        tables = [s.table for s in self._steps if not s.creates and s.label == step.label]
-        own_metrics = self._facts.own
-        return {
-            name for table in tables for name in with_own(table_of(table), own_metrics).names[1:]
+        Stops to compare, but not to sum, when there are enough differences.
+        """
+        added_names = {
+            name
+            for adding in NODE_STEPS
+            if step.creates and not adding.creates and adding.label == step.label
+            for name in with_own(table_of(adding.table), self._facts.own).names[1:]
         }
+        publishers: set[int] = set()
+        differences: list[Difference] = []
+        for label, rows in row_batches(self._reading, step.table):
+            nodes = step.shape(self._rows, rows)
+            self._sums_of_rows.add(step.table, rows, part_of(label))
+            self._sums_of_rows.add_nodes(step, rows, nodes, part_of(label))
+            if step.statement == "messages":
+                publishers.update(rows["publisher"].drop_null().to_pylist())
+            if len(differences) < _SHOWN:
+                differences += self._node_differences(step, nodes, added_names)
+        if step.statement == "messages":
+            labels = {**self._census.labels, "Publisher": publishers}
+            self._labels = {label: frozenset(ids) for label, ids in labels.items()}
+        return differences
 
     def _node_differences(
-        self, step: NodeStep, nodes: Batch, other_names: set[str]
+        self, step: NodeStep, nodes: Batch, added_names: Collection[str]
     ) -> Iterator[Difference]:
         keys = nodes["key"].to_pylist()
-        copied = {key: values for key, *values in self._ask(_READ_BACK[step.statement], keys=keys)}
+        rows = self._ask("node-properties", keys=keys, label=step.label)
+        copied = {key: values for key, *values in rows}
         for row in nodes.to_pylist():
             key = row["key"]
             if key not in copied:
@@ -311,27 +350,20 @@ class _Verification(Comparison):
                 continue
             labels, actual = copied[key]
             if step.creates:
-                if (expected := self._labels_of(step, row)) != (labels := sorted(labels)):
-                    yield Difference(step.table, f"{key} labels", expected, labels)
-                actual = {name: actual[name] for name in actual if name not in other_names}
+                expected = {step.label}
+                if step.label == "Peer":
+                    expected |= {label for label, ids in self._labels.items() if row["id"] in ids}
+                if expected != {*labels}:
+                    yield Difference(step.table, f"{key} labels", sorted(expected), sorted(labels))
+                actual = {name: actual[name] for name in actual if name not in added_names}
             else:
                 actual = {name: actual.get(name) for name in row}
             yield from differences_of(step.table, key, row, actual)
 
-    def _labels_of(self, step: NodeStep, row: Mapping[str, Any]) -> list[str]:
-        if step.label != "Peer":
-            return [step.label]
-        return sorted(["Peer", *(label for label, ids in self._labels.items() if row["id"] in ids)])
 
-
-_READ_BACK = {
-    "peers": "peers",
-    "topics": "topics",
-    "intervals": "intervals",
-    "interval-metrics": "intervals",
-    "messages": "messages",
-    "message-metrics": "messages",
-}
+def statement_of_nodes(name: str, label: str) -> str:
+    """Return the text of a statement of cypher/verify about nodes with a label."""
+    return cypher.statement("verify", name).text.replace(":Peer", f":{label}")
 
 
 def differences_of(
@@ -341,3 +373,14 @@ def differences_of(
     for name in dict.fromkeys([*expected, *actual]):
         if repr(expected.get(name)) != repr(actual.get(name)):
             yield Difference(table, f"{key} {name}", expected.get(name), actual.get(name))
+
+
+def _differences_of_sums(
+    table: str, subject: str, expected: Sums, actual: Sums
+) -> list[Difference]:
+    """Compare sums; 1 is not 1.0."""
+    if actual[0] != expected[0]:
+        return [Difference(table, subject, expected[0], actual[0])]
+    if repr(actual) != repr(expected):
+        return [Difference(table, f"checksums of {subject}", expected[1:], actual[1:])]
+    return []

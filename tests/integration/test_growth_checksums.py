@@ -17,8 +17,7 @@ from vizpub.graphstore.load.remove import remove_run
 from vizpub.graphstore.load.transactions import load_run
 from vizpub.graphstore.server.address import Connection
 from vizpub.graphstore.server.connection import connect
-from vizpub.graphstore.verify.verify import Difference, verify_run
-from vizpub.graphstore.verify.verify_kept import verify_kept
+from vizpub.graphstore.verify.verify import Difference, verify_kept, verify_run
 from vizpub.ingest.pipeline import settling_request
 from vizpub.runstore.store import StoredRun
 

@@ -35,8 +35,8 @@ TARGETS = {
                 "::test_value_that_cannot_be_computed_with_is_seen",
             ),
             {
-                "verify_run: length > 0 → length >= 0": "of 0 intervals there are no partitions",
-                "_Verification._nodes: len(found) < _SHOWN → len(found) <= _SHOWN": CUT,
+                "_FullComparison._compare_nodes: len(differences) < _SHOWN → "
+                "len(differences) <= _SHOWN": CUT,
             },
         ),
         Target(
@@ -47,7 +47,7 @@ TARGETS = {
             ),
             {
                 "Checksums.add: 0 → 1": "all columns are of one length",
-                "Checksums.put: True → False": "both are a number and a checksum by each prime",
+                "add_up: True → False": "all are a number and a checksum by each prime",
             },
         ),
         Target("vizpub.graphstore.ask.tokens", ("tests/unit/graphstore/ask/test_tokens.py",)),

@@ -19,7 +19,8 @@ from typer.testing import CliRunner, Result
 from tests.support.tables import Batches
 from vizpub import cypher
 from vizpub.cli.main import app
-from vizpub.graphstore.ask.queries import ask
+from vizpub.graphstore.ask.free_text import open_stream
+from vizpub.graphstore.ask.queries import Answer, Limits, ask
 from vizpub.graphstore.load.remove import remove_run
 from vizpub.graphstore.load.transactions import load_run
 from vizpub.graphstore.runs import run_properties
@@ -37,6 +38,19 @@ CHECK = Path(__file__).parents[2] / "gephi" / "Check.java"
 Imported = tuple[list[tuple[str, str]], dict[int, tuple[int, int]], dict[tuple[str, str], str]]
 """Issues (level, message), nodes and edges of each interval, types of columns."""
 Gephi = Callable[..., Imported]
+
+
+def free_text(
+    driver: neo4j.Driver,
+    database: str,
+    text: str,
+    given: Mapping[str, object],
+    limits: Limits | None = None,
+) -> Answer:
+    """The answer of a user's own statement. Raises: as `open_stream`."""
+    with open_stream(driver, database, text, given, limits or Limits()) as stream:
+        rows = list(stream.rows)
+    return Answer(stream.columns, rows, stream.more)
 
 
 @dataclass(frozen=True)

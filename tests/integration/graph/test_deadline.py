@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
@@ -12,11 +13,11 @@ from typing import Any
 import neo4j
 import pytest
 
+from tests.integration.graph.conftest import free_text
 from tests.support.bombs import SHAPES
 from tests.support.few import few
 from vizpub.graphstore.ask import deadline
-from vizpub.graphstore.ask.deadline import STILL_BUSY, open_timed_session
-from vizpub.graphstore.ask.free_text import free_text
+from vizpub.graphstore.ask.deadline import STILL_BUSY, TimedSession
 from vizpub.graphstore.ask.queries import Limits
 from vizpub.graphstore.server.connection import connect
 from vizpub.graphstore.server.server import LocalServer
@@ -55,7 +56,7 @@ def transactions(driver: neo4j.Driver) -> list[tuple[str, dict[str, Any]]]:
 
 def ask_without_a_clock(driver: neo4j.Driver, text: str) -> None:
     """As if the server's own clock did not run: its transactions have no limit (0)."""
-    with open_timed_session(driver, "neo4j", 0.5) as asked:
+    with closing(TimedSession(driver, "neo4j", 0.5)) as asked:
         query = neo4j.Query(text, metadata=asked.query(text).metadata, timeout=0)
         asked.do(lambda session: session.run(query).consume())
 

@@ -12,10 +12,10 @@ from typing import Any
 import neo4j
 import pytest
 
-from tests.integration.graph.conftest import Calls, Graph, random_history
+from tests.integration.graph.conftest import Calls, Graph, free_text, random_history
 from tests.support.few import few
 from tests.support.words import naming, tells
-from vizpub.graphstore.ask.free_text import NO_PROFILE, TOO_LARGE, free_text, open_stream
+from vizpub.graphstore.ask.free_text import NO_PROFILE, TOO_LARGE, open_stream
 from vizpub.graphstore.ask.judge import ALLOWED, LOAD_CSV, NO_PROCEDURE
 from vizpub.graphstore.ask.queries import Limits
 from vizpub.graphstore.server.address import Connection

@@ -17,8 +17,8 @@ from vizpub.graphstore.gexf.export import (
 )
 from vizpub.graphstore.gexf.graph_rows import GraphRows
 from vizpub.graphstore.gexf.overlay import OverlayGraph, OverlayRows
+from vizpub.graphstore.gexf.rows import LinkRow, PresenceRow
 from vizpub.graphstore.gexf.writer import Edge, Head, Node, write_gexf
-from vizpub.graphstore.rows import LinkRow, PresenceRow
 from vizpub.graphstore.runs import open_run
 from vizpub.model.clock import OPEN, Clock
 

@@ -16,7 +16,6 @@ from tests.integration.graph.conftest import Calls, Graph, History, random_histo
 from tests.support.few import few
 from tests.support.words import naming, unknown
 from vizpub.cli.commands.everyday.export import REMOVED
-from vizpub.graphstore.ask import bulk_reads
 from vizpub.graphstore.gexf.check import check_gexf
 from vizpub.graphstore.gexf.export import (
     DEFAULT_ATTRIBUTES,
@@ -291,7 +290,7 @@ def test_export_of_a_run_that_is_removed_meanwhile_says_so(
 ) -> None:
     """After the first of those rows has been read. No file is left that looks whole."""
     loaded(random_history(5, name="going"))
-    really = getattr(bulk_reads, while_reading)
+    really = getattr(GraphRows, while_reading)
 
     def stop(*_: object) -> None:
         if half:
@@ -304,7 +303,7 @@ def test_export_of_a_run_that_is_removed_meanwhile_says_so(
             remove_run(graph.driver, graph.database, "going", stop)
         yield from rows
 
-    monkeypatch.setattr(bulk_reads, while_reading, reading)
+    monkeypatch.setattr(GraphRows, while_reading, reading)
     file = tmp_path / "going.gexf"
     done = Calls(tmp_path, neo4j_server)("export", "gexf", "going", "-o", str(file))
     *_, told = done.stderr.splitlines()

@@ -122,7 +122,7 @@ def test_growth_stopped_before_and_after_every_transaction_goes_on(
     stopped before they begin.
     """
     run = growing(seed, peers=16)
-    for module in ("growth", "compared"):
+    for module in ("growth", "growing_copy"):
         monkeypatch.setattr(f"vizpub.graphstore.load.{module}.ROWS_PER_BATCH", rows)
     load(graph, run.before, partition)
     asked = some(questions(run))

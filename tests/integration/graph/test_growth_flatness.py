@@ -18,9 +18,9 @@ from benchmarks.history import db_hits
 from benchmarks.sizes import Size
 from tests.integration.graph.conftest import Graph
 from vizpub import cypher
+from vizpub.graphstore.load.growing_copy import SPANS
 from vizpub.graphstore.load.reading import rows_since
 from vizpub.graphstore.load.transactions import load_run
-from vizpub.graphstore.verify.comparison import SPANS
 
 pytestmark = [pytest.mark.long, pytest.mark.neo4j]
 
@@ -78,7 +78,7 @@ def read_by_growth(graph: Graph, intervals: int) -> tuple[Mapping[str, int], Cou
         load_run(graph.driver, graph.database, before.facts, before, partition_intervals=0)
         graph.plan_anew()
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("vizpub.graphstore.verify.comparison.sessions.rows", profiled)
+            patch.setattr("vizpub.graphstore.load.growing_copy.sessions.rows", profiled)
             assert load_run(graph.driver, graph.database, after.facts, after).grown
     finally:
         graph.remove(run.facts.name)

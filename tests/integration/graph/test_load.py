@@ -12,8 +12,9 @@ import pytest
 
 from tests.integration.graph.conftest import Graph, History, Row, random_history
 from tests.support.words import naming, unfinished
-from vizpub.graphstore.ask import bulk_reads
 from vizpub.graphstore.ask.queries import ask
+from vizpub.graphstore.gexf.graph_rows import GraphRows
+from vizpub.graphstore.gexf.rows import LinkRow
 from vizpub.graphstore.load import steps
 from vizpub.graphstore.load.degrees import DEGREE_CLASSES
 from vizpub.graphstore.load.transactions import OTHER_TABLES, LoadSummary, load_run
@@ -94,39 +95,39 @@ def test_overlay_and_message_metrics_are_on_their_nodes(graph: Graph, loaded: Lo
 def test_loaded_run_is_read_back_unchanged(graph: Graph, loaded: Load, seed: int) -> None:
     history = random_history(seed, name="whole", ticks=seed, peers=130)
     loaded(replace(history, batch=1_000))
-    run = open_run(graph.driver, graph.database, "whole")
+    run = GraphRows(open_run(graph.driver, graph.database, "whole"))
     end = history.facts.clock.sampling_tick(history.facts.clock.last)
     assert run.facts == history.facts
-    assert [r[:3] for r in bulk_reads.peers(run)] == given(
-        history, "peers", "peer", "name", "is_reporter"
-    )
-    assert list(bulk_reads.topics(run)) == given(history, "topics", "topic", "name")
-    assert list(bulk_reads.presence(run, 0, end)) == sorted(
+    assert run.peers == given(history, "peers", "peer", "name")
+    reporters = graph.ask("MATCH (n:Peer {run: 'whole'}) RETURN n.id, n.is_reporter ORDER BY n.id")
+    assert [tuple(row) for row in reporters] == given(history, "peers", "peer", "is_reporter")
+    assert run.topics == given(history, "topics", "topic", "name")
+    assert list(run.presence(0, end)) == sorted(
         given(history, "presence", "peer", "valid_from", "valid_to")
     )
     expected = given(history, "subscriptions", "peer", "topic", "valid_from", "valid_to")
-    assert list(bulk_reads.subscriptions(run, 0, end)) == sorted(expected)
-    found = list(bulk_reads.links(run, 0, end))
+    assert list(run.subscriptions(0, end)) == sorted(expected)
+    found = list(run.links(0, end, None))
     columns = ("src", "dst", "layer", "topic", "valid_from", "valid_to")
     assert sorted(map(repr, found)) == sorted(
-        repr(bulk_reads.LinkRow(*row)) for row in given(history, "links", *columns)
+        repr(LinkRow(*row)) for row in given(history, "links", *columns)
     )
     assert [row[:2] for row in found] == sorted(row[:2] for row in found)
 
 
 def test_window_reads_the_links_that_touch_it(graph: Graph, loaded: Load) -> None:
     history = loaded(random_history(3, name="window"))
-    run = open_run(graph.driver, graph.database, "window")
+    run = GraphRows(open_run(graph.driver, graph.database, "window"))
     for first, last in ((0, 0), (3, 5), (8, 8)):
         touching = [
             r for r in history.rows["links"] if r["valid_from"] <= last and r["valid_to"] > first
         ]
-        assert len(list(bulk_reads.links(run, first, last))) == len(touching)
-        some = [r for r in touching if r["layer"] == "mesh" and r["topic"] == 1]
-        found = list(bulk_reads.links(run, first, last, layers=["mesh"], topic=1))
-        assert [(r.src, r.dst, r.valid_from) for r in found] == [
+        assert len(list(run.links(first, last, None))) == len(touching)
+        some = [r for r in touching if r["layer"] == "mesh"]
+        found = list(run.links(first, last, ["mesh"]))
+        assert sorted((r.src, r.dst, r.valid_from) for r in found) == sorted(
             (r["src"], r["dst"], r["valid_from"]) for r in some
-        ]
+        )
 
 
 def test_node_and_link_properties_equal_the_tables(graph: Graph, loaded: Load) -> None:
@@ -380,7 +381,7 @@ def test_hostile_names_are_loaded_and_queried_unchanged(graph: Graph, loaded: Lo
     history = loaded(replace(history, facts=facts))
     run = open_run(graph.driver, graph.database, facts.name)
     assert run.facts == facts
-    assert [row.name for row in bulk_reads.peers(run)] == HOSTILE
+    assert [name for _, name in GraphRows(run).peers] == HOSTILE
 
     def rows(name: str, **given: object) -> list[list[Any]]:
         return ask(graph.driver, graph.database, name, given, run=facts.name).rows

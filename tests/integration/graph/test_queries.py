@@ -17,7 +17,7 @@ from tests.support.few import few
 from tests.support.words import naming, unknown
 from vizpub import cypher
 from vizpub.graphstore.ask.parameters import ABSENT, MISSING
-from vizpub.graphstore.ask.queries import Answer, Limits, ask, query_names, runs
+from vizpub.graphstore.ask.queries import Answer, Limits, ask, query_names
 from vizpub.graphstore.gexf.export import (
     OverlayExport,
     export_message,
@@ -415,7 +415,7 @@ def test_runs_of_similar_names_are_told_apart(graph: Graph, loaded: Any) -> None
             rows = ask(graph.driver, graph.database, "overlay", {"at": i},
                        run=history.facts.name).rows  # fmt: skip
             assert as_overlay(rows)[0] == collected(history, links(history, at, None))
-    listed = {row[0]: row for row in runs(graph.driver, graph.database).rows}
+    listed = {row[0]: row for row in ask(graph.driver, graph.database, "runs", {}).rows}
     for history in (one, two):
         row = listed[history.facts.name]
         assert row[1] == "synthetic"

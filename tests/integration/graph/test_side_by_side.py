@@ -17,14 +17,19 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tests.integration.graph.conftest import Graph, History, layers_of_channels, random_history
+from tests.integration.graph.conftest import (
+    Graph,
+    History,
+    free_text,
+    layers_of_channels,
+    random_history,
+)
 from tests.integration.graph.everything import everything
 from tests.integration.graph.test_schema import SAMPLES
 from tests.support.tables import Batches
 from tests.support.words import tells
-from vizpub.graphstore.ask.free_text import free_text
 from vizpub.graphstore.ask.parameters import user_parameters
-from vizpub.graphstore.ask.queries import ask, query_names, runs, shipped_query
+from vizpub.graphstore.ask.queries import ask, query_names, shipped_query
 from vizpub.graphstore.gexf.export import (
     OverlayExport,
     export_message,
@@ -167,7 +172,7 @@ class Watch:
         with pytest.raises((RunNotComplete, UnknownName)):
             self.hidden[turn]()
         assert self.kept[other][turn]() == self.alone[other][turn], turn
-        listed = {row[0] for row in runs(self.graph.driver, self.graph.database).rows}
+        listed = {row[0] for row in ask(self.graph.driver, self.graph.database, "runs", {}).rows}
         assert COMING.facts.name not in listed
         assert listed.issuperset(self.kept)
         with pytest.raises(UnknownName) as unknown:
@@ -185,7 +190,7 @@ def test_run_answers_beside_others_as_it_does_alone(
     load(graph, coming)
     for each in (*KEPT, coming):
         assert answers(graph, each) == alone[each.facts.name]
-    protocols = {row[0]: row[2] for row in runs(graph.driver, graph.database).rows}
+    protocols = {row[0]: row[2] for row in ask(graph.driver, graph.database, "runs", {}).rows}
     assert {name: protocols[name] for name in alone} == {
         each.facts.name: each.facts.protocol for each in (*KEPT, coming)
     }
@@ -233,14 +238,14 @@ def test_run_under_removal_is_hidden_and_changes_no_answer(
 ) -> None:
     monkeypatch.setattr(remove, "ROWS_PER_BATCH", 10)
     load(graph, coming)
-    before, watch = len(runs(graph.driver, graph.database).rows), Watch(graph, alone)
+    before, watch = len(ask(graph.driver, graph.database, "runs", {}).rows), Watch(graph, alone)
 
     def progress(step: str, done: int, total: int, note: str = "") -> None:
         watch.look()
 
     remove_run(graph.driver, graph.database, coming.facts.name, progress)
     assert watch.moments > watch.rounds
-    assert len(runs(graph.driver, graph.database).rows) == before - 1
+    assert len(ask(graph.driver, graph.database, "runs", {}).rows) == before - 1
 
 
 LOAD = """

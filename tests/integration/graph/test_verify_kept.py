@@ -17,8 +17,7 @@ from tests.support.few import few
 from vizpub.graphstore.load.transactions import load_run
 from vizpub.graphstore.runs import run_properties
 from vizpub.graphstore.verify.kept_checksums import KeptChecksums
-from vizpub.graphstore.verify.verify import Difference, verify_run
-from vizpub.graphstore.verify.verify_kept import verify_kept
+from vizpub.graphstore.verify.verify import Difference, verify_kept, verify_run
 from vizpub.runstore.store import StoredRun
 
 pytestmark = pytest.mark.neo4j

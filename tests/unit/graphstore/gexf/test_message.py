@@ -7,8 +7,8 @@ import pytest
 
 from vizpub.graphstore.gexf.check import check_gexf
 from vizpub.graphstore.gexf.message import MessageGraph, MessageRows
+from vizpub.graphstore.gexf.rows import ArrivalRow
 from vizpub.graphstore.gexf.writer import write_gexf
-from vizpub.graphstore.rows import ArrivalRow
 
 NAMES = {peer: f"p{peer}" for peer in range(10)}
 

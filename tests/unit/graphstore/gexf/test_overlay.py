@@ -21,8 +21,8 @@ from vizpub.graphstore.gexf.overlay import (
     circle_position,
     join_delimited,
 )
+from vizpub.graphstore.gexf.rows import LinkRow, PresenceRow, SubscriptionRow
 from vizpub.graphstore.gexf.writer import Head, write_gexf
-from vizpub.graphstore.rows import LinkRow, PresenceRow, SubscriptionRow
 from vizpub.model.clock import OPEN, Clock
 
 GEXF = "{http://gexf.net/1.3}"

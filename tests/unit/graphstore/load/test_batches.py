@@ -29,7 +29,7 @@ def rows_of(statement: str, columns: dict[str, list[Any]]) -> list[Any]:
     """The rows of a load statement for these columns; what is not told is null."""
     step = next(
         step
-        for steps in steps_by_table(ROWS).values()
+        for steps in steps_by_table(NONE).values()
         for step in steps
         if step.statement == statement
     )
@@ -38,7 +38,7 @@ def rows_of(statement: str, columns: dict[str, list[Any]]) -> list[Any]:
         field.name: pa.array(columns.get(field.name, [None] * length), field.type)
         for field in table(step.table).arrow
     }
-    return step.rows(pa.RecordBatch.from_pydict(told))
+    return step.rows(ROWS, pa.RecordBatch.from_pydict(told))
 
 
 @given(st.integers(0, OPEN - 2), st.integers(0, OPEN))

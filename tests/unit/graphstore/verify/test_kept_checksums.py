@@ -15,8 +15,7 @@ from vizpub.graphstore.load.partitions import Partitions
 from vizpub.graphstore.load.reading import TableReader
 from vizpub.graphstore.verify.kept_checksums import (
     KeptChecksums,
-    checksums_to_keep,
-    sum_grown_tables,
+    checksums_of_grown_tables,
 )
 from vizpub.model.clock import OPEN, Clock
 from vizpub.model.run import Boundary
@@ -120,11 +119,9 @@ def appended(parts: Parts, rng: random.Random, name: str, end: int) -> Parts:
 def checksums(parts: Parts, before: KeptChecksums | None, intervals: int) -> KeptChecksums:
     clock = Clock(last=intervals - 1)
     partitions = Partitions(clock, 8)
-    tables = TableReader(parts, clock)
-    sums = sum_grown_tables(before, tables, "r", partitions)
-    found = checksums_to_keep(
-        tables, [sums], partitions, {"Hub": [1]}, {"link_layers": ["x", "y", "z"]}
-    )
+    tables = TableReader(parts, clock, checked=False)
+    census = tables.census(partitions)
+    found = checksums_of_grown_tables(before, tables, "r", census, {"Hub": [1]})
     assert found is not None
     return found
 

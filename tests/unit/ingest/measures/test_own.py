@@ -14,7 +14,7 @@ import pytest
 from tests.support.words import naming
 from vizpub.analytics.own import Interval
 from vizpub.graphstore.gexf.overlay import OverlayGraph, OverlayRows
-from vizpub.graphstore.rows import SubscriptionRow
+from vizpub.graphstore.gexf.rows import SubscriptionRow
 from vizpub.ingest.measures import own as named
 from vizpub.ingest.measures.own import IS_TAKEN, NOT_DECORATED, load_own_metrics
 from vizpub.model.clock import Clock

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from tests.support.tables import Batches
 from vizpub.graphstore.load.batches import RunRows, level
-from vizpub.graphstore.load.grown_copies import copy_rows, in_partition
+from vizpub.graphstore.load.difference import copy_rows
+from vizpub.graphstore.load.growing_copy import in_partition
 from vizpub.graphstore.load.partitions import Partitions
 from vizpub.model.clock import OPEN, Clock
 

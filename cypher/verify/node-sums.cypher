@@ -1,4 +1,6 @@
-// How many intervals of a run have some of these properties, and checksums of what they say.
+// The number of nodes of a run that have some of these properties, and checksums of the values.
+//
+// Peer stands for the label of the nodes; intervals have their number in `i`, all others in `id`.
 //
 // $run run – the run
 // $names list<string> – the properties
@@ -6,10 +8,10 @@
 // -> rows: how many there are
 // -> first: as vizpub.graphstore.verify.checksums.checksums_of computes it
 // -> second: likewise, by the other prime
-MATCH (n:Interval)
-USING INDEX n:Interval(key)
+MATCH (n:Peer)
+USING INDEX n:Peer(key)
 WHERE n.key STARTS WITH $run + '/'
-WITH n.i AS id, properties(n) AS p
+WITH coalesce(n.id, n.i) AS id, properties(n) AS p
 WHERE p.run = $run AND id IS :: INTEGER NOT NULL AND p.key = $run + '/' + toString(id)
 WITH id, [name IN $names | CASE
   WHEN p[name] IS NULL THEN [-1, -1]

@@ -10,14 +10,18 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from vizpub.graphstore.load.batches import CLOCK, Batch, Rows
+from vizpub.graphstore.load.batches import LINK, SUBSCRIBES, Batch, Rows
+from vizpub.graphstore.load.partitions import Partitions
 from vizpub.graphstore.load.reading import TableReader
-from vizpub.graphstore.load.steps import NodeStep
+from vizpub.graphstore.verify.verify import differences_of
+from vizpub.model.clock import OPEN
 from vizpub.model.tables import table
 
 Nodes = dict[str, dict[str, Any]]
 """Properties of nodes by their keys; None = no such property."""
 
+COPIES = {"links": (LINK, "link-copies"), "subscriptions": (SUBSCRIBES, "subscription-copies")}
+"""Tables with copies: the type of the copies without the partition, and their statement."""
 _OF_MESSAGES = ("publications", "metrics/messages", "receptions", "missed")
 
 
@@ -52,34 +56,36 @@ def difference(expected: Iterable[Any], held: Iterable[Sequence[Any]]) -> Relati
     return RelationshipDifference([list(row) for row in wanted.elements()], surplus)
 
 
-def expected_nodes(steps: Sequence[NodeStep], tables: TableReader, least: int = 0) -> Nodes:
-    """Return the nodes that the steps of one label make of rows from `least` on."""
-    nodes: Nodes = {}
-    for step in steps:
-        column = "interval" if step.table == CLOCK else table(step.table).key[0]
-        for rows in tables.rows_from(step.table, column, least):
-            add_nodes(nodes, step, rows)
-    return nodes
-
-
-def add_nodes(nodes: Nodes, step: NodeStep, rows: Batch) -> None:
-    """Add the nodes, or properties of nodes, that a step makes of rows."""
-    for row in step.rows(rows):
+def add_nodes(nodes: Nodes, rows: Rows) -> None:
+    """Add the nodes, or properties of nodes, of rows of a step."""
+    for row in rows:
         nodes.setdefault(row["key"], {}).update(row)
 
 
 def changed_nodes(expected: Nodes, held: Mapping[str, Mapping[str, Any]]) -> Rows:
     """Return the nodes that the copy has with other properties. 1 is neither 1.0 nor true."""
-    common = expected.keys() & held.keys()
     return [
-        expected[key]
-        for key in expected
-        if key in common and _comparable(expected[key]) != _comparable(held[key])
+        node
+        for key, node in expected.items()
+        if key in held and any(differences_of("", key, node, held[key]))
     ]
 
 
-def _comparable(properties: Mapping[str, Any]) -> str:
-    return repr(sorted((name, value) for name, value in properties.items() if value is not None))
+def copy_rows(name: str, rows: Iterable[list[Any]], partitions: Partitions, among: range) -> Rows:
+    """Return the copies of `rows`, one for each partition of `among` in which they are valid.
+
+    The rows are those of a statement; only links and subscriptions have copies.
+    """
+    if name not in COPIES or not among:
+        return []
+    type, _ = COPIES[name]
+    copies: Rows = []
+    for row in rows:
+        *_, valid_from, valid_to, _ = row
+        first, last = partitions.at(valid_from), partitions.at(min(valid_to, OPEN) - 1)
+        numbers = range(max(first, among.start), min(last + 1, among.stop))
+        copies += [[*row[:2], f"{type}_P{number}", *row[2:]] for number in numbers]
+    return copies
 
 
 class RowsByMessage:
@@ -87,7 +93,12 @@ class RowsByMessage:
 
     def __init__(self, tables: TableReader, least: int) -> None:
         """Read the rows."""
-        self._rows = {name: _by_message(tables, name, least) for name in _OF_MESSAGES}
+        self._rows = {}
+        for name in _OF_MESSAGES:
+            schema = table(name).arrow
+            rows = pa.Table.from_batches(tables.rows_from(name, "message", least), schema)
+            batches = rows.sort_by("message").combine_chunks().to_batches()
+            self._rows[name] = batches[0] if batches else pa.RecordBatch.from_pylist([], schema)
 
     def of(self, name: str, low: int, high: int) -> Batch:
         """Return the rows of messages `low` to `high` - 1 of a table."""
@@ -110,10 +121,3 @@ class RowsByMessage:
             next_at = max(int(np.searchsorted(ends, rows_before + limit, side="right")), at + 1)
             yield low + at, low + next_at
             at = next_at
-
-
-def _by_message(tables: TableReader, name: str, least: int) -> Batch:
-    schema = table(name).arrow
-    rows = pa.Table.from_batches(tables.rows_from(name, "message", least), schema)
-    batches = rows.sort_by("message").combine_chunks().to_batches()
-    return batches[0] if batches else pa.RecordBatch.from_pylist([], schema)

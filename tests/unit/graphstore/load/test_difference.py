@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.tables import Batches
+from vizpub.graphstore.load.difference import RowsByMessage, changed_nodes, difference
 from vizpub.graphstore.load.reading import TableReader
-from vizpub.graphstore.verify.difference import RowsByMessage, changed_nodes, difference
 from vizpub.model.clock import Clock
 
 ROWS = st.lists(st.tuples(st.integers(0, 3), st.sampled_from(["a", None])), max_size=12)

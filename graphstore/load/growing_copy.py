@@ -1,12 +1,15 @@
-"""Comparison of a growing copy with the run's tables, from a boundary on."""
+"""A growing copy, compared with the run's tables from a boundary on.
+
+In partitions that there were before, a copy comes and goes with its link or subscription, in one
+transaction. A new partition gets the copies of all that is valid in it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from itertools import chain
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow.compute as pc
 from neo4j import Driver, ManagedTransaction
@@ -14,64 +17,43 @@ from neo4j import Driver, ManagedTransaction
 from vizpub import cypher
 from vizpub.graphstore.ask.periods import ALWAYS, class_ranges
 from vizpub.graphstore.load.batches import Rows
-from vizpub.graphstore.load.grown_copies import COPIES, copy_rows, delete_copies, in_partition
-from vizpub.graphstore.load.reading import TableReader
-from vizpub.graphstore.load.steps import (
-    ROWS_PER_BATCH,
-    NodeStep,
-    RelationshipStep,
-    Step,
-    steps_by_table,
-)
-from vizpub.graphstore.load.writing import Work, write_rows
-from vizpub.graphstore.runs import facts_of, partitions_in
-from vizpub.graphstore.server import sessions
-from vizpub.graphstore.verify.difference import (
+from vizpub.graphstore.load.difference import (
+    COPIES,
     Nodes,
     RelationshipDifference,
     RowsByMessage,
     add_nodes,
     changed_nodes,
+    copy_rows,
     difference,
-    expected_nodes,
 )
+from vizpub.graphstore.load.reading import TableReader
+from vizpub.graphstore.load.steps import (
+    COPY_STEPS,
+    NODE_STEPS,
+    RELATIONSHIP_STEPS,
+    ROWS_PER_BATCH,
+    NodeStep,
+    RelationshipStep,
+    Step,
+    write_rows,
+)
+from vizpub.graphstore.runs import facts_of, partitions_in
+from vizpub.graphstore.server import sessions
+from vizpub.graphstore.verify.verify import statement_of_nodes
 from vizpub.model.clock import OPEN
 from vizpub.model.run import Boundary, RunFacts
 
+Work: TypeAlias = Callable[[ManagedTransaction], object]
+"""A function that runs in a transaction."""
 SPANS = ("presence", "subscriptions", "roles", "links")
 """The statements of periods."""
 GROWING = ("Topic", "Peer", "Interval")
 """The labels of nodes except messages."""
 _OF_MESSAGES = ("published", "published-on", "hops", "arrived-from-unknown", "missed")
+_STEPS = {step.statement: step for step in (*RELATIONSHIP_STEPS, *COPY_STEPS)}
+_MESSAGES, _MESSAGE_METRICS = (step for step in NODE_STEPS if step.label == "Message")
 _NO_TIMEOUT = 0.0
-
-
-@dataclass(frozen=True)
-class MessageChange:
-    """Changes to the nodes and relationships of some messages."""
-
-    create: NodeStep
-    change: NodeStep
-    missing: Rows = field(default_factory=list)
-    changed: Rows = field(default_factory=list)
-    relationships: list[tuple[RelationshipStep, RelationshipDifference]] = field(
-        default_factory=list
-    )
-
-    def __bool__(self) -> bool:
-        return bool(self.missing or self.changed or any(d for _, d in self.relationships))
-
-    def __call__(self, transaction: ManagedTransaction, run: str) -> None:
-        """Make the changes, in one transaction."""
-        ids = [id for _, differs in self.relationships for id in differs.ids]
-        if ids:
-            transaction.run(cypher.statement("grow", "delete").text, {"ids": ids}).consume()
-        nodes: list[tuple[Step, Rows]]
-        nodes = [(self.create, self.missing), (self.change, self.changed)]
-        others = [(step, differs.missing) for step, differs in self.relationships]
-        for step, rows in [*nodes, *others]:
-            if rows:
-                write_rows(transaction, run, step, rows, step.statement)
 
 
 class GrowingCopy:
@@ -95,9 +77,6 @@ class GrowingCopy:
         """The earlier partitions, and the new ones."""
         self._census = reading.census(partitions)
         self._rows = reading.run_rows(facts.name, partitions)
-        steps = [step for of in steps_by_table(self._rows).values() for step in of]
-        self._nodes = [step for step in steps if isinstance(step, NodeStep)]
-        self._steps = {s.statement: s for s in steps if isinstance(s, RelationshipStep)}
         self._messages = RowsByMessage(reading, boundary.message)
         self._end = max(properties["messages"], reading.rows("publications"))
 
@@ -107,17 +86,17 @@ class GrowingCopy:
             least = 0 if name == "roles" else self._boundary.period
             ranges = class_ranges(self._levels, ALWAYS, (least, OPEN))
             held = self._ask(name, run=self.run, ranges=ranges)
-            yield self._steps[name], difference(self._expected(name, least), held)
+            yield _STEPS[name], difference(self._expected_rows(name, least), held)
 
-    def _expected(self, name: str, least: int) -> Iterator[list[Any]]:
-        step = self._steps[name]
+    def _expected_rows(self, name: str, least: int) -> Iterator[list[Any]]:
+        step = _STEPS[name]
         for rows in self.reading.rows_from(step.table, "valid_to", least):
-            yield from step.rows(rows)
+            yield from step.rows(self._rows, rows)
 
     def new_copies(self) -> Iterator[tuple[RelationshipStep, RelationshipDifference]]:
         """Compare the copies in new partitions."""
         for name, (type, copies) in COPIES.items() if self._new else ():
-            rows = self._expected(name, self._boundary.period)
+            rows = self._expected_rows(name, self._boundary.period)
             text = cypher.statement("grow", copies).text
             held = [
                 row
@@ -125,34 +104,46 @@ class GrowingCopy:
                 for row in self._rows_of(in_partition(text, f"{type}_P{number}"), run=self.run)
             ]
             expected = copy_rows(name, rows, self.partitions, self._new)
-            yield self._steps[copies], difference(expected, held)
+            yield _STEPS[copies], difference(expected, held)
 
     def nodes(self, label: str) -> tuple[NodeStep, Rows, Rows]:
         """Return the step that creates nodes of a label, the missing and the different nodes."""
-        steps = [step for step in self._nodes if step.label == label]
+        steps = [step for step in NODE_STEPS if step.label == label]
         least = self._boundary.interval if label == "Interval" else 0
-        expected = expected_nodes(steps, self.reading, least)
-        held = self._read_nodes(steps[0], [*expected])
-        missing = [expected[key] for key in expected if key not in held]
-        return steps[0], missing, changed_nodes(expected, held)
+        expected: Nodes = {}
+        for step in steps:
+            for rows in self.reading.rows_from(step.table, step.key, least):
+                add_nodes(expected, step.rows(self._rows, rows))
+        return steps[0], *self._compare_nodes(steps[0], expected)
 
-    def messages(self) -> Iterator[MessageChange]:
-        """Compare messages from the boundary on; yield the changes of some at a time."""
-        create, change = (step for step in self._nodes if step.label == "Message")
+    def _compare_nodes(self, step: NodeStep, expected: Nodes) -> tuple[Rows, Rows]:
+        """Return the nodes that are missing, and those with other properties."""
+        held = {key: node for key, _, node in self._read_back(step.label, [*expected])}
+        missing = [expected[key] for key in expected if key not in held]
+        return missing, changed_nodes(expected, held)
+
+    def messages(self) -> Iterator[Work]:
+        """Compare messages from the boundary on; yield a transaction for some at a time.
+
+        None for messages that are equal.
+        """
         for low, high in self._messages.chunks(self._boundary.message, self._end, ROWS_PER_BATCH):
             expected: Nodes = {}
-            for step in (create, change):
-                add_nodes(expected, step, self._messages.of(step.table, low, high))
-            held = self._read_nodes(create, [*expected])
-            missing = [expected[key] for key in expected if key not in held]
+            for step in (_MESSAGES, _MESSAGE_METRICS):
+                rows = self._messages.of(step.table, low, high)
+                add_nodes(expected, step.rows(self._rows, rows))
             at = {"run": self.run, "low": low, "high": high, "keys": [*expected]}
-            differing = []
-            for name in _OF_MESSAGES:
-                step_ = self._steps[name]
-                rows = step_.rows(self._messages.of(step_.table, low, high))
-                differing.append((step_, difference(rows, self._ask(name, **at))))
-            changed = changed_nodes(expected, held)
-            yield MessageChange(create, change, missing, changed, differing)
+            missing, changed = self._compare_nodes(_MESSAGES, expected)
+            ids: list[str] = []
+            changes: list[tuple[Step, Rows]] = [(_MESSAGES, missing), (_MESSAGE_METRICS, changed)]
+            for relationship in map(_STEPS.__getitem__, _OF_MESSAGES):
+                rows = self._messages.of(relationship.table, low, high)
+                held = self._ask(relationship.statement, **at)
+                differs = difference(relationship.rows(self._rows, rows), held)
+                ids += differs.ids
+                changes.append((relationship, differs.missing))
+            if ids or any(part for _, part in changes):
+                yield partial(_write, run=self.run, ids=ids, rows=changes)
 
     @cached_property
     def peers_by_label(self) -> dict[str, Collection[int]]:
@@ -168,7 +159,7 @@ class GrowingCopy:
         }
         peers = map(self._rows.key, range(self.reading.rows("peers")))
         held: dict[str, set[str]] = {}
-        for key, labels, _ in self._read_back("peers", [*peers]):
+        for key, labels, _ in self._read_back("Peer", [*peers]):
             for label in labels:
                 held.setdefault(label, set()).add(key)
         for label in sorted({*wanted, *held} - {"Peer"}):
@@ -185,17 +176,13 @@ class GrowingCopy:
         yield "messages", any(self.messages())
         yield "labels", any(add or remove for _, add, remove in self.labels())
 
-    def _read_nodes(self, step: NodeStep, keys: list[str]) -> Nodes:
-        return {key: node for key, _, node in self._read_back(step.statement, keys)}
-
-    def _read_back(self, statement: str, keys: list[str]) -> Iterator[list[Any]]:
+    def _read_back(self, label: str, keys: list[str]) -> Iterator[list[Any]]:
         for start in range(0, len(keys), ROWS_PER_BATCH):
             part = keys[start : start + ROWS_PER_BATCH]
-            yield from self._ask(f"verify/{statement}", keys=part)
+            yield from self._rows_of(statement_of_nodes("node-properties", label), keys=part)
 
     def _ask(self, statement: str, **parameters: Any) -> list[list[Any]]:
-        folder, _, name = statement.rpartition("/")
-        query = cypher.statement(folder or "grow", name)
+        query = cypher.statement("grow", statement)
         needed = {p.name: parameters[p.name] for p in query.parameters}
         return self._rows_of(query.text, **needed)
 
@@ -208,8 +195,8 @@ class GrowingCopy:
             more = copy_rows(step.statement, part, self.partitions, self._earlier)
             steps = [(step, part)]
             if more:
-                steps.append((self._steps[COPIES[step.statement][1]], more))
-            yield partial(_write_all, run=self.run, rows=steps)
+                steps.append((_STEPS[COPIES[step.statement][1]], more))
+            yield partial(_write, run=self.run, ids=[], rows=steps)
 
     def delete(
         self, step: RelationshipStep, surplus: list[tuple[str, list[Any]]]
@@ -218,7 +205,7 @@ class GrowingCopy:
         for part in self._batches(surplus):
             more = copy_rows(step.statement, [r for _, r in part], self.partitions, self._earlier)
             ids = [id for id, _ in part]
-            yield partial(_delete_all, ids=ids, name=step.statement, copies=more)
+            yield partial(_delete, ids=ids, name=step.statement, copies=more)
 
     def _batches(self, rows: list[Any]) -> Iterator[list[Any]]:
         size = max(1, ROWS_PER_BATCH // (1 + len(self._earlier)))
@@ -226,13 +213,27 @@ class GrowingCopy:
             yield rows[start : start + size]
 
 
-def _write_all(
-    transaction: ManagedTransaction, run: str, rows: list[tuple[RelationshipStep, Rows]]
+def _write(
+    transaction: ManagedTransaction, run: str, ids: Sequence[str], rows: Sequence[tuple[Step, Rows]]
 ) -> None:
+    """Delete relationships with these ids, and write rows of steps."""
+    if ids:
+        transaction.run(cypher.statement("grow", "delete").text, {"ids": ids}).consume()
     for step, step_rows in rows:
-        write_rows(transaction, run, step, step_rows, step.statement)
+        if step_rows:
+            write_rows(transaction, run, step, step_rows, step.statement)
 
 
-def _delete_all(transaction: ManagedTransaction, ids: list[str], name: str, copies: Rows) -> None:
+def _delete(transaction: ManagedTransaction, ids: list[str], name: str, copies: Rows) -> None:
     transaction.run(cypher.statement("grow", "delete").text, {"ids": ids}).consume()
-    delete_copies(transaction, name, copies)
+    copies_by_type: dict[str, Rows] = {}
+    for copy in copies:
+        copies_by_type.setdefault(copy[2], []).append(copy)
+    for type, rows in copies_by_type.items():
+        text = cypher.statement("grow", f"delete-{COPIES[name][1]}").text
+        transaction.run(in_partition(text, type), {"rows": rows}).consume()
+
+
+def in_partition(text: str, type: str) -> str:
+    """Return a statement changed to the partition whose copies have this type."""
+    return text.replace(f":{type.partition('_')[0]}_P0]", f":{type}]")
