@@ -18,23 +18,23 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Neighbor:
-    """A link the peer holds. In JSON a plain string if only the peer is given."""
+    """A link that the peer holds. In JSON it is a string if only the peer is given."""
 
     peer: str
     layer: str = OVERLAY
-    """The part of the protocol it belongs to."""
+    """The part of the protocol that it belongs to."""
     topic: str | None = None
-    """The topic it serves; null = none."""
+    """The topic that it serves; null = none."""
 
     def to_json(self) -> str | Json:
-        """A string if only the peer is given, otherwise an object."""
+        """Return a string if only the peer is given, otherwise an object."""
         if self.layer == OVERLAY and self.topic is None:
             return self.peer
         return _fields(self)
 
     @classmethod
     def from_json(cls, value: str | Json) -> Self:
-        """From a string or an object."""
+        """Read a string or an object."""
         if isinstance(value, str):
             return cls(value)
         return cls(value["peer"], value.get("layer") or OVERLAY, value.get("topic"))
@@ -42,18 +42,18 @@ class Neighbor:
 
 @dataclass(frozen=True)
 class Role:
-    """A role the peer plays, such as rendezvous."""
+    """A role that the peer plays, such as rendezvous."""
 
     role: str
     topic: str | None = None
 
     def to_json(self) -> Json:
-        """The object of `roles`."""
+        """Return the object of `roles`."""
         return _fields(self)
 
     @classmethod
     def from_json(cls, value: Json) -> Self:
-        """From an object of `roles`."""
+        """Read an object of `roles`."""
         return cls(value["role"], value.get("topic"))
 
 
@@ -61,9 +61,9 @@ class Role:
 class Counters:
     """Messages and bytes each way.
 
-    They count the events of the interval (`delta`). A source that counts from its start says so in
-    the run header (`"counters": "total"`); ingest then takes differences (the first report
-    counts from 0) and treats a drop as a restart.
+    They count the events of the interval (`delta`). The run header of a source that counts from its
+    start has `"counters": "total"`; ingest then takes differences (the first report counts from 0),
+    and takes a decrease for a restart.
     """
 
     messages_sent: int | None = None
@@ -72,7 +72,7 @@ class Counters:
     bytes_received: int | None = None
 
     def to_json(self) -> Json:
-        """The object of `control` or `publication`."""
+        """Return the object of `control` or `publication`."""
         return {
             "sent": _present(messages=self.messages_sent, bytes=self.bytes_sent),
             "received": _present(messages=self.messages_received, bytes=self.bytes_received),
@@ -80,7 +80,7 @@ class Counters:
 
     @classmethod
     def from_json(cls, value: Json) -> Self:
-        """From the object of `control` or `publication`."""
+        """Read the object of `control` or `publication`."""
         sent, received = value.get("sent") or {}, value.get("received") or {}
         return cls(
             sent.get("messages"), sent.get("bytes"), received.get("messages"), received.get("bytes")
@@ -96,55 +96,55 @@ class Sent:
     publisher: str | None = None
     to: tuple[str, ...] | None = None
     hops: int | None = None
-    """Links travelled to the peer that sends it on."""
+    """Links that it travelled to the peer that sends it on."""
     time_us: int | None = None
     """µs since the run's epoch."""
     bytes: int | None = None
     """Size of one copy."""
     resent: bool | None = None
-    """Whether it goes to peers that came too late for the first copies."""
+    """True if it goes to peers that came too late for the first copies."""
 
     def to_json(self) -> Json:
-        """The object of `sent`."""
+        """Return the object of `sent`."""
         return _fields(self)
 
     @classmethod
     def from_json(cls, value: Json) -> Self:
-        """From an object of `sent`."""
-        known = _known(cls, value)
-        if "to" in known:
-            known["to"] = tuple(known["to"])
-        return cls(**known)
+        """Read an object of `sent`."""
+        values = _present_fields(cls, value)
+        if "to" in values:
+            values["to"] = tuple(values["to"])
+        return cls(**values)
 
 
 @dataclass(frozen=True)
 class Received:
-    """An arrival of a message: every one, duplicates too, in order of arrival.
+    """An arrival of a message; a report lists all, also duplicates, in order of arrival.
 
-    `hops` may be absent; ingest then rebuilds it from the `from` chains of first receptions.
+    `hops` may be absent; ingest then derives it from the `from` chains of first receptions.
     """
 
     message: str
     topic: str | None = None
     publisher: str | None = None
     from_peer: str | None = None
-    """The peer it came from; `from` in JSON."""
+    """The peer that it came from; `from` in JSON."""
     hops: int | None = None
     time_us: int | None = None
     bytes: int | None = None
     subscribed: bool | None = None
-    """Whether the peer subscribed to the topic then."""
+    """True if the peer subscribed to the topic then."""
     resent: bool | None = None
-    """Whether it was sent because the peer came too late for the first copies."""
+    """True if it was sent because the peer came too late for the first copies."""
 
     def to_json(self) -> Json:
-        """The object of `received`."""
+        """Return the object of `received`."""
         return {_SPELLED.get(name, name): value for name, value in _fields(self).items()}
 
     @classmethod
     def from_json(cls, value: Json) -> Self:
-        """From an object of `received`."""
-        return cls(**_known(cls, value), from_peer=value.get("from"))
+        """Read an object of `received`."""
+        return cls(**_present_fields(cls, value), from_peer=value.get("from"))
 
 
 _SPELLED = {"from_peer": "from"}
@@ -155,9 +155,9 @@ class Report:
     """The report of one peer on one reporting interval.
 
     Interval i covers `[i·interval_us, (i+1)·interval_us)` of the run's time. `neighbors`,
-    `topics` and `roles` are the state when the report is made, at the interval's end;
-    counters and publications are what happened during it. A peer with no report for an
-    interval is absent in it. A null is unknown; an empty tuple is none.
+    `topics` and `roles` are the state at the interval's end, when the report is made; counters and
+    publications are the events during it. A peer without a report for an interval is absent in it.
+    A null is unknown; an empty tuple is none.
     """
 
     format: ClassVar[str] = "vizpub.report/1"
@@ -169,27 +169,27 @@ class Report:
     """Grows with every report of a peer; of two reports for the same interval the greater wins."""
     neighbors: tuple[Neighbor, ...] | None = None
     topics: tuple[str, ...] | None = None
-    """Topics the peer subscribes to."""
+    """Topics that the peer subscribes to."""
     roles: tuple[Role, ...] | None = None
     control: Counters | None = None
     publication: Counters | None = None
     """For sources that only count; takes precedence over `sent` and `received`."""
     duplicates: int | None = None
-    """Receptions that were not the first; as `publication`."""
+    """Receptions that were not the first; for sources that only count, like `publication`."""
     rpcs_sent: int | None = None
-    """Packets of messages and control entries, however many of these each carries."""
+    """Packets, each with any number of messages and control entries."""
     rpcs_received: int | None = None
     gauges: Mapping[str, float] | None = None
-    """Numbers of the system's own by name, for this interval, such as lookups or hops. Also in a
-    run whose counters are totals; a name that is absent is unknown.
+    """The system's own numbers for this interval by name, such as lookups or hops. They are never
+    totals, even if the counters are; an absent name is unknown.
     """
     sent: tuple[Sent, ...] | None = None
     received: tuple[Received, ...] | None = None
     left: bool = False
-    """The peer left in the interval: it is absent, but its events count."""
+    """True if the peer left in the interval: it is absent, but its events count."""
 
     def to_json(self) -> Json:
-        """The record, without unknown fields."""
+        """Return the record without unknown fields."""
         record = {"format": self.format, **_fields(self)}
         if not self.left:
             del record["left"]
@@ -197,18 +197,18 @@ class Report:
 
     @classmethod
     def from_json(cls, value: Json) -> Self:
-        """From a record that has no problems."""
-        known = _known(cls, value)
+        """Read a record that has no problems."""
+        values = _present_fields(cls, value)
         for name, kind in _ITEMS.items():
-            if name in known:
-                known[name] = tuple(kind.from_json(item) for item in known[name])
-        for name in _COUNTERS & known.keys():
-            known[name] = Counters.from_json(known[name])
-        if "topics" in known:
-            known["topics"] = tuple(known["topics"])
-        if "gauges" in known:
-            known["gauges"] = _present(**known["gauges"])
-        return cls(**known)
+            if name in values:
+                values[name] = tuple(kind.from_json(item) for item in values[name])
+        for name in _COUNTERS & values.keys():
+            values[name] = Counters.from_json(values[name])
+        if "topics" in values:
+            values["topics"] = tuple(values["topics"])
+        if "gauges" in values:
+            values["gauges"] = _present(**values["gauges"])
+        return cls(**values)
 
 
 _ITEMS: dict[str, type[Neighbor | Role | Sent | Received]] = {
@@ -224,8 +224,8 @@ _COUNTERS = {"control", "publication"}
 class RunHeader:
     """Facts about the whole run: an optional first line.
 
-    Several values of `run` in the input are refused; `--input-run RUN` picks one, and `--run`
-    names the stored run.
+    Input with several values of `run` is refused; `--input-run RUN` selects one, and `--run` names
+    the stored run.
     """
 
     format: ClassVar[str] = "vizpub.run/1"
@@ -239,21 +239,21 @@ class RunHeader:
     epoch: str | None = None
     """Wall time of the run's time 0, ISO 8601."""
     counters: str = "delta"
-    """'delta', or 'total' for counters that never restart with an interval."""
+    """'delta', or 'total' for counters that do not restart with each interval."""
     lists: str | None = None
-    """'complete' where every arrival is listed, also where the counters count more."""
+    """'complete' if every arrival is listed, even if the counters count more."""
     unknown: tuple[str, ...] = ()
-    """What this source does not report, as 'control.bytes'."""
+    """Fields that this source does not report, such as 'control.bytes'."""
 
     def to_json(self) -> Json:
-        """The record."""
+        """Return the record."""
         return {"format": self.format, **_fields(self)}
 
     @classmethod
     def from_json(cls, value: Json) -> Self:
-        """From a record that has no problems."""
-        known = _known(cls, value)
-        return cls(**{**known, "unknown": tuple(known.get("unknown", ()))})
+        """Read a record that has no problems."""
+        values = _present_fields(cls, value)
+        return cls(**{**values, "unknown": tuple(values.get("unknown", ()))})
 
 
 @dataclass(frozen=True)
@@ -266,13 +266,13 @@ class RunEnd:
     run: str | None = None
 
     def to_json(self) -> Json:
-        """The record."""
+        """Return the record."""
         return {"format": self.format, **_fields(self)}
 
     @classmethod
     def from_json(cls, value: Json) -> Self:
-        """From a record that has no problems."""
-        return cls(**_known(cls, value))
+        """Read a record that has no problems."""
+        return cls(**_present_fields(cls, value))
 
 
 Record = Report | RunHeader | RunEnd
@@ -283,13 +283,9 @@ def _present(**values: Any) -> Json:
 
 
 def _fields(item: Any) -> Json:
-    """The fields of a dataclass that are known, as JSON."""
-    found = {}
-    for name in _names(type(item)):  # type: ignore[arg-type]
-        value = getattr(item, name)
-        if value is not None:
-            found[name] = _encoded(value)
-    return found
+    """Return the known fields of a dataclass as JSON."""
+    values = ((name, getattr(item, name)) for name in _names(type(item)))  # type: ignore[arg-type]
+    return {name: _encode(value) for name, value in values if value is not None}
 
 
 @cache
@@ -300,16 +296,16 @@ def _names(kind: Any) -> tuple[str, ...]:
 _PLAIN = (str, int, float)
 
 
-def _encoded(value: Any) -> Any:
+def _encode(value: Any) -> Any:
     if isinstance(value, _PLAIN):
         return value
     if isinstance(value, tuple):
-        return [_encoded(item) for item in value]
+        return [_encode(item) for item in value]
     if hasattr(value, "to_json"):
         return value.to_json()
     return dict(value) if isinstance(value, Mapping) else value
 
 
-def _known(kind: Any, value: Json) -> dict[str, Any]:
-    """The fields of a dataclass that a JSON object has; null is absent."""
+def _present_fields(kind: Any, value: Json) -> dict[str, Any]:
+    """Return the fields of a dataclass that a JSON object has; null is absent."""
     return {f.name: value[f.name] for f in fields(kind) if value.get(f.name) is not None}

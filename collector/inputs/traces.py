@@ -19,7 +19,7 @@ from vizpub.collector.http import descriptors
 from vizpub.ingest.sources.libp2p import json_events, protobuf
 from vizpub.ingest.sources.libp2p.events import RecordRefused, TraceEvent, make_event
 from vizpub.model.errors import InputError, cause_of
-from vizpub.reports.compressed import GZIP, MAX_LINE, ZSTD, up_to_the_error
+from vizpub.reports.compressed import GZIP, MAX_LINE, ZSTD, GzipStream
 
 CUT = "was truncated: it is read again from its beginning"
 
@@ -28,7 +28,6 @@ NO_TRACE = "no trace of go-libp2p-pubsub"
 _CHUNK = 1 << 16
 _HEAD = 1 << 20
 """Bytes within which a trace has its first event."""
-_GZIP_WINDOW = 31  # the largest window, with gzip's header and trailer
 _LENGTH = 8
 """Bytes in which the length of a record stands."""
 _FILES = 1 << 16
@@ -43,7 +42,7 @@ class GrowingTrace:
         """Raises: OSError."""
         self.path = path
         self._file = path.open("rb", buffering=0)
-        self._member: zlib._Decompress | None = None
+        self._gzip: GzipStream | None = None
         self._head: bytes | None = b""
         """The first bytes, until they say whether it is compressed."""
         self._buffer = bytearray()
@@ -100,24 +99,8 @@ class GrowingTrace:
             if chunk.startswith(ZSTD):
                 raise InputError("zstandard cannot be followed: decompress it")
             if chunk.startswith(GZIP):
-                self._member = zlib.decompressobj(_GZIP_WINDOW)
-        if self._member is None:
-            yield chunk
-            return
-        while chunk:
-            if self._member.eof:  # padding is allowed between members
-                chunk = chunk.lstrip(b"\0")
-                if not chunk:
-                    return
-                self._member = zlib.decompressobj(_GZIP_WINDOW)
-            state = self._member.copy()
-            try:
-                content = self._member.decompress(chunk)
-            except zlib.error:
-                yield up_to_the_error(state, chunk)
-                raise
-            yield content
-            chunk = self._member.unused_data
+                self._gzip = GzipStream()
+        yield from self._gzip.decompress(chunk) if self._gzip else (chunk,)
 
     def _recognise(self) -> bool:
         line = bytes(self._buffer.lstrip().partition(b"\n")[0])
