@@ -32,7 +32,7 @@ from vizpub.ingest.measures.choice import MeasurementOptions
 from vizpub.ingest.pipeline import IngestOutcome, IngestRequest, ingest_in, settling_request
 from vizpub.ingest.sources.base import SourceOptions
 from vizpub.ingest.spark.session import spark_session, vizpub_errors
-from vizpub.machine.locks import Held, holding
+from vizpub.machine.locks import LockHeld, holding
 from vizpub.model.errors import RunLocked, StoreBroken, VizpubError
 from vizpub.runstore.leftovers import SCRATCH
 from vizpub.runstore.manifest import LATE, LATE_MESSAGES, Since
@@ -251,7 +251,7 @@ def in_parts(done: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 def _wait_for_turn(place: CollectionPlace, answers: _AnswerWriter) -> Iterator[None]:
     """Wait until another such process, whose collector was killed, has ended its append."""
     while True:
-        with suppress(Held), holding(place.folder / ".batches.lock"):
+        with suppress(LockHeld), holding(place.folder / ".batches.lock"):
             yield
             return
         answers.send(beat=True)

@@ -39,7 +39,9 @@ def test_snapshot_of_other_classes_is_their_line() -> None:
         NEWS = "news"
 
     told = OrderedDict(peer="a", topics=[Topic.NEWS])
-    assert read(LineEncoder().snapshot({"told": told})) == {"told": {"peer": "a", "topics": ["news"]}}
+    assert read(LineEncoder().snapshot({"told": told})) == {
+        "told": {"peer": "a", "topics": ["news"]}
+    }
 
 
 def test_gauges_of_numpy_are_numbers() -> None:
