@@ -31,7 +31,7 @@ def bytes_below(folder: Path) -> int:
     return sum(sizes.values())
 
 
-def made_folder(folder: Path) -> Path:
+def make_folder(folder: Path) -> Path:
     """Create a folder and its parents if they are missing, and return it. Raises: UseError."""
     try:
         folder.mkdir(parents=True, exist_ok=True)

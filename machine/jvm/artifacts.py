@@ -71,7 +71,7 @@ def graphframes_jars(progress: Progress | None = None) -> list[Path]:
             return jars("graphframes", progress)
         except ArtifactsMissing as error:
             why = f"{error.why}; VIZPUB_GRAPHFRAMES_JARS=a.jar,b.jar names files of your own"
-            raise ArtifactsMissing(error.what, why) from error
+            raise ArtifactsMissing(error.artifacts, why) from error
     paths = [Path(name).expanduser().absolute() for name in paths_text.split(",")]
     for path in paths:
         if not path.is_file():
