@@ -24,7 +24,7 @@ from vizpub.collector.ending import Ending
 from vizpub.collector.header import merge_header
 from vizpub.collector.inputs.kafka_message import KafkaMessage, interval_of
 from vizpub.collector.last_lines import LastLines
-from vizpub.collector.log import log
+from vizpub.collector.log import records as log
 from vizpub.collector.log.log import ReportLog
 from vizpub.collector.making.batch import batches_in
 from vizpub.collector.place import CollectionPlace

@@ -1,4 +1,4 @@
-"""How much of all requests together may be in work at once."""
+"""Bounds of all requests together that are being processed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager, contextmanager
 
 
 class NoRoom(Exception):
-    """Others have all of it: the request may be sent again."""
+    """Other requests use all of the budget; the client may retry."""
 
 
 class ByteBudget:
@@ -83,7 +83,7 @@ class BudgetShare:
         self.size += size
 
     def shrink(self, size: int) -> None:
-        """Give back all but that much."""
+        """Return all but so many bytes to the budget."""
         less = max(self.size - size, 0)
         self.size -= less
         self._room.give(less)

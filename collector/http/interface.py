@@ -1,7 +1,7 @@
 """The collector's HTTP interface (docs/collecting.md).
 
-Without tokens it serves this machine only, and a web page cannot post: its requests would have a
-foreign Host, or a content type that a form cannot send.
+Without tokens it serves this machine only. A web page cannot post to it: the page's requests have a
+foreign Host, and its forms cannot send the content type.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from vizpub.reports.endpoint import names_this_machine
 
 NDJSON = "application/x-ndjson"
 _AGAIN_S = 5
-"""What a reporter is asked to wait."""
+"""The time that reporters are asked to wait."""
 _MOST_LAG_S = 120.0
-"""Above it, the collector is not ready."""
+"""With a greater lag, the collector is not ready."""
 _MOST_SENT, _MOST_WORK = 64 * 2**20, 64 * 2**20
 """Bytes of all requests at once."""
 _SMALL = BodyLimits(sent=1 << 16, content=1 << 16)
-"""Of a request that has no reports."""
+"""Limits of a request without reports."""
 
 
 class _CommandRequest(msgspec.Struct, forbid_unknown_fields=True):
@@ -62,18 +62,18 @@ class HttpInterface:
     intake: Intake
     progress: CollectionProgress
     tokens: Tokens | None = None
-    """Null: whoever reaches the port may do anything."""
+    """Null: everyone who reaches the port may do anything."""
     bodies: BodyLimits = field(default_factory=BodyLimits)
     fields: tuple[str, ...] = ()
-    """The fields that peers are asked to report; none = all they know."""
+    """The fields that peers are asked to report; empty = all that they know."""
     commands: bool = False
     """True if peers may be asked to leave or join."""
     targets: Callable[[], list[dict[str, Any]]] = list
-    """The targets that are asked for reports, and how they answered."""
+    """Returns the targets that are asked for reports, with their last answers."""
     sent: ByteBudget = field(default_factory=lambda: ByteBudget(_MOST_SENT))
-    """Bodies that are in work, as they were sent."""
+    """Bodies that are being processed, as they were sent."""
     work: ByteBudget = field(default_factory=lambda: ByteBudget(_MOST_WORK))
-    """The content of those that are judged and written."""
+    """The content of bodies that are being judged and written."""
 
     def app(self) -> Starlette:
         """Return the application with its routes."""
@@ -97,7 +97,7 @@ class HttpInterface:
         """Check the caller's token and the run. Raises: HTTPException."""
         if self.tokens is None:
             if not names_this_machine(request.headers.get("host", "")):
-                raise HTTPException(400, "without tokens, only this machine is served by its name")
+                raise HTTPException(400, "without tokens, only this machine is served, by its name")
         elif not self.tokens.allows(_token(request), *kinds):
             raise HTTPException(
                 401, f"give the token {' or '.join((*kinds, ADMIN))}: docs/collecting.md"
@@ -118,8 +118,8 @@ class HttpInterface:
             try:
                 body = await read_body(request, self.bodies, sent.add)
             except NoRoom:
-                raise _later(503, "other requests are in work: send it again") from None
-            # How much is in it shows only when it is decompressed.
+                raise _later(503, "the collector is busy: send it again") from None
+            # The size of its content is unknown until it is decompressed.
             most = self.bodies.content if is_packed(body) else len(body)
             async with self.work.of(most) as part:
                 lines = await lines_in(body, self.bodies)
@@ -131,11 +131,11 @@ class HttpInterface:
         return JSONResponse(acceptance.to_json(), 202)
 
     def has_room(self) -> bool:
-        """Return True if reports are taken now."""
+        """Return True if reports are accepted now."""
         return self._busy() is None
 
     def _busy(self) -> HTTPException | None:
-        """Return the reason why no reports are taken now, or null."""
+        """Return the reason why no reports are accepted now, or null."""
         intake = self.intake
         if self.progress.draining:
             return _later(503, "the collector is pausing: send it again")
@@ -216,7 +216,7 @@ class HttpInterface:
         lines = await lines_in(await read_body(request, _SMALL), _SMALL)
         try:
             return msgspec.json.decode(b"\n".join(lines), type=kind)
-        except ValueError as error:  # it is no JSON, no UTF-8, or something else
+        except ValueError as error:  # it is no JSON, no UTF-8, or has another shape
             raise HTTPException(400, str(error)) from None
 
     async def _metrics(self, request: Request) -> Response:
@@ -241,7 +241,7 @@ class HttpInterface:
 
 
 def _number(text: str) -> int | None:
-    """Return the number in a header or a path; null if it is none, or too long for one of ours."""
+    """Return the number in a header or a path; null if it is not a number of at most 19 digits."""
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 20 else None
 
 
@@ -283,7 +283,7 @@ async def _refusal_response(_: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     headers: dict[str, str] = dict(error.headers or {})
     if error.status_code in (400, 408, 413):
-        headers["connection"] = "close"  # what is left of the body is not read
+        headers["connection"] = "close"  # the rest of the body is not read
     return JSONResponse({"error": error.detail}, error.status_code, headers)
 
 

@@ -1,6 +1,6 @@
-"""A topic of Kafka as its consumer sees it. Only this module imports Kafka's client.
+"""A consumer of a topic of Kafka. Only this module imports Kafka's client.
 
-All of a reader's methods may block, and none may be called while another one runs.
+All methods of a reader may block, and none may be called while another one runs.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ if TYPE_CHECKING:
 NO_BROKER = "no broker answers"
 
 _ANSWER_S = 4.0
-"""That brokers have to answer a question."""
+"""The time in which brokers must answer a request."""
 _MOST = 500
-"""Messages that are read at once."""
+"""Messages to fetch at once."""
 _SECRETS = ("password", "passphrase", "secret", "key.pem", "oauthbearer.config", "jaas.config")
 _OF_SECRETS = ("key.location", "keystore.location", "keytab", "key.file", "assertion.file")
-"""Properties that name a file with a secret."""
+"""Ends of the names of properties that name a file with a secret."""
 _RESET = "auto.offset.reset"
 _BEGINNINGS = {
     **dict.fromkeys(("earliest", "smallest", "beginning"), False),
     **dict.fromkeys(("latest", "largest", "end"), True),
 }
 _USUAL = {
-    "log_level": "0",  # what matters is told in our own words
+    "log_level": "0",  # vizpub's own messages say what matters
     "queued.max.messages.kbytes": "16384",
     "reconnect.backoff.max.ms": "2000",
     "topic.metadata.refresh.interval.ms": "10000",
 }
-"""What a file of properties may change."""
+"""Defaults, which a file of properties may change."""
 _OURS = {
     "enable.auto.commit": "false",
     "enable.auto.offset.store": "false",
@@ -55,7 +55,7 @@ class TopicFailed(Exception):
 
 @dataclass(frozen=True)
 class Topic:
-    """A topic, and how to reach it."""
+    """A topic, with its brokers and their properties."""
 
     brokers: str
     """`HOST:PORT`, separated by commas."""
@@ -64,7 +64,7 @@ class Topic:
     """Properties of librdkafka, as kcat and confluent-kafka take them."""
 
     def __post_init__(self) -> None:
-        """Raises: UseError."""
+        """Check the properties. Raises: UseError."""
         if self.config.get(_RESET, "earliest") not in _BEGINNINGS:
             raise UseError(f"{_RESET} is earliest or latest, not {self.config[_RESET]}")
 
@@ -75,11 +75,12 @@ class Topic:
 
 
 def read_config(path: Path) -> dict[str, str]:
-    """The properties of a file, `NAME=VALUE` on each line; `#` begins a comment. Raises: UseError
-    where it cannot be read, others can write it, or a secret is not its owner's alone.
+    """Read a file of properties, `NAME=VALUE` on each line; `#` begins a comment.
+
+    Raises: UseError if it cannot be read, others can write it, or others can read a secret.
     """
     try:
-        check_trusted(path)  # it may also say whom to tell secrets, and which commands to run
+        check_trusted(path)  # it may also say where to send secrets, and which commands to run
         text = text_of(path)
     except (OSError, ValueError) as error:
         raise UseError(f"{path} cannot be read: {cause_of(error)}") from error
@@ -105,25 +106,25 @@ class FetchResult:
 
     messages: list[KafkaMessage] = field(default_factory=list)
     at_end: dict[int, int] = field(default_factory=dict)
-    """Partitions that are read to their end, with the offset that comes next."""
+    """Partitions that were read to their end, with the next offset."""
     gone: set[int] = field(default_factory=set)
-    """Partitions that have not the offset which came next."""
+    """Partitions that do not have the next offset any more."""
     ends: dict[int, int] = field(default_factory=dict)
-    """The ends of partitions, as far as they are known."""
+    """The known ends of partitions."""
 
 
 class TopicReader:
-    """A consumer of a topic that belongs to no group: it reads what it is told to."""
+    """A consumer of a topic without a group: the caller says what to read."""
 
     def __init__(self, topic: Topic, run: str) -> None:
-        """Raises: UseError for a property that is wrong."""
+        """Begin. Raises: UseError for a wrong property."""
         from confluent_kafka import Consumer, KafkaException
         from confluent_kafka.admin import AdminClient
 
         self._topic = topic
         self._topic_id = ""
         self._why: str | None = None
-        """Why the client reached a broker last time in vain."""
+        """The reason why the client could not reach a broker the last time."""
         config: dict[str, Any] = {"group.id": f"vizpub-{run}", **_USUAL, **topic.config, **_OURS}
         config |= {"bootstrap.servers": topic.brokers, "error_cb": self._note_error}
         try:
@@ -131,7 +132,7 @@ class TopicReader:
             self._admin: AdminClient = AdminClient(config)
         except KafkaException as error:
             raise UseError(
-                f"Kafka's client takes no such properties: {_error_of(error).str()}"
+                f"Kafka's client does not accept these properties: {_error_of(error).str()}"
             ) from None
         self._read: set[int] = set()
         self._paused: set[int] = set()
@@ -143,7 +144,7 @@ class TopicReader:
             self._why = error.str()
 
     def look(self) -> tuple[str, list[int]]:
-        """Kafka's id of the topic, which is another one when it was made anew, and its partitions.
+        """Return Kafka's id of the topic, a new one if it was created again, and its partitions.
         After a new one nothing is read until `begin`. Raises: TopicFailed.
         """
         from confluent_kafka import KafkaException, TopicCollection
@@ -174,7 +175,7 @@ class TopicReader:
         return TopicFailed(f"topic '{topic.name}' cannot be read: {error.str()}")
 
     def span(self, partition: int) -> tuple[int, int]:
-        """A partition's first offset, and the one after its last. Raises: TopicFailed."""
+        """Return a partition's first offset, and the one after its last. Raises: TopicFailed."""
         from confluent_kafka import KafkaException
 
         try:
@@ -200,7 +201,7 @@ class TopicReader:
         self._read.add(partition)
 
     def pause(self, partitions: set[int]) -> None:
-        """Read these no further for now, and all others."""
+        """Pause these partitions, and resume all others."""
         if again := self._paused - partitions:
             self._consumer.resume([self._at(one) for one in again])
         if more := partitions - self._paused:
@@ -230,7 +231,7 @@ class TopicReader:
         return result
 
     def close(self) -> None:
-        """Read no more."""
+        """Close the consumer."""
         self._consumer.close()
 
     def _at(self, partition: int, offset: int = -1) -> TopicPartition:

@@ -13,7 +13,7 @@ from vizpub.collector.closing import ClosingRules
 from vizpub.collector.http.interface import HttpInterface
 from vizpub.collector.inputs.folder import FolderInput
 from vizpub.collector.intake import Intake, IntakeLimits
-from vizpub.collector.log import log
+from vizpub.collector.log import records as log
 from vizpub.collector.place import CollectionPlace
 from vizpub.collector.progress import CollectionProgress
 

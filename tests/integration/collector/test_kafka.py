@@ -28,7 +28,7 @@ from vizpub.collector.http.prometheus import page
 from vizpub.collector.inputs.kafka import MADE_ANEW, KafkaInput
 from vizpub.collector.inputs.kafka_topic import NO_BROKER, Topic, read_config
 from vizpub.collector.intake import Intake, IntakeLimits
-from vizpub.collector.log import log
+from vizpub.collector.log import records as log
 from vizpub.collector.place import CollectionPlace
 from vizpub.collector.progress import CollectionProgress
 

@@ -17,7 +17,7 @@ from vizpub.collector.inputs.kafka import KafkaInput, Partition
 from vizpub.collector.inputs.kafka_message import KafkaMessage
 from vizpub.collector.inputs.kafka_topic import FetchResult, Topic
 from vizpub.collector.intake import Intake, IntakeLimits
-from vizpub.collector.log import log
+from vizpub.collector.log import records as log
 from vizpub.collector.place import CollectionPlace
 from vizpub.collector.progress import CollectionProgress
 

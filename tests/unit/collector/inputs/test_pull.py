@@ -24,7 +24,7 @@ from vizpub.collector.http.bodies import BodyLimits
 from vizpub.collector.http.interface import HttpInterface
 from vizpub.collector.inputs.pull import NO_REPORTER, PullInput, TargetList
 from vizpub.collector.intake import Intake, IntakeLimits
-from vizpub.collector.log import log
+from vizpub.collector.log import records as log
 from vizpub.collector.place import CollectionPlace
 from vizpub.collector.progress import CollectionProgress
 from vizpub.model.errors import UseError

@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
-from vizpub.collector.log import log
-from vizpub.collector.log.log import LogFailed, Record, ReportLog
-from vizpub.collector.log.records import proof
+from vizpub.collector.log import log as log_module
+from vizpub.collector.log import records as log
+from vizpub.collector.log.log import LogFailed, ReportLog
+from vizpub.collector.log.records import Record, proof
 from vizpub.collector.log.records import whole_records as whole_of
 from vizpub.model.errors import StoreBroken
 from vizpub.runstore import durable
@@ -32,7 +33,7 @@ def lines(directory: Path, since: int = 0, until: int | None = None) -> list[byt
     return [r.line for r in log.read(directory, since, until) if r.kind == log.REPORT]
 
 
-async def filled(directory: Path, count: int, segment: int = log.SEGMENT) -> list[int]:
+async def filled(directory: Path, count: int, segment: int = log_module.SEGMENT) -> list[int]:
     """Reports of so many intervals, each put alone. Returns the positions behind them."""
     found: list[int] = []
     writer = ReportLog(directory, state, segment)
@@ -62,8 +63,8 @@ def test_segments_are_sealed_but_the_last(tmp_path: Path) -> None:
 
 def test_many_records_at_once_share_a_sync(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     syncs = []
-    really = log.sync
-    monkeypatch.setattr(log, "sync", lambda handle: (syncs.append(1), really(handle)))
+    really = log_module.sync
+    monkeypatch.setattr(log_module, "sync", lambda handle: (syncs.append(1), really(handle)))
 
     async def work() -> None:
         writer = ReportLog(tmp_path, state)
@@ -148,8 +149,8 @@ def test_records_of_a_failed_sync_are_no_part_of_the_log(
         writer, told = ReportLog(tmp_path, state), list[int]()
         await writer.put(log.report(0, b"before"), told.append)
         with monkeypatch.context() as patched:
-            patched.setattr(log, "sync", fail)
-            patched.setattr(log.os, "ftruncate", fail)
+            patched.setattr(log_module, "sync", fail)
+            patched.setattr(log_module.os, "ftruncate", fail)
             with pytest.raises(LogFailed):
                 await writer.put(log.report(1, b"lost"), told.append)
         await writer.put(log.report(2, b"after"), told.append)
@@ -175,7 +176,9 @@ def test_failed_sync_acknowledges_nothing_and_the_next_one_goes_on(
 
         return perhaps
 
-    monkeypatch.setattr(*((log, "sync", fail(log.sync)) if failing == "sync" else _write(fail)))
+    monkeypatch.setattr(
+        *((log_module, "sync", fail(log_module.sync)) if failing == "sync" else _write(fail))
+    )
 
     async def work() -> None:
         nonlocal broken
@@ -232,7 +235,7 @@ def test_segment_that_cannot_be_opened_at_once_begins_with_the_state_later(
 
 
 def _write(fail: Callable[..., Any]) -> tuple[Any, str, Any]:
-    return log, "_write_all", fail(log._write_all)
+    return log_module, "_write_all", fail(log_module._write_all)
 
 
 def test_segments_that_are_not_needed_are_dropped(tmp_path: Path) -> None:
@@ -256,7 +259,7 @@ def test_log_that_was_sealed_halfway_is_whole(tmp_path: Path) -> None:
     asyncio.run(filled(tmp_path, 8, segment=10**6))
     path = log.segments(tmp_path)[0][1]
     plain = path.read_bytes()
-    log.seal(path)
+    log_module.seal(path)
     path.write_bytes(plain)
     path.with_name(f".{path.name}.gz").write_bytes(b"half")
     asyncio.run(filled(tmp_path, 1))

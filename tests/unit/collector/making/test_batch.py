@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.few import few
-from vizpub.collector.log import log
+from vizpub.collector.log import records as log
 from vizpub.collector.log.log import ReportLog
 from vizpub.collector.making.batch import NONE, Batch, BatchBuilder, batches_in
 
@@ -142,7 +142,8 @@ def test_first_batch_begins_with_the_first_interval_of_most(
         writer, positions = ReportLog(tmp_path, state), list[int]()
         records = line(0, 3) + line(1, 4000) + line(2, 4001) + log.close(4000, 4000)
         await writer.put(
-            records + (log.encode_record(log.END, END) if ends else b""), positions.append
+            records + (log.encode_record(log.END, END) if ends else b""),
+            positions.append,
         )
         await writer.put(log.close(4001), positions.append)
         await writer.aclose()
