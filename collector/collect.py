@@ -213,9 +213,8 @@ class Collector:
             commands=self._request.commands,
         )
         server = None if self._request.stop else await self._start_server(web)
-        works = [self._tick, self._maker.run, self._loading.run]
-        if not self._request.stop:
-            works += self._inputs(web)
+        inputs = () if self._request.stop else self._inputs(web)
+        works = (self._tick, self._maker.run, self._loading.run, *inputs)
         tasks = [asyncio.create_task(work()) for work in works]
         over = asyncio.create_task(self._over.wait())
         await asyncio.wait([over, *tasks], return_when=asyncio.FIRST_COMPLETED)

@@ -70,15 +70,15 @@ def maybe(name: str, type: Type, meaning: str, unit: str = "") -> Column:
     return Column(name, type, meaning, unit, nullable=True)
 
 
-def directed(name: str, type: Type, meaning: str, degenerate: str) -> Column:
+def of_digraph(name: str, type: Type, meaning: str, degenerate: str) -> Column:
     """Define a metric of an interval's graph whose links have directions."""
     unit = "hops" if "hops" in meaning else ""
     return Column(name, type, meaning, unit, True, "directed", degenerate)
 
 
-def undirected(name: str, type: Type, meaning: str, degenerate: str) -> Column:
+def of_graph(name: str, type: Type, meaning: str, degenerate: str) -> Column:
     """Define a metric of an interval's graph whose links have no direction."""
-    return replace(directed(name, type, meaning, degenerate), graph="undirected")
+    return replace(of_digraph(name, type, meaning, degenerate), graph="undirected")
 
 
 PEER = always("peer", "int32", "dense index of the peer")

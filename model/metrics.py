@@ -11,9 +11,9 @@ from vizpub.model.columns import (
     Column,
     Table,
     always,
-    directed,
     maybe,
-    undirected,
+    of_digraph,
+    of_graph,
 )
 
 _HITS = (
@@ -32,53 +32,55 @@ METRICS_PEERS = Table(
         PEER,
         INTERVAL,
         maybe("present", "bool", "at the interval's last tick; null where presence is unknown"),
-        directed("in_degree", "int32", "distinct links in", "0 without links"),
-        directed("out_degree", "int32", "distinct links out", "0 without links"),
-        undirected("degree", "int32", "distinct peers linked either way", "0 without links"),
-        undirected("clustering", "double", "local clustering", "0 where degree < 2"),
-        directed(
+        of_digraph("in_degree", "int32", "distinct links in", "0 without links"),
+        of_digraph("out_degree", "int32", "distinct links out", "0 without links"),
+        of_graph("degree", "int32", "distinct peers linked either way", "0 without links"),
+        of_graph("clustering", "double", "local clustering", "0 where degree < 2"),
+        of_digraph(
             "betweenness",
             "double",
             "shortest paths through the peer, over ordered pairs (Brandes)",
             "0 where no path passes",
         ),
-        directed(
+        of_digraph(
             "betweenness_normalized", "double", "betweenness / ((n-1)(n-2))", "null where n < 3"
         ),
-        directed(
+        of_digraph(
             "betweenness_error",
             "double",
             "standard error of betweenness where it was sampled",
             "0 where exact",
         ),
-        directed(
+        of_digraph(
             "mean_distance",
             "double",
             "mean hops to the peers it reaches (the thesis' closeness)",
             "null where it reaches none",
         ),
-        directed(
+        of_digraph(
             "mean_distance_error",
             "double",
             "standard error of mean_distance where distances were sampled, in hops",
             "0 where exact; null where it reaches none",
         ),
-        directed(
+        of_digraph(
             "closeness",
             "double",
             "(r/(n-1))·(r/Σd) over outgoing distances (Wasserman and Faust)",
             "0 where it reaches none",
         ),
-        directed(
+        of_digraph(
             "eccentricity",
             "int32",
             "largest finite distance from the peer in hops",
             "null where it reaches none",
         ),
-        directed("reachable_peers", "int32", "peers it reaches, without itself", "0 without links"),
-        undirected("component", "int32", "smallest peer of its weak component", "itself"),
-        directed("strong_component", "int32", "smallest peer of its strong component", "itself"),
-        directed(
+        of_digraph(
+            "reachable_peers", "int32", "peers it reaches, without itself", "0 without links"
+        ),
+        of_graph("component", "int32", "smallest peer of its weak component", "itself"),
+        of_digraph("strong_component", "int32", "smallest peer of its strong component", "itself"),
+        of_digraph(
             "pagerank",
             "double",
             "PageRank with damping 0.85; 1 over all peers present",
@@ -110,59 +112,59 @@ METRICS_OVERLAY = Table(
     "interval",
     (
         INTERVAL,
-        directed("network_size", "int32", "peers present, n", "0"),
-        directed("links", "int32", "distinct links between them, m", "0"),
+        of_digraph("network_size", "int32", "peers present, n", "0"),
+        of_digraph("links", "int32", "distinct links between them, m", "0"),
         maybe("dangling_links", "int32", "links to or from peers that were not present"),
-        directed("density", "double", "m/(n(n-1))", "null where n < 2"),
-        directed("in_degree_mean", "double", "mean in-degree = m/n", "null where n = 0"),
-        directed("in_degree_max", "int32", "largest in-degree", "null where n = 0"),
-        directed("out_degree_mean", "double", "mean out-degree = m/n", "null where n = 0"),
-        directed("out_degree_max", "int32", "largest out-degree", "null where n = 0"),
-        undirected("degree_mean", "double", "mean degree", "null where n = 0"),
-        undirected("degree_max", "int32", "largest degree", "null where n = 0"),
-        undirected(
+        of_digraph("density", "double", "m/(n(n-1))", "null where n < 2"),
+        of_digraph("in_degree_mean", "double", "mean in-degree = m/n", "null where n = 0"),
+        of_digraph("in_degree_max", "int32", "largest in-degree", "null where n = 0"),
+        of_digraph("out_degree_mean", "double", "mean out-degree = m/n", "null where n = 0"),
+        of_digraph("out_degree_max", "int32", "largest out-degree", "null where n = 0"),
+        of_graph("degree_mean", "double", "mean degree", "null where n = 0"),
+        of_graph("degree_max", "int32", "largest degree", "null where n = 0"),
+        of_graph(
             "clustering_mean",
             "double",
             "mean local clustering over all peers",
             "peers of degree < 2 count 0",
         ),
-        directed("betweenness_mean", "double", "mean betweenness", "null where n = 0"),
-        directed("betweenness_max", "double", "largest betweenness", "null where n = 0"),
-        directed(
+        of_digraph("betweenness_mean", "double", "mean betweenness", "null where n = 0"),
+        of_digraph("betweenness_max", "double", "largest betweenness", "null where n = 0"),
+        of_digraph(
             "mean_distance_mean",
             "double",
             "mean over peers of their mean distance in hops",
             "peers that reach none are left out",
         ),
-        directed("closeness_mean", "double", "mean closeness", "peers that reach none count 0"),
-        directed(
+        of_digraph("closeness_mean", "double", "mean closeness", "peers that reach none count 0"),
+        of_digraph(
             "eccentricity_mean",
             "double",
             "mean eccentricity in hops",
             "peers that reach none are left out",
         ),
-        directed("diameter", "int32", "largest finite distance in hops", "null where m = 0"),
-        directed(
+        of_digraph("diameter", "int32", "largest finite distance in hops", "null where m = 0"),
+        of_digraph(
             "average_path_length",
             "double",
             "mean hops over the ordered pairs that are connected",
             "null where m = 0 or n < 2",
         ),
-        directed(
+        of_digraph(
             "average_path_length_error",
             "double",
             "standard error of average_path_length where distances were sampled, in hops",
             "0 where exact; null where m = 0 or n < 2",
         ),
-        directed(
+        of_digraph(
             "reachable_pairs_share",
             "double",
             "ordered pairs that are connected / n(n-1)",
             "null where n < 2",
         ),
-        undirected("weak_components", "int32", "weak components", "0 where n = 0"),
-        directed("strong_components", "int32", "strong components", "0 where n = 0"),
-        undirected(
+        of_graph("weak_components", "int32", "weak components", "0 where n = 0"),
+        of_digraph("strong_components", "int32", "strong components", "0 where n = 0"),
+        of_graph(
             "largest_weak_component_share",
             "double",
             "peers in the largest weak component / n",
@@ -181,7 +183,7 @@ METRICS_OVERLAY = Table(
             "hit_ratio that counts only arrivals in the interval of publication",
             "share",
         ),
-        undirected(
+        of_graph(
             "topic_diameter_mean",
             "double",
             "mean over topics of topic_diameter in hops",
@@ -197,20 +199,20 @@ METRICS_TOPICS = Table(
         TOPIC,
         INTERVAL,
         maybe("subscribers", "int32", "peers present that subscribe to it"),
-        directed("topic_links", "int32", "links whose two ends both subscribe", "0 without"),
-        undirected(
+        of_digraph("topic_links", "int32", "links whose two ends both subscribe", "0 without"),
+        of_graph(
             "components",
             "int32",
             "components of the subscribers' subgraph (1 = topic-connected)",
             "0 without subscribers",
         ),
-        undirected(
+        of_graph(
             "topic_diameter",
             "int32",
             "largest finite distance in the subscribers' subgraph in hops",
             "null where subscribers < 2 or no link",
         ),
-        undirected(
+        of_graph(
             "topic_average_path_length",
             "double",
             "mean hops over the connected pairs of the subscribers' subgraph",
@@ -280,7 +282,7 @@ METRICS_PERCOLATION = Table(
             "gamma", "double", "probability that a neighbour that does not subscribe gets a copy"
         ),
         maybe("sigma", "double", "mean over messages of the topic's subscribers / n"),
-        directed(
+        of_digraph(
             "percolation_threshold",
             "double",
             "probability of passing a message on from which it can percolate: 1 / the largest "

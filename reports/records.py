@@ -14,6 +14,24 @@ OVERLAY = "overlay"
 """The layer of a link if the source gives none."""
 
 Json = dict[str, Any]
+_SPELLED = {"from_peer": "from"}
+"""Fields with another name in JSON, which is a keyword of Python."""
+
+
+class _Part:
+    """A dataclass of the contract. A field that is null is absent in JSON."""
+
+    def to_json(self) -> Json:
+        """Return a JSON object without unknown fields."""
+        values = ((name, getattr(self, name)) for name in _names(type(self)))  # type: ignore[arg-type]
+        return {
+            _SPELLED.get(name, name): _encode(value) for name, value in values if value is not None
+        }
+
+    @classmethod
+    def from_json(cls, value: Json) -> Self:
+        """Read a JSON object that has no problems."""
+        return cls(**_present_fields(cls, value))
 
 
 @dataclass(frozen=True)
@@ -30,7 +48,7 @@ class Neighbor:
         """Return a string if only the peer is given, otherwise an object."""
         if self.layer == OVERLAY and self.topic is None:
             return self.peer
-        return _fields(self)
+        return _present(**vars(self))
 
     @classmethod
     def from_json(cls, value: str | Json) -> Self:
@@ -41,20 +59,11 @@ class Neighbor:
 
 
 @dataclass(frozen=True)
-class Role:
+class Role(_Part):
     """A role that the peer plays, such as rendezvous."""
 
     role: str
     topic: str | None = None
-
-    def to_json(self) -> Json:
-        """Return the object of `roles`."""
-        return _fields(self)
-
-    @classmethod
-    def from_json(cls, value: Json) -> Self:
-        """Read an object of `roles`."""
-        return cls(value["role"], value.get("topic"))
 
 
 @dataclass(frozen=True)
@@ -88,7 +97,7 @@ class Counters:
 
 
 @dataclass(frozen=True)
-class Sent:
+class Sent(_Part):
     """A message sent on. The publisher's own publication has `hops` 0."""
 
     message: str
@@ -104,21 +113,9 @@ class Sent:
     resent: bool | None = None
     """True if it goes to peers that came too late for the first copies."""
 
-    def to_json(self) -> Json:
-        """Return the object of `sent`."""
-        return _fields(self)
-
-    @classmethod
-    def from_json(cls, value: Json) -> Self:
-        """Read an object of `sent`."""
-        values = _present_fields(cls, value)
-        if "to" in values:
-            values["to"] = tuple(values["to"])
-        return cls(**values)
-
 
 @dataclass(frozen=True)
-class Received:
+class Received(_Part):
     """An arrival of a message; a report lists all, also duplicates, in order of arrival.
 
     `hops` may be absent; ingest then derives it from the `from` chains of first receptions.
@@ -137,21 +134,19 @@ class Received:
     resent: bool | None = None
     """True if it was sent because the peer came too late for the first copies."""
 
+
+class _Record(_Part):
+    """A line of the contract."""
+
+    format: ClassVar[str]
+
     def to_json(self) -> Json:
-        """Return the object of `received`."""
-        return {_SPELLED.get(name, name): value for name, value in _fields(self).items()}
-
-    @classmethod
-    def from_json(cls, value: Json) -> Self:
-        """Read an object of `received`."""
-        return cls(**_present_fields(cls, value), from_peer=value.get("from"))
-
-
-_SPELLED = {"from_peer": "from"}
+        """Return the record without unknown fields."""
+        return {"format": self.format, **super().to_json()}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Report:
+class Report(_Record):
     """The report of one peer on one reporting interval.
 
     Interval i covers `[i·interval_us, (i+1)·interval_us)` of the run's time. `neighbors`,
@@ -190,7 +185,7 @@ class Report:
 
     def to_json(self) -> Json:
         """Return the record without unknown fields."""
-        record = {"format": self.format, **_fields(self)}
+        record = super().to_json()
         if not self.left:
             del record["left"]
         return record
@@ -204,8 +199,6 @@ class Report:
                 values[name] = tuple(kind.from_json(item) for item in values[name])
         for name in _COUNTERS & values.keys():
             values[name] = Counters.from_json(values[name])
-        if "topics" in values:
-            values["topics"] = tuple(values["topics"])
         if "gauges" in values:
             values["gauges"] = _present(**values["gauges"])
         return cls(**values)
@@ -221,7 +214,7 @@ _COUNTERS = {"control", "publication"}
 
 
 @dataclass(frozen=True)
-class RunHeader:
+class RunHeader(_Record):
     """Facts about the whole run: an optional first line.
 
     Input with several values of `run` is refused; `--input-run RUN` selects one, and `--run` names
@@ -245,19 +238,9 @@ class RunHeader:
     unknown: tuple[str, ...] = ()
     """Fields that this source does not report, such as 'control.bytes'."""
 
-    def to_json(self) -> Json:
-        """Return the record."""
-        return {"format": self.format, **_fields(self)}
-
-    @classmethod
-    def from_json(cls, value: Json) -> Self:
-        """Read a record that has no problems."""
-        values = _present_fields(cls, value)
-        return cls(**{**values, "unknown": tuple(values.get("unknown", ()))})
-
 
 @dataclass(frozen=True)
-class RunEnd:
+class RunEnd(_Record):
     """The end of a run: open periods end after its last interval."""
 
     format: ClassVar[str] = "vizpub.end/1"
@@ -265,27 +248,12 @@ class RunEnd:
     last_interval: int
     run: str | None = None
 
-    def to_json(self) -> Json:
-        """Return the record."""
-        return {"format": self.format, **_fields(self)}
-
-    @classmethod
-    def from_json(cls, value: Json) -> Self:
-        """Read a record that has no problems."""
-        return cls(**_present_fields(cls, value))
-
 
 Record = Report | RunHeader | RunEnd
 
 
 def _present(**values: Any) -> Json:
     return {name: value for name, value in values.items() if value is not None}
-
-
-def _fields(item: Any) -> Json:
-    """Return the known fields of a dataclass as JSON."""
-    values = ((name, getattr(item, name)) for name in _names(type(item)))  # type: ignore[arg-type]
-    return {name: _encode(value) for name, value in values if value is not None}
 
 
 @cache
@@ -307,5 +275,10 @@ def _encode(value: Any) -> Any:
 
 
 def _present_fields(kind: Any, value: Json) -> dict[str, Any]:
-    """Return the fields of a dataclass that a JSON object has; null is absent."""
-    return {f.name: value[f.name] for f in fields(kind) if value.get(f.name) is not None}
+    """Return the fields of a dataclass that a JSON object has, arrays as tuples; null is absent."""
+    values = ((name, value.get(_SPELLED.get(name, name))) for name in _names(kind))
+    return {
+        name: tuple(item) if isinstance(item, list) else item
+        for name, item in values
+        if item is not None
+    }

@@ -78,18 +78,18 @@ class HttpInterface:
     def app(self) -> Starlette:
         """Return the application with its routes."""
         routes = [
-            Route("/v1/runs/{run}/reports", self._take_reports, methods=["POST"]),
-            Route("/v1/runs/{run}", self._run),
-            Route("/v1/runs/{run}/events", self._events),
-            Route("/v1/runs/{run}/commands", self._open_commands),
-            Route("/v1/runs/{run}/commands", self._command, methods=["POST"]),
-            Route("/v1/runs/{run}/commands/{number}", self._one_command),
-            Route("/v1/runs/{run}/commands/{number}", self._answer, methods=["POST"]),
-            Route("/v1/runs/{run}/targets", self._targets),
-            Route("/v1/runs/{run}/topic", self._topic),
-            Route("/metrics", self._metrics),
-            Route("/healthz", self._healthy),
-            Route("/readyz", self._ready),
+            Route("/v1/runs/{run}/reports", self._post_reports, methods=["POST"]),
+            Route("/v1/runs/{run}", self._get_run),
+            Route("/v1/runs/{run}/events", self._get_events),
+            Route("/v1/runs/{run}/commands", self._get_commands),
+            Route("/v1/runs/{run}/commands", self._post_command, methods=["POST"]),
+            Route("/v1/runs/{run}/commands/{number}", self._get_command),
+            Route("/v1/runs/{run}/commands/{number}", self._post_answer, methods=["POST"]),
+            Route("/v1/runs/{run}/targets", self._get_targets),
+            Route("/v1/runs/{run}/topic", self._get_topic),
+            Route("/metrics", self._get_metrics),
+            Route("/healthz", self._get_health),
+            Route("/readyz", self._get_readiness),
         ]
         return Starlette(routes=routes, exception_handlers={HTTPException: _refusal_response})
 
@@ -106,7 +106,7 @@ class HttpInterface:
         if run != self.intake.place.run:
             raise HTTPException(404, f"no run '{run}' is collected here")
 
-    async def _take_reports(self, request: Request) -> Response:
+    async def _post_reports(self, request: Request) -> Response:
         self._check(request, REPORT)
         may_end = self.tokens is None or self.tokens.allows(_token(request))
         self.progress.posts += 1
@@ -149,17 +149,17 @@ class HttpInterface:
             return _later(429, "the run is behind its log: send it again")
         return None
 
-    async def _targets(self, request: Request) -> Response:
+    async def _get_targets(self, request: Request) -> Response:
         self._check(request, READ)
         return JSONResponse({"targets": self.targets()})
 
-    async def _topic(self, request: Request) -> Response:
+    async def _get_topic(self, request: Request) -> Response:
         self._check(request, READ)
         if not (topic := self.progress.topic()):
             raise HTTPException(404, "this collector reads no topic: see --kafka")
         return JSONResponse(topic)
 
-    async def _run(self, request: Request) -> Response:
+    async def _get_run(self, request: Request) -> Response:
         self._check(request, REPORT, READ)
         header = {**self.intake.header.to_json(), "now_us": self.intake.now_us}
         if self.fields:
@@ -167,7 +167,7 @@ class HttpInterface:
         content = {"header": header, "progress": self.progress.summary(), "commands": self.commands}
         return JSONResponse(content)
 
-    async def _events(self, request: Request) -> Response:
+    async def _get_events(self, request: Request) -> Response:
         self._check(request, READ)
         events = self.progress.events(_number(request.headers.get("last-event-id", "")))
         return StreamingResponse(
@@ -176,13 +176,13 @@ class HttpInterface:
             media_type="text/event-stream",
         )
 
-    async def _open_commands(self, request: Request) -> Response:
+    async def _get_commands(self, request: Request) -> Response:
         self._check_commands(request, REPORT)
         now = time.time()
         commands = [one.summary(now) for one in self.intake.commands.open(now)]
         return JSONResponse({"commands": commands})
 
-    async def _one_command(self, request: Request) -> Response:
+    async def _get_command(self, request: Request) -> Response:
         self._check_commands(request, READ)
         try:
             command = self.intake.commands.get(_command_in(request))
@@ -190,13 +190,13 @@ class HttpInterface:
             raise HTTPException(404, str(error)) from None
         return JSONResponse(command.summary(time.time()))
 
-    async def _command(self, request: Request) -> Response:
+    async def _post_command(self, request: Request) -> Response:
         self._check_commands(request)
         command = await self._read_command(request, _CommandRequest)
         queued = self.intake.queue_command(command.peer, command.action, command.seconds)
         return JSONResponse((await _await_written(queued)).summary(time.time()), 201)
 
-    async def _answer(self, request: Request) -> Response:
+    async def _post_answer(self, request: Request) -> Response:
         self._check_commands(request, REPORT)
         answer = await self._read_command(request, _CommandAnswer)
         noted = self.intake.note_answer(
@@ -219,15 +219,15 @@ class HttpInterface:
         except ValueError as error:  # it is no JSON, no UTF-8, or has another shape
             raise HTTPException(400, str(error)) from None
 
-    async def _metrics(self, request: Request) -> Response:
+    async def _get_metrics(self, request: Request) -> Response:
         self._check(request, READ)
         text = page(self.intake, self.progress, self.targets())
         return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
 
-    async def _healthy(self, _: Request) -> Response:
+    async def _get_health(self, _: Request) -> Response:
         return PlainTextResponse("alive\n")
 
-    async def _ready(self, _: Request) -> Response:
+    async def _get_readiness(self, _: Request) -> Response:
         free = self.intake.place.free()
         wrong = [
             (self.progress.draining, "it is pausing"),

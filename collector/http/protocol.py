@@ -153,7 +153,7 @@ class PatientProtocol(HttpToolsProtocol):
     def pause_writing(self) -> None:
         """Begin to wait for a slow reader: nothing more is sent until it has read."""
         super().pause_writing()
-        self._reader = asyncio.get_running_loop().call_later(UNREAD_S, self._abort_unread)
+        self._reader = asyncio.get_running_loop().call_later(UNREAD_S, self.transport.abort)
 
     def resume_writing(self) -> None:
         """Continue: the reader has read."""
@@ -162,19 +162,11 @@ class PatientProtocol(HttpToolsProtocol):
             self._reader.cancel()
             self._reader = None
 
-    def _abort_unread(self) -> None:
-        if self.transport:
-            self.transport.abort()
-
     def _wait(self, seconds: float) -> None:
         self._end_wait()
-        self._deadline = asyncio.get_running_loop().call_later(seconds, self._close_late)
+        self._deadline = asyncio.get_running_loop().call_later(seconds, self.transport.close)
 
     def _end_wait(self) -> None:
         if self._deadline:
             self._deadline.cancel()
             self._deadline = None
-
-    def _close_late(self) -> None:
-        if self.transport:
-            self.transport.close()

@@ -275,8 +275,14 @@ class PullInput:
                 body, _ = await self._exchange(target, COMMANDS, content, _ANSWERS)
                 answered = msgspec.json.decode(body, type=_CommandAnswers).answers
                 answers = {one.id: one for one in answered if one.id in waiting}
-                # All of them wait for one sync.
-                await asyncio.gather(*map(self._note_answer, answers.values()))
+                notes = (
+                    self.intake.note_answer(
+                        one.id, obeyed=one.obeyed, reason=one.reason and one.reason[:_REASON]
+                    )
+                    for one in answers.values()
+                )
+                # What the log writes as a whole must not be interrupted.
+                await asyncio.gather(*map(asyncio.shield, notes))
         except TimeoutError:
             error = f"no whole answer within {seconds:.3g} s"
         except (*_FAILURES, InputError) as failed:  # or it is no JSON, or no UTF-8
@@ -284,13 +290,6 @@ class PullInput:
         if error and target.deaf is None:
             self.say(f"{target.url} takes no commands: {error}")
         target.deaf = error
-
-    async def _note_answer(self, answer: _CommandAnswer) -> None:
-        reason = answer.reason[:_REASON] if answer.reason is not None else None
-        # What the log writes as a whole must not be interrupted.
-        await asyncio.shield(
-            self.intake.note_answer(answer.id, obeyed=answer.obeyed, reason=reason)
-        )
 
     async def _exchange(
         self, target: PullTarget, path: str, content: bytes | None, most: int

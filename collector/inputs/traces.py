@@ -203,7 +203,13 @@ class Traces:
         for file in behind:
             if file.last_ns <= low:
                 events += file.read()
-                self._say_broken(file)
+                if file.broken is None or file.path in self._reported:
+                    continue
+                if not file.is_trace and file.path in self._places:
+                    raise InputError(f"{file.path}: {file.broken}")
+                self._reported.add(file.path)
+                if file.is_trace:
+                    self._say(f"{file.path}: the rest cannot be read: {file.broken}")
         return events
 
     @property
@@ -230,15 +236,6 @@ class Traces:
     def refusals(self) -> Counter[str]:
         """The number of refused records, by reason."""
         return sum((file.refusals for file in self._files.values()), Counter())
-
-    def _say_broken(self, file: GrowingTrace) -> None:
-        if file.broken is None or file.path in self._reported:
-            return
-        if not file.is_trace and file.path in self._places:
-            raise InputError(f"{file.path}: {file.broken}")
-        self._reported.add(file.path)
-        if file.is_trace:
-            self._say(f"{file.path}: the rest cannot be read: {file.broken}")
 
     def __enter__(self) -> Self:
         return self

@@ -95,7 +95,9 @@ class ReportLog:
         while self._waiting and self._future:
             content, future, callbacks = bytes(self._waiting), self._future, self._callbacks
             self._waiting, self._future, self._callbacks = bytearray(), None, []
-            opening = b"" if self._is_open else encode_record(STATE, self._state()) + self._beside()
+            opening, limit = b"", max(self._segment, 4 * self._opening)  # a state may be large
+            if self._handle is None or self.end - self._start - self._opening >= limit:
+                opening = encode_record(STATE, self._state()) + self._beside()
             try:
                 await loop.run_in_executor(self._pool, self._append_synced, opening, content)
                 start = self._synced - len(content)
@@ -108,12 +110,6 @@ class ReportLog:
                 self.failing = error.strerror or str(error)
                 future.set_exception(LogFailed(self.failing))
                 future.exception()  # no warning if the task that waited for it is gone
-
-    @property
-    def _is_open(self) -> bool:
-        """True if the next write needs no new segment. A large state allows a larger segment."""
-        limit = max(self._segment, 4 * self._opening)
-        return self._handle is not None and self.end - self._start - self._opening < limit
 
     def _append_synced(self, opening: bytes, content: bytes) -> None:
         try:

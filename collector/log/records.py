@@ -199,21 +199,16 @@ def content_of(path: Path) -> SegmentContent:
     if path.suffix != ".gz":
         return SegmentContent(stored, len(stored))
     # A changed bit in the head does not change the content, so only the stream counts.
-    plain = _decompress_part(stored[_GZIP_HEAD:])
+    stream, content = zlib.decompressobj(-15), bytearray()
+    with suppress(zlib.error):
+        for at in range(_GZIP_HEAD, len(stored), _SIP):
+            content += stream.decompress(stored[at : at + _SIP])
+    plain = bytes(content)
     crc, size = _GZIP_TAIL.unpack(stored[-_GZIP_TAIL.size :].rjust(_GZIP_TAIL.size, b"\0"))
     # Nor does one in the CRC itself. In the stream, it can turn a record into a copy of another.
     if (zlib.crc32(plain) ^ crc).bit_count() <= 1 and (len(plain) ^ size).bit_count() <= 1:
         return SegmentContent(plain, len(plain))
     return SegmentContent(plain, max(len(plain) + 1, size if size < _MOST else 0), is_whole=False)
-
-
-def _decompress_part(stored: bytes) -> bytes:
-    """Decompress as far as possible."""
-    stream, plain = zlib.decompressobj(-15), bytearray()
-    with suppress(zlib.error):
-        for at in range(0, len(stored), _SIP):
-            plain += stream.decompress(stored[at : at + _SIP])
-    return bytes(plain)
 
 
 def whole_records(content: bytes, start: int, offset: int) -> Iterator[Record]:

@@ -147,7 +147,10 @@ def make(folder: Path, listed: Path, java: Sequence[str]) -> None:
     new = folder / "classes.new"
     with suppress(OSError, subprocess.SubprocessError, Timeout), FileLock(folder / ".lock", 0):
         try:
-            if not find_archive(folder) and _is_worth(listed):
+            with listed.open("rb") as lines:
+                is_worth = sum(1 for _ in lines) >= _WORTH
+            has_room = shutil.disk_usage(folder).free >= _ROOM_BYTES
+            if is_worth and has_room and not find_archive(folder):
                 _dump(new, listed, java)
                 new.replace(folder / _name_with_size(new))
                 kinds = sorted(folder.parent.iterdir(), key=lambda kind: kind.stat().st_mtime)
@@ -157,12 +160,6 @@ def make(folder: Path, listed: Path, java: Sequence[str]) -> None:
             # Also removes lists of killed processes, and those that are still being written.
             for path in (new, *folder.glob(_LISTS)):
                 path.unlink(missing_ok=True)
-
-
-def _is_worth(listed: Path) -> bool:
-    with listed.open("rb") as lines:
-        long = sum(1 for _ in lines) >= _WORTH
-    return long and shutil.disk_usage(listed.parent).free >= _ROOM_BYTES
 
 
 def _dump(new: Path, listed: Path, java: Sequence[str]) -> None:
