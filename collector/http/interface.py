@@ -161,7 +161,7 @@ class HttpInterface:
 
     async def _get_run(self, request: Request) -> Response:
         self._check(request, REPORT, READ)
-        header = {**self.intake.header.to_json(), "now_us": self.intake.now_us}
+        header = {**self.intake.header.to_json(), "now_us": self.intake.clock.now_us}
         if self.fields:
             header["fields"] = list(self.fields)
         content = {"header": header, "progress": self.progress.summary(), "commands": self.commands}
