@@ -33,7 +33,7 @@ class PeerCommand:
     action: str
     """One of `ACTIONS`."""
     expires: float
-    """By the collector's clock, in seconds since 1970."""
+    """The time of its end by the collector's clock, in seconds since 1970."""
     obeyed: bool | None = None
     """The reporter's answer; null = none yet."""
     reason: str | None = None

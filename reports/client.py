@@ -53,7 +53,7 @@ class Pace:
     """The size of requests, and the times to wait."""
 
     lines: int = 2_000
-    """In one request."""
+    """Lines in one request."""
     gather_s: float = 0.2
     """Reports of this time go into one request."""
     first_wait_s: float = 0.5

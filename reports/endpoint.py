@@ -57,12 +57,12 @@ class Endpoint:
 
     @property
     def path(self) -> str:
-        """Of the run."""
+        """The path of the run."""
         return run_at(self.url).path
 
     @property
     def headers(self) -> dict[str, str]:
-        """Of every request."""
+        """The headers of every request."""
         return bearer(self.token)
 
     def connect(self) -> http.client.HTTPConnection:

@@ -25,7 +25,7 @@ _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 SURROGATE = re.compile("[\ud800-\udfff]")
 """Halves of surrogate pairs."""
 DEEPEST = 100
-"""How deep a JSON value may be nested; Python's own limit depends on the caller."""
+"""The deepest nesting of a JSON value; Python's own limit depends on the caller."""
 
 
 class Kind(Protocol):
@@ -116,9 +116,9 @@ class Numbers(_Scalar):
     """Numbers by name; a null is an absent number."""
 
     pattern: str = f"^{GAUGE}$"
-    """Of a name."""
+    """The pattern of a name."""
     most: int = 100
-    """Numbers in one report."""
+    """The most numbers in one report."""
 
     def problems(self, value: object, at: str = "gauges") -> Iterator[str]:
         """Refuse what is no object, too many numbers, wrong names, and all but finite numbers."""

@@ -42,7 +42,7 @@ TOKEN = "VIZPUB_TOKEN"
 _TIMEOUT_S = 30.0
 """For a whole answer, and for a line of events, of which some come every few seconds."""
 _FIRST_WAIT_S, _MOST_WAIT_S = 1.0, 30.0
-"""Before the next request to a collector that does not answer."""
+"""The waits before the next requests to a collector that does not answer."""
 _CERTIFICATE = re.compile("-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
 _MOST = 2**23
 """Bytes of an answer, or of an event: a row, or the progress."""

@@ -5,7 +5,8 @@ All methods of a reader may block, and none may be called while another one runs
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -132,7 +133,7 @@ class TopicReader:
             self._admin: AdminClient = AdminClient(config)
         except KafkaException as error:
             raise UseError(
-                f"Kafka's client does not accept these properties: {_error_of(error).str()}"
+                f"Kafka's client does not accept these properties: {error.args[0].str()}"
             ) from None
         self._read: set[int] = set()
         self._paused: set[int] = set()
@@ -147,57 +148,54 @@ class TopicReader:
         """Return Kafka's id of the topic, a new one if it was created again, and its partitions.
         After a new one nothing is read until `begin`. Raises: TopicFailed.
         """
-        from confluent_kafka import KafkaException, TopicCollection
+        from confluent_kafka import TopicCollection
 
-        name = self._topic.name
-        try:
-            answers = self._admin.describe_topics(
-                TopicCollection([name]), request_timeout=_ANSWER_S
-            )
-            description = answers[name].result()
-        except KafkaException as error:
-            self._admin.poll(0)  # the client's own reasons come with it
-            raise self._failure(_error_of(error)) from None
+        names = TopicCollection([self._topic.name])
+        with self._failures():
+            answers = self._admin.describe_topics(names, request_timeout=_ANSWER_S)
+            description = answers[self._topic.name].result()
         self._why, topic_id = None, str(description.topic_id)
         if topic_id != self._topic_id:
             self._consumer.unassign()
             self._topic_id, self._read, self._paused = topic_id, set(), set()
         return topic_id, sorted(one.id for one in description.partitions)
 
-    def _failure(self, error: KafkaError) -> TopicFailed:
+    @contextmanager
+    def _failures(self) -> Iterator[None]:
+        """Raise errors of Kafka's client as TopicFailed."""
         from confluent_kafka import KafkaError as Codes
+        from confluent_kafka import KafkaException
 
-        topic, code = self._topic, error.code()
-        if code in (Codes.UNKNOWN_TOPIC_OR_PART, Codes._UNKNOWN_TOPIC):
-            return TopicFailed(f"there is no topic '{topic.name}' at {topic.brokers}")
-        if code in (Codes._TRANSPORT, Codes._TIMED_OUT, Codes._ALL_BROKERS_DOWN):
-            return TopicFailed(f"{NO_BROKER} at {topic.brokers}: {self._why or error.str()}")
-        return TopicFailed(f"topic '{topic.name}' cannot be read: {error.str()}")
+        topic = self._topic
+        try:
+            yield
+        except KafkaException as raised:
+            self._admin.poll(0)  # the client's own reasons come with it
+            error: KafkaError = raised.args[0]
+            if error.code() in (Codes.UNKNOWN_TOPIC_OR_PART, Codes._UNKNOWN_TOPIC):
+                why = f"there is no topic '{topic.name}' at {topic.brokers}"
+            elif error.code() in (Codes._TRANSPORT, Codes._TIMED_OUT, Codes._ALL_BROKERS_DOWN):
+                why = f"{NO_BROKER} at {topic.brokers}: {self._why or error.str()}"
+            else:
+                why = f"topic '{topic.name}' cannot be read: {error.str()}"
+            raise TopicFailed(why) from None
 
     def span(self, partition: int) -> tuple[int, int]:
         """Return a partition's first offset, and the one after its last. Raises: TopicFailed."""
-        from confluent_kafka import KafkaException
-
-        try:
+        with self._failures():
             offsets = self._consumer.get_watermark_offsets(self._at(partition), timeout=_ANSWER_S)
-        except KafkaException as error:
-            raise self._failure(_error_of(error)) from None
         if not offsets:
             raise TopicFailed(f"{NO_BROKER} at {self._topic.brokers}")
         return offsets[0], offsets[1]
 
     def begin(self, partition: int, offset: int) -> None:
         """Read a partition from this offset on. Raises: TopicFailed."""
-        from confluent_kafka import KafkaException
-
-        try:
+        with self._failures():
             if partition in self._read:
                 self._consumer.incremental_unassign([self._at(partition)])
             self._consumer.incremental_assign([self._at(partition, offset)])
             if partition in self._paused:
                 self._consumer.pause([self._at(partition)])
-        except KafkaException as error:
-            raise self._failure(_error_of(error)) from None
         self._read.add(partition)
 
     def pause(self, partitions: set[int]) -> None:
@@ -238,8 +236,3 @@ class TopicReader:
         from confluent_kafka import TopicPartition
 
         return TopicPartition(self._topic.name, partition, offset)
-
-
-def _error_of(error: Exception) -> KafkaError:
-    kafka_error: KafkaError = error.args[0]
-    return kafka_error

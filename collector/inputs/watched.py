@@ -21,10 +21,10 @@ from vizpub.collector.http.client import collector_of
 from vizpub.collector.http.tokens import REPORT
 from vizpub.collector.making import child
 from vizpub.collector.place import CollectionPlace
-from vizpub.model.errors import VizpubError
+from vizpub.model.errors import VizpubError, cause_of
 
 _PAUSE_S = 15.0
-"""Before a process that has ended is started again."""
+"""The wait before a process that has ended is started again."""
 
 
 class WatchedTraces:
@@ -59,7 +59,7 @@ class WatchedTraces:
                 stderr=DEVNULL,
             )
         except OSError as error:  # no memory or no files for another process
-            return error.strerror or str(error)
+            return cause_of(error)
         assert process.stdout
         last = ""
         try:

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from vizpub.collector.log import damage
 from vizpub.collector.log.records import PLAIN, STATE, encode_record, proof, segments
+from vizpub.model.errors import cause_of
 from vizpub.runstore import durable
 
 SEGMENT = 8 * 2**20
@@ -62,7 +63,7 @@ class ReportLog:
         self._writer: asyncio.Task[None] | None = None
         self.failures = 0
         self.failing: str | None = None
-        """Why the last write failed, where it did."""
+        """The reason why the last write failed; null = it did not."""
 
     @property
     def queued_bytes(self) -> int:
@@ -107,7 +108,7 @@ class ReportLog:
                 future.set_result(None)
             except OSError as error:
                 self.failures += 1
-                self.failing = error.strerror or str(error)
+                self.failing = cause_of(error)
                 future.set_exception(LogFailed(self.failing))
                 future.exception()  # no warning if the task that waited for it is gone
 

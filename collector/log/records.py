@@ -57,7 +57,7 @@ class Record:
 
     kind: bytes
     content: bytes
-    """Of a message: its head."""
+    """The content; of a message only its head."""
     start: int
     """The position before it, or before the message that contains it."""
     end: int

@@ -17,7 +17,7 @@ from vizpub.collector.progress import CollectionProgress
 from vizpub.model.errors import cause_of
 
 _FIRST_PAUSE_S, _MOST_PAUSE_S = 1.0, 15.0
-"""Before a failed load is retried."""
+"""The waits before a failed load is retried."""
 _END_S = 15.0
 """The time in which a running load must end. The next load resumes one that was killed."""
 _LINE = 1 << 20

@@ -24,7 +24,7 @@ from vizpub.model.errors import cause_of
 SILENT = "Java did not answer"
 
 FIRST_PAUSE_S, MOST_PAUSE_S = 1.0, 60.0
-"""Before a process that ended is started again."""
+"""The waits before a process that ended is started again."""
 SILENT_S = 120.0
 """The longest silence of a process, which also sends that its Java answers."""
 _END_S = 120.0

@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 
 from vizpub.machine.jvm.lock import Artifact, JarSet, read_lock
-from vizpub.model.errors import ArtifactsMissing, UnknownName, UseError
+from vizpub.model.errors import ArtifactsMissing, UnknownName, UseError, cause_of
 
 Progress = Callable[[int, int], None]
 """Called with the bytes fetched so far and the bytes to fetch, one call at a time."""
@@ -135,7 +135,7 @@ def _fetch_missing(wanted: JarSet, progress: Progress | None) -> None:
         with FileLock(folder / ".lock"):  # a second process waits and finds them
             _fetch_all([a for a in wanted.files if not _is_here(a)], progress)
     except OSError as error:
-        raise ArtifactsMissing(str(folder), error.strerror or str(error)) from error
+        raise ArtifactsMissing(str(folder), cause_of(error)) from error
 
 
 def _fetch_all(artifacts: Sequence[Artifact], progress: Progress | None) -> None:
