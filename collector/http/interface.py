@@ -169,12 +169,17 @@ class HttpInterface:
 
     async def _get_events(self, request: Request) -> Response:
         self._check(request, READ)
-        events = self.progress.events(_number(request.headers.get("last-event-id", "")))
-        return StreamingResponse(
-            _event_lines(events),
-            headers={"cache-control": "no-store"},
-            media_type="text/event-stream",
-        )
+        last = _number(request.headers.get("last-event-id", ""))
+
+        async def event_lines() -> AsyncIterator[str]:
+            """Yield rows as server-sent events; the id of a row is its interval."""
+            async for row in self.progress.events(last):
+                kind = row.pop("event")
+                number = f"id: {row['interval']}\n" if kind == "interval" else ""
+                yield f"event: {kind}\n{number}data: {json.dumps(row, default=str)}\n\n"
+
+        headers = {"cache-control": "no-store"}
+        return StreamingResponse(event_lines(), headers=headers, media_type="text/event-stream")
 
     async def _get_commands(self, request: Request) -> Response:
         self._check_commands(request, REPORT)
@@ -285,11 +290,3 @@ async def _refusal_response(_: Request, error: Exception) -> Response:
     if error.status_code in (400, 408, 413):
         headers["connection"] = "close"  # the rest of the body is not read
     return JSONResponse({"error": error.detail}, error.status_code, headers)
-
-
-async def _event_lines(events: AsyncIterator[dict[str, Any]]) -> AsyncIterator[str]:
-    """Yield rows as server-sent events; the id of a row is its interval."""
-    async for row in events:
-        kind = row.pop("event")
-        number = f"id: {row['interval']}\n" if kind == "interval" else ""
-        yield f"event: {kind}\n{number}data: {json.dumps(row, default=str)}\n\n"

@@ -71,7 +71,11 @@ class PatientProtocol(HttpToolsProtocol):
         self._count_held(len(data))
         super().data_received(data)
         if PatientProtocol._sum > HEADS:
-            max(self._holding, key=lambda one: one._held)._abort()
+            largest = max(self._holding, key=lambda one: one._held)
+            largest.pipeline.clear()
+            largest._count_held(-largest._held)
+            if largest.transport:
+                largest.transport.abort()
         if self._came > HEAD + (1 + _PER_BYTE) * self._of_body + _CHUNK:
             self.pipeline.clear()
             if self.transport and not self.transport.is_closing():
@@ -81,13 +85,6 @@ class PatientProtocol(HttpToolsProtocol):
         previous, self._held = self._held, max(self._held + size, 0)
         PatientProtocol._sum += self._held - previous
         (self._holding.add if self._held else self._holding.discard)(self)
-
-    def _abort(self) -> None:
-        """End the connection, because others need the memory that it holds."""
-        self.pipeline.clear()
-        self._count_held(-self._held)
-        if self.transport:
-            self.transport.abort()
 
     def on_message_begin(self) -> None:
         """Begin a request, with its first byte: uvicorn's own deadline is over."""

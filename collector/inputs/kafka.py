@@ -185,8 +185,11 @@ class KafkaInput:
         trouble = None
         try:
             topic_id, numbers = await self._call(self._reader.look)
-            if topic_id != self._topic_id:
-                await self._replace_topic(topic_id)
+            if topic_id != self._topic_id:  # the topic was created again
+                await self._take([one for part in self.partitions.values() for one in part.waiting])
+                self._topic_id, self.partitions = topic_id, {}
+                if self._has_read() and not self._has_read(topic_id):
+                    self.say(f"topic '{self.topic.name}' {MADE_ANEW}")
             for number in numbers:
                 if number not in self.partitions or number in self._gone or not self.up:
                     await self._begin(number)
@@ -208,13 +211,6 @@ class KafkaInput:
         """Return True if the log has a topic of this name (and this id, if one is given)."""
         begins = f"kafka:{'/'.join((self.topic.name, *topic_id))}/"
         return any(source.startswith(begins) for source in self.intake.positions)
-
-    async def _replace_topic(self, topic_id: str) -> None:
-        """Take what was read, and begin with the new topic of this name. Raises: LogFailed."""
-        await self._take([one for part in self.partitions.values() for one in part.waiting])
-        self._topic_id, self.partitions = topic_id, {}
-        if self._has_read() and not self._has_read(topic_id):
-            self.say(f"topic '{self.topic.name}' {MADE_ANEW}")
 
     async def _begin(self, number: int) -> None:
         """Read a partition from where the log, or an earlier fetch, ends. Raises: TopicFailed."""

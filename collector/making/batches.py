@@ -138,22 +138,19 @@ class BatchAppender:
         return {"settled": True, "late": late}
 
     def _ingest(self, request: IngestRequest) -> IngestOutcome:
-        """Ingest once no other command writes the run."""
+        """Ingest once no other command writes the run, and note newly passed damage of the log."""
         while True:
             try:
                 with writing(request.workspace, request.run, collects=True) as writer:
-                    return self._note_damage(writer, self._ingest_into(writer, request))
+                    outcome = self._ingest_into(writer, request)
+                    manifest = outcome.run.manifest
+                    lost = sum(end - begin for begin, end in gaps_in(self._place.log).items())
+                    if not lost or manifest.notes.get(DAMAGED) == lost:
+                        return outcome
+                    writer.commit(replace(manifest, notes={**manifest.notes, DAMAGED: lost}))
+                    return replace(outcome, run=open_run(request.workspace, request.run))
             except RunLocked:
                 time.sleep(_AGAIN_S)
-
-    def _note_damage(self, writer: RunWriter, outcome: IngestOutcome) -> IngestOutcome:
-        """Note in the run how many damaged bytes of the log are left out, if that is new."""
-        manifest = outcome.run.manifest
-        lost = sum(end - begin for begin, end in gaps_in(self._place.log).items())
-        if not lost or manifest.notes.get(DAMAGED) == lost:
-            return outcome
-        writer.commit(replace(manifest, notes={**manifest.notes, DAMAGED: lost}))
-        return replace(outcome, run=open_run(self._place.workspace, self._job.run))
 
 
 class _OrderReader:

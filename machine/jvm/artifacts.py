@@ -129,28 +129,25 @@ def _fetch_missing(wanted: JarSet, progress: Progress | None) -> None:
         return
     from filelock import FileLock
 
+    from vizpub.machine.jvm.maven import THREADS
+
     folder = _folder()
+    staging = folder / ".fetching"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with FileLock(folder / ".lock"):  # a second process waits and finds them
-            _fetch_all([a for a in wanted.files if not _is_here(a)], progress)
+            artifacts = [a for a in wanted.files if not _is_here(a)]
+            count = _ByteCount(sum(a.size for a in artifacts), progress)
+            shutil.rmtree(staging, ignore_errors=True)  # of a process that was killed
+            staging.mkdir()
+            try:
+                with ThreadPoolExecutor(THREADS) as pool:
+                    # The first failure is raised here and ends the fetches that have not begun.
+                    list(pool.map(partial(_fetch, staging=staging, count=count), artifacts))
+            finally:
+                shutil.rmtree(staging, ignore_errors=True)
     except OSError as error:
         raise ArtifactsMissing(str(folder), cause_of(error)) from error
-
-
-def _fetch_all(artifacts: Sequence[Artifact], progress: Progress | None) -> None:
-    from vizpub.machine.jvm.maven import THREADS
-
-    count = _ByteCount(sum(a.size for a in artifacts), progress)
-    staging = _folder() / ".fetching"
-    shutil.rmtree(staging, ignore_errors=True)  # of a process that was killed
-    staging.mkdir()
-    try:
-        with ThreadPoolExecutor(THREADS) as pool:
-            # The first failure is raised here and ends the fetches that have not begun.
-            list(pool.map(partial(_fetch, staging=staging, count=count), artifacts))
-    finally:
-        shutil.rmtree(staging, ignore_errors=True)
 
 
 def _fetch(artifact: Artifact, staging: Path, count: _ByteCount) -> None:

@@ -185,16 +185,12 @@ def _run(command: Sequence[str]) -> None:
     )
 
 
-def _wait_for(pid: int) -> None:
+if __name__ == "__main__":
     import psutil
 
+    os.nice(10)
     with suppress(psutil.NoSuchProcess):
-        process = psutil.Process(pid)
+        process = psutil.Process(int(sys.argv[3]))
         while process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
             time.sleep(_POLL_S)
-
-
-if __name__ == "__main__":
-    os.nice(10)
-    _wait_for(int(sys.argv[3]))
     make(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[4:])
