@@ -26,6 +26,7 @@ from vizpub.collector.inputs.kafka_message import KafkaMessage, source_of
 from vizpub.collector.inputs.kafka_topic import FetchResult, Topic, TopicFailed, TopicReader
 from vizpub.collector.intake import Intake
 from vizpub.collector.log.log import LogFailed
+from vizpub.model.wording import amount
 
 MADE_ANEW = "was created again, and is read from its beginning"
 
@@ -185,7 +186,7 @@ class KafkaInput:
         trouble = None
         try:
             topic_id, numbers = await self._call(self._reader.look)
-            if topic_id != self._topic_id:  # the topic was created again
+            if topic_id != self._topic_id:  # the first look, or the topic was created again
                 await self._take([one for part in self.partitions.values() for one in part.waiting])
                 self._topic_id, self.partitions = topic_id, {}
                 if self._has_read() and not self._has_read(topic_id):
@@ -200,8 +201,8 @@ class KafkaInput:
         if trouble and trouble != self.error:
             self.say(f"{trouble}; it will be read when that changes")
         elif trouble is None and not self.up:
-            count, name = len(self.partitions), self.topic.name
-            self.say(f"topic '{name}' is read, {count} partition{'s' if count > 1 else ''}")
+            partitions = amount(len(self.partitions), "partition")
+            self.say(f"topic '{self.topic.name}' is read, {partitions}")
         if trouble is None:
             self._is_first, self._gone = False, set()
         self.up, self.error = trouble is None, trouble
