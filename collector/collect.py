@@ -179,8 +179,7 @@ class Collector:
             request.place.keep_options(request.options)
 
     def _check_log(self) -> None:
-        """Check that the log reaches as far as its batches: else new reports would pass for old
-        ones.
+        """Check that the log reaches as far as its batches: else new reports would pass for old.
 
         Raises: UseError if it ends before.
         """

@@ -98,7 +98,7 @@ class Intake:
         directory, now = self.place.log, time.monotonic()
         records: list[log.Record] = []
         for start, _ in reversed(log.segments(directory)):
-            records = list(log.read(directory, start))
+            records = list(log.read_records(directory, start))
             if records and records[0].kind == log.STATE:
                 break
         else:  # the log is empty, or the rest of it begins behind passed damage
@@ -374,7 +374,7 @@ class Intake:
             return False
         self._is_closing = True
         try:
-            record = log.close(interval, self.closing.first)
+            record = log.closing(interval, self.closing.first)
             await self.log.put(record, partial(self._note_closed, interval))
         finally:
             self._is_closing = False

@@ -20,9 +20,9 @@ class ByteBudget:
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
 
     @contextmanager
-    def growing(self) -> Iterator[BudgetShare]:
-        """Yield a share that may grow during the block."""
-        part = BudgetShare(self)
+    def growing(self, size: int = 0) -> Iterator[BudgetShare]:
+        """Yield a share that may grow during the block; so many bytes of it are taken already."""
+        part = BudgetShare(self, size)
         try:
             yield part
         finally:
@@ -43,11 +43,8 @@ class ByteBudget:
                 raise
         else:
             self.take(size)
-        part = BudgetShare(self, size)
-        try:
+        with self.growing(size) as part:
             yield part
-        finally:
-            self.give(part.size)
 
     def take(self, size: int) -> None:
         """Take more bytes. Raises: NoRoom."""

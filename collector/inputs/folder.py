@@ -65,9 +65,7 @@ class FolderInput:
         web: HttpInterface,
         on_trace: Callable[[], None],
     ) -> None:
-        """Begin. `web` decides if reports are accepted now; `on_trace` is called if there are
-        traces.
-        """
+        """Begin. `web` decides if reports are accepted now; `on_trace` is called for traces."""
         self._folder, self._intake, self._say = folder.absolute(), intake, say
         self._collections = intake.place.folder.parent.absolute()
         self._has_room, self._on_trace = web.has_room, on_trace

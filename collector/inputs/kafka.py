@@ -57,9 +57,7 @@ class Partition:
     size: int = 0
     """Bytes that wait."""
     until: dict[int, int] | None = None
-    """The ends of all partitions when this one stopped because it was ahead; null = it does not
-    wait.
-    """
+    """The ends of all partitions when this one stopped, being ahead; null = it does not wait."""
     lost: int = 0
     """Offsets that were removed before they were read."""
 

@@ -174,9 +174,7 @@ class PullInput:
 
     async def follow(self) -> None:
         """Ask all targets in each interval, and read files with targets again."""
-        allow_descriptors(
-            _FILES
-        )  # a target that hangs keeps its connection for most of an interval
+        allow_descriptors(_FILES)  # one that hangs keeps its connection for most of an interval
         try:
             while not self.intake.ended:
                 self._update_targets()

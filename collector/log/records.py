@@ -33,7 +33,7 @@ the run, the state, the positions up to which files were read, a command to a pe
 (JSON), and a message of Kafka: the length of its head (4 bytes), its head (JSON: topic, partition,
 offset), and the records of its lines. They have one CRC, so a message is in the log with all of its
 lines and its offset, or not at all. `PROOF` has the position up to which all is synced (8 bytes);
-`read` skips it."""
+`read_records` skips it."""
 
 _HEAD = struct.Struct(">II")
 NUMBER = struct.Struct(">I")
@@ -91,7 +91,7 @@ def report(interval: int, line: bytes) -> bytes:
     return encode_record(REPORT, NUMBER.pack(interval) + line)
 
 
-def close(interval: int, first: int | None = None) -> bytes:
+def closing(interval: int, first: int | None = None) -> bytes:
     """Return the record that closes all intervals up to one. `first`: the run's first interval."""
     return encode_record(
         CLOSE, NUMBER.pack(interval) + (b"" if first is None else NUMBER.pack(first))
@@ -126,7 +126,7 @@ def segments(directory: Path) -> list[tuple[int, Path]]:
     return sorted({int(path.name.split(".")[0]): path for path in paths}.items())
 
 
-def read(directory: Path, since: int = 0, until: int | None = None) -> Iterator[Record]:
+def read_records(directory: Path, since: int = 0, until: int | None = None) -> Iterator[Record]:
     """Yield the records from one position to another; null = to the last whole record. Those of a
     message come before the message. Damage that the collector has passed is left out.
 

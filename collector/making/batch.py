@@ -125,7 +125,7 @@ class BatchBuilder:
         """
         closed, end = self.last.closed, None
         early: list[log.Record] = []
-        for record in log.read(self.directory, self._position, until):
+        for record in log.read_records(self.directory, self._position, until):
             self._position = record.end
             if record.kind == log.REPORT:
                 is_old = record.end <= self.last.position and record.interval <= self.last.closed

@@ -56,9 +56,7 @@ class ClassData:
     """The Java command with its flags and class path, without a main class."""
 
     def flags(self) -> list[str]:
-        """Return Java flags to use the archive, or to list classes for it; empty if it can do
-        neither.
-        """
+        """Return Java flags to use the archive, or to list classes for it; or nothing."""
         if flags := self.mapping_flags():
             return flags
         try:

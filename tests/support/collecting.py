@@ -84,7 +84,7 @@ class Served:
 
     def lines(self) -> list[bytes]:
         where = self.web.intake.place.log
-        return [record.line for record in log.read(where) if record.kind == log.REPORT]
+        return [record.line for record in log.read_records(where) if record.kind == log.REPORT]
 
 
 @contextmanager

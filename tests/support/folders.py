@@ -49,7 +49,7 @@ class Case:
         asyncio.run(around())
 
     def taken(self) -> list[tuple[str, int]]:
-        records = [r.line for r in log.read(self.place.log) if r.kind == log.REPORT]
+        records = [r.line for r in log.read_records(self.place.log) if r.kind == log.REPORT]
         return [(r["peer"], r["interval"]) for r in map(json.loads, records)]
 
 

@@ -77,12 +77,14 @@ class Case:
         asyncio.run(around())
 
     def taken(self) -> list[tuple[str, int]]:
-        records = [r.line for r in log.read(self.place.log) if r.kind == log.REPORT]
+        records = [r.line for r in log.read_records(self.place.log) if r.kind == log.REPORT]
         return [(r["peer"], r["interval"]) for r in map(json.loads, records)]
 
     def offsets(self) -> list[tuple[int, int]]:
         """Partition and offset of each message in the log."""
-        heads = [json.loads(r.content) for r in log.read(self.place.log) if r.kind == log.MESSAGE]
+        heads = [
+            json.loads(r.content) for r in log.read_records(self.place.log) if r.kind == log.MESSAGE
+        ]
         assert all(head["topic"] == self.topic.name for head in heads)
         return [(head["partition"], head["offset"]) for head in heads]
 

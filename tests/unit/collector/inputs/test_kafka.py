@@ -141,7 +141,9 @@ def test_message_never_waits_forever(tmp_path: Path, seed: int) -> None:
 
     with_partitions(tmp_path, [len(part) for part in parts], work)
     heads = [
-        json.loads(r.content) for r in log.read(tmp_path / "collected/lab/log") if r.kind == b"M"
+        json.loads(r.content)
+        for r in log.read_records(tmp_path / "collected/lab/log")
+        if r.kind == b"M"
     ]
     for number, part in enumerate(parts):
         found = [head["offset"] for head in heads if head["partition"] == number]

@@ -80,7 +80,7 @@ class Case:
         return CollectionPlace(self.folder, "lab")
 
     def taken(self) -> list[tuple[str, int]]:
-        records = [r.line for r in log.read(self.place.log) if r.kind == log.REPORT]
+        records = [r.line for r in log.read_records(self.place.log) if r.kind == log.REPORT]
         return [(r["peer"], r["interval"]) for r in map(json.loads, records)]
 
 

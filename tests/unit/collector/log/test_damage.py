@@ -91,7 +91,7 @@ def flips(content: bytes, step: int) -> Iterator[tuple[int, bytes]]:
 
 
 def lines(directory: Path) -> list[bytes]:
-    return [r.line for r in log.read(directory) if r.kind == log.REPORT]
+    return [r.line for r in log.read_records(directory) if r.kind == log.REPORT]
 
 
 def put(directory: Path, line: bytes) -> None:

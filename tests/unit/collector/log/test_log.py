@@ -30,7 +30,7 @@ def done(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
 
 
 def lines(directory: Path, since: int = 0, until: int | None = None) -> list[bytes]:
-    return [r.line for r in log.read(directory, since, until) if r.kind == log.REPORT]
+    return [r.line for r in log.read_records(directory, since, until) if r.kind == log.REPORT]
 
 
 async def filled(directory: Path, count: int, segment: int = log_module.SEGMENT) -> list[int]:
@@ -46,7 +46,9 @@ async def filled(directory: Path, count: int, segment: int = log_module.SEGMENT)
 def test_log_gives_back_what_was_put_in_order(tmp_path: Path) -> None:
     ends = asyncio.run(filled(tmp_path, 50, segment=200))
     assert lines(tmp_path) == [b"report %d" % number for number in range(50)]
-    assert [r.interval for r in log.read(tmp_path) if r.kind == log.REPORT] == list(range(50))
+    assert [r.interval for r in log.read_records(tmp_path) if r.kind == log.REPORT] == list(
+        range(50)
+    )
     for place in (0, 7, 49):
         until = ends[place]
         assert lines(tmp_path, 0, until) == [b"report %d" % n for n in range(place + 1)]
@@ -228,10 +230,12 @@ def test_segment_that_cannot_be_opened_at_once_begins_with_the_state_later(
         await writer.aclose()
 
     done(work)
-    assert [r.interval for r in log.read(tmp_path) if r.kind == log.REPORT] == list(range(20))
+    assert [r.interval for r in log.read_records(tmp_path) if r.kind == log.REPORT] == list(
+        range(20)
+    )
     starts = [start for start, _ in log.segments(tmp_path)]
     assert len(starts) > 2
-    assert all(next(log.read(tmp_path, start)).kind == log.STATE for start in starts)
+    assert all(next(log.read_records(tmp_path, start)).kind == log.STATE for start in starts)
 
 
 def _write(fail: Callable[..., Any]) -> tuple[Any, str, Any]:
@@ -247,7 +251,7 @@ def test_segments_that_are_not_needed_are_dropped(tmp_path: Path) -> None:
         before = len(log.segments(tmp_path))
         writer.drop(ends[19])
         assert 1 < len(log.segments(tmp_path)) < before
-        found = [r.interval for r in log.read(tmp_path, ends[19]) if r.kind == log.REPORT]
+        found = [r.interval for r in log.read_records(tmp_path, ends[19]) if r.kind == log.REPORT]
         assert found == list(range(20, 40))
         await writer.aclose()
 
@@ -283,7 +287,7 @@ def test_segment_begins_with_the_state_before_it(tmp_path: Path) -> None:
 
     done(work)
     seen = 0
-    records: list[Record] = list(log.read(tmp_path))
+    records: list[Record] = list(log.read_records(tmp_path))
     for record in records:
         if record.kind == log.STATE:
             assert int(record.content) == seen
@@ -306,9 +310,9 @@ def test_message_is_in_the_log_with_all_of_its_lines_or_not_at_all(tmp_path: Pat
         await writer.aclose()
 
     done(write)
-    found = [(r.kind, r.content) for r in log.read(tmp_path, ends[0])]
+    found = [(r.kind, r.content) for r in log.read_records(tmp_path, ends[0])]
     assert found == [(r.kind, r.content) for r in _apart(records)] + [(log.MESSAGE, head)]
-    ((start, end),) = {(r.start, r.end) for r in log.read(tmp_path, ends[0])}
+    ((start, end),) = {(r.start, r.end) for r in log.read_records(tmp_path, ends[0])}
     assert (start, end) == (ends[0] + len(proof(0)), ends[1])
     assert lines(tmp_path, 0, ends[0]) == [b"before"]
     assert len(lines(tmp_path, 0, ends[1])) == 4
@@ -334,6 +338,6 @@ def test_segment_ends_by_what_follows_its_state(tmp_path: Path) -> None:
         await writer.aclose()
 
     done(work)
-    states = [r for r in log.read(tmp_path) if r.kind == log.STATE]
+    states = [r for r in log.read_records(tmp_path) if r.kind == log.STATE]
     assert 3 <= len(states) <= 5
     assert len(lines(tmp_path)) == 300
