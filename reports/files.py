@@ -39,39 +39,7 @@ from vizpub.model.errors import InputError
 
 from .compressed import Content, lines
 from .fields import FORMATS
-from .records import (
-    OVERLAY,
-    Counters,
-    Json,
-    Neighbor,
-    Received,
-    Record,
-    Report,
-    Role,
-    RunEnd,
-    RunHeader,
-    Sent,
-)
-
-__all__ = [
-    "OVERLAY",
-    "Counters",
-    "Line",
-    "Neighbor",
-    "Received",
-    "Record",
-    "Report",
-    "ReportReader",
-    "ReportWriter",
-    "Role",
-    "RunEnd",
-    "RunHeader",
-    "Sent",
-    "from_json",
-    "parse",
-    "problems",
-    "unknown_fields",
-]
+from .records import Json, Record, Report, RunEnd, RunHeader
 
 _KINDS: dict[str, type[Report] | type[RunHeader] | type[RunEnd]] = {
     kind.format: kind for kind in (Report, RunHeader, RunEnd)

@@ -1,6 +1,6 @@
 """The records of the report contract as dataclasses. Standard library only.
 
-`files` describes the contract; import these from there.
+`files` describes the contract.
 """
 
 from __future__ import annotations

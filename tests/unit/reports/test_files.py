@@ -23,20 +23,22 @@ from vizpub.ingest.sources.reports.decoding import decode_plain
 from vizpub.model.errors import InputError
 from vizpub.reports.fields import END, LAST_INTERVAL, REPORT, RUN
 from vizpub.reports.files import (
-    Counters,
-    Neighbor,
-    Received,
-    Report,
     ReportReader,
     ReportWriter,
-    Role,
-    RunEnd,
-    RunHeader,
-    Sent,
     from_json,
     parse,
     problems,
     unknown_fields,
+)
+from vizpub.reports.records import (
+    Counters,
+    Neighbor,
+    Received,
+    Report,
+    Role,
+    RunEnd,
+    RunHeader,
+    Sent,
 )
 
 FULL: dict[str, Any] = {
