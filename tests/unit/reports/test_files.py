@@ -17,7 +17,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import vizpub.reports.files
 from tests.support.words import naming
 from vizpub.ingest.sources.reports.decoding import decode_plain
 from vizpub.model.errors import InputError
@@ -471,10 +470,6 @@ def test_record_fields_equal_the_grammar_fields() -> None:
     ]:
         names = {spelled.get(f.name, f.name) for f in fields(kind)} | {"format"}
         assert names == set(grammar.fields)
-
-
-def test_exported_names_exist_in_the_module() -> None:
-    assert all(hasattr(vizpub.reports.files, name) for name in vizpub.reports.files.__all__)
 
 
 PAGE = (Path(__file__).parents[3] / "docs" / "sources.md").read_text()
