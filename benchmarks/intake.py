@@ -29,7 +29,8 @@ from vizpub.collector.closing import ClosingRules
 from vizpub.collector.http.interface import HttpInterface
 from vizpub.collector.http.protocol import PatientProtocol
 from vizpub.collector.intake import Intake, IntakeLimits
-from vizpub.collector.log.log import ReportLog, report
+from vizpub.collector.log.log import ReportLog
+from vizpub.collector.log.records import report
 from vizpub.collector.place import CollectionPlace
 from vizpub.collector.progress import CollectionProgress
 from vizpub.reports.records import RunHeader

@@ -24,7 +24,8 @@ from benchmarks.dissemination import (
 )
 from benchmarks.overlay import Step, history
 from benchmarks.sizes import Size
-from vizpub.reports.files import ReportWriter, RunHeader
+from vizpub.reports.files import ReportWriter
+from vizpub.reports.records import RunHeader
 
 FILE_INTERVALS = 25
 CONTROL_BYTES, MESSAGE_BYTES = 100, 512

@@ -1,8 +1,8 @@
-"""The collector's own time since the epoch of the run, which no change of the clock moves.
+"""The collector's own time since the run's epoch, which a change of the wall clock does not move.
 
-It is taken from the wall clock when the collector starts, and from a steady clock from then on,
-which goes on while the machine is suspended. It numbers intervals for who asks, and says what is
-too far ahead. It closes nothing.
+It begins with the wall clock at the start of the collector, and follows a steady clock from then
+on, which continues while the machine is suspended. It numbers intervals for peers that ask, and
+decides which reports are too far ahead. It closes nothing.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable
 from datetime import datetime
 
 _JUMP_S = 1.0
-"""A smaller change of the wall clock is no jump: time daemons move it bit by bit."""
+"""A smaller change of the wall clock is no jump: time daemons adjust it in small steps."""
 
 
 def _steady_clock() -> float:
@@ -42,7 +42,7 @@ class CollectorClock:
         return max(int((self._steady() + self._offset - self._epoch) * 1_000_000), 0)
 
     def jump(self) -> float:
-        """Return the seconds by which the wall clock was set since the last call; else 0."""
+        """Return the seconds by which the wall clock was set since the last call, or 0."""
         offset = self._wall() - self._steady()
         if abs(change := offset - self._seen_offset) < _JUMP_S:
             return 0.0

@@ -1,14 +1,14 @@
 """The closing of intervals: reports that come after it are late.
 
 Intervals close in order, once more than half of the members have reached them, and so have all
-members but those that are behind; or some time (the lateness) after more than half have. A member
-is a peer that was heard of late and has not left, or one of a given list. It is behind where, for
-the lateness, all that it reports has come late.
+members except those that are behind; or some time (the lateness) after more than half have. A
+member is a peer that reported recently and has not left, or one of a fixed list. It is behind if
+all its reports during the lateness came late.
 
-So no clock of a peer closes anything for others. While the clocks of fewer than half of the members
-are wrong, an interval closes after a sound member has reported it, and no report of a sound member
-is late that comes within the lateness of the first sound one. Time is the monotonic clock of the
-collector. Where all are silent, nothing closes: who comes back reports what it has kept.
+So no peer's clock closes anything for others. While the clocks of fewer than half of the members
+are wrong, an interval closes after a sound member has reported it, and a sound member's report is
+not late if it comes within the lateness of the first sound one. Time is the collector's monotonic
+clock. If all are silent, nothing closes: peers that come back report what they have kept.
 """
 
 from __future__ import annotations
@@ -27,12 +27,16 @@ class ClosingRules:
     lateness_s: float = 5.0
     """Seconds to wait for the rest after more than half of the peers; 0 = for nobody."""
     ahead: int = 16
-    """A report is refused that is more intervals ahead of the median peer and of the clock."""
+    """The most intervals of a report ahead of the median peer and of the clock."""
     gap_tolerance: int = 0
     peers: frozenset[str] | None = None
-    """All peers, where they are known."""
+    """All peers, if they are known."""
     interval_s: float = 1.0
-    """Length of an interval."""
+    """The length of an interval."""
+
+    def member_since(self, now: float) -> float:
+        """Return the time since which a member must have reported."""
+        return now - (1 + self.gap_tolerance) * self.interval_s - self.lateness_s
 
 
 @dataclass
@@ -41,16 +45,16 @@ class Closing:
 
     rules: ClosingRules
     closed: int | None = None
-    """The last closed interval; null = none is."""
+    """The last closed interval; null = none is closed."""
     newest: dict[str, int] = field(default_factory=dict)
     """The greatest interval of each peer's reports."""
     left: set[str] = field(default_factory=set)
     _heard: dict[str, float] = field(default_factory=dict)
-    """When each peer last reported, also late."""
+    """The time of each peer's last report, also late ones."""
     _behind: dict[str, float] = field(default_factory=dict)
-    """Since when all that a peer reports has come late."""
+    """The time since which all reports of a peer have been late."""
     _quorum_at: dict[int, float] = field(default_factory=dict)
-    """When more than half of the members were first seen to have reached an interval."""
+    """The time at which more than half of the members were first known to have reached it."""
     _last_at: dict[int, float] = field(default_factory=dict)
     _firsts: dict[str, int] = field(default_factory=dict)
     """The first interval of each peer, until one is closed."""
@@ -64,7 +68,7 @@ class Closing:
 
     @classmethod
     def from_state(cls, rules: ClosingRules, state: Mapping[str, Any], now: float) -> Closing:
-        """Restore it from a `state`. All waiting begins again."""
+        """Restore it from a `state`. All waiting times begin again."""
         closing = cls(rules, state["closed"], dict(state["newest"]), set(state["left"]))
         closing._heard = dict.fromkeys(closing.newest, now)
         # Older logs have one first interval for all.
@@ -87,7 +91,7 @@ class Closing:
 
     @property
     def first(self) -> int | None:
-        """The median of the peers' first intervals: one slow clock does not invent others. Null
+        """The median of the peers' first intervals, so that one slow clock adds no intervals. Null
         once an interval is closed.
         """
         return median_low(self._firsts.values()) if self._firsts else None
@@ -102,8 +106,8 @@ class Closing:
         return self.closed is not None and interval <= self.closed
 
     def median(self) -> int | None:
-        """Return the interval that the median of the expected peers has reached. Peers that fell
-        silent do not count: in time they would be most, and hold the others back.
+        """Return the interval that the median of the expected peers has reached. Silent peers do
+        not count: in time they would be the majority, and hold the others back.
         """
         oldest = None if self.closed is None else self.closed - self.rules.gap_tolerance
         intervals = sorted(at for at in self._reached if oldest is None or at >= oldest)
@@ -117,9 +121,9 @@ class Closing:
     def is_ahead(self, interval: int, now: int) -> bool:
         """Return True if a report must be refused because its peer's clock is wrong.
 
-        `now`, the interval of the collector's own clock, counts, too: after a break of the
-        collector, or of the network, each reporter sends all that it has kept, while the median
-        peer is still where the break began.
+        `now`, the interval of the collector's own clock, counts, too: after an outage of the
+        collector or of the network, each reporter sends all that it has kept, while the median peer
+        is still where the outage began.
         """
         return interval > max(self.median() or 0, now) + self.rules.ahead
 
@@ -162,14 +166,17 @@ class Closing:
         lateness = self.rules.lateness_s
         due = min([quorum, *(at for peer, at in members if self._holds_others(peer, now))])
         due = max([due, *(i for i, at in self._quorum_at.items() if now - at >= lateness)])
-        return None if due < following or self._is_early(now) else due
+        if self.closed is None and self.rules.peers is None and lateness:
+            # Before the first closing nobody knows who will report, so all get time.
+            assert self._began is not None
+            if now - self._began < self.rules.interval_s + lateness:
+                return None
+        return None if due < following else due
 
     def is_silent(self, now: float) -> bool:
-        """Return True if no peer goes on: each has left, or is no longer a member."""
-        rules = self.rules
-        since = now - (1 + rules.gap_tolerance) * rules.interval_s - rules.lateness_s
-        heard = self._heard
-        if not heard or (rules.peers and not rules.peers <= heard.keys()):
+        """Return True if all peers have left or are no longer members."""
+        since, heard = self.rules.member_since(now), self._heard
+        if not heard or (self.rules.peers and not self.rules.peers <= heard.keys()):
             return False
         return all(at < since or peer in self.left for peer, at in heard.items())
 
@@ -182,30 +189,22 @@ class Closing:
                 del waits[done]
 
     def waiting_time(self, now: float) -> float:
-        """Return the seconds that the oldest report of an open interval has waited; 0 for none."""
+        """Return the seconds that the oldest report of an open interval has waited, or 0."""
         return now - min(self._last_at.values()) if self._last_at else 0.0
-
-    def _is_early(self, now: float) -> bool:
-        """Return True before the first closing: nobody knows who will report, so all get time."""
-        if self.closed is not None or self.rules.peers is not None or not self.rules.lateness_s:
-            return False
-        assert self._began is not None
-        return now - self._began < self.rules.interval_s + self.rules.lateness_s
 
     def _members(self, now: float) -> list[tuple[str, int]]:
         """Return all members, also departed ones, with the interval that each has reached."""
         if self.rules.peers is not None:
             return [(peer, self.newest.get(peer, -1)) for peer in self.rules.peers]
         if self.closed is None:
-            # Who reports once and waits for the first closing is not forgotten before it.
+            # A peer that reports once and then waits for the first closing remains a member.
             return [(peer, self.newest[peer]) for peer in self._heard]
-        rules = self.rules
-        since = now - (1 + rules.gap_tolerance) * rules.interval_s - rules.lateness_s
+        since = self.rules.member_since(now)
         return [(peer, self.newest[peer]) for peer, at in self._heard.items() if at >= since]
 
     def _holds_others(self, peer: str, now: float) -> bool:
         """Return True if intervals wait for the peer. They do not if it left, or has been behind
-        for so long that its next report is late, too; a peer that was late once may recover.
+        for so long that its next report will be late, too; a peer that was late once may recover.
         """
         if peer in self.left:
             return False
@@ -217,7 +216,7 @@ def _quorum(present: Counter[int], departed: Counter[int]) -> int | None:
     """Return the greatest interval that more than half of the members have reached. Members are
     counted by the interval that they have reached; a departed one counts up to its last.
     """
-    # Twice the members that have reached an interval, minus the departed that are members there.
+    # Twice the members that have reached an interval, minus those that have left after it.
     count, twice = present.total(), 0
     for at in sorted({*present, *departed}, reverse=True):
         twice += 2 * present[at] + departed[at]

@@ -1,7 +1,7 @@
-"""`vizpub collect`: the intake in this process, and the process that makes the run beside it.
+"""`vizpub collect`: the intake in this process, beside another process that makes the run.
 
-Nothing that fails there stops the intake (`vizpub.collector.making.maker`), nor does Neo4j
-(`vizpub.collector.making.loading`).
+No failure of that process (`vizpub.collector.making.maker`) or of Neo4j
+(`vizpub.collector.making.loading`) stops the intake.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import ssl
 import time
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -21,9 +21,13 @@ from typing import Any
 import uvicorn
 
 from vizpub.collector.closing import ClosingRules
-from vizpub.collector.http import descriptors
 from vizpub.collector.http.interface import HttpInterface
-from vizpub.collector.http.listener import bounded_socket, listen_at, most_connections
+from vizpub.collector.http.listener import (
+    allow_descriptors,
+    bounded_socket,
+    listen_at,
+    most_connections,
+)
 from vizpub.collector.http.protocol import PatientProtocol
 from vizpub.collector.http.tokens import Tokens
 from vizpub.collector.inputs.folder import FolderInput
@@ -51,26 +55,24 @@ PAUSING = "pausing after the running append"
 AS_BEFORE = "tokens and certificates remain unchanged"
 
 TICK_S = 0.05
-"""Between two looks at what can be closed."""
+"""Seconds between two checks for intervals to close."""
 _MEASURE_S = 5.0
-"""Between two looks at the size of the folder."""
+"""Seconds between two measurements of the folder's size."""
 _CONNECTIONS = 4096
 _IDLE_S = 75
-"""That a connection may wait for its next request: longer than most intervals."""
+"""Seconds between two requests of a connection: longer than most intervals."""
 
 
 @dataclass(frozen=True)
 class ListenOptions:
-    """Where the intake listens."""
+    """The address of the intake, and its security."""
 
     host: str = "127.0.0.1"
     port: int = 0
-    """0 = that of the collector before this one, which reporters know, or a free one."""
+    """0 = that of the previous collector, which reporters know, or a free one."""
     certificate: Path | None = None
     key: Path | None = None
     tokens: bool = True
-    port_before: int = 0
-    """The port of the collector before this one; 0 = none, or it is not known."""
 
     def check(self) -> None:
         """Check the certificate and the key.
@@ -104,19 +106,19 @@ class CollectRequest:
     commands: bool = False
     """True if peers may be asked to leave or join."""
     watch: Path | None = None
-    """A folder whose files of reports and traces are taken, too."""
+    """A folder with files of reports and traces to collect, too."""
     pull: tuple[str, ...] = ()
-    """URLs of reporters that are asked, or files of them."""
+    """URLs of reporters to ask, or files with such URLs."""
     topic: Topic | None = None
-    """A topic of Kafka that is read."""
+    """A topic of Kafka to read."""
     load: Sequence[str] = ()
-    """The command that brings Neo4j up to date; none = nothing is loaded."""
+    """The command that updates Neo4j; empty = nothing is loaded."""
     stop: bool = False
-    """End the run: nothing is taken any more."""
+    """End the run: no more reports are accepted."""
     revive: bool = False
-    """Make a run again that was removed."""
+    """Rebuild a run that was removed."""
     past_damage: bool = False
-    """Go on behind damage of the log, without what was in it."""
+    """Continue behind damage of the log, without the damaged part."""
 
     def header(self) -> RunHeader:
         """Return the header of a run that begins now."""
@@ -134,7 +136,7 @@ class CollectRequest:
 
     @property
     def options(self) -> dict[str, Any]:
-        """The options of the run, which are kept: ending it needs none of them."""
+        """The options of the run, which are stored: ending it later needs none of them."""
         return {
             "gap_tolerance": self.rules.gap_tolerance,
             "message_window": self.message_window,
@@ -156,6 +158,8 @@ class Collector:
 
     def __init__(self, request: CollectRequest, say: Callable[[str], None]) -> None:
         self._request, self._say = request, say
+        self._previous_port = request.place.port()
+        request.place.withdraw()
         for damaged in leave_out_damage(request.place.log) if request.past_damage else ():
             say(f"left out of the run: {damaged}")
         self._intake = Intake(request.place, request.header(), request.rules, request.limits)
@@ -175,13 +179,13 @@ class Collector:
             request.place.keep_options(request.options)
 
     def _check_log(self) -> None:
-        """Check that the log goes as far as its batches, else new reports pass for old ones.
+        """Check that the log reaches as far as its batches: else new reports would pass for old.
 
         Raises: UseError if it ends before.
         """
         place, end = self._request.place, self._intake.log.end
         batches = batches_in(place.batches)
-        with suppress(StoreBroken):  # which stops no intake
+        with suppress(StoreBroken):  # a broken run stops no intake
             batches.append(last_batch_in(place.workspace / "runs" / place.run))
         position = max((one.position for one in batches), default=0)
         if position > end:
@@ -190,8 +194,11 @@ class Collector:
                 f"up to {position:,}: restore the missing part of the log, or collect another run"
             )
 
-    async def run(self) -> None:
-        """Collect until a signal, or the end of the run. Raises: UseError."""
+    async def run(self) -> bool:
+        """Collect until a signal, or the end of the run. Returns True if the run has ended.
+
+        Raises: UseError.
+        """
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._over.set)
@@ -205,9 +212,8 @@ class Collector:
             commands=self._request.commands,
         )
         server = None if self._request.stop else await self._start_server(web)
-        works = [self._tick, self._maker.run, self._loading.run]
-        if not self._request.stop:
-            works += self._inputs(web)
+        inputs = () if self._request.stop else self._inputs(web)
+        works = (self._tick, self._maker.run, self._loading.run, *inputs)
         tasks = [asyncio.create_task(work()) for work in works]
         over = asyncio.create_task(self._over.wait())
         await asyncio.wait([over, *tasks], return_when=asyncio.FIRST_COMPLETED)
@@ -225,9 +231,10 @@ class Collector:
         for result in results:
             if isinstance(result, Exception):
                 raise result
+        return self._progress.settled
 
     async def _await_last_load(self, over: asyncio.Task[Any], loading: asyncio.Task[None]) -> None:
-        """Wait for the last load, but no longer than `over`; say what there is to wait for."""
+        """Wait for the last load, at most until `over`, and say what is still to do."""
         progress, intake = self._progress, self._intake
         if progress.settled and not progress.batches:
             self._say(NOTHING_REPORTED)
@@ -241,7 +248,7 @@ class Collector:
             self._say(PAUSING)
 
     def _inputs(self, web: HttpInterface) -> Iterator[Callable[[], Coroutine[Any, Any, None]]]:
-        """Yield what takes reports beside HTTP: a folder, targets, a topic. Raises: UseError."""
+        """Yield the inputs beside HTTP: a folder, targets, a topic. Raises: UseError."""
         request = self._request
         if request.watch:
             traces = WatchedTraces(request.watch, request.place, self._say)
@@ -272,7 +279,7 @@ class Collector:
             ssl_keyfile=listening.key,
         )
         connections = most_connections(_CONNECTIONS)
-        plain = listen_at(listening.host, listening.port, listening.port_before)
+        plain = listen_at(listening.host, listening.port, self._previous_port)
         door = bounded_socket(plain, connections)
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(_ignore_full_socket)
@@ -294,7 +301,7 @@ class Collector:
         """Read tokens and the certificate again. New connections get the new certificate."""
         listening = self._request.listening
         try:
-            listening.check()  # a context that fails to load a pair has half of it
+            listening.check()  # a context that fails to load a pair would keep half of it
             if tokens:
                 tokens.load()
             if config.ssl and listening.certificate:
@@ -304,19 +311,17 @@ class Collector:
             self._say(f"{AS_BEFORE}: {error}")
 
     async def _tick(self) -> None:
-        """Close what is due, until the run has ended. What the system refuses ends nothing."""
+        """Close due intervals until the run has ended; errors of the system do not stop it."""
         stop, closed, measured = self._request.place.stop, self._intake.closing.closed, -_MEASURE_S
         while not self._progress.settled:
             if time.monotonic() - measured >= _MEASURE_S:
                 self._progress.disk, measured = self._request.place.size(), time.monotonic()
             self._say_jump()
             await self._close_due(stop)
-            if (last_closed := self._intake.closing.closed) != closed and last_closed is not None:
-                for interval in range(
-                    last_closed if closed is None else closed + 1, last_closed + 1
-                ):
+            if (last := self._intake.closing.closed) != closed and last is not None:
+                for interval in range(last if closed is None else closed + 1, last + 1):
                     self._progress.note_closed(interval)
-                closed = last_closed
+                closed = last
             self._maker.order()
             notify("WATCHDOG=1")
             await asyncio.sleep(TICK_S)
@@ -326,7 +331,7 @@ class Collector:
     async def _close_due(self, stop: Path) -> None:
         failed = self._intake.log.failing
         try:
-            if failed:  # nobody may report meanwhile, so nothing else would find out
+            if failed:  # without new reports nothing else would find out
                 await self._intake.probe()
                 self._say("the log can be written again")
             if (self._request.stop or stop.exists()) and not self._intake.ended:
@@ -337,7 +342,7 @@ class Collector:
             if not failed:
                 self._say(f"the log cannot be written: {error}")
             await asyncio.sleep(1)
-        except OSError:  # of a folder that was moved, or cannot be seen now: it is looked at again
+        except OSError:  # the folder was moved, or cannot be seen now: the next turn looks again
             await asyncio.sleep(1)
 
     def _say_jump(self) -> None:
@@ -355,37 +360,23 @@ def _ignore_full_socket(loop: asyncio.AbstractEventLoop, context: dict[str, Any]
 
 
 def collect(request: CollectRequest, say: Callable[[str], None]) -> bool:
-    """Collect until a signal, or the end of the run. Returns whether the run has ended.
+    """Collect until a signal, or the end of the run. Returns True if the run has ended.
 
-    Raises: RunLocked where another process does; UseError.
+    Raises: RunLocked if another process collects it; UseError.
     """
     if not request.stop:
         request.listening.check()
     request.place.make()
     if shutil.disk_usage(request.place.folder).free < request.limits.reserve and not request.stop:
         raise UseError(f"less than {request.limits.reserve:,} bytes are free: see --reserve")
-    descriptors.allow(2 * _CONNECTIONS)  # all else needs some, too
+    allow_descriptors(2 * _CONNECTIONS)  # files and inputs need some, too
     with request.place.hold():
         reserve(request.place, revive=request.revive)
         try:
-            return _collect(request, say)
+            if request.stop and request.place.is_empty:
+                say(NOTHING_REPORTED)
+                return True
+            return asyncio.run(Collector(request, say).run())
         finally:
             if request.place.is_empty:  # nothing needs the name
                 release(request.place)
-
-
-def _collect(request: CollectRequest, say: Callable[[str], None]) -> bool:
-    if request.stop and request.place.is_empty:
-        say(NOTHING_REPORTED)
-        return True
-    request = replace(
-        request, listening=replace(request.listening, port_before=request.place.port())
-    )
-    request.place.withdraw()
-
-    async def run() -> bool:
-        collector = Collector(request, say)
-        await collector.run()
-        return collector._progress.settled
-
-    return asyncio.run(run())

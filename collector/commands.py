@@ -1,8 +1,8 @@
 """Commands to peers while they run: to leave the overlay, or to join it again.
 
-A command waits for the reporter of its peer to fetch it, obey and answer, until it expires. All of
-this is in the log, so a restarted collector knows it. A reporter may get a command twice; obeying
-twice changes nothing.
+A command waits until the reporter of its peer has fetched, obeyed and answered it, or it expires.
+All of this is in the log, so a restarted collector knows it. A reporter may get a command twice;
+obeying twice changes nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _MOST_OPEN = 1_000
 """Commands that may wait at once."""
 _MOST_S = 86_400
 _KEPT = 2_000
-"""Commands that are kept for readers, including those that are over."""
+"""Commands to keep for readers, also those that are over."""
 
 
 @dataclass(frozen=True)
@@ -33,11 +33,11 @@ class PeerCommand:
     action: str
     """One of `ACTIONS`."""
     expires: float
-    """By the collector's clock, in seconds since 1970."""
+    """The time of its end by the collector's clock, in seconds since 1970."""
     obeyed: bool | None = None
-    """What the reporter answered; null = nothing yet."""
+    """The reporter's answer; null = none yet."""
     reason: str | None = None
-    """Why it did not obey."""
+    """The reason why it did not obey."""
 
     def is_open(self, now: float) -> bool:
         """Return True if a reporter still has to obey it."""

@@ -1,4 +1,4 @@
-"""The end of a run as it is marked: by who may end it, or by somebody who reports."""
+"""The marked end of a run. Those who may end the run mark it, or those who may only report."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from vizpub.model.errors import InputError
 @dataclass
 class Ending:
     """The marked end of the run, if any. The mark of a peer that may only report counts once all
-    members agree: they have left or fallen silent, and none has reported a later interval.
+    members agree: they have left or are silent, and none has reported a later interval.
     """
 
     last: int | None = None
@@ -26,7 +26,7 @@ class Ending:
     def mark(self, last: int, closing: Closing, at: tuple[int, int], *, may_end: bool) -> None:
         """Mark an end. `at`: the greatest interval of any line, and that of the collector's clock.
 
-        Raises: InputError if reports go on behind it, or it is too far ahead.
+        Raises: InputError if there are later reports, or it is too far ahead.
         """
         reached, now = at
         if last < reached:
@@ -44,8 +44,8 @@ class Ending:
             self.last, self.by_all = None, False
 
     def is_reached(self, closing: Closing, due: int | None, now: float) -> bool:
-        """Return True if the run ends now. Peers often mark the end after all their reports:
-        then all are silent, which closes no interval.
+        """Return True if the run ends now. Peers often mark the end after all their reports; then
+        they are silent, which closes no interval.
         """
         if self.last is None:
             return False

@@ -9,8 +9,9 @@ from vizpub.reports.records import RunHeader
 
 
 def merge_header(new: RunHeader, current: RunHeader, run: str, *, is_closed: bool) -> RunHeader:
-    """Return the run's header after a peer sent `new`. Raises: InputError if that would change
-    the length of intervals, or anything once an interval is closed.
+    """Return the run's header after a peer sent `new`.
+
+    Raises: InputError if that changes the length of intervals, or anything once one is closed.
     """
     interval_us = new.interval_us or current.interval_us
     merged = replace(new, run=run, interval_us=interval_us, epoch=current.epoch)

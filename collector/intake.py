@@ -1,8 +1,9 @@
-"""The intake: lines of the report contract become records of the log.
+"""The intake: judges lines of the report contract, and writes them to the log.
 
-The intake knows the header of the run, judges every line, and decides when intervals close
-(`vizpub.collector.closing`); all of this is in the log, so it goes on after a kill. Lines
-come from `vizpub.collector.http.interface` and `vizpub.collector.inputs`."""
+It also knows the header of the run, and decides when intervals close (`vizpub.collector.closing`).
+All of this is in the log, so it continues after a kill. Lines come from
+`vizpub.collector.http.interface` and `vizpub.collector.inputs`.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ from vizpub.collector.ending import Ending
 from vizpub.collector.header import merge_header
 from vizpub.collector.inputs.kafka_message import KafkaMessage, interval_of
 from vizpub.collector.last_lines import LastLines
-from vizpub.collector.log import log
+from vizpub.collector.log import records as log
 from vizpub.collector.log.log import ReportLog
 from vizpub.collector.making.batch import batches_in
 from vizpub.collector.place import CollectionPlace
@@ -34,25 +35,25 @@ from vizpub.reports.files import parse
 from vizpub.reports.records import RunHeader
 
 _TURN = 256
-"""Lines after which others get their turn."""
+"""Lines after which other tasks get their turn."""
 _WAIT_S = 0.01
 _NAMED = 16
-"""The number of peers with late or refused reports that the progress names."""
+"""The most peers with late or refused reports that the progress names."""
 
 
 @dataclass(frozen=True)
 class IntakeLimits:
-    """Upper bounds of what the intake takes."""
+    """Upper bounds of the intake."""
 
     peers: int = 100_000
     name: int = 2**10
-    """Bytes of a peer's name: all of them are in every state."""
+    """Bytes of a peer's name: every state has all names."""
     log: int = 2**30
-    """Bytes of the log that no run holds yet: beyond, reporters are asked to wait."""
+    """Bytes of the log that the run does not have yet: beyond, reporters are asked to wait."""
     disk: int | None = None
     """Bytes of the log and of all batches; null = no limit."""
     reserve: int = 256 * 2**20
-    """Bytes that stay free on the disk, so that intervals can still be closed when it is full."""
+    """Bytes of the disk to leave free, so that intervals can still be closed when it is full."""
 
 
 @dataclass(frozen=True)
@@ -75,32 +76,32 @@ class Intake:
         self.counts: Counter[str] = Counter()
         self.of_peers: dict[str, Counter[str]] = {"late": Counter(), "refused": Counter()}
         self.positions: dict[str, Any] = {}
-        """How far files are read, in bytes of their content, where to ask targets to go on, and the
-        offsets of partitions that come next."""
+        """The positions up to which inputs are read: bytes of the content of files, cursors of
+        targets, and the next offsets of partitions."""
         self.commands = PeerCommands()
         self.ended = False
-        """The peers marked the end of the run, or somebody asked for it."""
+        """True once the run has ended, by its peers' mark or on request."""
         self.ending = Ending()
         self._last_lines = LastLines()
         self.closed_at = 0
         """The position behind the record that closed the last interval, or ended the run."""
         self._is_closing = self._is_ending = False
         self._takes = 0
-        """Lines that are being judged or written, as requests."""
+        """The number of requests whose lines are being judged or written."""
         self.log = ReportLog(place.log, self._state, beside=self._header_record)
         self._replay()
         assert self.header.epoch is not None
         self.clock = CollectorClock(self.header.epoch)
 
     def _replay(self) -> None:
-        """Go on where the log ends: from the last state in it."""
+        """Continue where the log ends, from its last state."""
         directory, now = self.place.log, time.monotonic()
         records: list[log.Record] = []
         for start, _ in reversed(log.segments(directory)):
-            records = list(log.read(directory, start))
+            records = list(log.read_records(directory, start))
             if records and records[0].kind == log.STATE:
                 break
-        else:  # the log is empty, or what is left of it begins behind damage that was passed
+        else:  # the log is empty, or the rest of it begins behind passed damage
             if batches := batches_in(self.place.batches):
                 self._note_closed(batches[-1].closed, batches[-1].position)
         for record in records:
@@ -132,7 +133,7 @@ class Intake:
             self._note_end(json.loads(record.content), record.end)
         elif record.kind == log.REPORT:
             value = json.loads(record.line)
-            with suppress(InputError):  # two with one name, on both sides of a restart
+            with suppress(InputError):  # two peers have one name, on both sides of a restart
                 self._last_lines.add(value, record.line, self.closing.closed)
             report = _AdmittedReport(value["peer"], record.interval, bool(value.get("left")))
             self._note_report(report, now)
@@ -151,42 +152,32 @@ class Intake:
         return json.dumps(state, separators=(",", ":")).encode()
 
     def _header_record(self) -> bytes:
-        """Return the record of the run's header. States have it, too, but may be damaged."""
+        """Return the record of the run's header. States contain it, too, but may be damaged."""
         return log.encode_record(log.HEADER, json.dumps(self.header.to_json()).encode())
-
-    @property
-    def last_interval(self) -> int | None:
-        """The last interval of the run, if somebody marked its end."""
-        return self.ending.last
-
-    @property
-    def now_us(self) -> int:
-        """The collector's own time since the run's epoch, in µs."""
-        return self.clock.now_us
 
     @property
     def now(self) -> int:
         """The interval of the collector's own clock."""
-        return self.now_us // (self.header.interval_us or 1)
+        return self.clock.now_us // (self.header.interval_us or 1)
 
     async def take(
         self,
         lines: Iterable[bytes],
-        read: Mapping[str, Any] | None = None,
+        positions: Mapping[str, Any] | None = None,
         *,
         may_end: bool = False,
     ) -> Acceptance:
-        """Judge lines, log those that are admitted, and wait for the sync. `read` says how far
-        files and targets are read with them, and is logged together with them. A mark of the end by
-        who may not end the run counts once all members have fallen silent. Raises: LogFailed.
+        """Judge lines, log the admitted ones, and wait for the sync. The positions in files and
+        targets behind them are logged together with them. `may_end`: a mark of the end counts at
+        once; otherwise it counts when all members are silent. Raises: LogFailed.
         """
         with self._count_take():
             acceptance, admitted, records = await self._judge(lines, may_end=may_end)
             self.counts["refused"] += acceptance.refused
-            if read:
-                records += log.encode_record(log.READ, json.dumps(read).encode())
+            if positions:
+                records += log.encode_record(log.READ, json.dumps(positions).encode())
             if records:
-                await self.log.put(bytes(records), lambda _: self._note_all(admitted, read))
+                await self.log.put(bytes(records), lambda _: self._note_all(admitted, positions))
         return acceptance
 
     @contextmanager
@@ -198,16 +189,16 @@ class Intake:
             self._takes -= 1
 
     async def take_messages(self, messages: Sequence[KafkaMessage]) -> list[Acceptance]:
-        """Judge and log messages like `take`: each is one record of the log, with its offset.
+        """Judge and log messages like `take`, each with its offset as one record of the log.
         Returns the outcome of each. Raises: LogFailed; then no message is taken.
         """
         acceptances, records = list[Acceptance](), bytearray()
         admitted: list[_AdmittedReport] = []
-        read = {message.source: message.offset + 1 for message in messages}
+        positions = {message.source: message.offset + 1 for message in messages}
 
         def note(_: int) -> None:
             self.counts["refused"] += sum(one.refused for one in acceptances)
-            self._note_all(admitted, read)
+            self._note_all(admitted, positions)
 
         with self._count_take():
             for number, message in enumerate(messages):
@@ -224,7 +215,7 @@ class Intake:
     async def _judge(
         self, lines: Iterable[bytes], *, may_end: bool = False
     ) -> tuple[Acceptance, list[_AdmittedReport], bytearray]:
-        """Return the outcome for lines, the reports among them, and the records to log."""
+        """Judge lines. Returns the outcome, the admitted reports, and the records to log."""
         acceptance, admitted, records = Acceptance(), [], bytearray()
         for number, line in enumerate(lines, 1):
             if number % _TURN == 0:
@@ -254,26 +245,25 @@ class Intake:
 
     @property
     def horizon(self) -> int:
-        """The greatest interval that inputs which can wait may send now."""
-        # Unlike `is_ahead`, it ignores the clock: whole histories are read side by side.
+        """The greatest interval now for inputs that can wait."""
+        # Unlike `is_ahead`, it ignores the clock, so that whole histories are read side by side.
         median = self.closing.median()
         return (self.now if median is None else median) + self._rules.ahead
 
     def check_horizon(self, line: bytes) -> int | None:
         """Return the interval of a report, or null for another line.
+
         Raises: InputError if it is beyond the horizon: a file can wait, and need not be refused.
         """
         interval = interval_of(line)
         if interval is not None and interval > (horizon := self.horizon):
-            raise InputError(
-                f"its next interval is {interval}, and {horizon} is as far as any may be"
-            )
+            raise InputError(f"its next interval is {interval}, more than the allowed {horizon}")
         return interval
 
     def _admit(
         self, value: dict[str, Any], line: bytes, *, may_end: bool
     ) -> tuple[_AdmittedReport | None, bytes]:
-        """Return the report of a line (or null) and its record. Raises: InputError."""
+        """Return the report of a line (or null), and its record. Raises: InputError."""
         if (run := value.get("run")) not in (None, self.place.run):
             raise InputError(f"it is of run '{run}', and this is '{self.place.run}'")
         if self.ended or self._is_ending:
@@ -294,8 +284,8 @@ class Intake:
     def _check_peer(self, peer: str, interval: int) -> None:
         if (size := len(peer.encode())) > self.limits.name:
             raise InputError(
-                f"the peer's name has {size:,} bytes, and {self.limits.name:,} is as many as any "
-                "may have: see --max-name"
+                f"the peer's name has {size:,} bytes, more than the {self.limits.name:,} allowed: "
+                "see --max-name"
             )
         if self._rules.peers is not None and peer not in self._rules.peers:
             raise InputError(f"peer '{peer}' is not in the list of peers")
@@ -310,10 +300,10 @@ class Intake:
             )
 
     def _note_all(
-        self, admitted: Iterable[_AdmittedReport], read: Mapping[str, Any] | None
+        self, admitted: Iterable[_AdmittedReport], positions: Mapping[str, Any] | None
     ) -> None:
         now = time.monotonic()
-        self.positions.update(read or {})
+        self.positions.update(positions or {})
         for report in admitted:
             self._note_report(report, now)
 
@@ -350,11 +340,11 @@ class Intake:
         return command
 
     async def probe(self) -> None:
-        """Write a record without content, to see if the log can be written. Raises: LogFailed."""
+        """Write an empty record, to see if the log can be written. Raises: LogFailed."""
         await self.log.put(log.encode_record(log.READ, b"{}"), lambda _: None)
 
     async def close_due(self) -> bool:
-        """Close what is due. Returns whether something was closed. Raises: LogFailed."""
+        """Close due intervals. Returns True if there were some. Raises: LogFailed."""
         now = time.monotonic()
         due = self.closing.due(now)
         if self.ending.is_reached(self.closing, due, now):
@@ -366,7 +356,7 @@ class Intake:
         if self.ended:
             return False
         self._is_ending = True
-        while self._takes:  # what was admitted before is in the log first, and noted
+        while self._takes:  # reports that were admitted before must be logged and noted first
             await asyncio.sleep(_WAIT_S)
         await self.probe()
         ends = [
@@ -384,7 +374,7 @@ class Intake:
             return False
         self._is_closing = True
         try:
-            record = log.close(interval, self.closing.first)
+            record = log.closing(interval, self.closing.first)
             await self.log.put(record, partial(self._note_closed, interval))
         finally:
             self._is_closing = False

@@ -1,4 +1,4 @@
-"""The lines of each peer that its next ones are judged by."""
+"""The lines of each peer by which its next ones are judged."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class LastLines:
 
     def __init__(self, newest: Mapping[str, int] | None = None) -> None:
         """`newest` are the intervals of peers that reported before a restart."""
-        # No report has this seq: who reported before is known, and conflicts with nothing.
+        # No report has this seq: peers that reported before are known, and conflict with nothing.
         self._marks = {peer: {interval: (-1, 0)} for peer, interval in (newest or {}).items()}
 
     def __contains__(self, peer: str) -> bool:

@@ -1,9 +1,9 @@
-"""The folder of a collection, and what its process announces to others.
+"""The folder of a collection, and the address that its process announces.
 
 `<workspace>/collected/<run>/` has the log (`vizpub.collector.log.log`), the batches
-(`vizpub.collector.making.batch`), the tokens and where the intake listens. It is the input of the
-run, as files are of an ingest, so it stands beside the runs: removing the run does not
-remove what peers have reported. `vizpub.runstore.collection` decides who owns the name of the run.
+(`vizpub.collector.making.batch`), the tokens and the address of the intake. It is the input of the
+run, like the files of an ingest, so it is beside the runs: removing the run does not remove what
+peers have reported. `vizpub.runstore.collection` decides who owns the name of the run.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from vizpub.runstore.collection import Collected
 
 
 class Listener(msgspec.Struct, frozen=True):
-    """The process of an intake, and where it listens."""
+    """The process of an intake, with its address."""
 
     url: str
     tokens: bool
-    """True if it asks for one."""
+    """True if it requires one."""
     pid: int
     boot: str
     ticks: int
@@ -50,16 +50,16 @@ class Listener(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class CollectionPlace(Collected):
-    """The folder of a collection, for its owner alone: it says where tokens are sent."""
+    """The folder of a collection, for its owner alone: it decides where tokens are sent."""
 
     @property
     def tokens(self) -> Path:
-        """A file for each token."""
+        """The folder with a file for each token."""
         return self.folder / "tokens"
 
     @property
     def stop(self) -> Path:
-        """Exists while somebody asks for the end of the run."""
+        """The file that exists while somebody asks for the end of the run."""
         return self.folder / "stop"
 
     @property
@@ -76,10 +76,10 @@ class CollectionPlace(Collected):
                 durable.make_directory(folder)
 
     def size(self) -> int:
-        """Return the bytes of the log and of the batches, as far as they can be seen now."""
+        """Return the bytes of the log and of the batches, as far as they are visible now."""
         size = 0
         for folder in (self.log, self.batches):
-            with suppress(OSError):  # moved for a moment, or no file is left to open it with
+            with suppress(OSError):  # it is being moved, or too many files are open
                 for file in os.scandir(folder):
                     with suppress(OSError):  # sealed or renamed meanwhile
                         size += file.stat().st_size
@@ -104,12 +104,12 @@ class CollectionPlace(Collected):
         return True
 
     def is_held(self) -> bool:
-        """Return True if some process collects. Raises: UseError if this user may not know."""
+        """Return True if a process collects. Raises: UseError if others could have changed that."""
         return self.exists() and bool(self.collector())
 
     def port(self) -> int:
         """Return the port at which the last intake listened; 0 if none announced it."""
-        with suppress(UseError):  # an earlier version wrote it for all
+        with suppress(UseError):  # an earlier version wrote it readable by all
             if listener := self.listener():
                 return urlsplit(listener.url).port or 0
         return 0
@@ -119,11 +119,11 @@ class CollectionPlace(Collected):
         return self.folder / "options.json"
 
     def keep_options(self, options: Mapping[str, Any]) -> None:
-        """Keep the options with which the run is made."""
+        """Store the options with which the run is made."""
         durable.write(self._options, json.dumps(options))
 
     def kept_options(self) -> dict[str, Any]:
-        """Return the options that were kept last; empty if there are none."""
+        """Return the options that were stored last; empty if there are none."""
         try:
             options: dict[str, Any] = json.loads(self._options.read_text(encoding="utf-8"))
         except (OSError, ValueError):

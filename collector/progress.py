@@ -1,6 +1,7 @@
 """The public state of a collection: its progress, a row of metrics per interval, and counters.
 
-Rows are kept for those who read late or come back; who reads too slowly gets the newest row.
+Rows are kept for readers that come late or come back; a reader that is too slow gets the newest
+row.
 """
 
 from __future__ import annotations
@@ -8,16 +9,16 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
 from vizpub.collector.intake import Intake
 
 _KEPT_ROWS = 512
-"""Rows that are kept for readers who come back."""
+"""Rows to keep for readers that come back."""
 _MOST_BEHIND = 64
-"""Rows that a reader may be behind before it gets the newest one instead."""
+"""The most rows that a reader gets late; instead of more, it gets the newest one."""
 _SILENT_S = 30.0
 Row = dict[str, Any]
 
@@ -31,7 +32,7 @@ class CollectionProgress:
         self.draining = False
         self.batches = 0
         self.consumed = intake.log.end - intake.log.size
-        """The position of the log that the run has."""
+        """The position in the log up to which the run has all."""
         self.done: int | None = None
         """The last interval that the run has."""
         self.loaded: int | None = None
@@ -41,23 +42,22 @@ class CollectionProgress:
         self.run_late = 0
         self.settled = False
         self.error: str | None = None
-        """Why nothing is appended now."""
+        """The reason why nothing is appended now."""
         self.damaged: str | None = None
-        """What of the log cannot be read: then nothing is taken until that is mended."""
+        """The part of the log that cannot be read: nothing is accepted until it is repaired."""
         self.load_error: str | None = None
         self.alive = False
-        """The process that makes the run has a Spark."""
+        """True if the process that makes the run has a Spark."""
         self.heard = 0.0
-        """When its Java answered last, on the monotonic clock."""
+        """The time of its Java's last answer, on the monotonic clock."""
         self.topic: Callable[[], Row] = dict
-        """The topic of Kafka that is read, and how far; empty without one."""
+        """Returns the state of the topic of Kafka that is read; empty without one."""
         self.disk = 0
         """Bytes of the log and of all batches."""
         self.posts = self.post_errors = 0
         self.rows: deque[Row] = deque(maxlen=_KEPT_ROWS)
         self.counted: dict[str, int] = {}
-        """Publications, receptions and first receptions since this process began, as far as they
-        are known."""
+        """The known publications, receptions and first receptions since this process began."""
         self._more = asyncio.Event()
         self._closed_at: dict[int, float] = {}
         self.lag_s = 0.0
@@ -69,7 +69,7 @@ class CollectionProgress:
         self._wake()
 
     def note_commit(self, batch: Row) -> None:
-        """Note that a batch is in the run, as the process that appended it says."""
+        """Note that a process has appended a batch to the run."""
         self.batches, self.consumed, self.done = batch["number"], batch["position"], batch["closed"]
         self.seconds, self.run_late = batch["seconds"], batch["late"]
         self.error = None
@@ -84,13 +84,20 @@ class CollectionProgress:
         """Add rows of the run's metrics, for readers of events."""
         self.rows.extend(rows)
         for row in rows:
-            for name, value in _message_counts(row):
-                if value is not None:  # unknown is not 0
-                    self.counted[name] = self.counted.get(name, 0) + value
+            receptions, duplicates = row.get("receptions"), row.get("duplicates")
+            first = None if receptions is None or duplicates is None else receptions - duplicates
+            counts = {
+                "publications": row.get("publications"),
+                "receptions": receptions,
+                "first receptions": first,
+            }
+            for name, count in counts.items():
+                if count is not None:  # unknown is not 0
+                    self.counted[name] = self.counted.get(name, 0) + count
         self._wake()
 
     def drain(self) -> None:
-        """Stop: nothing is taken any more, and readers of events get their last one."""
+        """Stop: nothing more is accepted, and readers of events get their last one."""
         self.draining = True
         self._wake()
 
@@ -144,25 +151,26 @@ class CollectionProgress:
 
     @property
     def state(self) -> str:
-        """collecting, pausing, ending or ended."""
+        """The state: collecting, pausing, ending or ended."""
         if self.settled:
             return "ended"
         if self._intake.ended:
             return "ending"
         return "pausing" if self.draining else "collecting"
 
-    async def events(self, after: int | None, status_s: float = 5.0) -> AsyncGenerator[Row]:
-        """Yield the rows of intervals after one as they come, each time followed by the progress.
+    async def events(self, last: int | None, status_s: float = 5.0) -> AsyncGenerator[Row]:
+        """Yield the rows of the intervals after the last one that a reader has as they come, each
+        time followed by the progress; from the newest row on for a reader that has none.
 
         The progress also comes every `status_s` seconds: readers take a long silence for the end.
         """
         clock = asyncio.get_running_loop().time
         yield {"event": "status", **self.summary()}
-        due, last = clock() + status_s, -1 if after is None else after
-        if after is None and self.rows:
-            last = self.rows[-1]["interval"] - 1
+        due = clock() + status_s
+        if last is None:
+            last = self.rows[-1]["interval"] - 1 if self.rows else -1
         while True:
-            # This is read before the rows, so that rows added before the end are told, too.
+            # This is read before the rows, so that rows added before the end are sent, too.
             more, is_over = self._more, self.draining
             new = [row for row in self.rows if row["interval"] > last]
             for row in new if len(new) <= _MOST_BEHIND else new[-1:]:
@@ -173,15 +181,7 @@ class CollectionProgress:
                 due = clock() + status_s
             if is_over:
                 return
-            # Closed intervals wake it, too, long before the run has them.
+            # Closed intervals also wake it, long before the run has them.
             with suppress(TimeoutError):
                 async with asyncio.timeout_at(due):
                     await more.wait()
-
-
-def _message_counts(row: Row) -> Iterator[tuple[str, int | None]]:
-    yield "publications", row.get("publications")
-    receptions, duplicates = row.get("receptions"), row.get("duplicates")
-    yield "receptions", receptions
-    first = None if receptions is None or duplicates is None else receptions - duplicates
-    yield "first receptions", first

@@ -1,4 +1,4 @@
-"""The name of a collected run: taken before the first report, and given back where none came."""
+"""Reserves the name of a collected run before the first report, and releases it if none came."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ NOT_OURS = "is there already, and this collection did not begin it"
 
 
 def reserve(place: CollectionPlace, *, revive: bool = False) -> None:
-    """Take the name of the run for the collection, unless it has it already. Its folder is held.
+    """Reserve the run's name for the collection, unless it has it already. Its folder is held.
 
     Raises: UseError if there is a run of that name that the collection did not begin, or if its
-    run is gone and is not to be rebuilt (`revive`); RunLocked, DiskFull.
+    run was removed and is not to be rebuilt (`revive`); RunLocked, DiskFull.
     """
     with suppress(FileNotFoundError, StoreBroken):  # a broken run stops no intake
         if place.owns(read_manifest(directory_of(place.workspace, place.run))):
-            return  # an append of a collector that was killed may still write it
+            return  # without the run's lock: an append of a killed collector may still hold it
     with writing(place.workspace, place.run, collects=True) as writer:
         if writer.broken and place.identity:
             return
@@ -38,7 +38,7 @@ def reserve(place: CollectionPlace, *, revive: bool = False) -> None:
                 f"{_how_to_revive(place)}; to begin another, first delete it: "
                 f"vizpub runs remove {place.run} --with-log"
             )
-        # A kill in between leaves an empty collection, or one that is to be revived, as before.
+        # A kill in between leaves an empty collection, or one to revive, as before.
         with as_errors_of_ours(place.folder):
             identity = place.identify()
         writer.reserve(identity)
@@ -49,7 +49,7 @@ def _how_to_revive(place: CollectionPlace) -> str:
 
 
 def release(place: CollectionPlace) -> None:
-    """Give the name back if no run came to be."""
+    """Release the name if no run was made."""
     with writing(place.workspace, place.run, collects=True) as writer:
         if place.owns(writer.stored):
             writer.release()

@@ -202,7 +202,7 @@ class AppendPlan(IngestPlan):
             # Whether a subscription holds at an arrival is unknown in the interval where it ends.
             return parts, Since("valid_to", tick if name == "subscriptions" else tick + 1)
         if name in _MESSAGES:
-            return parts, Since("message", boundary.named)
+            return parts, Since("message", boundary.least_message)
         return parts, Since("interval", boundary.interval)
 
     def settled_parts(self, name: str) -> tuple[Part, ...]:

@@ -1,1 +1,1 @@
-"""What vizpub needs of a machine: files, locks, processes, compiled code; `jvm` finds Java."""
+"""Access to the machine: files, locks, processes, compiled code; `jvm` finds a Java."""

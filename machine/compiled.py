@@ -17,7 +17,7 @@ from numba.extending import intrinsic
 from vizpub.machine.jvm.artifacts import cache_path
 
 IS_PLAIN = bool(vars(config)["DISABLE_JIT"])
-"""Nothing is compiled (NUMBA_DISABLE_JIT=1): the same functions run as the Python they are."""
+"""True if nothing is compiled (NUMBA_DISABLE_JIT=1): the same functions run as plain Python."""
 
 _PACKED = re.compile(r".*/(vizpub-[0-9a-f]+)\.zip/(.+)")
 
@@ -29,35 +29,35 @@ def compiled(*signature: Any, owns: bool = True) -> Callable[[_Operation], _Oper
     """Compile a function for these argument types (or a signature as text) when its module is
     imported, or load it from the cache.
 
-    With `owns=False` its code does not count references to arrays. Functions that pass dozens of
-    arrays to one another can spend nine tenths of their time on that. Such a function makes and
-    returns no arrays; functions that it calls by `compiled` may make some.
+    With `owns=False` its code does not count references to arrays, on which functions that pass
+    dozens of arrays to one another can spend nine tenths of their time. Such a function creates and
+    returns no arrays; compiled functions that it calls may create some.
 
-    Functions that it calls must be defined above it, and it must give the same results as
-    plain Python: no integer may overflow. No `parallel`: tasks and processes are the parallelism.
-    The GIL is released, so other threads run meanwhile. Where numba finds nowhere to write
-    (NUMBA_CACHE_DIR, beside the code, the user's cache), each process compiles again.
+    Functions that it calls must be defined above it, and it must give the same results as plain
+    Python: no integer may overflow. `parallel` is not used: tasks and processes run in parallel.
+    The GIL is released, so other threads run meanwhile. If numba can write to none of its cache
+    folders (NUMBA_CACHE_DIR, beside the code, the user's cache), each process compiles again.
     """
-    types_given = signature[0] if isinstance(signature[0], str) else signature
+    argument_types = signature[0] if isinstance(signature[0], str) else signature
     options = {**_OPTIONS, "_nrt": owns}
 
     def compile_one(function: _Operation) -> _Operation:
         try:
-            return cast(_Operation, njit(types_given, cache=True, **options)(function))
+            return cast(_Operation, njit(argument_types, cache=True, **options)(function))
         except (OSError, RuntimeError):
-            return cast(_Operation, njit(types_given, **options)(function))
+            return cast(_Operation, njit(argument_types, **options)(function))
 
     return compile_one
 
 
 class PackedLocator(_CacheLocator):
-    """Numba's cache for functions from our packages in one zip file, as executors get them
-    (vizpub.ingest.spark.shipping): in the user's cache, by the name of the file, which has
-    a digest of its content.
+    """Numba's cache for functions from vizpub's zip file, which executors get
+    (vizpub.ingest.spark.shipping): a folder in the user's cache, named like the zip file, whose
+    name has a digest of its content.
 
-    Every session has that file in another directory. numba's own locators use the path, and so
-    would compile everything again in each session. NUMBA_CACHE_LOCATOR_CLASSES names this one. A
-    worker takes 0.9 s of processor time to import the kernels with it and 9.5 s without.
+    Every session has that file in another directory. numba's own locators use the path, and would
+    compile everything again in each session. NUMBA_CACHE_LOCATOR_CLASSES names this one. A worker
+    needs 0.9 s of processor time to import the kernels with it and 9.5 s without it.
     """
 
     def __init__(self, function: Callable[..., Any], content: str, module: str) -> None:
@@ -67,11 +67,11 @@ class PackedLocator(_CacheLocator):
 
     @classmethod
     def from_function(cls, py_func: Callable[..., Any], py_file: str) -> PackedLocator | None:
-        """Null for a function of another origin, or where nothing can be written."""
-        found = _PACKED.fullmatch(py_file.replace(os.sep, "/"))
-        if found is None:
+        """Return null for a function of another origin, or if the cache cannot be written."""
+        match = _PACKED.fullmatch(py_file.replace(os.sep, "/"))
+        if match is None:
             return None
-        locator = cls(py_func, *found.groups())
+        locator = cls(py_func, *match.groups())
         try:
             locator.ensure_cache_path()  # type: ignore[no-untyped-call]
         except OSError:
@@ -79,20 +79,20 @@ class PackedLocator(_CacheLocator):
         return locator
 
     def get_cache_path(self) -> str:
-        """The cache folder."""
+        """Return the cache folder."""
         return str(self._folder)
 
     def get_source_stamp(self) -> str:
-        """Constant: the content of the zip file never changes."""
+        """Return a constant: the content of the zip file never changes."""
         return self._content
 
     def get_disambiguator(self) -> str:
-        """Distinguishes functions of the same name in a module."""
+        """Distinguish functions of the same name in a module."""
         return str(self._line)
 
 
 def _population(typing_context: Any, word: Any) -> Any:
-    """Typing and code of `population`: one instruction, that LLVM makes wider in loops."""
+    """Return types and code of `population`: one instruction, which LLVM vectorises in loops."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.ctpop(arguments[0])
@@ -107,4 +107,4 @@ def _plain_population(word: np.uint64) -> int:
 population: Callable[[np.uint64], int] = (
     _plain_population if IS_PLAIN else cast(Any, intrinsic(_population))
 )
-"""How many bits of a 64-bit word are set; numba knows no `np.bitwise_count`."""
+"""Count the bits that are set in a 64-bit word; numba lacks `np.bitwise_count`."""

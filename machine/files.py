@@ -1,4 +1,4 @@
-"""Atomic replacement of files, their sizes, and why they cannot be written."""
+"""Reading, sizes and atomic replacement of files, and the errors of writing them."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from typing import Any
 from vizpub.model.errors import FULL, DiskFull, UseError, cause_of
 
 _MOST = 1 << 26
-"""Characters of a text that a user gives."""
+"""Most characters of a user's file."""
 MARK = "\N{ZERO WIDTH NO-BREAK SPACE}"
-"""The byte order mark that some editors put before a text."""
+"""The byte order mark that some editors write at the beginning of a text."""
 
 
 def bytes_below(folder: Path) -> int:
-    """Size of all files below the folder, each once, whatever names it has; one that is removed
-    meanwhile counts nothing.
+    """Return the size of all files below the folder; a file with several names counts once, one
+    that is removed meanwhile not at all.
     """
     sizes = {}
     for path in folder.rglob("*"):
         with suppress(OSError):
-            told = path.lstat()
-            if S_ISREG(told.st_mode):
-                sizes[told.st_dev, told.st_ino] = told.st_size
+            status = path.lstat()
+            if S_ISREG(status.st_mode):
+                sizes[status.st_dev, status.st_ino] = status.st_size
     return sum(sizes.values())
 
 
-def made_folder(folder: Path) -> Path:
-    """The folder, which is created if it is not there. Raises: UseError."""
+def make_folder(folder: Path) -> Path:
+    """Create a folder and its parents if they are missing, and return it. Raises: UseError."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -41,9 +41,9 @@ def made_folder(folder: Path) -> Path:
 
 
 def text_of(path: Path) -> str:
-    """The text of a file that a user gives: UTF-8, with a byte order mark or without.
+    """Read a user's text file: UTF-8, with or without a byte order mark.
 
-    Raises: OSError, also where it is very large or endless; UnicodeDecodeError.
+    Raises: OSError, also if it is very large or endless; UnicodeDecodeError.
     """
     with path.open(encoding="utf-8-sig") as file:
         text = file.read(_MOST + 1)
@@ -53,7 +53,7 @@ def text_of(path: Path) -> str:
 
 
 def toml_of(path: Path) -> dict[str, Any]:
-    """The content of a TOML file that a user gives. Raises: OSError, ValueError."""
+    """Read a user's TOML file. Raises: OSError, ValueError."""
     import tomllib
 
     try:
@@ -64,11 +64,11 @@ def toml_of(path: Path) -> dict[str, Any]:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A new path in the same directory and with the same suffix, to write to. It replaces `path`
-    when the block succeeds, and is removed when the block fails.
+    """Yield a new path with the same directory and suffix, to write to. It replaces `path` if the
+    block succeeds, and is removed if the block fails.
 
     Readers see the old or the new file, never a part. Nothing is synced: a power cut may leave the
-    file empty. What must survive one uses vizpub.runstore.durable. Raises: OSError.
+    file empty. Files that must survive one use vizpub.runstore.durable. Raises: OSError.
     """
     new = path.with_name(f".{path.stem}.{os.getpid()}.part{path.suffix}")
     try:
@@ -81,12 +81,12 @@ def replacing(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def as_errors_of_ours(directory: Path) -> Iterator[None]:
-    """Errors of the file system as DiskFull and UseError."""
+    """Raise errors of the file system as DiskFull and UseError."""
     try:
         yield
     except OSError as error:
         if error.errno in FULL:
             raise DiskFull(str(directory)) from error
-        # Of a tree that is removed only the name of the file is told.
+        # The removal of a tree gives only the name of the file.
         path = error.filename if os.sep in str(error.filename) else directory
         raise UseError(f"cannot write {path}: {error.strerror}") from error

@@ -1,7 +1,7 @@
-"""Exclusive locks by the kernel, which end with the process in every case.
+"""Exclusive locks of the kernel, which always end with the process.
 
-The content of a lock file is only a hint for users about the holder, so an empty or torn file, or
-one of another machine, does no harm.
+The content of a lock file only tells users who holds it, so an empty or torn file, or one of
+another machine, does no harm.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ OF_STDIN = "stdin"
 OF_IMPORTS = "staging"
 """The kind of folders of files to import into Neo4j."""
 SWEPT_S = 0.5
-"""How long a holder waits for a lock: a sweep takes it for a moment, to see whether it is held."""
+"""The time to wait for a lock: a sweep takes it for a moment, to see whether it is held."""
 _AGAIN_S = 0.01
 _HINT = 200
 """Most bytes of a lock file that are read."""
 
 
 @dataclass
-class Held(Exception):
+class LockHeld(Exception):
     """Another process has the lock."""
 
     owner: str
@@ -37,18 +37,18 @@ class Held(Exception):
 
 
 def lock_of(path: Path) -> Path:
-    """The lock of a file or folder: beside it, as it may be removed by who holds the lock."""
+    """Return the lock of a file or folder: beside it, as the holder may remove the folder."""
     return path.with_name(f".{path.name}.lock")
 
 
 @contextmanager
 def holding(path: Path, wait_s: float = 0.0) -> Iterator[None]:
-    """The lock of that file, for the length of the block; afterwards the file is gone.
+    """Hold the lock of that file during the block, and remove the file.
 
-    Raises: Held where another process, or this one, has it, after `wait_s`; OSError where the file
-    cannot be made, or its file system has no locks.
+    Raises: LockHeld if another process, or this one, still holds it after `wait_s`; OSError if the
+    file cannot be created, or its file system has no locks.
     """
-    handle = _locked(path, time.monotonic() + wait_s)
+    handle = _open_locked(path, time.monotonic() + wait_s)
     try:
         with suppress(OSError):  # a full disk has room for no hint
             os.truncate(handle, 0)
@@ -56,14 +56,14 @@ def holding(path: Path, wait_s: float = 0.0) -> Iterator[None]:
         yield
     finally:
         with suppress(OSError):
-            path.unlink()  # while it is ours: see _locked
+            path.unlink()  # while it is ours: see _open_locked
         os.close(handle)
 
 
 @contextmanager
 def own_folder(parent: Path, kind: str) -> Iterator[Path]:
-    """A new folder in `parent` for the length of the block, for this user alone; its name begins
-    with the kind. What ended processes left of that kind is removed first.
+    """Yield a new folder in `parent` that exists during the block, for this user alone; its name
+    begins with the kind. Folders of that kind whose processes have ended are removed first.
     """
     parent.mkdir(parents=True, exist_ok=True)
     sweep_folders(parent, kind)
@@ -79,42 +79,37 @@ def own_folder(parent: Path, kind: str) -> Iterator[Path]:
 def sweep_folders(parent: Path, kind: str) -> None:
     """Remove folders made by `own_folder` whose process has ended."""
     for folder in with_locks(parent, f"{kind}-*"):
-        with suppress(Held, OSError), holding(lock_of(folder)):
+        with suppress(LockHeld, OSError), holding(lock_of(folder)):
             rmtree(folder, ignore_errors=True)
 
 
 def with_locks(parent: Path, pattern: str) -> list[Path]:
-    """Paths in `parent` that match a pattern, including those of which only a lock is left."""
+    """Return the paths in `parent` that match a pattern, also those with only a lock left."""
     locks = (path.name[1:].removesuffix(".lock") for path in parent.glob(f".{pattern}.lock"))
-    there = (path.name for path in parent.glob(pattern) if not path.name.startswith("."))
-    return [parent / name for name in sorted({*locks, *there})]
+    names = (path.name for path in parent.glob(pattern) if not path.name.startswith("."))
+    return [parent / name for name in sorted({*locks, *names})]
 
 
-def _locked(path: Path, until: float) -> int:
-    """The open lock file of that name, locked. Raises: Held after that time."""
+def _open_locked(path: Path, until: float) -> int:
+    """Open a lock file, and lock it. Raises: LockHeld after a time; OSError."""
     while True:
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if _is_at(path, handle):
-                return handle
+            with suppress(FileNotFoundError):
+                if os.path.samestat(path.lstat(), os.fstat(handle)):
+                    return handle
         except BlockingIOError:
             owner = _owner(handle)
             os.close(handle)
             if time.monotonic() >= until:
-                raise Held(owner) from None
+                raise LockHeld(owner) from None
             time.sleep(_AGAIN_S)
             continue
         except BaseException:
             os.close(handle)
             raise
-        os.close(handle)  # its holder removed it when it was done: another file has the name
-
-
-def _is_at(path: Path, handle: int) -> bool:
-    with suppress(FileNotFoundError):
-        return os.path.samestat(path.lstat(), os.fstat(handle))
-    return False
+        os.close(handle)  # its holder has removed it: the name is free, or another file's
 
 
 def _owner(handle: int) -> str:

@@ -9,16 +9,16 @@ from types import ModuleType
 
 
 def module_of_file(path: Path) -> ModuleType:
-    """The module in a file `.py`, under the name of the file; imported once.
+    """Import the module in a file `.py` once, under the name of the file.
 
-    Raises: FileNotFoundError, and what the module raises.
+    Raises: FileNotFoundError, and the module's own errors.
     """
     name = path.stem
     spec = spec_from_file_location(name, path)
     assert spec
     assert spec.loader
-    if (known := sys.modules.get(name)) and known.__file__ == str(path.resolve()):
-        return known
+    if (imported := sys.modules.get(name)) and imported.__file__ == str(path.resolve()):
+        return imported
     module = module_from_spec(spec)
     module.__file__ = str(path.resolve())
     sys.modules[name] = module  # dataclasses look up their module there

@@ -1,9 +1,9 @@
 """Files and folders for their owner only, checked as ssh checks its keys; files that a user names
 are checked as PostgreSQL checks its keys.
 
-Whoever can write into the folder of a service controls its passwords, its settings and the programs
-it runs. So the folder is checked on each use, and files are always written as new files: existing
-files are never written into, and links are not followed.
+Whoever can write to the folder of a service controls its passwords, its settings and the programs
+that it runs. So the folder is checked on each use, and only new files are written: existing files
+are never changed, and links are not followed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MOST = 2**20
 
 
 def make_private(folder: Path) -> None:
-    """Make the folder, for its owner alone. Raises: UseError where it is there and is not so."""
+    """Create a folder for its owner alone. Raises: UseError if it exists and is not private."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with suppress(FileExistsError):
         folder.mkdir(mode=0o700)
@@ -33,13 +33,13 @@ def make_private(folder: Path) -> None:
 
 
 def check_private(folder: Path) -> None:
-    """Raises: UseError where others could have put something there; FileNotFoundError."""
-    found = folder.lstat()
-    if not stat.S_ISDIR(found.st_mode):
+    """Check a folder. Raises: UseError if others could have written to it; FileNotFoundError."""
+    status = folder.lstat()
+    if not stat.S_ISDIR(status.st_mode):
         raise UseError(f"{folder} {NO_FOLDER}; remove it")
-    if found.st_uid != os.geteuid():
+    if status.st_uid != os.geteuid():
         raise UseError(f"{folder} {OF_ANOTHER}; use another workspace")
-    if found.st_mode & 0o077:
+    if status.st_mode & 0o077:
         raise UseError(f"{folder} is accessible to other users; restrict it: chmod 700 {folder}")
     for above in folder.absolute().parents:
         mode = above.stat().st_mode
@@ -48,22 +48,17 @@ def check_private(folder: Path) -> None:
                 f"{above} is writable by everybody, so {folder} can be replaced by "
                 f"others; restrict it: chmod o-w {above}"
             )
-    _check_entries(folder)
-
-
-def _check_entries(folder: Path) -> None:
-    """Raises: UseError for entries of other users, made before the folder was private."""
     with os.scandir(folder) as entries:
-        for entry in entries:
+        for entry in entries:  # others may have made some before the folder was private
             with suppress(FileNotFoundError):
                 if entry.stat(follow_symlinks=False).st_uid not in (os.geteuid(), 0):
                     raise UseError(f"{entry.path} {OF_ANOTHER}; check it and remove it")
 
 
 def read_private(path: Path) -> str:
-    """The text of a file that its owner alone reads.
+    """Read the text of a file for its owner alone.
 
-    Raises: FileNotFoundError; UseError where it is a link, or another user's or readable by one.
+    Raises: FileNotFoundError; UseError if it is a link, another user's, or readable by others.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
@@ -72,16 +67,16 @@ def read_private(path: Path) -> str:
     except OSError as error:
         raise UseError(f"{path} cannot be read: {error.strerror}") from error
     with os.fdopen(descriptor, encoding="utf-8-sig") as file:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
             raise UseError(f"{path} {NOT_YOURS}; check it and remove it")
-        if found.st_mode & 0o077:
+        if status.st_mode & 0o077:
             raise UseError(f"{path} is accessible to other users; restrict it: chmod 600 {path}")
         return file.read()
 
 
 def read_secret(path: Path) -> str:
-    """The text of a file that a user names, with a secret in it. Raises: as open_secret."""
+    """Read a user's file that contains a secret. Raises: as open_secret."""
     with open_secret(path) as file:
         text = file.read(_MOST + 1)
     if len(text) > _MOST:
@@ -93,8 +88,8 @@ def read_secret(path: Path) -> str:
 
 
 def open_secret(path: Path) -> BinaryIO:
-    """A file that a user names, with a secret in it: his own for him alone, or root's, which root's
-    group may read. Links are followed: what they lead to is checked.
+    """Open a user's file that contains a secret. It must be the user's, for the user alone, or
+    root's, which root's group may read. Links are followed, and their targets checked.
 
     Raises: UseError.
     """
@@ -103,10 +98,10 @@ def open_secret(path: Path) -> BinaryIO:
     except OSError as error:
         raise UseError(f"{path} cannot be read: {cause_of(error)}") from error
     try:
-        found = os.fstat(file.fileno())
-        if not stat.S_ISREG(found.st_mode) or found.st_uid not in (os.geteuid(), 0):
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode) or status.st_uid not in (os.geteuid(), 0):
             raise UseError(f"{path} {NOT_YOURS}")
-        if found.st_mode & (0o077 if found.st_uid == os.geteuid() else 0o027):
+        if status.st_mode & (0o077 if status.st_uid == os.geteuid() else 0o027):
             raise UseError(f"{path} is accessible to other users; restrict it: chmod 600 {path}")
     except BaseException:
         file.close()
@@ -115,27 +110,25 @@ def open_secret(path: Path) -> BinaryIO:
 
 
 def check_trusted(path: Path) -> None:
-    """Raises: UseError for a file that others can write: it could send a secret somewhere else, or
-    name code to run. OSError.
+    """Check a file that says where to send a secret, or which code to run.
+
+    Raises: UseError if others can write it; OSError.
     """
-    found = path.stat()
-    if not stat.S_ISREG(found.st_mode) or found.st_uid not in (os.geteuid(), 0):
+    status = path.stat()
+    if not stat.S_ISREG(status.st_mode) or status.st_uid not in (os.geteuid(), 0):
         raise UseError(f"{path} {NOT_YOURS}")
-    if found.st_mode & 0o022:
+    if status.st_mode & 0o022:
         raise UseError(f"{path} can be written by other users; restrict it: chmod go-w {path}")
 
 
 def new_file(path: Path) -> int:
-    """A file for its owner alone, open for writing, in place of what lay there. Raises: OSError."""
+    """Open a new file for its owner alone, in place of an existing one. Raises: OSError."""
     path.unlink(missing_ok=True)
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
 
 
 def replace_text(path: Path, text: str) -> None:
-    """Write a file for its owner alone, which takes the place of an older one in one step.
-
-    Raises: OSError.
-    """
+    """Write a file for its owner alone, and replace an older one atomically. Raises: OSError."""
     with (
         replacing(path) as new,
         os.fdopen(new_file(new), "w", encoding="utf-8") as file,

@@ -1,4 +1,4 @@
-"""Identifying a process by its number, although numbers are reused."""
+"""Identifies processes by their numbers, although numbers are reused."""
 
 from __future__ import annotations
 
@@ -26,31 +26,27 @@ class Birth(NamedTuple):
 
 
 def birth(pid: int) -> Birth | None:
-    """The birth of the process with that number; null if there is none, or it is not visible."""
+    """Return the birth of a process; null if there is none of that number, or it is hidden."""
     try:
         boot = _BOOT.read_text("ascii").strip()
         facts = Path(f"/proc/{pid}/stat").read_bytes()
     except OSError:
-        return None if _BOOT.exists() else _by_the_clock(pid)
-    # The name of the program stands in brackets and may hold anything; of what follows it the
+        if not _BOOT.exists():
+            import psutil
+
+            with suppress(psutil.Error):
+                return Birth("", round(psutil.Process(pid).create_time() * 100))
+        return None
+    # The program's name is in brackets and may have any characters; of the fields behind it the
     # 20th is the 22nd of all, starttime in proc(5).
     return Birth(boot, int(facts.rpartition(b")")[2].split()[19]))
 
 
-def _by_the_clock(pid: int) -> Birth | None:
-    import psutil
-
-    try:
-        return Birth("", round(psutil.Process(pid).create_time() * 100))
-    except psutil.Error:
-        return None
-
-
 @contextmanager
 def bounded_memory(size: int) -> Iterator[None]:
-    """In the block, this process gets at most so many bytes more than it has now, where the kernel
-    can see to that, and so does every process that it starts. Asking for more raises a MemoryError,
-    or what a library makes of it.
+    """During the block, limit this process, and each process that it starts, to so many bytes more
+    than it has now, if the kernel supports that. Beyond the limit, MemoryError is raised, or what a
+    library raises instead.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
     try:
@@ -69,7 +65,7 @@ def bounded_memory(size: int) -> Iterator[None]:
 
 
 def find_process(pid: int, born: Birth) -> psutil.Process | None:
-    """The process of this user that has the number and the birth, if it still runs."""
+    """Return this user's process with that number and birth; null if it does not run any more."""
     import psutil
 
     with suppress(psutil.Error):
@@ -80,7 +76,7 @@ def find_process(pid: int, born: Birth) -> psutil.Process | None:
 
 
 def is_ours(process: psutil.Process) -> bool:
-    """Started by us, and not as a program that has our rights with any user who starts it."""
+    """Return True if this user started it; others may start a program that has our rights."""
     return set(process.uids()) == {os.geteuid()}
 
 
@@ -102,7 +98,7 @@ def listens(process: psutil.Process, port: int) -> bool:
 
     with suppress(psutil.Error):
         return any(
-            found.status == psutil.CONN_LISTEN and found.laddr.port == port
-            for found in process.net_connections("tcp")
+            connection.status == psutil.CONN_LISTEN and connection.laddr.port == port
+            for connection in process.net_connections("tcp")
         )
     return False

@@ -34,7 +34,7 @@ _DURATION = re.compile(r"(\d{1,15}(?:\.\d+)?)\s*(us|µs|ms|s|m|h|d)")
 
 
 def parse_duration_us(text: str) -> int:
-    """'250ms', '1s', '1.5m' → microseconds, at least 1 and at most 2⁶³ - 1.
+    """Parse '250ms', '1s' or '1.5m' as microseconds, at least 1 and at most 2⁶³ - 1.
 
     Raises: UseError for anything else.
     """
@@ -49,7 +49,7 @@ def parse_duration_us(text: str) -> int:
 
 
 def duration(us: int) -> str:
-    """1_500_000 → '1500ms': in the largest unit of which it has a whole number."""
+    """Format 1_500_000 as '1500ms', in the largest unit that gives a whole number."""
     return next(
         f"{us // size}{unit}" for unit, size in reversed(_UNITS_US.items()) if us % size == 0
     )
@@ -61,7 +61,7 @@ def _microseconds(text: str) -> int | None:
 
 
 def _since(epoch: str | None, wall_clock: str) -> int:
-    """Microseconds from the epoch to a wall-clock time. Raises: UseError."""
+    """Return the microseconds from the epoch to a wall-clock time. Raises: UseError."""
     if epoch is None:
         raise UseError(
             f"'{wall_clock}': {NO_BEGINNING}; "
@@ -90,50 +90,50 @@ class Clock:
     ticks_per_interval: int = 1
     tick_us: int | None = None
     first: int = 0
-    """First interval of the run."""
+    """The first interval of the run."""
     last: int = 0
-    """Last interval of the run; sampled at its end."""
+    """The last interval of the run; it is sampled at its end."""
 
     @property
     def interval_us(self) -> int | None:
-        """Length of an interval in microseconds, null where unknown."""
+        """The length of an interval in microseconds, null if unknown."""
         return None if self.tick_us is None else self.tick_us * self.ticks_per_interval
 
     @property
     def intervals(self) -> int:
-        """Number of intervals of the run."""
+        """The number of intervals of the run."""
         return self.last - self.first + 1
 
     def interval_of(self, tick: int) -> int:
-        """The interval that the tick falls into."""
+        """Return the interval of a tick."""
         return tick // self.ticks_per_interval
 
     def sampling_tick(self, interval: int) -> int:
-        """The tick at which the interval's state is taken: its last."""
+        """Return the tick at which an interval's state is taken: its last one."""
         return (interval + 1) * self.ticks_per_interval - 1
 
     def sampled(self, valid_from: int, valid_to: int) -> range:
-        """The intervals of the run in whose sampling tick `[valid_from, valid_to)` holds."""
+        """Return the intervals of the run in whose sampling tick `[valid_from, valid_to)` holds."""
         k = self.ticks_per_interval
         end = self.last if valid_to == OPEN else valid_to // k - 1
         return range(max(valid_from // k, self.first), min(end, self.last) + 1)
 
     def check_tick(self, tick: int) -> int:
-        """The tick itself. Raises OutOfRange where the run has no answer for it."""
+        """Return the tick itself. Raises: OutOfRange if it is not in the run."""
         low, high = self.first * self.ticks_per_interval, self.sampling_tick(self.last)
         if not low <= tick <= high:
             raise OutOfRange("time", self.describe(tick), self.describe_range())
         return tick
 
     def parse_at(self, text: str, epoch: str | None = None) -> int:
-        """An interval number ('137'), 'first', 'last', a time from the epoch ('12.5s'), or a
-        wall-clock time ('2000-01-01T00:00:12Z', '00:00:12' on the epoch's day; without an offset
-        from UTC it has that of the epoch) → tick.
+        """Parse an interval number ('137'), 'first', 'last', a time since the epoch ('12.5s'), or a
+        wall-clock time ('2000-01-01T00:00:12Z', or '00:00:12' on the epoch's day; without an offset
+        from UTC it has the epoch's), and return the tick.
 
-        `epoch` is the wall-clock time of tick 0, null where unknown.
+        `epoch` is the wall-clock time of tick 0, null if unknown.
 
-        Raises: UseError for what is none of these, for a time where the interval's length is
-        unknown, and for a wall-clock time where the epoch is; OutOfRange.
+        Raises: UseError for anything else, for a time if the interval's length is unknown, and for
+        a wall-clock time if the epoch is unknown; OutOfRange.
         """
         text = text.strip()
         if text in ("first", "last"):
@@ -160,7 +160,7 @@ class Clock:
         return self.check_tick(since_epoch_us // self.tick_us)
 
     def describe(self, tick: int) -> str:
-        """A tick as text for users: 'interval 7', with the time where it is known."""
+        """Return a tick as text for users: 'interval 7', with the time if it is known."""
         if tick == OPEN:
             return "open"
         interval = f"interval {self.interval_of(tick)}"
@@ -169,7 +169,7 @@ class Clock:
         return f"{interval} ({tick * self.tick_us / 1e6:g} s)"
 
     def describe_presence(self, periods: Iterable[tuple[int, int]]) -> str:
-        """Validity periods as text for users: 'from interval 3 on'; 'never' without any."""
+        """Return periods as text for users: 'from interval 3 on'; 'never' if there are none."""
         spoken = (
             f"from {self.describe(begin)} "
             + ("on" if end == OPEN else f"to before {self.describe(end)}")
@@ -178,7 +178,7 @@ class Clock:
         return ", ".join(spoken) or "never"
 
     def describe_range(self) -> str:
-        """The intervals of the run, as text for users."""
+        """Return the intervals of the run as text for users."""
         return f"intervals {self.first} to {self.last}" + (
             f" ({self.interval_us / 1e6:g} s each)" if self.interval_us else ""
         )

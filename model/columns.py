@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import pyarrow as pa
@@ -21,7 +21,7 @@ _ARROW: dict[str, pa.DataType] = {
 
 @dataclass(frozen=True)
 class Column:
-    """One column. `graph` and `degenerate` are for metrics of a graph only."""
+    """A column. `graph` and `degenerate` are for metrics of a graph only."""
 
     name: str
     type: Type
@@ -29,29 +29,29 @@ class Column:
     unit: str = ""
     nullable: bool = False
     graph: Literal["", "directed", "undirected"] = ""
-    """How the links are read."""
+    """The reading of its links."""
     degenerate: str = ""
-    """The value where the graph is broken, tiny or without links."""
+    """The value if the graph is disconnected, tiny or without links."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """One table of the run store. `key` names the columns that make a row unique."""
+    """A table of the run store. `key` names the columns that make a row unique."""
 
     name: str
     row: str
-    """What one row stands for."""
+    """The meaning of a row."""
     columns: tuple[Column, ...]
     key: tuple[str, ...]
 
     @property
     def names(self) -> list[str]:
-        """Column names, in order."""
+        """The names of the columns, in order."""
         return [column.name for column in self.columns]
 
     @property
     def arrow(self) -> pa.Schema:
-        """The Arrow schema its Parquet files have."""
+        """The Arrow schema of its Parquet files."""
         return pa.schema(
             [pa.field(c.name, _ARROW[c.type], nullable=c.nullable) for c in self.columns]
         )
@@ -60,36 +60,39 @@ class Table:
         return iter(self.columns)
 
 
-def known(name: str, type: Type, meaning: str, unit: str = "") -> Column:
-    """A column that has a value in every row."""
+def always(name: str, type: Type, meaning: str, unit: str = "") -> Column:
+    """Define a column that has a value in every row."""
     return Column(name, type, meaning, unit)
 
 
 def maybe(name: str, type: Type, meaning: str, unit: str = "") -> Column:
-    """A column that is null where the value is unknown."""
+    """Define a column that is null if the value is unknown."""
     return Column(name, type, meaning, unit, nullable=True)
 
 
-def of_graph(
-    name: str, type: Type, meaning: str, way: Literal["directed", "undirected"], degenerate: str
-) -> Column:
-    """A metric of the graph of an interval."""
+def of_digraph(name: str, type: Type, meaning: str, degenerate: str) -> Column:
+    """Define a metric of an interval's graph whose links have directions."""
     unit = "hops" if "hops" in meaning else ""
-    return Column(name, type, meaning, unit, True, way, degenerate)
+    return Column(name, type, meaning, unit, True, "directed", degenerate)
 
 
-PEER = known("peer", "int32", "dense index of the peer")
-TOPIC = known("topic", "int32", "dense index of the topic")
-INTERVAL = known("interval", "int32", "reporting interval")
+def of_graph(name: str, type: Type, meaning: str, degenerate: str) -> Column:
+    """Define a metric of an interval's graph whose links have no direction."""
+    return replace(of_digraph(name, type, meaning, degenerate), graph="undirected")
+
+
+PEER = always("peer", "int32", "dense index of the peer")
+TOPIC = always("topic", "int32", "dense index of the topic")
+INTERVAL = always("interval", "int32", "reporting interval")
 TRAFFIC_OF_PEER = tuple(
     maybe(
-        f"{kind}_{what}_{way}",
+        f"{kind}_{unit}_{direction}",
         "int64",
-        f"{kind} {'messages' if what == 'messages' else 'traffic'} {way} in the interval",
-        what,
+        f"{kind} {'messages' if unit == 'messages' else 'traffic'} {direction} in the interval",
+        unit,
     )
     for kind in ("control", "publication")
-    for what in ("messages", "bytes")
-    for way in ("sent", "received")
+    for unit in ("messages", "bytes")
+    for direction in ("sent", "received")
 )
 TRAFFIC_COLUMNS = tuple(column.name for column in TRAFFIC_OF_PEER)

@@ -1,32 +1,31 @@
-"""Every error vizpub raises on purpose.
+"""All errors that vizpub raises on purpose.
 
     VizpubError                         exit 1
-    ├── CheckFailed                     a check did not hold (verify, --strict)
+    ├── CheckFailed                     a check failed (verify, --strict)
     ├── RunNotComplete                  the run is still loading or was never finished
     │   └── NothingCollected            it is collected, and has no interval yet
     ├── StoreBroken                     a run directory cannot be read
     ├── DiskFull                        no space left where the run is written
     ├── UseError                        exit 2: the request cannot be fulfilled
     │   ├── InputError                  input that is missing or not understood
-    │   ├── InputsDiffer                a run of that name was made from something else
-    │   ├── NeedsSettling               a run must be made anew before more can be added
+    │   ├── InputsDiffer                a run of that name was made from other input
+    │   ├── NeedsSettling               a run must be rebuilt before more can be added
     │   ├── UnknownName                 no such run, peer, topic, message, query, metric
     │   ├── AmbiguousName               a short form of more than one name
     │   ├── OutOfRange                  a time outside the run
-    │   ├── OwnMetricFailed             a user's function raised, or returned what it must not
+    │   ├── OwnMetricFailed             a user's function raised, or returned something invalid
     │   ├── RunLocked                   another process is writing the run
     │   ├── RunCollected                the run is made by a collection that has not ended
     │   └── RunChanged                  another process has changed the run that is read
     └── ServiceError                    exit 3: a service cannot be reached or answers wrongly
         ├── Neo4jUnavailable
-        ├── Neo4jAnswer                 it answered, with an error
+        ├── Neo4jAnswer                 it answered with an error
         ├── JavaMissing
         ├── ArtifactsMissing            JVM artifacts that are not available
         └── SparkFailed                 Spark could not do its work
 
-An error carries its facts as fields and builds its message from them; it is raised
-with the facts alone, and it survives pickling, so it can cross from a Spark executor.
-The command line turns it into one line and the class's exit code; nothing else does.
+An error has its facts as fields and builds its message from them. It can be pickled, so it can come
+from a Spark executor. Only the command line turns it into one line and the class's exit code.
 """
 
 from __future__ import annotations
@@ -39,18 +38,18 @@ from errno import EDQUOT, ENOSPC
 from typing import Any, ClassVar
 
 FULL = (ENOSPC, EDQUOT)
-"""What the system says where no space is left, on the disk or of the user's part of it."""
+"""The system's error numbers if no space is left, on the disk or in the user's quota."""
 NO_ANSWER = "it does not answer"
-"""Why a Neo4j cannot be used where nothing listens at its address."""
+"""The reason why a Neo4j cannot be used if nothing listens at its address."""
 _LISTED = 8
-"""Number of existing names to list if none is similar to the one given."""
+"""Existing names to list if none is similar."""
 _NEAREST = 3
 _LEAST_PART = 4
-"""Characters that are compared with parts of names."""
+"""Least characters to compare with parts of names."""
 _SHORTENED = ("peer", "topic", "message")
-"""What commands take short forms of."""
+"""Kinds of names that commands accept in a short form."""
 _LONG = 24
-"""Characters above which a name is shortened."""
+"""Most characters of a name that is not shortened."""
 _END = 8
 """Characters of each end of a short form."""
 _SHOWN = 100
@@ -58,7 +57,7 @@ _SHOWN = 100
 
 
 class VizpubError(Exception):
-    """The root; catch it to catch everything vizpub raises on purpose."""
+    """The base class of all errors that vizpub raises on purpose."""
 
     exit_code: ClassVar[int] = 1
 
@@ -82,13 +81,13 @@ class ServiceError(VizpubError):
 
 @dataclass(eq=False)
 class CheckFailed(VizpubError):
-    """A check the user asked for did not hold."""
+    """A requested check failed."""
 
-    what: str
+    summary: str
     details: Sequence[str] = ()
 
     def __str__(self) -> str:
-        return "\n  ".join([self.what, *self.details])
+        return "\n  ".join([self.summary, *self.details])
 
 
 @dataclass(eq=False)
@@ -142,11 +141,11 @@ class DiskFull(VizpubError):
 class InputError(UseError):
     """Input that is missing, or that no source understands."""
 
-    what: str
+    problem: str
     hint: str = ""
 
     def __str__(self) -> str:
-        return f"{self.what}\n  {self.hint}" if self.hint else self.what
+        return f"{self.problem}\n  {self.hint}" if self.hint else self.problem
 
 
 @dataclass(eq=False)
@@ -166,7 +165,7 @@ class InputsDiffer(UseError):
 
 @dataclass(eq=False)
 class NeedsSettling(UseError):
-    """More input cannot be added to the run as it is, but it can be made anew with it."""
+    """More input cannot be added to the run as it is, but the run can be rebuilt with it."""
 
     run: str
     why: str
@@ -184,19 +183,19 @@ class UnknownName(UseError):
 
     kind: str
     name: str
-    known: Sequence[str] = ()
+    existing: Sequence[str] = ()
     see: str = ""
 
     def __str__(self) -> str:
-        near = _forms(self.kind, _nearest(self.name, self.known), self.known)
-        text = f"no {self.kind} '{_shown(self.name)}'"
+        existing = self.existing
+        near = _short_forms(self.kind, _nearest(self.name, existing), existing)
+        text = f"no {self.kind} '{_shorten(self.name)}'"
         if near:
             text += f"; did you mean {' or '.join(near)}?"
-        elif self.known:
-            most = len(self.known) if len(self.known) == _LISTED + 1 else _LISTED  # no "1 more"
-            some = _forms(self.kind, self.known[:most], self.known)
-            text += f"; there are: {', '.join(some)}"
-            if more := len(self.known[most:]):
+        elif existing:
+            most = len(existing) if len(existing) == _LISTED + 1 else _LISTED  # no "1 more"
+            text += f"; there are: {', '.join(_short_forms(self.kind, existing[:most], existing))}"
+            if more := len(existing[most:]):
                 text += f", … and {more} more"
         return f"{text} (see: {self.see})" if self.see else text
 
@@ -207,56 +206,54 @@ class AmbiguousName(UseError):
 
     kind: str
     name: str
-    meant: Sequence[str]
+    matches: Sequence[str]
     see: str = ""
 
     def __str__(self) -> str:
-        some = ", ".join(_forms(self.kind, self.meant[:_NEAREST], self.meant))
-        more = f", … ({len(self.meant)} in all)" if len(self.meant) > _NEAREST else ""
-        text = f"'{_shown(self.name)}' is short for more than one {self.kind}: {some}{more}"
+        some = ", ".join(_short_forms(self.kind, self.matches[:_NEAREST], self.matches))
+        more = f", … ({len(self.matches)} in all)" if len(self.matches) > _NEAREST else ""
+        text = f"'{_shorten(self.name)}' is short for more than one {self.kind}: {some}{more}"
         return f"{text}\n  give more of it" + (f" (see: {self.see})" if self.see else "")
 
 
 def cause_of(error: Exception) -> str:
-    """Why a file cannot be used, without the number of the error and the path, which the message
-    that quotes it names anyway.
-    """
+    """Return the reason of an error without its number and path, which messages name anyway."""
     return getattr(error, "strerror", None) or str(error)
 
 
-def _nearest(given: str, known: Sequence[str]) -> list[str]:
-    """The most similar names, else those with the most similar beginnings or ends."""
-    given = given.strip("….")  # what a table shortened
-    if near := get_close_matches(given, known, n=_NEAREST, cutoff=0.5):
+def _nearest(text: str, names: Sequence[str]) -> list[str]:
+    """Return the most similar names, or else those with the most similar beginnings or ends."""
+    text = text.strip("….")  # of a name that a table has shortened
+    if near := get_close_matches(text, names, n=_NEAREST, cutoff=0.5):
         return near
-    if len(given) < _LEAST_PART:
+    if len(text) < _LEAST_PART:
         return []
     parts: dict[str, str] = {}
-    for name in known:
-        if len(name) > len(given):
-            parts.setdefault(name[: len(given)], name)
-            parts.setdefault(name[-len(given) :], name)
-    similar = get_close_matches(given, parts, n=2 * _NEAREST, cutoff=0.6)
+    for name in names:
+        if len(name) > len(text):
+            parts.setdefault(name[: len(text)], name)
+            parts.setdefault(name[-len(text) :], name)
+    similar = get_close_matches(text, parts, n=2 * _NEAREST, cutoff=0.6)
     return list(dict.fromkeys(parts[part] for part in similar))[:_NEAREST]
 
 
-def _forms(kind: str, names: Sequence[str], known: Sequence[str]) -> list[str]:
-    """Existing names, long ones in a short form where commands take it for them alone
+def _short_forms(kind: str, names: Sequence[str], existing: Sequence[str]) -> list[str]:
+    """Return existing names, long ones in a short form if commands accept it for them alone
     (vizpub.model.naming).
     """
     if kind not in _SHORTENED:
-        return list(map(_shown, names))
-    held = Counter(name[:_END] + name[-_END:] for name in known if len(name) > _LONG)
+        return list(map(_shorten, names))
+    counts = Counter(name[:_END] + name[-_END:] for name in existing if len(name) > _LONG)
     return [
         f"{name[:_END]}…{name[-_END:]}"
-        if len(name) > _LONG and held[name[:_END] + name[-_END:]] == 1
-        else _shown(name)
+        if len(name) > _LONG and counts[name[:_END] + name[-_END:]] == 1
+        else _shorten(name)
         for name in names
     ]
 
 
-def _shown(name: str) -> str:
-    """A name, without its middle where it is long."""
+def _shorten(name: str) -> str:
+    """Return a name, without its middle if it is long."""
     return name if len(name) <= _SHOWN else f"{name[: _SHOWN // 2]}…{name[-_SHOWN // 2 :]}"
 
 
@@ -264,17 +261,17 @@ def _shown(name: str) -> str:
 class OutOfRange(UseError):
     """A time at which the run has no answer."""
 
-    what: str
+    quantity: str
     value: str
     allowed: str
 
     def __str__(self) -> str:
-        return f"{self.what} {self.value} is outside the run: {self.allowed}"
+        return f"{self.quantity} {self.value} is outside the run: {self.allowed}"
 
 
 @dataclass(eq=False)
 class OwnMetricFailed(UseError):
-    """A user's function raised, or returned something else than its numbers."""
+    """A user's function raised, or returned something other than its numbers."""
 
     metric: str
     where: str
@@ -297,7 +294,7 @@ class RunLocked(UseError):
 
 @dataclass(eq=False)
 class RunCollected(UseError):
-    """The run is made by a collection that has not ended, and is not to be changed otherwise."""
+    """The run is made by a collection that has not ended, and cannot be changed otherwise."""
 
     run: str
     collector: str = ""
@@ -370,12 +367,12 @@ class JavaMissing(ServiceError):
 class ArtifactsMissing(ServiceError):
     """JVM artifacts that are not cached and could not be fetched."""
 
-    what: str
+    artifacts: str
     why: str
 
     def __str__(self) -> str:
         return (
-            f"{self.what}: {self.why}; "
+            f"{self.artifacts}: {self.why}; "
             "without network access, set VIZPUB_JARS to a folder that has the jars"
         )
 

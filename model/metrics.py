@@ -1,4 +1,4 @@
-"""The metrics tables: what each number means. A test compares docs/metrics.md with it."""
+"""The metrics tables, with the meaning of each number. A test compares docs/metrics.md with it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from vizpub.model.columns import (
     TRAFFIC_OF_PEER,
     Column,
     Table,
-    known,
+    always,
     maybe,
+    of_digraph,
     of_graph,
 )
 
@@ -31,83 +32,58 @@ METRICS_PEERS = Table(
         PEER,
         INTERVAL,
         maybe("present", "bool", "at the interval's last tick; null where presence is unknown"),
-        of_graph("in_degree", "int32", "distinct links in", "directed", "0 without links"),
-        of_graph("out_degree", "int32", "distinct links out", "directed", "0 without links"),
-        of_graph(
-            "degree", "int32", "distinct peers linked either way", "undirected", "0 without links"
-        ),
-        of_graph("clustering", "double", "local clustering", "undirected", "0 where degree < 2"),
-        of_graph(
+        of_digraph("in_degree", "int32", "distinct links in", "0 without links"),
+        of_digraph("out_degree", "int32", "distinct links out", "0 without links"),
+        of_graph("degree", "int32", "distinct peers linked either way", "0 without links"),
+        of_graph("clustering", "double", "local clustering", "0 where degree < 2"),
+        of_digraph(
             "betweenness",
             "double",
             "shortest paths through the peer, over ordered pairs (Brandes)",
-            "directed",
             "0 where no path passes",
         ),
-        of_graph(
-            "betweenness_normalized",
-            "double",
-            "betweenness / ((n-1)(n-2))",
-            "directed",
-            "null where n < 3",
+        of_digraph(
+            "betweenness_normalized", "double", "betweenness / ((n-1)(n-2))", "null where n < 3"
         ),
-        of_graph(
+        of_digraph(
             "betweenness_error",
             "double",
             "standard error of betweenness where it was sampled",
-            "directed",
             "0 where exact",
         ),
-        of_graph(
+        of_digraph(
             "mean_distance",
             "double",
             "mean hops to the peers it reaches (the thesis' closeness)",
-            "directed",
             "null where it reaches none",
         ),
-        of_graph(
+        of_digraph(
             "mean_distance_error",
             "double",
             "standard error of mean_distance where distances were sampled, in hops",
-            "directed",
             "0 where exact; null where it reaches none",
         ),
-        of_graph(
+        of_digraph(
             "closeness",
             "double",
             "(r/(n-1))·(r/Σd) over outgoing distances (Wasserman and Faust)",
-            "directed",
             "0 where it reaches none",
         ),
-        of_graph(
+        of_digraph(
             "eccentricity",
             "int32",
             "largest finite distance from the peer in hops",
-            "directed",
             "null where it reaches none",
         ),
-        of_graph(
-            "reachable_peers",
-            "int32",
-            "peers it reaches, without itself",
-            "directed",
-            "0 without links",
+        of_digraph(
+            "reachable_peers", "int32", "peers it reaches, without itself", "0 without links"
         ),
-        of_graph(
-            "component", "int32", "smallest peer of its weak component", "undirected", "itself"
-        ),
-        of_graph(
-            "strong_component",
-            "int32",
-            "smallest peer of its strong component",
-            "directed",
-            "itself",
-        ),
-        of_graph(
+        of_graph("component", "int32", "smallest peer of its weak component", "itself"),
+        of_digraph("strong_component", "int32", "smallest peer of its strong component", "itself"),
+        of_digraph(
             "pagerank",
             "double",
             "PageRank with damping 0.85; 1 over all peers present",
-            "directed",
             "1/n without links",
         ),
         maybe("subscriptions", "int32", "topics it subscribes to"),
@@ -121,8 +97,13 @@ METRICS_PEERS = Table(
 
 def _traffic_means(kind: str, unit: str) -> tuple[Column, ...]:
     return tuple(
-        maybe(f"control_{kind}_{way}_mean", "double", f"control {kind} {way} per peer", unit)
-        for way in ("sent", "received")
+        maybe(
+            f"control_{kind}_{direction}_mean",
+            "double",
+            f"control {kind} {direction} per peer",
+            unit,
+        )
+        for direction in ("sent", "received")
     )
 
 
@@ -131,83 +112,62 @@ METRICS_OVERLAY = Table(
     "interval",
     (
         INTERVAL,
-        of_graph("network_size", "int32", "peers present, n", "directed", "0"),
-        of_graph("links", "int32", "distinct links between them, m", "directed", "0"),
+        of_digraph("network_size", "int32", "peers present, n", "0"),
+        of_digraph("links", "int32", "distinct links between them, m", "0"),
         maybe("dangling_links", "int32", "links to or from peers that were not present"),
-        of_graph("density", "double", "m/(n(n-1))", "directed", "null where n < 2"),
-        of_graph(
-            "in_degree_mean", "double", "mean in-degree = m/n", "directed", "null where n = 0"
-        ),
-        of_graph("in_degree_max", "int32", "largest in-degree", "directed", "null where n = 0"),
-        of_graph(
-            "out_degree_mean", "double", "mean out-degree = m/n", "directed", "null where n = 0"
-        ),
-        of_graph("out_degree_max", "int32", "largest out-degree", "directed", "null where n = 0"),
-        of_graph("degree_mean", "double", "mean degree", "undirected", "null where n = 0"),
-        of_graph("degree_max", "int32", "largest degree", "undirected", "null where n = 0"),
+        of_digraph("density", "double", "m/(n(n-1))", "null where n < 2"),
+        of_digraph("in_degree_mean", "double", "mean in-degree = m/n", "null where n = 0"),
+        of_digraph("in_degree_max", "int32", "largest in-degree", "null where n = 0"),
+        of_digraph("out_degree_mean", "double", "mean out-degree = m/n", "null where n = 0"),
+        of_digraph("out_degree_max", "int32", "largest out-degree", "null where n = 0"),
+        of_graph("degree_mean", "double", "mean degree", "null where n = 0"),
+        of_graph("degree_max", "int32", "largest degree", "null where n = 0"),
         of_graph(
             "clustering_mean",
             "double",
             "mean local clustering over all peers",
-            "undirected",
             "peers of degree < 2 count 0",
         ),
-        of_graph("betweenness_mean", "double", "mean betweenness", "directed", "null where n = 0"),
-        of_graph(
-            "betweenness_max", "double", "largest betweenness", "directed", "null where n = 0"
-        ),
-        of_graph(
+        of_digraph("betweenness_mean", "double", "mean betweenness", "null where n = 0"),
+        of_digraph("betweenness_max", "double", "largest betweenness", "null where n = 0"),
+        of_digraph(
             "mean_distance_mean",
             "double",
             "mean over peers of their mean distance in hops",
-            "directed",
             "peers that reach none are left out",
         ),
-        of_graph(
-            "closeness_mean",
-            "double",
-            "mean closeness",
-            "directed",
-            "peers that reach none count 0",
-        ),
-        of_graph(
+        of_digraph("closeness_mean", "double", "mean closeness", "peers that reach none count 0"),
+        of_digraph(
             "eccentricity_mean",
             "double",
             "mean eccentricity in hops",
-            "directed",
             "peers that reach none are left out",
         ),
-        of_graph(
-            "diameter", "int32", "largest finite distance in hops", "directed", "null where m = 0"
-        ),
-        of_graph(
+        of_digraph("diameter", "int32", "largest finite distance in hops", "null where m = 0"),
+        of_digraph(
             "average_path_length",
             "double",
             "mean hops over the ordered pairs that are connected",
-            "directed",
             "null where m = 0 or n < 2",
         ),
-        of_graph(
+        of_digraph(
             "average_path_length_error",
             "double",
             "standard error of average_path_length where distances were sampled, in hops",
-            "directed",
             "0 where exact; null where m = 0 or n < 2",
         ),
-        of_graph(
+        of_digraph(
             "reachable_pairs_share",
             "double",
             "ordered pairs that are connected / n(n-1)",
-            "directed",
             "null where n < 2",
         ),
-        of_graph("weak_components", "int32", "weak components", "undirected", "0 where n = 0"),
-        of_graph("strong_components", "int32", "strong components", "directed", "0 where n = 0"),
+        of_graph("weak_components", "int32", "weak components", "0 where n = 0"),
+        of_digraph("strong_components", "int32", "strong components", "0 where n = 0"),
         of_graph(
             "largest_weak_component_share",
             "double",
             "peers in the largest weak component / n",
-            "undirected",
             "null where n = 0",
         ),
         *_traffic_means("messages", "messages"),
@@ -227,7 +187,6 @@ METRICS_OVERLAY = Table(
             "topic_diameter_mean",
             "double",
             "mean over topics of topic_diameter in hops",
-            "undirected",
             "topics without one are left out",
         ),
     ),
@@ -240,28 +199,23 @@ METRICS_TOPICS = Table(
         TOPIC,
         INTERVAL,
         maybe("subscribers", "int32", "peers present that subscribe to it"),
-        of_graph(
-            "topic_links", "int32", "links whose two ends both subscribe", "directed", "0 without"
-        ),
+        of_digraph("topic_links", "int32", "links whose two ends both subscribe", "0 without"),
         of_graph(
             "components",
             "int32",
             "components of the subscribers' subgraph (1 = topic-connected)",
-            "undirected",
             "0 without subscribers",
         ),
         of_graph(
             "topic_diameter",
             "int32",
             "largest finite distance in the subscribers' subgraph in hops",
-            "undirected",
             "null where subscribers < 2 or no link",
         ),
         of_graph(
             "topic_average_path_length",
             "double",
             "mean hops over the connected pairs of the subscribers' subgraph",
-            "undirected",
             "null where subscribers < 2 or no link",
         ),
         *_HITS,
@@ -272,24 +226,15 @@ METRICS_TOPICS = Table(
 )
 
 
-def _delays() -> tuple[Column, ...]:
-    words = {"mean": "mean", "p50": "median", "p95": "95th percentile", "p99": "99th percentile"}
-    return tuple(
-        maybe(
-            f"delay_us_{name}",
-            "double",
-            f"{words.get(name, 'largest')} delay of first receptions",
-            "µs",
-        )
-        for name in ("mean", "p50", "p95", "p99", "max")
-    )
-
-
+_DELAYS = {
+    "mean": "mean", "p50": "median", "p95": "95th percentile", "p99": "99th percentile",
+    "max": "largest",
+}  # fmt: skip
 METRICS_MESSAGES = Table(
     "metrics/messages",
     "message",
     (
-        known("message", "int64", "dense index of the message"),
+        always("message", "int64", "dense index of the message"),
         maybe(
             "eligible",
             "int64",
@@ -314,7 +259,10 @@ METRICS_MESSAGES = Table(
         ),
         maybe("hops_mean", "double", "mean hop of first receptions", "hops"),
         maybe("hops_max", "int32", "largest hop of first receptions", "hops"),
-        *_delays(),
+        *(
+            maybe(f"delay_us_{name}", "double", f"{words} delay of first receptions", "µs")
+            for name, words in _DELAYS.items()
+        ),
         maybe("redundancy", "double", "receptions / first receptions - 1"),
         maybe(
             "causality_violations",
@@ -334,12 +282,11 @@ METRICS_PERCOLATION = Table(
             "gamma", "double", "probability that a neighbour that does not subscribe gets a copy"
         ),
         maybe("sigma", "double", "mean over messages of the topic's subscribers / n"),
-        of_graph(
+        of_digraph(
             "percolation_threshold",
             "double",
             "probability of passing a message on from which it can percolate: 1 / the largest "
             "eigenvalue of the matrix of walks that do not turn back",
-            "directed",
             "null where every walk ends",
         ),
         maybe("gossip_events", "int64", "messages whose topic and present publisher are known"),
@@ -374,4 +321,4 @@ OF_MESSAGES = frozenset(
     {column.name for column in (*_HITS, *METRICS_MESSAGES)}
     | {"hit_ratio_in_interval", "rejected_publications"}
 )
-"""Columns that say how messages spread: an append may change those of recent intervals."""
+"""Columns about the spread of messages: an append may change those of recent intervals."""

@@ -1,4 +1,4 @@
-"""Names as people give them: in full, or as much of one as tells it from the others.
+"""Names as people write them: in full, or a part that distinguishes one from the others.
 
 12D3KooWK33p…qY7vi1jd   as tables shorten it (… or ...)
 12D3KooWK33             its beginning, or its end
@@ -15,36 +15,36 @@ from itertools import pairwise
 from vizpub.model.errors import AmbiguousName, UnknownName
 
 GAUGE = r"[A-Za-z0-9_.-]{1,64}"
-"""The name of a number that peers report of their own."""
+"""The pattern of a gauge's name."""
 _NUMBER = re.compile(r"#(\d{1,18})", re.ASCII)
 _LEAST = 4
-"""Characters of a shortened name at least."""
+"""Least characters of a shortened name."""
 _CUT = re.compile(r"…|\.\.\.")
 
 
-def number_of(given: str) -> int | None:
-    """The number that `#3` means; null for anything else."""
-    found = _NUMBER.fullmatch(given)
-    return int(found[1]) if found else None
+def number_of(text: str) -> int | None:
+    """Return the number in a text such as `#3`; null for another text."""
+    match = _NUMBER.fullmatch(text)
+    return int(match[1]) if match else None
 
 
-def ends_of(given: str) -> list[tuple[str, str]]:
-    """Return how a shortened name may begin and end; the first of a pair is the beginning."""
-    start, *end = _CUT.split(given, maxsplit=1)
-    return [(start, end[0])] if end else [(given, ""), ("", given)]
+def ends_of(text: str) -> list[tuple[str, str]]:
+    """Return the possible beginnings and ends of a shortened name, as pairs."""
+    start, *end = _CUT.split(text, maxsplit=1)
+    return [(start, end[0])] if end else [(text, ""), ("", text)]
 
 
 def captions(names: Sequence[str], longest: int = 12) -> list[str]:
-    """The names, each in at most `longest` characters: long ones by their ends, else by their
-    beginnings, of the least length that tells them from all others; else by some of both.
+    """Shorten names to at most `longest` characters: long ones to their ends, or else beginnings,
+    of the least length that distinguishes them from all others, or else to some of both.
 
     ["12D3KooWAlpha", "12D3KooWBeta1", "news"] → ["…lpha", "…eta1", "news"]
     """
     long = {name for name in names if len(name) > longest}
-    for kept in range(min(_LEAST, longest - 1), longest):
-        for part, form in ((slice(-kept, None), "…{}"), (slice(kept), "{}…")):
-            held = Counter(name[part] for name in names)
-            if all(held[name[part]] == 1 for name in long):
+    for size in range(min(_LEAST, longest - 1), longest):
+        for part, form in ((slice(-size, None), "…{}"), (slice(size), "{}…")):
+            counts = Counter(name[part] for name in names)
+            if all(counts[name[part]] == 1 for name in long):
                 return [form.format(name[part]) if name in long else name for name in names]
     head = longest // 3
     tail = longest - head - 1
@@ -52,36 +52,37 @@ def captions(names: Sequence[str], longest: int = 12) -> list[str]:
 
 
 def beginnings(names: Sequence[str], longest: int = 24) -> list[str]:
-    """The names, long ones as the least beginning, of 12 characters or more, that means one."""
+    """Shorten long names to their least unambiguous beginning of 12 characters or more."""
     if not names:
         return []
     ordered = sorted(names)
-    alike = [_common(one, other) for one, other in pairwise(ordered)]
-    known = dict(zip(ordered, map(max, [0, *alike], [*alike, 0]), strict=True))
-    forms = [name[: max(known[name] + 1, 12)] if len(name) > longest else name for name in names]
+    # A name has the most in common with a neighbour in the order.
+    common = [_common_length(one, following) for one, following in pairwise(ordered)]
+    lengths = dict(zip(ordered, map(max, [0, *common], [*common, 0]), strict=True))
+    forms = [name[: max(lengths[name] + 1, 12)] if len(name) > longest else name for name in names]
     sizes = {len(form) for form in forms}
     ends = {name[-size:] for size in sizes for name in names if len(name) > size}
     return [name if form in ends else form for name, form in zip(names, forms, strict=True)]
 
 
-def _common(one: str, other: str) -> int:
-    """Characters that both begin with."""
+def _common_length(one: str, other: str) -> int:
+    """Return the number of characters with which both begin."""
     pairs = enumerate(zip(one, other, strict=False))
     return next((place for place, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
-def place_of(kind: str, given: str, names: Sequence[str], see: str = "") -> int:
-    """The place in `names` of the one that is meant; `see` is the command that lists all.
+def place_of(kind: str, text: str, names: Sequence[str], see: str = "") -> int:
+    """Return the place in `names` of the one that a text means; `see`: the command that lists all.
 
     Raises: UnknownName, AmbiguousName.
     """
-    if given in names:
-        return names.index(given)
-    number = number_of(given)
+    if text in names:
+        return names.index(text)
+    number = number_of(text)
     if number is not None and number < len(names):
         return number
-    ends = ends_of(given) if given else []
-    meant = [
+    ends = ends_of(text) if text else []
+    places = [
         place
         for place, name in enumerate(names)
         if any(
@@ -89,8 +90,8 @@ def place_of(kind: str, given: str, names: Sequence[str], see: str = "") -> int:
             for start, end in ends
         )
     ]
-    if len(meant) > 1:
-        raise AmbiguousName(kind, given, [names[place] for place in meant], see)
-    if not meant:
-        raise UnknownName(kind, given, names, see)
-    return meant[0]
+    if len(places) > 1:
+        raise AmbiguousName(kind, text, [names[place] for place in places], see)
+    if not places:
+        raise UnknownName(kind, text, names, see)
+    return places[0]

@@ -21,14 +21,14 @@ _IN_PLANS = """
     block end first frame index interval is_reporter kind known message overlay part peer present
     repeated start stop sum tick time topic topics unclear
 """
-"""Columns beside those of metrics while an ingest makes them, but those of tables."""
+"""Columns that an ingest has beside those of metrics, except columns of tables."""
 _IN_GRAPHS = "caption generation i id key length_class name run t"
-"""Properties of nodes and relationships in Neo4j, but those of tables."""
+"""Properties of nodes and relationships in Neo4j, except columns of tables."""
 _IN_EXPORTS = """
     colour from id interval kind label layers name position role roles shared_topics size source
     subscriptions target timeset timestamp to topic_names topics topics_now type viz weight x y z
 """
-"""Columns of GEXF, and those that Gephi has itself."""
+"""Columns of GEXF, and Gephi's own ones."""
 _RESERVED = """
     all analyse analyze and anti any array as asc asof asymmetric at authorization binary both by
     case cast check collate collation column concurrently constraint create cross default deferrable
@@ -40,9 +40,9 @@ _RESERVED = """
     summarize symmetric table tablesample then to trailing true union unique unpack unpivot unwind
     update using variadic verbose when where window with xor yield
 """
-"""Words that cannot stand unquoted in queries of DuckDB, Spark or Cypher."""
+"""Words that need quotes in queries of DuckDB, Spark or Cypher."""
 _BEGINNINGS = ("_", "layer_", "reports_", "unreported_")
-"""Of names that steps (`_`) and exports make."""
+"""Beginnings of names that steps (`_`) and exports make."""
 _TAKEN = frozenset(
     {name for table in TABLES for name in (*table.names, *table.name.split("/"))}
     | {f"{name}_name" for name in ("peer", "topic", "message", "publisher")}
@@ -51,16 +51,15 @@ _TAKEN = frozenset(
 
 
 def is_taken(name: str) -> bool:
-    """Return True if an own metric cannot have a name: because of a column that tables, plans or
-    exports have beside it, a property of a node, or a reserved word. Spark, DuckDB and Gephi
-    know no case.
+    """Return True if an own metric cannot have a name: tables, plans or exports have such a column,
+    nodes such a property, or it is a reserved word. Spark, DuckDB and Gephi ignore case.
     """
     return name.lower() in _TAKEN or name.lower().startswith(_BEGINNINGS)
 
 
 @dataclass(frozen=True)
 class OwnMetric:
-    """An own metric as run.json has it."""
+    """An own metric, as in run.json."""
 
     name: str
     level: str
@@ -69,9 +68,9 @@ class OwnMetric:
     """The first line of the function's docstring."""
     unit: str = ""
     definition: str = ""
-    """The function's source."""
+    """The source of the function."""
     digest: str = ""
-    """Of the file that has the function."""
+    """The digest of the file that has the function."""
 
     @property
     def column(self) -> Column:
@@ -79,7 +78,7 @@ class OwnMetric:
         return maybe(self.name, "double", self.meaning, self.unit)
 
 
-def with_own(table: Table, own: Iterable[OwnMetric]) -> Table:
-    """The table with the columns of the own metrics of its level."""
-    more = tuple(metric.column for metric in own if LEVELS[metric.level].name == table.name)
+def with_own(table: Table, metrics: Iterable[OwnMetric]) -> Table:
+    """Return the table with the columns of the own metrics of its level."""
+    more = tuple(metric.column for metric in metrics if LEVELS[metric.level].name == table.name)
     return replace(table, columns=(*table.columns, *more)) if more else table

@@ -6,9 +6,7 @@ from typing import Protocol
 
 
 class Progress(Protocol):
-    """Takes the name of a step, the amount done, the total amount (0 = unknown), and an optional
-    short note.
-    """
+    """Gets the name of a step, the amount done, the total (0 = unknown), and a short note."""
 
     def __call__(self, step: str, done: int, total: int, note: str = "") -> None:
         """Report the progress of a step."""

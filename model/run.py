@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from vizpub.model.clock import Clock
 from vizpub.model.errors import UseError
-from vizpub.model.wording import listed
+from vizpub.model.wording import join_names
 
 if TYPE_CHECKING:
     from vizpub.model.own import OwnMetric  # which imports Arrow
@@ -26,22 +26,22 @@ DUPLICATES, PREVIOUS_HOPS, HOPS, TIMES, PUBLICATION_TIMES, AUDIENCE = CAPABILITI
     "times of publications",
     "eligible peers of a message",
 )
-"""What may be known about the messages of a run beside its tables: a closed set. Without the first,
+"""All that may be known about the messages of a run in addition to its tables. Without the first,
 only first arrivals are reported; without another one, no arrival has it. `RunFacts.known` has
 those of a run.
 """
 AFTERWARDS = frozenset({"metrics/percolation"})
-"""Tables that are made of the others when they are asked for. They are no part of what a run is,
-and its copy in Neo4j does not have them."""
+"""Tables that are computed from the others on request. They are not part of the run's identity, and
+its copy in Neo4j does not have them."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
-"""A path that was a URI: pathlib makes one slash of its two."""
+"""A path that was a URI: pathlib turns its two slashes into one."""
 
 
 def check_workspace(workspace: Path) -> None:
-    """Refuse a URI: as a path it would be a folder here, and the run not where the user means.
+    """Check that a workspace is no URI: as a path it would be another folder than the user means.
 
     Raises: UseError.
     """
@@ -57,7 +57,7 @@ def check_workspace(workspace: Path) -> None:
 
 
 def check_run_name(name: str) -> str:
-    """The name itself. Raises UseError where it cannot name a run."""
+    """Return the name itself. Raises: UseError if it is not valid for a run."""
     if not _NAME.fullmatch(name):
         raise UseError(
             f"'{name[:120]}' {NO_NAME_OF_A_RUN}; use letters, digits, '.', '_' and '-', "
@@ -68,7 +68,7 @@ def check_run_name(name: str) -> str:
 
 @dataclass(frozen=True)
 class Boundary:
-    """Where the rows that an append replaces begin; all rows before stay."""
+    """The beginning of the rows that an append replaces; all rows before it remain."""
 
     period: int
     """Validity periods that end at this tick or later."""
@@ -76,8 +76,8 @@ class Boundary:
     """Metrics of this interval or a later one."""
     message: int
     """Rows of this message or a later one."""
-    named: int = 0
-    """The least message that rows of `interval` or later name."""
+    least_message: int = 0
+    """The least message in rows of `interval` or later."""
 
     def least(self, other: Boundary) -> Boundary:
         """Return the boundary of two appends together: the earlier one of each kind."""
@@ -85,7 +85,7 @@ class Boundary:
             min(self.period, other.period),
             min(self.interval, other.interval),
             min(self.message, other.message),
-            min(self.named, other.named),
+            min(self.least_message, other.least_message),
         )
 
 
@@ -105,26 +105,24 @@ class RunFacts:
     layers: tuple[str, ...] | None = None
     """Layers that the overlay metrics count; null = all."""
     tables: str = ""
-    """Identity of its tables: other tables, other text; empty = unknown."""
+    """The identity of its tables, which changes with them; empty = unknown."""
     known: tuple[str, ...] | None = None
     """The tables it has, even if empty, and those of CAPABILITIES; null = unknown."""
     generation: int = 0
-    """How many appends it has had."""
+    """The number of appends."""
     own: tuple[OwnMetric, ...] = ()
     """The user's own metrics, as run.json lists them."""
     final: int | None = None
-    """The last interval in which an append changes nothing but messages; null = nothing was ever
-    appended.
-    """
+    """The last interval in which appends change nothing but messages; null = without appends."""
     settled: int | None = None
-    """The last interval whose messages no append changes; null likewise."""
+    """The last interval whose messages no append changes; null = without appends."""
 
     def provisional(self, interval: int | None = None) -> str:
-        """Describe an answer about messages that were published up to an interval (null = to
-        the end); empty where no append changes it.
+        """Describe an answer about messages that were published up to an interval (null = to the
+        end) if it is provisional; empty if no append changes it.
         """
-        upto = self.clock.last if interval is None else min(interval, self.clock.last)
-        if self.settled is None or upto <= self.settled:
+        last = self.clock.last if interval is None else min(interval, self.clock.last)
+        if self.settled is None or last <= self.settled:
             return ""
         which = f"messages published after interval {self.settled}"
         if self.settled < self.clock.first:
@@ -132,12 +130,12 @@ class RunFacts:
         return f"{which} are provisional: input that is appended may add to them"
 
     def knows(self, name: str) -> bool:
-        """Return True if its source reports a table, or has one of CAPABILITIES."""
+        """Return True if its source reports a table, or one of CAPABILITIES."""
         return self.known is None or name in self.known
 
     def check_known(self, *names: str) -> None:
-        """Raises: UseError if the run's source does not report these: without them an answer
-        would be empty or 0, as if there were none.
+        """Check that the run's source reports these: without them an answer would be empty or 0, as
+        if there were none. Raises: UseError.
         """
         missing = [name for name in names if not self.knows(name)]
         if later := sorted(AFTERWARDS.intersection(missing)):
@@ -145,6 +143,6 @@ class RunFacts:
             raise UseError(f"run '{self.name}' has no {later[0]} yet; make it with: {command}")
         if missing:
             raise UseError(
-                f"run '{self.name}' {NO_DATA} {listed(missing)}: its source does not report "
+                f"run '{self.name}' {NO_DATA} {join_names(missing)}: its source does not report "
                 + ("them" if len(missing) > 1 else "this")
             )

@@ -12,18 +12,18 @@ _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([kmg]?)b?", re.IGNORECASE)
 
 
 def parse_size(text: str) -> int:
-    """'512', '64kB', '1.5MB', '1GB' → bytes, at least 1; a kB has 1,024.
+    """Parse '512', '64kB', '1.5MB' or '1GB' as bytes, at least 1; a kB has 1,024.
 
     Raises: UseError for anything else.
     """
-    found = _SIZE.fullmatch(text.strip())
-    if found is None or (size := int(float(found[1]) * _BYTES[found[2].lower()])) < 1:
+    match = _SIZE.fullmatch(text.strip())
+    if match is None or (size := int(float(match[1]) * _BYTES[match[2].lower()])) < 1:
         raise UseError(f"'{text}' is not a size; write for example 64MB")
     return size
 
 
 def format_size(size: int) -> str:
-    """Bytes → '64 MB', as short as is exact."""
+    """Format bytes as '64 MB', in the largest unit that is exact."""
     for unit, factor in (("GB", 2**30), ("MB", 2**20), ("kB", 2**10)):
         if size % factor == 0:
             return f"{size // factor} {unit}"

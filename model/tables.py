@@ -1,7 +1,7 @@
-"""Every table of a run: its columns, their types, units and meaning.
+"""All tables of a run: their columns, with types, units and meaning.
 
-This is the one place a column is named. The run store writes these schemas, the loader
-and the queries rely on them, `vizpub tables` prints them and a test holds the docs to them.
+Columns are defined here only. The run store writes these schemas, the loader and the queries rely
+on them, `vizpub tables` prints them, and a test compares the docs with them.
 
 Types are int32, int64, double, string and bool only. Times ending in `_us` are
 microseconds since the run's epoch; `valid_from` and `valid_to` are ticks (see vizpub.model.clock).
@@ -10,18 +10,18 @@ A null is *unknown*; a 0 was measured.
 
 from __future__ import annotations
 
-from vizpub.model.columns import INTERVAL, PEER, TOPIC, TRAFFIC_OF_PEER, Table, known, maybe
+from vizpub.model.columns import INTERVAL, PEER, TOPIC, TRAFFIC_OF_PEER, Table, always, maybe
 from vizpub.model.errors import UnknownName
 from vizpub.model.metrics import METRICS
 
 _PERIOD = (
-    known("valid_from", "int64", "valid from, inclusive", "ticks"),
-    known("valid_to", "int64", "valid to, exclusive; 9223372036854775807 = open", "ticks"),
+    always("valid_from", "int64", "valid from, inclusive", "ticks"),
+    always("valid_to", "int64", "valid to, exclusive; 9223372036854775807 = open", "ticks"),
 )
 _LINK = (
-    known("src", "int32", "peer that holds the link"),
-    known("dst", "int32", "peer it leads to"),
-    known("layer", "string", "part of the protocol it belongs to; 'overlay' if not given"),
+    always("src", "int32", "peer that holds the link"),
+    always("dst", "int32", "peer it leads to"),
+    always("layer", "string", "part of the protocol it belongs to; 'overlay' if not given"),
     maybe("topic", "int32", "topic it serves, null = none"),
     *_PERIOD,
 )
@@ -30,13 +30,13 @@ PEERS = Table(
     "peer",
     (
         PEER,
-        known("name", "string", "its name in the source"),
-        known("is_reporter", "bool", "it reported itself; false = only named by others"),
+        always("name", "string", "its name in the source"),
+        always("is_reporter", "bool", "it reported itself; false = only named by others"),
     ),
     ("peer",),
 )
 TOPICS = Table(
-    "topics", "topic", (TOPIC, known("name", "string", "its name in the source")), ("topic",)
+    "topics", "topic", (TOPIC, always("name", "string", "its name in the source")), ("topic",)
 )
 PRESENCE = Table(
     "presence",
@@ -67,7 +67,7 @@ ROLES = Table(
     "maximal validity period of a role of a peer",
     (
         PEER,
-        known("role", "string", "the role's name, such as 'rendezvous'"),
+        always("role", "string", "the role's name, such as 'rendezvous'"),
         maybe("topic", "int32", "topic of the role, null = none"),
         *_PERIOD,
     ),
@@ -83,8 +83,12 @@ TRAFFIC = Table(
         maybe("dropped", "int64", "messages dropped because a queue was full", "messages"),
         maybe("duplicates", "int64", "receptions that were not the first, as counted by the peer"),
         *(
-            maybe(f"rpcs_{way}", "int64", f"RPCs {way}: packets of messages and control entries")
-            for way in ("sent", "received")
+            maybe(
+                f"rpcs_{direction}",
+                "int64",
+                f"RPCs {direction}: packets of messages and control entries",
+            )
+            for direction in ("sent", "received")
         ),
     ),
     ("peer", "interval"),
@@ -95,8 +99,8 @@ GAUGES = Table(
     (
         PEER,
         INTERVAL,
-        known("gauge", "string", "its name, such as 'lookups'"),
-        known("value", "double", "its count in the interval, or its state at the end"),
+        always("gauge", "string", "its name, such as 'lookups'"),
+        always("value", "double", "its count in the interval, or its state at the end"),
     ),
     ("peer", "interval", "gauge"),
 )
@@ -104,20 +108,20 @@ PUBLICATIONS = Table(
     "publications",
     "message",
     (
-        known("message", "int64", "dense index of the message"),
-        known("name", "string", "its id in the source"),
+        always("message", "int64", "dense index of the message"),
+        always("name", "string", "its id in the source"),
         maybe("topic", "int32", "topic it was published to"),
         maybe("publisher", "int32", "peer that published it"),
-        known("interval", "int32", "interval of the publication (or of the first reception)"),
+        always("interval", "int32", "interval of the publication (or of the first reception)"),
         maybe("time_us", "int64", "time of the publication", "µs"),
-        known("tick", "int64", "tick of the publication (or of the first reception)", "ticks"),
-        known("publication_known", "bool", "the publisher reported it"),
+        always("tick", "int64", "tick of the publication (or of the first reception)", "ticks"),
+        always("publication_known", "bool", "the publisher reported it"),
     ),
     ("message",),
 )
 _ARRIVAL = (
-    known("message", "int64", "dense index of the message"),
-    known("peer", "int32", "peer that received it"),
+    always("message", "int64", "dense index of the message"),
+    always("peer", "int32", "peer that received it"),
     maybe("previous_hop", "int32", "peer it came from, null = unknown"),
     maybe("time_us", "int64", "time of the arrival", "µs"),
     INTERVAL,
@@ -127,8 +131,8 @@ RECEPTIONS = Table(
     "one arrival of a message at a peer",
     (
         *_ARRIVAL,
-        known("tick", "int64", "tick of the arrival", "ticks"),
-        known(
+        always("tick", "int64", "tick of the arrival", "ticks"),
+        always(
             "first",
             "bool",
             "the first at this peer; others, and all at the publisher, are duplicates",
@@ -143,8 +147,8 @@ MISSED = Table(
     "missed",
     "peer that was eligible for a message and never received it",
     (
-        known("message", "int64", "dense index of the message"),
-        known("peer", "int32", "peer that missed it"),
+        always("message", "int64", "dense index of the message"),
+        always("peer", "int32", "peer that missed it"),
     ),
     ("message", "peer"),
 )
@@ -158,9 +162,9 @@ QUARANTINE = Table(
     "quarantine",
     "record of the input that was refused",
     (
-        known("file", "string", "input file that has it"),
-        known("line", "int64", "line, from 1 (ordinal of the record in a binary file)"),
-        known("reason", "string", "why it was refused"),
+        always("file", "string", "input file that has it"),
+        always("line", "int64", "line, from 1 (ordinal of the record in a binary file)"),
+        always("reason", "string", "why it was refused"),
         maybe("text", "string", "the record, at most 1,024 characters"),
     ),
     ("file", "line", "reason"),
@@ -186,7 +190,7 @@ TABLES: tuple[Table, ...] = (
 
 
 def table(name: str) -> Table:
-    """The table of that name. Raises: UnknownName."""
+    """Return the table of that name. Raises: UnknownName."""
     for candidate in TABLES:
         if candidate.name == name:
             return candidate

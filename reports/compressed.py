@@ -1,4 +1,4 @@
-"""The content of a file that may be compressed, up to where it is damaged.
+"""Reads files that may be compressed, up to the point where they are damaged.
 
 Standard library only, except zstandard, which needs pyarrow.
 """
@@ -7,30 +7,29 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Generator, Iterable, Iterator
+from contextlib import suppress
 from typing import Protocol
 
 GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 """The first bytes of compressed files."""
 PACKED = {"gzip": (GZIP, (".gz",)), "zstandard": (ZSTD, (".zst", ".zstd"))}
-"""How the content of packed files begins, and how their names end."""
+"""The first bytes of packed files and the endings of their names, by kind of compression."""
 
 MAX_LINE = 64 * 2**20
 """Most bytes of a line by default."""
 KEPT = 4096
-"""Bytes of a longer line that are kept."""
+"""Bytes to keep of a longer line."""
 _BLOCK = 1 << 16
 _GZIP_WINDOW = 31  # the largest window, with gzip's header and trailer
 
 
 def without_query(path: str) -> str:
-    """A path, or a URI up to its query. In the name of a local file a `?` is a letter."""
+    """Return a path, or a URI up to its query. In the name of a local file a `?` is a letter."""
     return path.partition("?")[0] if "://" in path else path
 
 
 def packing_of(path: str) -> str | None:
-    """Return the kind of compression of a file, by its name; the
-    inventory checks that the content is of that kind.
-    """
+    """Return the kind of compression by a file's name. Inspecting it also checks its content."""
     name = without_query(path)
     return next((kind for kind, (_, ends) in PACKED.items() if name.endswith(ends)), None)
 
@@ -39,15 +38,15 @@ class Readable(Protocol):
     """A binary stream that can be read."""
 
     def read(self, size: int, /) -> bytes:
-        """At most `size` bytes; none at the end."""
+        """Read at most `size` bytes; none at the end."""
 
 
 class Content:
-    """Iterates over the content of a binary stream in chunks, decompressed where need be.
+    """Iterates over the content of a binary stream in chunks, and decompresses it if needed.
 
-    A stream that breaks off or does not decompress yields everything that can be read
-    and ends; `damage` then says why, as text for users; it is null for an undamaged stream.
-    The first bytes decide about the compression, never the name.
+    A stream that is cut or damaged yields everything that can be read and ends; `damage` is then
+    the reason, as text for users; it is null for an undamaged stream. The first bytes decide about
+    the compression, never the name.
     """
 
     damage: str | None = None
@@ -81,67 +80,79 @@ class LongLine(bytes):
     """Bytes of the whole line."""
 
     def __new__(cls, beginning: bytes, size: int) -> LongLine:
-        """The whole or a part of the line."""
-        made = super().__new__(cls, beginning[:KEPT] + b"\xff")
-        made.size = size
-        return made
+        """Keep the beginning of a line, of which only a part may be given."""
+        line = super().__new__(cls, beginning[:KEPT] + b"\xff")
+        line.size = size
+        return line
 
 
 def lines(content: Iterable[bytes], limit: int = MAX_LINE) -> Iterator[tuple[bytes, bool]]:
-    r"""Lines without their `\n`, each with whether it had one: only the last may have none.
+    r"""Yield lines without their `\n`, each with True if it had one: only the last may have none.
 
     A line of more than `limit` bytes is cut and returned as a `LongLine`.
     """
+
+    def cut(text: bytes, size: int) -> bytes:
+        return text if size <= limit else LongLine(text, size)
+
     held, size = bytearray(), 0
     for chunk in content:
         *ended, last = chunk.split(b"\n")
         for part in ended:
             if size:
                 held += part[: limit - len(held)]
-                yield _line(bytes(held), size + len(part), limit), True
+                yield cut(bytes(held), size + len(part)), True
                 held, size = bytearray(), 0
             else:
-                yield _line(part, len(part), limit), True
+                yield cut(part, len(part)), True
         size += len(last)
         held += last[: limit - len(held)]
     if size:
-        yield _line(bytes(held), size, limit), False
+        yield cut(bytes(held), size), False
 
 
-def _line(text: bytes, size: int, limit: int) -> bytes:
-    return text if size <= limit else LongLine(text, size)
+class GzipStream:
+    """Decompresses gzip, one member after the other, as its parts arrive."""
+
+    def __init__(self) -> None:
+        self._member = zlib.decompressobj(_GZIP_WINDOW)
+
+    @property
+    def is_whole(self) -> bool:
+        """True if the last member has ended."""
+        return self._member.eof
+
+    def decompress(self, data: bytes) -> Iterator[bytes]:
+        """Yield the content of the next part. Raises: zlib.error behind the undamaged content."""
+        while data:
+            if self._member.eof:  # padding is allowed between members and after the last
+                data = data.lstrip(b"\0")
+                if not data:
+                    return
+                self._member = zlib.decompressobj(_GZIP_WINDOW)
+            member = self._member.copy()
+            try:
+                content = self._member.decompress(data)
+            except zlib.error:
+                # zlib drops all of the data, so the copy gets it byte by byte.
+                intact = bytearray()
+                with suppress(zlib.error):
+                    for byte in data:
+                        intact += member.decompress(bytes((byte,)))
+                yield bytes(intact)
+                raise
+            yield content
+            data = self._member.unused_data
 
 
 def _gunzip(blocks: Iterable[bytes]) -> Generator[bytes, None, str | None]:
-    member = zlib.decompressobj(_GZIP_WINDOW)
+    stream = GzipStream()
     for block in blocks:
-        data = block
-        while data:
-            if member.eof:  # padding is allowed between members and after the last
-                data = data.lstrip(b"\0")
-                if not data:
-                    break
-                member = zlib.decompressobj(_GZIP_WINDOW)
-            before = member.copy()
-            try:
-                content = member.decompress(data)
-            except zlib.error as error:
-                yield up_to_the_error(before, data)
-                return f"damaged gzip: {error}"
-            yield content
-            data = member.unused_data
-    return None if member.eof else "truncated gzip"
-
-
-def up_to_the_error(member: zlib._Decompress, data: bytes) -> bytes:
-    """The content of a member before the error: byte by byte, as zlib drops the whole block."""
-    content = bytearray()
-    for position in range(len(data)):
         try:
-            content += member.decompress(data[position : position + 1])
-        except zlib.error:
-            break
-    return bytes(content)
+            yield from stream.decompress(block)
+        except zlib.error as error:
+            return f"damaged gzip: {error}"
+    return None if stream.is_whole else "truncated gzip"
 
 
 def _unzstd(blocks: Iterable[bytes]) -> Generator[bytes, None, str | None]:
@@ -168,7 +179,7 @@ class _Reader:
         self._rest = b""
 
     def read(self, size: int = -1) -> bytes:
-        """At most `size` bytes; none at the end."""
+        """Read at most `size` bytes; none at the end."""
         self._rest = self._rest or next(self._blocks, b"")
         content, self._rest = self._rest[:size], self._rest[size:]
         return content

@@ -1,4 +1,4 @@
-"""A record or a JSON object → the line that is sent. Standard library only."""
+"""Encodes a record or a JSON object as the line that is sent. Standard library only."""
 
 from __future__ import annotations
 
@@ -18,41 +18,42 @@ _text = json.JSONEncoder(
 
 
 class Snapshot(bytes):
-    """A report as it was when it was given, packed. It takes a third of the time of its line."""
+    """A report as it was when it was queued, packed: that takes a third of the time of its line."""
 
-    def line(self) -> bytes:
-        """Its line. Raises: TypeError, ValueError, RecursionError for what is no JSON."""
+    def encode(self) -> bytes:
+        """Return its line. Raises: TypeError, ValueError, RecursionError if it is not JSON."""
         return _text(marshal.loads(self)).encode()
 
 
-class Lines:
-    """Gives reports their `seq`, which grows also over restarts: it begins with the wall time."""
+class LineEncoder:
+    """Encodes reports with a `seq`, which also grows over restarts: it begins at the wall time."""
 
     def __init__(self) -> None:
         self._seqs = count(time.time_ns() // 1_000)
 
-    def line(self, record: Record | Mapping[str, Any]) -> bytes:
-        """The line of a record, or of a report as an object without `format` and `seq`.
+    def encode(self, record: Record | Mapping[str, Any]) -> bytes:
+        """Return the line of a record, or of a report as an object without `format` and `seq`.
 
-        Raises: TypeError, ValueError, RecursionError for what is no JSON.
+        Raises: TypeError, ValueError, RecursionError if it is not JSON.
         """
         return _text(self._object(record)).encode()
 
     def snapshot(self, record: Record | Mapping[str, Any]) -> bytes:
-        """Return a line like `line`, but a `Snapshot` if the object has plain values of
-        Python only. Its line shows if they are JSON.
+        """Return a `Snapshot` if the object has only plain values of Python, otherwise its line.
+
+        Raises: as `encode`; a snapshot may still turn out not to be JSON when it is encoded.
         """
-        found = self._object(record)
-        if isinstance(gauges := found.get("gauges"), dict):
+        content = self._object(record)
+        if isinstance(gauges := content.get("gauges"), dict):
             # marshal would pack a float of numpy, which is one for JSON, as its bytes.
-            found["gauges"] = {
+            content["gauges"] = {
                 name: float(value) if isinstance(value, float) else value
                 for name, value in gauges.items()
             }
         try:
-            return Snapshot(marshal.dumps(found))
+            return Snapshot(marshal.dumps(content))
         except ValueError:  # such as a string of a class of its own
-            return _text(found).encode()
+            return _text(content).encode()
 
     def _object(self, record: Record | Mapping[str, Any]) -> dict[str, Any]:
         if isinstance(record, Report):

@@ -1,4 +1,4 @@
-"""A collector's HTTP interface as its reporters use it. Standard library only."""
+"""Access to a collector's HTTP interface for its reporters. Standard library only."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ NO_COLLECTOR = "no collector answers"
 MOST_ANSWER = 2**20
 """Bytes of an answer that are read."""
 _HEAD = 2**18
-"""Bytes of its head, and of what else is no content."""
+"""Bytes of its head and whatever else is not content."""
 
 _SHOWN = 500
-"""Characters of an error that an answer says."""
+"""Characters of an answer's error to show."""
 
 _REPORTS = re.compile(r"(/v1/runs/[^/]+)/reports$")
 _HOST = re.compile(r"(?:\[(?P<v6>[^]]+)\]|(?P<name>[^]\[:@/]+))(?::\d+)?")
@@ -40,7 +40,7 @@ _HOST = re.compile(r"(?:\[(?P<v6>[^]]+)\]|(?P<name>[^]\[:@/]+))(?::\d+)?")
 
 @dataclass(frozen=True)
 class Endpoint:
-    """The URL of a run, and how to reach it."""
+    """The URL of a run, with the token, the TLS context and the limits of its requests."""
 
     url: str
     token: str | None = field(repr=False)
@@ -57,16 +57,16 @@ class Endpoint:
 
     @property
     def path(self) -> str:
-        """Of the run."""
+        """The path of the run."""
         return run_at(self.url).path
 
     @property
     def headers(self) -> dict[str, str]:
-        """Of every request."""
+        """The headers of every request."""
         return bearer(self.token)
 
     def connect(self) -> http.client.HTTPConnection:
-        """A connection that is made when it is used. Its answers are `BoundedAnswer`."""
+        """Return a connection, which opens when it is used. Its answers are `BoundedAnswer`."""
         url, timeout_s = urlsplit(self.url), self.timeout_s
         connection = (
             http.client.HTTPSConnection(url.netloc, timeout=timeout_s, context=self.context)
@@ -77,33 +77,33 @@ class Endpoint:
         connection.response_class = bounded  # type: ignore[assignment]
         return connection
 
-    def ask(self, below: str = "", told: dict[str, Any] | None = None) -> dict[str, Any]:
-        """The answer to GET, or to POST where something is told, of a path below the run's.
+    def ask(self, below: str = "", content: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Return the answer to GET, or to POST with a content, of a path below the run's.
 
-        Raises: OSError where there is none, or a refusal.
+        Raises: NoCollector, Refusal.
         """
-        with self.answer(below, told) as answer:
+        with self.answer(below, content) as answer:
             text = answer.read(self.most)
         with suppress(ValueError, RecursionError):
-            if isinstance(found := json.loads(text), dict):
-                return found
+            if isinstance(value := json.loads(text), dict):
+                return value
         raise self.no_collector()
 
     def no_collector(self) -> NoCollector:
-        """Return the error to raise if something else answers."""
+        """Return the error to raise if another program answers."""
         return NoCollector(f"{self.url} {IS_NO_COLLECTOR}")
 
     @contextmanager
     def answer(
         self,
         below: str = "",
-        told: Mapping[str, Any] | None = None,
+        content: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Iterator[BoundedAnswer]:
-        """The answer that `ask` reads, to be read inside the block. Raises: as `ask`."""
+        """Yield the answer that `ask` reads, to be read inside the block. Raises: as `ask`."""
         sent, body = {**(headers or {}), "connection": "close", **self.headers}, None
-        if told is not None:
-            body, sent["content-type"] = json.dumps(told), "application/json"
+        if content is not None:
+            body, sent["content-type"] = json.dumps(content), "application/json"
         with closing(self.connect()) as connection:
             try:
                 connection.request("GET" if body is None else "POST", self.path + below, body, sent)
@@ -124,16 +124,16 @@ class Endpoint:
 
 
 class NoCollector(OSError):
-    """Nobody answers, or not as a collector does."""
+    """No collector answers."""
 
 
 class Refusal(OSError):
-    """A collector answers with an error."""
+    """The collector answers with an error."""
 
 
 class BoundedAnswer(http.client.HTTPResponse):
-    """An answer of bounded size, head and all, that comes within a bounded time. Its readers get an
-    OSError beyond that.
+    """An answer whose size, with its head, and time are bounded. Beyond a bound, reading it raises
+    OSError.
     """
 
     def __init__(
@@ -145,12 +145,12 @@ class BoundedAnswer(http.client.HTTPResponse):
         self.fp = io.BufferedReader(self._raw)
 
     def renew(self) -> None:
-        """Give what comes now the whole time and size again."""
+        """Allow the whole time and size again, for what comes from now on."""
         self._raw.renew()
 
 
 class _Bounded(io.RawIOBase):
-    """What comes from a socket."""
+    """The bytes from a socket, bounded in number and time."""
 
     def __init__(self, sock: socket.socket, timeout_s: float, most: int) -> None:
         self._socket, self._timeout_s, self._most = sock, timeout_s, most
@@ -165,10 +165,10 @@ class _Bounded(io.RawIOBase):
 
     def readinto(self, buffer: WriteableBuffer, /) -> int | None:
         """Read into a buffer, as a raw stream does. Raises: OSError."""
-        left_s = self._end - time.monotonic()
-        if left_s <= 0:
+        remaining_s = self._end - time.monotonic()
+        if remaining_s <= 0:
             raise TimeoutError(f"no whole answer within {self._timeout_s:g} s")
-        self._socket.settimeout(left_s)
+        self._socket.settimeout(remaining_s)
         try:
             count = self._raw.readinto(buffer)
         except TimeoutError:
@@ -186,8 +186,8 @@ class _Bounded(io.RawIOBase):
 
 
 def run_at(url: str) -> SplitResult:
-    """The URL of a run in its parts; the address for its reports, which a collector shows, names
-    it, too. Raises: ValueError.
+    """Split the URL of a run; the address for its reports, which a collector shows, is accepted,
+    too. Raises: ValueError.
     """
     if not is_address(url):
         raise ValueError(f"{url} {NO_URL}, as http://127.0.0.1:8600/v1/runs/lab")
@@ -196,7 +196,7 @@ def run_at(url: str) -> SplitResult:
 
 
 def is_address(url: str) -> bool:
-    """Return True if a URL can be asked."""
+    """Return True if a URL can be requested."""
     with suppress(ValueError):  # such as of a port that is no number
         parts = urlsplit(url)
         host = parts.hostname or ""
@@ -209,7 +209,7 @@ def is_address(url: str) -> bool:
 
 
 def bearer(token: str | None) -> dict[str, str]:
-    """The header with a token, as it stands in a file. Raises: ValueError."""
+    """Return the header for a token, of which spaces around it are no part. Raises: ValueError."""
     token = (token or "").strip()
     if not (token.isascii() and token.isprintable()):
         raise ValueError(f"the token has a character that {NOT_PRINTABLE}")
@@ -217,7 +217,7 @@ def bearer(token: str | None) -> dict[str, str]:
 
 
 def reason(text: bytes) -> str:
-    """Return the error that an answer names."""
+    """Return the error in an answer."""
     with suppress(ValueError, KeyError, TypeError, RecursionError):
         return str(json.loads(text)["error"])[:_SHOWN]
     return text[:200].decode("utf-8", "replace")
@@ -232,8 +232,8 @@ def is_loopback(host: str) -> bool:
 
 
 def names_this_machine(host: str) -> bool:
-    """Return True if a Host header names this machine. A server without tokens answers no other:
-    a web page, shown by a browser here, may ask under a name of its own that leads here.
+    """Return True if a Host header names this machine. A server without tokens refuses all others:
+    a web page in a browser here may send requests under its own name that leads here.
     """
-    found = _HOST.fullmatch(host.lower())
-    return found is not None and is_loopback(found["v6"] or found["name"])
+    match = _HOST.fullmatch(host.lower())
+    return match is not None and is_loopback(match["v6"] or match["name"])

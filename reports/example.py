@@ -1,4 +1,4 @@
-"""Peers that report while they run: a ring that is rewired at random, for `vizpub collect`.
+"""Example for `vizpub collect`: the peers of a ring, rewired at random, report while they run.
 
     vizpub collect ring --no-token --port 8600
     python -m vizpub_reporter.example http://127.0.0.1:8600/v1/runs/ring --peers 20
@@ -16,26 +16,28 @@ from .client import Reporter
 
 
 def main() -> None:
-    """Report every interval what the peers hold."""
+    """Report the neighbours of all peers in every interval."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("url", help="of the run, as `vizpub collect` shows it")
     parser.add_argument("--token", help="the collector's token to report")
     parser.add_argument("--peers", type=int, default=10)
     parser.add_argument("--intervals", type=int, help="end after so many")
-    asked = parser.parse_args()
-    names = [f"peer-{number}" for number in range(asked.peers)]
-    neighbors = {name: {other} for name, other in zip(names, names[1:] + names[:1], strict=True)}
-    with Reporter(asked.url, asked.token) as reporter:
+    arguments = parser.parse_args()
+    names = [f"peer-{number}" for number in range(arguments.peers)]
+    neighbors = {
+        name: {successor} for name, successor in zip(names, names[1:] + names[:1], strict=True)
+    }
+    with Reporter(arguments.url, arguments.token) as reporter:
         # All peers count intervals from the run's epoch, so their numbers meet.
         header = reporter.header()
         interval_s = header["interval_us"] / 1_000_000
         first = interval = header["now_us"] // header["interval_us"]
         ahead = time.monotonic() + interval_s - header["now_us"] % header["interval_us"] / 1e6
         try:
-            while asked.intervals is None or interval < first + asked.intervals:
+            while arguments.intervals is None or interval < first + arguments.intervals:
                 time.sleep(max(ahead + (interval - first) * interval_s - time.monotonic(), 0))
-                one, other = random.sample(names, 2)
-                neighbors[one] ^= {other}
+                first_peer, second_peer = random.sample(names, 2)
+                neighbors[first_peer] ^= {second_peer}
                 for name in names:
                     reporter.report(
                         {

@@ -1,8 +1,8 @@
 """The grammar of a report: the valid values of each field, and the texts of problems.
 
-A *kind* checks one JSON value. Standard library only. Kinds report the problems of a value and
-its unknown fields; the types for decoding and for columns are made from the same kinds, so they
-cannot differ.
+A *kind* checks one JSON value: it yields the problems of the value and the paths of its unknown
+fields. The types for decoding and for columns are made from the same kinds, so they cannot differ.
+Standard library only.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 SURROGATE = re.compile("[\ud800-\udfff]")
 """Halves of surrogate pairs."""
 DEEPEST = 100
-"""How deep a JSON value may be nested; Python's own limit depends on the caller."""
+"""The deepest nesting of a JSON value; Python's own limit depends on the caller."""
 
 
 class Kind(Protocol):
     """The valid JSON values of a field."""
 
     def problems(self, value: object, at: str) -> Iterator[str]:
-        """The problems of the value of the field `at`, as stable texts."""
+        """Yield the problems of the value of the field `at`, as stable texts."""
 
-    def unknown(self, value: object, at: str) -> Iterator[str]:
-        """Paths of unknown fields below `at`, as `sent[].colour`."""
+    def unknown_paths(self, value: object, at: str) -> Iterator[str]:
+        """Yield the paths of unknown fields below `at`, such as `sent[].colour`."""
 
 
 class _Scalar:
     """A kind without fields."""
 
-    def unknown(self, value: object, at: str) -> Iterator[str]:
-        """Nothing."""
+    def unknown_paths(self, value: object, at: str) -> Iterator[str]:
+        """Return no paths."""
         return iter(())
 
 
@@ -51,7 +51,7 @@ class Key(_Scalar):
     """A name: a string, not empty, without control characters."""
 
     def problems(self, value: object, at: str) -> Iterator[str]:
-        """Not a string, empty, or with a control character."""
+        """Refuse what is no string, empty strings and control characters."""
         if not isinstance(value, str):
             yield f"'{at}' is not a string"
         elif not value:
@@ -67,7 +67,7 @@ class OneOf(_Scalar):
     words: tuple[str, ...]
 
     def problems(self, value: object, at: str) -> Iterator[str]:
-        """Any other word, or none."""
+        """Refuse all other values."""
         if value not in self.words:
             yield f"'{at}' is not {' or '.join(self.words)}"
 
@@ -77,7 +77,7 @@ class Time(_Scalar):
     """A wall-clock time, ISO 8601."""
 
     def problems(self, value: object, at: str) -> Iterator[str]:
-        """Not a string, or not a time."""
+        """Refuse what is no string or no time."""
         try:
             datetime.fromisoformat(value)  # type: ignore[arg-type]
         except (TypeError, ValueError):
@@ -86,13 +86,13 @@ class Time(_Scalar):
 
 @dataclass(frozen=True)
 class Whole(_Scalar):
-    """A whole number, from `least` to `most`."""
+    """An integer from `least` to `most`."""
 
     most: int = INT64
     least: int = 0
 
     def problems(self, value: object, at: str) -> Iterator[str]:
-        """Not an integer (1.0 and true are not), too small or too large."""
+        """Refuse what is no integer (as 1.0 and true), too small or too large."""
         if type(value) is not int:
             yield f"'{at}' is not an integer"
         elif value < self.least:
@@ -106,7 +106,7 @@ class Flag(_Scalar):
     """True or false."""
 
     def problems(self, value: object, at: str) -> Iterator[str]:
-        """Anything else."""
+        """Refuse all other values."""
         if type(value) is not bool:
             yield f"'{at}' is not true or false"
 
@@ -116,12 +116,12 @@ class Numbers(_Scalar):
     """Numbers by name; a null is an absent number."""
 
     pattern: str = f"^{GAUGE}$"
-    """Of a name."""
+    """The pattern of a name."""
     most: int = 100
-    """Numbers in one report."""
+    """The most numbers in one report."""
 
     def problems(self, value: object, at: str = "gauges") -> Iterator[str]:
-        """Not an object, too many, a wrong name, or not a finite number (true is none)."""
+        """Refuse what is no object, too many numbers, wrong names, and all but finite numbers."""
         if not isinstance(value, dict):
             yield f"'{at}' is not an object"
             return
@@ -145,16 +145,16 @@ def _is_finite(number: float) -> bool:
 
 @dataclass(frozen=True)
 class Free(_Scalar):
-    """An object defined by the source; only checked for what cannot be written as JSON again."""
+    """An object defined by the source; only checked for values that JSON cannot hold."""
 
     def problems(self, value: object, at: str) -> Iterator[str]:
-        """Not an object, or with what JSON has not, or what readers of it do not take: numbers that
+        """Refuse what is no object, and values that JSON or its readers do not accept: numbers that
         are not finite, such as 1e999, halves of surrogate pairs, deep nesting.
         """
         if not isinstance(value, dict):
             yield f"'{at}' is not an object"
             return
-        for inner, depth in _below(value):
+        for inner, depth in _values_in(value):
             if depth > DEEPEST:
                 yield f"'{at}' is nested more than {DEEPEST} deep"
                 return
@@ -164,16 +164,16 @@ class Free(_Scalar):
                 yield f"'{at}' has a number that is not finite"
 
 
-def _below(value: object) -> Iterator[tuple[object, int]]:
-    """All values and names inside a value, with their depths."""
-    waiting: list[tuple[object, int]] = [(value, 0)]
+def _values_in(value: object) -> Iterator[tuple[object, int]]:
+    """Yield a value and all names and values inside it, with their depths."""
+    waiting = [(value, 0)]
     while waiting:
-        found, depth = waiting.pop()
-        yield found, depth
-        if isinstance(found, dict) and depth <= DEEPEST:
-            waiting += ((inner, depth + 1) for pair in found.items() for inner in pair)
-        elif isinstance(found, list) and depth <= DEEPEST:
-            waiting += ((inner, depth + 1) for inner in found)
+        value, depth = waiting.pop()
+        yield value, depth
+        if isinstance(value, dict) and depth <= DEEPEST:
+            waiting += ((inner, depth + 1) for pair in value.items() for inner in pair)
+        elif isinstance(value, list) and depth <= DEEPEST:
+            waiting += ((inner, depth + 1) for inner in value)
 
 
 @dataclass(frozen=True)
@@ -183,17 +183,17 @@ class Array:
     item: Kind
 
     def problems(self, value: object, at: str) -> Iterator[str]:
-        """Not an array, or wrong items."""
+        """Refuse what is no array, and wrong items."""
         if not isinstance(value, list):
             yield f"'{at}' is not an array"
             return
         for item in value:
             yield from self.item.problems(item, f"{at}[]")
 
-    def unknown(self, value: object, at: str) -> Iterator[str]:
-        """Unknown fields of the items."""
+    def unknown_paths(self, value: object, at: str) -> Iterator[str]:
+        """Yield those of the items."""
         for item in value if isinstance(value, list) else ():
-            yield from self.item.unknown(item, f"{at}[]")
+            yield from self.item.unknown_paths(item, f"{at}[]")
 
 
 @dataclass(frozen=True)
@@ -204,7 +204,7 @@ class Object:
     required: tuple[str, ...] = ()
 
     def problems(self, value: object, at: str) -> Iterator[str]:
-        """Not an object, required fields missing, wrong fields."""
+        """Refuse what is no object, missing required fields, and wrong fields."""
         if not isinstance(value, dict):
             yield f"'{at}' is not an object" if at else "not an object"
             return
@@ -215,11 +215,11 @@ class Object:
             if value.get(name) is not None:
                 yield from kind.problems(value[name], _path(at, name))
 
-    def unknown(self, value: object, at: str) -> Iterator[str]:
-        """Unknown fields, here and below."""
+    def unknown_paths(self, value: object, at: str) -> Iterator[str]:
+        """Yield those of the object and of its fields."""
         for name, inner in value.items() if isinstance(value, dict) else ():
             if kind := self.fields.get(name):
-                yield from kind.unknown(inner, _path(at, name))
+                yield from kind.unknown_paths(inner, _path(at, name))
             else:
                 yield _path(at, SURROGATE.sub("\N{REPLACEMENT CHARACTER}", name))
 
@@ -231,12 +231,12 @@ class KeyOr:
     more: Object
 
     def problems(self, value: object, at: str) -> Iterator[str]:
-        """Neither, or a wrong one."""
+        """Refuse what is neither, or wrong."""
         return (self.more if isinstance(value, dict) else Key()).problems(value, at)
 
-    def unknown(self, value: object, at: str) -> Iterator[str]:
-        """Unknown fields of the object."""
-        return self.more.unknown(value, at)
+    def unknown_paths(self, value: object, at: str) -> Iterator[str]:
+        """Yield those of the object."""
+        return self.more.unknown_paths(value, at)
 
 
 def _path(at: str, name: str) -> str:

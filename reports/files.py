@@ -1,7 +1,7 @@
 """The report contract: the format in which peers report. Standard library only.
 
-One report = one peer, one reporting interval, one JSON object on one line (NDJSON,
-UTF-8; `.gz`; `.zst` is read where pyarrow is installed):
+A report is what one peer says about one reporting interval: a JSON object on a line (NDJSON, UTF-8;
+also `.gz`, and to read, if pyarrow is installed, `.zst`):
 
     {"format": "vizpub.report/1", "run": "poldercast-1", "peer": "17", "interval": 42, "seq": 43,
      "neighbors": ["3", {"peer": "99", "layer": "rings", "topic": "7"}],
@@ -17,11 +17,11 @@ UTF-8; `.gz`; `.zst` is read where pyarrow is installed):
      "received": [{"message": "m0", "topic": "7", "publisher": "5", "from": "99",
                    "hops": 3, "time_us": 42000050, "bytes": 512, "subscribed": true}]}
 
-Every field but `format`, `peer` and `interval` may be absent: absent means *unknown*,
-never zero or empty (`[]` is none); null is absent. A structure-only report carries
-`neighbors`; a dissemination-only report carries `sent` and `received`.
+All fields but `format`, `peer` and `interval` are optional: an absent field, or null, is *unknown*,
+never zero or empty (`[]` is none). A report of structure only has `neighbors`; one of dissemination
+only has `sent` and `received`.
 
-Optional fields may be added; anything else changes only with a new version number.
+Optional fields may be added; any other change needs a new version number.
 """
 
 from __future__ import annotations
@@ -33,46 +33,13 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any, BinaryIO, Self
 
 from vizpub.model.errors import InputError
 
 from .compressed import Content, lines
 from .fields import FORMATS
-from .records import (
-    OVERLAY,
-    Counters,
-    Json,
-    Neighbor,
-    Received,
-    Record,
-    Report,
-    Role,
-    RunEnd,
-    RunHeader,
-    Sent,
-)
-
-__all__ = [
-    "OVERLAY",
-    "Counters",
-    "Line",
-    "Neighbor",
-    "Received",
-    "Record",
-    "Report",
-    "ReportReader",
-    "ReportWriter",
-    "Role",
-    "RunEnd",
-    "RunHeader",
-    "Sent",
-    "from_json",
-    "parse",
-    "problems",
-    "unknown_fields",
-]
+from .records import Json, Record, Report, RunEnd, RunHeader
 
 _KINDS: dict[str, type[Report] | type[RunHeader] | type[RunEnd]] = {
     kind.format: kind for kind in (Report, RunHeader, RunEnd)
@@ -80,7 +47,7 @@ _KINDS: dict[str, type[Report] | type[RunHeader] | type[RunEnd]] = {
 
 
 def problems(record: object) -> list[str]:
-    """Why ingest would refuse a record (a value of `json.loads`); empty if it would accept it.
+    """Return the reasons to refuse a record (a value of `json.loads`); empty for a valid one.
 
     The words are stable: 'no 'peer'', ''interval' is not an integer', ''control.sent.bytes'
     is negative', ''topics[]' has a control character', 'unknown format 'x'', 'not an object'.
@@ -97,32 +64,32 @@ def problems(record: object) -> list[str]:
 
 
 def unknown_fields(record: Json) -> list[str]:
-    """The names of unknown fields, as 'sent[].colour', each once."""
-    return list(dict.fromkeys(FORMATS[record["format"]].unknown(record, "")))
+    """Return the paths of unknown fields, such as 'sent[].colour', each once."""
+    return list(dict.fromkeys(FORMATS[record["format"]].unknown_paths(record, "")))
 
 
 class RepeatedKey(ValueError):
-    """An object of a JSON text has a key twice: readers differ in which value counts."""
+    """An object in a JSON text has a key twice: readers differ in which value counts."""
 
     def __init__(self) -> None:
         super().__init__("a key appears twice")
 
 
 def strict_json(text: str | bytes) -> Any:
-    """The value of a JSON text, in UTF-8 if it is bytes; NaN and Infinity are none.
+    """Parse a JSON text, in UTF-8 if it is bytes, without NaN and Infinity.
 
-    Raises: ValueError; RepeatedKey among them; RecursionError.
+    Raises: ValueError, among them RepeatedKey; RecursionError.
     """
-    # Of bytes Python would guess UTF-16 and UTF-32, too, which no other reader of a file takes.
+    # For bytes Python would also guess UTF-16 and UTF-32, which other readers do not accept.
     decoded = text if isinstance(text, str) else text.decode()
     return json.loads(
-        decoded, parse_constant=_refuse_constant, object_pairs_hook=_with_each_key_once
+        decoded, parse_constant=_refuse_constant, object_pairs_hook=_object_of_unique_keys
     )
 
 
 def parse(line: str | bytes) -> tuple[Any, list[str]]:
-    """The JSON value of a line and its problems; ['not UTF-8'] or ['not JSON'] for other text, and
-    ['a key appears twice'].
+    """Return the JSON value of a line and its problems; for other text these are ['not UTF-8'],
+    ['not JSON'] or ['a key appears twice'].
     """
     try:
         value = strict_json(line if isinstance(line, str) else line.decode("utf-8-sig"))
@@ -136,7 +103,7 @@ def parse(line: str | bytes) -> tuple[Any, list[str]]:
 
 
 def from_json(value: Json) -> Record:
-    """The record that a JSON object stands for. Raises: InputError where it has problems."""
+    """Return the record of a JSON object. Raises: InputError if it has problems."""
     if wrong := problems(value):
         raise InputError("; ".join(wrong))
     return _KINDS[value["format"]].from_json(value)
@@ -153,10 +120,10 @@ class Line:
 
 
 class ReportReader:
-    """Iterates over the lines of a report file that are not blank.
+    """Iterates over the lines of a report file, except blank ones.
 
-    A damaged file yields the lines that can be read (a cut line has problems), and `damage` has
-    the reason afterwards; it is null for an undamaged file.
+    A damaged file yields the lines that can be read (a cut line has problems); afterwards `damage`
+    is the reason; it is null for an undamaged file.
 
         reader = ReportReader(path)
         for line in reader: ...
@@ -173,17 +140,19 @@ class ReportReader:
             content = Content(stream)
             for number, (text, _) in enumerate(lines(content), 1):
                 if text.strip():
-                    yield _line(number, text)
+                    value, wrong = parse(text)
+                    record = None if wrong else _KINDS[value["format"]].from_json(value)
+                    yield Line(number, record, tuple(wrong))
             self.damage = content.damage
 
 
 class ReportWriter:
     """Writes a file of reports: the header, then reports, then optionally the end.
 
-    The file appears complete when the writer is closed (a temporary file is synced and renamed),
-    or not at all after an exception inside the `with` block. A name that ends in `.gz`
-    is compressed (1 = fastest … 9 = smallest); the same records give the same bytes. Records
-    that ingest would refuse raise InputError.
+    The complete file appears when the writer is closed (a temporary file is synced and renamed),
+    and not at all after an exception inside the `with` block. A file whose name ends in `.gz` is
+    compressed (1 = fastest … 9 = smallest); the same records give the same bytes. A record that
+    ingest would refuse raises InputError.
 
         with ReportWriter("out/17.ndjson.gz", RunHeader(run="a", interval_us=1_000_000)) as writer:
             writer.write(Report(peer="17", interval=0, neighbors=(Neighbor("3"),)))
@@ -211,7 +180,7 @@ class ReportWriter:
             self.write(header)
 
     def write(self, record: Record) -> None:
-        """Append a record. Raises: InputError where it has problems."""
+        """Append a record. Raises: InputError if it has problems."""
         value = record.to_json()
         if wrong := problems(value):
             raise InputError(f"a {type(record).__name__} cannot be written: {'; '.join(wrong)}")
@@ -219,7 +188,7 @@ class ReportWriter:
         self._stream.write(text.encode() + b"\n")
 
     def write_lines(self, text: bytes) -> None:
-        """Append encoded lines without checks, for writers of millions of records."""
+        """Append encoded lines without a check, for writers of millions of records."""
         self._stream.write(text)
 
     def end(self, last_interval: int) -> None:
@@ -227,7 +196,7 @@ class ReportWriter:
         self.write(RunEnd(last_interval, self._run))
 
     def close(self) -> None:
-        """Sync the file and rename it to its name."""
+        """Sync the file, and give it its name."""
         try:
             if self._stream is not self._file:
                 self._stream.close()
@@ -248,30 +217,18 @@ class ReportWriter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if error is None:
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is None:
             self.close()
         else:
             self.discard()
 
 
-def _line(number: int, text: bytes) -> Line:
-    value, wrong = parse(text)
-    if wrong:
-        return Line(number, None, tuple(wrong))
-    return Line(number, _KINDS[value["format"]].from_json(value))
-
-
-def _with_each_key_once(pairs: list[tuple[str, Any]]) -> Json:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+def _object_of_unique_keys(pairs: list[tuple[str, Any]]) -> Json:
+    value = dict(pairs)
+    if len(value) < len(pairs):
         raise RepeatedKey
-    return found
+    return value
 
 
 def _refuse_constant(name: str) -> None:

@@ -1,15 +1,14 @@
-"""Reports of peers that a collector asks for. Standard library only.
+"""Serves the reports of peers to a collector that asks for them. Standard library only.
 
     with ReportServer(port=8700) as server:
         server.report({"peer": "17", "interval": 42, "neighbors": ["3"]})
 
 The collector (`vizpub collect RUN --pull http://127.0.0.1:8700`) asks `GET /report?since=CURSOR`.
-The answer has lines of the report contract, and in the header `vizpub-cursor` what to ask next. A
-cursor is opaque; one that is unknown, as after a restart of the peer, or none gets all that is
-held. Reports are held until the memory is full, for a collector that has lost its cursor.
+The answer has lines of the report contract; its header `vizpub-cursor` has the next cursor. A
+cursor is opaque; without one, or with an unknown one, as after a restart of the peer, all that is
+held is sent. Reports are held until the memory is full, for a collector that lost its cursor.
 
-What peers are asked to do comes by `POST /commands` (`given`), where the
-program asks for it with `server.commands()`.
+Commands to peers come by `POST /commands`; the program gets them from `server.commands()`.
 """
 
 from __future__ import annotations
@@ -25,12 +24,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import islice
 from socket import AF_INET, AF_INET6
 from threading import Lock, Thread
-from types import TracebackType
 from typing import Any, NamedTuple, Self
 from urllib.parse import parse_qs, urlsplit
 
-from .commands import Given
-from .encoding import Lines
+from .commands import CommandInbox
+from .encoding import LineEncoder
 from .endpoint import is_loopback, names_this_machine
 from .records import Record
 
@@ -38,18 +36,18 @@ READABLE = "others could read the reports"
 NO_COMMANDS = "these peers obey no commands"
 
 CURSOR, MORE = "vizpub-cursor", "vizpub-more"
-"""Headers of an answer: what to ask next, and whether there is more already."""
+"""Headers of an answer: the next cursor, and 1 if there is more already."""
 REPORT, COMMANDS = "/report", "/commands"
 """Paths below the URL of a target."""
 _JSON = "application/json"
 _MOST = 4 * 2**20
 """Bytes of an answer, before it is compressed; at least a line."""
 _OF_LINE = 64
-"""Bytes of memory that a line takes beside its content."""
+"""Bytes of memory that a line takes in addition to its content."""
 _MOST_COMMANDS = 2**20
 """Bytes of a request with commands."""
 _TIMEOUT_S = 30.0
-"""That a connection may be silent."""
+"""The longest silence of a connection."""
 
 
 class _Part(NamedTuple):
@@ -73,23 +71,23 @@ class ReportServer:
         memory: int = 32 * 2**20,
         context: ssl.SSLContext | None = None,
     ) -> None:
-        """`port` 0 = a free one; `token` is asked for; `memory`: bytes of reports that are held;
-        `context` has the certificate to show.
+        """Start. `port` 0 = a free one; `token`: the one to require; `memory`: bytes of reports to
+        hold; `context` has the certificate to show.
 
-        Raises: ValueError where others could read the reports; OSError where the port is taken.
+        Raises: ValueError if others could read the reports; OSError if the port is taken.
         """
         if not (is_loopback(host) or (token and context)):
             raise ValueError(f"at {host} {READABLE}: give token and context")
         self._token, self._memory = token, memory
-        self._lines, self._lock = Lines(), Lock()
+        self._lines, self._lock = LineEncoder(), Lock()
         self._held: deque[bytes] = deque()
         self._size = 0
         self._name = secrets.token_urlsafe(8)
-        """Of this server in its cursors: those of an earlier one are unknown."""
+        """The name of this server in its cursors: those of an earlier one are unknown."""
         self._next = self._fetched = 0
-        self.given = Given()
+        self.inbox = CommandInbox()
         self.dropped = 0
-        """Reports that were never fetched, for want of memory."""
+        """The number of reports dropped before they were fetched, because memory was full."""
         self._server = _Server((host, port))
         self._server.reports = self
         if context:
@@ -100,16 +98,16 @@ class ReportServer:
         scheme = "https" if context else "http"
         place = f"[{host}]" if ":" in host else host
         self.url = f"{scheme}://{place}:{self._server.server_port}"
-        """What the collector is given."""
+        """The address for the collector."""
         self._thread = Thread(target=self._server.serve_forever, name="reports", daemon=True)
         self._thread.start()
 
     def report(self, record: Record | Mapping[str, Any]) -> None:
         """Hold a record, or a report as a JSON object without `format` and `seq`.
 
-        Raises: TypeError or ValueError for what is no JSON.
+        Raises: TypeError or ValueError if it is not JSON.
         """
-        self.line(self._lines.line(record))
+        self.line(self._lines.encode(record))
 
     def line(self, line: bytes) -> None:
         """Report a record that is encoded already, without a line break."""
@@ -123,15 +121,15 @@ class ReportServer:
 
     def commands(self) -> list[dict[str, Any]]:
         """Return the commands to peers, each with its `id`, `peer` and `action` (leave or join),
-        without those that are answered or expired. Before the first call there can be none.
+        without answered or expired ones. None are accepted before the first call.
         """
-        return self.given.waiting()
+        return self.inbox.waiting()
 
     def answer(self, number: int, refusal: str | None = None) -> None:
-        """Tell that the command of this id was obeyed, or why it was not. The collector fetches it
-        with its next question.
+        """Answer the command of this id: it was obeyed, or the reason why not. The collector
+        fetches the answer with its next request.
         """
-        self.given.answer(number, refusal)
+        self.inbox.answer(number, refusal)
 
     @property
     def _first(self) -> int:
@@ -139,38 +137,34 @@ class ReportServer:
         return self._next - len(self._held)
 
     def part(self, since: str) -> _Part:
-        """Return the lines behind a cursor."""
+        """Return the lines behind a cursor; all that are held for one of another server."""
+        name, _, text = since.rpartition("-")
+        is_number = text.isascii() and text.isdecimal() and len(text) < 20
+        number = int(text) if name == self._name and is_number else 0
         with self._lock:
-            after = self._number(since)
-            if after is not None:
-                self._fetched = max(self._fetched, after)
-            start = max(after or 0, self._first)
-            found: list[bytes] = []
+            if number > self._next:
+                number = 0
+            self._fetched = max(self._fetched, number)
+            start = max(number, self._first)
+            lines: list[bytes] = []
             size = 0
             for line in islice(self._held, start - self._first, None):
                 size += len(line) + 1
-                if found and size > _MOST:
+                if lines and size > _MOST:
                     break
-                found.append(line)
-            end = start + len(found)
-            return _Part(found, f"{self._name}-{end}", end < self._next)
-
-    def _number(self, cursor: str) -> int | None:
-        """Return the number of lines before a cursor; null for one that is not ours."""
-        name, _, number = cursor.rpartition("-")
-        if name != self._name or not (number.isascii() and number.isdecimal()):
-            return None
-        return int(number) if len(number) < 20 and int(number) <= self._next else None
+                lines.append(line)
+            end = start + len(lines)
+            return _Part(lines, f"{self._name}-{end}", end < self._next)
 
     def allows(self, headers: Message) -> bool:
         """Return True if a request may be answered."""
         if self._token is None:
             return names_this_machine(headers.get("host", ""))
-        given = headers.get("authorization", "")
-        return compare_digest(given.encode(), f"Bearer {self._token}".encode())
+        credentials = headers.get("authorization", "")
+        return compare_digest(credentials.encode(), f"Bearer {self._token}".encode())
 
     def close(self) -> None:
-        """End; what was not fetched is lost."""
+        """Stop serving; reports that were not fetched are lost."""
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()
@@ -178,12 +172,7 @@ class ReportServer:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
@@ -197,7 +186,7 @@ class _Server(ThreadingHTTPServer):
         super().__init__(at, _Handler)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A connection that fails is the other side's matter."""
+        """Ignore connections that fail: the collector asks again."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -206,60 +195,60 @@ class _Handler(BaseHTTPRequestHandler):
     server: _Server
 
     def do_GET(self) -> None:
-        """`/report?since=CURSOR`."""
+        """Answer `/report?since=CURSOR`."""
         url = urlsplit(self.path)
-        if self._refused(url.path, REPORT):
+        if not self._is_allowed(url.path, REPORT):
             return
         since = parse_qs(url.query).get("since", [""])[0]
         part = self.server.reports.part(since)
-        told = {"content-type": "application/x-ndjson", CURSOR: part.cursor}
-        told[MORE] = str(int(part.more))
-        self._answer(200, b"".join(line + b"\n" for line in part.lines), told)
+        headers = {"content-type": "application/x-ndjson", CURSOR: part.cursor}
+        headers[MORE] = str(int(part.more))
+        self._answer(200, b"".join(line + b"\n" for line in part.lines), headers)
 
     def do_POST(self) -> None:
-        """`/commands`."""
-        given = self.server.reports.given
+        """Answer `/commands`."""
+        inbox = self.server.reports.inbox
         size = self.headers.get("content-length", "")
-        if self._refused(urlsplit(self.path).path, COMMANDS):
+        if not self._is_allowed(urlsplit(self.path).path, COMMANDS):
             return
         # A web page cannot send this type to another server without asking, which fails here.
         if self.headers.get_content_type() != _JSON:
             self._refuse(415, f"commands are sent as {_JSON}")
-        elif not given.obeyed:
+        elif not inbox.obeyed:
             self._refuse(403, NO_COMMANDS)
         elif not size.isdecimal() or int(size) > _MOST_COMMANDS:
             self._refuse(413, f"give the length of the body, at most {_MOST_COMMANDS:,}")
         else:
             try:
-                answers = given.take(self.rfile.read(int(size)))
+                answers = inbox.take(self.rfile.read(int(size)))
             except ValueError as error:
                 self._refuse(400, str(error))
             else:
                 self._answer(200, answers, {"content-type": _JSON})
 
-    def _refused(self, path: str, right: str) -> bool:
+    def _is_allowed(self, path: str, right_path: str) -> bool:
+        """Return True if a request may be answered, otherwise refuse it."""
         if not self.server.reports.allows(self.headers):
             self._refuse(401, "give the token of these reports")
-        elif path != right:
+        elif path != right_path:
             self._refuse(404, f"reports are at {REPORT}, and commands go to {COMMANDS}")
         else:
-            return False
-        return True
+            return True
+        return False
 
     def _refuse(self, code: int, why: str) -> None:
-        # What is left of a body is not read.
-        told = {"content-type": "text/plain", "connection": "close"}
-        self._answer(code, why.encode() + b"\n", told)
+        # The rest of a body is not read.
+        headers = {"content-type": "text/plain", "connection": "close"}
+        self._answer(code, why.encode() + b"\n", headers)
 
-    def _answer(self, code: int, body: bytes, told: Mapping[str, str]) -> None:
-        more = {}
+    def _answer(self, code: int, body: bytes, headers: dict[str, str]) -> None:
         if "gzip" in self.headers.get("accept-encoding", ""):
-            body, more = gzip.compress(body, 1), {"content-encoding": "gzip"}
+            body, headers = gzip.compress(body, 1), {**headers, "content-encoding": "gzip"}
         self.send_response(code)
-        for name, value in {**told, **more, "content-length": str(len(body))}.items():
+        for name, value in {**headers, "content-length": str(len(body))}.items():
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body)
 
     def log_message(self, *_: Any) -> None:
-        """Say nothing."""
+        """Log nothing."""

@@ -1,4 +1,4 @@
-"""Lines on disk that wait to be sent. Standard library only."""
+"""A file of lines that wait to be sent. Standard library only."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _BLOCK = 2**20
 
 
 class Spool:
-    """A file of lines, first in, first out. What was taken is removed when all of the file is
-    sent: a kill sends some of it twice, and loses none. For several threads of one process.
+    """A file of lines, first in, first out. Lines are removed once all of the file is sent: after
+    a kill some are sent twice, and none is lost. For several threads of one process.
 
-    Raises: BlockingIOError where another process has the file; OSError.
+    Raises: BlockingIOError if another process has the file; OSError.
     """
 
     def __init__(self, path: Path) -> None:
@@ -48,24 +48,24 @@ class Spool:
         return self._taken < self._size
 
     def add(self, lines: Iterable[bytes]) -> None:
-        """Add lines, as the operating system holds them: a power cut may lose the last ones.
+        """Add lines without a sync: a power cut may lose the last ones.
 
-        Raises: OSError, as on a full disk; none of them is added then.
+        Raises: OSError, for example on a full disk; then none of them is added.
         """
-        left = memoryview(b"".join(line + b"\n" for line in lines))
+        rest = memoryview(b"".join(line + b"\n" for line in lines))
         with self._lock:
             end = self._size
             try:
-                while left:
-                    written = os.pwrite(self._file, left, end)
-                    left, end = left[written:], end + written
+                while rest:
+                    count = os.pwrite(self._file, rest, end)
+                    rest, end = rest[count:], end + count
             except OSError:
                 os.ftruncate(self._file, self._size)
                 raise
             self._size = end
 
     def take(self, count: int) -> list[bytes]:
-        """The next lines."""
+        """Take the next lines."""
         size = _BLOCK
         with self._lock:
             while True:
@@ -77,13 +77,13 @@ class Spool:
             self._taken += sum(map(len, lines)) + len(lines)
         return lines
 
-    def back(self) -> None:
-        """Put back what was taken and not sent."""
+    def put_back(self) -> None:
+        """Put back what was taken and not confirmed."""
         with self._lock:
             self._taken = self._sent
 
-    def sent(self) -> None:
-        """All that was taken is acknowledged."""
+    def confirm(self) -> None:
+        """Confirm that all that was taken is acknowledged."""
         with self._lock:
             self._sent = self._taken
             if self._sent == self._size:
@@ -91,5 +91,5 @@ class Spool:
                 self._taken = self._sent = self._size = 0
 
     def close(self) -> None:
-        """Keep what is there."""
+        """Close the file, which keeps its lines."""
         os.close(self._file)

@@ -10,7 +10,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from vizpub.machine.locks import Held, holding, lock_of
+from vizpub.machine.locks import LockHeld, holding, lock_of
 from vizpub.model.errors import StoreBroken
 from vizpub.model.wording import amount
 from vizpub.runstore.manifest import FILE, Manifest, read_manifest
@@ -71,6 +71,6 @@ def _writer(directory: Path) -> str:
             if os.path.lexists(lock):
                 with holding(lock):
                     pass
-        except Held as error:
+        except LockHeld as error:
             return error.owner
     return ""

@@ -18,7 +18,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from vizpub.machine.files import as_errors_of_ours
-from vizpub.machine.locks import Held, holding
+from vizpub.machine.locks import LockHeld, holding
 from vizpub.model.errors import RunCollected, RunLocked, StoreBroken, UseError
 from vizpub.model.run import check_run_name
 from vizpub.runstore import durable
@@ -121,7 +121,7 @@ class Collected:
             try:
                 with as_errors_of_ours(self.folder):  # perhaps somebody only looks: see collector
                     lock.enter_context(holding(self._lock, _LOOK_S))
-            except Held as error:
+            except LockHeld as error:
                 raise otherwise(self.run, error.owner) from error
             yield
 
@@ -133,7 +133,7 @@ class Collected:
             if os.path.lexists(self._lock):
                 with as_errors_of_ours(self.folder), holding(self._lock):
                     pass
-        except Held as error:
+        except LockHeld as error:
             return error.owner
         return ""
 

@@ -15,7 +15,7 @@ from vizpub.machine.locks import (
     OF_IMPORTS,
     OF_SPARK,
     OF_STDIN,
-    Held,
+    LockHeld,
     holding,
     lock_of,
     sweep_folders,
@@ -51,7 +51,7 @@ def sweep(workspace: Path) -> None:
     for directory in with_locks(workspace / "runs", "[!.]*"):
         # Of another user's run it may not be asked what is there: exists of os.path takes that.
         if os.path.exists(lock_of(directory)) or not os.path.exists(directory / _RUN_JSON):
-            with suppress(Held, OSError), holding(lock_of(directory)):
+            with suppress(LockHeld, OSError), holding(lock_of(directory)):
                 if not directory.is_symlink() and {*os.listdir(directory)} <= _BEGINNING:
                     rmtree(directory)
 

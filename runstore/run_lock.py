@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from vizpub.machine.files import as_errors_of_ours
-from vizpub.machine.locks import SWEPT_S, Held, holding, lock_of
+from vizpub.machine.locks import SWEPT_S, LockHeld, holding, lock_of
 from vizpub.model.errors import RunLocked, UseError
 from vizpub.runstore import durable
 from vizpub.runstore.views import VIEWS, is_own_link
@@ -24,7 +24,7 @@ def lock_run(directory: Path) -> Iterator[None]:
             durable.make_directory(directory.parent)
             try:
                 stack.enter_context(holding(lock_of(directory), SWEPT_S))
-            except Held as error:
+            except LockHeld as error:
                 raise RunLocked(directory.name, error.owner) from error
         _check_own(directory)
         yield

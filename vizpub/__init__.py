@@ -32,16 +32,16 @@ if TYPE_CHECKING:
     from vizpub.questions.frames import Frame as Frame
     from vizpub.questions.run import Run as Run
     from vizpub.questions.run import Where as Where
-    from vizpub.reports.files import Counters as Counters
-    from vizpub.reports.files import Neighbor as Neighbor
-    from vizpub.reports.files import Received as Received
-    from vizpub.reports.files import Report as Report
     from vizpub.reports.files import ReportReader as ReportReader
     from vizpub.reports.files import ReportWriter as ReportWriter
-    from vizpub.reports.files import Role as Role
-    from vizpub.reports.files import RunHeader as RunHeader
-    from vizpub.reports.files import Sent as Sent
     from vizpub.reports.files import problems as problems
+    from vizpub.reports.records import Counters as Counters
+    from vizpub.reports.records import Neighbor as Neighbor
+    from vizpub.reports.records import Received as Received
+    from vizpub.reports.records import Report as Report
+    from vizpub.reports.records import Role as Role
+    from vizpub.reports.records import RunHeader as RunHeader
+    from vizpub.reports.records import Sent as Sent
     from vizpub.simulators.engine.network import Copy as Copy
     from vizpub.simulators.engine.network import Links as Links
     from vizpub.simulators.engine.network import Network as Network
@@ -50,21 +50,21 @@ if TYPE_CHECKING:
 _PLACES = {
     "Answer": "vizpub.graphstore.ask.queries",
     "Copy": "vizpub.simulators.engine.network",
-    "Counters": "vizpub.reports.files",
+    "Counters": "vizpub.reports.records",
     "Frame": "vizpub.questions.frames",
     "Interval": "vizpub.analytics.own",
     "Links": "vizpub.simulators.engine.network",
     "Message": "vizpub.analytics.own",
-    "Neighbor": "vizpub.reports.files",
+    "Neighbor": "vizpub.reports.records",
     "Network": "vizpub.simulators.engine.network",
-    "Received": "vizpub.reports.files",
-    "Report": "vizpub.reports.files",
+    "Received": "vizpub.reports.records",
+    "Report": "vizpub.reports.records",
     "ReportReader": "vizpub.reports.files",
     "ReportWriter": "vizpub.reports.files",
-    "Role": "vizpub.reports.files",
+    "Role": "vizpub.reports.records",
     "Run": "vizpub.questions.run",
-    "RunHeader": "vizpub.reports.files",
-    "Sent": "vizpub.reports.files",
+    "RunHeader": "vizpub.reports.records",
+    "Sent": "vizpub.reports.records",
     "System": "vizpub.simulators.engine.network",
     "VizpubError": "vizpub.model.errors",
     "Where": "vizpub.questions.run",

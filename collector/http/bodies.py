@@ -1,4 +1,4 @@
-"""The body of a request, with limits that hold while it arrives and while it is decompressed."""
+"""Reads bodies of requests, within limits while they arrive and while they are decompressed."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from starlette.requests import ClientDisconnect, Request
 from vizpub.reports.compressed import GZIP, ZSTD, Content, lines
 
 _SMALL = 1 << 16
-"""Bytes that are decompressed in the event loop: a thread costs more."""
+"""Bytes that are decompressed in the event loop: for so few a thread costs more."""
 _SIP = 1 << 12
 _CODINGS = ("", "identity", "gzip", "x-gzip", "zstd")
-"""What a request may say of its body; one coding, once."""
+"""The accepted codings of a body: at most one, applied once."""
 
 
 @dataclass(frozen=True)
@@ -31,9 +31,9 @@ class BodyLimits:
     line: int = 2**20
     """Bytes of a line."""
     lines: int = 250_000
-    """Of any length: a kilobyte can be a million empty ones, and each is looked at."""
+    """Lines of any length: a kilobyte can be a million empty ones, and each takes time."""
     seconds: float = 30.0
-    """From its headers to its end."""
+    """From the headers to the end."""
 
 
 async def read_body(
@@ -41,25 +41,34 @@ async def read_body(
 ) -> bytes:
     """Read a body as it is sent. `count` gets the bytes of each part, and may raise.
 
-    Raises: HTTPException 400 where it is damaged, 408 where it is slow, 413 where it is too large,
-    415 where it is said to be coded in a way that is not taken.
+    Raises: HTTPException 400 if it ends early, 408 if it is slow, 413 if it is too large, 415 if
+    its coding is not accepted.
     """
     coding = ", ".join(request.headers.getlist("content-encoding")).strip().lower()
     if coding not in _CODINGS:
-        raise HTTPException(415, f"content-encoding {coding} is not taken: send gzip or zstd")
+        raise HTTPException(415, f"content-encoding {coding} is not accepted: send gzip or zstd")
+    announced = request.headers.get("content-length", "0")
+    if announced.isdecimal() and int(announced) > limits.sent:
+        raise _too_large(limits.sent, "bytes sent")
+    body = bytearray()
     try:
         async with asyncio.timeout(limits.seconds):
-            return await _receive(request, limits.sent, count)
+            async for chunk in request.stream():
+                count(len(chunk))
+                body += chunk
+                if len(body) > limits.sent:
+                    raise _too_large(limits.sent, "bytes sent")
     except TimeoutError:
         raise HTTPException(408, f"the body took more than {limits.seconds:g} s") from None
     except ClientDisconnect:
         raise HTTPException(400, "the connection ended before the body") from None
+    return bytes(body)
 
 
 async def lines_in(body: bytes, limits: BodyLimits) -> list[bytes]:
-    """Return the lines of a body, plain or compressed: its first bytes decide.
+    """Return the lines of a body, plain or compressed, which its first bytes decide.
 
-    Raises: HTTPException 400 or 413, as `read_body`.
+    Raises: as `lines_of`.
     """
     if len(body) > _SMALL and is_packed(body):
         return await asyncio.to_thread(lines_of, body, limits)
@@ -71,19 +80,6 @@ def is_packed(body: bytes) -> bool:
     return body.startswith((GZIP, ZSTD))
 
 
-async def _receive(request: Request, most: int, count: Callable[[int], None]) -> bytes:
-    announced = request.headers.get("content-length", "0")
-    body = bytearray()
-    if announced.isdecimal() and int(announced) > most:
-        raise _too_large(most, "bytes sent")
-    async for chunk in request.stream():
-        count(len(chunk))
-        body += chunk
-        if len(body) > most:
-            raise _too_large(most, "bytes sent")
-    return bytes(body)
-
-
 class _Sips(BytesIO):
     """Reads little at once: a kilobyte of a bomb is a megabyte of content."""
 
@@ -93,7 +89,10 @@ class _Sips(BytesIO):
 
 
 def lines_of(body: bytes, limits: BodyLimits) -> list[bytes]:
-    """Return the lines of a whole body. Raises: HTTPException 400 or 413, as `read_body`."""
+    """Return the lines of a whole body.
+
+    Raises: HTTPException 400 if it is damaged, 413 if its content is too large.
+    """
     content = Content(_Sips(body) if is_packed(body) else BytesIO(body))
     parts = islice(lines(_check_size(content, limits.content), limits.line), limits.lines + 1)
     result = [line for line, _ in parts]

@@ -1,4 +1,4 @@
-"""How much of all requests together may be in work at once."""
+"""Bounds of all requests together that are being processed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager, contextmanager
 
 
 class NoRoom(Exception):
-    """Others have all of it: the request may be sent again."""
+    """Other requests use all of the budget; the client may retry."""
 
 
 class ByteBudget:
@@ -20,9 +20,9 @@ class ByteBudget:
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
 
     @contextmanager
-    def growing(self) -> Iterator[BudgetShare]:
-        """Yield a share that may grow during the block."""
-        part = BudgetShare(self)
+    def growing(self, size: int = 0) -> Iterator[BudgetShare]:
+        """Yield a share that may grow during the block; so many bytes of it are taken already."""
+        part = BudgetShare(self, size)
         try:
             yield part
         finally:
@@ -43,11 +43,8 @@ class ByteBudget:
                 raise
         else:
             self.take(size)
-        part = BudgetShare(self, size)
-        try:
+        with self.growing(size) as part:
             yield part
-        finally:
-            self.give(part.size)
 
     def take(self, size: int) -> None:
         """Take more bytes. Raises: NoRoom."""
@@ -83,7 +80,7 @@ class BudgetShare:
         self.size += size
 
     def shrink(self, size: int) -> None:
-        """Give back all but that much."""
+        """Return all but so many bytes to the budget."""
         less = max(self.size - size, 0)
         self.size -= less
         self._room.give(less)

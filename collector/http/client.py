@@ -1,4 +1,4 @@
-"""What a command asks a collector that runs: its progress, what happens, and to tell a peer."""
+"""The client of commands for a running collector: its progress, its events, commands to peers."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ ENDED = "has ended"
 TOKEN = "VIZPUB_TOKEN"
 """The variable with the token for a collector elsewhere."""
 _TIMEOUT_S = 30.0
-"""For a whole answer, and for a line of events, of which there are some every few seconds."""
+"""For a whole answer, and for a line of events, of which some come every few seconds."""
 _FIRST_WAIT_S, _MOST_WAIT_S = 1.0, 30.0
-"""Before a collector that went away is asked again."""
+"""The waits before the next requests to a collector that does not answer."""
 _CERTIFICATE = re.compile("-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
 _MOST = 2**23
-"""Bytes of an answer, or of an event: a row, or how far the run is."""
+"""Bytes of an answer, or of an event: a row, or the progress."""
 
 
 class _Progress(msgspec.Struct):
@@ -66,7 +66,7 @@ class _Interval(msgspec.Struct):
 
 
 Event = tuple[str, dict[str, Any]]
-"""A kind, and what is told."""
+"""A kind and its content."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class CollectorClient:
     """A file whose first certificate is trusted, whoever signed it and whatever host it names."""
 
     def __post_init__(self) -> None:
-        """Raises: UseError."""
+        """Check URL and token. Raises: UseError."""
         try:
             Endpoint(self.url, self.token, None, _TIMEOUT_S)
         except ValueError as error:
@@ -87,19 +87,35 @@ class CollectorClient:
 
     @property
     def context(self) -> ssl.SSLContext | None:
-        """A TLS context that trusts the certificate; null = the usual one. Raises: UseError."""
-        return _context_trusting(Path(self.certificate)) if self.certificate else None
+        """A TLS context that trusts the certificate, or one that it signed; null = the usual one.
+
+        Raises: UseError.
+        """
+        if not self.certificate:
+            return None
+        try:
+            if not (match := _CERTIFICATE.search(Path(self.certificate).read_text("ascii"))):
+                raise ValueError("it has no BEGIN CERTIFICATE")
+            context = ssl.create_default_context(cadata=match[0])
+        except (OSError, ValueError) as error:
+            raise UseError(
+                f"the certificate {self.certificate} cannot be read: {cause_of(error)}"
+            ) from error
+        # The URL has the address at which it listens, such as 0.0.0.0, which no certificate names.
+        context.check_hostname = False
+        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+        return context
 
     @property
     def _endpoint(self) -> Endpoint:
         return Endpoint(self.url, self.token, self.context, _TIMEOUT_S, _MOST)
 
     def get(self) -> dict[str, Any]:
-        """`header` and `progress`. Raises: ServiceError, UseError."""
+        """Return `header` and `progress`. Raises: ServiceError, UseError."""
         return self._ask(_Progress)
 
     def tell(self, peer: str, action: str, seconds: float) -> dict[str, Any]:
-        """Give a peer a command: `id`, `peer`, `action`, `state` and `reason`.
+        """Give a peer a command. Returns its `id`, `peer`, `action`, `state` and `reason`.
 
         Raises: ServiceError, UseError.
         """
@@ -107,49 +123,71 @@ class CollectorClient:
         return self._ask(_Command, "/commands", command)
 
     def find_command(self, number: int) -> dict[str, Any]:
-        """Return the present state of a command. Raises: ServiceError, UseError."""
+        """Return the current state of a command. Raises: ServiceError, UseError."""
         return self._ask(_Command, f"/commands/{number}")
 
     def _ask(
         self, shape: type, below: str = "", content: dict[str, Any] | None = None
     ) -> dict[str, Any]:
-        """Ask, and return an answer of a shape."""
+        """Send a request, and return its answer, which has this shape."""
         with _as_errors_of_ours():
             answer = self._endpoint.ask(below, content)
         try:
             msgspec.convert(answer, shape)
         except ValueError as error:
-            raise _no_collector(self) from error
+            raise self._no_collector() from error
         return answer
 
-    def events(self, after: int | None = None) -> Iterator[Event]:
-        """Yield events, `interval` or `status`, until the run has ended.
+    def events(self, last: int | None = None) -> Iterator[Event]:
+        """Yield events, `interval` (after the last one) or `status`, until the run has ended.
 
         Raises: ServiceError if the collector goes away before; UseError.
         """
-        headers = {} if after is None else {"last-event-id": str(after)}
+        headers = {} if last is None else {"last-event-id": str(last)}
         with _as_errors_of_ours(), self._endpoint.answer("/events", headers=headers) as answer:
             kind = state = ""
-            while line := _read_line(self, answer):
+            while line := self._read_line(answer):
                 name, _, value = line.rstrip("\n").partition(": ")
                 if name == "event":
                     kind = value
                 elif name == "data" and kind in ("interval", "status"):
-                    content = _parse_event(self, kind, value)
+                    try:
+                        content = json.loads(value)
+                        msgspec.convert(content, _Interval if kind == "interval" else dict)
+                    except (ValueError, RecursionError) as error:
+                        raise self._no_collector() from error
                     state = content.get("state", state)
                     yield kind, content
         if state != "ended":
             reason = PAUSED if state == "pausing" else GONE
             raise ServiceError(f"the collector at {self.url} {reason}")
 
+    def _read_line(self, answer: BoundedAnswer) -> str:
+        """Read the next line; empty at the end, or if a kill cut the line. Raises: ServiceError."""
+        answer.renew()
+        try:
+            line = answer.readline().decode()
+        except TimeoutError:
+            silent = f"the collector at {self.url} has sent no complete line for {_TIMEOUT_S:g} s"
+            raise ServiceError(silent) from None
+        except (OSError, http.client.HTTPException) as error:
+            raise ServiceError(f"the collector at {self.url} {GONE}: {cause_of(error)}") from error
+        except UnicodeDecodeError as error:
+            raise self._no_collector() from error
+        return line if line.endswith("\n") else ""
+
+    def _no_collector(self) -> ServiceError:
+        return ServiceError(f"{self.url} {IS_NO_COLLECTOR}")
+
 
 def follow_events(
     find: Callable[[], CollectorClient], ended: Callable[[], bool]
 ) -> Iterator[Event]:
-    """Yield the events of a collector until the run has ended, as `ended` tells if none runs. One
-    that goes away is asked again, later each time, and goes on after the last interval; each time,
-    an event `gone` has `why` and `wait_s`. Raises: ServiceError, UseError where none answers at
-    first.
+    """Yield the events of a collector until the run has ended, which `ended` returns if none runs.
+
+    If the collector goes away, it is asked again after increasing times, and continues after the
+    last interval; each time, an event `gone` has `why` and `wait_s`. Raises: ServiceError, UseError
+    if none answers at first.
     """
     last, wait_s = None, 0.0
     while True:
@@ -170,7 +208,7 @@ def follow_events(
 
 
 def check_url(url: str) -> str:
-    """Return the URL of a run as it is. Raises: UseError."""
+    """Return the URL of a run unchanged. Raises: UseError if it is none."""
     if not is_address(url) or "/runs/" not in urlsplit(url).path:
         raise UseError(
             f"'{url}' {NO_URL}; give it as `vizpub collect` shows it, for example "
@@ -184,7 +222,7 @@ def collector_of(
 ) -> CollectorClient:
     """Return the collector of a workspace's run, with the token of that kind, or the one at a URL.
 
-    Raises: UseError where none runs, or others could have said where.
+    Raises: UseError if none runs, or others could have written its address.
     """
     token = os.environ.get(TOKEN)
     if url:
@@ -207,61 +245,12 @@ def collector_of(
     return CollectorClient(listener.url, token, listener.certificate)
 
 
-def _no_collector(collector: CollectorClient) -> ServiceError:
-    return ServiceError(f"{collector.url} {IS_NO_COLLECTOR}")
-
-
 @contextmanager
 def _as_errors_of_ours() -> Iterator[None]:
-    """Raises: ServiceError where no collector answers; UseError where one refuses."""
+    """Raise ServiceError if no collector answers, UseError if it refuses."""
     try:
         yield
     except Refusal as error:
         raise UseError(str(error)) from error
     except NoCollector as error:
         raise ServiceError(str(error)) from error
-
-
-def _context_trusting(certificate: Path) -> ssl.SSLContext:
-    """Return a context that trusts a collector with this certificate, or one that it signed. It is
-    asked at the address at which it listens, such as 0.0.0.0, which no certificate names.
-    """
-    try:
-        if not (match := _CERTIFICATE.search(certificate.read_text("ascii"))):
-            raise ValueError("it has no BEGIN CERTIFICATE")
-        context = ssl.create_default_context(cadata=match[0])
-    except (OSError, ValueError) as error:
-        raise UseError(
-            f"the certificate {certificate} cannot be read: {cause_of(error)}"
-        ) from error
-    context.check_hostname = False
-    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
-    return context
-
-
-def _read_line(collector: CollectorClient, answer: BoundedAnswer) -> str:
-    """Read the next line; empty at the end, or if a kill cut the line. Raises: ServiceError."""
-    answer.renew()
-    try:
-        line = answer.readline().decode()
-    except TimeoutError:
-        silent = f"the collector at {collector.url} has sent no complete line for {_TIMEOUT_S:g} s"
-        raise ServiceError(silent) from None
-    except (OSError, http.client.HTTPException) as error:
-        raise ServiceError(f"the collector at {collector.url} {GONE}: {cause_of(error)}") from error
-    except UnicodeDecodeError as error:
-        raise _no_collector(collector) from error
-    return line if line.endswith("\n") else ""
-
-
-def _parse_event(collector: CollectorClient, kind: str, text: str) -> dict[str, Any]:
-    """Return the content of an event. Raises: ServiceError if no collector sent it."""
-    try:
-        content = json.loads(text)
-        if kind == "interval":
-            msgspec.convert(content, _Interval)
-    except (ValueError, RecursionError) as error:
-        raise _no_collector(collector) from error
-    if not isinstance(content, dict):
-        raise _no_collector(collector)
-    return content

@@ -1,7 +1,7 @@
 """The collector's HTTP interface (docs/collecting.md).
 
-Without tokens it serves this machine only, and a web page cannot post: its requests would have a
-foreign Host, or a content type that a form cannot send.
+Without tokens it serves this machine only. A web page cannot post to it: the page's requests have a
+foreign Host, and its forms cannot send the content type.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from vizpub.reports.endpoint import names_this_machine
 
 NDJSON = "application/x-ndjson"
 _AGAIN_S = 5
-"""What a reporter is asked to wait."""
+"""The time that reporters are asked to wait."""
 _MOST_LAG_S = 120.0
-"""Above it, the collector is not ready."""
+"""With a greater lag, the collector is not ready."""
 _MOST_SENT, _MOST_WORK = 64 * 2**20, 64 * 2**20
 """Bytes of all requests at once."""
 _SMALL = BodyLimits(sent=1 << 16, content=1 << 16)
-"""Of a request that has no reports."""
+"""Limits of a request without reports."""
 
 
 class _CommandRequest(msgspec.Struct, forbid_unknown_fields=True):
@@ -62,34 +62,34 @@ class HttpInterface:
     intake: Intake
     progress: CollectionProgress
     tokens: Tokens | None = None
-    """Null: whoever reaches the port may do anything."""
+    """Null: everyone who reaches the port may do anything."""
     bodies: BodyLimits = field(default_factory=BodyLimits)
     fields: tuple[str, ...] = ()
-    """The fields that peers are asked to report; none = all they know."""
+    """The fields that peers are asked to report; empty = all that they know."""
     commands: bool = False
     """True if peers may be asked to leave or join."""
     targets: Callable[[], list[dict[str, Any]]] = list
-    """The targets that are asked for reports, and how they answered."""
+    """Returns the targets that are asked for reports, with their last answers."""
     sent: ByteBudget = field(default_factory=lambda: ByteBudget(_MOST_SENT))
-    """Bodies that are in work, as they were sent."""
+    """Bodies that are being processed, as they were sent."""
     work: ByteBudget = field(default_factory=lambda: ByteBudget(_MOST_WORK))
-    """The content of those that are judged and written."""
+    """The content of bodies that are being judged and written."""
 
     def app(self) -> Starlette:
         """Return the application with its routes."""
         routes = [
-            Route("/v1/runs/{run}/reports", self._take_reports, methods=["POST"]),
-            Route("/v1/runs/{run}", self._run),
-            Route("/v1/runs/{run}/events", self._events),
-            Route("/v1/runs/{run}/commands", self._open_commands),
-            Route("/v1/runs/{run}/commands", self._command, methods=["POST"]),
-            Route("/v1/runs/{run}/commands/{number}", self._one_command),
-            Route("/v1/runs/{run}/commands/{number}", self._answer, methods=["POST"]),
-            Route("/v1/runs/{run}/targets", self._targets),
-            Route("/v1/runs/{run}/topic", self._topic),
-            Route("/metrics", self._metrics),
-            Route("/healthz", self._healthy),
-            Route("/readyz", self._ready),
+            Route("/v1/runs/{run}/reports", self._post_reports, methods=["POST"]),
+            Route("/v1/runs/{run}", self._get_run),
+            Route("/v1/runs/{run}/events", self._get_events),
+            Route("/v1/runs/{run}/commands", self._get_commands),
+            Route("/v1/runs/{run}/commands", self._post_command, methods=["POST"]),
+            Route("/v1/runs/{run}/commands/{number}", self._get_command),
+            Route("/v1/runs/{run}/commands/{number}", self._post_answer, methods=["POST"]),
+            Route("/v1/runs/{run}/targets", self._get_targets),
+            Route("/v1/runs/{run}/topic", self._get_topic),
+            Route("/metrics", self._get_metrics),
+            Route("/healthz", self._get_health),
+            Route("/readyz", self._get_readiness),
         ]
         return Starlette(routes=routes, exception_handlers={HTTPException: _refusal_response})
 
@@ -97,7 +97,7 @@ class HttpInterface:
         """Check the caller's token and the run. Raises: HTTPException."""
         if self.tokens is None:
             if not names_this_machine(request.headers.get("host", "")):
-                raise HTTPException(400, "without tokens, only this machine is served by its name")
+                raise HTTPException(400, "without tokens, only this machine is served, by its name")
         elif not self.tokens.allows(_token(request), *kinds):
             raise HTTPException(
                 401, f"give the token {' or '.join((*kinds, ADMIN))}: docs/collecting.md"
@@ -106,7 +106,7 @@ class HttpInterface:
         if run != self.intake.place.run:
             raise HTTPException(404, f"no run '{run}' is collected here")
 
-    async def _take_reports(self, request: Request) -> Response:
+    async def _post_reports(self, request: Request) -> Response:
         self._check(request, REPORT)
         may_end = self.tokens is None or self.tokens.allows(_token(request))
         self.progress.posts += 1
@@ -118,8 +118,8 @@ class HttpInterface:
             try:
                 body = await read_body(request, self.bodies, sent.add)
             except NoRoom:
-                raise _later(503, "other requests are in work: send it again") from None
-            # How much is in it shows only when it is decompressed.
+                raise _later(503, "the collector is busy: send it again") from None
+            # The size of its content is unknown until it is decompressed.
             most = self.bodies.content if is_packed(body) else len(body)
             async with self.work.of(most) as part:
                 lines = await lines_in(body, self.bodies)
@@ -131,11 +131,11 @@ class HttpInterface:
         return JSONResponse(acceptance.to_json(), 202)
 
     def has_room(self) -> bool:
-        """Return True if reports are taken now."""
+        """Return True if reports are accepted now."""
         return self._busy() is None
 
     def _busy(self) -> HTTPException | None:
-        """Return the reason why no reports are taken now, or null."""
+        """Return the reason why no reports are accepted now, or null."""
         intake = self.intake
         if self.progress.draining:
             return _later(503, "the collector is pausing: send it again")
@@ -149,40 +149,45 @@ class HttpInterface:
             return _later(429, "the run is behind its log: send it again")
         return None
 
-    async def _targets(self, request: Request) -> Response:
+    async def _get_targets(self, request: Request) -> Response:
         self._check(request, READ)
         return JSONResponse({"targets": self.targets()})
 
-    async def _topic(self, request: Request) -> Response:
+    async def _get_topic(self, request: Request) -> Response:
         self._check(request, READ)
         if not (topic := self.progress.topic()):
             raise HTTPException(404, "this collector reads no topic: see --kafka")
         return JSONResponse(topic)
 
-    async def _run(self, request: Request) -> Response:
+    async def _get_run(self, request: Request) -> Response:
         self._check(request, REPORT, READ)
-        header = {**self.intake.header.to_json(), "now_us": self.intake.now_us}
+        header = {**self.intake.header.to_json(), "now_us": self.intake.clock.now_us}
         if self.fields:
             header["fields"] = list(self.fields)
         content = {"header": header, "progress": self.progress.summary(), "commands": self.commands}
         return JSONResponse(content)
 
-    async def _events(self, request: Request) -> Response:
+    async def _get_events(self, request: Request) -> Response:
         self._check(request, READ)
-        events = self.progress.events(_number(request.headers.get("last-event-id", "")))
-        return StreamingResponse(
-            _event_lines(events),
-            headers={"cache-control": "no-store"},
-            media_type="text/event-stream",
-        )
+        last = _number(request.headers.get("last-event-id", ""))
 
-    async def _open_commands(self, request: Request) -> Response:
+        async def event_lines() -> AsyncIterator[str]:
+            """Yield rows as server-sent events; the id of a row is its interval."""
+            async for row in self.progress.events(last):
+                kind = row.pop("event")
+                number = f"id: {row['interval']}\n" if kind == "interval" else ""
+                yield f"event: {kind}\n{number}data: {json.dumps(row, default=str)}\n\n"
+
+        headers = {"cache-control": "no-store"}
+        return StreamingResponse(event_lines(), headers=headers, media_type="text/event-stream")
+
+    async def _get_commands(self, request: Request) -> Response:
         self._check_commands(request, REPORT)
         now = time.time()
         commands = [one.summary(now) for one in self.intake.commands.open(now)]
         return JSONResponse({"commands": commands})
 
-    async def _one_command(self, request: Request) -> Response:
+    async def _get_command(self, request: Request) -> Response:
         self._check_commands(request, READ)
         try:
             command = self.intake.commands.get(_command_in(request))
@@ -190,13 +195,13 @@ class HttpInterface:
             raise HTTPException(404, str(error)) from None
         return JSONResponse(command.summary(time.time()))
 
-    async def _command(self, request: Request) -> Response:
+    async def _post_command(self, request: Request) -> Response:
         self._check_commands(request)
         command = await self._read_command(request, _CommandRequest)
         queued = self.intake.queue_command(command.peer, command.action, command.seconds)
         return JSONResponse((await _await_written(queued)).summary(time.time()), 201)
 
-    async def _answer(self, request: Request) -> Response:
+    async def _post_answer(self, request: Request) -> Response:
         self._check_commands(request, REPORT)
         answer = await self._read_command(request, _CommandAnswer)
         noted = self.intake.note_answer(
@@ -216,18 +221,18 @@ class HttpInterface:
         lines = await lines_in(await read_body(request, _SMALL), _SMALL)
         try:
             return msgspec.json.decode(b"\n".join(lines), type=kind)
-        except ValueError as error:  # it is no JSON, no UTF-8, or something else
+        except ValueError as error:  # it is no JSON, no UTF-8, or has another shape
             raise HTTPException(400, str(error)) from None
 
-    async def _metrics(self, request: Request) -> Response:
+    async def _get_metrics(self, request: Request) -> Response:
         self._check(request, READ)
         text = page(self.intake, self.progress, self.targets())
         return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
 
-    async def _healthy(self, _: Request) -> Response:
+    async def _get_health(self, _: Request) -> Response:
         return PlainTextResponse("alive\n")
 
-    async def _ready(self, _: Request) -> Response:
+    async def _get_readiness(self, _: Request) -> Response:
         free = self.intake.place.free()
         wrong = [
             (self.progress.draining, "it is pausing"),
@@ -241,7 +246,7 @@ class HttpInterface:
 
 
 def _number(text: str) -> int | None:
-    """Return the number in a header or a path; null if it is none, or too long for one of ours."""
+    """Return the number in a header or a path; null if it is not a number of at most 19 digits."""
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 20 else None
 
 
@@ -283,13 +288,5 @@ async def _refusal_response(_: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     headers: dict[str, str] = dict(error.headers or {})
     if error.status_code in (400, 408, 413):
-        headers["connection"] = "close"  # what is left of the body is not read
+        headers["connection"] = "close"  # the rest of the body is not read
     return JSONResponse({"error": error.detail}, error.status_code, headers)
-
-
-async def _event_lines(events: AsyncIterator[dict[str, Any]]) -> AsyncIterator[str]:
-    """Yield rows as server-sent events; the id of a row is its interval."""
-    async for row in events:
-        kind = row.pop("event")
-        number = f"id: {row['interval']}\n" if kind == "interval" else ""
-        yield f"event: {kind}\n{number}data: {json.dumps(row, default=str)}\n\n"

@@ -1,4 +1,4 @@
-"""The socket that listens: it takes no more connections than there are files for."""
+"""The listening socket, bounded by the files and connections that the system allows a process."""
 
 from __future__ import annotations
 
@@ -11,11 +11,20 @@ from typing import Any
 from vizpub.model.errors import UseError
 
 _OTHERS = 256
-"""Files that the log, the run and other ends need."""
+"""Files that the log, the run and other connections need."""
+
+
+def allow_descriptors(most: int) -> None:
+    """Raise the limit of open files and connections to so many, or to the system's maximum."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = most if hard == resource.RLIM_INFINITY else min(most, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def most_connections(wanted: int) -> int:
-    """Return how many connections the system lets this process have beside its files."""
+    """Return the number of connections that this process can have in addition to its files."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
         return wanted
@@ -24,13 +33,13 @@ def most_connections(wanted: int) -> int:
 
 class BoundedSocket(socket.socket):
     """A listening socket that pretends to lack files while too many connections are open. The event
-    loop then pauses for a second: others wait in the kernel.
+    loop then pauses for a second, and others wait in the kernel.
     """
 
     most = 1
     """Connections at once."""
     turned = 0
-    """Times that it was full."""
+    """The number of connections that it turned away because it was full."""
 
     def accept(self) -> tuple[socket.socket, Any]:
         """Accept a connection. Raises: OSError if too many are open."""
@@ -44,20 +53,21 @@ class BoundedSocket(socket.socket):
 
 
 def bounded_socket(listening: socket.socket, most: int) -> BoundedSocket:
-    """Turn a listening socket into one that is bounded."""
+    """Turn a listening socket into a bounded one."""
     door = BoundedSocket(listening.family, listening.type, listening.proto, listening.detach())
     door.most = most
     return door
 
 
-def listen_at(host: str, port: int, port_before: int = 0) -> socket.socket:
-    """Open a socket that listens; at :: also to IPv4. `port_before` is tried first if any will do.
+def listen_at(host: str, port: int, preferred_port: int = 0) -> socket.socket:
+    """Open a listening socket, at :: also for IPv4. If `port` is 0, `preferred_port` is tried
+    first.
 
     Raises: UseError.
     """
-    if port_before and not port:
+    if preferred_port and not port:
         with suppress(UseError):
-            return listen_at(host, port_before)
+            return listen_at(host, preferred_port)
     is_v6 = ":" in host
     try:
         return socket.create_server(

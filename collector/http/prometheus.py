@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain
 from typing import Any
 
 from vizpub.collector.intake import Intake
@@ -20,11 +19,11 @@ _OVERLAY = {
     "clustering_mean": "vizpub_overlay_clustering_ratio",
     "hit_ratio": "vizpub_hit_ratio",
 }
-"""Metrics of the last interval, by column."""
+"""The names of metrics of the last interval, by column."""
 _MESSAGES = "gossipsub_topic_msg_"
-"""As the draft of libp2p's gossipsub metrics (libp2p/specs, 695) and rust-libp2p name what they
-count, but summed over all peers and topics. Their gauges are of one peer's mesh, and have no
-counterpart here."""
+"""The names in the draft of libp2p's gossipsub metrics (libp2p/specs, 695) and in rust-libp2p, but
+summed over all peers and topics. Their gauges are of one peer's mesh, and have no counterpart
+here."""
 
 
 def page(
@@ -32,41 +31,34 @@ def page(
     progress: CollectionProgress,
     targets: Sequence[Mapping[str, Any]] = (),
 ) -> str:
-    """The text of `GET /metrics`. `targets` are asked for reports."""
+    """Return the text of `GET /metrics`. `targets`: the reporters that are asked for reports."""
     topic = progress.topic()
-    figures = chain(_figures(intake, progress), _target_figures(targets))
     return "".join(
-        f"# HELP {name} {what}\n# TYPE {name} {kind}\n{name} {value:.15g}\n"
-        for name, kind, what, value in figures
+        f"# HELP {name} {meaning}\n# TYPE {name} {kind}\n{name} {value:.15g}\n"
+        for name, kind, meaning, value in _figures(intake, progress, targets)
     ) + "".join(_topic_samples(topic) if topic else ())
 
 
 def _topic_samples(topic: Mapping[str, Any]) -> Iterator[str]:
-    """A sample for each partition; their number is the topic's, and small."""
+    """Yield a sample for each partition; their number is the topic's, and small."""
     name = "vizpub_kafka_up"
     yield f"# HELP {name} Whether the topic can be read.\n# TYPE {name} gauge\n"
     yield f"{name} {int(topic['up'] or 0)}\n"
-    for name, kind, what, member in (
+    for name, kind, meaning, member in (
         ("vizpub_kafka_lag_messages", "gauge", "Messages not taken yet.", "lag"),
         ("vizpub_kafka_lost_messages_total", "counter", "Removed before they were read.", "lost"),
     ):
-        yield f"# HELP {name} {what}\n# TYPE {name} {kind}\n"
+        yield f"# HELP {name} {meaning}\n# TYPE {name} {kind}\n"
         for one in topic["partitions"]:
-            # The names of topics have no character that would have to be escaped.
+            # Names of topics have no characters that would have to be escaped.
             labels = f'topic="{topic["topic"]}",partition="{one["partition"]}"'
             yield f"{name}{{{labels}}} {one[member]}\n"
 
 
-def _target_figures(targets: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str, str, float]]:
-    if targets:
-        up = sum(bool(target["up"]) for target in targets)
-        slowest = max(target["seconds"] or 0 for target in targets)
-        yield "vizpub_targets", "gauge", "Reporters that are asked.", len(targets)
-        yield "vizpub_targets_up", "gauge", "Of these, those that answered last.", up
-        yield "vizpub_target_seconds", "gauge", "Time of the slowest last answer.", slowest
-
-
-def _figures(intake: Intake, progress: CollectionProgress) -> Iterator[tuple[str, str, str, float]]:
+def _figures(
+    intake: Intake, progress: CollectionProgress, targets: Sequence[Mapping[str, Any]]
+) -> Iterator[tuple[str, str, str, float]]:
+    """Yield name, kind, meaning and value of each figure without labels."""
     counts, closing = intake.counts, intake.closing
     yield "vizpub_posts_total", "counter", "Requests with reports.", progress.posts
     yield "vizpub_reports_total", "counter", "Reports in the log.", counts["reports"]
@@ -89,18 +81,20 @@ def _figures(intake: Intake, progress: CollectionProgress) -> Iterator[tuple[str
     for name, value in (("closed", closing.closed), ("in_run", progress.done)):
         if value is not None:
             yield f"vizpub_{name}_interval", "gauge", f"The last interval {name}.", value
-    yield from _message_figures(progress.counted)
-    for row in list(progress.rows)[-1:]:
-        for column, name in _OVERLAY.items():
-            if row.get(column) is not None:
-                yield name, "gauge", f"Of the last interval: {column}.", row[column]
-
-
-def _message_figures(counted: Mapping[str, int]) -> Iterator[tuple[str, str, str, float]]:
-    for of, name, what in (
+    for counted, name, meaning in (
         ("publications", "published", "Messages published."),
         ("receptions", "recv_counts_unfiltered", "Messages received."),
         ("first receptions", "recv_counts", "Messages received, duplicates left out."),
     ):
-        if of in counted:
-            yield f"{_MESSAGES}{name}_total", "counter", what, counted[of]
+        if counted in progress.counted:
+            yield f"{_MESSAGES}{name}_total", "counter", meaning, progress.counted[counted]
+    for row in list(progress.rows)[-1:]:
+        for column, name in _OVERLAY.items():
+            if row.get(column) is not None:
+                yield name, "gauge", f"Of the last interval: {column}.", row[column]
+    if targets:
+        up = sum(bool(target["up"]) for target in targets)
+        slowest = max(target["seconds"] or 0 for target in targets)
+        yield "vizpub_targets", "gauge", "Reporters that are asked.", len(targets)
+        yield "vizpub_targets_up", "gauge", "Of these, those that answered last.", up
+        yield "vizpub_target_seconds", "gauge", "Time of the slowest last answer.", slowest

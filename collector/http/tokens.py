@@ -1,7 +1,7 @@
 """The three tokens of a collection: to report, to read, and to do anything.
 
-Each is the only line of a file that its owner alone reads. Whoever has the token to report may
-speak for any peer.
+Each is the only line of a file that its owner alone reads. The token to report is valid for all
+peers.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ KINDS = (REPORT, READ, ADMIN)
 
 @dataclass
 class Tokens:
-    """The tokens in a folder; missing ones are made. Raises: UseError where others can read them.
+    """The tokens in a folder; missing ones are made. Raises: UseError if others can read them.
 
-    `load` reads them again, so that they can be changed while the collector runs.
+    `load` reads them again, so they can be changed while the collector runs.
     """
 
     folder: Path
@@ -35,7 +35,7 @@ class Tokens:
         self.load()
 
     def load(self) -> None:
-        """Read all of them. Raises: UseError, OSError; the old ones stay then."""
+        """Read all tokens. Raises: UseError, OSError; then the old ones remain valid."""
         check_private(self.folder)
         self._tokens = {kind: read_private(self.folder / kind).strip() for kind in KINDS}
 

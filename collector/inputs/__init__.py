@@ -1,1 +1,1 @@
-"""Where a collector takes reports from, beside HTTP: folders, targets, Kafka, growing traces."""
+"""The inputs of a collector beside HTTP: folders, targets, Kafka, growing traces."""

@@ -1,10 +1,10 @@
-"""Files of reports in a folder, whole ones and those that are still written.
+"""Reads files of reports in a folder, complete ones and those that are still being written.
 
-How far each file is read is in the log, together with what was read: nothing is taken twice. A file
-that is read faster than others waits, where HTTP would refuse a report as too far ahead. So the
-files of many peers, each with its whole history, enter side by side.
+The log has the position in each file together with the lines up to it, so nothing is read twice. A
+file that is too far ahead of others waits, while HTTP would refuse its report. So the files of many
+peers, each with its whole history, are read side by side.
 
-Traces of gossipsub are left to `vizpub.collector.inputs.watched`.
+`vizpub.collector.inputs.watched` reads traces of gossipsub.
 """
 
 from __future__ import annotations
@@ -27,30 +27,30 @@ from vizpub.collector.inputs.packed import (
 )
 from vizpub.collector.intake import Intake
 from vizpub.collector.log.log import LogFailed
-from vizpub.model.errors import InputError
+from vizpub.model.errors import InputError, cause_of
 from vizpub.reports.compressed import LongLine, lines
 
 CUT = "it was truncated, and is read again from its beginning"
 
 _LOOK_S = 0.5
 _CHUNK = 256 * 2**10
-"""Bytes of a file that are read in a turn."""
+"""Bytes to read of a file in a turn."""
 _ENDINGS = (".ndjson", ".jsonl", ".ndjson.gz", ".jsonl.gz", ".ndjson.zst", ".jsonl.zst")
 _TRACES = (".pb", ".pb.gz", ".json", ".json.gz")
 _OF_EVENT = (b'"type"', b'"peerID"', b'"timestamp"')
-"""In every line of a trace. What decodes traces imports Spark, so it cannot be asked here."""
+"""Texts in every line of a trace. The decoder of traces imports Spark, so it is not used here."""
 _SHOWN = 3
 _PATIENCE_S = 15.0
-"""That files may wait for reports of others before somebody is told."""
+"""The time that files may wait for reports of others before a message says so."""
 
 
 @dataclass(frozen=True)
 class _FileLine:
     interval: int
-    """Of the report, or of the one before in its file."""
+    """The interval of the report; for another line that of the report before it in the file."""
     path: str
     end: int
-    """Bytes of the file's content up to the end of the line."""
+    """The bytes of the file's content up to the end of the line."""
     line: bytes
 
 
@@ -65,25 +65,25 @@ class FolderInput:
         web: HttpInterface,
         on_trace: Callable[[], None],
     ) -> None:
-        """`web` says whether reports are taken now; `on_trace` is called where there are traces."""
+        """Begin. `web` decides if reports are accepted now; `on_trace` is called for traces."""
         self._folder, self._intake, self._say = folder.absolute(), intake, say
         self._collections = intake.place.folder.parent.absolute()
         self._has_room, self._on_trace = web.has_room, on_trace
         self._sizes: dict[str, int] = {}
-        """Of files that are read to their end."""
+        """The sizes of files that have been read to their ends."""
         self._packed: dict[str, PackedLines] = {}
-        """Packed files, as far as they are read."""
+        """The packed files that are being read."""
         self._unread: dict[Path, str] = {}
-        """Why files could not be read."""
+        """Files that could not be read, with the reasons."""
         self._truncated: set[str] = set()
-        """Files that were found to end before what was read of them."""
+        """Files that end before the position up to which they were read."""
         self._ahead: dict[Path, str] = {}
-        """Why files wait."""
+        """Files that wait, with the reasons."""
         self._patience: float | None = None
-        """Until when all may wait before that is told; null = something was read."""
+        """The time at which a message says that all wait; null = something was read."""
 
     async def follow(self) -> None:
-        """Take what comes, until the run has ended."""
+        """Read until the run has ended."""
         try:
             while not self._intake.ended:
                 if not await self.turn():
@@ -94,7 +94,7 @@ class FolderInput:
                 packed.close()
 
     async def turn(self) -> int:
-        """Take the next part of every file, by interval. Returns of how many."""
+        """Take the next part of every file, by interval. Returns the number of files."""
         if not self._has_room():
             return 0
         file_lines: list[_FileLine] = []
@@ -105,8 +105,8 @@ class FolderInput:
                     await self._read_packed(path) if is_packed(path) else self._read_plain(path)
                 )
                 self._unread.pop(path, None)
-            except OSError as error:  # gone meanwhile, or another user's
-                self._skip(path, error.strerror or str(error))
+            except OSError as error:  # it was removed meanwhile, or is another user's
+                self._skip(path, cause_of(error))
             await asyncio.sleep(0)
         file_lines.sort(key=lambda one: one.interval)
         self._tell_waiting(is_read=bool(file_lines))
@@ -119,8 +119,8 @@ class FolderInput:
             acceptance = await self._intake.take(
                 [one.line for one in file_lines], positions, may_end=True
             )
-        except LogFailed:  # the collector says so
-            self._packed.clear()  # they are further than the log
+        except LogFailed:  # the collector reports it
+            self._packed.clear()  # they were read further than the log
             self._sizes = {
                 name: size for name, size in self._sizes.items() if name not in positions
             }
@@ -133,11 +133,11 @@ class FolderInput:
 
     def _files(self) -> list[Path]:
         paths: list[Path] = []
-        with suppress(OSError):  # a folder in it is gone meanwhile
+        with suppress(OSError):  # a folder in it was removed meanwhile
             paths = sorted(path for path in self._folder.rglob("*") if path.name[0] != ".")
         if any(path.name.endswith(_TRACES) for path in paths):
             self._on_trace()
-        # Batches are files of reports, too: each would be read into the next one.
+        # Batches are files of reports, too, and each would be read into the next one.
         of_reports = (path for path in paths if path.name.endswith(_ENDINGS))
         return [path for path in of_reports if not path.is_relative_to(self._collections)]
 
@@ -147,7 +147,7 @@ class FolderInput:
         self._unread[path] = why
 
     def _tell_waiting(self, *, is_read: bool) -> None:
-        """Say that a file waits, if nothing else could be read for some time."""
+        """Say that a file waits if no file could be read for some time."""
         now = time.monotonic()
         if is_read or not self._ahead:
             self._patience = None
@@ -177,15 +177,8 @@ class FolderInput:
                 if end - start > _CHUNK:
                     return file_lines
                 end += (line.size if isinstance(line, LongLine) else len(line)) + 1
-                try:
-                    interval = self._intake.check_horizon(line)
-                except InputError as why:
-                    self._ahead[path] = str(why)
+                if not self._add_line(file_lines, path, end, line):
                     return file_lines
-                last = file_lines[-1].interval if file_lines else 0
-                file_lines.append(
-                    _FileLine(last if interval is None else interval, name, end, line)
-                )
         if rest.missing:
             return self._restart(path, start)
         if not file_lines:
@@ -193,7 +186,7 @@ class FolderInput:
         return file_lines
 
     async def _read_packed(self, path: Path) -> list[_FileLine]:
-        """Read a packed file like `_read_plain`, decompressing it in a thread."""
+        """Read a packed file like `_read_plain`, and decompress it in a thread."""
         name, start = str(path), self._intake.positions.get(str(path), 0)
         if (packed := await self._packed_lines(path, start)) is None:
             return []
@@ -204,14 +197,9 @@ class FolderInput:
             if not packed.waiting:
                 break
             line, end = packed.waiting[0]
-            try:
-                interval = self._intake.check_horizon(line)
-            except InputError as why:
-                self._ahead[path] = str(why)
+            if not self._add_line(file_lines, path, end, line):
                 return file_lines
             packed.take()
-            last = file_lines[-1].interval if file_lines else 0
-            file_lines.append(_FileLine(last if interval is None else interval, name, end, line))
         if packed.is_read() and packed.missing:
             return self._restart(path, start)
         if packed.is_read():
@@ -220,8 +208,20 @@ class FolderInput:
                 self._skip(path, packed.damage)
         return file_lines
 
+    def _add_line(self, file_lines: list[_FileLine], path: Path, end: int, line: bytes) -> bool:
+        """Add the next line of a file. Returns False if it must wait."""
+        try:
+            interval = self._intake.check_horizon(line)
+        except InputError as why:
+            self._ahead[path] = str(why)
+            return False
+        if interval is None:
+            interval = file_lines[-1].interval if file_lines else 0
+        file_lines.append(_FileLine(interval, str(path), end, line))
+        return True
+
     async def _packed_lines(self, path: Path, start: int) -> PackedLines | None:
-        """Return the lines of a packed file from a byte on; null if it can have no new ones yet."""
+        """Return the lines of a packed file from a byte on; null if there are none yet."""
         name = str(path)
         if not path.is_file() or self._sizes.get(name) == (status := path.stat()).st_size:
             return None
@@ -239,7 +239,7 @@ class FolderInput:
         return self._packed[name]
 
     def _restart(self, path: Path, start: int) -> list[_FileLine]:
-        """Read a file from its beginning that ends before what was read of it."""
+        """Read a file again from its beginning, because it ends before the position in the log."""
         self._say(f"{path} ends before byte {start:,}: {CUT}")
         self._truncated.add(str(path))
         self._packed.pop(str(path), None)

@@ -1,13 +1,13 @@
-"""Messages of a topic of Kafka, from all of its partitions.
+"""Reads the messages of a topic of Kafka, from all of its partitions.
 
-The log has each message with its offset, in one record. So offsets are nowhere else: nothing is
-committed at the broker, and after a kill the topic is read where the log ends. While the collector
-takes nothing, nothing is read.
+The log has each message with its offset, in one record. So offsets are stored nowhere else: nothing
+is committed at the broker, and after a kill the topic is read from where the log ends. While the
+collector accepts nothing, nothing is read.
 
-Partitions go side by side, as files do (`vizpub.collector.inputs.folder`): one that is too far
-ahead waits. But many peers share a partition, and a single wrong clock must not stop it. So it
-waits only until the others are read as far as they were when it stopped. Then the intake judges
-what is next in it.
+Partitions are read side by side, as files are (`vizpub.collector.inputs.folder`): one that is too
+far ahead waits. But many peers share a partition, and a single wrong clock must not stop it. So it
+waits only until the others have been read up to their ends at the time when it stopped. Then the
+intake judges its next message.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ from dataclasses import dataclass, field
 from itertools import islice, takewhile
 from typing import Any, ParamSpec, TypeVar
 
-from vizpub.collector.acceptance import Acceptance
 from vizpub.collector.http.interface import HttpInterface
 from vizpub.collector.inputs.kafka_message import KafkaMessage, source_of
 from vizpub.collector.inputs.kafka_topic import FetchResult, Topic, TopicFailed, TopicReader
 from vizpub.collector.intake import Intake
 from vizpub.collector.log.log import LogFailed
+from vizpub.model.wording import amount
 
 MADE_ANEW = "was created again, and is read from its beginning"
 
 _LOOK_S = 5.0
 """Between two looks at the topic's partitions."""
 _RETRY_S = 1.0
-"""The same while it cannot be read."""
+"""Between two looks while it cannot be read."""
 _WAIT_S = 0.1
 _MOST = 1000
-"""Messages of a partition that are taken at once."""
+"""Messages of a partition to take at once."""
 _MOST_WAITING = 4 * 2**20
-"""Bytes of a partition that wait to be taken, at most: then it is not read on."""
+"""Most waiting bytes of a partition: beyond, it is paused."""
 _SHOWN = 3
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -46,18 +46,18 @@ _R = TypeVar("_R")
 
 @dataclass
 class Partition:
-    """A partition, and how far it is read."""
+    """A partition, with the position up to which it is read."""
 
     number: int
     fetched: int
     """The offset that is read next."""
     end: int
-    """The offset behind the last message, as far as known."""
+    """The offset behind the last known message."""
     waiting: deque[KafkaMessage] = field(default_factory=deque)
     size: int = 0
     """Bytes that wait."""
     until: dict[int, int] | None = None
-    """What the other partitions had when this one stopped because it was ahead."""
+    """The ends of all partitions when this one stopped, being ahead; null = it does not wait."""
     lost: int = 0
     """Offsets that were removed before they were read."""
 
@@ -68,11 +68,11 @@ class Partition:
 
     @property
     def interval(self) -> int:
-        """Of what is taken next; -1 where nothing waits."""
+        """The interval of the next message; -1 if none waits."""
         return self.waiting[0].newest if self.waiting else -1
 
     def add(self, message: KafkaMessage) -> None:
-        """Add a message, unless it was read before."""
+        """Add a message unless it was read before."""
         if message.offset >= self.fetched:
             self.waiting.append(message)
             self.size += message.size
@@ -89,7 +89,7 @@ class Partition:
 
     @property
     def lag(self) -> int:
-        """Offsets that are not taken, up to the end."""
+        """The number of offsets up to the end that are not taken."""
         return max(self.end - self.next, 0)
 
     def summary(self) -> dict[str, Any]:
@@ -111,32 +111,32 @@ class KafkaInput:
     intake: Intake
     say: Callable[[str], None]
     web: HttpInterface
-    """Says whether reports are taken now, and tells of the topic."""
+    """Decides if reports are accepted now, and shows the topic."""
     partitions: dict[int, Partition] = field(default_factory=dict)
     up: bool | None = None
     """True if the topic could be read at the last look; null before the first one."""
     error: str | None = None
 
     def __post_init__(self) -> None:
-        """Raises: UseError."""
+        """Begin. Raises: UseError for a wrong property."""
         self._reader = TopicReader(self.topic, self.intake.place.run)
         self._thread = ThreadPoolExecutor(1, "kafka")
         self._look_at = 0.0
         self._took = False
         self._topic_id = ""
         self._gone: set[int] = set()
-        """Partitions that have not the offset which came next."""
+        """Partitions that do not have the next offset any more."""
         self._is_first = not self._has_read()
-        """No collector of this log has read the topic before."""
+        """True if no collector of this log has read the topic before."""
         self.web.progress.topic = self.summary
 
     @property
     def lag(self) -> int | None:
-        """Messages of the topic that are not taken, as far as known; null before it was read."""
+        """The known messages of the topic that are not taken; null before it was read."""
         return sum(one.lag for one in self.partitions.values()) if self.partitions else None
 
     def summary(self) -> dict[str, Any]:
-        """Return the topic, and how far each partition is read."""
+        """Return the topic and its partitions for readers."""
         return {
             "topic": self.topic.name,
             "up": self.up,
@@ -146,7 +146,7 @@ class KafkaInput:
         }
 
     async def follow(self) -> None:
-        """Take what comes."""
+        """Read until the run has ended."""
         try:
             while not self.intake.ended:
                 if not await self._turn():
@@ -164,7 +164,7 @@ class KafkaInput:
         return await loop.run_in_executor(self._thread, lambda: do(*args, **kwargs))
 
     async def _turn(self) -> bool:
-        """Read and take. Returns whether that was possible."""
+        """Read and take messages. Returns False if that is not possible now."""
         try:
             if time.monotonic() >= self._look_at:
                 await self._look()
@@ -173,31 +173,34 @@ class KafkaInput:
             wait_s = 0.0 if self._took else _WAIT_S
             self._add(await self._call(self._reader.next, wait_s))
             await self._take(list(self._takeable()))
-        except LogFailed:  # the collector says so
+        except LogFailed:  # the collector reports it
             return False
         ahead = {n for n, one in self.partitions.items() if one.until or one.size > _MOST_WAITING}
         await self._call(self._reader.pause, ahead)
         return True
 
     async def _look(self) -> None:
-        """Begin with partitions that are new, and with all after a break."""
+        """Begin with new partitions, and with all after an outage."""
         trouble = None
         try:
             topic_id, numbers = await self._call(self._reader.look)
-            if topic_id != self._topic_id:
-                await self._replace_topic(topic_id)
+            if topic_id != self._topic_id:  # the first look, or the topic was created again
+                await self._take([one for part in self.partitions.values() for one in part.waiting])
+                self._topic_id, self.partitions = topic_id, {}
+                if self._has_read() and not self._has_read(topic_id):
+                    self.say(f"topic '{self.topic.name}' {MADE_ANEW}")
             for number in numbers:
                 if number not in self.partitions or number in self._gone or not self.up:
                     await self._begin(number)
-                elif not self.web.has_room():  # nothing else tells how far it is behind
+                elif not self.web.has_room():  # without fetches nothing else updates the lag
                     self.partitions[number].end = (await self._call(self._reader.span, number))[1]
         except TopicFailed as error:
             trouble = str(error)
         if trouble and trouble != self.error:
-            self.say(f"{trouble}; it is read as soon as that changes")
+            self.say(f"{trouble}; it will be read when that changes")
         elif trouble is None and not self.up:
-            count, name = len(self.partitions), self.topic.name
-            self.say(f"topic '{name}' is read, {count} partition{'s' if count > 1 else ''}")
+            partitions = amount(len(self.partitions), "partition")
+            self.say(f"topic '{self.topic.name}' is read, {partitions}")
         if trouble is None:
             self._is_first, self._gone = False, set()
         self.up, self.error = trouble is None, trouble
@@ -208,21 +211,14 @@ class KafkaInput:
         begins = f"kafka:{'/'.join((self.topic.name, *topic_id))}/"
         return any(source.startswith(begins) for source in self.intake.positions)
 
-    async def _replace_topic(self, topic_id: str) -> None:
-        """Take what was read, and begin with the topic's new creation. Raises: LogFailed."""
-        await self._take([one for part in self.partitions.values() for one in part.waiting])
-        self._topic_id, self.partitions = topic_id, {}
-        if self._has_read() and not self._has_read(topic_id):
-            self.say(f"topic '{self.topic.name}' {MADE_ANEW}")
-
     async def _begin(self, number: int) -> None:
-        """Read a partition from where the log ends, or what was read. Raises: TopicFailed."""
+        """Read a partition from where the log, or an earlier fetch, ends. Raises: TopicFailed."""
         low, high = await self._call(self._reader.span, number)
         source = source_of((self.topic.name, self._topic_id), number)
         partition = self.partitions.get(number)
         at = partition.fetched if partition else self.intake.positions.get(source)
         if at is None:
-            # A partition that comes later has nothing from before the collection.
+            # A partition that is added later has no messages from before the collection.
             at = high if self.topic.from_end and self._is_first else low
             await self.intake.take([], {source: at})
         name = f"partition {number} of topic '{self.topic.name}'"
@@ -259,34 +255,26 @@ class KafkaInput:
                 yield from one.up_to(horizon)
             elif one.until is None:
                 one.until = {part.number: part.end for part in parts}
-            elif self._may_go_on(one, ahead):
+            elif all(  # it has waited for all that could catch up
+                part.interval >= one.interval
+                if part in ahead
+                else part.next >= one.until.get(part.number, 0)
+                for part in parts
+            ):
                 one.until = None
                 yield from one.up_to(one.interval)
 
-    def _may_go_on(self, part: Partition, ahead: list[Partition]) -> bool:
-        """Return True if a partition that is ahead has waited for all that could catch up."""
-        assert part.until is not None
-        return all(
-            one.interval >= part.interval
-            if one in ahead
-            else one.next >= part.until.get(one.number, 0)
-            for one in self.partitions.values()
-        )
-
     async def _take(self, ready: list[KafkaMessage]) -> None:
         """Take messages into the log. Raises: LogFailed."""
-        # The log is written as a whole, so it must not be left in the middle.
+        # What the log writes as a whole must not be interrupted.
         acceptances = await asyncio.shield(self.intake.take_messages(ready))
         for message in ready:
             self.partitions[message.partition].remove(message)
         self._took = bool(ready)
-        self._say_refused(ready, acceptances)
-
-    def _say_refused(self, messages: list[KafkaMessage], acceptances: list[Acceptance]) -> None:
         refused = (
             f"topic '{message.topic}', partition {message.partition}, offset {message.offset}, "
             f"line {why['line']} is refused: {why['reason']}"
-            for message, one in zip(messages, acceptances, strict=True)
+            for message, one in zip(ready, acceptances, strict=True)
             for why in one.refusals
         )
         for text in islice(refused, _SHOWN):

@@ -1,4 +1,4 @@
-"""A message of a topic of Kafka: lines of the report contract, and their place in the topic."""
+"""Messages of a topic of Kafka: lines of the report contract, and their place in the topic."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ _MOST_LINE = 2**20
 
 @dataclass(frozen=True)
 class KafkaMessage:
-    """A message."""
+    """A message of a topic."""
 
     topic: str
     made: str
-    """Which topic of this name: Kafka's own id of it."""
+    """Kafka's own id of the topic: several may have had this name."""
     partition: int
     offset: int
     lines: tuple[bytes, ...] = ()
     newest: int = -1
-    """The greatest interval of its reports; -1 where it has none."""
+    """The greatest interval of its reports; -1 if it has none."""
     size: int = 0
-    """Bytes of its content."""
+    """The bytes of its content."""
 
     @classmethod
     def of(
         cls, topic: tuple[str, str], partition: int, offset: int, content: bytes
     ) -> KafkaMessage:
-        """The message with this content. Its last line needs no line break. `topic`: its name and
-        Kafka's id of it.
+        """Make the message with this content, whose last line needs no line break. `topic`: its
+        name and Kafka's id of it.
         """
         message_lines = tuple(line for line, _ in lines([content], _MOST_LINE))
         intervals = [at for line in message_lines if (at := interval_of(line)) is not None]
@@ -42,7 +42,7 @@ class KafkaMessage:
 
     @property
     def source(self) -> str:
-        """The name under which `Intake.read` has the offset that comes next."""
+        """The key in `Intake.positions` of the offset that comes next."""
         return source_of((self.topic, self.made), self.partition)
 
     def head(self, refused: int) -> bytes:
@@ -53,11 +53,11 @@ class KafkaMessage:
 
 
 def source_of(topic: tuple[str, str], partition: int) -> str:
-    """A partition among the sources of a log; others are files and URLs."""
+    """Return the key of a partition among the sources of a log; others are files and URLs."""
     return f"kafka:{'/'.join(topic)}/{partition}"
 
 
 def interval_of(line: bytes) -> int | None:
-    """The interval of a report; null for another line."""
+    """Return the interval of a report; null for another line."""
     value, wrong = parse(line.strip())
     return None if wrong or "interval" not in value else int(value["interval"])

@@ -1,11 +1,12 @@
-"""A topic of Kafka as its consumer sees it. Only this module imports Kafka's client.
+"""A consumer of a topic of Kafka. Only this module imports Kafka's client.
 
-All of a reader's methods may block, and none may be called while another one runs.
+All methods of a reader may block, and none may be called while another one runs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,24 +23,24 @@ if TYPE_CHECKING:
 NO_BROKER = "no broker answers"
 
 _ANSWER_S = 4.0
-"""That brokers have to answer a question."""
+"""The time in which brokers must answer a request."""
 _MOST = 500
-"""Messages that are read at once."""
+"""Messages to fetch at once."""
 _SECRETS = ("password", "passphrase", "secret", "key.pem", "oauthbearer.config", "jaas.config")
 _OF_SECRETS = ("key.location", "keystore.location", "keytab", "key.file", "assertion.file")
-"""Properties that name a file with a secret."""
+"""Ends of the names of properties that name a file with a secret."""
 _RESET = "auto.offset.reset"
 _BEGINNINGS = {
     **dict.fromkeys(("earliest", "smallest", "beginning"), False),
     **dict.fromkeys(("latest", "largest", "end"), True),
 }
 _USUAL = {
-    "log_level": "0",  # what matters is told in our own words
+    "log_level": "0",  # vizpub's own messages say what matters
     "queued.max.messages.kbytes": "16384",
     "reconnect.backoff.max.ms": "2000",
     "topic.metadata.refresh.interval.ms": "10000",
 }
-"""What a file of properties may change."""
+"""Defaults, which a file of properties may change."""
 _OURS = {
     "enable.auto.commit": "false",
     "enable.auto.offset.store": "false",
@@ -55,7 +56,7 @@ class TopicFailed(Exception):
 
 @dataclass(frozen=True)
 class Topic:
-    """A topic, and how to reach it."""
+    """A topic, with its brokers and their properties."""
 
     brokers: str
     """`HOST:PORT`, separated by commas."""
@@ -64,7 +65,7 @@ class Topic:
     """Properties of librdkafka, as kcat and confluent-kafka take them."""
 
     def __post_init__(self) -> None:
-        """Raises: UseError."""
+        """Check the properties. Raises: UseError."""
         if self.config.get(_RESET, "earliest") not in _BEGINNINGS:
             raise UseError(f"{_RESET} is earliest or latest, not {self.config[_RESET]}")
 
@@ -75,11 +76,12 @@ class Topic:
 
 
 def read_config(path: Path) -> dict[str, str]:
-    """The properties of a file, `NAME=VALUE` on each line; `#` begins a comment. Raises: UseError
-    where it cannot be read, others can write it, or a secret is not its owner's alone.
+    """Read a file of properties, `NAME=VALUE` on each line; `#` begins a comment.
+
+    Raises: UseError if it cannot be read, others can write it, or others can read a secret.
     """
     try:
-        check_trusted(path)  # it may also say whom to tell secrets, and which commands to run
+        check_trusted(path)  # it may also say where to send secrets, and which commands to run
         text = text_of(path)
     except (OSError, ValueError) as error:
         raise UseError(f"{path} cannot be read: {cause_of(error)}") from error
@@ -105,25 +107,25 @@ class FetchResult:
 
     messages: list[KafkaMessage] = field(default_factory=list)
     at_end: dict[int, int] = field(default_factory=dict)
-    """Partitions that are read to their end, with the offset that comes next."""
+    """Partitions that were read to their end, with the next offset."""
     gone: set[int] = field(default_factory=set)
-    """Partitions that have not the offset which came next."""
+    """Partitions that do not have the next offset any more."""
     ends: dict[int, int] = field(default_factory=dict)
-    """The ends of partitions, as far as they are known."""
+    """The known ends of partitions."""
 
 
 class TopicReader:
-    """A consumer of a topic that belongs to no group: it reads what it is told to."""
+    """A consumer of a topic without a group: the caller says what to read."""
 
     def __init__(self, topic: Topic, run: str) -> None:
-        """Raises: UseError for a property that is wrong."""
+        """Begin. Raises: UseError for a wrong property."""
         from confluent_kafka import Consumer, KafkaException
         from confluent_kafka.admin import AdminClient
 
         self._topic = topic
         self._topic_id = ""
         self._why: str | None = None
-        """Why the client reached a broker last time in vain."""
+        """The reason why the client could not reach a broker the last time."""
         config: dict[str, Any] = {"group.id": f"vizpub-{run}", **_USUAL, **topic.config, **_OURS}
         config |= {"bootstrap.servers": topic.brokers, "error_cb": self._note_error}
         try:
@@ -131,7 +133,7 @@ class TopicReader:
             self._admin: AdminClient = AdminClient(config)
         except KafkaException as error:
             raise UseError(
-                f"Kafka's client takes no such properties: {_error_of(error).str()}"
+                f"Kafka's client does not accept these properties: {error.args[0].str()}"
             ) from None
         self._read: set[int] = set()
         self._paused: set[int] = set()
@@ -143,64 +145,61 @@ class TopicReader:
             self._why = error.str()
 
     def look(self) -> tuple[str, list[int]]:
-        """Kafka's id of the topic, which is another one when it was made anew, and its partitions.
+        """Return Kafka's id of the topic, a new one if it was created again, and its partitions.
         After a new one nothing is read until `begin`. Raises: TopicFailed.
         """
-        from confluent_kafka import KafkaException, TopicCollection
+        from confluent_kafka import TopicCollection
 
-        name = self._topic.name
-        try:
-            answers = self._admin.describe_topics(
-                TopicCollection([name]), request_timeout=_ANSWER_S
-            )
-            description = answers[name].result()
-        except KafkaException as error:
-            self._admin.poll(0)  # the client's own reasons come with it
-            raise self._failure(_error_of(error)) from None
+        names = TopicCollection([self._topic.name])
+        with self._failures():
+            answers = self._admin.describe_topics(names, request_timeout=_ANSWER_S)
+            description = answers[self._topic.name].result()
         self._why, topic_id = None, str(description.topic_id)
         if topic_id != self._topic_id:
             self._consumer.unassign()
             self._topic_id, self._read, self._paused = topic_id, set(), set()
         return topic_id, sorted(one.id for one in description.partitions)
 
-    def _failure(self, error: KafkaError) -> TopicFailed:
+    @contextmanager
+    def _failures(self) -> Iterator[None]:
+        """Raise errors of Kafka's client as TopicFailed."""
         from confluent_kafka import KafkaError as Codes
-
-        topic, code = self._topic, error.code()
-        if code in (Codes.UNKNOWN_TOPIC_OR_PART, Codes._UNKNOWN_TOPIC):
-            return TopicFailed(f"there is no topic '{topic.name}' at {topic.brokers}")
-        if code in (Codes._TRANSPORT, Codes._TIMED_OUT, Codes._ALL_BROKERS_DOWN):
-            return TopicFailed(f"{NO_BROKER} at {topic.brokers}: {self._why or error.str()}")
-        return TopicFailed(f"topic '{topic.name}' cannot be read: {error.str()}")
-
-    def span(self, partition: int) -> tuple[int, int]:
-        """A partition's first offset, and the one after its last. Raises: TopicFailed."""
         from confluent_kafka import KafkaException
 
+        topic = self._topic
         try:
+            yield
+        except KafkaException as raised:
+            self._admin.poll(0)  # the client's own reasons come with it
+            error: KafkaError = raised.args[0]
+            if error.code() in (Codes.UNKNOWN_TOPIC_OR_PART, Codes._UNKNOWN_TOPIC):
+                why = f"there is no topic '{topic.name}' at {topic.brokers}"
+            elif error.code() in (Codes._TRANSPORT, Codes._TIMED_OUT, Codes._ALL_BROKERS_DOWN):
+                why = f"{NO_BROKER} at {topic.brokers}: {self._why or error.str()}"
+            else:
+                why = f"topic '{topic.name}' cannot be read: {error.str()}"
+            raise TopicFailed(why) from None
+
+    def span(self, partition: int) -> tuple[int, int]:
+        """Return a partition's first offset, and the one after its last. Raises: TopicFailed."""
+        with self._failures():
             offsets = self._consumer.get_watermark_offsets(self._at(partition), timeout=_ANSWER_S)
-        except KafkaException as error:
-            raise self._failure(_error_of(error)) from None
         if not offsets:
             raise TopicFailed(f"{NO_BROKER} at {self._topic.brokers}")
         return offsets[0], offsets[1]
 
     def begin(self, partition: int, offset: int) -> None:
         """Read a partition from this offset on. Raises: TopicFailed."""
-        from confluent_kafka import KafkaException
-
-        try:
+        with self._failures():
             if partition in self._read:
                 self._consumer.incremental_unassign([self._at(partition)])
             self._consumer.incremental_assign([self._at(partition, offset)])
             if partition in self._paused:
                 self._consumer.pause([self._at(partition)])
-        except KafkaException as error:
-            raise self._failure(_error_of(error)) from None
         self._read.add(partition)
 
     def pause(self, partitions: set[int]) -> None:
-        """Read these no further for now, and all others."""
+        """Pause these partitions, and resume all others."""
         if again := self._paused - partitions:
             self._consumer.resume([self._at(one) for one in again])
         if more := partitions - self._paused:
@@ -230,15 +229,10 @@ class TopicReader:
         return result
 
     def close(self) -> None:
-        """Read no more."""
+        """Close the consumer."""
         self._consumer.close()
 
     def _at(self, partition: int, offset: int = -1) -> TopicPartition:
         from confluent_kafka import TopicPartition
 
         return TopicPartition(self._topic.name, partition, offset)
-
-
-def _error_of(error: Exception) -> KafkaError:
-    kafka_error: KafkaError = error.args[0]
-    return kafka_error

@@ -1,7 +1,8 @@
-"""Packed files that are read once, part by part, though others go on between two parts.
+"""Reads packed files once, part by part, in turns with other files.
 
-What a packed file has at some place shows only when all before it is decompressed. So the state of
-its decompression is kept, and no file stays open: there may be more files than a process may open.
+The content at some position of a packed file is known only when all before it is decompressed. So
+the state of decompression is kept, but no file stays open: there may be more files than a process
+can open.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ from vizpub.reports.compressed import Content, LongLine, Readable, lines
 
 MOST_LINE = 2**20
 _PART = 1 << 16
-"""Bytes of content that are decompressed before anything of them is taken, or some more."""
+"""Bytes of content, or some more, to decompress before they are taken."""
 _BLOCK = 1 << 14
 _AGAIN = 4
-"""A file that grows is decompressed anew, after so many times what it took before: growing in small
-steps, it takes a fifth of a thread, not more from step to step.
+"""A growing file is decompressed again after so many times the duration of the last time: so a file
+that grows in small steps takes a fifth of a thread, and not more with each step.
 """
 
 
@@ -35,9 +36,9 @@ class FileTail:
     """The content of a file from some byte on."""
 
     missing = 0
-    """Bytes by which the content ends before that byte."""
+    """The bytes by which the content ends before that byte."""
     damage: str | None = None
-    """Why it cannot be decompressed to its end. One that is not whole yet has none."""
+    """The reason why it cannot be decompressed to its end. An incomplete file has none."""
 
     def __init__(self, file: Readable, start: int) -> None:
         self._file, self._start = file, start
@@ -54,7 +55,7 @@ class FileTail:
 
 
 class PlainFileTail(FileTail):
-    """The same of a file that is not packed."""
+    """The content of a plain file from some byte on."""
 
     def __init__(self, file: BinaryIO, start: int) -> None:
         super().__init__(file, start)
@@ -80,19 +81,19 @@ class PackedLines:
         self.waiting: deque[tuple[bytes, int]] = deque()
         """Lines that are not taken yet, each with the bytes of the content up to its end."""
         self.taken = start
-        """Bytes of the content up to the end of the last line that is taken."""
+        """The bytes of the content up to the end of the last taken line."""
         self.is_over = False
-        """No line comes behind those that wait, as long as the file stays as it is."""
+        """True if no line follows the waiting ones, unless the file changes."""
         self.again = 0.0
-        """From when on it may be read anew, by the steady clock."""
+        """The time from which on it may be read again, by the monotonic clock."""
 
     def is_of(self, status: os.stat_result) -> bool:
-        """Return True if the file with this status is the one that is read here."""
+        """Return True if the file with this status is the one that is being read."""
         return self._identity == (status.st_dev, status.st_ino)
 
     @property
     def missing(self) -> int:
-        """Bytes by which the content ends before the start."""
+        """The bytes by which the content ends before the start."""
         return self._rest.missing
 
     @property
@@ -102,11 +103,11 @@ class PackedLines:
 
     @property
     def size(self) -> int:
-        """Bytes of the file, as far as it was read; what is behind damage counts."""
+        """The bytes of the file that have been read; those behind damage count, too."""
         return self._path.stat().st_size if self.damage else self._file.at
 
     def read(self) -> None:
-        """Read more lines into `waiting`. It takes long: call it in a thread. Raises: OSError."""
+        """Read more lines into `waiting`. Call it in a thread: it takes long. Raises: OSError."""
         began, size = time.monotonic(), 0
         for line, is_whole in self._lines:
             if not is_whole:
@@ -127,11 +128,11 @@ class PackedLines:
         return self.is_over and not self.waiting
 
     def take(self) -> None:
-        """Remove the first line that waits."""
+        """Remove the first waiting line."""
         self.taken = self.waiting.popleft()[1]
 
     def close(self) -> None:
-        """Make a thread that reads stop."""
+        """Stop a thread that reads."""
         self._file.is_closed = True
 
 
@@ -145,7 +146,7 @@ class _Reopened:
 
     def read(self, size: int, /) -> bytes:
         if self.is_closed:
-            raise OSError("it is read no more")
+            raise OSError("it is not read any more")
         with self._path.open("rb") as file:
             file.seek(self.at)
             content = file.read(min(size, _BLOCK))

@@ -1,11 +1,11 @@
-"""Peers that are asked for their reports: `GET URL/report?since=CURSOR` of each, every interval.
+"""Asks peers for their reports: `GET URL/report?since=CURSOR` of each target in every interval.
 
-Each target has its own time within the interval, so that a thousand are not asked at once, and an
-answer must come within the interval. What a target answered and where to go on is one write to the
-log, so nothing is missing or asked for twice after a kill. While the collector takes nothing,
-nobody is asked: targets hold what they have.
+Each target has its own time within the interval, so that a thousand are not asked at once, and must
+answer within the interval. An answer and the next cursor are one write to the log, so after a kill
+nothing is missing or asked for twice. While the collector accepts nothing, it asks nobody: targets
+keep their reports.
 
-With its reports a target is given what its peers are asked to do, until it has answered.
+After its reports a target gets the commands to its peers, until it has answered them.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from urllib.parse import quote, urlsplit
 import msgspec
 from starlette.exceptions import HTTPException
 
-from vizpub.collector.http import descriptors
 from vizpub.collector.http.bodies import lines_of
 from vizpub.collector.http.interface import HttpInterface
+from vizpub.collector.http.listener import allow_descriptors
 from vizpub.collector.intake import Intake
 from vizpub.collector.log.log import LogFailed
 from vizpub.machine.files import text_of
@@ -40,7 +40,7 @@ from vizpub.reports.pulled import COMMANDS, CURSOR, MORE, REPORT
 NO_REPORTER = "is not the URL of a reporter"
 
 _SHARE = 0.8
-"""Of the interval, in which a target must have answered."""
+"""The share of the interval in which a target must answer."""
 _HEAD = 1 << 16
 """Bytes of an answer's head."""
 _CURSOR = 256
@@ -48,13 +48,13 @@ _CURSOR = 256
 _ANSWERS = 1 << 20
 """Bytes of a target's answers to commands."""
 _REASON = 1000
-"""Characters of a reason why a command is not obeyed."""
+"""Characters of the reason why a command is not obeyed."""
 _FILES = 1 << 16
-"""Connections that this process may have, where the system lets it."""
+"""Connections of this process, if the system allows as many."""
 
 
 class _TargetFailed(Exception):
-    """Why a target gave nothing."""
+    """The reason why a target gave nothing."""
 
 
 class _CommandAnswer(msgspec.Struct, forbid_unknown_fields=True):
@@ -69,25 +69,25 @@ class _CommandAnswers(msgspec.Struct, forbid_unknown_fields=True):
 
 @dataclass
 class PullTarget:
-    """A reporter that is asked, and how it answered."""
+    """A reporter to ask, with its last answers."""
 
     url: str
     token: str | None = None
     up: bool | None = None
-    """True if it answered last; null = it was not asked yet."""
+    """True if it answered the last time; null = it was not asked yet."""
     seconds: float | None = None
-    """That the last answer took, or the last failure."""
+    """The duration of the last answer, or of the last failure."""
     error: str | None = None
     reports: int = 0
     refused: int = 0
     refusal: str | None = None
-    """The last reason."""
+    """The last reason of a refused line."""
     deaf: str | None = None
-    """Why it took no commands last; null = it took them, or there were none."""
+    """The reason why it accepted no commands the last time; null = it did, or there were none."""
 
     @property
     def phase(self) -> float:
-        """Its own time within the interval, from 0 to 1."""
+        """Its own time in the interval, from 0 to 1."""
         return zlib.crc32(self.url.encode()) / 2**32
 
     def summary(self) -> dict[str, Any]:
@@ -98,12 +98,12 @@ class PullTarget:
 
 @dataclass(frozen=True)
 class TargetList:
-    """The names of the targets: URLs, or files of them, a line each."""
+    """The names of the targets: URLs, or files with a URL on each line."""
 
     names: tuple[str, ...]
 
     def targets(self) -> dict[str, PullTarget]:
-        """Return the targets that are named now, by URL. Raises: UseError."""
+        """Read the current targets, by URL. Raises: UseError."""
         targets_by_url: dict[str, PullTarget] = {}
         for name in self.names:
             for target in [_target(name)] if "://" in name else _targets_in(Path(name)):
@@ -112,7 +112,10 @@ class TargetList:
 
 
 def _targets_in(path: Path) -> Iterable[PullTarget]:
-    """Lines of `URL` or `URL TOKEN`; `#` begins a comment. Raises: UseError."""
+    """Yield the targets of a file, in lines of `URL` or `URL TOKEN`; `#` begins a comment.
+
+    Raises: UseError.
+    """
     try:
         text = text_of(path)
         words_by_line = [line.split() for line in text.splitlines()]
@@ -128,7 +131,7 @@ def _targets_in(path: Path) -> Iterable[PullTarget]:
 
 
 def _target(url: str, token: str | None = None) -> PullTarget:
-    """Raises: UseError."""
+    """Return a target. Raises: UseError if the URL cannot be requested."""
     if is_address(url):
         return PullTarget(url.rstrip("/"), token)
     raise UseError(f"{url} {NO_REPORTER}, as http://127.0.0.1:8700")
@@ -136,14 +139,14 @@ def _target(url: str, token: str | None = None) -> PullTarget:
 
 _FAILURES = (
     *(_TargetFailed, LogFailed, OSError, asyncio.IncompleteReadError),
-    *(ValueError, RecursionError),  # of a length or a name that is none; of brackets in brackets
+    *(ValueError, RecursionError),  # of an invalid length or name; of brackets in brackets
 )
-"""A target must not end by what it answers."""
+"""Errors by the answer of a target, which must not end the task that asks it."""
 
 
 @dataclass
 class PullInput:
-    """Asks the targets, until the run has ended."""
+    """Asks the targets until the run has ended."""
 
     sources: TargetList
     intake: Intake
@@ -170,10 +173,8 @@ class PullInput:
         return [target.summary() for target in self.targets.values()]
 
     async def follow(self) -> None:
-        """Ask again and again; files with targets are read again, too."""
-        descriptors.allow(
-            _FILES
-        )  # a target that hangs keeps its connection for most of an interval
+        """Ask all targets in each interval, and read files with targets again."""
+        allow_descriptors(_FILES)  # one that hangs keeps its connection for most of an interval
         try:
             while not self.intake.ended:
                 self._update_targets()
@@ -185,7 +186,7 @@ class PullInput:
         await asyncio.Event().wait()
 
     def _update_targets(self) -> None:
-        """Begin and end with targets as they are named."""
+        """Begin with new targets, and end with those that are not listed any more."""
         try:
             listed, trouble = self.sources.targets(), None
         except UseError as error:
@@ -203,7 +204,7 @@ class PullInput:
                 self._tasks[url] = asyncio.create_task(self._ask_every_interval(current))
 
     async def _ask_every_interval(self, target: PullTarget) -> None:
-        """Once in each interval, at the target's own time in it."""
+        """Ask a target in each interval, at its own time."""
         period_s = self._period_s
         while True:
             turns = (time.monotonic() - self._began) / period_s
@@ -229,7 +230,7 @@ class PullInput:
         target.seconds = round(time.monotonic() - began, 4)
 
     async def _take_part(self, target: PullTarget) -> bool:
-        """Take the next part. Returns whether there is more already."""
+        """Take the next part. Returns True if there is more already."""
         since = str(self.intake.positions.get(target.url, ""))
         path = f"{REPORT}?since={quote(since, safe='')}"
         body, headers = await self._exchange(target, path, None, self.web.bodies.sent)
@@ -242,7 +243,7 @@ class PullInput:
             raise _TargetFailed("its cursor is too long, or no text")
         if not report_lines and cursor == since:
             return False
-        # The log is written as a whole, so it must not be left in the middle.
+        # What the log writes as a whole must not be interrupted.
         acceptance = await asyncio.shield(self.intake.take(report_lines, {target.url: cursor}))
         self._target_of.update(dict.fromkeys(acceptance.peers, target.url))
         target.reports += acceptance.accepted
@@ -252,13 +253,17 @@ class PullInput:
         return headers.get(MORE) == "1" and cursor != since
 
     async def _command(self, target: PullTarget, seconds: float) -> None:
-        """Give a target the commands to its peers, and note what was answered to them."""
+        """Send a target the commands to its peers, and note its answers.
+
+        Its peers are those that it has reported, or that no target has since this collector began.
+        Targets leave out commands to other peers.
+        """
         error, now = None, time.time()
-        # The answer to what has just expired comes only with this question.
+        # The answers to commands that have just expired come only with this request.
         waiting = {
             one.id: one.summary(now)
             for one in self.intake.commands.open(now - 2 * self._period_s)
-            if self._may_have(target, one.peer)
+            if (url := self._target_of.get(one.peer)) == target.url or url not in self.targets
         }
         if not waiting:
             return
@@ -268,8 +273,14 @@ class PullInput:
                 body, _ = await self._exchange(target, COMMANDS, content, _ANSWERS)
                 answered = msgspec.json.decode(body, type=_CommandAnswers).answers
                 answers = {one.id: one for one in answered if one.id in waiting}
-                # Together they wait for one sync.
-                await asyncio.gather(*map(self._note_answer, answers.values()))
+                notes = (
+                    self.intake.note_answer(
+                        one.id, obeyed=one.obeyed, reason=one.reason and one.reason[:_REASON]
+                    )
+                    for one in answers.values()
+                )
+                # What the log writes as a whole must not be interrupted.
+                await asyncio.gather(*map(asyncio.shield, notes))
         except TimeoutError:
             error = f"no whole answer within {seconds:.3g} s"
         except (*_FAILURES, InputError) as failed:  # or it is no JSON, or no UTF-8
@@ -278,27 +289,23 @@ class PullInput:
             self.say(f"{target.url} takes no commands: {error}")
         target.deaf = error
 
-    def _may_have(self, target: PullTarget, peer: str) -> bool:
-        """Return True if a target may have this peer: it has reported it, or no target has since
-        this collector began. Targets leave out what is for others.
-        """
-        url = self._target_of.get(peer)
-        return url == target.url or url not in self.targets
-
-    async def _note_answer(self, answer: _CommandAnswer) -> None:
-        reason = answer.reason[:_REASON] if answer.reason is not None else None
-        # The log is written as a whole, so it must not be left in the middle.
-        await asyncio.shield(
-            self.intake.note_answer(answer.id, obeyed=answer.obeyed, reason=reason)
-        )
-
     async def _exchange(
         self, target: PullTarget, path: str, content: bytes | None, most: int
     ) -> tuple[bytes, http.client.HTTPMessage]:
-        """The body, which has at most so many bytes, and the headers of the answer to GET, or to
-        POST where something is told. Raises: _TargetFailed, OSError, IncompleteReadError.
+        """Return the body, of at most so many bytes, and the headers of the answer to GET, or to
+        POST with a content. It is HTTP/1.0: the answer ends with the connection, and has no chunks.
+
+        Raises: _TargetFailed, OSError, IncompleteReadError.
         """
         url = urlsplit(target.url)
+        request_headers = {"host": url.netloc, **bearer(target.token)}
+        if content is None:
+            request_headers |= {"accept": "application/x-ndjson", "accept-encoding": "gzip"}
+        else:
+            request_headers |= {"content-type": "application/json"}
+            request_headers |= {"content-length": str(len(content))}
+        head = [f"{'GET' if content is None else 'POST'} {url.path}{path} HTTP/1.0"]
+        head += [f"{name}: {value}" for name, value in request_headers.items()]
         is_tls = url.scheme == "https"
         reader, writer = await asyncio.open_connection(
             url.hostname,
@@ -307,30 +314,17 @@ class PullInput:
             limit=_HEAD,
         )
         try:
-            writer.write(_request(target, path, content))
-            status, headers = await _head(reader)
+            writer.write("\r\n".join([*head, "", ""]).encode() + (content or b""))
+            status, headers = await _read_head(reader)
             if status != 200:
                 raise _TargetFailed(f"it answers {status}")
-            return await _body(reader, headers, most), headers
+            return await _read_body(reader, headers, most), headers
         finally:
             writer.transport.abort()
 
 
-def _request(target: PullTarget, path: str, content: bytes | None) -> bytes:
-    """HTTP/1.0: the answer ends with the connection, and comes in one piece."""
-    url = urlsplit(target.url)
-    headers: dict[str, object] = {"host": url.netloc, **bearer(target.token)}
-    if content is None:
-        headers |= {"accept": "application/x-ndjson", "accept-encoding": "gzip"}
-    else:
-        headers |= {"content-type": "application/json", "content-length": len(content)}
-    head = [f"{'GET' if content is None else 'POST'} {url.path}{path} HTTP/1.0"]
-    head += [f"{name}: {value}" for name, value in headers.items()]
-    return "\r\n".join([*head, "", ""]).encode() + (content or b"")
-
-
-async def _head(reader: asyncio.StreamReader) -> tuple[int, http.client.HTTPMessage]:
-    """Status and headers. Raises: _TargetFailed, IncompleteReadError."""
+async def _read_head(reader: asyncio.StreamReader) -> tuple[int, http.client.HTTPMessage]:
+    """Return status and headers. Raises: _TargetFailed, IncompleteReadError."""
     try:
         text = await reader.readuntil(b"\r\n\r\n")
         first, _, rest = text.partition(b"\r\n")
@@ -342,8 +336,10 @@ async def _head(reader: asyncio.StreamReader) -> tuple[int, http.client.HTTPMess
         raise _TargetFailed("its answer is not HTTP") from None
 
 
-async def _body(reader: asyncio.StreamReader, headers: http.client.HTTPMessage, most: int) -> bytes:
-    """Raises: _TargetFailed where it is too large or not whole."""
+async def _read_body(
+    reader: asyncio.StreamReader, headers: http.client.HTTPMessage, most: int
+) -> bytes:
+    """Return the body. Raises: _TargetFailed if it is too large or not whole."""
     if headers.get("transfer-encoding"):
         raise _TargetFailed("its answer comes in chunks, and HTTP/1.0 has none")
     body = bytearray()

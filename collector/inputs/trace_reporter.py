@@ -1,4 +1,4 @@
-"""`vizpub report`: posts reports of the peers of traces to a collector, while the traces grow."""
+"""`vizpub report`: posts reports of the peers in traces to a collector, while the traces grow."""
 
 from __future__ import annotations
 
@@ -23,25 +23,26 @@ NO_EVENT = "no event of the trace could be read"
 
 _LOOK_S = 0.2
 _TOGETHER = 8
-"""Intervals that may wait at once: a collector refuses what is too far ahead of most peers."""
+"""Intervals that may wait at once: a collector refuses reports too far ahead of most peers."""
 _UNKNOWN = ("rejections",)
-"""What the reports have not, though the trace does."""
+"""Facts of the trace that reports cannot contain."""
 _MOST_INTERVALS = 1_000_000
-"""From the run's epoch to the first event; more is another time than the run's."""
+"""Most intervals from the run's epoch to the first event; beyond, the trace is of another time."""
 _END_S = 600.0
-"""That a collector has to take what waits."""
+"""The time in which a collector must accept the waiting reports."""
 
 
 @dataclass(frozen=True)
 class FollowOptions:
-    """The ways in which traces are followed."""
+    """The options of following traces."""
 
     follow: bool = False
-    """Until a signal, instead of to the end of the files."""
+    """Read until a signal, instead of to the end of the files."""
     delay_s: float = 2.0
-    """How long after its end an interval is reported, since traces are written in batches."""
+    """The time from the end of an interval to its reports: traces are written in batches."""
     silence_s: float = 30.0
-    """After which a peer without events is gone, unless a present peer has a stream to it."""
+    """The time after which a peer without events is gone, unless a present peer has a stream to it.
+    """
     replay: bool = False
     """Move the first event to the beginning of the run, and keep the pace of the trace."""
     speed: float = 1.0
@@ -60,14 +61,14 @@ class ReportingSummary:
     refused: int = 0
     dropped: int = 0
     late: int = 0
-    """Events that came after the report of their interval; they are in a later one."""
+    """Events that came after the report of their interval; a later report has them."""
     unread: int = 0
     """Records of the traces that are no valid events."""
     problem: str | None = None
 
 
 class TraceReporter:
-    """Reads traces and reports. Raises: InputError, ServiceError, UseError."""
+    """Reads traces, and reports their peers. Raises: InputError, ServiceError, UseError."""
 
     def __init__(
         self,
@@ -91,7 +92,7 @@ class TraceReporter:
         self._began = time.monotonic()
         self._first: int | None = None
         self._beside = 0
-        """Records that are no reports."""
+        """The number of records that are no reports."""
         self.summary = ReportingSummary()
 
     def run(self, over: Callable[[], bool] = lambda: False) -> ReportingSummary:
@@ -105,7 +106,7 @@ class TraceReporter:
             self._reporter.close(0)
 
     def _turn(self) -> bool:
-        """Read on, and report what is over; false where nothing is left to read now."""
+        """Read on, and report ended intervals. Returns False if there is nothing to read now."""
         self._traces.look()
         events = self._traces.read()
         if events and self._reports is None:
@@ -143,7 +144,7 @@ class TraceReporter:
         self._beside += 1
 
     def _send(self, reports: TraceReports) -> None:
-        """Report the intervals that are over."""
+        """Report the intervals that have ended."""
         behind_ns, options = self._traces.behind_ns, self._options
         if behind_ns is not None:
             last = reports.last_ended(behind_ns // 1000)
@@ -174,14 +175,14 @@ class TraceReporter:
     def _flush(self) -> None:
         if not self._reporter.flush(_END_S):
             why = self._reporter.error or self._reporter.last_problem
-            raise UseError(f"the collector does not take the reports: {why}")
+            raise UseError(f"the collector does not accept the reports: {why}")
 
     def _finish(self) -> ReportingSummary:
         if self._reports is None and not self._options.follow:
             raise InputError(NO_EVENT)
         self._flush()
         if self._options.end and self._reports:
-            # All reports first: what comes behind the end is refused.
+            # All reports first: reports behind the end are refused.
             last = self._reports.last
             if last is not None:
                 self._report_record(RunEnd(last))
@@ -190,7 +191,7 @@ class TraceReporter:
         summary.sent = counts.sent - self._beside
         summary.refused, summary.dropped = counts.refused, counts.dropped
         summary.late = self._reports.late if self._reports else 0
-        summary.unread = sum(self._traces.refused.values())
+        summary.unread = sum(self._traces.refusals.values())
         summary.problem = self._reporter.last_problem if counts.refused else None
         if (coming := self._reports.coming if self._reports else 0) and not self._options.follow:
             events = amount(coming, "event")

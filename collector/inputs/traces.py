@@ -1,7 +1,7 @@
 """Traces of go-libp2p-pubsub while they grow: JSON or protobuf, plain or gzip.
 
 A trace may be compressed without a flush and rotated, as go-libp2p-pubsub's `traced` does: a file
-is known by its inode, whatever its name becomes, and is read as far as it can be decompressed.
+is identified by its inode, whatever its name becomes, and is read as far as it can be decompressed.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
-from vizpub.collector.http import descriptors
+from vizpub.collector.http.listener import allow_descriptors
 from vizpub.ingest.sources.libp2p import json_events, protobuf
 from vizpub.ingest.sources.libp2p.events import RecordRefused, TraceEvent, make_event
 from vizpub.model.errors import InputError, cause_of
-from vizpub.reports.compressed import GZIP, MAX_LINE, ZSTD, up_to_the_error
+from vizpub.reports.compressed import GZIP, MAX_LINE, ZSTD, GzipStream
 
 CUT = "was truncated: it is read again from its beginning"
 
@@ -27,12 +27,11 @@ NO_TRACE = "no trace of go-libp2p-pubsub"
 
 _CHUNK = 1 << 16
 _HEAD = 1 << 20
-"""Bytes within which a trace has its first event."""
-_GZIP_WINDOW = 31  # the largest window, with gzip's header and trailer
+"""Bytes that contain a trace's first event."""
 _LENGTH = 8
-"""Bytes in which the length of a record stands."""
+"""Bytes that contain the length of a record."""
 _FILES = 1 << 16
-"""Files that may be followed, where the system lets it."""
+"""Files to follow, if the system allows as many."""
 _Decode = Callable[[bytes], tuple[dict[str, Any], Iterable[str]]]
 
 
@@ -43,19 +42,19 @@ class GrowingTrace:
         """Raises: OSError."""
         self.path = path
         self._file = path.open("rb", buffering=0)
-        self._member: zlib._Decompress | None = None
+        self._gzip: GzipStream | None = None
         self._head: bytes | None = b""
-        """The first bytes, until they say whether it is compressed."""
+        """The first bytes, until they show the kind of compression."""
         self._buffer = bytearray()
         self._split: Callable[[bytearray], Iterator[bytes]] | None = None
         self._decode: _Decode = json_events.decode
         self.last_ns = -1
-        """Of Unix time: the greatest time of an event so far."""
+        """The greatest time of an event so far, in Unix time."""
         self.broken: str | None = None
-        """Why the rest of the file cannot be read."""
-        self.refused: Counter[str] = Counter()
+        """The reason why the rest of the file cannot be read."""
+        self.refusals: Counter[str] = Counter()
         self.size = 0
-        """Bytes that are read."""
+        """Bytes that have been read."""
 
     @property
     def is_behind(self) -> bool:
@@ -69,7 +68,7 @@ class GrowingTrace:
 
     @property
     def rest(self) -> int:
-        """Bytes of a record that is not whole yet."""
+        """The bytes of a record that is not whole yet."""
         return len(self._buffer)
 
     def read(self) -> list[TraceEvent]:
@@ -87,11 +86,11 @@ class GrowingTrace:
         return events
 
     def close(self) -> None:
-        """Read no more."""
+        """Close the file."""
         self._file.close()
 
     def _decompress(self, chunk: bytes) -> Iterator[bytes]:
-        """Decompress a chunk, if the first bytes of the file say that it is compressed."""
+        """Decompress a chunk if the first bytes of the file show that it is compressed."""
         if self._head is not None:
             self._head += chunk
             if len(self._head) < len(ZSTD):
@@ -100,33 +99,21 @@ class GrowingTrace:
             if chunk.startswith(ZSTD):
                 raise InputError("zstandard cannot be followed: decompress it")
             if chunk.startswith(GZIP):
-                self._member = zlib.decompressobj(_GZIP_WINDOW)
-        if self._member is None:
-            yield chunk
-            return
-        while chunk:
-            if self._member.eof:  # padding is allowed between members
-                chunk = chunk.lstrip(b"\0")
-                if not chunk:
-                    return
-                self._member = zlib.decompressobj(_GZIP_WINDOW)
-            state = self._member.copy()
-            try:
-                content = self._member.decompress(chunk)
-            except zlib.error:
-                yield up_to_the_error(state, chunk)
-                raise
-            yield content
-            chunk = self._member.unused_data
+                self._gzip = GzipStream()
+        yield from self._gzip.decompress(chunk) if self._gzip else (chunk,)
 
     def _recognise(self) -> bool:
         line = bytes(self._buffer.lstrip().partition(b"\n")[0])
         if json_events.is_event(line):
             self._split = _take_lines
-        elif _begins_with_event(self._buffer):
-            self._split, self._decode = _take_records, protobuf.decode
-        elif len(self._buffer) > _HEAD:
-            raise InputError(NO_TRACE)
+        else:
+            with suppress(protobuf.StreamBroken):
+                span = protobuf.span_of(self._buffer)
+                content = bytes(self._buffer[span.start : span.stop]) if span else b""
+                if span and len(content) == len(span) and protobuf.is_event(content):
+                    self._split, self._decode = _take_records, protobuf.decode
+            if self._split is None and len(self._buffer) > _HEAD:
+                raise InputError(NO_TRACE)
         return self._split is not None
 
     def _events(self) -> Iterator[TraceEvent]:
@@ -136,7 +123,7 @@ class GrowingTrace:
                 try:
                     event = make_event(self._decode(record)[0])
                 except RecordRefused as why:
-                    self.refused[str(why)] += 1
+                    self.refusals[str(why)] += 1
                 else:
                     if event:  # else one of an unknown type
                         self.last_ns = max(self.last_ns, event.time)
@@ -168,28 +155,20 @@ def _take_records(buffer: bytearray) -> Iterator[bytes]:
         del buffer[:start]
 
 
-def _begins_with_event(buffer: bytearray) -> bool:
-    with suppress(protobuf.StreamBroken):
-        span = protobuf.span_of(buffer)
-        if span and span.stop <= len(buffer):
-            return protobuf.is_event(bytes(buffer[span.start : span.stop]))
-    return False
-
-
 class Traces:
-    """The traces of some files and folders, those that come later, too."""
+    """The traces in some files and folders, also those that come later."""
 
     def __init__(self, places: Iterable[Path], say: Callable[[str], None]) -> None:
-        """Raises: InputError where a place does not exist."""
+        """Begin. Raises: InputError if a place does not exist."""
         self._places, self._say = tuple(places), say
         self._files: dict[tuple[int, int], GrowingTrace] = {}
         self._reported: set[Path] = set()
-        descriptors.allow(_FILES)  # each stays open: it may be renamed
+        allow_descriptors(_FILES)  # each stays open: it may be renamed
         if missing := [place for place in self._places if not place.exists()]:
             raise InputError(f"{missing[0]} does not exist")
 
     def look(self) -> None:
-        """Find the files that are there now. Raises: InputError where a named one is no trace."""
+        """Find the files that exist now. Raises: InputError if one cannot be read."""
         for place in self._places:
             paths = sorted(place.rglob("*")) if place.is_dir() else [place]
             for path in paths:
@@ -212,9 +191,9 @@ class Traces:
                 raise InputError(f"{path} cannot be read: {cause_of(error)}") from error
 
     def read(self) -> list[TraceEvent] | None:
-        """The next events of those files that are the furthest behind; null = there are none now.
+        """Return the next events of the files that are the furthest behind; null = none now.
 
-        Raises: InputError where a named file is no trace.
+        Raises: InputError if a named file is no trace.
         """
         behind = [file for file in self._files.values() if file.is_behind]
         if not behind:
@@ -224,13 +203,19 @@ class Traces:
         for file in behind:
             if file.last_ns <= low:
                 events += file.read()
-                self._say_broken(file)
+                if file.broken is None or file.path in self._reported:
+                    continue
+                if not file.is_trace and file.path in self._places:
+                    raise InputError(f"{file.path}: {file.broken}")
+                self._reported.add(file.path)
+                if file.is_trace:
+                    self._say(f"{file.path}: the rest cannot be read: {file.broken}")
         return events
 
     @property
     def behind_ns(self) -> int | None:
-        """All that happened before this time (Unix, ns) is read; null where all files are read to
-        their ends.
+        """The time (Unix, ns) before which all events have been read; null if all files have been
+        read to their ends.
         """
         return min((f.last_ns for f in self._files.values() if f.is_behind), default=None)
 
@@ -240,7 +225,7 @@ class Traces:
         return max((f.last_ns for f in self._files.values()), default=-1)
 
     def rest(self) -> list[str]:
-        """Of each file that does not end with a whole record, what is wrong."""
+        """Return a message for each file that does not end with a whole record."""
         return [
             f"{file.path} ends inside a record"
             for file in self._files.values()
@@ -248,18 +233,9 @@ class Traces:
         ]
 
     @property
-    def refused(self) -> Counter[str]:
-        """Records that were refused, by reason."""
-        return sum((file.refused for file in self._files.values()), Counter())
-
-    def _say_broken(self, file: GrowingTrace) -> None:
-        if file.broken is None or file.path in self._reported:
-            return
-        if not file.is_trace and file.path in self._places:
-            raise InputError(f"{file.path}: {file.broken}")
-        self._reported.add(file.path)
-        if file.is_trace:
-            self._say(f"{file.path}: the rest cannot be read: {file.broken}")
+    def refusals(self) -> Counter[str]:
+        """The number of refused records, by reason."""
+        return sum((file.refusals for file in self._files.values()), Counter())
 
     def __enter__(self) -> Self:
         return self

@@ -1,7 +1,7 @@
-"""Traces of gossipsub in the watched folder: a process that reports them, as `vizpub report` does.
+"""Traces of gossipsub in the watched folder: a process reports them, as `vizpub report` does.
 
-To decode traces takes a processor, which the intake needs for what others report. The process reads
-all traces from their beginnings and leaves out what is closed, so it may end at any time; it ends
+Decoding traces takes a processor, which the intake needs for other reports. The process reads all
+traces from their beginnings and leaves out closed intervals, so it may end at any time; it ends
 with the collector.
 """
 
@@ -21,14 +21,14 @@ from vizpub.collector.http.client import collector_of
 from vizpub.collector.http.tokens import REPORT
 from vizpub.collector.making import child
 from vizpub.collector.place import CollectionPlace
-from vizpub.model.errors import VizpubError
+from vizpub.model.errors import VizpubError, cause_of
 
 _PAUSE_S = 15.0
-"""Before a process that has ended is started again."""
+"""The wait before a process that has ended is started again."""
 
 
 class WatchedTraces:
-    """Reports the traces below a folder, once it is woken."""
+    """Reports the traces below a folder once it is woken."""
 
     def __init__(self, folder: Path, place: CollectionPlace, say: Callable[[str], None]) -> None:
         self._folder, self._place, self._say = folder, place, say
@@ -36,7 +36,7 @@ class WatchedTraces:
         self._wake = asyncio.Event()
 
     def wake(self) -> None:
-        """Begin to report: there is a trace."""
+        """Begin to report, because there is a trace."""
         self._wake.set()
 
     async def follow(self) -> None:
@@ -53,16 +53,13 @@ class WatchedTraces:
         """Run the process once. Returns why it ended."""
         words = [self._place.workspace.absolute(), self._place.run, self._folder.absolute()]
         try:
-            process = await asyncio.create_subprocess_exec(
+            process = await child.start(
                 *(sys.executable, "-m", "vizpub.collector.inputs.watched", *map(str, words)),
-                env=child.environment(),
-                stdin=PIPE,
                 stdout=PIPE,
                 stderr=DEVNULL,
-                start_new_session=True,
             )
         except OSError as error:  # no memory or no files for another process
-            return error.strerror or str(error)
+            return cause_of(error)
         assert process.stdout
         last = ""
         try:
@@ -79,13 +76,14 @@ class WatchedTraces:
 
 def main(workspace: str, run: str, folder: str) -> int:
     """Report until standard input ends. Returns the exit code."""
-    # With Spark, which the intake never imports.
-    from vizpub.collector.inputs.trace_reporter import (
-        FollowOptions,
-        TraceReporter,
-    )
+    # It imports Spark, which the intake never does.
+    from vizpub.collector.inputs.trace_reporter import FollowOptions, TraceReporter
 
-    Thread(target=_end_with_input, daemon=True).start()
+    def end_with_input() -> None:
+        sys.stdin.buffer.read()
+        os._exit(0)
+
+    Thread(target=end_with_input, daemon=True).start()
     options, say = FollowOptions(follow=True), partial(print, flush=True)
     try:
         collector = collector_of(CollectionPlace(Path(workspace), run), kind=REPORT)
@@ -94,11 +92,6 @@ def main(workspace: str, run: str, folder: str) -> int:
         say(str(error))
         return error.exit_code
     return 0
-
-
-def _end_with_input() -> None:
-    sys.stdin.buffer.read()
-    os._exit(0)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,13 @@
 """The end of a log, and damage of what was acknowledged.
 
-A kill or a power cut leaves a torn tail: what was never acknowledged, perhaps with whole records
-in it, as blocks reach the disk in any order. It stays where it is, and the next segment begins
+A kill or a power cut leaves a torn tail: bytes that were never acknowledged, perhaps with whole
+records, as blocks reach the disk in any order. It stays where it is, and the next segment begins
 before it. A changed bit looks the same, but all before a proof was synced, and so was all before
-the last segment: what cannot be read there is damage. Then nothing is taken, unless it is passed.
+the last segment: unreadable bytes there are damage. Then the collector accepts nothing, unless the
+damage is passed.
 
-Logs from before there were proofs have none. There a hole of zeros is what a power cut leaves;
-anything else that whole records follow is damage.
+Logs of older versions have no proofs. There a hole of zeros is what a power cut leaves; other
+unreadable bytes before whole records are damage.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from vizpub.collector.log.records import (
 from vizpub.runstore import durable
 
 _HOLE = bytes(128)
-"""Zeros that no record has. A block that a power cut left out has more."""
+"""More zeros than any record has, and fewer than a block that a power cut left out."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ def _damages_of_segment(
             if record.end > most:
                 break
             result.end = record.end
-        if not stored.is_whole:  # if each record looks good, one of them is not
+        if not stored.is_whole:  # even if all records look good, one of them is damaged
             result.end = start if result.end >= most else result.end
             if gaps.get(result.end) != most:
                 yield DamagedRange(path, result.end, most, result.end - start)

@@ -1,11 +1,10 @@
-"""The log of a collection: all admitted records, in their order.
+"""The log of a collection: all admitted records, in order.
 
-Its records and segments are those of `vizpub.collector.log.records`. Only what is synced is
-acknowledged. All that waits is written and synced together, so a record waits for at most one sync
-of others and its own. Behind what is synced a proof of that is written, which needs no sync: where
-it is missing after a power cut, less is proven, and nothing is lost. After a failed sync nothing is
-known about the file: it is cut to what was synced before, and never written again; what follows
-goes to a new one.
+`vizpub.collector.log.records` defines its records and segments. Only synced records are
+acknowledged. All waiting records are written and synced together, so each waits for at most one
+sync of others and its own. A proof is written behind synced records, and needs no sync itself: if a
+power cut loses it, less is proven, and nothing is lost. After a failed sync nothing is certain of
+the file: it is cut to what was synced before, and never written again; later records go to another.
 """
 
 from __future__ import annotations
@@ -20,49 +19,9 @@ from itertools import pairwise
 from pathlib import Path
 
 from vizpub.collector.log import damage
-from vizpub.collector.log.records import (
-    CLOSE,
-    COMMAND,
-    END,
-    HEADER,
-    MESSAGE,
-    PLAIN,
-    READ,
-    REPORT,
-    STATE,
-    Record,
-    close,
-    encode_record,
-    message,
-    proof,
-    read,
-    report,
-    segments,
-)
+from vizpub.collector.log.records import PLAIN, STATE, encode_record, proof, segments
+from vizpub.model.errors import cause_of
 from vizpub.runstore import durable
-
-__all__ = [
-    "CLOSE",
-    "COMMAND",
-    "END",
-    "HEADER",
-    "MESSAGE",
-    "READ",
-    "REPORT",
-    "SEGMENT",
-    "STATE",
-    "LogFailed",
-    "Record",
-    "ReportLog",
-    "close",
-    "encode_record",
-    "message",
-    "read",
-    "report",
-    "seal",
-    "segments",
-    "sync",
-]
 
 SEGMENT = 8 * 2**20
 """Bytes after which a segment is sealed."""
@@ -75,8 +34,8 @@ class LogFailed(Exception):
 class ReportLog:
     """The only writer of a log, inside an event loop.
 
-    `state` gives the content of the record with which a segment begins, `beside` the records that
-    follow it: what must be known even where a damaged state says nothing.
+    `state` returns the content of the record with which a segment begins, `beside` the records that
+    follow it: what must be known even if the state is damaged.
     """
 
     def __init__(
@@ -93,7 +52,7 @@ class ReportLog:
         self._handle: int | None = None
         examined = damage.prepare_log(directory)
         self.torn = examined.torn
-        """What a kill or a power cut left behind the end: its segment, and how many bytes."""
+        """The segment and the number of bytes that a kill or a power cut left behind the end."""
         self._start = self._synced = self.end = examined.end
         """`end` is the position behind the last record; only a proof may lie behind `_synced`."""
         self._opening = 0
@@ -104,7 +63,7 @@ class ReportLog:
         self._writer: asyncio.Task[None] | None = None
         self.failures = 0
         self.failing: str | None = None
-        """Why the last write failed, where it did."""
+        """The reason why the last write failed; null = it did not."""
 
     @property
     def queued_bytes(self) -> int:
@@ -129,15 +88,17 @@ class ReportLog:
         self._waiting += records
         self._callbacks.append((len(self._waiting), then))
         if self._writer is None or self._writer.done():
-            self._writer = asyncio.create_task(self._write())
+            self._writer = asyncio.create_task(self._write_waiting())
         await asyncio.shield(future)
 
-    async def _write(self) -> None:
+    async def _write_waiting(self) -> None:
         loop = asyncio.get_running_loop()
         while self._waiting and self._future:
             content, future, callbacks = bytes(self._waiting), self._future, self._callbacks
             self._waiting, self._future, self._callbacks = bytearray(), None, []
-            opening = b"" if self._is_open else encode_record(STATE, self._state()) + self._beside()
+            opening, limit = b"", max(self._segment, 4 * self._opening)  # a state may be large
+            if self._handle is None or self.end - self._start - self._opening >= limit:
+                opening = encode_record(STATE, self._state()) + self._beside()
             try:
                 await loop.run_in_executor(self._pool, self._append_synced, opening, content)
                 start = self._synced - len(content)
@@ -147,21 +108,15 @@ class ReportLog:
                 future.set_result(None)
             except OSError as error:
                 self.failures += 1
-                self.failing = error.strerror or str(error)
+                self.failing = cause_of(error)
                 future.set_exception(LogFailed(self.failing))
-                future.exception()  # whoever put it may be gone
-
-    @property
-    def _is_open(self) -> bool:
-        """True if the next write needs no new segment. A large state allows a larger segment."""
-        limit = max(self._segment, 4 * self._opening)
-        return self._handle is not None and self.end - self._start - self._opening < limit
+                future.exception()  # no warning if the task that waited for it is gone
 
     def _append_synced(self, opening: bytes, content: bytes) -> None:
         try:
             if opening:
-                self._open()
-                # What nobody waits for comes alone: where records follow, a proof is on disk.
+                self._begin_segment()
+                # The state is synced alone, so a proof is on disk before any records follow.
                 self._write_synced(opening)
                 self._opening = len(opening)
                 self._write_synced(proof(self.end))
@@ -171,7 +126,7 @@ class ReportLog:
             raise
         try:
             self._write_on(proof(self.end))
-        except OSError:  # what is acknowledged stays so
+        except OSError:  # the content is synced, and so acknowledged, without it
             self._give_up()
 
     def _write_synced(self, content: bytes) -> None:
@@ -185,7 +140,7 @@ class ReportLog:
         _write_all(self._handle, content)
         self.end += len(content)
 
-    def _open(self) -> None:
+    def _begin_segment(self) -> None:
         """Seal the segment, and begin another, which proves that all before it is synced."""
         self.end = self._synced
         if self._handle is not None:

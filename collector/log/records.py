@@ -1,12 +1,12 @@
-"""The records of a collection's log, and the segments that have them.
+"""The records of a collection's log, and the segments that contain them.
 
 A record is its length (4 bytes), the CRC-32 of the rest (4 bytes), its kind (a byte) and its
 content. Records follow each other in *segments*, files that are named by the *position* of their
-first byte in the whole log. A segment begins with the state at that point (`STATE`), so what lies
-before is not needed to go on. A segment that is done is sealed: compressed, never written again.
+first byte in the whole log. A segment begins with the state at that point (`STATE`), so a restart
+needs nothing before it. A finished segment is sealed: compressed, and never written again.
 
-`PROOF` says that all before it is synced. It is written once the sync is done, so what lies before
-one was perhaps acknowledged, and cannot be what a power cut left (`vizpub.collector.log.damage`).
+`PROOF` says that all before it is synced. It is written after the sync, so records before a proof
+may have been acknowledged: a power cut cannot have torn them (`vizpub.collector.log.damage`).
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from vizpub.runstore import durable
 
 REPORT, HEADER, CLOSE, END, STATE, READ, COMMAND = b"R", b"H", b"C", b"E", b"S", b"F", b"T"
 MESSAGE, PROOF = b"M", b"P"
-"""Kinds: a report (its interval in 4 bytes, then its line), the run's header as it is known, the
-closing of all intervals up to one (4 bytes; in the first closing the run's first interval follows),
-the end of the run, the state, how far files were read, a command to a peer or its answer (JSON),
-and a message of Kafka: the length of its head (4 bytes), its head (JSON: topic, partition, offset),
-and the records that were made of its lines. Under
-one CRC, so a message is in the log with all of its lines and its offset, or not at all.
-`PROOF` has the position up to which all is synced (8 bytes); readers do not get it."""
+"""Kinds: a report (its interval in 4 bytes, then its line), the run's header so far, the closing of
+all intervals up to one (4 bytes; in the first closing the run's first interval follows), the end of
+the run, the state, the positions up to which files were read, a command to a peer or its answer
+(JSON), and a message of Kafka: the length of its head (4 bytes), its head (JSON: topic, partition,
+offset), and the records of its lines. They have one CRC, so a message is in the log with all of its
+lines and its offset, or not at all. `PROOF` has the position up to which all is synced (8 bytes);
+`read_records` skips it."""
 
 _HEAD = struct.Struct(">II")
 NUMBER = struct.Struct(">I")
@@ -44,11 +44,11 @@ _GAPS = "gaps.json"
 ADVICE = "restore the missing file or bytes, or continue without them: --past-damage"
 _MOVE = "the collector did not write this: move it away, and restore the segment if it is missing"
 _BEGINNING = re.compile(rb"(?=[\x00-\x07].{7}[RHCESFTMP])", re.DOTALL)
-"""What a record may begin with. No line of a report has such a byte, and a record has less than
-128 MB, so a search of the next record looks at few places."""
+"""The possible beginnings of a record. No line of a report has such a byte, and a record has less
+than 128 MB, so the search for the next record tries few places."""
 _MOST = 2**27
 _SIP = 256
-"""Compressed bytes that are read at once: where one is damaged, the others are kept."""
+"""Compressed bytes that are decompressed at once; a damaged part leaves those before it whole."""
 
 
 @dataclass(frozen=True)
@@ -57,9 +57,9 @@ class Record:
 
     kind: bytes
     content: bytes
-    """Of a message: its head."""
+    """The content; of a message only its head."""
     start: int
-    """The position before it; before the message that it came with, where one did."""
+    """The position before it, or before the message that contains it."""
     end: int
     """The position behind it, or behind that message."""
 
@@ -79,11 +79,6 @@ class Record:
         """The line of a report."""
         return self.content[NUMBER.size :]
 
-    @property
-    def proven_position(self) -> int:
-        """The position up to which all is synced, of a proof."""
-        return int(_POSITION.unpack(self.content)[0])
-
 
 def encode_record(kind: bytes, content: bytes) -> bytes:
     """Return a record as it is written."""
@@ -96,7 +91,7 @@ def report(interval: int, line: bytes) -> bytes:
     return encode_record(REPORT, NUMBER.pack(interval) + line)
 
 
-def close(interval: int, first: int | None = None) -> bytes:
+def closing(interval: int, first: int | None = None) -> bytes:
     """Return the record that closes all intervals up to one. `first`: the run's first interval."""
     return encode_record(
         CLOSE, NUMBER.pack(interval) + (b"" if first is None else NUMBER.pack(first))
@@ -131,7 +126,7 @@ def segments(directory: Path) -> list[tuple[int, Path]]:
     return sorted({int(path.name.split(".")[0]): path for path in paths}.items())
 
 
-def read(directory: Path, since: int = 0, until: int | None = None) -> Iterator[Record]:
+def read_records(directory: Path, since: int = 0, until: int | None = None) -> Iterator[Record]:
     """Yield the records from one position to another; null = to the last whole record. Those of a
     message come before the message. Damage that the collector has passed is left out.
 
@@ -147,7 +142,7 @@ def read(directory: Path, since: int = 0, until: int | None = None) -> Iterator[
             break
         if index and start > at:
             raise _lost(directory, at, start)
-        # Behind a failed sync, or a power cut, there may be what was never acknowledged.
+        # A failed sync or a power cut may leave records that were never acknowledged.
         ends = [*(begin for begin, _ in listed[index + 1 : index + 2]), until]
         end = min((one for one in ends if one is not None), default=None)
         content = content_of(path).plain
@@ -182,9 +177,9 @@ class SegmentContent:
     """The content of a segment."""
 
     plain: bytes
-    """Of a damaged sealed one what can be decompressed."""
+    """The content; of a damaged sealed segment the part that can be decompressed."""
     size: int
-    """Bytes that it must have."""
+    """The number of bytes that it must have."""
     is_whole: bool = True
     """True unless it is damaged."""
 
@@ -203,22 +198,17 @@ def content_of(path: Path) -> SegmentContent:
         raise LogDamaged(str(path), f"it cannot be read: {error.strerror}", _MOVE) from error
     if path.suffix != ".gz":
         return SegmentContent(stored, len(stored))
-    # A changed bit in the head says nothing of the content, so only the stream counts.
-    plain = _decompress_part(stored[_GZIP_HEAD:])
+    # A changed bit in the head does not change the content, so only the stream counts.
+    stream, content = zlib.decompressobj(-15), bytearray()
+    with suppress(zlib.error):
+        for at in range(_GZIP_HEAD, len(stored), _SIP):
+            content += stream.decompress(stored[at : at + _SIP])
+    plain = bytes(content)
     crc, size = _GZIP_TAIL.unpack(stored[-_GZIP_TAIL.size :].rjust(_GZIP_TAIL.size, b"\0"))
-    # Nor does one in the CRC itself. In the stream, it can make a record a copy of another one.
+    # Nor does one in the CRC itself. In the stream, it can turn a record into a copy of another.
     if (zlib.crc32(plain) ^ crc).bit_count() <= 1 and (len(plain) ^ size).bit_count() <= 1:
         return SegmentContent(plain, len(plain))
     return SegmentContent(plain, max(len(plain) + 1, size if size < _MOST else 0), is_whole=False)
-
-
-def _decompress_part(stored: bytes) -> bytes:
-    """Decompress as far as possible."""
-    stream, plain = zlib.decompressobj(-15), bytearray()
-    with suppress(zlib.error):
-        for at in range(0, len(stored), _SIP):
-            plain += stream.decompress(stored[at : at + _SIP])
-    return bytes(plain)
 
 
 def whole_records(content: bytes, start: int, offset: int) -> Iterator[Record]:

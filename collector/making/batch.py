@@ -1,10 +1,10 @@
-"""From the log to files: a batch has the reports of the intervals that closed since the last one.
+"""Batches: files with the reports of the intervals that closed since the previous batch.
 
 A batch is a file of reports as `ReportWriter` writes it, and the input of one append. Its name has
 its number, the position in the log up to which it reaches, and the last interval that was closed
-there. The run's manifest names its inputs, so the commit that takes a batch into the run also says
-how far the log is consumed, and nothing else has to. What came late is in the next batch: an append
-counts it, and `vizpub settle` reads it.
+there. The run's manifest names its inputs, so the commit of a batch also records how much of the
+log the run has, and nothing else has to. Late reports are in the next batch: an append counts them,
+and `vizpub settle` reads them.
 """
 
 from __future__ import annotations
@@ -12,11 +12,10 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from vizpub.collector.log import log
+from vizpub.collector.log import records as log
 from vizpub.reports.files import ReportWriter
 from vizpub.reports.records import RunHeader
 from vizpub.runstore import durable
@@ -34,8 +33,8 @@ class Batch:
     number: int
     """From 1."""
     position: int
-    """Everything in the log up to here is in this batch or an earlier one, but for reports of
-    intervals that were open."""
+    """The position in the log up to which all is in this batch or earlier ones, except reports of
+    open intervals."""
     closed: int
     """The last interval that was closed."""
 
@@ -52,7 +51,7 @@ class Batch:
 
 
 NONE = Batch(0, 0, -1)
-"""Before the first batch."""
+"""The state before the first batch."""
 
 
 def batches_in(folder: Path) -> list[Batch]:
@@ -74,18 +73,21 @@ def last_batch_in(run: Path) -> Batch:
 
 @dataclass
 class BatchBuilder:
-    """Makes the batches that follow `last`, from the log."""
+    """Makes the batches after the last one from the log."""
 
     directory: Path
-    """Of the log."""
+    """The directory of the log."""
     last: Batch
-    _position: int = 0
+    _position: int = field(init=False)
     _header: RunHeader | None = None
     _pending: dict[int, list[tuple[int, bytes]]] = field(default_factory=lambda: defaultdict(list))
     """Reports by interval, each with the position before it."""
     _first: int = 0
-    """The run's first interval. What slow clocks report before it is late: it would put empty
-    intervals before all others."""
+    """The run's first interval. Reports of earlier ones, by slow clocks, count as late: they would
+    add empty intervals before all others."""
+
+    def __post_init__(self) -> None:
+        self._position = next((start for start, _ in log.segments(self.directory)), 0)
 
     def next(self, until: int, folder: Path) -> Batch | None:
         """Write the batch with all that is closed up to a position; null if nothing new is.
@@ -113,7 +115,7 @@ class BatchBuilder:
 
     @property
     def needed_from(self) -> int:
-        """Nothing before this position of the log is needed_from any more."""
+        """The position in the log from which it is still needed."""
         pending = [reports[0][0] for reports in self._pending.values() if reports]
         return min([*pending, self._position])
 
@@ -123,7 +125,7 @@ class BatchBuilder:
         """
         closed, end = self.last.closed, None
         early: list[log.Record] = []
-        for record in self._records(until):
+        for record in log.read_records(self.directory, self._position, until):
             self._position = record.end
             if record.kind == log.REPORT:
                 is_old = record.end <= self.last.position and record.interval <= self.last.closed
@@ -145,10 +147,3 @@ class BatchBuilder:
             if record.interval < self._first:
                 self._pending[record.interval].append((record.start, record.line))
         return closed, max(self.last.position, until), end
-
-    def _records(self, until: int) -> Iterator[log.Record]:
-        if not self._position:
-            first = next(iter(log.segments(self.directory)), (0, None))
-            self._position = first[0]
-        if self._position < until:
-            yield from log.read(self.directory, self._position, until)

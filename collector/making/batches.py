@@ -1,10 +1,10 @@
 """The process that makes the run: `python -m vizpub.collector.making.batches`.
 
-Standard input gives it its `BatchJob`, then how far the log is closed, as lines of JSON. It appends
-what is closed, and answers on another pipe, in lines of JSON: the outcome of each append, and every
-few seconds that its Java answers. It has one Spark session. It keeps no state of its own: the run's
-manifest says what is done (`vizpub.collector.making.batch`), so it may be killed at any point, and
-the next one goes on. It ends with its standard input.
+It reads lines of JSON from standard input: its `BatchJob`, then the positions up to which the log
+is closed. It appends closed intervals, and answers on another pipe, in lines of JSON: the outcome
+of each append, and every few seconds that its Java answers. It has one Spark session, and no state
+of its own: the run's manifest records what is done (`vizpub.collector.making.batch`), so it may be
+killed at any point, and the next one continues. It ends with its standard input.
 """
 
 from __future__ import annotations
@@ -32,27 +32,27 @@ from vizpub.ingest.measures.choice import MeasurementOptions
 from vizpub.ingest.pipeline import IngestOutcome, IngestRequest, ingest_in, settling_request
 from vizpub.ingest.sources.base import SourceOptions
 from vizpub.ingest.spark.session import spark_session, vizpub_errors
-from vizpub.machine.locks import Held, holding
+from vizpub.machine.locks import LockHeld, holding
 from vizpub.model.errors import RunLocked, StoreBroken, VizpubError
 from vizpub.runstore.leftovers import SCRATCH
 from vizpub.runstore.manifest import LATE, LATE_MESSAGES, Since
-from vizpub.runstore.store import StoredRun, open_run
+from vizpub.runstore.store import open_run
 from vizpub.runstore.writer import RunWriter, writing
 
 Ingest = Callable[[RunWriter, IngestRequest], IngestOutcome]
 """`ingest_in` of a session."""
 _AGAIN_S = 0.5
-"""Between two looks at a lock that another process has."""
+"""Between two tries of a lock that another process has."""
 _BEAT_S = 5.0
 _ROWS = 512
-"""In one message."""
+"""Rows in one message."""
 DAMAGED = "bytes of the collector's log that were damaged and are left out"
 """A note of the run."""
 
 
 @dataclass(frozen=True)
 class BatchJob:
-    """The first order of the process: the run, and its options."""
+    """The first line for the process: the run, and its options."""
 
     workspace: str
     run: str
@@ -85,13 +85,13 @@ class BatchAppender:
             return last_batch_in(self._place.workspace / "runs" / run)
         except StoreBroken as error:
             again = f"vizpub runs remove {run}, then vizpub collect {run} --revive"
-            raise StoreBroken(error.path, error.why, f"pause; to make it again: {again}") from error
+            raise StoreBroken(error.path, error.why, f"pause; to rebuild it: {again}") from error
 
     def append_until(self, until: int) -> Iterator[dict[str, Any]]:
         """Append all that is closed up to a position of the log; yield each append's outcome."""
         previous = self._builder.last
-        # What a process before this one wrote and did not commit goes first, as it was written: an
-        # append that was interrupted goes on only with the same files.
+        # Batches that an earlier process wrote and did not commit go first, unchanged: an
+        # interrupted append can only be resumed with the same files.
         for batch in [one for one in batches_in(self._place.batches) if one > previous]:
             self._builder.last = batch
             yield self._append(batch, previous)
@@ -100,8 +100,22 @@ class BatchAppender:
             yield self._append(fresh, previous)
 
     def _append(self, batch: Batch, previous: Batch) -> dict[str, Any]:
-        began = time.monotonic()
-        run = self._ingest(self._request(batch)).run
+        began, job = time.monotonic(), self._job
+        request = IngestRequest(
+            (str((self._place.batches / batch.name).absolute()),),
+            job.run,
+            self._place.workspace,
+            source="reports",
+            options=SourceOptions(
+                gap_tolerance=job.gap_tolerance, message_window=job.message_window
+            ),
+            measuring=MeasurementOptions(measures=Measures(job.betweenness)),
+            append=True,
+            collection=self._collection,
+            keep_going=True,
+        )
+        run = self._ingest(request).run
+        overlay = run.scan("metrics/overlay", since=Since("interval", previous.closed + 1))
         return {
             "number": batch.number,
             "position": batch.position,
@@ -109,7 +123,7 @@ class BatchAppender:
             "needed": self._builder.needed_from,
             "seconds": round(time.monotonic() - began, 3),
             "late": sum(run.manifest.notes.get(name, 0) for name in (LATE, LATE_MESSAGES)),
-            "rows": _overlay_rows_after(run, previous.closed),
+            "rows": [row for rows in overlay for row in rows.to_pylist()],
         }
 
     def settle(self) -> dict[str, Any]:
@@ -123,49 +137,24 @@ class BatchAppender:
             self._ingest(settling_request(run))
         return {"settled": True, "late": late}
 
-    def _request(self, batch: Batch) -> IngestRequest:
-        job = self._job
-        return IngestRequest(
-            (str((self._place.batches / batch.name).absolute()),),
-            job.run,
-            self._place.workspace,
-            source="reports",
-            options=SourceOptions(
-                gap_tolerance=job.gap_tolerance, message_window=job.message_window
-            ),
-            measuring=MeasurementOptions(measures=Measures(job.betweenness)),
-            append=True,
-            collection=self._collection,
-            keep_going=True,
-        )
-
     def _ingest(self, request: IngestRequest) -> IngestOutcome:
-        """Ingest once no other command writes the run."""
+        """Ingest once no other command writes the run, and note newly passed damage of the log."""
         while True:
             try:
                 with writing(request.workspace, request.run, collects=True) as writer:
-                    return self._note_damage(writer, self._ingest_into(writer, request))
+                    outcome = self._ingest_into(writer, request)
+                    manifest = outcome.run.manifest
+                    lost = sum(end - begin for begin, end in gaps_in(self._place.log).items())
+                    if not lost or manifest.notes.get(DAMAGED) == lost:
+                        return outcome
+                    writer.commit(replace(manifest, notes={**manifest.notes, DAMAGED: lost}))
+                    return replace(outcome, run=open_run(request.workspace, request.run))
             except RunLocked:
                 time.sleep(_AGAIN_S)
 
-    def _note_damage(self, writer: RunWriter, outcome: IngestOutcome) -> IngestOutcome:
-        """Note in the run how many damaged bytes of the log are left out, if that is new."""
-        manifest = outcome.run.manifest
-        lost = sum(end - begin for begin, end in gaps_in(self._place.log).items())
-        if not lost or manifest.notes.get(DAMAGED) == lost:
-            return outcome
-        writer.commit(replace(manifest, notes={**manifest.notes, DAMAGED: lost}))
-        return replace(outcome, run=open_run(self._place.workspace, self._job.run))
-
-
-def _overlay_rows_after(run: StoredRun, interval: int) -> list[dict[str, Any]]:
-    """Return the overlay's metrics of the intervals behind one."""
-    since = Since("interval", interval + 1)
-    return [row for rows in run.scan("metrics/overlay", since=since) for row in rows.to_pylist()]
-
 
 class _OrderReader:
-    """Reads standard input in a thread. Of the lines that wait, only the last counts."""
+    """Reads standard input in a thread. Only the last of the waiting lines counts."""
 
     def __init__(self) -> None:
         self._lines: SimpleQueue[str | None] = SimpleQueue()
@@ -209,14 +198,14 @@ def main(pipe: int) -> int:
     """Serve until standard input ends. Returns the exit code."""
     job = BatchJob(**json.loads(sys.stdin.readline()))
     orders = _OrderReader()
-    # Where the collector was killed, nobody reads what is told.
+    # If the collector was killed, nobody reads the answers.
     with suppress(BrokenPipeError), os.fdopen(pipe, "w", encoding="utf-8") as file:
         answers = _AnswerWriter(file)
         try:
             with (
                 _wait_for_turn(job.place, answers),
                 vizpub_errors(job.place.workspace),
-                # It stays, so the full compiler of Java pays, from about the tenth append on.
+                # It lives long, so Java's full compiler pays off, from about the tenth append on.
                 spark_session(job.place.workspace / SCRATCH) as spark,
             ):
                 java = spark.sparkContext._jvm
@@ -232,7 +221,7 @@ def main(pipe: int) -> int:
                         trim()
                     if order["ended"]:
                         answers.send(**appending.settle())
-        except (VizpubError, OSError) as error:  # such as a disk that is full
+        except (VizpubError, OSError) as error:  # such as of a full disk
             answers.send(error=str(error), damaged=isinstance(error, LogDamaged))
             return error.exit_code if isinstance(error, VizpubError) else 1
     return 0
@@ -251,7 +240,7 @@ def in_parts(done: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 def _wait_for_turn(place: CollectionPlace, answers: _AnswerWriter) -> Iterator[None]:
     """Wait until another such process, whose collector was killed, has ended its append."""
     while True:
-        with suppress(Held), holding(place.folder / ".batches.lock"):
+        with suppress(LockHeld), holding(place.folder / ".batches.lock"):
             yield
             return
         answers.send(beat=True)

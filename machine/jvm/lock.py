@@ -1,8 +1,7 @@
 """The lock of the JVM artifacts: `jvm.lock` beside this module, in JSON.
 
-It names sets of jars: the roots that were asked for, and the coordinates, size and sha256
-of every file that follows from them. `vizpub.machine.jvm.maven` writes it,
-`vizpub.machine.jvm.artifacts` obeys it.
+It names sets of jars: the requested roots, and the coordinates, size and sha256 of each file that
+they depend on. `vizpub.machine.jvm.maven` writes it, `vizpub.machine.jvm.artifacts` obeys it.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ class Artifact:
 
     @property
     def file_name(self) -> str:
-        """The name it has everywhere: `artifact-version[-classifier].jar`."""
+        """The name of the file: `artifact-version[-classifier].jar`."""
         return "-".join(self.at.split(":")[1:]) + ".jar"
 
 
@@ -39,17 +38,17 @@ class JarSet:
     name: str
     version: str
     roots: tuple[str, ...]
-    """Coordinates that were asked for."""
+    """The requested coordinates."""
     without: tuple[str, ...]
-    """`group:artifact` of what follows from the roots and is left out."""
+    """`group:artifact` of dependencies to leave out."""
     transitive: bool
-    """Whether the roots' dependencies belong to the set."""
+    """True if the roots' dependencies belong to the set."""
     artifacts: tuple[Artifact, ...]
-    """What was resolved; nothing if the roots were not available."""
+    """The resolved artifacts; empty if the roots were not available."""
 
     @property
     def files(self) -> tuple[Artifact, ...]:
-        """The artifacts, or the roots alone while nothing was resolved."""
+        """The artifacts, or the roots alone if nothing was resolved."""
         return self.artifacts or tuple(Artifact(root, 0, "") for root in self.roots)
 
     def __str__(self) -> str:
@@ -57,7 +56,7 @@ class JarSet:
 
 
 def read_lock(path: Path = LOCK) -> dict[str, JarSet]:
-    """The sets of a lock file by name."""
+    """Read the sets of a lock file, by name."""
     return {
         name: JarSet(
             name,

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from vizpub.machine.files import replacing
 from vizpub.model.errors import UseError
-from vizpub.reports.files import RunEnd, RunHeader
+from vizpub.reports.records import RunEnd, RunHeader
 from vizpub.simulators.designs.algorithms import Design
 from vizpub.simulators.designs.flat import Flat
 from vizpub.simulators.designs.kernels import RULES, centres_of, edges_of

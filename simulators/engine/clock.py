@@ -16,7 +16,7 @@ from itertools import count
 from random import Random
 from typing import Any, Protocol
 
-from vizpub.reports.files import Counters
+from vizpub.reports.records import Counters
 from vizpub.simulators.engine.network import COPY_BYTES, Copy, Failed, Handler, Kind, Lost
 
 _Delay = Callable[[int, int], int]

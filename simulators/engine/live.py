@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from vizpub.model.errors import UseError
 from vizpub.reports.client import Reporter
-from vizpub.reports.files import RunEnd, RunHeader
+from vizpub.reports.records import RunEnd, RunHeader
 
 _END_S = 600.0
 """That a collector has at the end to take what waits."""

@@ -16,7 +16,8 @@ from typing import Literal, Self
 
 from vizpub.model.errors import InputError
 from vizpub.reports.fields import Numbers
-from vizpub.reports.files import Counters, Report, ReportWriter, RunHeader
+from vizpub.reports.files import ReportWriter
+from vizpub.reports.records import Counters, Report, RunHeader
 from vizpub.simulators.engine.clock import Simulation
 from vizpub.simulators.engine.network import COPY_BYTES, Copy, Links, System
 from vizpub.simulators.world.subscriptions import Subscriptions

@@ -10,7 +10,7 @@ from typing import Any
 from vizpub.model.errors import FULL, DiskFull, UseError
 from vizpub.model.progress import Progress, silent
 from vizpub.model.wording import amount
-from vizpub.reports.files import RunHeader
+from vizpub.reports.records import RunHeader
 from vizpub.simulators.engine.clock import Simulation, stream
 from vizpub.simulators.engine.folder import Folder, MessageCounts, Result
 from vizpub.simulators.engine.live import Live

@@ -10,15 +10,8 @@ from subprocess import CompletedProcess
 import pytest
 
 from tests.support.ingested import Store, copied
-from vizpub.reports.files import (
-    Counters,
-    Neighbor,
-    Received,
-    Report,
-    ReportWriter,
-    RunHeader,
-    Sent,
-)
+from vizpub.reports.files import ReportWriter
+from vizpub.reports.records import Counters, Neighbor, Received, Report, RunHeader, Sent
 
 pytestmark = pytest.mark.spark
 

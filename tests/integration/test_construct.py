@@ -10,7 +10,8 @@ from subprocess import CompletedProcess
 import pytest
 
 from vizpub.questions.run import Run
-from vizpub.reports.files import Report, ReportReader
+from vizpub.reports.files import ReportReader
+from vizpub.reports.records import Report
 
 Vizpub = Callable[..., CompletedProcess[str]]
 

@@ -21,7 +21,7 @@ from vizpub.collector.http.interface import HttpInterface
 from vizpub.collector.http.protocol import PatientProtocol
 from vizpub.collector.http.tokens import Tokens
 from vizpub.collector.intake import Intake, IntakeLimits
-from vizpub.collector.log import log
+from vizpub.collector.log import records as log
 from vizpub.collector.place import CollectionPlace
 from vizpub.collector.progress import CollectionProgress
 from vizpub.reports.pulled import ReportServer
@@ -84,7 +84,7 @@ class Served:
 
     def lines(self) -> list[bytes]:
         where = self.web.intake.place.log
-        return [record.line for record in log.read(where) if record.kind == log.REPORT]
+        return [record.line for record in log.read_records(where) if record.kind == log.REPORT]
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from vizpub.collector.closing import ClosingRules
 from vizpub.collector.http.interface import HttpInterface
 from vizpub.collector.inputs.folder import FolderInput
 from vizpub.collector.intake import Intake, IntakeLimits
-from vizpub.collector.log import log
+from vizpub.collector.log import records as log
 from vizpub.collector.place import CollectionPlace
 from vizpub.collector.progress import CollectionProgress
 
@@ -49,7 +49,7 @@ class Case:
         asyncio.run(around())
 
     def taken(self) -> list[tuple[str, int]]:
-        records = [r.line for r in log.read(self.place.log) if r.kind == log.REPORT]
+        records = [r.line for r in log.read_records(self.place.log) if r.kind == log.REPORT]
         return [(r["peer"], r["interval"]) for r in map(json.loads, records)]
 
 

@@ -6,7 +6,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from vizpub.reports.files import Report, ReportReader
+from vizpub.reports.files import ReportReader
+from vizpub.reports.records import Report
 
 Held = tuple[str | None, str, int]
 """(message, peer, hops): a copy that a peer holds; its publisher holds one of 0 hops."""

@@ -28,7 +28,8 @@ from benchmarks.watched import Program, measure
 from tests.support.words import naming
 from vizpub.model.clock import OPEN
 from vizpub.model.errors import CheckFailed
-from vizpub.reports.files import Report, ReportReader
+from vizpub.reports.files import ReportReader
+from vizpub.reports.records import Report
 
 SMALL = Size("XS", peers=30, intervals=40, links=4, topics=6, subscriptions=2)
 

@@ -12,7 +12,7 @@ import typer
 
 from vizpub.cli.options import command
 from vizpub.cli.settings import Settings
-from vizpub.machine.files import made_folder
+from vizpub.machine.files import make_folder
 from vizpub.model.errors import InputError
 
 _RUN = "gossipsub"
@@ -100,7 +100,7 @@ def register(app: typer.Typer) -> None:
 
 def _run_steps(app: typer.Typer, settings: Settings, out: Path) -> None:
     commands = typer.main.get_command(app)
-    made_folder(out)
+    make_folder(out)
     ingest = f"ingest {shlex.quote(str(_trace()))} --run {_RUN}"
     first = _Step("Ingest a real trace: a run, its metrics, and a graph in Neo4j", ingest)
     for step in (first, *_STEPS):

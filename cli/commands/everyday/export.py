@@ -15,7 +15,7 @@ from vizpub.cli.options import Layers, Output, RunName, Window, comma_list, comm
 from vizpub.cli.service import querying, run_of_workspace
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.output import OutputRows, open_output, show_rows, to_stdout
-from vizpub.machine.files import made_folder
+from vizpub.machine.files import make_folder
 from vizpub.model.errors import CheckFailed, RunNotComplete, UnknownName, UseError
 from vizpub.model.progress import Progress
 from vizpub.model.wording import amount
@@ -284,7 +284,7 @@ def _csv_files(tables: Sequence[Table], place: Path | None) -> dict[Table, Path 
         return {tables[0]: place}
     if place is None:
         raise UseError("give an output directory: -o DIR")
-    made_folder(place)
+    make_folder(place)
     return {one: place / f"{one.name.replace('/', '-')}.csv" for one in tables}
 
 

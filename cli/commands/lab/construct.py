@@ -124,7 +124,7 @@ def _construct_parquet(
     settings: Settings, name: str, chosen: dict[str, Any], running: SimulationOptions
 ) -> None:
     """Without a simulated world: everybody is up, and nobody publishes. Raises: UseError."""
-    from vizpub.reports.files import RunHeader
+    from vizpub.reports.records import RunHeader
     from vizpub.simulators.designs.algorithms import Design
     from vizpub.simulators.designs.parquet import write_parquet
     from vizpub.simulators.designs.system import system_of

@@ -12,7 +12,7 @@ import typer
 from vizpub.cli.options import Master, Output, command
 from vizpub.cli.settings import Settings
 from vizpub.cli.terminal.output import OutputRows, open_output, show_rows
-from vizpub.machine.files import made_folder
+from vizpub.machine.files import make_folder
 from vizpub.model.errors import UnknownName, UseError
 from vizpub.model.wording import amount
 from vizpub.runstore.leftovers import SCRATCH
@@ -226,7 +226,7 @@ def _run_measured(settings: Settings, name: str, running: _RunOptions) -> None:
 
 
 def _out(settings: Settings, name: str, running: _RunOptions) -> Path:
-    return made_folder(
+    return make_folder(
         running.out or settings.workspace / "experiments" / f"{name}-{running.scale}"
     )
 

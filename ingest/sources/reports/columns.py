@@ -246,7 +246,7 @@ def unfit_columns(schema: pa.Schema) -> Iterator[tuple[str, str, str]]:
 def unknown_columns(schema: pa.Schema) -> list[str]:
     """Return the names that the contract does not know, such as 'sent[].colour'."""
     outline = {field.name: _example_value(field.type) for field in schema}
-    return list(dict.fromkeys(REPORT.unknown(outline, "")))
+    return list(dict.fromkeys(REPORT.unknown_paths(outline, "")))
 
 
 def _example_value(actual: pa.DataType) -> Any:

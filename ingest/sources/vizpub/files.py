@@ -104,7 +104,7 @@ def split_nodes(content: bytes, damage: str | None = None) -> _Checkpoint:
         None,
         values["protocolName"],
         values["intervalCount"],
-        tuple(_FILE.unknown(values, "")),
+        tuple(_FILE.unknown_paths(values, "")),
         values["nodes"],
     )
 

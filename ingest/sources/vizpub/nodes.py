@@ -30,10 +30,10 @@ class _ObjectsById:
             if isinstance(item, dict) and item.get(self.id) != key:
                 yield f"'{at}[].{self.id}' is not its key"
 
-    def unknown(self, value: object, at: str) -> Iterator[str]:
+    def unknown_paths(self, value: object, at: str) -> Iterator[str]:
         """Yield the unknown fields of the items."""
         for item in value.values() if isinstance(value, dict) else ():
-            yield from self.item.unknown(item, f"{at}[]")
+            yield from self.item.unknown_paths(item, f"{at}[]")
 
 
 _MESSAGES = _ObjectsById(
@@ -97,7 +97,7 @@ def check_node(text: bytes, key: str) -> tuple[Any, list[str]]:
 
 def unknown_fields(node: Mapping[str, Any]) -> list[str]:
     """Return the names of fields that VizPub's nodes do not have, each once."""
-    return list(dict.fromkeys(NODE.unknown(node, "")))
+    return list(dict.fromkeys(NODE.unknown_paths(node, "")))
 
 
 def as_report(node: Mapping[str, Any], run: str, interval: int) -> Json:

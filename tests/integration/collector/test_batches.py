@@ -28,7 +28,7 @@ from vizpub.collector.closing import ClosingRules
 from vizpub.collector.http.interface import HttpInterface
 from vizpub.collector.inputs.folder import FolderInput
 from vizpub.collector.intake import Intake, IntakeLimits
-from vizpub.collector.log import log
+from vizpub.collector.log import records as log
 from vizpub.collector.log.damage import leave_out_damage
 from vizpub.collector.making.batch import NONE, batches_in
 from vizpub.collector.making.batches import DAMAGED, BatchAppender, BatchJob

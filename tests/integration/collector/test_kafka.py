@@ -28,7 +28,7 @@ from vizpub.collector.http.prometheus import page
 from vizpub.collector.inputs.kafka import MADE_ANEW, KafkaInput
 from vizpub.collector.inputs.kafka_topic import NO_BROKER, Topic, read_config
 from vizpub.collector.intake import Intake, IntakeLimits
-from vizpub.collector.log import log
+from vizpub.collector.log import records as log
 from vizpub.collector.place import CollectionPlace
 from vizpub.collector.progress import CollectionProgress
 
@@ -77,12 +77,14 @@ class Case:
         asyncio.run(around())
 
     def taken(self) -> list[tuple[str, int]]:
-        records = [r.line for r in log.read(self.place.log) if r.kind == log.REPORT]
+        records = [r.line for r in log.read_records(self.place.log) if r.kind == log.REPORT]
         return [(r["peer"], r["interval"]) for r in map(json.loads, records)]
 
     def offsets(self) -> list[tuple[int, int]]:
         """Partition and offset of each message in the log."""
-        heads = [json.loads(r.content) for r in log.read(self.place.log) if r.kind == log.MESSAGE]
+        heads = [
+            json.loads(r.content) for r in log.read_records(self.place.log) if r.kind == log.MESSAGE
+        ]
         assert all(head["topic"] == self.topic.name for head in heads)
         return [(head["partition"], head["offset"]) for head in heads]
 

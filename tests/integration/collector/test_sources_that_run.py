@@ -38,7 +38,7 @@ def collected(spark: SparkSession, folder: Path, report: Callable[[str], None]) 
     with serving(collector_in(folder)) as served:
         report(f"http://127.0.0.1:{served.port}/v1/runs/lab")
         intake = served.web.intake
-        last = intake.last_interval
+        last = intake.ending.last
         assert last is not None, "the end was marked"
         reserve(served.web.intake.place)
         appending = BatchAppender(partial(ingest_in, spark), BatchJob(str(folder), "lab"))

@@ -13,7 +13,8 @@ from typer.testing import CliRunner, Result
 from tests.support.words import naming, unknown
 from vizpub.cli.main import app
 from vizpub.model.errors import UseError
-from vizpub.reports.files import Report, ReportReader
+from vizpub.reports.files import ReportReader
+from vizpub.reports.records import Report
 from vizpub.simulators.engine.folder import Folder
 from vizpub.simulators.engine.plan import make_plan
 from vizpub.simulators.engine.simulation import simulate

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.words import naming
-from vizpub.machine.files import made_folder, replacing
+from vizpub.machine.files import make_folder, replacing
 from vizpub.model.errors import UseError
 
 
@@ -45,6 +45,6 @@ def test_block_that_writes_nothing_is_an_error(path: Path) -> None:
 
 def test_folder_is_made_once_and_one_below_a_file_is_refused(path: Path) -> None:
     folder = path.parent / "some" / "where"
-    assert made_folder(made_folder(folder)).is_dir()
+    assert make_folder(make_folder(folder)).is_dir()
     with pytest.raises(UseError, match=naming("table.csv/below", "Not a directory")):
-        made_folder(path / "below")
+        make_folder(path / "below")

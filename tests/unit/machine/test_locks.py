@@ -9,7 +9,7 @@ from threading import Timer
 
 import pytest
 
-from vizpub.machine.locks import OF_SPARK, Held, holding, lock_of, own_folder
+from vizpub.machine.locks import OF_SPARK, LockHeld, holding, lock_of, own_folder
 
 
 def test_lock_file_is_there_as_long_as_it_is_held(tmp_path: Path) -> None:
@@ -23,7 +23,7 @@ def test_lock_is_refused_where_it_is_held(tmp_path: Path) -> None:
     lock = tmp_path / "lock"
     with holding(lock):
         for _ in range(2):  # a refusal changes nothing of it
-            with pytest.raises(Held) as error, holding(lock):
+            with pytest.raises(LockHeld) as error, holding(lock):
                 pass
             assert error.value.owner.startswith(f"process {os.getpid()} on ")
     with holding(lock):
@@ -43,7 +43,7 @@ def test_lock_of_a_file_that_its_holder_removed_is_taken_anew(
 
     monkeypatch.setattr(fcntl, "flock", late)
     with holding(lock):
-        with pytest.raises(Held), holding(lock):
+        with pytest.raises(LockHeld), holding(lock):
             pass
         assert lock.exists()
 
@@ -81,7 +81,7 @@ def test_lock_that_is_held_for_a_moment_is_waited_for(
     monkeypatch.setattr(fcntl, "flock", late)
     with own_folder(folders, OF_SPARK) as folder:
         assert folder.is_dir()
-        with pytest.raises(Held), holding(lock_of(folder)):
+        with pytest.raises(LockHeld), holding(lock_of(folder)):
             pass
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from vizpub.model.wording import amount, listed, was_or_were
+from vizpub.model.wording import amount, join_names, was_or_were
 
 
 @pytest.mark.parametrize(
@@ -20,6 +20,6 @@ def test_verb_follows_the_count() -> None:
 
 
 def test_names_are_listed_with_commas_and_one_and() -> None:
-    assert listed(["hops"]) == "hops"
-    assert listed(["hops", "times"]) == "hops and times"
-    assert listed(["hops", "times", "links"]) == "hops, times and links"
+    assert join_names(["hops"]) == "hops"
+    assert join_names(["hops", "times"]) == "hops and times"
+    assert join_names(["hops", "times", "links"]) == "hops, times and links"

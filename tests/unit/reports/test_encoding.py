@@ -10,7 +10,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vizpub.reports.encoding import Lines, Snapshot
+from vizpub.reports.encoding import LineEncoder, Snapshot
 from vizpub.reports.records import Report
 
 texts = st.text(st.characters(exclude_categories=["Cs"]))
@@ -28,10 +28,10 @@ def read(line: bytes) -> object:
 
 @given(st.dictionaries(texts.filter(lambda name: name not in ("seq", "format")), values))
 def test_line_of_a_snapshot_is_that_of_the_report(told: dict[str, object]) -> None:
-    wanted, lines = json.loads(json.dumps(told)), Lines()
+    wanted, lines = json.loads(json.dumps(told)), LineEncoder()
     found = lines.snapshot(told)
     assert isinstance(found, Snapshot)
-    assert read(found.line()) == read(lines.line(told)) == wanted
+    assert read(found.encode()) == read(lines.encode(told)) == wanted
 
 
 def test_snapshot_of_other_classes_is_their_line() -> None:
@@ -39,14 +39,16 @@ def test_snapshot_of_other_classes_is_their_line() -> None:
         NEWS = "news"
 
     told = OrderedDict(peer="a", topics=[Topic.NEWS])
-    assert read(Lines().snapshot({"told": told})) == {"told": {"peer": "a", "topics": ["news"]}}
+    assert read(LineEncoder().snapshot({"told": told})) == {
+        "told": {"peer": "a", "topics": ["news"]}
+    }
 
 
 def test_gauges_of_numpy_are_numbers() -> None:
     """What numpy computes is a float to JSON, and bytes to marshal."""
     gauges = {"load": np.mean([1.0, 2.0]), "delay": np.float64(0.1), "lookups": 3}
     told = {"peer": "a", "interval": 0, "gauges": gauges}
-    for lines in (Lines().snapshot(told).line(), Lines().line(told)):
+    for lines in (LineEncoder().snapshot(told).encode(), LineEncoder().encode(told)):
         assert json.loads(lines)["gauges"] == {"load": 1.5, "delay": 0.1, "lookups": 3}
     record = Report(peer="a", interval=0, gauges=gauges)
-    assert json.loads(Lines().snapshot(record).line())["gauges"]["delay"] == 0.1
+    assert json.loads(LineEncoder().snapshot(record).encode())["gauges"]["delay"] == 0.1

@@ -27,20 +27,20 @@ def test_spool_gives_what_was_added_in_order_until_it_is_sent(tmp_path: Path, se
                 assert spool.take(count) == kept[taken : taken + count]
                 taken = min(taken + count, len(kept))
             case "sent":
-                spool.sent()
+                spool.confirm()
                 kept, taken = kept[taken:], 0
             case "back":
-                spool.back()
+                spool.put_back()
                 taken = 0
             case "again" if not kept or rng.random() < 0.2:
-                spool.back()
+                spool.put_back()
                 spool.close()
                 spool, taken = Spool(path), 0
                 # What was sent of a file may come again, and nothing else.
                 found = spool.take(10**6)
                 assert found[len(found) - len(kept) :] == kept
                 kept = found
-                spool.back()
+                spool.put_back()
         assert spool.has_more == (taken < len(kept))
         assert spool.is_empty == (not kept)
     spool.close()

@@ -17,7 +17,7 @@ from vizpub.collector.inputs.kafka import KafkaInput, Partition
 from vizpub.collector.inputs.kafka_message import KafkaMessage
 from vizpub.collector.inputs.kafka_topic import FetchResult, Topic
 from vizpub.collector.intake import Intake, IntakeLimits
-from vizpub.collector.log import log
+from vizpub.collector.log import records as log
 from vizpub.collector.place import CollectionPlace
 from vizpub.collector.progress import CollectionProgress
 
@@ -141,7 +141,9 @@ def test_message_never_waits_forever(tmp_path: Path, seed: int) -> None:
 
     with_partitions(tmp_path, [len(part) for part in parts], work)
     heads = [
-        json.loads(r.content) for r in log.read(tmp_path / "collected/lab/log") if r.kind == b"M"
+        json.loads(r.content)
+        for r in log.read_records(tmp_path / "collected/lab/log")
+        if r.kind == b"M"
     ]
     for number, part in enumerate(parts):
         found = [head["offset"] for head in heads if head["partition"] == number]

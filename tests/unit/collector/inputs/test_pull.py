@@ -24,7 +24,7 @@ from vizpub.collector.http.bodies import BodyLimits
 from vizpub.collector.http.interface import HttpInterface
 from vizpub.collector.inputs.pull import NO_REPORTER, PullInput, TargetList
 from vizpub.collector.intake import Intake, IntakeLimits
-from vizpub.collector.log import log
+from vizpub.collector.log import records as log
 from vizpub.collector.place import CollectionPlace
 from vizpub.collector.progress import CollectionProgress
 from vizpub.model.errors import UseError
@@ -80,7 +80,7 @@ class Case:
         return CollectionPlace(self.folder, "lab")
 
     def taken(self) -> list[tuple[str, int]]:
-        records = [r.line for r in log.read(self.place.log) if r.kind == log.REPORT]
+        records = [r.line for r in log.read_records(self.place.log) if r.kind == log.REPORT]
         return [(r["peer"], r["interval"]) for r in map(json.loads, records)]
 
 

@@ -79,7 +79,7 @@ def test_replayed_trace_is_reported_as_its_events_say(tmp_path: Path) -> None:
         told = reported(served, TRACE, FollowOptions(replay=True, speed=1e9, end=True))
         found = records(served)
         intake = served.web.intake
-        assert (intake.last_interval, intake.header.protocol) == (last, "gossipsub")
+        assert (intake.ending.last, intake.header.protocol) == (last, "gossipsub")
         assert intake.header.unknown == ("rejections",)  # none is reported, though some were
 
     def ordered(told: list[Any]) -> list[Any]:

@@ -58,7 +58,7 @@ def test_forms_have_the_same_events(tmp_path: Path) -> None:
             found = all_of(traces)
         assert [event.time for event in found] == times, name
         assert {event.peer for event in found} == {NODE}, name
-        assert (traces.rest(), traces.refused) == ([], {})
+        assert (traces.rest(), traces.refusals) == ([], {})
         assert traces.last_ns == max(times)
 
 
@@ -148,7 +148,7 @@ def test_damage_is_told_and_other_files_go_on(tmp_path: Path) -> None:
     assert [told([event]) for event in found].count(told(found[:1])) >= 2
     assert len(said) == 1
     assert str(tmp_path / "a") in said[0]
-    assert sum(traces.refused.values()) == 1
+    assert sum(traces.refusals.values()) == 1
     assert traces.rest()[-1] == f"{tmp_path / 'b'} ends inside a record"
 
 

@@ -18,7 +18,9 @@ from tests.support.words import naming
 from vizpub.collector.closing import ClosingRules
 from vizpub.collector.collect import Collector, CollectRequest, collect
 from vizpub.collector.intake import Intake, IntakeLimits
-from vizpub.collector.log import damage, log
+from vizpub.collector.log import damage
+from vizpub.collector.log import log as log_module
+from vizpub.collector.log import records as log
 from vizpub.collector.log.log import ReportLog
 from vizpub.collector.log.records import LogDamaged, proof
 from vizpub.collector.place import CollectionPlace
@@ -31,7 +33,7 @@ from vizpub.runstore import durable
 def no_sync(monkeypatch: pytest.MonkeyPatch) -> None:
     """Thousands of logs are opened, and no power is cut here."""
     monkeypatch.setattr(durable, "_sync", lambda _: None)
-    monkeypatch.setattr(log, "sync", lambda _: None)
+    monkeypatch.setattr(log_module, "sync", lambda _: None)
 
 
 @dataclass
@@ -89,7 +91,7 @@ def flips(content: bytes, step: int) -> Iterator[tuple[int, bytes]]:
 
 
 def lines(directory: Path) -> list[bytes]:
-    return [r.line for r in log.read(directory) if r.kind == log.REPORT]
+    return [r.line for r in log.read_records(directory) if r.kind == log.REPORT]
 
 
 def put(directory: Path, line: bytes) -> None:
@@ -222,10 +224,10 @@ def test_sealed_segment_that_cannot_be_read_back_leaves_the_plain_one(
 ) -> None:
     path = tmp_path / f"{0:020}.log"
     path.write_bytes(whole := log.report(0, b"line"))
-    really = log.gzip.compress
-    monkeypatch.setattr(log.gzip, "compress", lambda *a, **k: really(*a, **k)[:-9])
+    really = log_module.gzip.compress
+    monkeypatch.setattr(log_module.gzip, "compress", lambda *a, **k: really(*a, **k)[:-9])
     with pytest.raises(OSError, match="does not contain what was written"):
-        log.seal(path)
+        log_module.seal(path)
     assert [one.read_bytes() for one in tmp_path.iterdir()] == [whole]
     path.with_name(f"{path.name}.gz").write_bytes(really(whole)[:-9])  # a kill, and then damage
     damage.prepare_log(tmp_path)

@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
-from vizpub.collector.log import log
-from vizpub.collector.log.log import LogFailed, Record, ReportLog
-from vizpub.collector.log.records import proof
+from vizpub.collector.log import log as log_module
+from vizpub.collector.log import records as log
+from vizpub.collector.log.log import LogFailed, ReportLog
+from vizpub.collector.log.records import Record, proof
 from vizpub.collector.log.records import whole_records as whole_of
 from vizpub.model.errors import StoreBroken
 from vizpub.runstore import durable
@@ -29,10 +30,10 @@ def done(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
 
 
 def lines(directory: Path, since: int = 0, until: int | None = None) -> list[bytes]:
-    return [r.line for r in log.read(directory, since, until) if r.kind == log.REPORT]
+    return [r.line for r in log.read_records(directory, since, until) if r.kind == log.REPORT]
 
 
-async def filled(directory: Path, count: int, segment: int = log.SEGMENT) -> list[int]:
+async def filled(directory: Path, count: int, segment: int = log_module.SEGMENT) -> list[int]:
     """Reports of so many intervals, each put alone. Returns the positions behind them."""
     found: list[int] = []
     writer = ReportLog(directory, state, segment)
@@ -45,7 +46,9 @@ async def filled(directory: Path, count: int, segment: int = log.SEGMENT) -> lis
 def test_log_gives_back_what_was_put_in_order(tmp_path: Path) -> None:
     ends = asyncio.run(filled(tmp_path, 50, segment=200))
     assert lines(tmp_path) == [b"report %d" % number for number in range(50)]
-    assert [r.interval for r in log.read(tmp_path) if r.kind == log.REPORT] == list(range(50))
+    assert [r.interval for r in log.read_records(tmp_path) if r.kind == log.REPORT] == list(
+        range(50)
+    )
     for place in (0, 7, 49):
         until = ends[place]
         assert lines(tmp_path, 0, until) == [b"report %d" % n for n in range(place + 1)]
@@ -62,8 +65,8 @@ def test_segments_are_sealed_but_the_last(tmp_path: Path) -> None:
 
 def test_many_records_at_once_share_a_sync(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     syncs = []
-    really = log.sync
-    monkeypatch.setattr(log, "sync", lambda handle: (syncs.append(1), really(handle)))
+    really = log_module.sync
+    monkeypatch.setattr(log_module, "sync", lambda handle: (syncs.append(1), really(handle)))
 
     async def work() -> None:
         writer = ReportLog(tmp_path, state)
@@ -148,8 +151,8 @@ def test_records_of_a_failed_sync_are_no_part_of_the_log(
         writer, told = ReportLog(tmp_path, state), list[int]()
         await writer.put(log.report(0, b"before"), told.append)
         with monkeypatch.context() as patched:
-            patched.setattr(log, "sync", fail)
-            patched.setattr(log.os, "ftruncate", fail)
+            patched.setattr(log_module, "sync", fail)
+            patched.setattr(log_module.os, "ftruncate", fail)
             with pytest.raises(LogFailed):
                 await writer.put(log.report(1, b"lost"), told.append)
         await writer.put(log.report(2, b"after"), told.append)
@@ -175,7 +178,9 @@ def test_failed_sync_acknowledges_nothing_and_the_next_one_goes_on(
 
         return perhaps
 
-    monkeypatch.setattr(*((log, "sync", fail(log.sync)) if failing == "sync" else _write(fail)))
+    monkeypatch.setattr(
+        *((log_module, "sync", fail(log_module.sync)) if failing == "sync" else _write(fail))
+    )
 
     async def work() -> None:
         nonlocal broken
@@ -225,14 +230,16 @@ def test_segment_that_cannot_be_opened_at_once_begins_with_the_state_later(
         await writer.aclose()
 
     done(work)
-    assert [r.interval for r in log.read(tmp_path) if r.kind == log.REPORT] == list(range(20))
+    assert [r.interval for r in log.read_records(tmp_path) if r.kind == log.REPORT] == list(
+        range(20)
+    )
     starts = [start for start, _ in log.segments(tmp_path)]
     assert len(starts) > 2
-    assert all(next(log.read(tmp_path, start)).kind == log.STATE for start in starts)
+    assert all(next(log.read_records(tmp_path, start)).kind == log.STATE for start in starts)
 
 
 def _write(fail: Callable[..., Any]) -> tuple[Any, str, Any]:
-    return log, "_write_all", fail(log._write_all)
+    return log_module, "_write_all", fail(log_module._write_all)
 
 
 def test_segments_that_are_not_needed_are_dropped(tmp_path: Path) -> None:
@@ -244,7 +251,7 @@ def test_segments_that_are_not_needed_are_dropped(tmp_path: Path) -> None:
         before = len(log.segments(tmp_path))
         writer.drop(ends[19])
         assert 1 < len(log.segments(tmp_path)) < before
-        found = [r.interval for r in log.read(tmp_path, ends[19]) if r.kind == log.REPORT]
+        found = [r.interval for r in log.read_records(tmp_path, ends[19]) if r.kind == log.REPORT]
         assert found == list(range(20, 40))
         await writer.aclose()
 
@@ -256,7 +263,7 @@ def test_log_that_was_sealed_halfway_is_whole(tmp_path: Path) -> None:
     asyncio.run(filled(tmp_path, 8, segment=10**6))
     path = log.segments(tmp_path)[0][1]
     plain = path.read_bytes()
-    log.seal(path)
+    log_module.seal(path)
     path.write_bytes(plain)
     path.with_name(f".{path.name}.gz").write_bytes(b"half")
     asyncio.run(filled(tmp_path, 1))
@@ -280,7 +287,7 @@ def test_segment_begins_with_the_state_before_it(tmp_path: Path) -> None:
 
     done(work)
     seen = 0
-    records: list[Record] = list(log.read(tmp_path))
+    records: list[Record] = list(log.read_records(tmp_path))
     for record in records:
         if record.kind == log.STATE:
             assert int(record.content) == seen
@@ -303,9 +310,9 @@ def test_message_is_in_the_log_with_all_of_its_lines_or_not_at_all(tmp_path: Pat
         await writer.aclose()
 
     done(write)
-    found = [(r.kind, r.content) for r in log.read(tmp_path, ends[0])]
+    found = [(r.kind, r.content) for r in log.read_records(tmp_path, ends[0])]
     assert found == [(r.kind, r.content) for r in _apart(records)] + [(log.MESSAGE, head)]
-    ((start, end),) = {(r.start, r.end) for r in log.read(tmp_path, ends[0])}
+    ((start, end),) = {(r.start, r.end) for r in log.read_records(tmp_path, ends[0])}
     assert (start, end) == (ends[0] + len(proof(0)), ends[1])
     assert lines(tmp_path, 0, ends[0]) == [b"before"]
     assert len(lines(tmp_path, 0, ends[1])) == 4
@@ -331,6 +338,6 @@ def test_segment_ends_by_what_follows_its_state(tmp_path: Path) -> None:
         await writer.aclose()
 
     done(work)
-    states = [r for r in log.read(tmp_path) if r.kind == log.STATE]
+    states = [r for r in log.read_records(tmp_path) if r.kind == log.STATE]
     assert 3 <= len(states) <= 5
     assert len(lines(tmp_path)) == 300

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.few import few
-from vizpub.collector.log import log
+from vizpub.collector.log import records as log
 from vizpub.collector.log.log import ReportLog
 from vizpub.collector.making.batch import NONE, Batch, BatchBuilder, batches_in
 
@@ -79,7 +79,7 @@ def test_report_is_in_one_batch_and_not_before_its_interval_is_closed(
                 await writer.put(some(rng, put, closed), lambda _: None)
             if rng.random() < 0.5:
                 closed += rng.randint(1, 2)
-                await writer.put(log.close(closed), behind)
+                await writer.put(log.closing(closed), behind)
             if rng.random() < 0.3:
                 builder = BatchBuilder(where, done)
             if rng.random() < 0.6 and position and (batch := builder.next(position, folder)):
@@ -91,7 +91,7 @@ def test_report_is_in_one_batch_and_not_before_its_interval_is_closed(
                 found.update(told)
                 done = batch
                 writer.drop(builder.needed_from)
-        await writer.put(log.close(999), behind)
+        await writer.put(log.closing(999), behind)
         await writer.put(log.encode_record(log.END, END), behind)
         batch = builder.next(position, folder)
         assert batch
@@ -115,7 +115,7 @@ def test_same_log_makes_the_same_bytes(tmp_path: Path) -> None:
         writer = ReportLog(tmp_path, state)
         for number in range(9):
             await writer.put(line(number, number % 3), lambda _: None)
-        await writer.put(log.close(2), behind)
+        await writer.put(log.closing(2), behind)
         await writer.put(log.encode_record(log.END, END), behind)
         await writer.aclose()
 
@@ -140,11 +140,12 @@ def test_first_batch_begins_with_the_first_interval_of_most(
 
     async def work() -> None:
         writer, positions = ReportLog(tmp_path, state), list[int]()
-        records = line(0, 3) + line(1, 4000) + line(2, 4001) + log.close(4000, 4000)
+        records = line(0, 3) + line(1, 4000) + line(2, 4001) + log.closing(4000, 4000)
         await writer.put(
-            records + (log.encode_record(log.END, END) if ends else b""), positions.append
+            records + (log.encode_record(log.END, END) if ends else b""),
+            positions.append,
         )
-        await writer.put(log.close(4001), positions.append)
+        await writer.put(log.closing(4001), positions.append)
         await writer.aclose()
         first = BatchBuilder(tmp_path, NONE)
         batch = first.next(positions[0], tmp_path)

@@ -12,7 +12,8 @@ from typer.testing import CliRunner
 
 from tests.support.designs import check_overlay, example_3
 from vizpub.cli.main import app
-from vizpub.reports.files import Report, ReportReader
+from vizpub.reports.files import ReportReader
+from vizpub.reports.records import Report
 from vizpub.simulators.designs.algorithms import ALGORITHMS, Design, construct
 from vizpub.simulators.designs.stars import Interests
 from vizpub.simulators.designs.system import system_of

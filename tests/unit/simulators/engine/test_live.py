@@ -79,7 +79,7 @@ def test_reports_equal_those_in_the_files(tmp_path: Path) -> None:
         simulate(make_plan("cyclon", chosen), folder, live=Live(served.url, speed=1e6))
         found = [Report.from_json(one) for one in posted(served)]
         intake = served.web.intake
-        assert (intake.last_interval, intake.header.protocol) == (59, "cyclon")
+        assert (intake.ending.last, intake.header.protocol) == (59, "cyclon")
     records = [
         line.record
         for path in sorted(folder.reports.iterdir())

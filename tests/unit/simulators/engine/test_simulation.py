@@ -15,7 +15,8 @@ import pytest
 from tests.support.few import few
 from tests.support.words import naming
 from vizpub.model.errors import InputError, UseError
-from vizpub.reports.files import Line, Report, ReportReader, RunEnd, RunHeader
+from vizpub.reports.files import Line, ReportReader
+from vizpub.reports.records import Report, RunEnd, RunHeader
 from vizpub.simulators.engine.folder import NO_SIMULATION, OTHER_FILE, Folder
 from vizpub.simulators.engine.plan import Plan, make_plan
 from vizpub.simulators.engine.simulation import Running, simulate

@@ -15,7 +15,8 @@ import pytest
 from tests.support.fuzz import spoilt
 from tests.support.reported import reports
 from vizpub.ingest.sources.reports.plain import FEW, find_plain_reports
-from vizpub.reports.files import Report, parse, unknown_fields
+from vizpub.reports.files import parse, unknown_fields
+from vizpub.reports.records import Report
 
 GAUGES = '{"a": 1, "b.c": -0.5, "d": 12345678901234567890123, "e": 1e99, "f": -0, "g": 2E-7}'
 

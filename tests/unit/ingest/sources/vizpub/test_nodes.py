@@ -68,4 +68,4 @@ def test_node_with_a_key_twice_is_refused_alone() -> None:
 
 def test_unknown_fields_are_named_with_their_place() -> None:
     value = node(colour=1, publicationMsgsSent={"m": {**MESSAGE, "size": 3}})
-    assert [*NODE.unknown(value, "")] == ["colour", "publicationMsgsSent[].size"]
+    assert [*NODE.unknown_paths(value, "")] == ["colour", "publicationMsgsSent[].size"]
