@@ -1,7 +1,7 @@
 """Which channels carry a page, so that every client that wants it hears it (chapter 5).
 
-The covers of `random`, `c` and `cd` are drawn by one compiled function, which the pipeline and the
-system that reports both call: the same draws give the same covers.
+The covers of `random`, `c` and `cd` are drawn by a compiled function: the same draws give the same
+covers.
 """
 
 from __future__ import annotations

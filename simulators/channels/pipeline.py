@@ -1,4 +1,8 @@
-"""The pipeline, compiled: profiler, mapper, a scheduler for each channel, and clients."""
+"""The pipeline: profiler, mapper, a scheduler for each channel, and clients.
+
+`advance` runs it compiled. The system that reports (`system.py`) calls the same functions as plain
+Python, one for each event, and sends what they transmit as messages.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +17,9 @@ from vizpub.model.arrays import Int64s
 from vizpub.simulators.channels.covers import cover
 from vizpub.simulators.channels.state import (
     COMPLETE,
-    COUNTS,
     DROP,
     DUPLICATES,
     FIFO,
-    FIXED,
     FREE_COPIES,
     FREE_UPDATES,
     INT,
@@ -25,27 +27,21 @@ from vizpub.simulators.channels.state import (
     NEVER,
     NEXT_COPY,
     PASSED,
-    POOLS,
+    PIPELINE,
     RECEPTIONS,
-    RULES,
-    STATE,
     TIMES,
     UNREACHED,
     UNWANTED,
     UPDATES,
-    Fixed,
-    PipelineCounts,
-    Pools,
-    Rules,
-    State,
+    Pipeline,
 )
 
 _Part = TypeVar("_Part", bound=Callable[..., Any])
 
 
 def _part(function: _Part) -> _Part:
-    """Compiled within `advance`: compiled on its own, it would take longer to get so many arrays
-    than most of these functions run.
+    """Compile the function within `advance`: compiled on its own, it would take longer to get so
+    many arrays than most of these functions run.
     """
     marked: _Part = register_jitable(function)
     return marked
@@ -61,28 +57,38 @@ def bin_of(value: int) -> int:
 
 
 @_part
-def _let_go(update: int, pools: Pools, state: State, counts: PipelineCounts) -> None:
-    """A copy of an update is on its way no more."""
+def is_full(pipeline: Pipeline) -> bool:
+    """Return True if the pools lack room for an update, or for a copy on each channel."""
+    numbers, channels = pipeline.state.numbers, len(pipeline.state.due)
+    return bool(numbers[FREE_UPDATES] < 1 or numbers[FREE_COPIES] < channels + 1)
+
+
+@_part
+def _release(update: int, pipeline: Pipeline) -> None:
+    """Count one copy of an update less; after its last one, the update is free."""
+    pools, state, totals = pipeline.pools, pipeline.state, pipeline.counts.totals
     pools.copies[update] -= 1
     if pools.copies[update] == 0:
         if pools.missing[update] == 0:
-            counts.totals[COMPLETE] += 1
+            totals[COMPLETE] += 1
         else:
-            counts.totals[UNREACHED] += pools.missing[update]
+            totals[UNREACHED] += pools.missing[update]
         pools.free[state.numbers[FREE_UPDATES]] = update
         state.numbers[FREE_UPDATES] += 1
 
 
 @_part
-def _pass_time(channel: int, now: int, state: State, counts: PipelineCounts) -> None:
+def _pass_time(channel: int, now: int, pipeline: Pipeline) -> None:
     """Count the waiting pages up to now."""
+    state, counts = pipeline.state, pipeline.counts
     counts.queued[channel] += state.waiting[channel] * (now - state.since[channel])
     state.since[channel] = now
 
 
 @_part
-def _take(channel: int, page: int, state: State, pools: Pools) -> int:
+def _take(channel: int, page: int, pipeline: Pipeline) -> int:
     """Remove the oldest copy of a page; returns its update."""
+    state, pools = pipeline.state, pipeline.pools
     copy = state.head[channel, page]
     state.head[channel, page] = pools.after[copy]
     state.held[channel, page] -= 1
@@ -99,10 +105,10 @@ def _take(channel: int, page: int, state: State, pools: Pools) -> int:
 
 
 @_part
-def _next_page(
-    channel: int, now: int, scheduler: int, fixed: Fixed, state: State, pools: Pools
-) -> int:
+def _next_page(channel: int, now: int, pipeline: Pipeline) -> int:
     """The page that the scheduler sends next: by its rule, then by R, then the oldest."""
+    fixed, state, pools = pipeline.fixed, pipeline.state, pipeline.pools
+    scheduler = pipeline.rules.scheduler
     chosen, best, best_r, best_number = -1, -1.0, 0, 0
     for place in range(state.distinct[channel]):
         page = state.present[channel, place]
@@ -123,29 +129,30 @@ def _next_page(
 
 
 @_part
-def _least_wanted(channel: int, fixed: Fixed, state: State, pools: Pools) -> int:
+def _least_wanted(channel: int, pipeline: Pipeline) -> int:
     """The waiting page that the fewest clients want; of several the oldest."""
+    fixed, state = pipeline.fixed, pipeline.state
     chosen, least, oldest = -1, 0, 0
     for place in range(state.distinct[channel]):
         page = state.present[channel, place]
         r = fixed.begins[page + 1] - fixed.begins[page]
-        number = pools.number[state.head[channel, page]]
+        number = pipeline.pools.number[state.head[channel, page]]
         if chosen < 0 or r < least or (r == least and number < oldest):
             chosen, least, oldest = page, r, number
     return chosen
 
 
 @_part
-def _transmit(
-    channel: int, update: int, now: int, fixed: Fixed, state: State, pools: Pools
-) -> None:
-    state.sending[channel] = update
-    state.due[channel] = now + fixed.transmission[pools.page[update]]
+def _transmit(channel: int, update: int, now: int, pipeline: Pipeline) -> None:
+    page = pipeline.pools.page[update]
+    pipeline.state.sending[channel] = update
+    pipeline.state.due[channel] = now + pipeline.fixed.transmission[page]
 
 
 @_part
-def _hear(channel: int, fixed: Fixed, state: State, pools: Pools, counts: PipelineCounts) -> None:
-    """All listeners receive what a channel has transmitted."""
+def _hear(channel: int, pipeline: Pipeline) -> None:
+    """Let all listeners receive what a channel has transmitted."""
+    fixed, state, pools, counts = pipeline.fixed, pipeline.state, pipeline.pools, pipeline.counts
     update = state.sending[channel]
     page, stale = pools.page[update], state.due[channel] - pools.updated[update]
     wants, listens, heard_bits = fixed.wants, fixed.listens, pools.heard
@@ -167,30 +174,30 @@ def _hear(channel: int, fixed: Fixed, state: State, pools: Pools, counts: Pipeli
     counts.totals[DUPLICATES] += reached - first
     counts.totals[RECEPTIONS] += listeners
     counts.totals[UNWANTED] += listeners - reached
+
+
+@_part
+def finish(channel: int, pipeline: Pipeline) -> None:
+    """End a transmission, and begin the next if a page waits."""
+    state, counts = pipeline.state, pipeline.counts
+    now, update = state.due[channel], state.sending[channel]
+    page = pipeline.pools.page[update]
     counts.sent[channel] += 1
     counts.carried[channel, page] += 1
-    counts.busy[channel] += fixed.transmission[page]
-    _let_go(update, pools, state, counts)
-
-
-@_part
-def _finish(
-    channel: int, scheduler: int, fixed: Fixed, state: State, pools: Pools, counts: PipelineCounts
-) -> None:
-    """End a transmission, and begin the next."""
-    now = state.due[channel]
-    _hear(channel, fixed, state, pools, counts)
-    page = _next_page(channel, now, scheduler, fixed, state, pools)
-    if page < 0:
+    counts.busy[channel] += pipeline.fixed.transmission[page]
+    _release(update, pipeline)
+    following = _next_page(channel, now, pipeline)
+    if following < 0:
         state.due[channel] = NEVER
         return
-    _pass_time(channel, now, state, counts)
-    _transmit(channel, _take(channel, page, state, pools), now, fixed, state, pools)
+    _pass_time(channel, now, pipeline)
+    _transmit(channel, _take(channel, following, pipeline), now, pipeline)
 
 
 @_part
-def _append(channel: int, update: int, now: int, state: State, pools: Pools) -> None:
+def _append(channel: int, update: int, now: int, pipeline: Pipeline) -> None:
     """Put a copy into the queue of its page."""
+    state, pools = pipeline.state, pipeline.pools
     page = pools.page[update]
     state.numbers[FREE_COPIES] -= 1
     copy = pools.spare[state.numbers[FREE_COPIES]]
@@ -211,44 +218,37 @@ def _append(channel: int, update: int, now: int, state: State, pools: Pools) -> 
 
 
 @_part
-def _offer(  # noqa: PLR0913, PLR0917
-    channel: int,
-    update: int,
-    now: int,
-    rules: Rules,
-    fixed: Fixed,
-    state: State,
-    pools: Pools,
-    counts: PipelineCounts,
-) -> None:
-    """A copy comes to a channel."""
-    page = pools.page[update]
+def offer(channel: int, update: int, now: int, pipeline: Pipeline) -> None:
+    """Bring a copy to a channel: it is transmitted, waits, replaces an older one or is lost."""
+    rules, state, counts = pipeline.rules, pipeline.state, pipeline.counts
+    page = pipeline.pools.page[update]
     counts.offered[channel] += 1
     if state.due[channel] == NEVER:
-        _transmit(channel, update, now, fixed, state, pools)
+        _transmit(channel, update, now, pipeline)
         return
     if rules.coalesce and state.held[channel, page]:
         copy = state.head[channel, page]
-        _let_go(pools.copy_of[copy], pools, state, counts)
-        pools.copy_of[copy] = update  # in the place of the older one
+        _release(pipeline.pools.copy_of[copy], pipeline)
+        pipeline.pools.copy_of[copy] = update  # in the place of the older one
         counts.superseded[channel] += 1
         return
     if rules.buffer and state.waiting[channel] >= rules.buffer:
         counts.lost[channel] += 1
-        _let_go(update, pools, state, counts)
+        _release(update, pipeline)
         return
-    _pass_time(channel, now, state, counts)
-    _append(channel, update, now, state, pools)
+    _pass_time(channel, now, pipeline)
+    _append(channel, update, now, pipeline)
     if rules.scheduler == DROP and state.waiting[channel] > rules.drop_above:
-        victim = _take(channel, _least_wanted(channel, fixed, state, pools), state, pools)
+        victim = _take(channel, _least_wanted(channel, pipeline), pipeline)
         counts.lost[channel] += 1
-        _let_go(victim, pools, state, counts)
+        _release(victim, pipeline)
     counts.longest[channel] = max(counts.longest[channel], state.waiting[channel])
 
 
 @_part
-def _map_page(page: int, mapping: int, fixed: Fixed, state: State) -> int:
+def _map_page(page: int, pipeline: Pipeline) -> int:
     """Number of `state.chosen` channels for an update of a page."""
+    mapping, fixed, state = pipeline.rules.mapping, pipeline.fixed, pipeline.state
     chosen = state.chosen
     if mapping >= 0:
         clients = fixed.clients[fixed.begins[page] : fixed.begins[page + 1]]
@@ -266,49 +266,33 @@ def _map_page(page: int, mapping: int, fixed: Fixed, state: State) -> int:
 
 
 @_part
-def _update(  # noqa: PLR0913, PLR0917
-    now: int,
-    page: int,
-    rules: Rules,
-    fixed: Fixed,
-    state: State,
-    pools: Pools,
-    counts: PipelineCounts,
-) -> None:
-    """The server updates a page; the profiler lets it through if a client wants it."""
-    counts.totals[UPDATES] += 1
+def update_page(now: int, page: int, pipeline: Pipeline) -> tuple[int, int]:
+    """Update a page on the server. Returns the number of the update and how many `state.chosen`
+    channels get a copy: none if no client wants the page, so that the profiler drops the update.
+    """
+    fixed, state, pools = pipeline.fixed, pipeline.state, pipeline.pools
+    pipeline.counts.totals[UPDATES] += 1
     wanted = fixed.begins[page + 1] - fixed.begins[page]
     if wanted == 0:
-        return
-    counts.totals[PASSED] += 1
+        return -1, 0
+    pipeline.counts.totals[PASSED] += 1
     state.numbers[FREE_UPDATES] -= 1
     update = pools.free[state.numbers[FREE_UPDATES]]
     pools.updated[update], pools.page[update], pools.missing[update] = now, page, wanted
     pools.heard[update] = 0
-    count = _map_page(page, rules.mapping, fixed, state)
-    pools.copies[update] = count
-    for place in range(count):
-        _offer(state.chosen[place], update, now, rules, fixed, state, pools, counts)
+    pools.copies[update] = count = _map_page(page, pipeline)
+    return update, count
 
 
-@compiled(TIMES, TIMES, INT, INT, RULES, FIXED, STATE, POOLS, COUNTS, owns=False)
-def advance(  # noqa: PLR0913, PLR0917
-    times: Int64s,
-    pages: Int64s,
-    begin: int,
-    end: int,
-    rules: Rules,
-    fixed: Fixed,
-    state: State,
-    pools: Pools,
-    counts: PipelineCounts,
-) -> int:
+@compiled(TIMES, TIMES, INT, INT, PIPELINE, owns=False)
+def advance(times: Int64s, pages: Int64s, begin: int, end: int, pipeline: Pipeline) -> int:
     """Process updates from number `begin` on, and after the last one all transmissions before the
     time `end`. Returns the number of the next update: less than all where the pools are full.
     """
-    due, channels = state.due, len(state.due)
+    due, chosen = pipeline.state.due, pipeline.state.chosen
+    channels = len(due)
     for number in range(begin, len(times) + 1):
-        if state.numbers[FREE_UPDATES] < 1 or state.numbers[FREE_COPIES] < channels + 1:
+        if is_full(pipeline):
             return number
         until = times[number] if number < len(times) else end - 1
         while True:
@@ -318,9 +302,12 @@ def advance(  # noqa: PLR0913, PLR0917
                     first = channel
             if due[first] > until:
                 break
-            _finish(first, rules.scheduler, fixed, state, pools, counts)
+            _hear(first, pipeline)
+            finish(first, pipeline)
         if number < len(times):
-            _update(until, pages[number], rules, fixed, state, pools, counts)
+            update, count = update_page(until, pages[number], pipeline)
+            for place in range(count):
+                offer(chosen[place], update, until, pipeline)
     for channel in range(channels):
-        _pass_time(channel, end, state, counts)
+        _pass_time(channel, end, pipeline)
     return len(times) + 1

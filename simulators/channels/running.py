@@ -24,6 +24,7 @@ from vizpub.simulators.channels.state import (
     RXW,
     TOTALS,
     Fixed,
+    Pipeline,
     PipelineCounts,
     Pools,
     Rules,
@@ -150,15 +151,13 @@ def run(
     there are quantiles of each client, which take up to 32 KB.
     """
     stop = int(updates.times[-1]) + 1 if end is None else end
-    fixed, state, counts = _fixed_arrays(layout), _state(layout, begin), _counts(layout, apart)
-    pools, number = _grow_pools(_empty(fixed.wants.shape[1]), state), 0
+    pipeline, number = new_pipeline(layout, begin, apart=apart), 0
     while True:
-        number = advance(
-            updates.times, updates.pages, number, stop, _rules(layout), fixed, state, pools, counts
-        )
+        number = advance(updates.times, updates.pages, number, stop, pipeline)
         if number > len(updates.times):
             break
-        pools = _grow_pools(pools, state)
+        pipeline = grow_pools(pipeline)
+    state, pools, counts = pipeline.state, pipeline.pools, pipeline.counts
     used = np.ones(len(pools.free), dtype=bool)
     used[pools.free[: state.numbers[FREE_UPDATES]]] = False
     overdue = int((pools.missing[used] > 0).sum())
@@ -166,6 +165,16 @@ def run(
     overdue = passed - complete - int(used.sum()) + overdue
     backlog = int(state.waiting.sum() + (state.due < NEVER).sum())
     return ChannelMeasurement(layout, stop - begin, counts, backlog, overdue)
+
+
+def new_pipeline(layout: ChannelLayout, begin: int = 0, *, apart: bool = False) -> Pipeline:
+    """A pipeline at the time `begin`, with room for the first updates; `apart` as in `run`."""
+    fixed, none = _fixed_arrays(layout), np.zeros(0, np.int64)
+    heard = np.zeros((0, fixed.wants.shape[1]), np.uint64)
+    pools = Pools(none, none, none, none, heard, none, none, none, none, none, none)
+    return grow_pools(
+        Pipeline(_rules(layout), fixed, _state(layout, begin), pools, _counts(layout, apart))
+    )
 
 
 def bits(flags: Bools) -> Words:
@@ -247,16 +256,10 @@ def _counts(layout: ChannelLayout, apart: bool) -> PipelineCounts:
     )
 
 
-def _empty(words: int) -> Pools:
-    none = np.zeros(0, np.int64)
-    heard = np.zeros((0, words), np.uint64)
-    return Pools(none, none, none, none, heard, none, none, none, none, none, none)
-
-
-def _grow_pools(pools: Pools, state: State) -> Pools:
-    """Twice the room for what has hardly any, or the first room."""
-    channels, numbers = len(state.due), state.numbers
-    updates, copies = len(pools.updated), len(pools.copy_of)
+def grow_pools(pipeline: Pipeline) -> Pipeline:
+    """Double the room for what has hardly any, or make the first room."""
+    pools, numbers = pipeline.pools, pipeline.state.numbers
+    channels, updates, copies = len(pipeline.state.due), len(pools.updated), len(pools.copy_of)
     more = max(updates, _BEGIN) if numbers[FREE_UPDATES] < 1 else 0
     pools = pools._replace(
         updated=_longer(pools.updated, more),
@@ -267,12 +270,14 @@ def _grow_pools(pools: Pools, state: State) -> Pools:
         free=_extend_free(pools.free, more, numbers, FREE_UPDATES),
     )
     more = max(copies, _BEGIN, 2 * channels) if numbers[FREE_COPIES] < channels + 1 else 0
-    return pools._replace(
-        copy_of=_longer(pools.copy_of, more),
-        arrived=_longer(pools.arrived, more),
-        number=_longer(pools.number, more),
-        after=_longer(pools.after, more),
-        spare=_extend_free(pools.spare, more, numbers, FREE_COPIES),
+    return pipeline._replace(
+        pools=pools._replace(
+            copy_of=_longer(pools.copy_of, more),
+            arrived=_longer(pools.arrived, more),
+            number=_longer(pools.number, more),
+            after=_longer(pools.after, more),
+            spare=_extend_free(pools.spare, more, numbers, FREE_COPIES),
+        )
     )
 
 

@@ -141,6 +141,16 @@ class PipelineCounts(NamedTuple):
     """[clients or 1, BINS]: first receptions by staleness, of each client or of all."""
 
 
+class Pipeline(NamedTuple):
+    """All arrays of a run."""
+
+    rules: Rules
+    fixed: Fixed
+    state: State
+    pools: Pools
+    counts: PipelineCounts
+
+
 TOTALS = ("updates", "passed", "complete", "unreached", "duplicates", "receptions", "unwanted")
 UPDATES, PASSED, COMPLETE, UNREACHED, DUPLICATES, RECEPTIONS, UNWANTED = range(len(TOTALS))
 FREE_UPDATES, FREE_COPIES, NEXT_COPY = range(3)
@@ -150,9 +160,14 @@ _N, _M, _W, _B = (
     for t, d in ((types.int64, 1), (types.int64, 2), (types.uint64, 2), (types.boolean, 2))
 )
 _GROUP: Any = types.NamedTuple
-FIXED = _GROUP((_W, _W, _N, _N, _M, _M, _N, _N, _B), Fixed)
-RULES = _GROUP((types.int64,) * 4 + (types.boolean,), Rules)
-STATE = _GROUP((_N, _N, _N, _M, _N, _M, _M, _M, _M, _M, _N, _N, _N, _N, _N), State)
-POOLS = _GROUP((_N, _N, _N, _N, _W, _N, _N, _N, _N, _N, _N), Pools)
-COUNTS = _GROUP((_N,) * 8 + (_M,) + (_N,) * 2 + (_M,), PipelineCounts)
+PIPELINE = _GROUP(
+    (
+        _GROUP((types.int64,) * 4 + (types.boolean,), Rules),
+        _GROUP((_W, _W, _N, _N, _M, _M, _N, _N, _B), Fixed),
+        _GROUP((_N, _N, _N, _M, _N, _M, _M, _M, _M, _M, _N, _N, _N, _N, _N), State),
+        _GROUP((_N, _N, _N, _N, _W, _N, _N, _N, _N, _N, _N), Pools),
+        _GROUP((_N,) * 8 + (_M,) + (_N,) * 2 + (_M,), PipelineCounts),
+    ),
+    Pipeline,
+)
 INT, TIMES = types.int64, _N

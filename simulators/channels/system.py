@@ -1,9 +1,8 @@
 """The channels as a system: peer 0 is the server, then the channels, then the clients.
 
 Pages are topics, updates publications: the server sends a copy to each channel that the mapper
-chooses, and a channel transmits it to all its listeners, whether they want it or not. It does what
-`vizpub.simulators.channels.pipeline` does, with lists and messages; both take updates, profiles,
-channels and covers from a `Layout`, so that their counts are equal.
+chooses, and a channel transmits it to all its listeners, whether they want it or not. Profiler,
+mapper and queues are the functions of `pipeline.py`; here, copies are messages, which take time.
 
 A client reports the links `listens` to its channels; the server `carries` to the channels of each
 page if the mapping is static, otherwise `feeds` to all channels. A transmission counts as a message
@@ -16,13 +15,16 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
-from vizpub.simulators.channels.covers import RULES, cover
+from vizpub.model.arrays import Int64s
 from vizpub.simulators.channels.layout import ChannelLayout
 from vizpub.simulators.channels.parameters import ChannelParameters
+from vizpub.simulators.channels.pipeline import finish, is_full, offer, update_page
+from vizpub.simulators.channels.running import grow_pools, new_pipeline
+from vizpub.simulators.channels.state import NEVER, PASSED, UPDATES
 from vizpub.simulators.engine.network import Copy, Links, Network, Publication, System
 from vizpub.simulators.world.churn import Setting
 from vizpub.simulators.world.publications import PlannedPublication, publishing_span
@@ -56,20 +58,6 @@ class Profiles:
             yield PlannedPublication(time_us, page, SERVER, size[page])
 
 
-class WaitingCopy(NamedTuple):
-    """A copy that waits in a channel."""
-
-    copy: Copy
-    arrived: int
-    number: int
-    """In the order of arrival."""
-
-    @property
-    def page(self) -> int:
-        """The page it is an update of."""
-        return self.copy.publication.topic
-
-
 class Channels(System):
     """A server, a profiler and a mapper, channels with schedulers, and their clients."""
 
@@ -77,26 +65,25 @@ class Channels(System):
     defaults: ClassVar[Mapping[str, Any]] = {"latency": "none"}
 
     def __init__(self, net: Network, parameters: ChannelParameters, topics: int) -> None:
-        self._net, self._given = net, parameters
+        self._net, self._parameters = net, parameters
         self.layout = layout = ChannelLayout(
             parameters, net.size - 1 - parameters.channels, net.seed
         )
+        self._pipeline = new_pipeline(layout)
         self._first = 1 + parameters.channels
-        self._wanted: list[int] = layout.wants.sum(axis=0).tolist()
-        """R: the clients that want each page."""
         self._listeners = [
             [self._first + client for client in np.flatnonzero(column).tolist()]
             for column in layout.listens.T
         ]
-        self._draws = layout.draws()
-        self._waiting: list[list[WaitingCopy]] = [[] for _ in range(parameters.channels)]
-        self._sending: list[tuple[int, Copy] | None] = [None] * parameters.channels
-        """The end of each channel's transmission, and what it transmits."""
-        self._number = 0
         self._updated: list[int] = []
         """When each publication was made."""
+        self._updates: list[int] = []
+        """Its number in the pipeline, where another one has it after its last transmission."""
+        self._publications: dict[int, Publication] = {}
+        """By that number."""
         self._heard: list[set[int]] = [set() for _ in range(net.size)]
-        self._counted: list[Counter[str]] = [Counter() for _ in range(net.size)]
+        self._counts: list[Counter[str]] = [Counter() for _ in range(net.size)]
+        """What clients receive."""
         self._copies = net.kind("copy", self.on_copy, publication=True)
 
     @classmethod
@@ -106,121 +93,64 @@ class Channels(System):
 
     def described(self) -> Mapping[str, Any]:
         """Rules that are our reading of a paper that lacks pages."""
-        return {"our_reading": self._given.readings}
+        return {"our_reading": self._parameters.readings}
 
     def join(self, peer: int, topics: Sequence[int]) -> None:
         """See System.join; all are up from the start."""
 
     def publish(self, peer: int, publication: Publication) -> None:
         """The server updates a page; the profiler drops it if no client wants it."""
+        now, state = self._net.now, self._pipeline.state
         # A channel that ends now has room before the update comes.
-        for channel, sending in enumerate(self._sending):
-            if sending is not None and sending[0] <= self._net.now:
-                self._finish(channel, sending[0])
-        page = publication.topic
-        self._updated.append(self._net.now)
-        wanted = self._wanted[page] > 0
-        self._counted[SERVER].update(updates=1, passed=int(wanted))
-        to = [1 + channel for channel in self._map_page(page)] if wanted else []
-        self._net.forward(self._copies, peer, to, Copy(publication, 0))
-
-    def _map_page(self, page: int) -> list[int]:
-        layout = self.layout
-        if layout.carried is not None:
-            return np.flatnonzero(layout.carried[page]).tolist()
-        chosen = np.empty(self._given.channels, np.int64)
-        busy = [
-            len(waiting) + (sending is not None)
-            for waiting, sending in zip(self._waiting, self._sending, strict=True)
-        ]
-        count = cover(
-            RULES[self._given.mapping],
-            np.flatnonzero(layout.wants[:, page]),
-            layout.channels_of,
-            layout.reach[page],
-            np.array(busy, np.int64),
-            self._draws,
-            chosen,
+        for channel in np.flatnonzero(state.due <= now).tolist():
+            self._finish(channel)
+        self._make_room()
+        update, count = update_page(now, publication.topic, self._pipeline)
+        self._updated.append(now)
+        self._updates.append(update)
+        self._publications[update] = publication
+        self._net.forward(
+            self._copies, peer, (state.chosen[:count] + 1).tolist(), Copy(publication, 0)
         )
-        channels: list[int] = chosen[:count].tolist()
-        return channels
 
     def on_copy(self, peer: int, sender: int, copy: Copy) -> None:
         """A copy came to a channel, or what a channel transmitted to a client."""
+        message = copy.publication.message
         if peer < self._first:
-            self._offer(peer - 1, copy)
+            is_idle = self._pipeline.state.due[peer - 1] == NEVER
+            self._make_room()
+            offer(peer - 1, self._updates[message], self._net.now, self._pipeline)
+            if is_idle:
+                self._await_end(peer - 1)
             return
-        page, message = copy.publication.topic, copy.publication.message
-        counted = self._counted[peer]
-        counted["receptions"] += 1
-        if not self.layout.wants[peer - self._first, page]:
-            counted["unwanted"] += 1
+        counts = self._counts[peer]
+        counts["receptions"] += 1
+        if not self.layout.wants[peer - self._first, copy.publication.topic]:
+            counts["unwanted"] += 1
         elif message not in self._heard[peer]:
             self._heard[peer].add(message)
-            counted["heard"] += 1
-            counted["staleness_us"] += self._net.now - self._updated[message]
+            counts["heard"] += 1
+            counts["staleness_us"] += self._net.now - self._updated[message]
 
-    def _offer(self, channel: int, copy: Copy) -> None:
-        parameters, waiting, page = self._given, self._waiting[channel], copy.publication.topic
-        counted = self._counted[1 + channel]
-        counted["offered"] += 1
-        if self._sending[channel] is None:
-            self._transmit(channel, copy)
-            return
-        same = next((place for place, held in enumerate(waiting) if held.page == page), None)
-        if parameters.coalesce and same is not None:
-            waiting[same] = waiting[same]._replace(copy=copy)
-            counted["superseded"] += 1
-        elif parameters.buffer and len(waiting) >= parameters.buffer:
-            counted["lost"] += 1
-        else:
-            self._number += 1
-            waiting.append(WaitingCopy(copy, self._net.now, self._number))
-            if parameters.scheduler == "drop" and len(waiting) > parameters.drop_above:
-                waiting.remove(
-                    min(waiting, key=lambda held: (self._wanted[held.page], held.number))
-                )
-                counted["lost"] += 1
+    def _make_room(self) -> None:
+        if is_full(self._pipeline):
+            self._pipeline = grow_pools(self._pipeline)
 
-    def _transmit(self, channel: int, copy: Copy) -> None:
-        took = int(self.layout.transmission[copy.publication.topic])
-        end = self._net.now + took
-        self._sending[channel] = (end, copy)
-        self._net.after(took, 1 + channel, self._due, end)
+    def _await_end(self, channel: int) -> None:
+        if (end := int(self._pipeline.state.due[channel])) < NEVER:
+            self._net.after(end - self._net.now, 1 + channel, self._on_end, end)
 
-    def _due(self, peer: int, end: int) -> None:
-        sending = self._sending[peer - 1]
-        if sending is not None and sending[0] == end:
-            self._finish(peer - 1, end)
+    def _on_end(self, peer: int, end: int) -> None:
+        if self._pipeline.state.due[peer - 1] == end:
+            self._finish(peer - 1)
 
-    def _finish(self, channel: int, now: int) -> None:
+    def _finish(self, channel: int) -> None:
         """All listeners receive what was transmitted; the scheduler chooses the next copy."""
-        sending = self._sending[channel]
-        assert sending is not None
-        self._counted[1 + channel]["sent"] += 1
-        self._net.forward(self._copies, 1 + channel, self._listeners[channel], sending[1])
-        self._sending[channel] = None
-        if waiting := self._waiting[channel]:
-            chosen = self._chosen(waiting, now)
-            waiting.remove(chosen)
-            self._transmit(channel, chosen.copy)
-
-    def _chosen(self, waiting: Sequence[WaitingCopy], now: int) -> WaitingCopy:
-        """The copy that is sent next: the oldest of several that are as good."""
-        rule = self._given.scheduler
-        if rule == "fifo":
-            return min(waiting, key=lambda held: held.number)
-
-        of_page: Counter[int] = Counter()
-        for held in waiting:
-            of_page[held.page] += now - held.arrived
-
-        def worth(held: WaitingCopy) -> tuple[float, int, int]:
-            wanted = self._wanted[held.page]
-            wait = of_page[held.page] if rule == "lwf" else now - held.arrived
-            return float(wanted) * wait, wanted, -held.number
-
-        return max(waiting, key=worth)
+        publication = self._publications[int(self._pipeline.state.sending[channel])]
+        listeners = self._listeners[channel]
+        self._net.forward(self._copies, 1 + channel, listeners, Copy(publication, 1))
+        finish(channel, self._pipeline)
+        self._await_end(channel)
 
     def links(self, peer: int) -> Iterable[Links]:
         """See System.links."""
@@ -240,19 +170,25 @@ class Channels(System):
 
     def gauges(self, peer: int) -> Iterable[tuple[str, float]]:
         """Counts of the interval, zeros too, and the pages that wait in a channel now."""
-        kind = "client"
-        if peer < self._first:
-            kind = "server" if peer == SERVER else "channel"
-        if kind == "channel":
-            yield "queue", len(self._waiting[peer - 1])
-        counted = self._counted[peer]
-        yield from [(name, counted[name]) for name in _COUNTED[kind]]
-        counted.clear()
+        counts = self._pipeline.counts
+        if peer >= self._first:
+            of_client = self._counts[peer]
+            yield from [
+                (name, of_client[name])
+                for name in ("receptions", "unwanted", "heard", "staleness_us")
+            ]
+            of_client.clear()
+        elif peer == SERVER:
+            yield "updates", _count_anew(counts.totals, UPDATES)
+            yield "passed", _count_anew(counts.totals, PASSED)
+        else:
+            yield "queue", int(self._pipeline.state.waiting[peer - 1])
+            for name in ("offered", "sent", "superseded", "lost"):
+                yield name, _count_anew(getattr(counts, name), peer - 1)
 
 
-_COUNTED: Mapping[str, Sequence[str]] = {
-    "server": ("updates", "passed"),
-    "channel": ("offered", "sent", "superseded", "lost"),
-    "client": ("receptions", "unwanted", "heard", "staleness_us"),
-}
-"""Gauges by kind of peer."""
+def _count_anew(counts: Int64s, place: int) -> int:
+    """A count, which begins with 0 again."""
+    count = int(counts[place])
+    counts[place] = 0
+    return count

@@ -1,4 +1,4 @@
-"""The system that reports, beside the compiled pipeline: the same counts, two programs."""
+"""The system that reports, the compiled pipeline, and plain lists: the same counts."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import pytest
 
 from tests.support.channels import printed_layout
 from vizpub.model.errors import UseError
+from vizpub.simulators.channels.covers import RULES, cover
 from vizpub.simulators.channels.layout import ChannelLayout
 from vizpub.simulators.channels.running import ChannelMeasurement, run
 from vizpub.simulators.engine.plan import make_plan
@@ -118,6 +119,105 @@ def test_reports_have_the_counts_of_the_compiled_pipeline(name: str) -> None:
         ("superseded", counts.superseded), ("heard", counts.heard), ("staleness_us", counts.stale),
     ):  # fmt: skip
         assert told.gauges[gauge] == expected.sum(), (gauge, seed)
+
+
+class PlainChannels:
+    """The channels with plain lists: waiting copies are (page, arrival, number, update)."""
+
+    def __init__(self, layout: ChannelLayout) -> None:
+        self.layout, self.parameters = layout, layout.parameters
+        self.wanted = layout.wants.sum(axis=0).tolist()
+        self.waiting: list[list[list[int]]] = [[] for _ in range(CHANNELS)]
+        self.sending: list[tuple[int, int, int] | None] = [None] * CHANNELS
+        self.counts = {name: [0] * CHANNELS for name in ("offered", "sent", "superseded", "lost")}
+        self.heard: list[dict[int, int]] = [{} for _ in range(CLIENTS)]
+        self.times: list[int] = []
+        self.draws, self.number = layout.draws(), 0
+
+    def run(self, times: list[int], pages: list[int], end: int) -> None:
+        for now, page in zip(times, pages, strict=True):
+            self.finish_until(now)
+            self.times.append(now)
+            for channel in self.map_page(page) if self.wanted[page] else ():
+                self.offer(channel, page, now, len(self.times) - 1)
+        self.finish_until(end - 1)
+
+    def finish_until(self, now: int) -> None:
+        while due := [(s[0], c) for c, s in enumerate(self.sending) if s and s[0] <= now]:
+            self.finish(*min(due))
+
+    def map_page(self, page: int) -> list[int]:
+        layout = self.layout
+        if layout.carried is not None:
+            return np.flatnonzero(layout.carried[page]).tolist()
+        chosen = np.empty(CHANNELS, np.int64)
+        busy = [len(w) + bool(s) for w, s in zip(self.waiting, self.sending, strict=True)]
+        clients, rule = np.flatnonzero(layout.wants[:, page]), RULES[self.parameters.mapping]
+        count = cover(
+            rule, clients, layout.channels_of, layout.reach[page], np.array(busy), self.draws,
+            chosen,
+        )  # fmt: skip
+        return chosen[:count].tolist()
+
+    def offer(self, channel: int, page: int, now: int, update: int) -> None:
+        parameters, waiting = self.parameters, self.waiting[channel]
+        self.counts["offered"][channel] += 1
+        same = [copy for copy in waiting if copy[0] == page]
+        if self.sending[channel] is None:
+            self.transmit(channel, page, now, update)
+        elif parameters.coalesce and same:
+            same[0][3] = update
+            self.counts["superseded"][channel] += 1
+        elif parameters.buffer and len(waiting) >= parameters.buffer:
+            self.counts["lost"][channel] += 1
+        else:
+            waiting.append([page, now, self.number, update])
+            self.number += 1
+            if parameters.scheduler == "drop" and len(waiting) > parameters.drop_above:
+                waiting.remove(min(waiting, key=lambda copy: (self.wanted[copy[0]], copy[2])))
+                self.counts["lost"][channel] += 1
+
+    def transmit(self, channel: int, page: int, now: int, update: int) -> None:
+        self.sending[channel] = (now + int(self.layout.transmission[page]), page, update)
+
+    def finish(self, now: int, channel: int) -> None:
+        transmitted = self.sending[channel]
+        assert transmitted is not None
+        _, page, update = transmitted
+        self.counts["sent"][channel] += 1
+        for client in np.flatnonzero(self.layout.listens[:, channel]).tolist():
+            if self.layout.wants[client, page]:
+                self.heard[client].setdefault(update, now - self.times[update])
+        self.sending[channel] = None
+        if waiting := self.waiting[channel]:
+            following = max(waiting, key=lambda copy: self.worth(copy, waiting, now))
+            waiting.remove(following)
+            self.transmit(channel, following[0], now, following[3])
+
+    def worth(self, copy: list[int], waiting: list[list[int]], now: int) -> tuple[int, int, int]:
+        page, arrived, number, _ = copy
+        if self.parameters.scheduler == "fifo":
+            return 0, 0, -number
+        same = [now - other[1] for other in waiting if other[0] == page]
+        wait = sum(same) if self.parameters.scheduler == "lwf" else now - arrived
+        return self.wanted[page] * wait, self.wanted[page], -number
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_queues_are_those_of_plain_lists(name: str) -> None:
+    told, seed = told_of(name)
+    counted = compiled(told, SMALL["intervals"])
+    last = told.layout.parameters.last_update
+    end = SMALL["intervals"] * SECOND
+    updates = told.layout.updates((SECOND, end if last is None else (last + 1) * SECOND))
+    plain = PlainChannels(told.layout)
+    plain.run(updates.times.tolist(), updates.pages.tolist(), end)
+    for count, by_channel in plain.counts.items():
+        assert by_channel == getattr(counted.counts, count).tolist(), (count, seed)
+    assert [len(heard) for heard in plain.heard] == counted.counts.heard.tolist(), seed
+    assert [sum(heard.values()) for heard in plain.heard] == counted.counts.stale.tolist(), seed
+    backlog = sum(map(len, plain.waiting)) + sum(s is not None for s in plain.sending)
+    assert backlog == counted.backlog, seed
 
 
 @pytest.mark.parametrize("name", ["busy", "buffer", "coalesce", "sizes"])
