@@ -11,7 +11,9 @@ import numpy as np
 
 from vizpub.machine.compiled import compiled
 from vizpub.model.errors import UseError
-from vizpub.simulators.designs.stars import Interests, neighbours_of
+from vizpub.simulators.designs.flat import Flat
+from vizpub.simulators.designs.stars import Interests
+from vizpub.simulators.protocols.broadcast.topologies import neighbours_in
 
 ALL_PAIRS = "gm compares all pairs"
 
@@ -97,13 +99,5 @@ def greedy_merge(interests: Interests) -> list[list[int]]:
         )
     if max(map(len, interests.of), default=0) > _MOST_TOPICS:
         raise UseError(f"gm takes nodes with at most {_MOST_TOPICS} topics")
-    begins, topics = flatten(interests)
-    return neighbours_of(_merge_greedily(begins, topics).tolist(), interests.nodes)
-
-
-def flatten(interests: Interests) -> tuple[np.ndarray, np.ndarray]:
-    """Begins of each node's topics in the second array, and that; int64, for compiled functions."""
-    counts = [len(topics_of_node) for topics_of_node in interests.of]
-    begins = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]).astype(np.int64)
-    topics = [topic for topics_of_node in interests.of for topic in topics_of_node]
-    return begins, np.array(topics, dtype=np.int64)
+    flat = Flat.of(interests)
+    return neighbours_in(_merge_greedily(flat.begins, flat.topics).tolist(), interests.nodes)

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from bisect import insort
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 Centres = dict[int, int]
 """The centre of every topic with two or more subscribers, in the order in which they were fixed."""
@@ -235,12 +235,3 @@ def refine_stars(stars: Stars) -> None:
     nodes = range(stars.interests.nodes)
     for node in sorted(nodes, key=lambda one: (-stars.degree(one), one)):
         stars.relieve(node)
-
-
-def neighbours_of(edges: Iterable[tuple[int, int]], nodes: int) -> list[list[int]]:
-    """Of each node, ascending."""
-    found: list[set[int]] = [set() for _ in range(nodes)]
-    for one, other in edges:
-        found[one].add(other)
-        found[other].add(one)
-    return [sorted(neighbours) for neighbours in found]

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 TRANSPORT_BYTES = 28
 """Bytes of IP and UDP headers in every message of any system."""
+HEADER_BYTES = TRANSPORT_BYTES + 16
+"""Bytes of any message of gossip and broadcasts: the transport's, kind and flags (2), entries (2),
+sender (8), checksum (4)."""
 COPY_BYTES = TRANSPORT_BYTES + 20
 """Bytes of a copy of a publication besides its content: the transport's, the message's number (8),
 its topic (4) and its publisher (8). Hops are for reports only and count no bytes."""

@@ -107,10 +107,60 @@ class Routing(ABC):
         return path
 
 
+class RingOverlay(Routing, Upcalls):
+    """A routing overlay whose peers have places on a ring."""
+
+    keeping: Any
+    """Maintains the ring, and has a node for each peer: the state that it loses when it leaves."""
+    joining: Any
+    upcalls: Upcalls
+
+    def reset(self, peer: int) -> None:
+        """Give the peer an empty state."""
+        self.keeping.reset(peer)
+
+    def join(self, peer: int) -> None:
+        """See Routing.join."""
+        self.reset(peer)
+        self.joining.enter(peer)
+
+    def leave(self, peer: int, others: Sequence[int] = ()) -> None:
+        """See Routing.leave."""
+        self.keeping.take_leave(peer, others)
+
+    def gone(self, peer: int) -> None:
+        """See Routing.gone."""
+        self.reset(peer)
+
+    def is_ready(self, peer: int) -> bool:
+        """See Routing.is_ready."""
+        return bool(self.keeping.nodes[peer].is_ready)
+
+    def doubt(self, peer: int, other: int) -> None:
+        """See Routing.doubt."""
+        self.keeping.doubt(peer, other)
+
+    def ready(self, peer: int) -> None:
+        """See Upcalls.ready."""
+        self.upcalls.ready(peer)
+
+    def responsibility_changed(self, peer: int) -> None:
+        """See Upcalls.responsibility_changed."""
+        self.upcalls.responsibility_changed(peer)
+
+    def lost(self, peer: int, other: int) -> None:
+        """See Upcalls.lost. A peer that has lost all others joins again."""
+        node = self.keeping.nodes[peer]
+        if node.is_ready and node.is_alone:
+            node.is_placed = node.is_ready = False
+            self.joining.enter(peer)
+        self.upcalls.lost(peer, other)
+
+
 MakeRouting = Callable[[Upcalls], Routing]
 
 
-class Routed(System):
+class Routed(System, Upcalls):
     """A routing overlay on its own. A publication goes to the peer responsible for its topic's
     key; subscriptions are ignored. That peer counts it as a route, and its hops: 0 where it
     published itself, which is no reception.
@@ -120,12 +170,8 @@ class Routed(System):
 
     def __init__(self, net: Network, make: MakeRouting) -> None:
         self.net = net
-        self.routing = make(self.upcalls())
+        self.routing = make(self)
         self.routed: Any = net.kind("routed", self.on_routed, failed=self.on_lost, publication=True)
-
-    def upcalls(self) -> Upcalls:
-        """The receiver of the overlay's events."""
-        return Upcalls()
 
     def join(self, peer: int, topics: Sequence[int]) -> None:
         """See System.join."""

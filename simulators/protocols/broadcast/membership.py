@@ -6,11 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from typing import ClassVar
 
-from vizpub.simulators.engine.network import TRANSPORT_BYTES, Links, Network
+from vizpub.simulators.engine.network import Links, Network
 
-HEADER_BYTES = TRANSPORT_BYTES + 16
-"""Bytes of any message: the transport's, kind and flags (2), entries (2), sender (8), checksum
-(4)."""
 PEER_BYTES = 14
 """Bytes of a peer that is named in a message: id (8), address and port (6)."""
 

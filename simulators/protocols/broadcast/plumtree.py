@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from vizpub.simulators.engine.network import Copy, Links, Network
+from vizpub.simulators.engine.network import HEADER_BYTES, Copy, Links, Network
 from vizpub.simulators.engine.parameters import us
 from vizpub.simulators.protocols.broadcast.eager import Broadcast
 from vizpub.simulators.protocols.broadcast.held import FirstCopies
-from vizpub.simulators.protocols.broadcast.membership import HEADER_BYTES, Membership
+from vizpub.simulators.protocols.broadcast.membership import Membership
 from vizpub.simulators.protocols.broadcast.parameters import Plumtree as Parameters
 
 ID_BYTES = 8

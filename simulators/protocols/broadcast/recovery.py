@@ -14,9 +14,9 @@ marked (`Copy.resent`), and go no further. How far back they go is a parameter. 
 
 from __future__ import annotations
 
-from vizpub.simulators.engine.network import Copy, Network
+from vizpub.simulators.engine.network import HEADER_BYTES, Copy, Network
 from vizpub.simulators.protocols.broadcast.held import FirstCopies
-from vizpub.simulators.protocols.broadcast.membership import HEADER_BYTES, Membership
+from vizpub.simulators.protocols.broadcast.membership import Membership
 from vizpub.simulators.protocols.broadcast.parameters import Bound
 
 TOPIC_BYTES = 4

@@ -4,38 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
-
-from msgspec import Meta
+from typing import ClassVar
 
 from vizpub.simulators.engine.network import Links, Network
-from vizpub.simulators.engine.specs import parse
 from vizpub.simulators.protocols.broadcast.membership import Membership
 from vizpub.simulators.protocols.broadcast.parameters import BroadcastParameters
 from vizpub.simulators.protocols.broadcast.system import TREE_LAYERS, BroadcastSystem
-from vizpub.simulators.protocols.broadcast.topologies import TOPOLOGIES, Topology, neighbours_in
+from vizpub.simulators.protocols.broadcast.topologies import (
+    Topology,
+    TopologyParameters,
+    neighbours_in,
+)
 
 
 @dataclass(frozen=True)
-class BroadcastStaticParameters(BroadcastParameters):
+class BroadcastStaticParameters(TopologyParameters, BroadcastParameters):
     """Parameters of the topology, and of the broadcast on it."""
-
-    topology: Annotated[
-        str,
-        Meta(
-            description="Who is linked to whom: poisson:MEAN, scale-free:EXPONENT, acl:a=6,b=1, "
-            "file:EDGES, or run:NAME,at=TIME,layer=LAYER, the overlay of a stored run."
-        ),
-    ] = "poisson:5"
 
     def __post_init__(self) -> None:
         """Check the models in advance. Raises: UseError."""
-        super().__post_init__()
-        self.get_topology()
-
-    def get_topology(self) -> Topology:
-        """The model of the topology."""
-        return parse(self.topology, TOPOLOGIES, "topology")
+        BroadcastParameters.__post_init__(self)
+        TopologyParameters.__post_init__(self)
 
 
 class StaticLinks(Membership):

@@ -15,6 +15,7 @@ from msgspec import Meta
 from vizpub.model.arrays import Int64s
 from vizpub.model.errors import InputError, UseError
 from vizpub.simulators.engine.parameters import Positive, PositiveReal
+from vizpub.simulators.engine.specs import parse
 from vizpub.simulators.world.social import read_edges
 
 Edges = Iterable[tuple[int, int]]
@@ -173,6 +174,27 @@ TOPOLOGIES: Mapping[str, type[Topology]] = {
     "file": File,
     "run": OfRun,
 }
+
+
+@dataclass(frozen=True)
+class TopologyParameters:
+    """The choice of a topology."""
+
+    topology: Annotated[
+        str,
+        Meta(
+            description="Who is linked to whom: poisson:MEAN, scale-free:EXPONENT, acl:a=6,b=1, "
+            "file:EDGES, or run:NAME,at=TIME,layer=LAYER, the overlay of a stored run."
+        ),
+    ] = "poisson:5"
+
+    def __post_init__(self) -> None:
+        """Check the topology in advance. Raises: UseError."""
+        self.get_topology()
+
+    def get_topology(self) -> Topology:
+        """The model of the topology."""
+        return parse(self.topology, TOPOLOGIES, "topology")
 
 
 def neighbours_in(edges: Edges, peers: int) -> list[list[int]]:

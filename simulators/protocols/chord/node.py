@@ -82,6 +82,11 @@ class Node:
         """The next peer on the ring; the peer itself in a ring of one."""
         return self.successors[0] if self.successors else self.peer
 
+    @property
+    def is_alone(self) -> bool:
+        """True in a ring of one."""
+        return not self.successors
+
     def offset(self, peer: int) -> int:
         """Distance of another peer, clockwise from this one."""
         return (self._ids[peer] - self._own) & self._mask

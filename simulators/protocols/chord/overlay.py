@@ -11,13 +11,16 @@ from vizpub.simulators.protocols.chord.lookups import Lookups
 from vizpub.simulators.protocols.chord.node import Node
 from vizpub.simulators.protocols.chord.parameters import ChordParameters
 from vizpub.simulators.protocols.chord.ring import Ring
-from vizpub.simulators.protocols.routing import NOBODY, Routing, Upcalls
+from vizpub.simulators.protocols.routing import NOBODY, RingOverlay, Upcalls
 
 LAYERS = ("successor", "successors", "predecessor", "finger")
 
 
-class Overlay(Routing, Upcalls):
+class Overlay(RingOverlay):
     """Peers on a ring of ids, each with its state."""
+
+    keeping: Keeping
+    joining: Joining
 
     def __init__(
         self, net: Network, parameters: ChordParameters, topics: int, upcalls: Upcalls
@@ -41,24 +44,10 @@ class Overlay(Routing, Upcalls):
         """
         return {"id_hash": self.ring.hash, "id_salt": self.ring.salt}
 
-    def join(self, peer: int) -> None:
-        """See Routing.join."""
-        self.keeping.reset(peer)
+    def reset(self, peer: int) -> None:
+        """See RingOverlay.reset."""
+        super().reset(peer)
         self.lookups.reset(peer)
-        self.joining.enter(peer)
-
-    def leave(self, peer: int, others: Sequence[int] = ()) -> None:
-        """See Routing.leave."""
-        self.keeping.take_leave(peer, others)
-
-    def gone(self, peer: int) -> None:
-        """See Routing.gone."""
-        self.keeping.reset(peer)
-        self.lookups.reset(peer)
-
-    def is_ready(self, peer: int) -> bool:
-        """See Routing.is_ready."""
-        return self.nodes[peer].is_ready
 
     def next_hop(self, peer: int, key: int) -> int:
         """See Routing.next_hop."""
@@ -67,10 +56,6 @@ class Overlay(Routing, Upcalls):
     def version(self, peer: int) -> object:
         """See Routing.version."""
         return self.nodes[peer].version
-
-    def doubt(self, peer: int, other: int) -> None:
-        """See Routing.doubt."""
-        self.keeping.doubt(peer, other)
 
     def compare(self, peer: int, other: int) -> None:
         """See Routing.compare. What the two disagree on is the ring."""
@@ -85,19 +70,3 @@ class Overlay(Routing, Upcalls):
         yield Links("successors", None, node.successors[1:])
         yield Links("predecessor", None, () if node.predecessor == NOBODY else (node.predecessor,))
         yield Links("finger", None, node.distinct_fingers())
-
-    def ready(self, peer: int) -> None:
-        """See Upcalls.ready."""
-        self.upcalls.ready(peer)
-
-    def responsibility_changed(self, peer: int) -> None:
-        """See Upcalls.responsibility_changed."""
-        self.upcalls.responsibility_changed(peer)
-
-    def lost(self, peer: int, other: int) -> None:
-        """See Upcalls.lost. A peer that has lost all others joins again."""
-        node = self.nodes[peer]
-        if node.is_ready and not node.successors:
-            node.is_placed = node.is_ready = False
-            self.joining.enter(peer)
-        self.upcalls.lost(peer, other)

@@ -15,7 +15,7 @@ from vizpub.simulators.engine.parameters import us
 from vizpub.simulators.protocols.chord.lookups import Found
 from vizpub.simulators.protocols.chord.overlay import LAYERS, Overlay
 from vizpub.simulators.protocols.chord.parameters import ChordParameters
-from vizpub.simulators.protocols.routing import NOBODY, Routed, Upcalls
+from vizpub.simulators.protocols.routing import NOBODY, Routed
 
 
 class Chord(Routed):
@@ -31,10 +31,6 @@ class Chord(Routed):
         if parameters.lookup_period is not None:
             net.every(us(parameters.lookup_period), self.on_lookup_tick)
 
-    def upcalls(self) -> Upcalls:
-        """See Routed.upcalls."""
-        return _Joined(self)
-
     def described(self) -> Mapping[str, Any]:
         """See System.described."""
         return self.routing.described()
@@ -47,8 +43,8 @@ class Chord(Routed):
         if self._joined[place : place + 1] == [entry]:
             del self._joined[place]
 
-    def has_joined(self, peer: int) -> None:
-        """A peer has found its place."""
+    def ready(self, peer: int) -> None:
+        """See Upcalls.ready."""
         entry = self.routing.ring.ids[peer], peer
         place = bisect_left(self._joined, entry)
         if self._joined[place : place + 1] != [entry]:
@@ -82,12 +78,3 @@ class Chord(Routed):
                 gauge(peer, "lookup_hops", found.hops)
 
         self.routing.lookups.start(peer, key, done)
-
-
-class _Joined(Upcalls):
-    def __init__(self, chord: Chord) -> None:
-        self._chord = chord
-
-    def ready(self, peer: int) -> None:
-        """See Upcalls.ready."""
-        self._chord.has_joined(peer)

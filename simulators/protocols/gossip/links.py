@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from vizpub.simulators.engine.network import Kind, Network
+from vizpub.simulators.engine.network import HEADER_BYTES, Kind, Network
 from vizpub.simulators.engine.parameters import us
-from vizpub.simulators.protocols.broadcast.membership import HEADER_BYTES, PEER_BYTES
+from vizpub.simulators.protocols.broadcast.membership import PEER_BYTES
 from vizpub.simulators.protocols.broadcast.topologies import neighbours_in
 from vizpub.simulators.protocols.gossip.parameters import GossipParameters
 

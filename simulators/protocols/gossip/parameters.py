@@ -11,24 +11,16 @@ from msgspec import Meta
 
 from vizpub.model.arrays import Int64s
 from vizpub.simulators.engine.parameters import Duration, Positive, Share
-from vizpub.simulators.engine.specs import parse
-from vizpub.simulators.protocols.broadcast.topologies import TOPOLOGIES, Topology
+from vizpub.simulators.protocols.broadcast.topologies import TopologyParameters
 
 _ROUNDS = 10_000
 _CLOSE = 1e-12
 
 
 @dataclass(frozen=True)
-class GossipParameters:
+class GossipParameters(TopologyParameters):
     """Parameters of the topology, of the gossip, and of the repair."""
 
-    topology: Annotated[
-        str,
-        Meta(
-            description="Who is linked to whom: poisson:MEAN, scale-free:EXPONENT, acl:a=6,b=1, "
-            "file:EDGES, or run:NAME,at=TIME,layer=LAYER, the overlay of a stored run."
-        ),
-    ] = "poisson:5"
     gamma: Annotated[
         Share,
         Meta(description="Probability that a neighbour that does not subscribe gets an event."),
@@ -45,14 +37,6 @@ class GossipParameters:
         Meta(description="How often a peer seeks a link for one it lost; none: links stay."),
     ] = "1s"
     steps: Annotated[Positive, Meta(description="Peers that a search for a link visits.")] = 8
-
-    def __post_init__(self) -> None:
-        """Check the topology in advance. Raises: UseError."""
-        self.get_topology()
-
-    def get_topology(self) -> Topology:
-        """The model of the topology."""
-        return parse(self.topology, TOPOLOGIES, "topology")
 
 
 def estimated_diameter(degrees: Int64s) -> int:

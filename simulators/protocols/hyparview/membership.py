@@ -19,9 +19,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from vizpub.simulators.engine.network import Links, Network
+from vizpub.simulators.engine.network import HEADER_BYTES, Links, Network
 from vizpub.simulators.engine.parameters import us
-from vizpub.simulators.protocols.broadcast.membership import HEADER_BYTES, PEER_BYTES, Membership
+from vizpub.simulators.protocols.broadcast.membership import PEER_BYTES, Membership
 from vizpub.simulators.protocols.hyparview.parameters import HyParViewParameters
 
 

@@ -44,6 +44,11 @@ class Node:
         self.waiting: list[Any] = []
         """Joins of others that arrived before it was ready."""
 
+    @property
+    def is_alone(self) -> bool:
+        """True if it has no leaves."""
+        return not self.leaves.right
+
     def slot(self, key: int) -> int:
         """Position of the next hop for a key in the routing table; the key is not the own id."""
         shared = (self._bits - (key ^ self._own).bit_length()) // self._b

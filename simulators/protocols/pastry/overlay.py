@@ -10,13 +10,16 @@ from vizpub.simulators.protocols.pastry.leaf_keeping import LeafKeeping
 from vizpub.simulators.protocols.pastry.leaves import Ring
 from vizpub.simulators.protocols.pastry.node import Node
 from vizpub.simulators.protocols.pastry.parameters import SIZES, PastryParameters
-from vizpub.simulators.protocols.routing import Routing, Upcalls
+from vizpub.simulators.protocols.routing import RingOverlay, Upcalls
 
 LAYERS = ("leafset", "routing", "neighbourhood")
 
 
-class Overlay(Routing, Upcalls):
+class Overlay(RingOverlay):
     """Peers on a ring of ids, each with its state."""
+
+    keeping: LeafKeeping
+    joining: Joining
 
     def __init__(
         self, net: Network, parameters: PastryParameters, topics: int, upcalls: Upcalls
@@ -34,29 +37,12 @@ class Overlay(Routing, Upcalls):
         """The state of each peer."""
         return self.keeping.nodes
 
-    def join(self, peer: int) -> None:
-        """See Routing.join."""
-        self.keeping.reset(peer)
-        self.joining.enter(peer)
-
-    def leave(self, peer: int, others: Sequence[int] = ()) -> None:
-        """See Routing.leave."""
-        self.keeping.take_leave(peer, others)
-
-    def gone(self, peer: int) -> None:
-        """See Routing.gone."""
-        self.keeping.reset(peer)
-
     def links(self, peer: int) -> Iterable[Links]:
         """The layers leafset, routing and neighbourhood."""
         node = self.nodes[peer]
         yield Links("leafset", None, node.leaves.view.members)
         yield Links("routing", None, tuple(dict.fromkeys(node.table.values())))
         yield Links("neighbourhood", None, tuple(node.near))
-
-    def is_ready(self, peer: int) -> bool:
-        """See Routing.is_ready."""
-        return self.nodes[peer].is_ready
 
     def next_hop(self, peer: int, key: int) -> int:
         """See Routing.next_hop."""
@@ -70,23 +56,7 @@ class Overlay(Routing, Upcalls):
         """See Routing.compare."""
         self.keeping.ask(peer, other)
 
-    def doubt(self, peer: int, other: int) -> None:
-        """See Routing.doubt."""
-        self.keeping.doubt(peer, other)
-
     def ready(self, peer: int) -> None:
         """See Upcalls.ready."""
         self.joining.serve(peer)
         self.upcalls.ready(peer)
-
-    def responsibility_changed(self, peer: int) -> None:
-        """See Upcalls.responsibility_changed."""
-        self.upcalls.responsibility_changed(peer)
-
-    def lost(self, peer: int, other: int) -> None:
-        """See Upcalls.lost. A peer that has lost all others joins again."""
-        node = self.nodes[peer]
-        if node.is_ready and not node.leaves.right:
-            node.is_placed = node.is_ready = False
-            self.joining.enter(peer)
-        self.upcalls.lost(peer, other)

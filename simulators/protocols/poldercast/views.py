@@ -23,9 +23,8 @@ from numba.core.types import int32, int64, uint64
 
 from vizpub.machine.compiled import compiled
 from vizpub.model.arrays import Int32s, Int64s
-from vizpub.simulators.engine.network import TRANSPORT_BYTES
+from vizpub.simulators.engine.network import HEADER_BYTES
 
-HEADER_BYTES = TRANSPORT_BYTES + 16
 ENTRY_BYTES = 16
 PROFILE_BYTES = 2
 PROFILE_TOPIC_BYTES = 5

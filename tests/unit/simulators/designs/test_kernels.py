@@ -10,7 +10,8 @@ from vizpub.simulators.designs.flat import Flat
 from vizpub.simulators.designs.kernels import RULES, centres_of, edges_of
 from vizpub.simulators.designs.reach import count_losses
 from vizpub.simulators.designs.stars import RULES as PLAIN
-from vizpub.simulators.designs.stars import Interests, Stars, neighbours_of, refine_stars
+from vizpub.simulators.designs.stars import Interests, Stars, refine_stars
+from vizpub.simulators.protocols.broadcast.topologies import neighbours_in
 
 
 def skewed(seed: int) -> Interests:
@@ -53,7 +54,7 @@ def test_centres_and_degrees_are_those_of_the_plain_algorithm(rule: str, name: s
         assert found == plain.centres
         edges = [tuple(sorted(edge)) for edge in edges_of(flat, centres).tolist()]
         assert len(edges) == len(set(edges))
-        assert neighbours_of(edges, interests.nodes) == plain.neighbours
+        assert neighbours_in(edges, interests.nodes) == plain.neighbours
 
 
 def test_large_topics_are_among_the_inputs() -> None:

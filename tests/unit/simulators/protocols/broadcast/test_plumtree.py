@@ -8,7 +8,7 @@ import networkx as nx
 import pytest
 
 from tests.support.overlays import Overlay, hyparview
-from vizpub.simulators.protocols.broadcast.membership import HEADER_BYTES
+from vizpub.simulators.engine.network import HEADER_BYTES
 from vizpub.simulators.protocols.broadcast.plumtree import ANNOUNCED_BYTES
 
 PEERS = 100

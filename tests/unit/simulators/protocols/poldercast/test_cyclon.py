@@ -11,8 +11,9 @@ from vizpub.analytics.kernels.adjacency import outgoing, reverse, union
 from vizpub.analytics.kernels.clustering import clustering
 from vizpub.analytics.kernels.distances import distances
 from vizpub.simulators.engine.clock import Simulation
+from vizpub.simulators.engine.network import HEADER_BYTES
 from vizpub.simulators.protocols.poldercast.cyclon import Cyclon, CyclonParameters
-from vizpub.simulators.protocols.poldercast.views import ENTRY_BYTES, HEADER_BYTES, PEER
+from vizpub.simulators.protocols.poldercast.views import ENTRY_BYTES, PEER
 
 SECOND = 1_000_000
 LATENCY_US = 10_000

@@ -9,10 +9,10 @@ import pytest
 
 from vizpub.model.arrays import Int32s
 from vizpub.simulators.engine.clock import Simulation
+from vizpub.simulators.engine.network import HEADER_BYTES
 from vizpub.simulators.protocols.poldercast.cyclon import Cyclon, CyclonParameters
 from vizpub.simulators.protocols.poldercast.vicinity import Vicinity, VicinityParameters
 from vizpub.simulators.protocols.poldercast.views import (
-    HEADER_BYTES,
     PEER,
     bytes_of,
     entries,

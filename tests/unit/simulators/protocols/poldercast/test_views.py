@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from vizpub.model.arrays import Int32s
+from vizpub.simulators.engine.network import HEADER_BYTES
 from vizpub.simulators.protocols.poldercast.views import (
     AGE,
     ENTRY_BYTES,
-    HEADER_BYTES,
     PEER,
     answer_shuffle,
     below,
