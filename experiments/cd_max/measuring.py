@@ -12,7 +12,7 @@ from vizpub.simulators.designs.algorithms import ALGORITHMS, Design, construct
 from vizpub.simulators.designs.bounds import least_edges, least_maximum_of_stars
 from vizpub.simulators.designs.stars import Interests
 from vizpub.simulators.engine.clock import stream
-from vizpub.simulators.world.subscriptions import Uniform, Workload, Zipf
+from vizpub.simulators.world.subscriptions import UniformWorkload, Workload, ZipfWorkload
 
 Axis = Literal["nodes", "topics", "subscription_size"]
 """What the paper varies."""
@@ -57,9 +57,9 @@ class OverlayCase:
 
     def interests(self) -> Interests:
         """Draw the subscriptions as `vizpub construct --workload` does with this seed."""
-        law: Workload = Uniform(self.topics, self.each)
+        law: Workload = UniformWorkload(self.topics, self.each)
         if self.law == "zipf":
-            law = Zipf(self.topics, self.each, _EXPONENT)
+            law = ZipfWorkload(self.topics, self.each, _EXPONENT)
         subscriptions = law.subscriptions(self.nodes, stream(self.seed, "workload"))
         return Interests([subscriptions.of(node) for node in range(self.nodes)], self.topics)
 

@@ -17,7 +17,7 @@ from vizpub.simulators.designs.bounds import (
 )
 from vizpub.simulators.designs.stars import Interests
 from vizpub.simulators.engine.clock import stream
-from vizpub.simulators.world.subscriptions import Uniform
+from vizpub.simulators.world.subscriptions import UniformWorkload
 
 _NODES, _TOPICS, _EACH = 12, 10, 3
 _SEEDS = {"small": 3, "full": 10}
@@ -38,7 +38,7 @@ class SmallOverlays:
 
 def measure_overlays(seed: int) -> SmallOverlays:
     """The bounds, the optima and every algorithm."""
-    subscriptions = Uniform(_TOPICS, _EACH).subscriptions(_NODES, stream(seed, "workload"))
+    subscriptions = UniformWorkload(_TOPICS, _EACH).subscriptions(_NODES, stream(seed, "workload"))
     interests = Interests([subscriptions.of(node) for node in range(_NODES)], _TOPICS)
     degrees = {
         name: [len(peers) for peers in construct(Design(name), interests).neighbours]

@@ -19,10 +19,10 @@ from vizpub.analytics.prediction.percolation import (
 from vizpub.simulators.engine.specs import parse
 from vizpub.simulators.protocols.broadcast.topologies import (
     TOPOLOGIES,
-    Acl,
-    Poisson,
+    AclGraph,
+    PoissonGraph,
     RandomGraph,
-    ScaleFree,
+    ScaleFreeGraph,
 )
 
 Scale = Literal["small", "full"]
@@ -94,11 +94,11 @@ def degrees_of(topology: str, peers: int | None = None) -> Degrees:
     cut-off that the topology names holds for both.
     """
     graph = parse(topology, TOPOLOGIES, "topology")
-    if isinstance(graph, Acl):
+    if isinstance(graph, AclGraph):
         return empirical_degrees(graph.of_each_degree.astype(np.float64))
-    if isinstance(graph, Poisson):
+    if isinstance(graph, PoissonGraph):
         return poisson_degrees(graph.mean)
-    assert isinstance(graph, ScaleFree)
+    assert isinstance(graph, ScaleFreeGraph)
     highest = graph.highest if peers is None else graph.cut_off(peers)
     if highest is None:
         return power_law_degrees(graph.exponent)

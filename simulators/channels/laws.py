@@ -24,7 +24,7 @@ _Wanted = Annotated[Positive, Meta(description="Pages that each client wants.")]
 
 
 @dataclass(frozen=True)
-class Database:
+class PageDatabase:
     """The pages of the server."""
 
     sources: int
@@ -140,7 +140,7 @@ class ClientProfile(Protocol):
 
     example: ClassVar[str]
 
-    def wants(self, clients: int, database: Database, random: np.random.Generator) -> Bools:
+    def wants(self, clients: int, database: PageDatabase, random: np.random.Generator) -> Bools:
         """bool[clients, pages]: whether a client wants a page. Raises: UseError, InputError."""
 
 
@@ -151,7 +151,7 @@ class UniformProfile:
     pages: _Wanted = 10
     example: ClassVar[str] = "uniform:pages=10"
 
-    def wants(self, clients: int, database: Database, random: np.random.Generator) -> Bools:
+    def wants(self, clients: int, database: PageDatabase, random: np.random.Generator) -> Bools:
         """See Profile."""
         _refuse_too_many("pages", self.pages, database.pages)
         return _draw_columns(np.ones(database.pages), self.pages, clients, random)
@@ -165,7 +165,7 @@ class ZipfProfile:
     exponent: _Exponent = 1.0
     example: ClassVar[str] = "zipf:pages=10,exponent=1"
 
-    def wants(self, clients: int, database: Database, random: np.random.Generator) -> Bools:
+    def wants(self, clients: int, database: PageDatabase, random: np.random.Generator) -> Bools:
         """See Profile."""
         _refuse_too_many("pages", self.pages, database.pages)
         return _draw_columns(_zipf(database.pages, self.exponent), self.pages, clients, random)
@@ -184,7 +184,7 @@ class ClusteredProfile:
     exponent: _Exponent = 1.0
     example: ClassVar[str] = "clustered:clusters=2,size=5,range=20"
 
-    def wants(self, clients: int, database: Database, random: np.random.Generator) -> Bools:
+    def wants(self, clients: int, database: PageDatabase, random: np.random.Generator) -> Bools:
         """See Profile."""
         range_ = database.items if self.range_ is None else self.range_
         _refuse_too_many("clusters", self.clusters, database.sources, "hot spots (--sources)")
@@ -206,7 +206,7 @@ class FileProfile:
     file: Annotated[str, Meta(description="Lines client,page, clients from 0: 17,front.")]
     example: ClassVar[str] = "file:profiles.csv"
 
-    def wants(self, clients: int, database: Database, random: np.random.Generator) -> Bools:
+    def wants(self, clients: int, database: PageDatabase, random: np.random.Generator) -> Bools:
         """See Profile."""
         wanted, numbers = np.zeros((clients, database.pages), dtype=bool), database.numbers
         for number, (client, page) in rows(self.file, ("client", "page")):

@@ -12,7 +12,7 @@ from vizpub.model.errors import InputError, UseError
 from vizpub.model.wording import amount
 from vizpub.simulators.channels.assigning import assign_channels
 from vizpub.simulators.channels.covers import RULES, cover, smallest
-from vizpub.simulators.channels.laws import Database, FilePages, page_of, rows
+from vizpub.simulators.channels.laws import FilePages, PageDatabase, page_of, rows
 from vizpub.simulators.channels.parameters import ChannelParameters, Scheduler
 from vizpub.simulators.engine.clock import stream
 from vizpub.simulators.engine.files import not_understood
@@ -24,7 +24,7 @@ STANDARD = 512
 
 
 @dataclass(frozen=True)
-class Updates:
+class PageUpdates:
     """Updates of pages in order of time."""
 
     times: Int64s
@@ -50,13 +50,13 @@ class ChannelLayout:
             )
 
     @cached_property
-    def database(self) -> Database:
+    def database(self) -> PageDatabase:
         """The pages."""
         law = self.parameters.get_pages()
         if isinstance(law, FilePages):
             names, _ = law.read()
-            return Database(1, len(names), names)
-        return Database(self.parameters.sources, self.parameters.items)
+            return PageDatabase(1, len(names), names)
+        return PageDatabase(self.parameters.sources, self.parameters.items)
 
     @cached_property
     def probability(self) -> Floats:
@@ -142,7 +142,7 @@ class ChannelLayout:
         """The generator of covers at the beginning of a run."""
         return seed_state(stream(self.seed, "covers"))
 
-    def updates(self, span: tuple[int, int]) -> Updates:
+    def updates(self, span: tuple[int, int]) -> PageUpdates:
         """The updates in [start, end) µs."""
         start, end = span
         gap = us(self.parameters.gap)
@@ -154,13 +154,13 @@ class ChannelLayout:
             times.append(last + np.cumsum(steps_us))
         all_times = np.concatenate(times[1:]) if times[1:] else times[0]
         update_times = all_times[all_times < end]
-        return Updates(update_times, self._pages(len(update_times)))
+        return PageUpdates(update_times, self._pages(len(update_times)))
 
-    def draw_updates(self, count: int, gap: float) -> Updates:
+    def draw_updates(self, count: int, gap: float) -> PageUpdates:
         """Draw `count` updates with a mean gap in µs; another gap only scales their times."""
         steps = self._numbers("gaps").exponential(1.0, count)
         times = np.cumsum(np.maximum(1, np.rint(steps * gap)).astype(np.int64))
-        return Updates(times, self._pages(count))
+        return PageUpdates(times, self._pages(count))
 
     def _pages(self, count: int) -> Int64s:
         edges = np.cumsum(self.probability) / self.probability.sum()

@@ -21,7 +21,7 @@ PRECISION = 0.002
 
 
 @dataclass(frozen=True)
-class Channel:
+class ChannelLoad:
     """What a static mapping puts on a channel."""
 
     channel: int
@@ -33,7 +33,7 @@ class Channel:
     """Mean gap of updates at which it has no idle time left: below that it breaks."""
 
 
-def analyze_mapping(layout: ChannelLayout) -> list[Channel]:
+def analyze_mapping(layout: ChannelLayout) -> list[ChannelLoad]:
     """The channels of a static mapping (Mapper::AnalyzeMapping).
 
     Raises: UseError for a mapping that is made on the fly.
@@ -49,7 +49,7 @@ def analyze_mapping(layout: ChannelLayout) -> list[Channel]:
     busy = (layout.probability * layout.transmission) @ carried
     pages = carried.sum(axis=0)
     return [
-        Channel(channel, int(pages[channel]), float(total[channel]), float(busy[channel]))
+        ChannelLoad(channel, int(pages[channel]), float(total[channel]), float(busy[channel]))
         for channel in range(layout.parameters.channels)
     ]
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from vizpub.model.arrays import Bools, Floats, Int64s, Words
 from vizpub.simulators.channels.covers import RULES
-from vizpub.simulators.channels.layout import ChannelLayout, Updates
+from vizpub.simulators.channels.layout import ChannelLayout, PageUpdates
 from vizpub.simulators.channels.pipeline import advance
 from vizpub.simulators.channels.state import (
     BINS,
@@ -23,12 +23,12 @@ from vizpub.simulators.channels.state import (
     PASSED,
     RXW,
     TOTALS,
-    Fixed,
+    FixedArrays,
     Pipeline,
     PipelineCounts,
+    PipelineState,
     Pools,
     Rules,
-    State,
 )
 
 _SCHEDULERS = {"fifo": FIFO, "rxw": RXW, "lwf": LWF, "drop": DROP}
@@ -141,7 +141,7 @@ def _quantile(bins: Int64s, share: float) -> float | None:
 
 def run(
     layout: ChannelLayout,
-    updates: Updates,
+    updates: PageUpdates,
     end: int | None = None,
     begin: int = 0,
     *,
@@ -192,11 +192,11 @@ def _rules(layout: ChannelLayout) -> Rules:
     return Rules(mapping, scheduler, parameters.buffer, parameters.drop_above, parameters.coalesce)
 
 
-def _fixed_arrays(layout: ChannelLayout) -> Fixed:
+def _fixed_arrays(layout: ChannelLayout) -> FixedArrays:
     pages, clients = np.nonzero(layout.wants.T)
     begins = np.searchsorted(pages, np.arange(layout.database.pages + 1)).astype(np.int64)
     static = layout.carried
-    return Fixed(
+    return FixedArrays(
         bits(layout.wants.T),
         bits(layout.listens.T),
         clients.astype(np.int64),
@@ -209,13 +209,13 @@ def _fixed_arrays(layout: ChannelLayout) -> Fixed:
     )
 
 
-def _state(layout: ChannelLayout, begin: int) -> State:
+def _state(layout: ChannelLayout, begin: int) -> PipelineState:
     channels, pages = layout.parameters.channels, layout.database.pages
 
     def each() -> Int64s:
         return np.zeros((channels, pages), np.int64)
 
-    return State(
+    return PipelineState(
         due=np.full(channels, NEVER),
         sending=np.zeros(channels, np.int64),
         waiting=np.zeros(channels, np.int64),

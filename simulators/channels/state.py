@@ -20,7 +20,7 @@ BINS = 64 * 64
 """Staleness is counted by its first seven binary digits: quantiles are at most 1.6 % off."""
 
 
-class Fixed(NamedTuple):
+class FixedArrays(NamedTuple):
     """What does not change during a run."""
 
     wants: Words
@@ -55,7 +55,7 @@ class Rules(NamedTuple):
     coalesce: bool
 
 
-class State(NamedTuple):
+class PipelineState(NamedTuple):
     """The channels, and the updates and copies on their way."""
 
     due: Int64s
@@ -145,8 +145,8 @@ class Pipeline(NamedTuple):
     """All arrays of a run."""
 
     rules: Rules
-    fixed: Fixed
-    state: State
+    fixed: FixedArrays
+    state: PipelineState
     pools: Pools
     counts: PipelineCounts
 
@@ -163,8 +163,8 @@ _GROUP: Any = types.NamedTuple
 PIPELINE = _GROUP(
     (
         _GROUP((types.int64,) * 4 + (types.boolean,), Rules),
-        _GROUP((_W, _W, _N, _N, _M, _M, _N, _N, _B), Fixed),
-        _GROUP((_N, _N, _N, _M, _N, _M, _M, _M, _M, _M, _N, _N, _N, _N, _N), State),
+        _GROUP((_W, _W, _N, _N, _M, _M, _N, _N, _B), FixedArrays),
+        _GROUP((_N, _N, _N, _M, _N, _M, _M, _M, _M, _M, _N, _N, _N, _N, _N), PipelineState),
         _GROUP((_N, _N, _N, _N, _W, _N, _N, _N, _N, _N, _N), Pools),
         _GROUP((_N,) * 8 + (_M,) + (_N,) * 2 + (_M,), PipelineCounts),
     ),

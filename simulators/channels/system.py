@@ -34,7 +34,7 @@ SERVER = 0
 
 
 @dataclass(frozen=True)
-class Profiles:
+class ChannelWorkload:
     """The clients' subscriptions, and the server's updates."""
 
     layout: ChannelLayout
@@ -87,9 +87,9 @@ class Channels(System):
         self._copies = net.kind("copy", self.on_copy, publication=True)
 
     @classmethod
-    def workload(cls, parameters: ChannelParameters, peers: int, seed: int) -> Profiles:
+    def workload(cls, parameters: ChannelParameters, peers: int, seed: int) -> ChannelWorkload:
         """See System.workload. Raises: UseError for too few peers."""
-        return Profiles(ChannelLayout(parameters, peers - 1 - parameters.channels, seed))
+        return ChannelWorkload(ChannelLayout(parameters, peers - 1 - parameters.channels, seed))
 
     def described(self) -> Mapping[str, Any]:
         """Rules that are our reading of a paper that lacks pages."""

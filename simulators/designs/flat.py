@@ -13,7 +13,7 @@ _SPARE = 2
 
 
 @dataclass(frozen=True)
-class Flat:
+class FlatInterests:
     """Who subscribes to what; all int64, for compiled functions.
 
     The topics of node u are `topics[begins[u]:begins[u + 1]]`, ascending; the subscribers of topic
@@ -36,7 +36,7 @@ class Flat:
         return self.begins, self.topics, self.firsts, self.subscribers
 
     @classmethod
-    def of(cls, interests: Interests) -> Flat:
+    def of(cls, interests: Interests) -> FlatInterests:
         """The same subscriptions."""
         counts = np.array([len(topics_of_node) for topics_of_node in interests.of], dtype=np.int64)
         topics = np.array(
@@ -47,7 +47,7 @@ class Flat:
     @classmethod
     def draw(
         cls, nodes: int, topics: int, each: int, seed: int, exponent: float | None = None
-    ) -> Flat:
+    ) -> FlatInterests:
         """Each node draws `each` distinct topics one after the other: by weights (r + 1)^-exponent,
         or all equally likely. The same law as the workloads `zipf` and `uniform`, in other draws.
         """
@@ -68,7 +68,7 @@ class Flat:
         return cls._from_counts(np.full(nodes, each), chosen.ravel(), topics)
 
     @classmethod
-    def _from_counts(cls, counts: np.ndarray, topics: np.ndarray, number: int) -> Flat:
+    def _from_counts(cls, counts: np.ndarray, topics: np.ndarray, number: int) -> FlatInterests:
         nodes = np.repeat(np.arange(len(counts), dtype=np.int64), counts)
         order = np.argsort(topics, kind="stable")
         sizes = np.bincount(topics, minlength=number)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from vizpub.machine.compiled import compiled
-from vizpub.simulators.designs.flat import Flat
+from vizpub.simulators.designs.flat import FlatInterests
 from vizpub.simulators.designs.reach import (
     FLAT,
     as_bits,
@@ -260,13 +260,13 @@ def _relieve_nodes(  # noqa: C901, PLR0912, PLR0913, PLR0917
             centres[topic] = least
 
 
-def centres_of(flat: Flat, rule: str, *, refined: bool = False) -> np.ndarray:
+def centres_of(flat: FlatInterests, rule: str, *, refined: bool = False) -> np.ndarray:
     """The centre of every topic; −1 = it needs none."""
     centres = _centres(*flat.arrays, RULES[rule])
     return refine_centres(flat, centres) if refined else centres
 
 
-def refine_centres(flat: Flat, centres: np.ndarray) -> np.ndarray:
+def refine_centres(flat: FlatInterests, centres: np.ndarray) -> np.ndarray:
     """The centres after the pass of CD-MAX-Ref."""
     degrees = np.bincount(edges_of(flat, centres).ravel(), minlength=flat.nodes)
     order = np.argsort(-degrees, kind="stable").astype(np.int64)
@@ -275,6 +275,6 @@ def refine_centres(flat: Flat, centres: np.ndarray) -> np.ndarray:
     return moved
 
 
-def edges_of(flat: Flat, centres: np.ndarray) -> np.ndarray:
+def edges_of(flat: FlatInterests, centres: np.ndarray) -> np.ndarray:
     """The edges of the stars, a row each: pairs of nodes, each once."""
     return _edges(*flat.arrays, centres)

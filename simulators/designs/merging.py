@@ -11,7 +11,7 @@ import numpy as np
 
 from vizpub.machine.compiled import compiled
 from vizpub.model.errors import UseError
-from vizpub.simulators.designs.flat import Flat
+from vizpub.simulators.designs.flat import FlatInterests
 from vizpub.simulators.designs.stars import Interests
 from vizpub.simulators.protocols.broadcast.topologies import neighbours_in
 
@@ -99,5 +99,5 @@ def greedy_merge(interests: Interests) -> list[list[int]]:
         )
     if max(map(len, interests.of), default=0) > _MOST_TOPICS:
         raise UseError(f"gm takes nodes with at most {_MOST_TOPICS} topics")
-    flat = Flat.of(interests)
+    flat = FlatInterests.of(interests)
     return neighbours_in(_merge_greedily(flat.begins, flat.topics).tolist(), interests.nodes)

@@ -15,11 +15,11 @@ from vizpub.machine.files import replacing
 from vizpub.model.errors import UseError
 from vizpub.reports.records import RunEnd, RunHeader
 from vizpub.simulators.designs.algorithms import Design
-from vizpub.simulators.designs.flat import Flat
+from vizpub.simulators.designs.flat import FlatInterests
 from vizpub.simulators.designs.kernels import RULES, centres_of, edges_of
 from vizpub.simulators.designs.stars import Interests
 from vizpub.simulators.engine.clock import stream
-from vizpub.simulators.world.subscriptions import Uniform, Workload, Zipf
+from vizpub.simulators.world.subscriptions import UniformWorkload, Workload, ZipfWorkload
 
 _ROWS = 100_000
 """Reports in a row group, the unit in which they are read."""
@@ -74,20 +74,22 @@ def write_parquet(
     return WrittenOverlay(flat.nodes, len(edges), most, *spent)
 
 
-def _subscriptions(peers: int, workload: Workload, seed: int) -> tuple[Flat, list[str] | None]:
+def _subscriptions(
+    peers: int, workload: Workload, seed: int
+) -> tuple[FlatInterests, list[str] | None]:
     """And the names of the topics, if they are not their numbers."""
-    if isinstance(workload, Uniform):
-        return Flat.draw(peers, workload.topics, workload.subscriptions_, seed), None
-    if isinstance(workload, Zipf):
+    if isinstance(workload, UniformWorkload):
+        return FlatInterests.draw(peers, workload.topics, workload.subscriptions_, seed), None
+    if isinstance(workload, ZipfWorkload):
         law = (workload.topics, workload.subscriptions_, seed, workload.exponent)
-        return Flat.draw(peers, *law), None
+        return FlatInterests.draw(peers, *law), None
     drawn = workload.subscriptions(peers, stream(seed, "workload"))
     interests = Interests([drawn.of(peer) for peer in range(peers)], drawn.topics)
-    return Flat.of(interests), None if drawn.names is None else list(drawn.names)
+    return FlatInterests.of(interests), None if drawn.names is None else list(drawn.names)
 
 
 def _reports(
-    flat: Flat, centres: np.ndarray, edges: np.ndarray, names: list[str] | None
+    flat: FlatInterests, centres: np.ndarray, edges: np.ndarray, names: list[str] | None
 ) -> pa.Table:
     """A report of every node, in which it names its neighbours, topics and roles."""
     ends = np.concatenate([edges[:, 0], edges[:, 1]]), np.concatenate([edges[:, 1], edges[:, 0]])

@@ -17,7 +17,7 @@ from random import Random
 from typing import Any, Protocol
 
 from vizpub.reports.records import Counters
-from vizpub.simulators.engine.network import COPY_BYTES, Copy, Failed, Handler, Kind, Lost
+from vizpub.simulators.engine.network import COPY_BYTES, Copy, Failed, Handler, Lost, MessageKind
 
 _Delay = Callable[[int, int], int]
 """(sender, receiver) → transit time of a message in µs."""
@@ -122,7 +122,7 @@ class Simulation:
         self.now = 0
         self.random = stream(seed, "protocol")
         self.observer: Observer = _Unobserved()
-        self.kinds: list[Kind] = []
+        self.kinds: list[MessageKind] = []
         self.control, self.publication = Traffic(size), Traffic(size)
         self.gauges = Gauges(size)
         self.up = bytearray(size)
@@ -132,7 +132,7 @@ class Simulation:
         self._present: list[int] = []
         self._watched: dict[int, dict[int, tuple[int, Lost]]] = {}
         """By the peer that is watched: the watchers, their sessions and handlers."""
-        self._heap: list[tuple[int, int, Kind | None, int, int, Any]] = []
+        self._heap: list[tuple[int, int, MessageKind | None, int, int, Any]] = []
         self._lines: dict[int, _Line] = {}
         """The timers that wait, by their length."""
         self._next = count().__next__
@@ -153,9 +153,9 @@ class Simulation:
         *,
         failed: Failed | None = None,
         publication: bool = False,
-    ) -> Kind:
+    ) -> MessageKind:
         """See Network.kind."""
-        new_kind = Kind(name, handler, failed, publication)
+        new_kind = MessageKind(name, handler, failed, publication)
         self.kinds.append(new_kind)
         return new_kind
 
@@ -177,7 +177,7 @@ class Simulation:
         timer = partial(self._fire, peer, self.sessions[peer], handler, args)
         line.add(self.now + delay_us, self._next(), timer)
 
-    def send(self, kind: Kind, sender: int, to: int, payload: Any, size: int) -> None:
+    def send(self, kind: MessageKind, sender: int, to: int, payload: Any, size: int) -> None:
         """See Network.send."""
         traffic = self.publication if kind.is_publication else self.control
         traffic.messages_sent[sender] += 1
@@ -194,7 +194,7 @@ class Simulation:
         else:
             heappush(self._heap, (arrival, self._next(), kind, to, sender, sent))
 
-    def forward(self, kind: Kind, peer: int, targets: Sequence[int], copy: Copy) -> None:
+    def forward(self, kind: MessageKind, peer: int, targets: Sequence[int], copy: Copy) -> None:
         """See Network.forward."""
         self.observer.sent(peer, copy, targets)
         onward = Copy(copy.publication, copy.hops + 1, copy.resent)
@@ -275,7 +275,7 @@ class Simulation:
                 self._fail(kind, sender, to, sent, self.now)
         self.now = until_us
 
-    def _arrive(self, kind: Kind, peer: int, sender: int, sent: _Sent) -> None:
+    def _arrive(self, kind: MessageKind, peer: int, sender: int, sent: _Sent) -> None:
         payload, size, _ = sent
         kind.received += 1
         if kind.is_publication:
@@ -288,7 +288,7 @@ class Simulation:
         traffic.bytes_received[peer] += size
         kind.handler(peer, sender, payload)
 
-    def _fail(self, kind: Kind, sender: int, to: int, sent: _Sent, arrival_us: int) -> None:
+    def _fail(self, kind: MessageKind, sender: int, to: int, sent: _Sent, arrival_us: int) -> None:
         """Notify the sender, if it expects acknowledgements and its session has not ended."""
         if kind.failed is not None:
             payload, _, session = sent
@@ -345,7 +345,9 @@ class _Line:
     __slots__ = ("_empty", "_heap", "_waiting")
 
     def __init__(
-        self, heap: list[tuple[int, int, Kind | None, int, int, Any]], empty: Callable[[], object]
+        self,
+        heap: list[tuple[int, int, MessageKind | None, int, int, Any]],
+        empty: Callable[[], object],
     ) -> None:
         self._heap, self._empty = heap, empty
         self._waiting: deque[tuple[int, int, Callable[[], None]]] = deque()

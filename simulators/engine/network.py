@@ -67,7 +67,7 @@ class Copy(NamedTuple):
     """Whether it is sent to a peer that came too late for the first ones."""
 
 
-class Kind:
+class MessageKind:
     """A kind of message: its handlers and counters."""
 
     __slots__ = ("bytes", "failed", "handler", "is_publication", "lost", "name", "received", "sent")
@@ -119,7 +119,7 @@ class Network(Protocol):
         *,
         failed: Failed | None = None,
         publication: bool = False,
-    ) -> Kind:
+    ) -> MessageKind:
         """A new kind of message. If `failed` is given, messages of it are acknowledged: if
         one does not arrive (its receiver is down, or it was lost), the sender's `failed` is
         called after the timeout. Without it, nothing happens.
@@ -133,13 +133,13 @@ class Network(Protocol):
     def after(self, delay_us: int, peer: int, handler: Callable[..., None], *args: Any) -> None:
         """Call `handler(peer, *args)` after `delay_us`, unless the peer goes down first."""
 
-    def send(self, kind: Kind, sender: int, to: int, payload: Any, size: int) -> None:
+    def send(self, kind: MessageKind, sender: int, to: int, payload: Any, size: int) -> None:
         """Send a message of `size` bytes; it arrives after the latency between the two."""
 
     def delay(self, sender: int, to: int) -> int | None:
         """What every message from one peer to the other takes, in µs; null if they differ."""
 
-    def forward(self, kind: Kind, peer: int, targets: Sequence[int], copy: Copy) -> None:
+    def forward(self, kind: MessageKind, peer: int, targets: Sequence[int], copy: Copy) -> None:
         """Send a copy of a publication to each of the targets, and report that; `copy` is the
         one that `peer` holds, so a publisher gives one with hops 0 (once, even without
         targets). Its arrivals are reported too, and handled with a Copy of one hop more.

@@ -15,11 +15,16 @@ from vizpub.simulators.engine.reporter import Content
 from vizpub.simulators.engine.specs import checked, fields_of, parse
 from vizpub.simulators.engine.systems import system_named
 from vizpub.simulators.world.churn import CHURNS, Churn, Setting
-from vizpub.simulators.world.client import ALL_WORKLOADS, Client, ClientInterest, ClientPublications
-from vizpub.simulators.world.interest import INTERESTS, Interest
+from vizpub.simulators.world.client import (
+    ALL_WORKLOADS,
+    ClientInterest,
+    ClientPublications,
+    ClientWorkload,
+)
+from vizpub.simulators.world.interest import INTERESTS, InterestModel
 from vizpub.simulators.world.latency import LATENCIES, Latency
 from vizpub.simulators.world.own import OwnWorkload
-from vizpub.simulators.world.publications import PUBLICATIONS, Publications
+from vizpub.simulators.world.publications import PUBLICATIONS, PublicationModel
 from vizpub.simulators.world.subscriptions import Workload
 
 
@@ -63,18 +68,18 @@ class SimulatedWorld:
         """The model of subscriptions."""
         return parse(self.workload, ALL_WORKLOADS, "workload")
 
-    def get_publications(self) -> Publications:
+    def get_publications(self) -> PublicationModel:
         """The model of publications, or the workload's own."""
         workload = self.get_workload()
-        if isinstance(workload, Client):
+        if isinstance(workload, ClientWorkload):
             self._refuse_beside_client("publications", self.publications)
             return ClientPublications(workload)
         return parse(self.publications, PUBLICATIONS, "publications")
 
-    def get_interest(self) -> Interest:
+    def get_interest(self) -> InterestModel:
         """The model of changing interest, or the workload's own."""
         workload = self.get_workload()
-        if isinstance(workload, Client):
+        if isinstance(workload, ClientWorkload):
             self._refuse_beside_client("interest", self.interest)
             return ClientInterest(workload)
         return parse(self.interest, INTERESTS, "interest")

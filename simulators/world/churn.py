@@ -14,7 +14,7 @@ from vizpub.model.errors import InputError, UseError
 from vizpub.model.wording import amount
 from vizpub.simulators.engine.parameters import Duration, Share, us
 from vizpub.simulators.world.availability import Stays, read_availability
-from vizpub.simulators.world.scenario import GRAMMAR, Crowd, Event, changes, crowd, read_events
+from vizpub.simulators.world.scenario import GRAMMAR, Crowd, CrowdEvent, changes, crowd, read_events
 
 _Seconds = Annotated[float, Meta(ge=0)]
 _Uptime = Annotated[Duration, Meta(description="Mean length of a session.")]
@@ -68,7 +68,7 @@ class NoChurn:
 
 
 @dataclass(frozen=True)
-class Trace:
+class TraceChurn:
     """The first nodes of an availability trace (.avt), with a window of it scaled to the run."""
 
     file: Annotated[str, Meta(description="The trace, plain or gzip.")]
@@ -128,7 +128,7 @@ def _scale_stays(
 
 
 @dataclass(frozen=True)
-class Exponential:
+class ExponentialChurn:
     """Sessions and times between them are exponential; stationary from time 0."""
 
     session: _Uptime
@@ -138,11 +138,11 @@ class Exponential:
 
     def sessions(self, setting: Setting, random: Random) -> list[Session]:
         """Each peer is up at 0 with the probability session / (session + down)."""
-        return Weibull(self.session, self.down, 1.0, self.crash).sessions(setting, random)
+        return WeibullChurn(self.session, self.down, 1.0, self.crash).sessions(setting, random)
 
 
 @dataclass(frozen=True)
-class Weibull:
+class WeibullChurn:
     """Sessions are Weibull, times between them exponential; stationary from time 0.
 
     The distribution that fits measured sessions best (Stutzbach and Rejaie, IMC 2006).
@@ -189,7 +189,7 @@ def _residual(scale: float, shape: float, random: Random) -> float:
 
 
 @dataclass(frozen=True)
-class Script:
+class ScriptedChurn:
     """Scripted events at given intervals; peers that join later are down until then."""
 
     events: Annotated[str, Meta(description=f"{GRAMMAR} or a .toml file of them.")]
@@ -198,7 +198,7 @@ class Script:
     def __post_init__(self) -> None:
         self._events()
 
-    def _events(self) -> list[Event]:
+    def _events(self) -> list[CrowdEvent]:
         return read_events(self.events)
 
     def sessions(self, setting: Setting, random: Random) -> list[Session]:
@@ -216,7 +216,7 @@ class Script:
 
 
 def _sessions_of(
-    events: list[Event], setting: Setting, up: Iterable[int], people: Crowd
+    events: list[CrowdEvent], setting: Setting, up: Iterable[int], people: Crowd
 ) -> Iterator[Session]:
     since, ended = dict.fromkeys(up, 0), dict[int, int]()
     for time_us, peer, action in changes(events, people, setting.peers, setting.interval_us):
@@ -235,8 +235,8 @@ def _by_start(sessions: Iterable[Session]) -> list[Session]:
 
 CHURNS: Mapping[str, type[Churn]] = {
     "none": NoChurn,
-    "trace": Trace,
-    "exponential": Exponential,
-    "weibull": Weibull,
-    "script": Script,
+    "trace": TraceChurn,
+    "exponential": ExponentialChurn,
+    "weibull": WeibullChurn,
+    "script": ScriptedChurn,
 }

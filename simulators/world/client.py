@@ -15,11 +15,16 @@ from vizpub.simulators.engine.parameters import Count, Duration, Positive, Share
 from vizpub.simulators.world.churn import Setting
 from vizpub.simulators.world.interest import Changes, InterestChange
 from vizpub.simulators.world.publications import From, PlannedPublication, arrivals, publishing_span
-from vizpub.simulators.world.subscriptions import WORKLOADS, Subscriptions, Uniform, Workload
+from vizpub.simulators.world.subscriptions import (
+    WORKLOADS,
+    Subscriptions,
+    UniformWorkload,
+    Workload,
+)
 
 
 @dataclass(frozen=True)
-class Client:
+class ClientWorkload:
     """Automated clients: each publishes, subscribes and unsubscribes at random times."""
 
     topics: Annotated[Positive, Meta(description="Number of topics.")] = 30
@@ -47,14 +52,14 @@ class Client:
 
     def subscriptions(self, peers: int, random: Random) -> Subscriptions:
         """Distinct topics, all equally likely."""
-        return Uniform(self.topics, self.subscriptions_).subscriptions(peers, random)
+        return UniformWorkload(self.topics, self.subscriptions_).subscriptions(peers, random)
 
 
 @dataclass(frozen=True)
 class ClientPublications:
     """What clients publish."""
 
-    client: Client
+    client: ClientWorkload
 
     def planned(
         self, subscriptions: Subscriptions, setting: Setting, random: Random
@@ -75,7 +80,7 @@ class ClientPublications:
 class ClientInterest:
     """The subscriptions that clients begin and end."""
 
-    client: Client
+    client: ClientWorkload
 
     def changes(self, subscriptions: Subscriptions, setting: Setting, random: Random) -> Changes:
         """A Poisson process of each peer: it subscribes to a random topic, or ends a random
@@ -90,4 +95,4 @@ class ClientInterest:
                 yield InterestChange(time_us, peer, random.choice(topics), subscribes)
 
 
-ALL_WORKLOADS: Mapping[str, type[Workload]] = {**WORKLOADS, "client": Client}
+ALL_WORKLOADS: Mapping[str, type[Workload]] = {**WORKLOADS, "client": ClientWorkload}

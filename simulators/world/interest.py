@@ -38,7 +38,7 @@ Changes = Generator[InterestChange, bool | None, None]
 """Takes, after each change, whether it was made: not if the peer is down, or already as told."""
 
 
-class Interest(Protocol):
+class InterestModel(Protocol):
     """A model of changing interest."""
 
     def changes(self, subscriptions: Subscriptions, setting: Setting, random: Random) -> Changes:
@@ -59,7 +59,7 @@ class NoInterest:
 
 
 @dataclass(frozen=True)
-class Exponential:
+class ExponentialInterest:
     """Subscriptions and pauses last for exponential times; then the peer takes another topic."""
 
     lasts: Annotated[Duration, Meta(description="Mean length of a subscription.")]
@@ -170,7 +170,7 @@ class _Topics:
 
 
 @dataclass(frozen=True)
-class Script:
+class ScriptedInterest:
     """Scripted changes from a file."""
 
     file: Annotated[str, Meta(description="Lines at,peer,subscribe|unsubscribe,topic.")]
@@ -206,8 +206,8 @@ class Script:
 
 _WORDS = ("subscribe", "unsubscribe")
 
-INTERESTS: Mapping[str, type[Interest]] = {
+INTERESTS: Mapping[str, type[InterestModel]] = {
     "none": NoInterest,
-    "exponential": Exponential,
-    "script": Script,
+    "exponential": ExponentialInterest,
+    "script": ScriptedInterest,
 }

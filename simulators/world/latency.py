@@ -35,7 +35,7 @@ class Latency(Protocol):
 
 
 @dataclass(frozen=True)
-class Constant:
+class ConstantLatency:
     """Every message takes the same time."""
 
     delay: Annotated[Duration, Meta(description="One way.")] = "50ms"
@@ -61,7 +61,7 @@ class NoLatency:
 
 
 @dataclass(frozen=True)
-class Uniform:
+class UniformLatency:
     """Each message takes a uniform random time; later ones may overtake earlier ones."""
 
     low: Annotated[Duration, Meta(description="Shortest, one way.")]
@@ -80,7 +80,7 @@ class Uniform:
 
 
 @dataclass(frozen=True)
-class Matrix:
+class MatrixLatency:
     """Measured delays between sites: each peer is at a site, different ones if possible."""
 
     file: Annotated[str, Meta(description="A matrix of times or a King file, plain or gzip.")]
@@ -130,8 +130,8 @@ class Matrix:
 
 
 LATENCIES: Mapping[str, type[Latency]] = {
-    "constant": Constant,
+    "constant": ConstantLatency,
     "none": NoLatency,
-    "uniform": Uniform,
-    "matrix": Matrix,
+    "uniform": UniformLatency,
+    "matrix": MatrixLatency,
 }

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from vizpub.simulators.world.publications import Publications
+from vizpub.simulators.world.publications import PublicationModel
 from vizpub.simulators.world.subscriptions import Workload
 
 
-class OwnWorkload(Workload, Publications, Protocol):
+class OwnWorkload(Workload, PublicationModel, Protocol):
     """Who subscribes to what, and who publishes when: both of one model."""

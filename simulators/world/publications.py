@@ -52,7 +52,7 @@ class PlannedPublication(NamedTuple):
     """More topics: the same publisher publishes a message on each."""
 
 
-class Publications(Protocol):
+class PublicationModel(Protocol):
     """A model of publications."""
 
     def planned(
@@ -75,7 +75,7 @@ class NoPublications:
 
 
 @dataclass(frozen=True)
-class Poisson:
+class PoissonPublications:
     """Publish on every topic at random times, at the same average rate."""
 
     rate: Annotated[PositiveReal, Meta(description="Publications per topic and interval.")] = 0.1
@@ -98,7 +98,7 @@ class Poisson:
 
 
 @dataclass(frozen=True)
-class Every:
+class PeriodicPublications:
     """Publish once per topic in every N intervals, on each topic at its own time."""
 
     intervals: Annotated[
@@ -126,7 +126,7 @@ class Every:
 
 
 @dataclass(frozen=True)
-class Each:
+class PublicationsPerPeer:
     """Let every peer publish the same number, at random times and on random topics."""
 
     count: Annotated[Positive, Meta(description="Publications of each peer.")] = 1
@@ -149,7 +149,7 @@ class Each:
 
 
 @dataclass(frozen=True)
-class Popular:
+class ZipfPublications:
     """Publish at random times, more often on popular topics: the r-th with weight r^-exponent."""
 
     rate: Annotated[PositiveReal, Meta(description="Publications per interval, in total.")] = 1.0
@@ -176,7 +176,7 @@ class Popular:
 
 
 @dataclass(frozen=True)
-class Script:
+class ScriptedPublications:
     """Scripted publications, given here or in a file."""
 
     file: Annotated[
@@ -315,11 +315,11 @@ def arrivals(rate: float, span: tuple[int, int], random: Random) -> Iterator[int
         yield int(time)
 
 
-PUBLICATIONS: Mapping[str, type[Publications]] = {
+PUBLICATIONS: Mapping[str, type[PublicationModel]] = {
     "none": NoPublications,
-    "poisson": Poisson,
-    "every": Every,
-    "each": Each,
-    "zipf": Popular,
-    "script": Script,
+    "poisson": PoissonPublications,
+    "every": PeriodicPublications,
+    "each": PublicationsPerPeer,
+    "zipf": ZipfPublications,
+    "script": ScriptedPublications,
 }

@@ -26,7 +26,7 @@ GRAMMAR = "join|leave|kill|return N|P %|all [at interval I] [over K intervals]; 
 
 
 @dataclass(frozen=True)
-class Event:
+class CrowdEvent:
     """An event of many peers, at once or evenly spread over some intervals."""
 
     text: str
@@ -53,7 +53,7 @@ class PresenceChange(NamedTuple):
     action: _Action
 
 
-def read_events(text: str) -> list[Event]:
+def read_events(text: str) -> list[CrowdEvent]:
     """Events separated by semicolons, or those of a TOML file: `events = ["kill 30 %", …]`.
 
     Raises: InputError if the file cannot be read, UseError for an invalid event.
@@ -72,7 +72,7 @@ def _of_file(name: str) -> list[str]:
     return events
 
 
-def _event(text: str) -> Event:
+def _event(text: str) -> CrowdEvent:
     match = _EVENT.fullmatch(text)
     if match is None:
         raise UseError(f"churn '{text}' {NO_EVENT} such as 'kill 30 % at interval 400'")
@@ -82,7 +82,7 @@ def _event(text: str) -> Event:
     at, over = int(match["at"] or 0), int(match["over"] or 0)
     if share > 1:
         raise UseError(f"churn '{text}': {many} {MORE_THAN_ALL}")
-    return Event(text, match["action"], share, number, at, over)  # type: ignore[arg-type]
+    return CrowdEvent(text, match["action"], share, number, at, over)  # type: ignore[arg-type]
 
 
 @dataclass
@@ -108,7 +108,7 @@ class Crowd:
         return peer
 
 
-def crowd(events: Sequence[Event], peers: int, random: Random) -> Crowd:
+def crowd(events: Sequence[CrowdEvent], peers: int, random: Random) -> Crowd:
     """The state of all peers at the start: peers that join later are down.
 
     Raises: UseError if more peers join than there are.
@@ -121,7 +121,7 @@ def crowd(events: Sequence[Event], peers: int, random: Random) -> Crowd:
 
 
 def changes(
-    events: Sequence[Event], people: Crowd, peers: int, interval_us: int
+    events: Sequence[CrowdEvent], people: Crowd, peers: int, interval_us: int
 ) -> Iterator[PresenceChange]:
     """The changes of peers in order of time. A share is of the candidates when the event begins;
     for `join` it is of all peers.

@@ -137,7 +137,7 @@ def _sampled(
 
 
 @dataclass(frozen=True)
-class Zipf:
+class ZipfWorkload:
     """The same number of topics per peer; topic r = 0, 1, … has the weight (r + 1)^-exponent."""
 
     topics: _Topics = 200
@@ -163,7 +163,7 @@ class Zipf:
 
 
 @dataclass(frozen=True)
-class Uniform:
+class UniformWorkload:
     """Each peer subscribes to the same number of topics, all equally likely."""
 
     topics: _Topics = 200
@@ -185,7 +185,7 @@ class Uniform:
 
 
 @dataclass(frozen=True)
-class Bernoulli:
+class BernoulliWorkload:
     """Each peer subscribes to each topic with the same probability, independently."""
 
     share: Annotated[Share, Meta(description="The probability.")] = 0.1
@@ -200,7 +200,7 @@ class Bernoulli:
 
 
 @dataclass(frozen=True)
-class Scribe:
+class ScribeGroups:
     """Groups of the sizes in Scribe's evaluation: group r = 1, 2, … has N·r^-exponent members."""
 
     groups: Annotated[Positive, Meta(description="Number of topics.")] = 1500
@@ -224,7 +224,7 @@ class Scribe:
 
 
 @dataclass(frozen=True)
-class File:
+class SubscriptionFile:
     """Subscriptions from a CSV file with lines peer,topic."""
 
     file: Annotated[str, Meta(description="Lines peer,topic, plain or gzip: 0,news.")]
@@ -266,9 +266,9 @@ def _refuse_too_many(name: str, subscriptions: int, topics: int) -> None:
 WORKLOADS: Mapping[str, type[Workload]] = {
     "friends": Friends,
     "follows": Follows,
-    "zipf": Zipf,
-    "uniform": Uniform,
-    "bernoulli": Bernoulli,
-    "scribe": Scribe,
-    "file": File,
+    "zipf": ZipfWorkload,
+    "uniform": UniformWorkload,
+    "bernoulli": BernoulliWorkload,
+    "scribe": ScribeGroups,
+    "file": SubscriptionFile,
 }

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from vizpub.simulators.engine.clock import Simulation
-from vizpub.simulators.protocols.chord.lookups import Found
-from vizpub.simulators.protocols.chord.overlay import Overlay
+from vizpub.simulators.protocols.chord.lookups import LookupAnswer
+from vizpub.simulators.protocols.chord.overlay import ChordOverlay
 from vizpub.simulators.protocols.chord.parameters import ChordParameters
 from vizpub.simulators.protocols.chord.placing import place
 from vizpub.simulators.protocols.routing import NOBODY, Upcalls
@@ -22,7 +22,7 @@ INTERVAL = 1_000_000
 class Truth:
     """Owners and neighbours by the ids alone, without any state of the protocol."""
 
-    def __init__(self, overlay: Overlay, peers: Sequence[int]) -> None:
+    def __init__(self, overlay: ChordOverlay, peers: Sequence[int]) -> None:
         self.ids, self.bits = overlay.ring.ids, overlay.ring.bits
         self.order = sorted(peers, key=self.ids.__getitem__)
         self.places = [self.ids[peer] for peer in self.order]
@@ -38,7 +38,7 @@ class Truth:
         return {self.owner(start) for start in starts} - {peer}
 
 
-def faults(overlay: Overlay, peers: Sequence[int], *, fingers: bool = True) -> list[str]:
+def faults(overlay: ChordOverlay, peers: Sequence[int], *, fingers: bool = True) -> list[str]:
     """What is wrong in the reported links and the successor lists of the peers."""
     truth, found = Truth(overlay, peers), []
     order = truth.order
@@ -64,7 +64,7 @@ class World:
     ) -> None:
         print(f"seed {seed}")
         self.net = Simulation(size, seed, lambda sender, to: latency_us, loss=loss)
-        self.overlay = Overlay(self.net, ChordParameters(**chosen), 0, Upcalls())
+        self.overlay = ChordOverlay(self.net, ChordParameters(**chosen), 0, Upcalls())
         self.random = random.Random(seed)
 
     def placed(self) -> World:
@@ -100,7 +100,7 @@ class World:
         """See `faults`."""
         return faults(self.overlay, self.net.present, fingers=fingers)
 
-    def look_up(self, lookups: int, seconds: float = 100) -> list[tuple[Found, int]]:
+    def look_up(self, lookups: int, seconds: float = 100) -> list[tuple[LookupAnswer, int]]:
         """Lookups of random keys at random peers, with their true owners."""
         truth, drawn = Truth(self.overlay, self.net.present), self.random
         return self.answers(
@@ -110,12 +110,12 @@ class World:
 
     def answers(
         self, asked: Sequence[tuple[int, int]], seconds: float = 100
-    ) -> list[tuple[Found, int]]:
+    ) -> list[tuple[LookupAnswer, int]]:
         """The answers to questions (peer, key), with the true owners."""
         truth, got = Truth(self.overlay, self.net.present), []
         for peer, key in asked:
 
-            def done(peer: int, found: Found, key: int = key) -> None:
+            def done(peer: int, found: LookupAnswer, key: int = key) -> None:
                 got.append((found, truth.owner(key)))
 
             self.overlay.lookups.start(peer, key, done)
@@ -124,7 +124,7 @@ class World:
         return got
 
 
-def wrong(answers: Sequence[tuple[Found, int]]) -> Counter[str]:
+def wrong(answers: Sequence[tuple[LookupAnswer, int]]) -> Counter[str]:
     """How many failed, and how many name another owner than the true one."""
     return Counter(
         "failed" if found.owner == NOBODY else "wrong"
@@ -133,7 +133,7 @@ def wrong(answers: Sequence[tuple[Found, int]]) -> Counter[str]:
     )
 
 
-def mean_hops(answers: Sequence[tuple[Found, int]]) -> float:
+def mean_hops(answers: Sequence[tuple[LookupAnswer, int]]) -> float:
     """Of lookups that all found the true owner."""
     assert not wrong(answers)
     return sum(found.hops for found, _ in answers) / len(answers)

@@ -207,11 +207,11 @@ def _create_command(name: str) -> Any:
 def _run_topology(settings: Settings, topology: object) -> dict[str, Any]:
     """Peers and topology, if it is the overlay of a stored run."""
     from vizpub.simulators.engine.specs import parse
-    from vizpub.simulators.protocols.broadcast.topologies import OfRun
+    from vizpub.simulators.protocols.broadcast.topologies import GraphOfRun
 
     if not isinstance(topology, str) or not topology.startswith("run:"):
         return {}
-    topology_run = parse(topology, {"run": OfRun}, "topology")
+    topology_run = parse(topology, {"run": GraphOfRun}, "topology")
     return topology_of(settings, topology_run.run, topology_run.at, topology_run.layer)
 
 

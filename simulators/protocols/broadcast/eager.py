@@ -8,7 +8,11 @@ from collections.abc import Iterable, Sequence
 from vizpub.simulators.engine.network import Copy, Links, Network, Publication
 from vizpub.simulators.protocols.broadcast.held import FirstCopies
 from vizpub.simulators.protocols.broadcast.membership import Membership
-from vizpub.simulators.protocols.broadcast.parameters import Fanout, Gossip, Model
+from vizpub.simulators.protocols.broadcast.parameters import (
+    BroadcastModel,
+    FanoutModel,
+    GossipModel,
+)
 
 
 class Broadcast(ABC):
@@ -55,7 +59,7 @@ class Eager(Broadcast):
     """A broadcast without announcements."""
 
     def __init__(
-        self, net: Network, membership: Membership, held: FirstCopies, model: Model
+        self, net: Network, membership: Membership, held: FirstCopies, model: BroadcastModel
     ) -> None:
         super().__init__(net, membership, held)
         self.model = model
@@ -68,8 +72,8 @@ class Eager(Broadcast):
     def _chosen(self, others: list[int], copy: Copy) -> Sequence[int]:
         random = self.net.random
         match self.model:
-            case Fanout(fanout=fanout) if len(others) > fanout:
+            case FanoutModel(fanout=fanout) if len(others) > fanout:
                 return random.sample(others, fanout)
-            case Gossip(probability=probability) if copy.hops:
+            case GossipModel(probability=probability) if copy.hops:
                 return [other for other in others if random.random() < probability]
         return others

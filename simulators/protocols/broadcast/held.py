@@ -8,7 +8,11 @@ from typing import NamedTuple
 
 from vizpub.simulators.engine.network import Copy, Network, Publication
 from vizpub.simulators.engine.parameters import us
-from vizpub.simulators.protocols.broadcast.parameters import Bound, Last, Since
+from vizpub.simulators.protocols.broadcast.parameters import (
+    LastPublications,
+    RecentPublications,
+    RecoveryBound,
+)
 
 
 class _Held(NamedTuple):
@@ -55,10 +59,10 @@ class FirstCopies:
             return None
         return Copy(held.publication, held.hops[peer])
 
-    def on_topics(self, peer: int, topics: Sequence[int], bound: Bound) -> list[Copy]:
+    def on_topics(self, peer: int, topics: Sequence[int], bound: RecoveryBound) -> list[Copy]:
         """The peer's copies on these topics within a bound, in order of publication."""
-        oldest_us = self._net.now - us(bound.age) if isinstance(bound, Since) else 0
-        most = bound.publications if isinstance(bound, Last) else len(self._held)
+        oldest_us = self._net.now - us(bound.age) if isinstance(bound, RecentPublications) else 0
+        most = bound.publications if isinstance(bound, LastPublications) else len(self._held)
         remaining, copies = dict.fromkeys(topics, most), list[Copy]()
         for held in reversed(self._held.values()):
             topic = held.publication.topic

@@ -12,21 +12,21 @@ from vizpub.simulators.engine.parameters import Count, Duration, Positive, Share
 from vizpub.simulators.engine.specs import parse
 
 
-class Model(Protocol):
+class BroadcastModel(Protocol):
     """How a publication spreads."""
 
     example: ClassVar[str]
 
 
 @dataclass(frozen=True)
-class Flood:
+class FloodModel:
     """To all neighbours but the one it came from."""
 
     example: ClassVar[str] = "flood"
 
 
 @dataclass(frozen=True)
-class Fanout:
+class FanoutModel:
     """To some neighbours, drawn for each publication, but not to the one it came from."""
 
     fanout: Annotated[Positive, Meta(description="F: neighbours that get it.")] = 4
@@ -34,7 +34,7 @@ class Fanout:
 
 
 @dataclass(frozen=True)
-class Gossip:
+class GossipModel:
     """From the publisher to all neighbours, from others to each with the same probability."""
 
     probability: Annotated[Share, Meta(description="Share of the neighbours that get it.")] = 0.8
@@ -42,7 +42,7 @@ class Gossip:
 
 
 @dataclass(frozen=True)
-class Plumtree:
+class PlumtreeModel:
     """Along a tree that forms itself; other links announce publications, to repair it."""
 
     timeout: Annotated[
@@ -62,15 +62,15 @@ class Plumtree:
     example: ClassVar[str] = "plumtree:timeout=1s,batch=100ms,optimise=7"
 
 
-BROADCASTS: Mapping[str, type[Model]] = {
-    "flood": Flood,
-    "fanout": Fanout,
-    "gossip": Gossip,
-    "plumtree": Plumtree,
+BROADCASTS: Mapping[str, type[BroadcastModel]] = {
+    "flood": FloodModel,
+    "fanout": FanoutModel,
+    "gossip": GossipModel,
+    "plumtree": PlumtreeModel,
 }
 
 
-class Bound(Protocol):
+class RecoveryBound(Protocol):
     """How far back a recovery goes."""
 
     example: ClassVar[str]
@@ -84,7 +84,7 @@ class NoRecovery:
 
 
 @dataclass(frozen=True)
-class Last:
+class LastPublications:
     """The last publications on each topic."""
 
     publications: Annotated[Positive, Meta(description="Publications per topic.")] = 10
@@ -92,14 +92,18 @@ class Last:
 
 
 @dataclass(frozen=True)
-class Since:
+class RecentPublications:
     """What was published lately."""
 
     age: Annotated[Duration, Meta(description="How old a publication may be.")] = "30s"
     example: ClassVar[str] = "since:30s"
 
 
-BOUNDS: Mapping[str, type[Bound]] = {"none": NoRecovery, "last": Last, "since": Since}
+BOUNDS: Mapping[str, type[RecoveryBound]] = {
+    "none": NoRecovery,
+    "last": LastPublications,
+    "since": RecentPublications,
+}
 
 
 @dataclass(frozen=True)
@@ -126,10 +130,10 @@ class BroadcastParameters:
         self.get_broadcast()
         self.get_recovery()
 
-    def get_broadcast(self) -> Model:
+    def get_broadcast(self) -> BroadcastModel:
         """The model of the broadcast."""
         return parse(self.broadcast, BROADCASTS, "broadcast")
 
-    def get_recovery(self) -> Bound:
+    def get_recovery(self) -> RecoveryBound:
         """The bound of the publications that a late peer gets."""
         return parse(self.recovery, BOUNDS, "recovery")

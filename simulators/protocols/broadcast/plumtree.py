@@ -18,7 +18,7 @@ from vizpub.simulators.engine.parameters import us
 from vizpub.simulators.protocols.broadcast.eager import Broadcast
 from vizpub.simulators.protocols.broadcast.held import FirstCopies
 from vizpub.simulators.protocols.broadcast.membership import Membership
-from vizpub.simulators.protocols.broadcast.parameters import Plumtree as Parameters
+from vizpub.simulators.protocols.broadcast.parameters import PlumtreeModel as Parameters
 
 ID_BYTES = 8
 """Bytes of the number of a publication in GRAFT."""

@@ -17,7 +17,7 @@ from __future__ import annotations
 from vizpub.simulators.engine.network import HEADER_BYTES, Copy, Network
 from vizpub.simulators.protocols.broadcast.held import FirstCopies
 from vizpub.simulators.protocols.broadcast.membership import Membership
-from vizpub.simulators.protocols.broadcast.parameters import Bound
+from vizpub.simulators.protocols.broadcast.parameters import RecoveryBound
 
 TOPIC_BYTES = 4
 ID_BYTES = 8
@@ -33,7 +33,7 @@ class Recovery:
     """The recovery of all peers."""
 
     def __init__(
-        self, net: Network, membership: Membership, held: FirstCopies, bound: Bound
+        self, net: Network, membership: Membership, held: FirstCopies, bound: RecoveryBound
     ) -> None:
         self.net, self.membership, self.held, self.bound = net, membership, held, bound
         self._wanted: list[dict[int, None]] = [{} for _ in range(net.size)]

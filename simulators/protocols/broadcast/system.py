@@ -14,7 +14,7 @@ from vizpub.simulators.protocols.broadcast.eager import Broadcast, Eager
 from vizpub.simulators.protocols.broadcast.held import FirstCopies
 from vizpub.simulators.protocols.broadcast.membership import Membership
 from vizpub.simulators.protocols.broadcast.parameters import BroadcastParameters, NoRecovery
-from vizpub.simulators.protocols.broadcast.parameters import Plumtree as PlumtreeParameters
+from vizpub.simulators.protocols.broadcast.parameters import PlumtreeModel as PlumtreeParameters
 from vizpub.simulators.protocols.broadcast.plumtree import Plumtree
 from vizpub.simulators.protocols.broadcast.recovery import Recovery
 

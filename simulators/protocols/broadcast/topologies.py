@@ -62,7 +62,7 @@ def join_ends(degrees: Int64s, numbers: np.random.Generator) -> Int64s:
 
 
 @dataclass(frozen=True)
-class Poisson(RandomGraph):
+class PoissonGraph(RandomGraph):
     """Degrees are drawn from a Poisson distribution, and their ends joined at random."""
 
     mean: Annotated[PositiveReal, Meta(description="Mean degree.")] = 5.0
@@ -75,7 +75,7 @@ class Poisson(RandomGraph):
 
 
 @dataclass(frozen=True)
-class ScaleFree(RandomGraph):
+class ScaleFreeGraph(RandomGraph):
     """Degrees k are drawn with weights k^-exponent, and their ends joined at random."""
 
     exponent: Annotated[PositiveReal, Meta(description="How fast degrees get rare.")] = 3.3
@@ -98,7 +98,7 @@ class ScaleFree(RandomGraph):
 
 
 @dataclass(frozen=True)
-class Acl(RandomGraph):
+class AclGraph(RandomGraph):
     """A power law without chance: ⌊e^a / k^b⌋ peers have degree k (Aiello, Chung and Lu 2000)."""
 
     a: Annotated[PositiveReal, Meta(description="Logarithm of the number of degree 1.")] = 6.0
@@ -128,7 +128,7 @@ class Acl(RandomGraph):
 
 
 @dataclass(frozen=True)
-class File:
+class GraphFile:
     """The edges of a file."""
 
     file: Annotated[str, Meta(description="Two peers per line, plain or gzip.")]
@@ -149,7 +149,7 @@ class File:
 
 
 @dataclass(frozen=True)
-class OfRun:
+class GraphOfRun:
     """The overlay of a stored run at a time, which the command line passes on as a file."""
 
     run: Annotated[str, Meta(description="Name of the run.")]
@@ -168,11 +168,11 @@ class OfRun:
 
 
 TOPOLOGIES: Mapping[str, type[Topology]] = {
-    "poisson": Poisson,
-    "scale-free": ScaleFree,
-    "acl": Acl,
-    "file": File,
-    "run": OfRun,
+    "poisson": PoissonGraph,
+    "scale-free": ScaleFreeGraph,
+    "acl": AclGraph,
+    "file": GraphFile,
+    "run": GraphOfRun,
 }
 
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from vizpub.simulators.engine.network import Network
 from vizpub.simulators.engine.parameters import us
-from vizpub.simulators.protocols.chord.keeping import Keeping
-from vizpub.simulators.protocols.chord.lookups import Found, Lookups
+from vizpub.simulators.protocols.chord.keeping import RingKeeping
+from vizpub.simulators.protocols.chord.lookups import LookupAnswer, Lookups
 from vizpub.simulators.protocols.chord.parameters import ChordParameters
 from vizpub.simulators.protocols.routing import NOBODY
 
 
-class Joining:
+class ChordJoining:
     """Joins through the bootstrap service, first fingers, and their maintenance."""
 
     def __init__(
-        self, net: Network, keeping: Keeping, lookups: Lookups, parameters: ChordParameters
+        self, net: Network, keeping: RingKeeping, lookups: Lookups, parameters: ChordParameters
     ) -> None:
         self.net, self.keeping, self.lookups = net, keeping, lookups
         self.attempts = parameters.join_attempts
@@ -38,7 +38,7 @@ class Joining:
         self.lookups.start_join(peer, contact, self.on_place)
         self.net.after(self.timeout_us, peer, self.enter, attempt + 1)
 
-    def on_place(self, peer: int, found: Found) -> None:
+    def on_place(self, peer: int, found: LookupAnswer) -> None:
         """The owner of the peer's id is its successor."""
         node = self.keeping.nodes[peer]
         if found.owner in (NOBODY, peer):
@@ -68,7 +68,7 @@ class Joining:
         node.next = lost[0] if lost else self._after(node.next, needed)
         self._look_up_finger(peer, node.next)
 
-    def on_finger(self, peer: int, finger: int, found: Found) -> None:
+    def on_finger(self, peer: int, finger: int, found: LookupAnswer) -> None:
         """The first peer from the finger's start on."""
         node = self.keeping.nodes[peer]
         if found.owner != NOBODY and found.owner not in node.doubted:
@@ -76,7 +76,7 @@ class Joining:
             if finger == node.next:
                 node.next = last
 
-    def _take_place(self, peer: int, found: Found) -> None:
+    def _take_place(self, peer: int, found: LookupAnswer) -> None:
         node, place = self.keeping.nodes[peer], found.place
         node.adopt([found.owner, *(place.successors if place else ())], self.net.now)
         if place and place.predecessor not in (NOBODY, peer) and node.predecessor == NOBODY:
@@ -98,7 +98,7 @@ class Joining:
         self.net.after(self.timeout_us, peer, self._settle_at_last)
 
     def _look_up_finger(self, peer: int, finger: int, *, is_first: bool = False) -> None:
-        def done(peer: int, found: Found) -> None:
+        def done(peer: int, found: LookupAnswer) -> None:
             self.on_finger(peer, finger, found)
             if is_first:
                 self.missing[peer] = max(0, self.missing[peer] - 1)

@@ -14,16 +14,16 @@ from typing import NamedTuple
 
 from vizpub.simulators.engine.network import Network
 from vizpub.simulators.engine.parameters import us
-from vizpub.simulators.protocols.chord.node import Node
+from vizpub.simulators.protocols.chord.node import ChordNode
 from vizpub.simulators.protocols.chord.parameters import ChordParameters
-from vizpub.simulators.protocols.chord.ring import Ring
+from vizpub.simulators.protocols.chord.ring import ChordRing
 from vizpub.simulators.protocols.routing import NOBODY, Sizes, Upcalls
 
 _DISBELIEF = 10
 """Stabilization periods in which a peer that did not answer is not taken up if others name it."""
 
 
-class Reply(NamedTuple):
+class RingNeighbours(NamedTuple):
     """A peer's predecessor and successor list, and its fingers if they are carried."""
 
     predecessor: int
@@ -38,17 +38,17 @@ class Reply(NamedTuple):
         return len(self.successors) + len(self.fingers) + (self.predecessor != NOBODY)
 
 
-class Keeping:
+class RingKeeping:
     """Maintains predecessors and successor lists, and is the overlay's failure detector."""
 
     def __init__(
-        self, net: Network, ring: Ring, parameters: ChordParameters, upcalls: Upcalls
+        self, net: Network, ring: ChordRing, parameters: ChordParameters, upcalls: Upcalls
     ) -> None:
         self.net, self.ring, self.upcalls = net, ring, upcalls
         self.sizes = Sizes(-(-ring.bits // 8))
         self.room, self.retries = parameters.successors, parameters.retries
         self.carry_fingers = parameters.carry_fingers
-        self.nodes = [Node(ring, peer, self.room) for peer in range(net.size)]
+        self.nodes = [ChordNode(ring, peer, self.room) for peer in range(net.size)]
         self.disbelief_us = _DISBELIEF * us(parameters.stabilize_period)
         self.stabilize = net.kind("stabilize", self.on_stabilize, failed=self.on_silence)
         self.reply = net.kind("predecessor", self.on_reply)
@@ -59,17 +59,17 @@ class Keeping:
         net.every(us(parameters.stabilize_period), self.on_stabilize_tick)
         net.every(us(parameters.predecessor_period), self.on_check_tick)
 
-    def reset(self, peer: int) -> Node:
+    def reset(self, peer: int) -> ChordNode:
         """Give the peer an empty state."""
-        self.nodes[peer] = Node(self.ring, peer, self.room)
+        self.nodes[peer] = ChordNode(self.ring, peer, self.room)
         return self.nodes[peer]
 
     # The ring.
 
-    def neighbours(self, peer: int) -> Reply:
+    def neighbours(self, peer: int) -> RingNeighbours:
         """The peer's predecessor and successor list."""
         node = self.nodes[peer]
-        return Reply(node.predecessor, tuple(node.successors))
+        return RingNeighbours(node.predecessor, tuple(node.successors))
 
     def on_stabilize_tick(self, peer: int) -> None:
         """Ask the successor for its predecessor; forget old failures to answer."""
@@ -99,7 +99,7 @@ class Keeping:
         else:
             node.waiting.append(partial(self.on_stabilize, peer, sender, before))
 
-    def on_reply(self, peer: int, sender: int, reply: Reply) -> None:
+    def on_reply(self, peer: int, sender: int, reply: RingNeighbours) -> None:
         """Take up the successor's predecessor if it is nearer; otherwise notify the successor, if
         its predecessor is another one. A peer notifies once for each question: the successor may
         reply to that, and where this one believes its predecessor dead, there would be no end.
@@ -151,7 +151,7 @@ class Keeping:
             if other not in (NOBODY, peer):
                 self.net.send(self.bye, peer, other, bye, self.sizes.of(peers=bye.named))
 
-    def on_bye(self, peer: int, sender: int, bye: Reply) -> None:
+    def on_bye(self, peer: int, sender: int, bye: RingNeighbours) -> None:
         """Another peer left: its neighbours become each other's."""
         node = self.nodes[peer]
         was_predecessor = node.predecessor == sender
@@ -172,7 +172,7 @@ class Keeping:
         ids, mask = self.ring.ids, self.ring.size - 1
         return 0 < (ids[other] - ids[low]) & mask < (ids[high] - ids[low]) & mask
 
-    def _live_successor(self, node: Node) -> int:
+    def _live_successor(self, node: ChordNode) -> int:
         if not node.doubted:
             return node.successor
         able = (other for other in node.successors if other not in node.doubted)
@@ -181,10 +181,10 @@ class Keeping:
     def _tell(self, peer: int, to: int, *, asked: bool = False) -> None:
         node = self.nodes[peer]
         fingers = tuple(node.distinct_fingers()) if self.carry_fingers else ()
-        reply = Reply(node.predecessor, tuple(node.successors), fingers, asked)
+        reply = RingNeighbours(node.predecessor, tuple(node.successors), fingers, asked)
         self.net.send(self.reply, peer, to, reply, self.sizes.of(peers=reply.named))
 
-    def _fill(self, node: Node, other: int) -> None:
+    def _fill(self, node: ChordNode, other: int) -> None:
         """Use another peer's finger for a missing one, until it is looked up."""
         if other == node.peer or other in node.failed:
             return

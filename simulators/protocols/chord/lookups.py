@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 from vizpub.simulators.engine.network import Network
 from vizpub.simulators.engine.parameters import us
-from vizpub.simulators.protocols.chord.keeping import Keeping, Reply
-from vizpub.simulators.protocols.chord.node import Step
+from vizpub.simulators.protocols.chord.keeping import RingKeeping, RingNeighbours
+from vizpub.simulators.protocols.chord.node import NextHop
 from vizpub.simulators.protocols.chord.parameters import ChordParameters
 from vizpub.simulators.protocols.routing import NOBODY, TOO_FAR
 
@@ -24,7 +24,7 @@ _COUNTS_BYTES = 12
 """The number of a lookup (8), and its hops and time-outs (2 each)."""
 
 
-class Found(NamedTuple):
+class LookupAnswer(NamedTuple):
     """The answer to a lookup."""
 
     owner: int
@@ -33,11 +33,11 @@ class Found(NamedTuple):
     """Links up to the owner; 0 if the peer that asked is the owner."""
     timeouts: int
     """Messages to peers that did not acknowledge them."""
-    place: Reply | None = None
+    place: RingNeighbours | None = None
     """The owner's neighbours before it took a joiner as predecessor."""
 
 
-Done = Callable[[int, Found], None]
+AnswerHandler = Callable[[int, LookupAnswer], None]
 """(peer that asked, answer)."""
 
 
@@ -64,8 +64,8 @@ class _Pending:
     """A lookup without an answer yet."""
 
     find: _Find
-    done: Done
-    trail: list[Step] = field(default_factory=list)
+    done: AnswerHandler
+    trail: list[NextHop] = field(default_factory=list)
     """Peers that have been asked, of an iterative lookup, and whether as owners."""
 
     def is_asking(self, peer: int) -> bool:
@@ -76,7 +76,7 @@ class _Pending:
 class Lookups:
     """The lookups of all peers."""
 
-    def __init__(self, net: Network, keeping: Keeping, parameters: ChordParameters) -> None:
+    def __init__(self, net: Network, keeping: RingKeeping, parameters: ChordParameters) -> None:
         self.net, self.keeping, self.sizes = net, keeping, keeping.sizes
         self.is_iterative = parameters.lookup == "iterative"
         self.timeout_us = us(parameters.lookup_timeout)
@@ -89,15 +89,15 @@ class Lookups:
         self.pending: list[dict[int, _Pending]] = [{} for _ in range(net.size)]
         self._next = count().__next__
 
-    def start(self, peer: int, key: int, done: Done) -> None:
+    def start(self, peer: int, key: int, done: AnswerHandler) -> None:
         """Look up the owner of a key."""
         self._go_on(peer, self._begun(peer, _Find(key, peer, self._next()), done))
 
-    def start_join(self, peer: int, contact: int, done: Done) -> None:
+    def start_join(self, peer: int, contact: int, done: AnswerHandler) -> None:
         """Look up the peer's successor, who takes the peer as its predecessor at once."""
         own = self.keeping.ring.ids[peer]
         find = _Find(own, peer, self._next(), avoid=(peer,), is_join=True)
-        self._send(peer, Step(contact, False), self._begun(peer, find, done))
+        self._send(peer, NextHop(contact, False), self._begun(peer, find, done))
 
     def reset(self, peer: int) -> None:
         """Forget the peer's lookups."""
@@ -129,7 +129,7 @@ class Lookups:
             )
             self._pass_on(peer, again)
 
-    def on_found(self, peer: int, sender: int, found: tuple[int, Found]) -> None:
+    def on_found(self, peer: int, sender: int, found: tuple[int, LookupAnswer]) -> None:
         """The owner's answer."""
         self._finish(peer, *found)
 
@@ -139,7 +139,7 @@ class Lookups:
             self._send(peer, step, find)
             return
         place = self._admitted(peer, find)
-        found = Found(peer, find.hops, find.timeouts, place)
+        found = LookupAnswer(peer, find.hops, find.timeouts, place)
         if find.origin == peer:
             self._finish(peer, find.number, found)
         else:
@@ -159,7 +159,9 @@ class Lookups:
         size = self.sizes.of(peers=1 + (place.named if place else 0)) + _COUNTS_BYTES
         self.net.send(self.told, peer, sender, (find.number, step, place), size)
 
-    def on_told(self, peer: int, sender: int, told: tuple[int, Step, Reply | None]) -> None:
+    def on_told(
+        self, peer: int, sender: int, told: tuple[int, NextHop, RingNeighbours | None]
+    ) -> None:
         """Ask the next hop, up to the owner."""
         number, step, place = told
         pending = self.pending[peer].get(number)
@@ -167,7 +169,7 @@ class Lookups:
             return
         if step.to == sender or (step.to == peer and step.is_owner):
             hops, timeouts = pending.find.hops, pending.find.timeouts
-            self._finish(peer, number, Found(step.to, hops, timeouts, place))
+            self._finish(peer, number, LookupAnswer(step.to, hops, timeouts, place))
         else:
             self._send(peer, step, pending.find)
 
@@ -191,12 +193,12 @@ class Lookups:
 
     # Both.
 
-    def _begun(self, peer: int, find: _Find, done: Done) -> _Find:
+    def _begun(self, peer: int, find: _Find, done: AnswerHandler) -> _Find:
         self.pending[peer][find.number] = _Pending(find, done)
         self.net.after(self.timeout_us, peer, self._expire, find.number)
         return find
 
-    def _admitted(self, peer: int, find: _Find) -> Reply | None:
+    def _admitted(self, peer: int, find: _Find) -> RingNeighbours | None:
         """Take a joiner as predecessor; returns the neighbours until then."""
         if not find.is_join or find.origin == peer:
             return None
@@ -207,18 +209,18 @@ class Lookups:
     def _go_on(self, peer: int, find: _Find) -> None:
         step = self._step(peer, find)
         if step.to == peer:
-            self._finish(peer, find.number, Found(peer, find.hops, find.timeouts))
+            self._finish(peer, find.number, LookupAnswer(peer, find.hops, find.timeouts))
         else:
             self._send(peer, step, find)
 
-    def _step(self, peer: int, find: _Find) -> Step:
+    def _step(self, peer: int, find: _Find) -> NextHop:
         node = self.keeping.nodes[peer]
         if not find.is_final:
             return node.step(find.key, find.avoid)
         nearer = node.before(find.key, find.avoid)
-        return Step(peer if nearer == NOBODY else nearer, True)
+        return NextHop(peer if nearer == NOBODY else nearer, True)
 
-    def _send(self, peer: int, step: Step, find: _Find) -> None:
+    def _send(self, peer: int, step: NextHop, find: _Find) -> None:
         """Send the question one link farther. In a loop it ends, and the lookup fails; from owner
         to owner it only comes nearer.
         """
@@ -237,11 +239,11 @@ class Lookups:
         size = self.find_bytes + self.sizes.peer * len(avoid)
         self.net.send(kind, peer, step.to, find, size)
 
-    def _finish(self, peer: int, number: int, found: Found) -> None:
+    def _finish(self, peer: int, number: int, found: LookupAnswer) -> None:
         if pending := self.pending[peer].pop(number, None):
             pending.done(peer, found)
 
     def _expire(self, peer: int, number: int) -> None:
         if pending := self.pending[peer].get(number):
             timeouts = pending.find.timeouts
-            self._finish(peer, number, Found(NOBODY, pending.find.hops, timeouts))
+            self._finish(peer, number, LookupAnswer(NOBODY, pending.find.hops, timeouts))

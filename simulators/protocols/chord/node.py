@@ -6,11 +6,11 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from vizpub.simulators.protocols.chord.ring import Ring
+from vizpub.simulators.protocols.chord.ring import ChordRing
 from vizpub.simulators.protocols.routing import NOBODY
 
 
-class Step(NamedTuple):
+class NextHop(NamedTuple):
     """Where a message for a key goes next."""
 
     to: int
@@ -31,7 +31,7 @@ class _Routes(NamedTuple):
     """Up to that distance no key can be the own one, or the predecessor's."""
 
 
-class Node:
+class ChordNode:
     """The state of a peer (Stoica et al. 2003, section IV): predecessor, successor list, fingers,
     and suspected peers.
 
@@ -45,7 +45,7 @@ class Node:
         *("_followed", "_ids", "_mask", "_own", "_routes"),
     )
 
-    def __init__(self, ring: Ring, peer: int, room: int) -> None:
+    def __init__(self, ring: ChordRing, peer: int, room: int) -> None:
         self.ring, self.peer, self.room = ring, peer, room
         self._ids, self._own, self._mask = ring.ids, ring.ids[peer], ring.size - 1
         self.predecessor = NOBODY
@@ -116,7 +116,7 @@ class Node:
             return key == self._own
         return (self._own - key) & self._mask < (self._own - bound) & self._mask
 
-    def step(self, key: int, avoid: Sequence[int] = ()) -> Step:
+    def step(self, key: int, avoid: Sequence[int] = ()) -> NextHop:
         """The next hop for a key: its owner, if it is this peer or in the successor list, otherwise
         the closest peer that precedes it.
         """
@@ -124,15 +124,15 @@ class Node:
         offset = (key - self._own) & self._mask
         if not 0 < offset <= routes.others:
             if self.owns(key):
-                return Step(self.peer, True)
+                return NextHop(self.peer, True)
             if self._is_of_predecessor(key) and self.predecessor not in avoid:
-                return Step(self.predecessor, True)
+                return NextHop(self.predecessor, True)
         place = bisect_left(routes.near, offset)
         if place < len(routes.heirs):
-            return Step(routes.heirs[place], True)
+            return NextHop(routes.heirs[place], True)
         place = bisect_left(routes.far, offset)
         if place:
-            return Step(routes.peers[place - 1], False)
+            return NextHop(routes.peers[place - 1], False)
         return self._last_resort()
 
     def _is_of_predecessor(self, key: int) -> bool:
@@ -144,9 +144,9 @@ class Node:
         owner = self._ids[self.predecessor]
         return (owner - key) & self._mask < (owner - self._ids[self.second]) & self._mask
 
-    def _last_resort(self) -> Step:
+    def _last_resort(self) -> NextHop:
         """All others are doubted: a message waits at the successor until that is known as dead."""
-        return Step(self.successor, True)
+        return NextHop(self.successor, True)
 
     def before(self, key: int, avoid: Sequence[int] = ()) -> int:
         """The predecessor, if it is nearer to the key than this peer and so its owner; otherwise

@@ -5,36 +5,36 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from vizpub.simulators.engine.network import Links, Network
-from vizpub.simulators.protocols.chord.joining import Joining
-from vizpub.simulators.protocols.chord.keeping import Keeping
+from vizpub.simulators.protocols.chord.joining import ChordJoining
+from vizpub.simulators.protocols.chord.keeping import RingKeeping
 from vizpub.simulators.protocols.chord.lookups import Lookups
-from vizpub.simulators.protocols.chord.node import Node
+from vizpub.simulators.protocols.chord.node import ChordNode
 from vizpub.simulators.protocols.chord.parameters import ChordParameters
-from vizpub.simulators.protocols.chord.ring import Ring
+from vizpub.simulators.protocols.chord.ring import ChordRing
 from vizpub.simulators.protocols.routing import NOBODY, RingOverlay, Upcalls
 
 LAYERS = ("successor", "successors", "predecessor", "finger")
 
 
-class Overlay(RingOverlay):
+class ChordOverlay(RingOverlay):
     """Peers on a ring of ids, each with its state."""
 
-    keeping: Keeping
-    joining: Joining
+    keeping: RingKeeping
+    joining: ChordJoining
 
     def __init__(
         self, net: Network, parameters: ChordParameters, topics: int, upcalls: Upcalls
     ) -> None:
         self.net, self.upcalls = net, upcalls
-        self.ring = Ring.of(net.size, parameters.bits, net.seed)
+        self.ring = ChordRing.of(net.size, parameters.bits, net.seed)
         self.keys = [self.ring.key(f"topic/{net.topic_name(topic)}") for topic in range(topics)]
-        self.keeping = Keeping(net, self.ring, parameters, self)
+        self.keeping = RingKeeping(net, self.ring, parameters, self)
         self.sizes = self.keeping.sizes
         self.lookups = Lookups(net, self.keeping, parameters)
-        self.joining = Joining(net, self.keeping, self.lookups, parameters)
+        self.joining = ChordJoining(net, self.keeping, self.lookups, parameters)
 
     @property
-    def nodes(self) -> Sequence[Node]:
+    def nodes(self) -> Sequence[ChordNode]:
         """The state of each peer."""
         return self.keeping.nodes
 

@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from vizpub.simulators.engine.parameters import Count, Duration, Positive
 
-How = Literal["iterative", "recursive"]
+LookupMode = Literal["iterative", "recursive"]
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,8 @@ class ChordParameters:
         bool, Meta(description="Predecessor replies carry fingers, which fill missing ones.")
     ] = False
     lookup: Annotated[
-        How, Meta(description="Who asks the next hop: the one who looks up, or the hop before.")
+        LookupMode,
+        Meta(description="Who asks the next hop: the one who looks up, or the hop before."),
     ] = "recursive"
     lookup_period: Annotated[
         Duration | None, Meta(description="A peer looks up a random key once per period.")

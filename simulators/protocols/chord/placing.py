@@ -5,10 +5,10 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 
-from vizpub.simulators.protocols.chord.overlay import Overlay
+from vizpub.simulators.protocols.chord.overlay import ChordOverlay
 
 
-def place(overlay: Overlay, peers: Sequence[int]) -> None:
+def place(overlay: ChordOverlay, peers: Sequence[int]) -> None:
     """Give these peers the state that they would have after joining; other peers are down.
 
     No message is sent. The peers are ready, but upcalls are not made.

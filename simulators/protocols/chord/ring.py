@@ -14,7 +14,7 @@ _SHA1_BITS = 160
 
 
 @dataclass(frozen=True)
-class Ring:
+class ChordRing:
     """The circle of ids of `bits` bits, with the id of each peer: `ids[peer]`."""
 
     bits: int
@@ -22,7 +22,7 @@ class Ring:
     ids: Sequence[int] = ()
 
     @classmethod
-    def of(cls, peers: int, bits: int, seed: int) -> Ring:
+    def of(cls, peers: int, bits: int, seed: int) -> ChordRing:
         """The ring with the ids of the peers 0 … peers − 1. Raises: UseError if two are equal."""
         empty = cls(bits, seed)
         ids = [empty.key(f"peer/{peer}") for peer in range(peers)]

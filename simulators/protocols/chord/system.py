@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 
 from vizpub.simulators.engine.network import Network
 from vizpub.simulators.engine.parameters import us
-from vizpub.simulators.protocols.chord.lookups import Found
-from vizpub.simulators.protocols.chord.overlay import LAYERS, Overlay
+from vizpub.simulators.protocols.chord.lookups import LookupAnswer
+from vizpub.simulators.protocols.chord.overlay import LAYERS, ChordOverlay
 from vizpub.simulators.protocols.chord.parameters import ChordParameters
 from vizpub.simulators.protocols.routing import NOBODY, Routed
 
@@ -22,12 +22,12 @@ class Chord(Routed):
     """The overlay on its own, with lookups. A publication is routed to its topic's owner."""
 
     layers: ClassVar[Sequence[str]] = LAYERS
-    routing: Overlay
+    routing: ChordOverlay
 
     def __init__(self, net: Network, parameters: ChordParameters, topics: int) -> None:
         self._joined: list[tuple[int, int]] = []
         """(id, peer) of all that have joined: only to judge lookups."""
-        super().__init__(net, lambda upcalls: Overlay(net, parameters, topics, upcalls))
+        super().__init__(net, lambda upcalls: ChordOverlay(net, parameters, topics, upcalls))
         if parameters.lookup_period is not None:
             net.every(us(parameters.lookup_period), self.on_lookup_tick)
 
@@ -66,7 +66,7 @@ class Chord(Routed):
         owner is the first peer from the key on of all that have joined.
         """
 
-        def done(peer: int, found: Found) -> None:
+        def done(peer: int, found: LookupAnswer) -> None:
             gauge, is_answered = self.net.gauge, found.owner != NOBODY
             is_true = is_answered and found.owner == self.owner(key)
             gauge(peer, "lookups", 1)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from vizpub.simulators.engine.network import HEADER_BYTES, Kind, Network
+from vizpub.simulators.engine.network import HEADER_BYTES, MessageKind, Network
 from vizpub.simulators.engine.parameters import us
 from vizpub.simulators.protocols.broadcast.membership import PEER_BYTES
 from vizpub.simulators.protocols.broadcast.topologies import neighbours_in
@@ -150,11 +150,11 @@ class NeighbourTables:
     def _walk(self, peer: int, to: int, sought: tuple[int, int, bool]) -> None:
         self.net.send(self._seek, peer, to, sought, HEADER_BYTES + PEER_BYTES)
 
-    def _tell(self, kind: Kind, peer: int, topic: int) -> None:
+    def _tell(self, kind: MessageKind, peer: int, topic: int) -> None:
         for neighbour in sorted(self.known[peer]):
             self._send(kind, peer, neighbour, (topic,))
 
-    def _send(self, kind: Kind, peer: int, to: int, topics: Iterable[int]) -> None:
+    def _send(self, kind: MessageKind, peer: int, to: int, topics: Iterable[int]) -> None:
         sorted_topics = tuple(sorted(topics))
         self.net.send(
             kind, peer, to, sorted_topics, HEADER_BYTES + TOPIC_BYTES * len(sorted_topics)

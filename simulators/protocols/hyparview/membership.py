@@ -40,7 +40,7 @@ class _Shuffle(NamedTuple):
     """Steps left to go."""
 
 
-class Views(Membership):
+class PartialViews(Membership):
     """The active and passive views of all peers."""
 
     layers = ("active", "passive")

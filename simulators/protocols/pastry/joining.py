@@ -7,8 +7,8 @@ from typing import NamedTuple
 from vizpub.simulators.engine.network import Network
 from vizpub.simulators.engine.parameters import us
 from vizpub.simulators.protocols.pastry.leaf_keeping import LeafKeeping
-from vizpub.simulators.protocols.pastry.leaves import View
-from vizpub.simulators.protocols.pastry.node import Node
+from vizpub.simulators.protocols.pastry.leaves import LeafView
+from vizpub.simulators.protocols.pastry.node import PastryNode
 from vizpub.simulators.protocols.pastry.parameters import PastryParameters, bytes_of
 
 
@@ -28,11 +28,11 @@ class _Place(NamedTuple):
     """The answer of the peer closest to the joiner."""
 
     rows: tuple[int, ...]
-    view: View
+    view: LeafView
     retries: int
 
 
-class Joining:
+class PastryJoining:
     """Joins through the bootstrap service, and maintains routing tables."""
 
     def __init__(self, net: Network, keeping: LeafKeeping, parameters: PastryParameters) -> None:
@@ -140,7 +140,7 @@ class Joining:
         for other in [*wanted, *others[:1]]:
             self.keeping.ask(peer, other)
 
-    def _ask_for_row(self, peer: int, node: Node) -> None:
+    def _ask_for_row(self, peer: int, node: PastryNode) -> None:
         if node.table:
             slot, target = self.net.random.choice(list(node.table.items()))
             shared = slot >> self.ring.b
@@ -161,7 +161,7 @@ class Joining:
         peer_count = len(place.rows) + len(place.view.right) + len(place.view.left)
         self.net.send(self.place, peer, joiner, place, bytes_of(peers=peer_count))
 
-    def _with_rows(self, node: Node, join: _Join) -> _Join:
+    def _with_rows(self, node: PastryNode, join: _Join) -> _Join:
         shared = self.ring.shared_digits(self.ring.ids[node.peer], self.ring.ids[join.joiner]) + 1
         rows = [node.row(row) for row in range(join.shared, shared)]
         peers = [peer for row in rows for peer in row if peer != join.joiner]

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from vizpub.simulators.engine.network import Network
 from vizpub.simulators.engine.parameters import us
-from vizpub.simulators.protocols.pastry.leaves import Exchange, Ring, View
-from vizpub.simulators.protocols.pastry.node import Node
+from vizpub.simulators.protocols.pastry.leaves import LeafExchange, LeafView, PastryRing
+from vizpub.simulators.protocols.pastry.node import PastryNode
 from vizpub.simulators.protocols.pastry.parameters import PastryParameters, bytes_of
 from vizpub.simulators.protocols.routing import Upcalls
 
@@ -28,7 +28,7 @@ _PATIENCE = 2
 class _Probe(NamedTuple):
     """Asks for the leaf set of a peer, to see whether it is up."""
 
-    view: View
+    view: LeafView
     """The leaf set of the asking peer."""
     retries: int
     sent_us: int
@@ -38,12 +38,12 @@ class LeafKeeping:
     """Maintains leaf sets, and is the overlay's failure detector."""
 
     def __init__(
-        self, net: Network, ring: Ring, parameters: PastryParameters, upcalls: Upcalls
+        self, net: Network, ring: PastryRing, parameters: PastryParameters, upcalls: Upcalls
     ) -> None:
         self.net, self.ring, self.upcalls = net, ring, upcalls
         self.retries = parameters.retries
         self.shape = parameters.leaf_set, parameters.neighbourhood
-        self.nodes = [Node(ring, peer, *self.shape) for peer in range(net.size)]
+        self.nodes = [PastryNode(ring, peer, *self.shape) for peer in range(net.size)]
         self.leaf_period_us = us(parameters.leaf_period)
         self.disbelief_us = _DISBELIEF * self.leaf_period_us
         self.heartbeat = net.kind("leaf heartbeat", self.on_heartbeat, failed=self.on_silence)
@@ -53,9 +53,9 @@ class LeafKeeping:
         self.bye = net.kind("bye", self.on_bye)
         net.every(self.leaf_period_us, self.on_tick)
 
-    def reset(self, peer: int) -> Node:
+    def reset(self, peer: int) -> PastryNode:
         """Give the peer an empty state."""
-        self.nodes[peer] = Node(self.ring, peer, *self.shape)
+        self.nodes[peer] = PastryNode(self.ring, peer, *self.shape)
         return self.nodes[peer]
 
     def on_tick(self, peer: int) -> None:
@@ -68,7 +68,7 @@ class LeafKeeping:
         if node.asked or node.failed:
             self._look_after(peer, node)
 
-    def _look_after(self, peer: int, node: Node) -> None:
+    def _look_after(self, peer: int, node: PastryNode) -> None:
         """Probe again where answers are overdue, and forget old failures to answer."""
         overdue_us = self.net.now - _PATIENCE * self.leaf_period_us
         for other in [other for other, since_us in node.asked.items() if since_us < overdue_us]:
@@ -80,17 +80,17 @@ class LeafKeeping:
             # Received leaf sets are compared again.
             node.exchanges.clear()
 
-    def on_heartbeat(self, peer: int, sender: int, view: View) -> None:
+    def on_heartbeat(self, peer: int, sender: int, view: LeafView) -> None:
         """Send the sender the peers that are missing in its leaf set."""
         if self.learn(peer, sender, view):
             ours = self.nodes[peer].leaves.view
             self.net.send(self.news, peer, sender, ours, _bytes_of(ours))
 
-    def on_news(self, peer: int, sender: int, view: View) -> None:
+    def on_news(self, peer: int, sender: int, view: LeafView) -> None:
         """A leaf set, in answer to the own one."""
         self.learn(peer, sender, view)
 
-    def learn(self, peer: int, sender: int, view: View) -> list[int]:
+    def learn(self, peer: int, sender: int, view: LeafView) -> list[int]:
         """Compare the sender's leaf set with the own one, and probe the peers that differ.
 
         Usually neither has changed since the last time.
@@ -112,7 +112,7 @@ class LeafKeeping:
             if last is None or last.time_us + self.leaf_period_us < now:
                 self.ask(peer, other)
         if sender in node.leaves:
-            node.exchanges[sender] = Exchange(view, node.leaves.view, now)
+            node.exchanges[sender] = LeafExchange(view, node.leaves.view, now)
         return missing
 
     def heard(self, peer: int, other: int) -> None:
@@ -136,7 +136,7 @@ class LeafKeeping:
             node.doubted.add(other)
             self.ask(peer, other)
 
-    def on_silence(self, peer: int, to: int, view: View) -> None:
+    def on_silence(self, peer: int, to: int, view: LeafView) -> None:
         """A message without further consequences was not acknowledged."""
         self.doubt(peer, to)
 
@@ -146,7 +146,7 @@ class LeafKeeping:
         view = self.nodes[peer].leaves.view
         self.net.send(self.answer, peer, sender, (view, probe.sent_us), _bytes_of(view))
 
-    def on_answer(self, peer: int, sender: int, answer: tuple[View, int]) -> None:
+    def on_answer(self, peer: int, sender: int, answer: tuple[LeafView, int]) -> None:
         """The probed peer is up."""
         node = self.nodes[peer]
         view, sent_us = answer
@@ -206,5 +206,5 @@ class LeafKeeping:
         self.net.send(self.probe, peer, other, probe, _bytes_of(view))
 
 
-def _bytes_of(view: View) -> int:
+def _bytes_of(view: LeafView) -> int:
     return bytes_of(peers=len(view.right) + len(view.left))

@@ -17,7 +17,7 @@ _ID_BITS = 64
 
 
 @dataclass(frozen=True)
-class Ring:
+class PastryRing:
     """The circle of ids, with the id of each peer: `ids[peer]`; digits of `b` bits."""
 
     b: int
@@ -25,7 +25,7 @@ class Ring:
     salt: int
 
     @classmethod
-    def of(cls, peers: int, b: int, salt: int) -> Ring:
+    def of(cls, peers: int, b: int, salt: int) -> PastryRing:
         """The ids of the peers 0 … peers − 1 are hashes of their numbers and the salt."""
         empty = cls(b, (), salt)
         return cls(b, [empty.key(f"peer/{peer}") for peer in range(peers)], salt)
@@ -55,7 +55,7 @@ class Ring:
         return (self.bits - (a ^ b).bit_length()) // self.b
 
 
-class View(NamedTuple):
+class LeafView(NamedTuple):
     """A leaf set as it is sent to others. It is the same object as long as nothing changes."""
 
     right: tuple[int, ...]
@@ -72,11 +72,11 @@ class View(NamedTuple):
         return tuple(dict.fromkeys(self.right + self.left))
 
 
-class Exchange(NamedTuple):
+class LeafExchange(NamedTuple):
     """The last leaf set received from a leaf."""
 
-    theirs: View
-    ours: View
+    theirs: LeafView
+    ours: LeafView
     """The own leaf set after that exchange."""
     time_us: int
 
@@ -92,7 +92,7 @@ class LeafSet:
         *("_view", "left", "left_reach", "right", "right_reach"),
     )
 
-    def __init__(self, ring: Ring, peer: int, half: int) -> None:
+    def __init__(self, ring: PastryRing, peer: int, half: int) -> None:
         self._ids, self._size, self._mask = ring.ids, ring.size, ring.size - 1
         self._peer, self._own, self.half = peer, ring.ids[peer], half
         self.right: list[int] = []
@@ -101,17 +101,17 @@ class LeafSet:
         self._left_offsets: list[int] = []
         self.right_reach = self.left_reach = self._size
         """Distance up to which a side is known; the whole ring until it is full."""
-        self._view: View | None = None
+        self._view: LeafView | None = None
 
     def __contains__(self, peer: int) -> bool:
         return peer in self.right or peer in self.left
 
     @property
-    def view(self) -> View:
+    def view(self) -> LeafView:
         """The leaf set as it is sent to others."""
         if self._view is None:
             sides = tuple(self.right), tuple(self.left)
-            self._view = View(*sides, self.right_reach, self.left_reach)
+            self._view = LeafView(*sides, self.right_reach, self.left_reach)
         return self._view
 
     def fits(self, peer: int) -> bool:
@@ -119,7 +119,7 @@ class LeafSet:
         offset = (self._ids[peer] - self._own) & self._mask
         return offset < self.right_reach or self._size - offset < self.left_reach
 
-    def missing_in(self, view: View, whose: int) -> list[int]:
+    def missing_in(self, view: LeafView, whose: int) -> list[int]:
         """Peers of this leaf set that belong into the leaf set of another peer but are missing."""
         base, missing = self._ids[whose], []
         for peer in self.view.members:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from vizpub.simulators.protocols.pastry.leaves import Exchange, LeafSet, Ring
+from vizpub.simulators.protocols.pastry.leaves import LeafExchange, LeafSet, PastryRing
 from vizpub.simulators.protocols.routing import NOBODY
 
 
-class Node:
+class PastryNode:
     """The state of a peer (Rowstron and Druschel 2001, section 2): leaf set, routing table and
     neighbourhood set, and suspected peers.
 
@@ -21,7 +21,7 @@ class Node:
         *("_b", "_bits", "_mask", "_own", "_size"),
     )
 
-    def __init__(self, ring: Ring, peer: int, leaf_set: int, neighbourhood: int) -> None:
+    def __init__(self, ring: PastryRing, peer: int, leaf_set: int, neighbourhood: int) -> None:
         self.ring, self.peer, self.room = ring, peer, neighbourhood
         self._own, self._b, self._bits = ring.ids[peer], ring.b, ring.bits
         self._size, self._mask = ring.size, ring.size - 1
@@ -35,7 +35,7 @@ class Node:
         """Peers that did not acknowledge a message; not used for routes until they answer."""
         self.failed: dict[int, int] = {}
         """Peers that did not answer, and the time until which they are not probed if named."""
-        self.exchanges: dict[int, Exchange] = {}
+        self.exchanges: dict[int, LeafExchange] = {}
         """The last exchange of leaf sets with each leaf."""
         self.is_placed = False
         """Whether it has received its place on the ring."""

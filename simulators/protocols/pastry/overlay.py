@@ -5,35 +5,35 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from vizpub.simulators.engine.network import Links, Network
-from vizpub.simulators.protocols.pastry.joining import Joining
+from vizpub.simulators.protocols.pastry.joining import PastryJoining
 from vizpub.simulators.protocols.pastry.leaf_keeping import LeafKeeping
-from vizpub.simulators.protocols.pastry.leaves import Ring
-from vizpub.simulators.protocols.pastry.node import Node
+from vizpub.simulators.protocols.pastry.leaves import PastryRing
+from vizpub.simulators.protocols.pastry.node import PastryNode
 from vizpub.simulators.protocols.pastry.parameters import SIZES, PastryParameters
 from vizpub.simulators.protocols.routing import RingOverlay, Upcalls
 
 LAYERS = ("leafset", "routing", "neighbourhood")
 
 
-class Overlay(RingOverlay):
+class PastryOverlay(RingOverlay):
     """Peers on a ring of ids, each with its state."""
 
     keeping: LeafKeeping
-    joining: Joining
+    joining: PastryJoining
 
     def __init__(
         self, net: Network, parameters: PastryParameters, topics: int, upcalls: Upcalls
     ) -> None:
         self.net, self.sizes = net, SIZES
-        self.ring = Ring.of(net.size, parameters.b, salt=net.random.getrandbits(64))
+        self.ring = PastryRing.of(net.size, parameters.b, salt=net.random.getrandbits(64))
         self.keys = [self.ring.key(f"topic/{topic}") for topic in range(topics)]
         """The position of each topic's rendezvous point on the ring."""
         self.upcalls = upcalls
         self.keeping = LeafKeeping(net, self.ring, parameters, self)
-        self.joining = Joining(net, self.keeping, parameters)
+        self.joining = PastryJoining(net, self.keeping, parameters)
 
     @property
-    def nodes(self) -> Sequence[Node]:
+    def nodes(self) -> Sequence[PastryNode]:
         """The state of each peer."""
         return self.keeping.nodes
 

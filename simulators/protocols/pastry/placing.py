@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from vizpub.simulators.protocols.pastry.overlay import Overlay
+from vizpub.simulators.protocols.pastry.overlay import PastryOverlay
 
 _Words = npt.NDArray[np.uint64]
 _Indexes = npt.NDArray[np.int64]
 
 
-def place(overlay: Overlay, peers: Sequence[int]) -> None:
+def place(overlay: PastryOverlay, peers: Sequence[int]) -> None:
     """Give these peers the state that they would have after joining; other peers are down.
 
     Leaf sets are exact. An entry of a routing table is a random fitting peer, drawn uniformly by
@@ -31,7 +31,7 @@ def place(overlay: Overlay, peers: Sequence[int]) -> None:
     _fill_tables(overlay, np.array(order))
 
 
-def _fill_tables(overlay: Overlay, order: _Indexes) -> None:
+def _fill_tables(overlay: PastryOverlay, order: _Indexes) -> None:
     ring = overlay.ring
     ids = np.array([ring.ids[peer] for peer in order], np.uint64)
     random = np.random.default_rng(overlay.net.random.getrandbits(64))

@@ -7,7 +7,7 @@ numerically closest peer: in about log₂ᵇ N hops.
 from __future__ import annotations
 
 from vizpub.simulators.engine.network import Network
-from vizpub.simulators.protocols.pastry.overlay import LAYERS, Overlay
+from vizpub.simulators.protocols.pastry.overlay import LAYERS, PastryOverlay
 from vizpub.simulators.protocols.pastry.parameters import PastryParameters
 from vizpub.simulators.protocols.routing import Routed
 
@@ -18,4 +18,4 @@ class Pastry(Routed):
     layers = LAYERS
 
     def __init__(self, net: Network, parameters: PastryParameters, topics: int) -> None:
-        super().__init__(net, lambda upcalls: Overlay(net, parameters, topics, upcalls))
+        super().__init__(net, lambda upcalls: PastryOverlay(net, parameters, topics, upcalls))

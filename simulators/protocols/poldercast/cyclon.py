@@ -43,7 +43,7 @@ from vizpub.simulators.protocols.poldercast.views import (
 )
 
 if TYPE_CHECKING:
-    from vizpub.simulators.protocols.poldercast.views_overlay import Overlay
+    from vizpub.simulators.protocols.poldercast.views_overlay import OverlayState
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Cyclon(System):
         net: Network,
         parameters: CyclonParameters,
         topics: int = 0,
-        overlay: Overlay | None = None,
+        overlay: OverlayState | None = None,
     ) -> None:
         self.net, self.gossip = net, parameters.gossip
         self.overlay = overlay

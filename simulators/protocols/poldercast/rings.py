@@ -24,7 +24,7 @@ from vizpub.model.arrays import Int32s
 from vizpub.simulators.engine.network import Links, Network
 from vizpub.simulators.engine.parameters import Duration, us
 from vizpub.simulators.protocols.poldercast.views import AGE, PEER
-from vizpub.simulators.protocols.poldercast.views_overlay import Overlay
+from vizpub.simulators.protocols.poldercast.views_overlay import OverlayState
 from vizpub.simulators.protocols.poldercast.views_rings import answer_rings, learn, open_rings
 
 
@@ -44,7 +44,7 @@ class Rings:
     bootstrap service, which helps if those two share a topic.
     """
 
-    def __init__(self, net: Network, parameters: RingsParameters, overlay: Overlay) -> None:
+    def __init__(self, net: Network, parameters: RingsParameters, overlay: OverlayState) -> None:
         self.net, self.overlay = net, overlay
         self.is_alone = overlay.cyclon.shape[2] == 0
         self.request = net.kind("rings-request", self.on_request, failed=self.on_lost)

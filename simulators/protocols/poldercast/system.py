@@ -33,7 +33,7 @@ from vizpub.simulators.engine.parameters import Count, Duration, Positive, us
 from vizpub.simulators.protocols.poldercast.cyclon import Cyclon, CyclonParameters
 from vizpub.simulators.protocols.poldercast.rings import Rings, RingsParameters
 from vizpub.simulators.protocols.poldercast.vicinity import Vicinity, VicinityParameters
-from vizpub.simulators.protocols.poldercast.views_overlay import Capacities, Overlay
+from vizpub.simulators.protocols.poldercast.views_overlay import Capacities, OverlayState
 from vizpub.simulators.protocols.poldercast.views_targets import targets_of
 from vizpub.simulators.protocols.poldercast.views_vicinity import merge_nearest
 
@@ -81,7 +81,7 @@ class PolderCast(System):
         capacities = Capacities(
             parameters.cyclon_view, parameters.vicinity_view, parameters.ring_side
         )
-        self.overlay = Overlay(net.size, topics, capacities, net.random)
+        self.overlay = OverlayState(net.size, topics, capacities, net.random)
         if parameters.ring_order == "number":
             self.overlay.order_by_number()
         period = parameters.period
@@ -91,7 +91,7 @@ class PolderCast(System):
         self.vicinity = Vicinity(net, vicinity, self.overlay)
         self.rings = Rings(net, RingsParameters(period), self.overlay)
         self.copies = net.kind("publication", self.on_copy, publication=True)
-        self.seen = Memory(net, us(parameters.memory))
+        self.seen = MessageMemory(net, us(parameters.memory))
 
     def join(self, peer: int, topics: Sequence[int]) -> None:
         """Start with one neighbour, from the bootstrap service."""
@@ -146,7 +146,7 @@ class PolderCast(System):
         return chain.from_iterable(layer.links(peer) for layer in layers)
 
 
-class Memory:
+class MessageMemory:
     """The messages that each peer received recently."""
 
     def __init__(self, net: Network, duration_us: int) -> None:

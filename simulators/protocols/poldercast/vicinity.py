@@ -19,7 +19,7 @@ from vizpub.model.arrays import Int32s
 from vizpub.simulators.engine.network import Links, Network
 from vizpub.simulators.engine.parameters import Duration, Positive, us
 from vizpub.simulators.protocols.poldercast.views import entries, insert
-from vizpub.simulators.protocols.poldercast.views_overlay import Overlay
+from vizpub.simulators.protocols.poldercast.views_overlay import OverlayState
 from vizpub.simulators.protocols.poldercast.views_vicinity import (
     answer_nearest,
     merge_nearest,
@@ -44,7 +44,7 @@ class Vicinity:
     bootstrap service.
     """
 
-    def __init__(self, net: Network, parameters: VicinityParameters, overlay: Overlay) -> None:
+    def __init__(self, net: Network, parameters: VicinityParameters, overlay: OverlayState) -> None:
         self.net, self.overlay, self.gossip = net, overlay, parameters.gossip
         self.is_alone = overlay.cyclon.shape[2] == 0
         self.request = net.kind("vicinity-request", self.on_request, failed=self.on_lost)

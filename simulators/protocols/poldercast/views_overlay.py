@@ -79,7 +79,7 @@ class Capacities:
     """Successors in a ring, and as many predecessors."""
 
 
-class Overlay:
+class OverlayState:
     """The state of all peers.
 
     A peer's rings are the rows `first[peer]` to `first[peer] + held[peer] − 1` of `rings`, in
@@ -219,7 +219,7 @@ def forget_in_ring(ring: Int32s, other: int) -> None:
 
 
 @compiled(PACKED, int64, int64)
-def forget(overlay: Overlay, peer: int, other: int) -> None:
+def forget(overlay: OverlayState, peer: int, other: int) -> None:
     """Remove another peer from all views of a peer."""
     for view in (overlay.cyclon[peer], overlay.vicinity[peer]):
         place = place_of(view, other)
@@ -246,7 +246,7 @@ def _gather(view: Int32s, width: int, place: Int32s, entries: Int32s, count: int
 
 
 @compiled(PACKED, int64, VIEW)
-def known_entries(overlay: Overlay, peer: int, received: Int32s) -> Int32s:
+def known_entries(overlay: OverlayState, peer: int, received: Int32s) -> Int32s:
     """All peers that a peer knows from its views and a message: int32[2, entries], the youngest
     entry of each.
     """

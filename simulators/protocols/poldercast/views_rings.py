@@ -10,7 +10,7 @@ from vizpub.model.arrays import Int32s, Words
 from vizpub.simulators.protocols.poldercast.views import AGE, NUMBERS, PEER, VIEW, VIEWS, bytes_of
 from vizpub.simulators.protocols.poldercast.views_overlay import (
     PACKED,
-    Overlay,
+    OverlayState,
     forget_in_ring,
     known_entries,
 )
@@ -66,7 +66,7 @@ def rank(profile: Words, topic: int) -> int:
 
 @compiled(PACKED, VIEWS, int64, _PROFILE, int64, int64)
 def _offer_by_topic(
-    overlay: Overlay, rings: Int32s, owner: int, topics: Words, other: int, age: int
+    overlay: OverlayState, rings: Int32s, owner: int, topics: Words, other: int, age: int
 ) -> None:
     """Offer another peer to the owner's rings (one for each of `topics`) that it fits into."""
     profiles, position, row = overlay.profiles, overlay.position, 0
@@ -81,7 +81,7 @@ def _offer_by_topic(
 
 
 @compiled(PACKED, int64, VIEW)
-def learn(overlay: Overlay, peer: int, entries: Int32s) -> None:
+def learn(overlay: OverlayState, peer: int, entries: Int32s) -> None:
     """Offer peers to the rings of the topics they share; entries end with the first -1."""
     first = overlay.first[peer]
     rings = overlay.rings[first : first + overlay.held[peer]]
@@ -96,7 +96,7 @@ def learn(overlay: Overlay, peer: int, entries: Int32s) -> None:
 
 
 @compiled(PACKED, int64)
-def _oldest(overlay: Overlay, peer: int) -> int:
+def _oldest(overlay: OverlayState, peer: int) -> int:
     """Age the entries of the rings by a cycle; returns the oldest neighbour, preferring others to
     the one asked last. -1 if there is none.
     """
@@ -118,7 +118,7 @@ def _oldest(overlay: Overlay, peer: int) -> int:
 
 
 @compiled(PACKED, int64)
-def _drop_strangers(overlay: Overlay, peer: int) -> None:
+def _drop_strangers(overlay: OverlayState, peer: int) -> None:
     """Remove peers from each ring that no longer subscribe to its topic."""
     mine, row = overlay.profiles[peer], overlay.first[peer]
     for word in range(mine.size):
@@ -135,7 +135,7 @@ def _drop_strangers(overlay: Overlay, peer: int) -> None:
 
 
 @compiled(PACKED, int64, int64)
-def _rings_for(overlay: Overlay, peer: int, target: int) -> Int32s:
+def _rings_for(overlay: OverlayState, peer: int, target: int) -> Int32s:
     """int32[topics, 2, 2·side]: the target's rings of the topics that it shares with a peer, made
     from that peer and all peers it knows.
     """
@@ -154,7 +154,7 @@ def _rings_for(overlay: Overlay, peer: int, target: int) -> Int32s:
 
 
 @compiled(PACKED, int64, int64)
-def _message_for(overlay: Overlay, peer: int, target: int) -> Int32s:
+def _message_for(overlay: OverlayState, peer: int, target: int) -> Int32s:
     """The sender, then for each topic that it shares with the target the peers nearest to the
     target on both sides among those it knows.
     """
@@ -176,7 +176,7 @@ def _message_for(overlay: Overlay, peer: int, target: int) -> Int32s:
 
 
 @compiled(PACKED, int64)
-def open_rings(overlay: Overlay, peer: int) -> tuple[int, Int32s, int]:
+def open_rings(overlay: OverlayState, peer: int) -> tuple[int, Int32s, int]:
     """(peer to exchange with, message, its bytes): the oldest ring neighbour, after peers that
     unsubscribed were removed and peers of the other layers added. -1 if there is none.
     """
@@ -192,7 +192,7 @@ def open_rings(overlay: Overlay, peer: int) -> tuple[int, Int32s, int]:
 
 
 @compiled(PACKED, int64, VIEW)
-def answer_rings(overlay: Overlay, peer: int, received: Int32s) -> tuple[Int32s, int]:
+def answer_rings(overlay: OverlayState, peer: int, received: Int32s) -> tuple[Int32s, int]:
     """(answer, its bytes) to the sender, from what was known before; then the received entries are
     added.
     """

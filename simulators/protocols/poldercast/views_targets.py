@@ -8,19 +8,19 @@ from numba.core.types import int64
 from vizpub.machine.compiled import compiled
 from vizpub.model.arrays import Int32s
 from vizpub.simulators.protocols.poldercast.views import NUMBERS, PEER, VIEW, below
-from vizpub.simulators.protocols.poldercast.views_overlay import PACKED, Overlay
+from vizpub.simulators.protocols.poldercast.views_overlay import PACKED, OverlayState
 from vizpub.simulators.protocols.poldercast.views_rings import rank
 
 
 @compiled(PACKED, int64, int64)
-def _subscribes(overlay: Overlay, peer: int, topic: int) -> bool:
+def _subscribes(overlay: OverlayState, peer: int, topic: int) -> bool:
     """Whether the peer's profile has the topic."""
     bit = np.uint64(1) << np.uint64(topic % 64)
     return bool(overlay.profiles[peer, topic // 64] & bit)
 
 
 @compiled(PACKED, int64, VIEW, NUMBERS, int64)
-def _pool(overlay: Overlay, topic: int, view: Int32s, pool: Int32s, count: int) -> int:
+def _pool(overlay: OverlayState, topic: int, view: Int32s, pool: Int32s, count: int) -> int:
     """Add and mark the unmarked peers of a view that subscribe to the topic."""
     for k in range(view.shape[1]):
         candidate = view[PEER, k]
@@ -36,7 +36,7 @@ def _pool(overlay: Overlay, topic: int, view: Int32s, pool: Int32s, count: int) 
 
 
 @compiled(PACKED, NUMBERS, int64, int64, int64)
-def _draw(overlay: Overlay, pool: Int32s, begin: int, end: int, wanted: int) -> int:
+def _draw(overlay: OverlayState, pool: Int32s, begin: int, end: int, wanted: int) -> int:
     """Move `wanted` random peers of pool[begin:end] to its front; returns where they end."""
     chosen = begin
     while chosen < end and wanted > 0:
@@ -50,7 +50,7 @@ def _draw(overlay: Overlay, pool: Int32s, begin: int, end: int, wanted: int) -> 
 
 @compiled(PACKED, int64, int64, NUMBERS, int64, int64)
 def _draw_subscribers(
-    overlay: Overlay, peer: int, topic: int, pool: Int32s, begin: int, wanted: int
+    overlay: OverlayState, peer: int, topic: int, pool: Int32s, begin: int, wanted: int
 ) -> int:
     """Draw random subscribers into pool[begin:]: from VICINITY, then CYCLON, then the rings.
     Returns where they end.
@@ -74,7 +74,7 @@ def _draw_subscribers(
 
 @compiled(PACKED, int64, int64, int64, int64, int64)
 def targets_of(
-    overlay: Overlay, peer: int, sender: int, topic: int, onward: int, both: int
+    overlay: OverlayState, peer: int, sender: int, topic: int, onward: int, both: int
 ) -> Int32s:
     """The peers to which a peer forwards a copy from `sender` (itself for its own publications).
 

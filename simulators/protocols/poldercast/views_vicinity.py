@@ -17,7 +17,7 @@ from vizpub.simulators.protocols.poldercast.views import (
     entry_count,
     grow_older,
 )
-from vizpub.simulators.protocols.poldercast.views_overlay import PACKED, Overlay, known_entries
+from vizpub.simulators.protocols.poldercast.views_overlay import PACKED, OverlayState, known_entries
 
 _OVERLAP_UNIT, _PRIORITY_UNIT = 1 << 20, 1 << 40
 """The low 20 bits of a key are 2²⁰ − 1 − age, the next 20 the overlap, the rest the priority."""
@@ -36,7 +36,7 @@ def _add_short(wishes: Words, lacks: Int64s) -> None:
 
 
 @compiled(PACKED, int64)
-def _wishes_of(overlay: Overlay, peer: int) -> Words:
+def _wishes_of(overlay: OverlayState, peer: int) -> Words:
     """uint64[1 + k, words]: bits of all topics of a peer; then, in row i = 1 … k, of topics whose
     ring lacks i or more neighbours, so a topic's bit is set in as many rows as it lacks.
     """
@@ -73,7 +73,7 @@ def _nearness(profiles: Words, wishes: Words, candidate: int, age: int) -> int:
 
 @compiled(PACKED, int64, VIEW, VIEW, int64)
 def fill_with_nearest(
-    overlay: Overlay, target: int, candidates: Int32s, chosen: Int32s, begin: int
+    overlay: OverlayState, target: int, candidates: Int32s, chosen: Int32s, begin: int
 ) -> int:
     """Put the candidates nearest to the target, nearest first, into `chosen` from `begin` to its
     end; returns where they end. Among equally near ones the first wins.
@@ -104,7 +104,7 @@ def fill_with_nearest(
 
 
 @compiled(PACKED, int64, int64, int64)
-def _message_for(overlay: Overlay, peer: int, target: int, length: int) -> Int32s:
+def _message_for(overlay: OverlayState, peer: int, target: int, length: int) -> Int32s:
     """The sender, then the peers nearest to the target that it knows."""
     message = np.empty((2, length), np.int32)
     message[PEER, 0], message[AGE, 0] = peer, 0
@@ -114,7 +114,7 @@ def _message_for(overlay: Overlay, peer: int, target: int, length: int) -> Int32
 
 
 @compiled(PACKED, int64, VIEW)
-def merge_nearest(overlay: Overlay, peer: int, received: Int32s) -> None:
+def merge_nearest(overlay: OverlayState, peer: int, received: Int32s) -> None:
     """Keep the nearest of all known and received peers."""
     view = overlay.vicinity[peer]
     candidates = known_entries(overlay, peer, received)
@@ -123,7 +123,7 @@ def merge_nearest(overlay: Overlay, peer: int, received: Int32s) -> None:
 
 
 @compiled(PACKED, int64, int64)
-def open_nearest(overlay: Overlay, peer: int, length: int) -> tuple[int, Int32s, int]:
+def open_nearest(overlay: OverlayState, peer: int, length: int) -> tuple[int, Int32s, int]:
     """(peer to exchange with, message, its bytes): the peer of the oldest entry, which is removed,
     or a peer of CYCLON if there is none. -1 if no peer is known.
     """
@@ -142,7 +142,7 @@ def open_nearest(overlay: Overlay, peer: int, length: int) -> tuple[int, Int32s,
 
 @compiled(PACKED, int64, VIEW, int64)
 def answer_nearest(
-    overlay: Overlay, peer: int, received: Int32s, length: int
+    overlay: OverlayState, peer: int, received: Int32s, length: int
 ) -> tuple[Int32s, int]:
     """(answer, its bytes): the peers nearest to the sender; then the received ones are merged."""
     answer = _message_for(overlay, peer, received[PEER, 0], length)

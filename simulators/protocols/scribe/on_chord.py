@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from vizpub.simulators.engine.network import Copy, Network
-from vizpub.simulators.protocols.chord.overlay import LAYERS, Overlay
+from vizpub.simulators.protocols.chord.overlay import LAYERS, ChordOverlay
 from vizpub.simulators.protocols.routing import NOBODY
 from vizpub.simulators.protocols.scribe.parameters import ScribeChordParameters
 from vizpub.simulators.protocols.scribe.system import Multicast
@@ -23,10 +23,12 @@ class ScribeChord(Multicast):
     """
 
     layers: ClassVar[Sequence[str]] = ("tree", "root", *LAYERS)
-    routing: Overlay
+    routing: ChordOverlay
 
     def __init__(self, net: Network, parameters: ScribeChordParameters, topics: int) -> None:
-        super().__init__(net, parameters, lambda upcalls: Overlay(net, parameters, topics, upcalls))
+        super().__init__(
+            net, parameters, lambda upcalls: ChordOverlay(net, parameters, topics, upcalls)
+        )
         self.both_ways = parameters.both_ways
 
     def described(self) -> Mapping[str, Any]:

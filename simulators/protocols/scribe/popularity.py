@@ -16,8 +16,8 @@ from typing import ClassVar, NamedTuple
 from vizpub.simulators.engine.network import Copy, Links, Network, Publication
 from vizpub.simulators.engine.parameters import us
 from vizpub.simulators.protocols.broadcast.membership import Membership
-from vizpub.simulators.protocols.chord.overlay import Overlay
-from vizpub.simulators.protocols.hyparview.membership import Views
+from vizpub.simulators.protocols.chord.overlay import ChordOverlay
+from vizpub.simulators.protocols.hyparview.membership import PartialViews
 from vizpub.simulators.protocols.hyparview.parameters import HyParViewParameters
 from vizpub.simulators.protocols.routing import NOBODY, TOO_FAR
 from vizpub.simulators.protocols.scribe.on_chord import ScribeChord
@@ -53,7 +53,7 @@ class RingLinks(Membership):
     layers = ()
     is_symmetric = False
 
-    def __init__(self, net: Network, routing: Overlay, degree: int) -> None:
+    def __init__(self, net: Network, routing: ChordOverlay, degree: int) -> None:
         super().__init__(net)
         self.routing, self.degree = routing, degree
 
@@ -77,13 +77,13 @@ class RingLinks(Membership):
 class BroadcastOrTree(ScribeChord):
     """Scribe on Chord, with broadcasts on topics with many subscribers."""
 
-    layers: ClassVar[Sequence[str]] = (*ScribeChord.layers, *Views.layers)
+    layers: ClassVar[Sequence[str]] = (*ScribeChord.layers, *PartialViews.layers)
 
     def __init__(self, net: Network, parameters: PopularityParameters, topics: int) -> None:
         super().__init__(net, parameters, topics)
         self.threshold = parameters.threshold
         self.membership: Membership = (
-            Views(net, HyParViewParameters(active=parameters.degree))
+            PartialViews(net, HyParViewParameters(active=parameters.degree))
             if parameters.broadcasts == "hyparview"
             else RingLinks(net, self.routing, parameters.degree)
         )

@@ -14,7 +14,7 @@ Beat = tuple[tuple[int, _Path], ...]
 REMEMBERED = 512
 
 
-class Group:
+class TreePlace:
     """The place of a peer in a topic's tree."""
 
     __slots__ = ("children", "former", "is_subscribed", "parent", "path")
@@ -36,7 +36,7 @@ class Group:
         return self.path[:1] != UNSURE
 
 
-class Parent:
+class TreeParent:
     """A peer that is the parent in one or more trees."""
 
     __slots__ = ("beat", "heard_us")
@@ -60,7 +60,7 @@ class _Child:
         """Bytes of the heartbeat."""
 
 
-class Recent:
+class RecentMessages:
     """The last publications that a peer saw: between `REMEMBERED` and twice as many."""
 
     __slots__ = ("_new", "_old")
@@ -79,26 +79,26 @@ class Recent:
         return True
 
 
-class Member:
+class TreeMember:
     """The state of a peer in all trees."""
 
     __slots__ = ("children", "groups", "orphans", "parents", "peer", "routes", "seen")
 
     def __init__(self, peer: int) -> None:
         self.peer = peer
-        self.groups: dict[int, Group] = {}
+        self.groups: dict[int, TreePlace] = {}
         """Place in each tree, by topic."""
-        self.parents: dict[int, Parent] = {}
+        self.parents: dict[int, TreeParent] = {}
         self.children: dict[int, _Child] = {}
         self.orphans: dict[int, None] = {}
         """Topics for which to look for a parent at the next heartbeat."""
-        self.seen = Recent()
+        self.seen = RecentMessages()
         self.routes: object = None
         """The version of the routes by which the parents were chosen."""
 
-    def group(self, topic: int) -> Group:
+    def group(self, topic: int) -> TreePlace:
         """The peer's place in the topic's tree; a new one if it is not in it."""
-        return self.groups.setdefault(topic, Group())
+        return self.groups.setdefault(topic, TreePlace())
 
     def add_child(self, topic: int, child: int) -> None:
         """Add a child in the topic's tree."""

@@ -10,16 +10,16 @@ from typing import Any, ClassVar
 
 from vizpub.simulators.engine.network import (
     Copy,
-    Kind,
     Links,
+    MessageKind,
     Network,
     Publication,
     System,
 )
-from vizpub.simulators.protocols.pastry.overlay import LAYERS, Overlay
+from vizpub.simulators.protocols.pastry.overlay import LAYERS, PastryOverlay
 from vizpub.simulators.protocols.routing import NOBODY, TOO_FAR, MakeRouting
 from vizpub.simulators.protocols.scribe.parameters import ScribeParameters, TreeParameters
-from vizpub.simulators.protocols.scribe.trees import Trees
+from vizpub.simulators.protocols.scribe.trees import ScribeTrees
 
 
 class Multicast(System):
@@ -32,13 +32,13 @@ class Multicast(System):
 
     def __init__(self, net: Network, parameters: TreeParameters, make: MakeRouting) -> None:
         self.net = net
-        self.trees = Trees(net, parameters, make)
+        self.trees = ScribeTrees(net, parameters, make)
         self.routing = self.trees.routing
         self.cache_root = parameters.cache_root
         self.up = self._kind("to root", self.on_up, self.on_up_lost)
         self.down = self._kind("multicast", self.on_down, self.on_down_lost)
 
-    def _kind(self, name: str, handler: Any, failed: Any) -> Kind:
+    def _kind(self, name: str, handler: Any, failed: Any) -> MessageKind:
         return self.net.kind(name, handler, failed=failed, publication=True)
 
     def join(self, peer: int, topics: Sequence[int]) -> None:
@@ -150,4 +150,6 @@ class Scribe(Multicast):
     layers: ClassVar[Sequence[str]] = ("tree", "root", *LAYERS)
 
     def __init__(self, net: Network, parameters: ScribeParameters, topics: int) -> None:
-        super().__init__(net, parameters, lambda upcalls: Overlay(net, parameters, topics, upcalls))
+        super().__init__(
+            net, parameters, lambda upcalls: PastryOverlay(net, parameters, topics, upcalls)
+        )

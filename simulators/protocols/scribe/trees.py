@@ -20,10 +20,10 @@ from vizpub.simulators.engine.network import Network
 from vizpub.simulators.engine.parameters import us
 from vizpub.simulators.protocols.routing import NOBODY, MakeRouting, Upcalls
 from vizpub.simulators.protocols.scribe.parameters import TreeParameters
-from vizpub.simulators.protocols.scribe.state import UNSURE, Beat, Group, Member, Parent
+from vizpub.simulators.protocols.scribe.state import UNSURE, Beat, TreeMember, TreeParent, TreePlace
 
 
-class Trees(Upcalls):
+class ScribeTrees(Upcalls):
     """The trees of all topics over one overlay that routes."""
 
     def __init__(self, net: Network, parameters: TreeParameters, make: MakeRouting) -> None:
@@ -31,7 +31,7 @@ class Trees(Upcalls):
         self.routing = make(self)
         self.keys = self.routing.keys
         self.topic_bytes = self.routing.sizes.of(ids=1)
-        self.members = [Member(peer) for peer in range(net.size)]
+        self.members = [TreeMember(peer) for peer in range(net.size)]
         period_us = us(parameters.heartbeat)
         # Half a period allows for latencies that vary between heartbeats.
         self.patience_us = parameters.missed * period_us + period_us // 2
@@ -40,9 +40,9 @@ class Trees(Upcalls):
         self.heartbeat = net.kind("tree heartbeat", self.on_heartbeat, failed=self.on_beat_lost)
         net.every(period_us, self.on_tick)
 
-    def reset(self, peer: int) -> Member:
+    def reset(self, peer: int) -> TreeMember:
         """Give the peer an empty state."""
-        self.members[peer] = Member(peer)
+        self.members[peer] = TreeMember(peer)
         return self.members[peer]
 
     # Subscriptions of the peer.
@@ -200,7 +200,7 @@ class Trees(Upcalls):
             self._change(peer, topic, group)
         self._join(peer, topic, to)
 
-    def _change(self, peer: int, topic: int, group: Group) -> None:
+    def _change(self, peer: int, topic: int, group: TreePlace) -> None:
         """Leave the parent; the first of several in a row serves until a new one does."""
         if group.former != NOBODY:
             self.net.send(self.leave, peer, group.parent, topic, self.topic_bytes)
@@ -218,10 +218,10 @@ class Trees(Upcalls):
             self._quit_former(peer, topic, group)
             self._beat(peer, group.children)
         else:
-            member.parents.setdefault(to, Parent(self.net.now)).beat = None
+            member.parents.setdefault(to, TreeParent(self.net.now)).beat = None
             self.net.send(self.join, peer, to, topic, self.topic_bytes)
 
-    def _quit_former(self, peer: int, topic: int, group: Group) -> None:
+    def _quit_former(self, peer: int, topic: int, group: TreePlace) -> None:
         """Leave the former parent, as the new one serves the peer."""
         former, group.former = group.former, NOBODY
         if former not in (NOBODY, group.parent):

@@ -18,7 +18,7 @@ from vizpub.simulators.designs.bounds import (
     least_maximum_of_stars,
     smallest_maximum_of_stars,
 )
-from vizpub.simulators.designs.flat import Flat
+from vizpub.simulators.designs.flat import FlatInterests
 from vizpub.simulators.designs.kernels import centres_of, edges_of
 from vizpub.simulators.designs.stars import Interests, Stars
 
@@ -109,7 +109,7 @@ def test_refined_overlays_are_near_the_bound_of_stars(nodes: int, most: float) -
     """As near as those of the paper's Table 6."""
     ratios = []
     for seed in range(1, 6):
-        flat = Flat.draw(nodes, 100, 10, seed)
+        flat = FlatInterests.draw(nodes, 100, 10, seed)
         edges = edges_of(flat, centres_of(flat, "cd-max", refined=True))
         ratios.append(np.bincount(edges.ravel()).max() / (np.diff(flat.firsts).max() - 1))
     print(f"seeds 1 to 5: {ratios}")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.support.designs import drawn, equal, example_2, example_3
-from vizpub.simulators.designs.flat import Flat
+from vizpub.simulators.designs.flat import FlatInterests
 from vizpub.simulators.designs.kernels import RULES, centres_of, edges_of
 from vizpub.simulators.designs.reach import count_losses
 from vizpub.simulators.designs.stars import RULES as PLAIN
@@ -16,17 +16,17 @@ from vizpub.simulators.protocols.broadcast.topologies import neighbours_in
 
 def skewed(seed: int) -> Interests:
     """Some topics that most nodes have: these are kept as bits."""
-    flat = Flat.draw(300, 300, 5, seed, exponent=1.0)
+    flat = FlatInterests.draw(300, 300, 5, seed, exponent=1.0)
     return interests_of(flat, 300)
 
 
 def sparse(seed: int) -> Interests:
     """Few who share two topics, so that counts are kept where a topic goes, but for the largest."""
-    flat = Flat.draw(2000, 500, 5, seed, exponent=(None, 0.5, 1.0)[seed % 3])
+    flat = FlatInterests.draw(2000, 500, 5, seed, exponent=(None, 0.5, 1.0)[seed % 3])
     return interests_of(flat, 500)
 
 
-def interests_of(flat: Flat, topics: int) -> Interests:
+def interests_of(flat: FlatInterests, topics: int) -> Interests:
     return Interests([own.tolist() for own in np.split(flat.topics, flat.begins[1:-1])], topics)
 
 
@@ -44,7 +44,7 @@ INPUTS = {
 @pytest.mark.parametrize("rule", RULES)
 def test_centres_and_degrees_are_those_of_the_plain_algorithm(rule: str, name: str) -> None:
     interests = INPUTS[name]()
-    flat = Flat.of(interests)
+    flat = FlatInterests.of(interests)
     plain = Stars(interests, PLAIN[rule](interests))
     for refined in (False, True):
         if refined:
@@ -67,7 +67,7 @@ def test_large_topics_are_among_the_inputs() -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_counts_are_kept_for_some_topics_among_the_inputs(seed: int) -> None:
     """Otherwise nothing above would see that they are."""
-    flat = Flat.of(sparse(seed))
+    flat = FlatInterests.of(sparse(seed))
     number, left = len(flat.firsts) - 1, np.ones(len(flat.firsts) - 1, dtype=bool)
     heads = np.tile(np.array([-1, 0], dtype=np.int32), (number, 1))
     chains = np.empty((len(flat.topics), 2), np.int32)
@@ -82,7 +82,7 @@ def test_counts_are_kept_for_some_topics_among_the_inputs(seed: int) -> None:
 
 def test_arrays_hold_the_subscriptions() -> None:
     interests = drawn(30, 10, 5, seed=2)
-    flat = Flat.of(interests)
+    flat = FlatInterests.of(interests)
     assert interests_of(flat, 10).of == interests.of
     by_topic = np.split(flat.subscribers, flat.firsts[1:-1])
     assert [own.tolist() for own in by_topic] == interests.subscribers
@@ -92,9 +92,9 @@ def test_topics_are_drawn_by_their_weights() -> None:
     """A single draw has the weights as its law; of two, the second has what the first leaves."""
     weights = np.array([1, 1 / 2, 1 / 3, 1 / 4])
     weights /= weights.sum()
-    one = Flat.draw(40_000, 4, 1, 1, exponent=1.0)
+    one = FlatInterests.draw(40_000, 4, 1, 1, exponent=1.0)
     np.testing.assert_allclose(np.diff(one.firsts) / 40_000, weights, atol=0.01)
-    both = Flat.draw(40_000, 4, 2, 1, exponent=1.0)
+    both = FlatInterests.draw(40_000, 4, 2, 1, exponent=1.0)
     second = [
         weights[i] + sum(weights[j] * weights[i] / (1 - weights[j]) for j in range(4) if j != i)
         for i in range(4)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.support.designs import equal
-from vizpub.simulators.designs.flat import Flat
+from vizpub.simulators.designs.flat import FlatInterests
 from vizpub.simulators.designs.reach import as_bits, count_losses, largest_topic, reached_nodes
 from vizpub.simulators.designs.stars import Interests
 
@@ -26,7 +26,7 @@ def near(interests: Interests, node: int, left: np.ndarray) -> set[int]:
 def test_reached_nodes_are_those_that_share_a_topic(seed: int) -> None:
     print(f"seed {seed}")
     interests = equal(300, 60, 4, seed)
-    flat, left = Flat.of(interests), left_of(interests, seed)
+    flat, left = FlatInterests.of(interests), left_of(interests, seed)
     rows = np.full(60, -1, dtype=np.int64)
     bits = as_bits(flat.firsts, flat.subscribers, rows, 5)
     union = np.empty(5, dtype=np.uint64)
@@ -42,7 +42,7 @@ def test_overlap_falls_by_those_who_share_another_topic(seed: int) -> None:
     """It is the topics' subscribers less the nodes that they reach, before and after."""
     print(f"seed {seed}")
     interests = equal(300, 60, 4, seed)
-    flat, left = Flat.of(interests), left_of(interests, seed)
+    flat, left = FlatInterests.of(interests), left_of(interests, seed)
     heads = np.tile(np.array([-1, 0], dtype=np.int32), (60, 1))
     chains, losses = np.empty((1200, 2), np.int32), np.empty((1200, 2), np.int64)
 

@@ -13,15 +13,20 @@ from vizpub.model.errors import UseError
 from vizpub.simulators.engine.plan import SimulatedWorld
 from vizpub.simulators.engine.specs import parse
 from vizpub.simulators.world.churn import Setting
-from vizpub.simulators.world.client import ALL_WORKLOADS, Client, ClientInterest, ClientPublications
+from vizpub.simulators.world.client import (
+    ALL_WORKLOADS,
+    ClientInterest,
+    ClientPublications,
+    ClientWorkload,
+)
 
 INTERVAL = 1_000_000
 RUN = Setting(50, 2000 * INTERVAL, INTERVAL)
 
 
-def client(text: str = "client") -> Client:
+def client(text: str = "client") -> ClientWorkload:
     made = parse(text, ALL_WORKLOADS, "workload")
-    assert isinstance(made, Client)
+    assert isinstance(made, ClientWorkload)
     return made
 
 

@@ -11,7 +11,7 @@ from vizpub.model.errors import InputError, UseError
 from vizpub.simulators.world.scenario import (
     MORE_THAN_ALL,
     NO_EVENT,
-    Event,
+    CrowdEvent,
     changes,
     crowd,
     read_events,
@@ -44,7 +44,7 @@ def happen(text: str, peers: int = 100, seed: int = 7) -> list[tuple[int, str]]:
 def test_events_are_parsed_from_sentences(
     text: str, event: tuple[str, float, int, int, int]
 ) -> None:
-    assert read_events(text) == [Event(text, *event)]  # type: ignore[arg-type]
+    assert read_events(text) == [CrowdEvent(text, *event)]  # type: ignore[arg-type]
     assert len(read_events(f"{text}; kill 1;")) == 2
 
 

@@ -16,7 +16,7 @@ from scipy import stats
 from tests.support.words import naming
 from vizpub.model.errors import InputError, UseError
 from vizpub.simulators.engine.specs import parse
-from vizpub.simulators.world.subscriptions import WORKLOADS, Scribe, Subscriptions
+from vizpub.simulators.world.subscriptions import WORKLOADS, ScribeGroups, Subscriptions
 
 
 def subscriptions(text: str, peers: int, seed: int = 1) -> Subscriptions:
@@ -163,13 +163,13 @@ class TestLaws:
 
 class TestScribe:
     def test_group_sizes_equal_the_published_ones(self) -> None:
-        published = Scribe().sizes(100_000)
+        published = ScribeGroups().sizes(100_000)
         assert (len(published), sum(published)) == (1500, 395_247)
         assert (max(published), min(published)) == (100_000, 11)
 
     def test_subscriptions_have_the_group_sizes(self) -> None:
         of = subscriptions("scribe:groups=40", 200)
-        assert sizes(of) == Scribe(groups=40).sizes(200)
+        assert sizes(of) == ScribeGroups(groups=40).sizes(200)
         assert sizes(of)[:3] == [200, 84, 51]
 
 

@@ -13,7 +13,7 @@ from tests.support.words import naming
 from vizpub.model.errors import InputError, UseError
 from vizpub.simulators.engine.clock import Simulation
 from vizpub.simulators.protocols.broadcast.static import BroadcastStatic, BroadcastStaticParameters
-from vizpub.simulators.protocols.broadcast.topologies import Acl
+from vizpub.simulators.protocols.broadcast.topologies import AclGraph
 
 
 def static(peers: int, topology: str, broadcast: str = "flood") -> Overlay:
@@ -48,7 +48,7 @@ class TestTopologies:
         assert min(degrees) >= 1  # without double edges
 
     def test_power_law_without_chance_has_exactly_its_peers_and_stubs(self) -> None:
-        graph = Acl(6, 1)
+        graph = AclGraph(6, 1)
         degrees = graph.degrees(2482, np.random.default_rng(1))
         assert (degrees.size, degrees.sum(), degrees.max()) == (2482, 133_600, 403)
         assert [*map(int, graph.of_each_degree[1:4])] == [403, 201, 134]

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from tests.support.rings import STILL, Truth, World, wrong
-from vizpub.simulators.protocols.chord.joining import Joining
-from vizpub.simulators.protocols.chord.lookups import Found
-from vizpub.simulators.protocols.chord.node import Node, Step
+from vizpub.simulators.protocols.chord.joining import ChordJoining
+from vizpub.simulators.protocols.chord.lookups import LookupAnswer
+from vizpub.simulators.protocols.chord.node import ChordNode, NextHop
 from vizpub.simulators.protocols.chord.placing import place
 from vizpub.simulators.protocols.routing import NOBODY
 
@@ -238,45 +238,45 @@ def replaced(owner: type, name: str, new: Any) -> Patch:
     return lambda patching: patching.setattr(owner, name, new)
 
 
-step, remove, enter = Node.step, Node.remove, Joining.enter
+step, remove, enter = ChordNode.step, ChordNode.remove, ChordJoining.enter
 
 
-def step_that_leaves_out_the_end(self: Node, key: int, avoid: Any = ()) -> Step:
+def step_that_leaves_out_the_end(self: ChordNode, key: int, avoid: Any = ()) -> NextHop:
     """(own, successor) in place of (own, successor]."""
     at_its_id = [peer for peer in self.successors if self.ring.ids[peer] == key]
     return step(self, key, (*avoid, *at_its_id))
 
 
-def place_by_the_sender(self: Joining, peer: int, found: Found) -> None:
+def place_by_the_sender(self: ChordJoining, peer: int, found: LookupAnswer) -> None:
     """The reply comes from the predecessor, and its sender is taken."""
     node = self.keeping.nodes[peer]
     sender = found.place.predecessor if found.place else found.owner
     node.adopt([sender], self.net.now)
 
 
-def enter_without_contact_waits(self: Joining, peer: int, attempt: int = 1) -> None:
+def enter_without_contact_waits(self: ChordJoining, peer: int, attempt: int = 1) -> None:
     if self.net.contact(peer) is not None:
         enter(self, peer, attempt)
 
 
-def owns_nothing_without_predecessor(self: Node, key: int) -> bool:
+def owns_nothing_without_predecessor(self: ChordNode, key: int) -> bool:
     if self.predecessor == NOBODY:
         return False
     return (self._own - key) & self._mask < (self._own - self.bound) & self._mask
 
 
-def owns_everything_without_predecessor(self: Node, key: int) -> bool:
+def owns_everything_without_predecessor(self: ChordNode, key: int) -> bool:
     return self.predecessor == NOBODY or owns_nothing_without_predecessor(self, key)
 
 
-def remove_without_list(self: Node, peer: int) -> None:
+def remove_without_list(self: ChordNode, peer: int) -> None:
     if self.successor == peer:
         self.successors = self.successors[:1]
     else:
         remove(self, peer)
 
 
-def remove_predecessor_only(self: Node, peer: int) -> None:
+def remove_predecessor_only(self: ChordNode, peer: int) -> None:
     if self.predecessor == peer:
         self.predecessor = NOBODY
     else:
@@ -285,47 +285,47 @@ def remove_predecessor_only(self: Node, peer: int) -> None:
 
 ERRORS: dict[str, tuple[Patch, Callable[[], None]]] = {
     "1 finger number in place of its start": (
-        replaced(Node, "start", lambda self, finger: finger),
+        replaced(ChordNode, "start", lambda self, finger: finger),
         check_fingers_are_found_again,
     ),
     "1 stored in another table": (
-        replaced(Node, "set_finger", lambda self, finger, peer: finger),
+        replaced(ChordNode, "set_finger", lambda self, finger, peer: finger),
         check_fingers_are_found_again,
     ),
     "1 guard tests the number": (
-        replaced(Node, "needed", lambda self: range(0)),
+        replaced(ChordNode, "needed", lambda self: range(0)),
         check_fingers_are_found_again,
     ),
     "2 open interval": (
-        replaced(Node, "step", step_that_leaves_out_the_end),
+        replaced(ChordNode, "step", step_that_leaves_out_the_end),
         check_successor_is_one_link_away,
     ),
     "3 closest preceding is the peer itself": (
-        replaced(Node, "_last_resort", lambda self: Step(self.peer, False)),
+        replaced(ChordNode, "_last_resort", lambda self: NextHop(self.peer, False)),
         check_doubted_peers_keep_their_keys,
     ),
     "4 sender of the reply as successor": (
-        replaced(Joining, "_take_place", place_by_the_sender),
+        replaced(ChordJoining, "_take_place", place_by_the_sender),
         check_joiner_is_told_its_successor,
     ),
     "4 first peer without contact": (
-        replaced(Joining, "enter", enter_without_contact_waits),
+        replaced(ChordJoining, "enter", enter_without_contact_waits),
         check_first_peer_forms_a_ring,
     ),
     "6 nothing is owned without predecessor": (
-        replaced(Node, "owns", owns_nothing_without_predecessor),
+        replaced(ChordNode, "owns", owns_nothing_without_predecessor),
         check_lost_predecessor_takes_no_keys_along,
     ),
     "6 everything is owned without predecessor": (
-        replaced(Node, "owns", owns_everything_without_predecessor),
+        replaced(ChordNode, "owns", owns_everything_without_predecessor),
         check_lost_predecessor_takes_no_keys_along,
     ),
     "7 no other successor": (
-        replaced(Node, "remove", remove_without_list),
+        replaced(ChordNode, "remove", remove_without_list),
         check_crashed_successors_are_replaced,
     ),
     "7 predecessor or successor": (
-        replaced(Node, "remove", remove_predecessor_only),
+        replaced(ChordNode, "remove", remove_predecessor_only),
         check_last_peer_is_alone_after_the_other_crashed,
     ),
 }

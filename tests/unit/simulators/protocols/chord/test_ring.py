@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.words import naming
 from vizpub.model.errors import UseError
-from vizpub.simulators.protocols.chord.ring import Ring
+from vizpub.simulators.protocols.chord.ring import ChordRing
 
 
 def recomputed(header: dict[str, str], bits: int, name: str) -> int:
@@ -20,7 +20,7 @@ def recomputed(header: dict[str, str], bits: int, name: str) -> int:
     ("bits", "hash_"), [(12, "sha1"), (160, "sha1"), (161, "sha256"), (256, "sha256")]
 )
 def test_ids_are_the_first_bits_of_hashes_of_salted_names(bits: int, hash_: str) -> None:
-    ring = Ring.of(5, bits, seed=7)
+    ring = ChordRing.of(5, bits, seed=7)
     assert ring.hash == hash_
     header = {"id_hash": ring.hash, "id_salt": "7/"}
     assert ring.salt == header["id_salt"]
@@ -29,9 +29,9 @@ def test_ids_are_the_first_bits_of_hashes_of_salted_names(bits: int, hash_: str)
 
 
 def test_ids_of_other_seeds_are_others() -> None:
-    assert not set(Ring.of(50, 160, 1).ids) & set(Ring.of(50, 160, 2).ids)
+    assert not set(ChordRing.of(50, 160, 1).ids) & set(ChordRing.of(50, 160, 2).ids)
 
 
 def test_equal_ids_are_refused_with_a_way_out() -> None:
     with pytest.raises(UseError, match=naming(300, 8, "--bits")):
-        Ring.of(300, 8, 1)
+        ChordRing.of(300, 8, 1)

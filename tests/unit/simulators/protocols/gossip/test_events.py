@@ -10,7 +10,7 @@ import pytest
 
 from vizpub.simulators.engine.clock import Simulation
 from vizpub.simulators.engine.network import Copy, Publication
-from vizpub.simulators.protocols.broadcast.topologies import Poisson, RandomGraph, join_ends
+from vizpub.simulators.protocols.broadcast.topologies import PoissonGraph, RandomGraph, join_ends
 from vizpub.simulators.protocols.gossip.events import (
     COUNTS,
     Adjacency,
@@ -105,7 +105,7 @@ def drawn(network: Adjacency) -> nx.Graph:
 
 class TestFlooding:
     def test_gamma_1_reaches_exactly_the_component(self) -> None:
-        network = made(Poisson(1.5), 500, 3)
+        network = made(PoissonGraph(1.5), 500, 3)
         graph = drawn(network)
         publishers = np.arange(0, 500, 7)
         counts = disseminate(network, np.zeros(500, np.bool_), Spreading(1, 500, 1), publishers)
@@ -116,7 +116,7 @@ class TestFlooding:
         assert counts["sent"].tolist() == sent
 
     def test_ttl_ends_the_event_at_that_distance(self) -> None:
-        network = made(Poisson(3), 400, 5)
+        network = made(PoissonGraph(3), 400, 5)
         graph = drawn(network)
         publishers = np.flatnonzero(network.degrees > 2)[:3]
         counts = disseminate(network, np.zeros(400, np.bool_), Spreading(1, 3, 1), publishers)
@@ -125,7 +125,7 @@ class TestFlooding:
         assert counts["hops"].tolist() == [3, 3, 3]
 
     def test_gamma_0_stays_among_subscribers(self) -> None:
-        network = made(Poisson(6), 400, 5)
+        network = made(PoissonGraph(6), 400, 5)
         wants = np.random.default_rng(1).random(400) < 0.3
         graph = drawn(network)
         publishers = np.flatnonzero(wants)[:20]
@@ -137,7 +137,7 @@ class TestFlooding:
 
 
 def test_copies_to_others_are_a_share_of_gamma() -> None:
-    network = made(Poisson(5), 20_000, 9)
+    network = made(PoissonGraph(5), 20_000, 9)
     wants = np.random.default_rng(2).random(20_000) < 0.1
     publishers = np.random.default_rng(3).integers(0, 20_000, 20)
     counts = disseminate(network, wants, Spreading(0.4, 100, 7), publishers)

@@ -7,13 +7,13 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vizpub.simulators.protocols.pastry.leaves import LeafSet, Ring
+from vizpub.simulators.protocols.pastry.leaves import LeafSet, PastryRing
 
 Ids = st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=40, unique=True)
 
 
-def ring_of(ids: list[int]) -> Ring:
-    return Ring(4, ids, salt=0)
+def ring_of(ids: list[int]) -> PastryRing:
+    return PastryRing(4, ids, salt=0)
 
 
 def sides(ids: list[int], peer: int, half: int) -> tuple[list[int], list[int]]:
@@ -23,7 +23,7 @@ def sides(ids: list[int], peer: int, half: int) -> tuple[list[int], list[int]]:
     return right[:half], right[::-1][:half]
 
 
-def filled(ring: Ring, peer: int, half: int, others: list[int]) -> LeafSet:
+def filled(ring: PastryRing, peer: int, half: int, others: list[int]) -> LeafSet:
     leaves = LeafSet(ring, peer, half)
     for other in others:
         leaves.add(other)
@@ -32,12 +32,12 @@ def filled(ring: Ring, peer: int, half: int, others: list[int]) -> LeafSet:
 
 class TestRing:
     def test_ids_follow_the_salt_and_are_unique(self) -> None:
-        first, again, other = (Ring.of(100, 4, salt) for salt in (7, 7, 8))
+        first, again, other = (PastryRing.of(100, 4, salt) for salt in (7, 7, 8))
         assert first.ids == again.ids
         assert len({*first.ids, *other.ids}) == 200
 
     def test_ids_have_whole_digits(self) -> None:
-        ring = Ring.of(1000, 5, 1)
+        ring = PastryRing.of(1000, 5, 1)
         assert ring.bits == 60
         assert max(ring.ids) < 2**60
         assert max(ring.ids) > 0.9 * 2**60
@@ -98,7 +98,7 @@ class TestLeafSet:
         ]
 
     def test_view_is_one_object_until_the_leaves_change(self) -> None:
-        ring = Ring.of(50, 4, 3)
+        ring = PastryRing.of(50, 4, 3)
         leaves = filled(ring, 0, 4, list(range(1, 49)))
         before = leaves.view
         far = next(peer for peer in range(1, 49) if peer not in leaves)

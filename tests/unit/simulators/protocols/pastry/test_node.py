@@ -6,15 +6,15 @@ import random
 
 import pytest
 
-from vizpub.simulators.protocols.pastry.leaves import Ring
-from vizpub.simulators.protocols.pastry.node import NOBODY, Node
+from vizpub.simulators.protocols.pastry.leaves import PastryRing
+from vizpub.simulators.protocols.pastry.node import NOBODY, PastryNode
 
-RING = Ring.of(400, 4, salt=11)
+RING = PastryRing.of(400, 4, salt=11)
 KEYS = [random.Random(5).getrandbits(64) for _ in range(300)]
 
 
-def node_of(peer: int = 0, known: int = 400, near: int = 4) -> Node:
-    node = Node(RING, peer, 16, near)
+def node_of(peer: int = 0, known: int = 400, near: int = 4) -> PastryNode:
+    node = PastryNode(RING, peer, 16, near)
     for other in random.Random(1).sample(range(400), known):
         if other != peer:
             node.add(other)

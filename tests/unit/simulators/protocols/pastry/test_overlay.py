@@ -7,7 +7,7 @@ import random
 import pytest
 
 from vizpub.simulators.engine.clock import Simulation
-from vizpub.simulators.protocols.pastry.overlay import Overlay
+from vizpub.simulators.protocols.pastry.overlay import PastryOverlay
 from vizpub.simulators.protocols.pastry.parameters import PastryParameters
 from vizpub.simulators.protocols.pastry.placing import place
 from vizpub.simulators.protocols.routing import Upcalls
@@ -22,7 +22,7 @@ class World:
     def __init__(self, size: int, seed: int = 1, latency_us: int = 10_000, loss: float = 0) -> None:
         print(f"seed {seed}")
         self.net = Simulation(size, seed, lambda sender, receiver: latency_us, loss=loss)
-        self.overlay = Overlay(self.net, PastryParameters(), 0, Upcalls())
+        self.overlay = PastryOverlay(self.net, PastryParameters(), 0, Upcalls())
         self.random = random.Random(seed)
 
     def come_up(self, peers: list[int]) -> None:

@@ -7,18 +7,18 @@ import random
 import pytest
 
 from vizpub.simulators.engine.clock import Simulation
-from vizpub.simulators.protocols.pastry.overlay import Overlay
+from vizpub.simulators.protocols.pastry.overlay import PastryOverlay
 from vizpub.simulators.protocols.pastry.parameters import PastryParameters
 from vizpub.simulators.protocols.pastry.placing import place
 from vizpub.simulators.protocols.routing import Upcalls
 
 
-def overlay_of(size: int, seed: int = 1, **parameters: int) -> Overlay:
+def overlay_of(size: int, seed: int = 1, **parameters: int) -> PastryOverlay:
     net = Simulation(size, seed, lambda sender, receiver: 10_000)
-    return Overlay(net, PastryParameters(**parameters), 0, Upcalls())
+    return PastryOverlay(net, PastryParameters(**parameters), 0, Upcalls())
 
 
-def closest(overlay: Overlay, peers: list[int], key: int) -> int:
+def closest(overlay: PastryOverlay, peers: list[int], key: int) -> int:
     ids = overlay.ring.ids
     return min(peers, key=lambda peer: overlay.ring.distance(ids[peer], key))
 

@@ -12,7 +12,11 @@ from vizpub.simulators.engine.clock import Simulation
 from vizpub.simulators.protocols.poldercast.cyclon import Cyclon, CyclonParameters
 from vizpub.simulators.protocols.poldercast.rings import Rings, RingsParameters
 from vizpub.simulators.protocols.poldercast.views import AGE, PEER, bytes_of, insert
-from vizpub.simulators.protocols.poldercast.views_overlay import Capacities, Overlay, known_entries
+from vizpub.simulators.protocols.poldercast.views_overlay import (
+    Capacities,
+    OverlayState,
+    known_entries,
+)
 from vizpub.simulators.protocols.poldercast.views_rings import (
     answer_rings,
     distance,
@@ -44,8 +48,8 @@ def message(peers: list[int], ages: list[int]) -> Int32s:
     return np.array([peers, ages], np.int32).reshape(2, len(peers))
 
 
-def overlay_of(random: Random) -> Overlay:
-    overlay = Overlay(PEERS, TOPICS, Capacities(4, 6, 2), random)
+def overlay_of(random: Random) -> OverlayState:
+    overlay = OverlayState(PEERS, TOPICS, Capacities(4, 6, 2), random)
     for peer in range(PEERS):
         topics = {0, *random.sample(range(TOPICS), random.randrange(40))}
         overlay.join(peer, sorted(topics))
@@ -97,7 +101,7 @@ class TestRing:
 
 class TestExchange:
     @pytest.fixture
-    def overlay(self) -> Overlay:
+    def overlay(self) -> OverlayState:
         random = Random(7)
         overlay = overlay_of(random)
         for peer in range(PEERS):
@@ -109,7 +113,7 @@ class TestExchange:
         return overlay
 
     @staticmethod
-    def expected_for(overlay: Overlay, peer: int, target: int) -> set[int]:
+    def expected_for(overlay: OverlayState, peer: int, target: int) -> set[int]:
         everybody = {peer, *known_entries(overlay.packed, peer, NOBODY)[PEER].tolist()}
         found = {peer}
         for topic in {*overlay.topics[peer]} & {*overlay.topics[target]}:
@@ -117,7 +121,7 @@ class TestExchange:
             found |= {*ring_of(overlay.position, target, subscribers, 2)} - {-1}
         return found
 
-    def test_exchange_gives_each_side_the_peers_nearest_to_it(self, overlay: Overlay) -> None:
+    def test_exchange_gives_each_side_the_peers_nearest_to_it(self, overlay: OverlayState) -> None:
         for peer in range(PEERS):
             target, sent, size = open_rings(overlay.packed, peer)
             assert sent[:, 0].tolist() == [peer, 0]
@@ -130,7 +134,9 @@ class TestExchange:
             assert {*answer[PEER].tolist()} == expected
         assert (overlay.place == -1).all()
 
-    def test_oldest_neighbour_is_asked_but_not_twice_in_succession(self, overlay: Overlay) -> None:
+    def test_oldest_neighbour_is_asked_but_not_twice_in_succession(
+        self, overlay: OverlayState
+    ) -> None:
         first, _, _ = open_rings(overlay.packed, 3)
         ring = overlay.rings_of(3)
         assert ring[:, AGE][ring[:, PEER] == first].max() == ring[:, AGE].max()
@@ -140,13 +146,13 @@ class TestExchange:
         assert first in overlay.rings_of(3)[:, PEER]
 
     def test_only_neighbour_is_asked_again(self) -> None:
-        overlay = Overlay(2, 1, Capacities(ring=1), Random(1))
+        overlay = OverlayState(2, 1, Capacities(ring=1), Random(1))
         for peer in (0, 1):
             overlay.join(peer, [0])
         learn(overlay.packed, 0, message([1], [0]))
         assert [open_rings(overlay.packed, 0)[0] for _ in range(2)] == [1, 1]
 
-    def test_unsubscribed_peer_leaves_the_ring_of_that_topic(self, overlay: Overlay) -> None:
+    def test_unsubscribed_peer_leaves_the_ring_of_that_topic(self, overlay: OverlayState) -> None:
         left = int(overlay.rings_of(3)[0, PEER, 0])
         overlay.unsubscribe(left, 0)
         open_rings(overlay.packed, 3)
@@ -159,7 +165,7 @@ class TestOverCyclon:
     @pytest.fixture
     def running(self) -> tuple[Simulation, Rings]:
         net = Simulation(100, 1, lambda sender, to: 2_000)
-        overlay = Overlay(100, 1, Capacities(cyclon=8, ring=2), net.random)
+        overlay = OverlayState(100, 1, Capacities(cyclon=8, ring=2), net.random)
         cyclon = Cyclon(net, CyclonParameters(gossip=4), overlay=overlay)
         rings = Rings(net, RingsParameters(), overlay)
         for peer in range(100):
@@ -193,7 +199,7 @@ class TestOverCyclon:
 
     def test_few_subscribers_on_both_sides_are_linked_once(self) -> None:
         net = Simulation(3, 1, lambda sender, to: 2_000)
-        overlay = Overlay(3, 2, Capacities(ring=2), net.random)
+        overlay = OverlayState(3, 2, Capacities(ring=2), net.random)
         rings = Rings(net, RingsParameters(), overlay)
         for peer, topics in enumerate(([0, 1], [0, 1], [0])):
             overlay.join(peer, topics)
@@ -205,7 +211,7 @@ class TestOverCyclon:
 
 def test_rings_without_other_layers_begin_with_a_contact() -> None:
     net = Simulation(2, 1, lambda sender, to: 2_000)
-    overlay = Overlay(2, 1, Capacities(ring=1), net.random)
+    overlay = OverlayState(2, 1, Capacities(ring=1), net.random)
     rings = Rings(net, RingsParameters(), overlay)
     for peer in (0, 1):
         net.come_up(peer)

@@ -18,7 +18,11 @@ from vizpub.simulators.engine.clock import Simulation
 from vizpub.simulators.engine.network import Copy, Links, Publication
 from vizpub.simulators.engine.plan import make_plan
 from vizpub.simulators.engine.simulation import Running
-from vizpub.simulators.protocols.poldercast.system import Memory, PolderCast, PolderCastParameters
+from vizpub.simulators.protocols.poldercast.system import (
+    MessageMemory,
+    PolderCast,
+    PolderCastParameters,
+)
 from vizpub.simulators.protocols.poldercast.views import PEER
 
 SECOND = 1_000_000
@@ -322,7 +326,7 @@ def test_views_stay_sets_of_other_peers_under_random_events(seed: int) -> None:
 class TestMemory:
     def test_message_is_known_for_its_time_and_forgotten_later(self) -> None:
         net = Simulation(2, 1, lambda sender, to: 0)
-        memory = Memory(net, 10)
+        memory = MessageMemory(net, 10)
         assert memory.add(0, 5)
         for time, is_new in ((9, False), (10, False), (19, False), (20, True), (21, False)):
             net.run(time)
@@ -330,7 +334,7 @@ class TestMemory:
             assert memory.add(0, 5) == is_new
 
     def test_cleared_memory_of_a_peer_forgets_its_messages_only(self) -> None:
-        memory = Memory(Simulation(2, 1, lambda sender, to: 0), 10)
+        memory = MessageMemory(Simulation(2, 1, lambda sender, to: 0), 10)
         memory.add(0, 5)
         memory.add(1, 5)
         memory.clear(0)

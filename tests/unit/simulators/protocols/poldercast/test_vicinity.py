@@ -18,7 +18,11 @@ from vizpub.simulators.protocols.poldercast.views import (
     entries,
     insert,
 )
-from vizpub.simulators.protocols.poldercast.views_overlay import Capacities, Overlay, known_entries
+from vizpub.simulators.protocols.poldercast.views_overlay import (
+    Capacities,
+    OverlayState,
+    known_entries,
+)
 from vizpub.simulators.protocols.poldercast.views_rings import learn
 from vizpub.simulators.protocols.poldercast.views_vicinity import (
     answer_nearest,
@@ -32,9 +36,9 @@ PEERS, TOPICS = 30, 130
 SEEDS = range(20)
 
 
-def overlay_of(random: Random) -> Overlay:
+def overlay_of(random: Random) -> OverlayState:
     """An overlay where everybody knows some by every layer."""
-    overlay = Overlay(PEERS, TOPICS, Capacities(4, 6, 2), random)
+    overlay = OverlayState(PEERS, TOPICS, Capacities(4, 6, 2), random)
     for peer in range(PEERS):
         overlay.join(peer, sorted(random.sample(range(TOPICS), random.randrange(40))))
     for peer in range(PEERS):
@@ -47,7 +51,7 @@ def overlay_of(random: Random) -> Overlay:
     return overlay
 
 
-def nearness(overlay: Overlay, target: int, other: int, age: int) -> tuple[int, int, int]:
+def nearness(overlay: OverlayState, target: int, other: int, age: int) -> tuple[int, int, int]:
     """What the module says of it, in its order."""
     shared = {*overlay.topics[target]} & {*overlay.topics[other]}
     rings = overlay.rings_of(target)[:, PEER].tolist()
@@ -55,7 +59,7 @@ def nearness(overlay: Overlay, target: int, other: int, age: int) -> tuple[int, 
     return sum(lacks[topic] for topic in shared), len(shared), -age
 
 
-def nearest(overlay: Overlay, target: int, candidates: Int32s, count: int) -> list[int]:
+def nearest(overlay: OverlayState, target: int, candidates: Int32s, count: int) -> list[int]:
     pairs = [(p, age) for p, age in zip(*candidates.tolist(), strict=True) if p != target]
     ordered = sorted(pairs, key=lambda pair: nearness(overlay, target, *pair), reverse=True)
     return [peer for peer, _ in ordered[:count]]
@@ -86,7 +90,7 @@ class TestNearest:
             assert entries(overlay.vicinity[peer]) == expected
 
     def test_topic_without_ring_neighbours_counts_more_than_many_with(self) -> None:
-        overlay = Overlay(4, 10, Capacities(2, 1, 1), Random(1))
+        overlay = OverlayState(4, 10, Capacities(2, 1, 1), Random(1))
         for peer, topics in enumerate(([0, 1, 2, 3], [1, 2, 3], [0], [1, 2, 3])):
             overlay.join(peer, topics)
         learn(overlay.packed, 0, np.array([[3], [0]], np.int32))
@@ -130,7 +134,7 @@ class TestOverCyclon:
     def running(self) -> tuple[Simulation, Vicinity]:
         """Five groups of twelve peers with a topic of their own, and one topic that all have."""
         net = Simulation(60, 1, lambda sender, to: 2_000)
-        overlay = Overlay(60, 6, Capacities(cyclon=6, vicinity=8), net.random)
+        overlay = OverlayState(60, 6, Capacities(cyclon=6, vicinity=8), net.random)
         cyclon = Cyclon(net, CyclonParameters(gossip=3), overlay=overlay)
         vicinity = Vicinity(net, VicinityParameters(gossip=5), overlay)
         for peer in range(60):
@@ -164,7 +168,7 @@ class TestOverCyclon:
 
 def test_vicinity_without_other_layers_begins_with_a_contact() -> None:
     net = Simulation(2, 1, lambda sender, to: 2_000)
-    overlay = Overlay(2, 1, Capacities(vicinity=3), net.random)
+    overlay = OverlayState(2, 1, Capacities(vicinity=3), net.random)
     vicinity = Vicinity(net, VicinityParameters(), overlay)
     for peer in (0, 1):
         net.come_up(peer)

@@ -28,7 +28,11 @@ from vizpub.simulators.protocols.poldercast.views import (
     place_of,
     seed_state,
 )
-from vizpub.simulators.protocols.poldercast.views_overlay import Capacities, Overlay, known_entries
+from vizpub.simulators.protocols.poldercast.views_overlay import (
+    Capacities,
+    OverlayState,
+    known_entries,
+)
 from vizpub.simulators.protocols.poldercast.views_rings import learn
 from vizpub.simulators.protocols.poldercast.views_targets import targets_of
 
@@ -152,9 +156,9 @@ class TestShuffle:
                 assert -1 not in held
 
 
-def overlay_of(random: Random, peers: int = PEERS, topics: int = 70) -> Overlay:
+def overlay_of(random: Random, peers: int = PEERS, topics: int = 70) -> OverlayState:
     """An overlay where everybody subscribes to five topics and knows some by every layer."""
-    overlay = Overlay(peers, topics, Capacities(4, 5, 2), random)
+    overlay = OverlayState(peers, topics, Capacities(4, 5, 2), random)
     for peer in range(peers):
         overlay.join(peer, sorted(random.sample(range(topics), 5)))
     for peer in range(peers):
@@ -173,7 +177,7 @@ class TestOverlay:
     def test_rings_stay_with_their_topics(self, seed: int) -> None:
         """Against dicts, through any order of joins and changes of subscriptions."""
         random = Random(seed)
-        overlay = Overlay(PEERS, 100, Capacities(2, 2, 1), random)
+        overlay = OverlayState(PEERS, 100, Capacities(2, 2, 1), random)
         model: dict[int, dict[int, int]] = {}
         for mark in range(150):
             peer, topic = random.randrange(PEERS), random.randrange(100)
@@ -235,7 +239,7 @@ class TestOverlay:
                     assert side == sorted(side, key=lambda other: other == -1)
 
     def test_ring_positions_do_not_follow_peer_numbers(self) -> None:
-        position = Overlay(1000, 1, Capacities(), Random(1)).position
+        position = OverlayState(1000, 1, Capacities(), Random(1)).position
         assert sorted(position.tolist()) == list(range(1000))
         assert abs(np.corrcoef(np.arange(1000), position)[0, 1]) < 0.1
 

@@ -23,9 +23,9 @@ from vizpub.simulators.protocols.chord.placing import place
 from vizpub.simulators.protocols.chord.system import Chord
 from vizpub.simulators.protocols.routing import NOBODY, Routed
 from vizpub.simulators.protocols.scribe.on_chord import ScribeChord
-from vizpub.simulators.protocols.scribe.state import Recent
+from vizpub.simulators.protocols.scribe.state import RecentMessages
 from vizpub.simulators.protocols.scribe.system import Multicast
-from vizpub.simulators.protocols.scribe.trees import Trees
+from vizpub.simulators.protocols.scribe.trees import ScribeTrees
 
 
 @pytest.mark.parametrize("both_ways", [False, True])
@@ -171,21 +171,26 @@ def replaced(owner: type, name: str, new: Any) -> Patch:
     return lambda patching: patching.setattr(owner, name, new)
 
 
-on_join, join, prune, enter = Trees.on_join, Trees._join, Trees._prune, Trees.enter
+on_join, join, prune, enter = (
+    ScribeTrees.on_join,
+    ScribeTrees._join,
+    ScribeTrees._prune,
+    ScribeTrees.enter,
+)
 
 
-def join_that_is_not_routed_on(self: Trees, peer: int, sender: int, topic: int) -> None:
+def join_that_is_not_routed_on(self: ScribeTrees, peer: int, sender: int, topic: int) -> None:
     self.members[peer].group(topic)
     self.members[peer].add_child(topic, sender)
 
 
-def owner_that_forgets_the_child(self: Trees, peer: int, sender: int, topic: int) -> None:
+def owner_that_forgets_the_child(self: ScribeTrees, peer: int, sender: int, topic: int) -> None:
     on_join(self, peer, sender, topic)
     if self.routing.next_hop(peer, self.keys[topic]) == peer:
         self.members[peer].drop_child(topic, sender)
 
 
-def forwarder_without_parent(self: Trees, peer: int, sender: int, topic: int) -> None:
+def forwarder_without_parent(self: ScribeTrees, peer: int, sender: int, topic: int) -> None:
     is_new = topic not in self.members[peer].groups
     on_join(self, peer, sender, topic)
     group = self.members[peer].groups[topic]
@@ -200,25 +205,25 @@ def publish_as_subscription(self: ScribeChord, peer: int, publication: Publicati
         Multicast.publish(self, peer, publication)
 
 
-def prune_without_destination(self: Trees, peer: int, topic: int) -> None:
+def prune_without_destination(self: ScribeTrees, peer: int, topic: int) -> None:
     group = self.members[peer].groups[topic]
     if not group.is_subscribed and not group.children:
         del self.members[peer].groups[topic]
 
 
-def prune_subscribers_too(self: Trees, peer: int, topic: int) -> None:
+def prune_subscribers_too(self: ScribeTrees, peer: int, topic: int) -> None:
     if not self.members[peer].groups[topic].children:
         self.members[peer].groups[topic].is_subscribed = False
     prune(self, peer, topic)
 
 
-def enter_without_subscription(self: Trees, peer: int, topic: int) -> None:
+def enter_without_subscription(self: ScribeTrees, peer: int, topic: int) -> None:
     is_new = topic not in self.members[peer].groups
     enter(self, peer, topic)
     self.members[peer].groups[topic].is_subscribed = not is_new
 
 
-def join_twice(self: Trees, peer: int, topic: int, to: int) -> None:
+def join_twice(self: ScribeTrees, peer: int, topic: int, to: int) -> None:
     join(self, peer, topic, to)
     if to != peer:
         join(self, peer, topic, to)
@@ -235,7 +240,7 @@ ERRORS: dict[str, tuple[Patch, Callable[[], None]]] = {
         check_routed_publications_arrive,
     ),
     "5 joins are not passed on": (
-        replaced(Trees, "on_join", join_that_is_not_routed_on),
+        replaced(ScribeTrees, "on_join", join_that_is_not_routed_on),
         check_deliveries,
     ),
     "8 root in place of children": (
@@ -251,31 +256,31 @@ ERRORS: dict[str, tuple[Patch, Callable[[], None]]] = {
         check_deliveries,
     ),
     "10 owner forgets the child": (
-        replaced(Trees, "on_join", owner_that_forgets_the_child),
+        replaced(ScribeTrees, "on_join", owner_that_forgets_the_child),
         check_deliveries,
     ),
     "11 forwarder has no parent": (
-        replaced(Trees, "on_join", forwarder_without_parent),
+        replaced(ScribeTrees, "on_join", forwarder_without_parent),
         check_deliveries,
     ),
     "12 departure without destination": (
-        replaced(Trees, "_prune", prune_without_destination),
+        replaced(ScribeTrees, "_prune", prune_without_destination),
         check_abandoned_trees_vanish,
     ),
     "12 subscribers are removed": (
-        replaced(Trees, "_prune", prune_subscribers_too),
+        replaced(ScribeTrees, "_prune", prune_subscribers_too),
         check_subscribers_outlast_their_children,
     ),
     "13 no memory of messages": (
-        replaced(Recent, "is_new", lambda self, message: True),
+        replaced(RecentMessages, "is_new", lambda self, message: True),
         check_second_copy_goes_no_farther,
     ),
     "14 first subscription is not noted": (
-        replaced(Trees, "enter", enter_without_subscription),
+        replaced(ScribeTrees, "enter", enter_without_subscription),
         check_subscribers_outlast_their_children,
     ),
     "15 join is sent twice": (
-        replaced(Trees, "_join", join_twice),
+        replaced(ScribeTrees, "_join", join_twice),
         check_tree_takes_one_join_per_link,
     ),
 }

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from vizpub.simulators.protocols.pastry.parameters import SIZES, bytes_of
-from vizpub.simulators.protocols.scribe.state import REMEMBERED, UNSURE, Member, Recent
+from vizpub.simulators.protocols.scribe.state import REMEMBERED, UNSURE, RecentMessages, TreeMember
 
 
 def test_recent_publications_are_remembered_and_old_ones_forgotten() -> None:
-    recent = Recent()
+    recent = RecentMessages()
     for message in range(3 * REMEMBERED):
         assert recent.is_new(message)
         assert not any(recent.is_new(seen) for seen in (message, max(0, message - REMEMBERED + 1)))
@@ -15,8 +15,8 @@ def test_recent_publications_are_remembered_and_old_ones_forgotten() -> None:
 
 
 class TestMember:
-    def member(self) -> Member:
-        member = Member(7)
+    def member(self) -> TreeMember:
+        member = TreeMember(7)
         for topic in (1, 2):
             member.group(topic)
             for child in (30, 31):

@@ -17,7 +17,7 @@ from vizpub.simulators.engine.network import Copy, Handler, Publication
 from vizpub.simulators.protocols.pastry.placing import place
 from vizpub.simulators.protocols.scribe.parameters import ScribeParameters
 from vizpub.simulators.protocols.scribe.system import Scribe
-from vizpub.simulators.world.latency import Delay, Matrix
+from vizpub.simulators.world.latency import Delay, MatrixLatency
 
 SIZE, TOPICS, INTERVAL = 400, 25, 1_000_000
 
@@ -331,5 +331,5 @@ def test_subscriber_gets_each_publication_once_at_planetlab_latencies(
     outside_data: Callable[[str], Path],
 ) -> None:
     path = outside_data("planetlab490_rtt_ms_slice1.txt.gz")
-    delay = Matrix(str(path), "ms").delays(120, random.Random(1))
+    delay = MatrixLatency(str(path), "ms").delays(120, random.Random(1))
     assert Settling(1, 120, delay).faults(20, 50) == []

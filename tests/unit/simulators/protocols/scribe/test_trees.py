@@ -14,7 +14,7 @@ from vizpub.simulators.engine.network import Copy, Publication
 from vizpub.simulators.protocols.pastry.placing import place
 from vizpub.simulators.protocols.routing import NOBODY
 from vizpub.simulators.protocols.scribe.parameters import ScribeParameters
-from vizpub.simulators.protocols.scribe.state import Parent
+from vizpub.simulators.protocols.scribe.state import TreeParent
 from vizpub.simulators.protocols.scribe.system import Scribe
 
 INTERVAL = 1_000_000
@@ -268,7 +268,7 @@ def link_by_force(world: World, child: int, parent: int) -> None:
     world.trees.members[group.parent].drop_child(0, child)
     world.trees.members[parent].add_child(0, child)
     group.parent = parent
-    entry = world.trees.members[child].parents.setdefault(parent, Parent(world.net.now))
+    entry = world.trees.members[child].parents.setdefault(parent, TreeParent(world.net.now))
     entry.beat = None
 
 
