@@ -110,7 +110,7 @@ class PlannedRun:
             run = Run.open(self.place.workspace, self.name)
         except RunNotComplete:
             return None
-        changed = self.plan.changed(run.facts.parameters)
+        changed = self.plan.list_changes(run.facts.parameters)
         if {function.metric for function in self.own_functions} != {*run.facts.own}:
             changed.append("own metrics")
         if changed:

@@ -97,7 +97,7 @@ class FilePages:
     file: Annotated[str, Meta(description="Lines page,probability, plain or gzip: front,0.2022.")]
     example: ClassVar[str] = "file:pages.csv"
 
-    def read(self) -> tuple[list[str], Floats]:
+    def read_pages(self) -> tuple[list[str], Floats]:
         """Names and probabilities, scaled to the sum 1 where it is within 1 % of that.
 
         Raises: InputError naming the line, or the sum.
@@ -123,7 +123,7 @@ class FilePages:
 
     def weights(self, items: int) -> Floats:
         """Probabilities from the file."""
-        return self.read()[1]
+        return self.read_pages()[1]
 
 
 _ROUNDED = 0.01
@@ -152,7 +152,7 @@ class UniformProfile:
     example: ClassVar[str] = "uniform:pages=10"
 
     def wants(self, clients: int, database: PageDatabase, random: np.random.Generator) -> Bools:
-        """See Profile."""
+        """See ClientProfile.wants."""
         _refuse_too_many("pages", self.pages, database.pages)
         return _draw_columns(np.ones(database.pages), self.pages, clients, random)
 
@@ -166,7 +166,7 @@ class ZipfProfile:
     example: ClassVar[str] = "zipf:pages=10,exponent=1"
 
     def wants(self, clients: int, database: PageDatabase, random: np.random.Generator) -> Bools:
-        """See Profile."""
+        """See ClientProfile.wants."""
         _refuse_too_many("pages", self.pages, database.pages)
         return _draw_columns(_zipf(database.pages, self.exponent), self.pages, clients, random)
 
@@ -185,7 +185,7 @@ class ClusteredProfile:
     example: ClassVar[str] = "clustered:clusters=2,size=5,range=20"
 
     def wants(self, clients: int, database: PageDatabase, random: np.random.Generator) -> Bools:
-        """See Profile."""
+        """See ClientProfile.wants."""
         range_ = database.items if self.range_ is None else self.range_
         _refuse_too_many("clusters", self.clusters, database.sources, "hot spots (--sources)")
         _refuse_too_many("range", range_, database.items, "pages of a source (--items)")
@@ -207,7 +207,7 @@ class FileProfile:
     example: ClassVar[str] = "file:profiles.csv"
 
     def wants(self, clients: int, database: PageDatabase, random: np.random.Generator) -> Bools:
-        """See Profile."""
+        """See ClientProfile.wants."""
         wanted, numbers = np.zeros((clients, database.pages), dtype=bool), database.numbers
         for number, (client, page) in rows(self.file, ("client", "page")):
             if not client.isdecimal() or int(client) >= clients:

@@ -54,7 +54,7 @@ class ChannelLayout:
         """The pages."""
         law = self.parameters.get_pages()
         if isinstance(law, FilePages):
-            names, _ = law.read()
+            names, _ = law.read_pages()
             return PageDatabase(1, len(names), names)
         return PageDatabase(self.parameters.sources, self.parameters.items)
 
@@ -108,7 +108,7 @@ class ChannelLayout:
         return np.maximum(1, np.rint(each)).astype(np.int64)
 
     @cached_property
-    def carried(self) -> Bools | None:
+    def static_mapping(self) -> Bools | None:
         """bool[pages, channels]: the static mapping; null = the mapping is made on the fly.
 
         Raises: InputError where a file leaves a client without a page that it wants.

@@ -38,13 +38,13 @@ def analyze_mapping(layout: ChannelLayout) -> list[ChannelLoad]:
 
     Raises: UseError for a mapping that is made on the fly.
     """
-    if layout.carried is None:
+    if layout.static_mapping is None:
         raise UseError(
             f"mapping '{layout.parameters.mapping}' {ON_THE_FLY}, so no "
             "channel has pages of its own: use offline-c, perfect-c or file:FILE"
         )
     wanted = np.asarray(layout.wants.any(axis=0))
-    carried = layout.carried & wanted[:, None]
+    carried = layout.static_mapping & wanted[:, None]
     total = layout.probability @ carried
     busy = (layout.probability * layout.transmission) @ carried
     pages = carried.sum(axis=0)
@@ -80,7 +80,7 @@ def liftoff(layout: ChannelLayout, updates: int = UPDATES, threshold: float = TH
     pages in the same order come ever closer.
     """
     predicted = None
-    if layout.carried is not None:
+    if layout.static_mapping is not None:
         predicted = max(channel.breaking_gap_us for channel in analyze_mapping(layout))
     # One channel that carried everything would be full at the second gap.
     full = (layout.probability * layout.transmission) @ layout.wants.any(axis=0)

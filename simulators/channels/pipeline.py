@@ -90,7 +90,7 @@ def _take(channel: int, page: int, pipeline: Pipeline) -> int:
     """Remove the oldest copy of a page; returns its update."""
     state, pools = pipeline.state, pipeline.pools
     copy = state.head[channel, page]
-    state.head[channel, page] = pools.after[copy]
+    state.head[channel, page] = pools.following[copy]
     state.held[channel, page] -= 1
     state.entered[channel, page] -= pools.arrived[copy]
     state.waiting[channel] -= 1
@@ -210,7 +210,7 @@ def _append(channel: int, update: int, now: int, pipeline: Pipeline) -> None:
         state.distinct[channel] += 1
         state.head[channel, page] = copy
     else:
-        pools.after[state.tail[channel, page]] = copy
+        pools.following[state.tail[channel, page]] = copy
     state.tail[channel, page] = copy
     state.held[channel, page] += 1
     state.entered[channel, page] += now

@@ -195,7 +195,7 @@ def _rules(layout: ChannelLayout) -> Rules:
 def _fixed_arrays(layout: ChannelLayout) -> FixedArrays:
     pages, clients = np.nonzero(layout.wants.T)
     begins = np.searchsorted(pages, np.arange(layout.database.pages + 1)).astype(np.int64)
-    static = layout.carried
+    static = layout.static_mapping
     return FixedArrays(
         bits(layout.wants.T),
         bits(layout.listens.T),
@@ -275,7 +275,7 @@ def grow_pools(pipeline: Pipeline) -> Pipeline:
             copy_of=_longer(pools.copy_of, more),
             arrived=_longer(pools.arrived, more),
             number=_longer(pools.number, more),
-            after=_longer(pools.after, more),
+            following=_longer(pools.following, more),
             spare=_extend_free(pools.spare, more, numbers, FREE_COPIES),
         )
     )

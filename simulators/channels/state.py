@@ -108,7 +108,7 @@ class Pools(NamedTuple):
     """[copies]: when it entered the buffer."""
     number: Int64s
     """[copies]: in the order of their arrival."""
-    after: Int64s
+    following: Int64s
     """[copies]: the next one of the same page."""
     spare: Int64s
     """[copies]: the free ones."""

@@ -46,7 +46,7 @@ class ChannelWorkload:
         pairs = ((first + client, page) for client, page in np.argwhere(layout.wants).tolist())
         return Subscriptions(peers, layout.database.pages, pairs, layout.database.names)
 
-    def planned(
+    def plan_publications(
         self, subscriptions: Subscriptions, setting: Setting, random: Random
     ) -> Iterator[PlannedPublication]:
         """The updates, also those of pages that nobody wants."""
@@ -92,7 +92,7 @@ class Channels(System):
         return ChannelWorkload(ChannelLayout(parameters, peers - 1 - parameters.channels, seed))
 
     def described(self) -> Mapping[str, Any]:
-        """Rules that are our reading of a paper that lacks pages."""
+        """The rules that are our reading of a paper that lacks pages."""
         return {"our_reading": self._parameters.readings}
 
     def join(self, peer: int, topics: Sequence[int]) -> None:
@@ -157,8 +157,8 @@ class Channels(System):
         if peer >= self._first:
             channels = self.layout.channels_of[peer - self._first] + 1
             yield Links("listens", None, channels.tolist())
-        elif peer == SERVER and self.layout.carried is not None:
-            for page, row in enumerate(self.layout.carried):
+        elif peer == SERVER and self.layout.static_mapping is not None:
+            for page, row in enumerate(self.layout.static_mapping):
                 yield Links("carries", page, (np.flatnonzero(row) + 1).tolist())
         elif peer == SERVER:
             yield Links("feeds", None, range(1, self._first))

@@ -58,7 +58,7 @@ def fewest_edges(interests: Interests) -> int:
     """
     pairs = _pairs(interests)
     cuts: list[_Row] = []
-    for topic in interests.shared():
+    for topic in interests.shared_topics():
         of_it = interests.subscribers[topic]
         cuts += [_leaving(pairs, {node}, of_it) for node in of_it]
     while True:
@@ -66,7 +66,7 @@ def fewest_edges(interests: Interests) -> int:
         edges = [pair for pair, number in pairs.items() if chosen[number] > 0.5]
         more = [
             _leaving(pairs, part, interests.subscribers[topic])
-            for topic in interests.shared()
+            for topic in interests.shared_topics()
             for part in _parts(edges, interests.subscribers[topic])
         ]
         if not more:
@@ -77,12 +77,12 @@ def fewest_edges(interests: Interests) -> int:
 def smallest_maximum_of_stars(interests: Interests) -> int:
     """The least maximum degree of any star overlay, of at most 12 nodes. Raises: UseError."""
     pairs = _pairs(interests)
-    places = [(t, node) for t in interests.shared() for node in interests.subscribers[t]]
+    places = [(t, node) for t in interests.shared_topics() for node in interests.subscribers[t]]
     centre = {place: len(pairs) + number for number, place in enumerate(places)}
     largest = len(pairs) + len(centre)
     rows: list[tuple[_Row, float]] = [
         ([(centre[topic, node], 1.0) for node in interests.subscribers[topic]], 1.0)
-        for topic in interests.shared()
+        for topic in interests.shared_topics()
     ]
     for (topic, node), chosen in centre.items():
         for leaf in interests.subscribers[topic]:

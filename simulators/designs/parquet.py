@@ -77,7 +77,7 @@ def write_parquet(
 def _subscriptions(
     peers: int, workload: Workload, seed: int
 ) -> tuple[FlatInterests, list[str] | None]:
-    """And the names of the topics, if they are not their numbers."""
+    """The subscriptions, and the names of the topics if they are not their numbers."""
     if isinstance(workload, UniformWorkload):
         return FlatInterests.draw(peers, workload.topics, workload.subscriptions_, seed), None
     if isinstance(workload, ZipfWorkload):

@@ -12,7 +12,7 @@ import numpy as np
 from vizpub.machine.compiled import compiled, population
 
 FLAT = "int64[::1], int64[::1], int64[::1], int64[::1]"
-"""The arrays of a `Flat`."""
+"""The arrays of FlatInterests."""
 _WORTH = 2
 """Words of 64 nodes that are counted in the time of a step along a chain, about."""
 

@@ -52,7 +52,7 @@ class Interests:
         self.of[node].remove(topic)
         self.subscribers[topic].remove(node)
 
-    def shared(self) -> list[int]:
+    def shared_topics(self) -> list[int]:
         """The topics that need a centre."""
         return [topic for topic, of_it in enumerate(self.subscribers) if len(of_it) > 1]
 
@@ -74,7 +74,7 @@ class _Left:
 
     def __init__(self, interests: Interests, key: _Key) -> None:
         self._key, self._interests, self._subscribers = key, interests, interests.subscribers
-        shared = set(interests.shared())
+        shared = set(interests.shared_topics())
         self.topics = [shared.intersection(topics_of_node) for topics_of_node in interests.of]
         # A set of nodes is an integer with a bit for each: their union takes one step for 64 nodes.
         self._bits = [sum(1 << node for node in of_it) for of_it in interests.subscribers]
@@ -120,7 +120,7 @@ def _by_topic(interests: Interests) -> Centres:
     """The next centre is the densest subscriber of the largest topic."""
     open_topics, centres = _Left(interests, _LEAST["cd-oda-ii"]), Centres()
     subscribers = interests.subscribers
-    for topic in sorted(interests.shared(), key=lambda one: (-len(subscribers[one]), one)):
+    for topic in sorted(interests.shared_topics(), key=lambda one: (-len(subscribers[one]), one)):
         if topic not in centres:
             node = min(subscribers[topic], key=open_topics.keys.__getitem__)
             centres |= dict.fromkeys(open_topics.take(node), node)

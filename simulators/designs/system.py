@@ -209,7 +209,7 @@ class CdMaxRef(Constructed):
 
 
 CLASSES: dict[str, type[Constructed]] = {
-    made.algorithm: made for made in (Gm, CdOda, CdOdaI, CdOdaII, TwoDOda, CdMax, CdMaxRef)
+    system.algorithm: system for system in (Gm, CdOda, CdOdaI, CdOdaII, TwoDOda, CdMax, CdMaxRef)
 }
 
 

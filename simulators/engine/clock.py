@@ -28,20 +28,20 @@ _Sent = tuple[Any, int, int]
 class Observer(Protocol):
     """Observes the copies of publications."""
 
-    def sent(self, peer: int, copy: Copy, targets: Sequence[int]) -> None:
+    def on_sent(self, peer: int, copy: Copy, targets: Sequence[int]) -> None:
         """The peer sent the copy it holds to each of the targets."""
 
-    def received(self, peer: int, sender: int, copy: Copy) -> None:
+    def on_received(self, peer: int, sender: int, copy: Copy) -> None:
         """A copy arrived."""
 
 
 class _Unobserved:
     """An observer that does nothing."""
 
-    def sent(self, peer: int, copy: Copy, targets: Sequence[int]) -> None:
+    def on_sent(self, peer: int, copy: Copy, targets: Sequence[int]) -> None:
         """See Observer."""
 
-    def received(self, peer: int, sender: int, copy: Copy) -> None:
+    def on_received(self, peer: int, sender: int, copy: Copy) -> None:
         """See Observer."""
 
 
@@ -186,7 +186,7 @@ class Simulation:
         kind.bytes += size
         arrival = self.now + self._delay(sender, to)
         if self._upload:
-            arrival += self._queued(sender, size)
+            arrival += self._upload_us(sender, size)
         sent = (payload, size, self.sessions[sender])
         if self._loss and self._fate() < self._loss:
             kind.lost += 1
@@ -196,7 +196,7 @@ class Simulation:
 
     def forward(self, kind: MessageKind, peer: int, targets: Sequence[int], copy: Copy) -> None:
         """See Network.forward."""
-        self.observer.sent(peer, copy, targets)
+        self.observer.on_sent(peer, copy, targets)
         onward = Copy(copy.publication, copy.hops + 1, copy.resent)
         size = COPY_BYTES + copy.publication.size
         for to in targets:
@@ -281,7 +281,7 @@ class Simulation:
         if kind.is_publication:
             traffic = self.publication
             if payload.__class__ is Copy:
-                self.observer.received(peer, sender, payload)
+                self.observer.on_received(peer, sender, payload)
         else:
             traffic = self.control
         traffic.messages_received[peer] += 1
@@ -301,7 +301,7 @@ class Simulation:
         if self.up[peer] and self.sessions[peer] == session:
             handler(peer, *args)
 
-    def _queued(self, sender: int, size: int) -> int:
+    def _upload_us(self, sender: int, size: int) -> int:
         """µs until the last byte is sent."""
         assert self._upload is not None
         begin = max(self.now, self._idle_from[sender])

@@ -81,7 +81,7 @@ class Folder:
             if self.path.exists() and any(self.path.iterdir()):
                 raise UseError(f"{self.path} {NO_SIMULATION}")
             return None
-        about = self._read()
+        about = self._read_description()
         if replace:
             return None
         if about["plan"] != _identity(plan):
@@ -94,7 +94,7 @@ class Folder:
             **{**result, "messages": tuple(MessageCounts(**kind) for kind in result["messages"])}
         )
 
-    def _read(self) -> dict[str, Any]:
+    def _read_description(self) -> dict[str, Any]:
         try:
             about = json.loads(self._about.read_text("utf-8"))
         except ValueError:
@@ -121,7 +121,7 @@ class Folder:
 
 
 def _identity(plan: Plan) -> dict[str, Any]:
-    return {"system": plan.system, "seed": plan.seed, **plan.described()}
+    return {"system": plan.system, "seed": plan.seed, **plan.describe()}
 
 
 def _list_changes(about: dict[str, Any], plan: Plan) -> list[str]:

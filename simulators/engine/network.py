@@ -137,7 +137,7 @@ class Network(Protocol):
         """Send a message of `size` bytes; it arrives after the latency between the two."""
 
     def delay(self, sender: int, to: int) -> int | None:
-        """What every message from one peer to the other takes, in µs; null if they differ."""
+        """µs that each message from one peer to the other takes; null if they differ."""
 
     def forward(self, kind: MessageKind, peer: int, targets: Sequence[int], copy: Copy) -> None:
         """Send a copy of a publication to each of the targets, and report that; `copy` is the
@@ -188,8 +188,8 @@ class System(ABC):
         return None
 
     def described(self) -> Mapping[str, Any]:
-        """What the header of the reports says beside the parameters, such as how ids are made. It
-        follows from parameters and seed.
+        """Facts for the header of the reports beside the parameters, such as how ids are made. They
+        follow from parameters and seed.
         """
         return {}
 

@@ -12,7 +12,7 @@ from msgspec import Meta
 from vizpub.model.errors import UnknownName, UseError
 from vizpub.simulators.engine.parameters import Count, Duration, Positive, Share, us
 from vizpub.simulators.engine.reporter import Content
-from vizpub.simulators.engine.specs import checked, fields_of, parse
+from vizpub.simulators.engine.specs import check_value, fields_of, parse
 from vizpub.simulators.engine.systems import system_named
 from vizpub.simulators.world.churn import CHURNS, Churn, Setting
 from vizpub.simulators.world.client import (
@@ -146,7 +146,7 @@ class Plan:
         """Subscriptions and publications that the system brings; null = the world's."""
         return system_named(self.system).make.workload(self.parameters, self.world.peers, self.seed)
 
-    def described(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, Any]:
         """All parameters except the seed by name: the system's, then the world's. Without a change
         of interest they are those of a run made before there were any.
         """
@@ -161,7 +161,7 @@ class Plan:
         idle = _OF_OWN if self.own_workload is not None else ()
         return {name: value for name, value in chosen.items() if name not in idle}
 
-    def changed(self, stored: Mapping[str, Any]) -> list[str]:
+    def list_changes(self, stored: Mapping[str, Any]) -> list[str]:
         """Differences of a run's stored parameters from the plan's, as text: 'peers 16, not 17'.
 
         What only the run has is not compared: systems describe more than parameters
@@ -221,7 +221,7 @@ def _convert_values(values: Mapping[str, Any], kind: type[Any]) -> Any:
             f"{', '.join([*kind.__dataclass_fields__, *SimulatedWorld.__dataclass_fields__])}"
         )
     types, fields = get_type_hints(kind, include_extras=True), fields_of(kind)
-    right = {name: checked(name, values[name], fields[name], types[name]) for name in values}
+    right = {name: check_value(name, values[name], fields[name], types[name]) for name in values}
     try:
         return msgspec.convert(right, kind)
     except msgspec.ValidationError as error:

@@ -72,21 +72,21 @@ class ReportLines:
 
     # Events of the simulation: see vizpub.simulators.engine.clock.Observer.
 
-    def sent(self, peer: int, copy: Copy, targets: Sequence[int]) -> None:
-        """See Observer.sent."""
+    def on_sent(self, peer: int, copy: Copy, targets: Sequence[int]) -> None:
+        """See Observer.on_sent."""
         # A peer that forwards a copy to no peer has sent nothing; a publisher has published.
         if self._messages and (targets or not copy.hops):
             to = ",".join([self._peers[target] for target in targets])
             self._sent[peer].append(f'{self._about(copy)},"to":[{to}]}}')
 
-    def received(self, peer: int, sender: int, copy: Copy) -> None:
-        """See Observer.received."""
+    def on_received(self, peer: int, sender: int, copy: Copy) -> None:
+        """See Observer.on_received."""
         if self._messages:
             wants = self._subscriptions.has(peer, copy.publication.topic)
             origin = f'"from":{self._peers[sender]},"subscribed":{"true" if wants else "false"}'
             self._received[peer].append(f"{self._about(copy)},{origin}}}")
 
-    def went(self, peer: int) -> None:
+    def on_down(self, peer: int) -> None:
         """The peer went down."""
         self._went.add(peer)
 

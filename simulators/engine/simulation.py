@@ -64,7 +64,7 @@ class Running:
         self._await_change(None)
         self._planned: Iterator[PlannedPublication] = (
             own_workload or world.get_publications()
-        ).planned(self.subscriptions, setting, stream(plan.seed, "publications"))
+        ).plan_publications(self.subscriptions, setting, stream(plan.seed, "publications"))
         self._await_publication()
         self._told: set[int] = set()
         """Peers that were told to leave or join: their planned sessions are over."""
@@ -153,10 +153,10 @@ class Running:
             self.system.leave(peer)
         self.network.go_down(peer)
         self.system.gone(peer)
-        self.lines.went(peer)
+        self.lines.on_down(peer)
 
     def _await_change(self, was_made: bool | None) -> None:
-        """Plan the next change of interest; `made` is the fate of the one before it."""
+        """Plan the next change of interest; `was_made` is the fate of the one before it."""
         while (change := _next_of(self._changes, was_made)) and change.time_us <= self.network.now:
             was_made = self._change(change)
         if change:
@@ -220,7 +220,7 @@ class Running:
 
 
 def _next_of(changes: Changes, was_made: bool | None) -> InterestChange | None:
-    """The next change, null after the last; `made` is the fate of the one before it."""
+    """The next change, null after the last; `was_made` is the fate of the one before it."""
     try:
         return changes.send(was_made)
     except StopIteration:
@@ -293,7 +293,7 @@ def _header(plan: Plan, system: System) -> RunHeader:
     return RunHeader(
         run=plan.name,
         protocol=plan.protocol,
-        parameters={**plan.described(), **described, **names},
+        parameters={**plan.describe(), **described, **names},
         seed=plan.seed,
         interval_us=us(plan.world.interval),
     )

@@ -32,7 +32,7 @@ _MODELS = ("workload", "publications", "interest", "churn", "latency")
 
 
 def parse(text: str, kinds: Mapping[str, type[T]], purpose: str) -> T:
-    """The kind that `text` names, with its values; errors name its purpose, `what`.
+    """The kind that `text` names, with its values; errors name the purpose.
 
     Raises: UseError for an unknown name or key, or an invalid or missing value.
     """
@@ -85,7 +85,7 @@ def _values(
         if key in seen:
             raise UseError(f"{label}: '{key}' is given twice")
         seen.add(key)
-        yield key, checked(f"{label}: {key}", value, fields[key], types[fields[key].name])
+        yield key, check_value(f"{label}: {key}", value, fields[key], types[fields[key].name])
 
 
 def _pair(
@@ -112,22 +112,22 @@ def _nearest(key: str, fields: Mapping[str, inspect.Field]) -> str:
     return f"did you mean {near[0]}?" if near else f"there are: {', '.join(fields)}"
 
 
-def checked(name: str, given: Any, field: inspect.Field, kind: Any) -> Any:
-    """The given value of a field, possibly a text, converted to its annotated type `meant`.
+def check_value(name: str, raw: Any, field: inspect.Field, kind: Any) -> Any:
+    """The raw value of a field, possibly a text, converted to the annotated type `kind`.
 
     Raises: UseError naming the valid values.
     """
-    if given == "none" and _is_optional(field.type):
+    if raw == "none" and _is_optional(field.type):
         return None
     try:
         # JSON has no numbers that begin with a point.
-        is_point_first = isinstance(given, str) and re.fullmatch(r"\.[0-9]+", given)
-        text = f"0{given}" if is_point_first else given
+        is_point_first = isinstance(raw, str) and re.fullmatch(r"\.[0-9]+", raw)
+        text = f"0{raw}" if is_point_first else raw
         value = msgspec.convert(text, kind, strict=False)
     except msgspec.ValidationError:
         value = math.nan
     if isinstance(value, float) and not math.isfinite(value):
-        raise UseError(f"{name} is {_words(field.type)}, not '{given}'")
+        raise UseError(f"{name} is {_words(field.type)}, not '{raw}'")
     if isinstance(value, str) and _IS_DURATION in get_args(kind):
         try:
             us(value)

@@ -70,7 +70,7 @@ class Routing(ABC):
         """The peer is about to go down: notify the peers it knows, and `others`."""
 
     @abstractmethod
-    def gone(self, peer: int) -> None:
+    def go_down(self, peer: int) -> None:
         """The peer is down."""
 
     @abstractmethod
@@ -128,8 +128,8 @@ class RingOverlay(Routing, Upcalls):
         """See Routing.leave."""
         self.keeping.take_leave(peer, others)
 
-    def gone(self, peer: int) -> None:
-        """See Routing.gone."""
+    def go_down(self, peer: int) -> None:
+        """See Routing.go_down."""
         self.reset(peer)
 
     def is_ready(self, peer: int) -> bool:
@@ -183,7 +183,7 @@ class Routed(System, Upcalls):
 
     def gone(self, peer: int) -> None:
         """See System.gone."""
-        self.routing.gone(peer)
+        self.routing.go_down(peer)
 
     def subscribe(self, peer: int, topic: int) -> None:
         """Nothing."""

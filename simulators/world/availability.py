@@ -32,13 +32,13 @@ def read_availability(name: str) -> list[Stays]:
 
     Raises: InputError if the file cannot be read, naming the line.
     """
-    nodes = [_stays(name, number, text.split()) for number, text in lines(name)]
+    nodes = [_parse_stays(name, number, text.split()) for number, text in lines(name)]
     if not any(nodes):
         raise InputError(f"{name}: {NO_NODE_UP}")
     return nodes
 
 
-def _stays(name: str, line: int, words: list[str]) -> Stays:
+def _parse_stays(name: str, line: int, words: list[str]) -> Stays:
     if len(words) < 2 or not words[1].isdecimal():
         raise not_understood(name, line, f"{LINE}, number of sessions, start end start end …")
     if not all(_SECONDS.fullmatch(word) for word in words[2:]):

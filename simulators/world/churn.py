@@ -91,11 +91,13 @@ class TraceChurn:
         nodes = read_availability(self.file)
         if len(nodes) < setting.peers:
             raise InputError(f"{self.file}: has {len(nodes)} nodes, too few for {setting.peers}")
-        start, end = self._window(max(stays[-1][1] for stays in nodes if stays))
+        start, end = self._window(
+            max(node_sessions[-1][1] for node_sessions in nodes if node_sessions)
+        )
         return _by_start(
             Session(peer, *stay, crash=stay[1] is not None and random.random() < self.crash)
-            for peer, stays in enumerate(nodes[: setting.peers])
-            for stay in _scale_stays(stays, (start, end), setting.duration_us)
+            for peer, node_sessions in enumerate(nodes[: setting.peers])
+            for stay in _scale_stays(node_sessions, (start, end), setting.duration_us)
         )
 
     def _window(self, end_of_trace: int) -> tuple[int, int]:
@@ -110,12 +112,12 @@ class TraceChurn:
 
 
 def _scale_stays(
-    stays: Stays, window: tuple[int, int], duration_us: int
+    sessions: Stays, window: tuple[int, int], duration_us: int
 ) -> Iterator[tuple[int, int | None]]:
     """Sessions in run time, rounded up, which is exact at each whole µs of the run."""
     start, end = window
     joined: list[tuple[int, int]] = []
-    for stay in stays:
+    for stay in sessions:
         first, last = (-((start - t) * duration_us // (end - start)) for t in stay)
         first, last = max(first, 0), min(last, duration_us)
         if first >= last:
@@ -161,10 +163,10 @@ class WeibullChurn:
         return _by_start(
             Session(peer, start, end, end is not None and random.random() < self.crash)
             for peer in range(setting.peers)
-            for start, end in self._stays(setting.duration_us, random)
+            for start, end in self._draw_stays(setting.duration_us, random)
         )
 
-    def _stays(self, duration_us: int, random: Random) -> Iterator[tuple[int, int | None]]:
+    def _draw_stays(self, duration_us: int, random: Random) -> Iterator[tuple[int, int | None]]:
         session, down = us(self.session), us(self.down)
         scale = session / gamma(1 + 1 / self.shape)
         if random.random() * (session + down) < session:

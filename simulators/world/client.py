@@ -61,7 +61,7 @@ class ClientPublications:
 
     client: ClientWorkload
 
-    def planned(
+    def plan_publications(
         self, subscriptions: Subscriptions, setting: Setting, random: Random
     ) -> Iterator[PlannedPublication]:
         """A Poisson process of each peer, until it has planned as many as it may."""

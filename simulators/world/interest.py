@@ -19,7 +19,7 @@ from vizpub.model.errors import UnknownName
 from vizpub.simulators.engine.files import lines, not_understood
 from vizpub.simulators.engine.parameters import Duration, us
 from vizpub.simulators.world.churn import Setting
-from vizpub.simulators.world.publications import checked_peer, moment, topic_names
+from vizpub.simulators.world.publications import check_peer, moment, topic_names
 from vizpub.simulators.world.subscriptions import Subscriptions
 
 T = TypeVar("T")
@@ -199,7 +199,7 @@ class ScriptedInterest:
             at, peer, word, topic = cells
             if topic not in names:
                 raise UnknownName("topic", topic, list(names))
-            one = checked_peer(int(peer), setting, "interest")
+            one = check_peer(int(peer), setting, "interest")
             time_us = moment(at, setting, "interest")
             yield InterestChange(time_us, one, names[topic], word == _WORDS[0])
 

@@ -55,7 +55,7 @@ class PlannedPublication(NamedTuple):
 class PublicationModel(Protocol):
     """A model of publications."""
 
-    def planned(
+    def plan_publications(
         self, subscriptions: Subscriptions, setting: Setting, random: Random
     ) -> Iterator[PlannedPublication]:
         """The publications of one run in order of time, all before its end."""
@@ -67,7 +67,7 @@ class NoPublications:
 
     example: ClassVar[str] = "none"
 
-    def planned(
+    def plan_publications(
         self, subscriptions: Subscriptions, setting: Setting, random: Random
     ) -> Iterator[PlannedPublication]:
         """Nothing."""
@@ -85,7 +85,7 @@ class PoissonPublications:
     from_: _From = "subscriber"
     example: ClassVar[str] = "poisson:0.1,first=20"
 
-    def planned(
+    def plan_publications(
         self, subscriptions: Subscriptions, setting: Setting, random: Random
     ) -> Iterator[PlannedPublication]:
         """One Poisson process of all topics, each publication on any of them."""
@@ -110,7 +110,7 @@ class PeriodicPublications:
     from_: _From = "subscriber"
     example: ClassVar[str] = "every:10,first=20"
 
-    def planned(
+    def plan_publications(
         self, subscriptions: Subscriptions, setting: Setting, random: Random
     ) -> Iterator[PlannedPublication]:
         """Rounds over all topics, always in the same order and at the same offsets."""
@@ -138,7 +138,7 @@ class PublicationsPerPeer:
     ] = "subscriber"
     example: ClassVar[str] = "each:20,first=20"
 
-    def planned(
+    def plan_publications(
         self, subscriptions: Subscriptions, setting: Setting, random: Random
     ) -> Iterator[PlannedPublication]:
         """Independent uniform times; those of a peer that is down then are not published."""
@@ -160,7 +160,7 @@ class ZipfPublications:
     from_: _From = "subscriber"
     example: ClassVar[str] = "zipf:2,exponent=0.8,first=20"
 
-    def planned(
+    def plan_publications(
         self, subscriptions: Subscriptions, setting: Setting, random: Random
     ) -> Iterator[PlannedPublication]:
         """One Poisson process; the r-th topic is the one with the r-th most subscribers at the
@@ -198,7 +198,7 @@ class ScriptedPublications:
         if (self.file is None) == (self.at is None):
             raise UseError(f"publications 'script' {FILE_OR_TIME}")
 
-    def planned(
+    def plan_publications(
         self, subscriptions: Subscriptions, setting: Setting, random: Random
     ) -> Iterator[PlannedPublication]:
         """The lines in order of time; the largest topic is chosen at that time.
@@ -222,12 +222,12 @@ class ScriptedPublications:
         if self.file is not None:
             for line, text in lines(self.file):
                 at, topic, publisher = _cells(self.file, line, text)
-                yield moment(at, setting, _WHAT), topic, checked_peer(publisher, setting, _WHAT)
+                yield moment(at, setting, _WHAT), topic, check_peer(publisher, setting, _WHAT)
         else:
             first = moment(self.at or "", setting, _WHAT)
             for number in range(self.count):
                 time_us = _within(first + number * setting.interval_us, setting, _WHAT)
-                yield time_us, self.topic, checked_peer(self.publisher, setting, _WHAT)
+                yield time_us, self.topic, check_peer(self.publisher, setting, _WHAT)
 
 
 def _cells(name: str, line: int, text: str) -> tuple[str, str, int | None]:
@@ -244,28 +244,28 @@ def _split_topics(text: str, names: Collection[str]) -> list[str]:
     return [text] if text in names else text.split("+")
 
 
-def moment(at: str, setting: Setting, what: str) -> int:
-    """µs of an interval's start, or of a duration since the start of the run. Errors name `what`
-    happens then.
+def moment(at: str, setting: Setting, event: str) -> int:
+    """µs of an interval's start, or of a duration since the start of the run. Errors name the
+    `event` at that time.
 
     Raises: UseError if it is after the run.
     """
-    return _within(int(at) * setting.interval_us if at.isdecimal() else us(at), setting, what)
+    return _within(int(at) * setting.interval_us if at.isdecimal() else us(at), setting, event)
 
 
-def _within(time_us: int, setting: Setting, what: str) -> int:
+def _within(time_us: int, setting: Setting, event: str) -> int:
     if time_us >= setting.duration_us:
         raise UseError(
-            f"{what} at interval {time_us // setting.interval_us}: "
+            f"{event} at interval {time_us // setting.interval_us}: "
             f"the run has only {setting.intervals}"
         )
     return time_us
 
 
-def checked_peer(peer: P, setting: Setting, what: str) -> P:
+def check_peer(peer: P, setting: Setting, event: str) -> P:
     """The peer, which may be null. Raises: UseError if the run has no such peer."""
     if peer is not None and peer >= setting.peers:
-        raise UseError(f"{what}: no peer {peer}; there are 0 to {setting.peers - 1}")
+        raise UseError(f"{event}: no peer {peer}; there are 0 to {setting.peers - 1}")
     return peer
 
 

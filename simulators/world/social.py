@@ -111,6 +111,6 @@ def _components(graph: _Neighbours) -> Iterator[list[int]]:
         yield reached
 
 
-def _refuse_too_many(count: int, there_are: int, what: str) -> None:
+def _refuse_too_many(count: int, there_are: int, users: str) -> None:
     if count > there_are:
-        raise UseError(f"{count} peers are needed, but the network has only {there_are} {what}")
+        raise UseError(f"{count} peers are needed, but the network has only {there_are} {users}")

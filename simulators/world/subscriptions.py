@@ -236,10 +236,12 @@ class SubscriptionFile:
         Raises: InputError if the file cannot be read, naming the line.
         """
         index: dict[str, int] = {}
-        pairs = [(peer, index.setdefault(topic, len(index))) for peer, topic in self._read(peers)]
+        pairs = [
+            (peer, index.setdefault(topic, len(index))) for peer, topic in self._read_rows(peers)
+        ]
         return Subscriptions(peers, len(index), pairs, list(index))
 
-    def _read(self, peers: int) -> Iterator[tuple[int, str]]:
+    def _read_rows(self, peers: int) -> Iterator[tuple[int, str]]:
         for line, text in lines(self.file):
             row = [cell.strip() for cell in next(csv.reader([text]))]
             if row == ["peer", "topic"]:

@@ -50,10 +50,10 @@ class World:
         self.came_down[copy.publication.message][peer] += 1
         handle(peer, sender, copy)
 
-    def sent(self, peer: int, copy: Copy, targets: Sequence[int]) -> None:
+    def on_sent(self, peer: int, copy: Copy, targets: Sequence[int]) -> None:
         """See Observer."""
 
-    def received(self, peer: int, sender: int, copy: Copy) -> None:
+    def on_received(self, peer: int, sender: int, copy: Copy) -> None:
         """See Observer."""
         self.got.setdefault(copy.publication.message, []).append((peer, copy.hops))
 

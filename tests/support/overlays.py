@@ -22,10 +22,10 @@ class Receptions:
     def __init__(self) -> None:
         self.of: dict[int, list[tuple[int, int, int]]] = {}
 
-    def sent(self, peer: int, copy: Copy, targets: Sequence[int]) -> None:
+    def on_sent(self, peer: int, copy: Copy, targets: Sequence[int]) -> None:
         """See Observer.sent."""
 
-    def received(self, peer: int, sender: int, copy: Copy) -> None:
+    def on_received(self, peer: int, sender: int, copy: Copy) -> None:
         """See Observer.received."""
         self.of.setdefault(copy.publication.message, []).append((peer, sender, copy.hops))
 

@@ -84,7 +84,7 @@ class World:
         """The peers are down without notice."""
         for peer in peers:
             self.net.go_down(peer)
-            self.overlay.gone(peer)
+            self.overlay.go_down(peer)
 
     def leave(self, peers: Sequence[int]) -> None:
         """The peers leave with notice."""

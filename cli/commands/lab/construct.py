@@ -141,7 +141,7 @@ def _construct_parquet(
     if running.runs > 1:
         raise UseError("--parquet writes one run: leave out --runs, and give a --seed")
     header = RunHeader(
-        run=plan.name, protocol=plan.protocol, parameters=plan.described(), seed=plan.seed,
+        run=plan.name, protocol=plan.protocol, parameters=plan.describe(), seed=plan.seed,
         interval_us=us(world.interval),
     )  # fmt: skip
     out = running.out or settings.workspace / "simulations" / f"{plan.name}-parquet"

@@ -285,7 +285,9 @@ def _check_ingest(settings: Settings, plans: Sequence[Plan], running: Simulation
         if name in stored_names and not running.replace:
             stored = open_run(settings.workspace, name, complete=False).manifest
             made_from = stored.protocol, stored.seed
-            is_other = made_from != (plan.protocol, plan.seed) or plan.changed(stored.parameters)
+            is_other = made_from != (plan.protocol, plan.seed) or plan.list_changes(
+                stored.parameters
+            )
             if stored.complete and is_other:
                 raise UseError(
                     f"run '{name}' exists and was made from other input; "

@@ -55,7 +55,7 @@ class CyclonViews(Membership):
         """The view."""
         return entries(self.cyclon.views[peer])
 
-    def failed(self, peer: int, other: int) -> None:
+    def on_failure(self, peer: int, other: int) -> None:
         """Drop a neighbour, if failures are noticed; entries of a pending shuffle stay."""
         view = self.cyclon.views[peer]
         place = place_of(view, other)

@@ -39,7 +39,7 @@ class Broadcast(ABC):
 
     def on_lost(self, peer: int, to: int, payload: object) -> None:
         """A neighbour did not acknowledge a message."""
-        self.membership.failed(peer, to)
+        self.membership.on_failure(peer, to)
 
     def check(self, peer: int, sender: int) -> None:
         """Tell the membership if a sender is no neighbour."""

@@ -32,14 +32,14 @@ class Membership(ABC):
     def leave(self, peer: int) -> None:  # noqa: B027
         """The peer is about to go down with notice."""
 
-    def gone(self, peer: int) -> None:  # noqa: B027
+    def go_down(self, peer: int) -> None:  # noqa: B027
         """The peer is down."""
 
     @abstractmethod
     def neighbours(self, peer: int) -> Sequence[int]:
         """The peers to which a peer sends now, each once; not to be changed."""
 
-    def failed(self, peer: int, other: int) -> None:  # noqa: B027
+    def on_failure(self, peer: int, other: int) -> None:  # noqa: B027
         """A neighbour did not acknowledge what it was sent."""
 
     def stranger(self, peer: int, sender: int) -> None:  # noqa: B027

@@ -120,7 +120,7 @@ class Recovery:
 
     def on_lost(self, peer: int, to: int, payload: object) -> None:
         """The asked peer is down."""
-        self.membership.failed(peer, to)
+        self.membership.on_failure(peer, to)
         self._give_up(peer, to)
 
     def _give_up(self, peer: int, to: int) -> None:

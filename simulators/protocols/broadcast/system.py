@@ -62,7 +62,7 @@ class BroadcastSystem(System):
 
     def gone(self, peer: int) -> None:
         """See System.gone."""
-        self.membership.gone(peer)
+        self.membership.go_down(peer)
 
     def publish(self, peer: int, publication: Publication) -> None:
         """See System.publish."""

@@ -38,15 +38,15 @@ class ChordJoining:
         self.lookups.start_join(peer, contact, self.on_place)
         self.net.after(self.timeout_us, peer, self.enter, attempt + 1)
 
-    def on_place(self, peer: int, found: LookupAnswer) -> None:
+    def on_place(self, peer: int, answer: LookupAnswer) -> None:
         """The owner of the peer's id is its successor."""
         node = self.keeping.nodes[peer]
-        if found.owner in (NOBODY, peer):
+        if answer.owner in (NOBODY, peer):
             return
         if not node.is_placed:
-            self._take_place(peer, found)
+            self._take_place(peer, answer)
             self._be_placed(peer)
-        elif node.adopt([found.owner], self.net.now):
+        elif node.adopt_successors([answer.owner], self.net.now):
             self.keeping.ask_successor(peer)
 
     def on_merge_tick(self, peer: int) -> None:
@@ -60,30 +60,30 @@ class ChordJoining:
     def on_fingers_tick(self, peer: int) -> None:
         """Look up the next finger whose start is behind the successor; lost ones first."""
         node = self.keeping.nodes[peer]
-        needed = node.needed()
+        needed = node.needed_fingers()
         if not node.is_ready or not needed:
             return
         is_whole = len(node.fingers) == len(needed)  # as there are no others
         lost = () if is_whole else [one for one in needed if one not in node.fingers]
-        node.next = lost[0] if lost else self._after(node.next, needed)
+        node.next = lost[0] if lost else self._next_finger(node.next, needed)
         self._look_up_finger(peer, node.next)
 
-    def on_finger(self, peer: int, finger: int, found: LookupAnswer) -> None:
+    def on_finger(self, peer: int, finger: int, answer: LookupAnswer) -> None:
         """The first peer from the finger's start on."""
         node = self.keeping.nodes[peer]
-        if found.owner != NOBODY and found.owner not in node.doubted:
-            last = node.set_finger(finger, found.owner)
+        if answer.owner != NOBODY and answer.owner not in node.doubted:
+            last = node.set_finger(finger, answer.owner)
             if finger == node.next:
                 node.next = last
 
-    def _take_place(self, peer: int, found: LookupAnswer) -> None:
-        node, place = self.keeping.nodes[peer], found.place
-        node.adopt([found.owner, *(place.successors if place else ())], self.net.now)
+    def _take_place(self, peer: int, answer: LookupAnswer) -> None:
+        node, place = self.keeping.nodes[peer], answer.place
+        node.adopt_successors([answer.owner, *(place.successors if place else ())], self.net.now)
         if place and place.predecessor not in (NOBODY, peer) and node.predecessor == NOBODY:
             node.set_predecessor(place.predecessor)
 
     @staticmethod
-    def _after(finger: int, needed: range) -> int:
+    def _next_finger(finger: int, needed: range) -> int:
         return finger + 1 if finger + 1 in needed else needed[0]
 
     def _be_placed(self, peer: int) -> None:
@@ -91,20 +91,20 @@ class ChordJoining:
         node.is_placed = True
         self.keeping.ask_successor(peer)
         self.lookups.serve(peer)
-        self.missing[peer] = len(node.needed())
-        for finger in node.needed():
+        self.missing[peer] = len(node.needed_fingers())
+        for finger in node.needed_fingers():
             self._look_up_finger(peer, finger, is_first=True)
         self._settle(peer)
         self.net.after(self.timeout_us, peer, self._settle_at_last)
 
     def _look_up_finger(self, peer: int, finger: int, *, is_first: bool = False) -> None:
-        def done(peer: int, found: LookupAnswer) -> None:
-            self.on_finger(peer, finger, found)
+        def on_answer(peer: int, answer: LookupAnswer) -> None:
+            self.on_finger(peer, finger, answer)
             if is_first:
                 self.missing[peer] = max(0, self.missing[peer] - 1)
                 self._settle(peer)
 
-        self.lookups.start(peer, self.keeping.nodes[peer].start(finger), done)
+        self.lookups.start(peer, self.keeping.nodes[peer].start(finger), on_answer)
 
     def _settle_at_last(self, peer: int) -> None:
         """Do without fingers that are not found: others need the peer's answers."""

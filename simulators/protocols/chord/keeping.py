@@ -29,11 +29,11 @@ class RingNeighbours(NamedTuple):
     predecessor: int
     successors: tuple[int, ...]
     fingers: tuple[int, ...] = ()
-    asked: bool = False
+    is_asked_for: bool = False
     """Whether the receiver asked for it; the message's kind has room for that."""
 
     @property
-    def named(self) -> int:
+    def peer_count(self) -> int:
         """Number of peers in it."""
         return len(self.successors) + len(self.fingers) + (self.predecessor != NOBODY)
 
@@ -88,16 +88,16 @@ class RingKeeping:
             size = self.sizes.of(peers=node.predecessor != NOBODY)
             self.net.send(self.stabilize, peer, to, node.predecessor, size)
 
-    def on_stabilize(self, peer: int, sender: int, before: int) -> None:
+    def on_stabilize(self, peer: int, sender: int, predecessor: int) -> None:
         """Answer with the predecessor. A peer that is not placed answers when it is."""
         node = self.nodes[peer]
         node.trust(sender)
         if sender == node.predecessor:
-            node.set_second(before)
+            node.set_second(predecessor)
         if node.is_placed:
-            self._tell(peer, sender, asked=True)
+            self._tell(peer, sender, is_asked_for=True)
         else:
-            node.waiting.append(partial(self.on_stabilize, peer, sender, before))
+            node.waiting.append(partial(self.on_stabilize, peer, sender, predecessor))
 
     def on_reply(self, peer: int, sender: int, reply: RingNeighbours) -> None:
         """Take up the successor's predecessor if it is nearer; otherwise notify the successor, if
@@ -110,32 +110,32 @@ class RingKeeping:
             return
         node.follow(sender, reply.successors, self.net.now)
         if nearer not in (NOBODY, peer) and nearer not in node.doubted:
-            node.adopt([nearer], self.net.now)
+            node.adopt_successors([nearer], self.net.now)
         for other in reply.fingers:
             self._fill(node, other)
         if node.successor != sender:
             self.ask_successor(peer)
-        elif reply.asked and nearer != peer and nearer not in node.doubted:
+        elif reply.is_asked_for and nearer != peer and nearer not in node.doubted:
             self.net.send(self.notify, peer, sender, None, self.sizes.header)
 
     def on_notify(self, peer: int, sender: int, payload: None) -> None:
         """Take the sender as predecessor if it is nearer, and tell the former one. A farther one
         may know that the predecessor is gone: check that.
         """
-        node, before = self.nodes[peer], self.nodes[peer].predecessor
+        node, predecessor = self.nodes[peer], self.nodes[peer].predecessor
         node.trust(sender)
-        if before == sender:
+        if predecessor == sender:
             return
-        if before != NOBODY and not self._is_between(sender, before, peer):
+        if predecessor != NOBODY and not self._is_between(sender, predecessor, peer):
             node.claimant = sender
-            self._check(peer, before, self.retries)
+            self._check(peer, predecessor, self.retries)
             self._tell(peer, sender)
             return
-        self._set_predecessor(peer, sender, before)
-        if before != NOBODY:
-            self._tell(peer, before)
+        self._set_predecessor(peer, sender, predecessor)
+        if predecessor != NOBODY:
+            self._tell(peer, predecessor)
         if node.is_placed and not node.successors:
-            node.adopt([sender], self.net.now)
+            node.adopt_successors([sender], self.net.now)
             self.ask_successor(peer)
 
     def on_check_tick(self, peer: int) -> None:
@@ -149,7 +149,7 @@ class RingKeeping:
         node, bye = self.nodes[peer], self.neighbours(peer)
         for other in dict.fromkeys([node.predecessor, node.successor, *others]):
             if other not in (NOBODY, peer):
-                self.net.send(self.bye, peer, other, bye, self.sizes.of(peers=bye.named))
+                self.net.send(self.bye, peer, other, bye, self.sizes.of(peers=bye.peer_count))
 
     def on_bye(self, peer: int, sender: int, bye: RingNeighbours) -> None:
         """Another peer left: its neighbours become each other's."""
@@ -158,7 +158,9 @@ class RingKeeping:
         was_successor = node.successor == sender
         self.lose(peer, sender)
         if was_successor and node.is_placed:
-            node.adopt([other for other in bye.successors if other != sender], self.net.now)
+            node.adopt_successors(
+                [other for other in bye.successors if other != sender], self.net.now
+            )
             self.ask_successor(peer)
         other = bye.predecessor
         if was_predecessor and other not in (NOBODY, peer) and node.predecessor == NOBODY:
@@ -178,18 +180,18 @@ class RingKeeping:
         able = (other for other in node.successors if other not in node.doubted)
         return next(able, node.successor)
 
-    def _tell(self, peer: int, to: int, *, asked: bool = False) -> None:
+    def _tell(self, peer: int, to: int, *, is_asked_for: bool = False) -> None:
         node = self.nodes[peer]
         fingers = tuple(node.distinct_fingers()) if self.carry_fingers else ()
-        reply = RingNeighbours(node.predecessor, tuple(node.successors), fingers, asked)
-        self.net.send(self.reply, peer, to, reply, self.sizes.of(peers=reply.named))
+        reply = RingNeighbours(node.predecessor, tuple(node.successors), fingers, is_asked_for)
+        self.net.send(self.reply, peer, to, reply, self.sizes.of(peers=reply.peer_count))
 
     def _fill(self, node: ChordNode, other: int) -> None:
         """Use another peer's finger for a missing one, until it is looked up."""
         if other == node.peer or other in node.failed:
             return
         finger = node.offset(other).bit_length() - 1
-        if finger in node.needed() and finger not in node.fingers:
+        if finger in node.needed_fingers() and finger not in node.fingers:
             node.set_finger(finger, other)
 
     # Failures.

@@ -69,7 +69,7 @@ class _Pending:
     """Peers that have been asked, of an iterative lookup, and whether as owners."""
 
     def is_asking(self, peer: int) -> bool:
-        """Whether an iterative lookup waits for that peer."""
+        """Return True if an iterative lookup waits for that peer."""
         return bool(self.trail) and self.trail[-1].to == peer
 
 
@@ -91,13 +91,13 @@ class Lookups:
 
     def start(self, peer: int, key: int, done: AnswerHandler) -> None:
         """Look up the owner of a key."""
-        self._go_on(peer, self._begun(peer, _Find(key, peer, self._next()), done))
+        self._go_on(peer, self._begin(peer, _Find(key, peer, self._next()), done))
 
     def start_join(self, peer: int, contact: int, done: AnswerHandler) -> None:
         """Look up the peer's successor, who takes the peer as its predecessor at once."""
-        own = self.keeping.ring.ids[peer]
-        find = _Find(own, peer, self._next(), avoid=(peer,), is_join=True)
-        self._send(peer, NextHop(contact, False), self._begun(peer, find, done))
+        own_id = self.keeping.ring.ids[peer]
+        find = _Find(own_id, peer, self._next(), avoid=(peer,), is_join=True)
+        self._send(peer, NextHop(contact, False), self._begin(peer, find, done))
 
     def reset(self, peer: int) -> None:
         """Forget the peer's lookups."""
@@ -129,22 +129,22 @@ class Lookups:
             )
             self._pass_on(peer, again)
 
-    def on_found(self, peer: int, sender: int, found: tuple[int, LookupAnswer]) -> None:
+    def on_found(self, peer: int, sender: int, numbered_answer: tuple[int, LookupAnswer]) -> None:
         """The owner's answer."""
-        self._finish(peer, *found)
+        self._finish(peer, *numbered_answer)
 
     def _pass_on(self, peer: int, find: _Find) -> None:
         step = self._step(peer, find)
         if step.to != peer:
             self._send(peer, step, find)
             return
-        place = self._admitted(peer, find)
-        found = LookupAnswer(peer, find.hops, find.timeouts, place)
+        place = self._admit_joiner(peer, find)
+        answer = LookupAnswer(peer, find.hops, find.timeouts, place)
         if find.origin == peer:
-            self._finish(peer, find.number, found)
+            self._finish(peer, find.number, answer)
         else:
-            size = self.sizes.of(peers=place.named if place else 0) + _COUNTS_BYTES
-            self.net.send(self.found, peer, find.origin, (find.number, found), size)
+            size = self.sizes.of(peers=place.peer_count if place else 0) + _COUNTS_BYTES
+            self.net.send(self.found, peer, find.origin, (find.number, answer), size)
 
     # Iterative.
 
@@ -155,15 +155,15 @@ class Lookups:
             node.waiting.append(partial(self.on_ask, peer, sender, find))
             return
         step = self._step(peer, find)
-        place = self._admitted(peer, find) if step.to == peer else None
-        size = self.sizes.of(peers=1 + (place.named if place else 0)) + _COUNTS_BYTES
+        place = self._admit_joiner(peer, find) if step.to == peer else None
+        size = self.sizes.of(peers=1 + (place.peer_count if place else 0)) + _COUNTS_BYTES
         self.net.send(self.told, peer, sender, (find.number, step, place), size)
 
     def on_told(
-        self, peer: int, sender: int, told: tuple[int, NextHop, RingNeighbours | None]
+        self, peer: int, sender: int, named_hop: tuple[int, NextHop, RingNeighbours | None]
     ) -> None:
         """Ask the next hop, up to the owner."""
-        number, step, place = told
+        number, step, place = named_hop
         pending = self.pending[peer].get(number)
         if pending is None or not pending.is_asking(sender):
             return
@@ -193,12 +193,12 @@ class Lookups:
 
     # Both.
 
-    def _begun(self, peer: int, find: _Find, done: AnswerHandler) -> _Find:
+    def _begin(self, peer: int, find: _Find, done: AnswerHandler) -> _Find:
         self.pending[peer][find.number] = _Pending(find, done)
         self.net.after(self.timeout_us, peer, self._expire, find.number)
         return find
 
-    def _admitted(self, peer: int, find: _Find) -> RingNeighbours | None:
+    def _admit_joiner(self, peer: int, find: _Find) -> RingNeighbours | None:
         """Take a joiner as predecessor; returns the neighbours until then."""
         if not find.is_join or find.origin == peer:
             return None
@@ -216,8 +216,8 @@ class Lookups:
     def _step(self, peer: int, find: _Find) -> NextHop:
         node = self.keeping.nodes[peer]
         if not find.is_final:
-            return node.step(find.key, find.avoid)
-        nearer = node.before(find.key, find.avoid)
+            return node.next_hop(find.key, find.avoid)
+        nearer = node.nearer_predecessor(find.key, find.avoid)
         return NextHop(peer if nearer == NOBODY else nearer, True)
 
     def _send(self, peer: int, step: NextHop, find: _Find) -> None:
@@ -239,9 +239,9 @@ class Lookups:
         size = self.find_bytes + self.sizes.peer * len(avoid)
         self.net.send(kind, peer, step.to, find, size)
 
-    def _finish(self, peer: int, number: int, found: LookupAnswer) -> None:
+    def _finish(self, peer: int, number: int, answer: LookupAnswer) -> None:
         if pending := self.pending[peer].pop(number, None):
-            pending.done(peer, found)
+            pending.done(peer, answer)
 
     def _expire(self, peer: int, number: int) -> None:
         if pending := self.pending[peer].get(number):

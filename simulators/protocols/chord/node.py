@@ -95,7 +95,7 @@ class ChordNode:
         """The id from which on that finger is the first peer."""
         return (self._own + (1 << finger)) & self._mask
 
-    def needed(self) -> range:
+    def needed_fingers(self) -> range:
         """The fingers whose start is not in (own, successor]."""
         if not self.successors:
             return range(0)
@@ -104,7 +104,7 @@ class ChordNode:
     # Routing.
 
     def owns(self, key: int) -> bool:
-        """Whether the key is in (predecessor, own]; in a ring of one, every key. While the
+        """Return True if the key is in (predecessor, own]; in a ring of one, every key. While the
         predecessor is doubted, its keys are this peer's.
         """
         if not self.successors:
@@ -116,7 +116,7 @@ class ChordNode:
             return key == self._own
         return (self._own - key) & self._mask < (self._own - bound) & self._mask
 
-    def step(self, key: int, avoid: Sequence[int] = ()) -> NextHop:
+    def next_hop(self, key: int, avoid: Sequence[int] = ()) -> NextHop:
         """The next hop for a key: its owner, if it is this peer or in the successor list, otherwise
         the closest peer that precedes it.
         """
@@ -136,7 +136,7 @@ class ChordNode:
         return self._last_resort()
 
     def _is_of_predecessor(self, key: int) -> bool:
-        """Whether the key is in (second, predecessor]; who sends it here may think that the
+        """Return True if the key is in (second, predecessor]. Its sender may think that the
         predecessor is down, which the next message to it shows.
         """
         if NOBODY in (self.second, self.predecessor):
@@ -148,7 +148,7 @@ class ChordNode:
         """All others are doubted: a message waits at the successor until that is known as dead."""
         return NextHop(self.successor, True)
 
-    def before(self, key: int, avoid: Sequence[int] = ()) -> int:
+    def nearer_predecessor(self, key: int, avoid: Sequence[int] = ()) -> int:
         """The predecessor, if it is nearer to the key than this peer and so its owner; otherwise
         NOBODY.
         """
@@ -160,16 +160,16 @@ class ChordNode:
 
     def _routes_without(self, avoid: Sequence[int]) -> _Routes:
         if avoid:
-            return self._made_routes({*avoid, *self.doubted})
+            return self._make_routes({*avoid, *self.doubted})
         if self._routes is None:
-            self._routes = self._made_routes(self.doubted)
+            self._routes = self._make_routes(self.doubted)
         return self._routes
 
-    def _made_routes(self, avoided: set[int]) -> _Routes:
+    def _make_routes(self, avoided: set[int]) -> _Routes:
         heirs = [peer for peer in self.successors if peer not in avoided]
-        known = {peer: self.offset(peer) for peer in self.known() if peer not in avoided}
-        peers = sorted(known, key=known.__getitem__)
-        near, far = [known[peer] for peer in heirs], [known[peer] for peer in peers]
+        offsets = {peer: self.offset(peer) for peer in self.known_peers() if peer not in avoided}
+        peers = sorted(offsets, key=offsets.__getitem__)
+        near, far = [offsets[peer] for peer in heirs], [offsets[peer] for peer in peers]
         return _Routes(near, heirs, far, peers, self._others())
 
     def _others(self) -> int:
@@ -181,24 +181,24 @@ class ChordNode:
 
     # What it knows.
 
-    def known(self) -> list[int]:
+    def known_peers(self) -> list[int]:
         """The distinct successors and fingers."""
-        found = dict.fromkeys([*self.successors, *self.fingers.values()])
-        found.pop(self.peer, None)
-        return list(found)
+        peers = dict.fromkeys([*self.successors, *self.fingers.values()])
+        peers.pop(self.peer, None)
+        return list(peers)
 
     def knows(self, peer: int) -> bool:
-        """Whether the peer is in the state."""
+        """Return True if the peer is in the state."""
         return peer == self.predecessor or peer in self.successors or peer in self.fingers.values()
 
     def distinct_fingers(self) -> list[int]:
         """The distinct peers that are fingers, nearest first."""
-        found = dict.fromkeys([self.successor, *(p for _, p in sorted(self.fingers.items()))])
-        found.pop(self.peer, None)
-        return list(found)
+        peers = dict.fromkeys([self.successor, *(p for _, p in sorted(self.fingers.items()))])
+        peers.pop(self.peer, None)
+        return list(peers)
 
-    def changed(self) -> None:
-        """Routes have changed."""
+    def reset_routes(self) -> None:
+        """Make the routes anew when they are next used, and tell users of `version`."""
         self.version = object()
         self._routes = None
 
@@ -208,49 +208,49 @@ class ChordNode:
         self._routes = None
 
     def trust(self, peer: int) -> None:
-        """The peer has answered."""
+        """Use the peer for routes again, as it has answered."""
         self.failed.pop(peer, None)
         if peer in self.doubted:
             self.doubted.discard(peer)
             self._routes = None
 
-    def adopt(self, peers: Iterable[int], now_us: int) -> bool:
+    def adopt_successors(self, peers: Iterable[int], now_us: int) -> bool:
         """Add to the successor list those of the peers that did not fail recently, and keep the
         nearest; returns whether the successor changed.
         """
-        before = self.successor
+        old_successor = self.successor
         able = {
             peer
             for peer in (*self.successors, *peers)
             if peer != self.peer and self.failed.get(peer, 0) <= now_us
         }
         nearest = sorted(able, key=self.offset)[: self.room]
-        return self._replace_successors(nearest) and self.successor != before
+        return self._replace_successors(nearest) and self.successor != old_successor
 
     def follow(self, successor: int, theirs: Sequence[int], now_us: int) -> None:
         """Replace the list by the successor and its list, unless they are as last time."""
         if self._followed == (successor, theirs) and not self.failed:
             return
         able = [p for p in theirs if p != self.peer and self.failed.get(p, 0) <= now_us]
-        found = sorted({successor, *able}, key=self.offset)
-        self._replace_successors(found[: self.room])
+        nearest = sorted({successor, *able}, key=self.offset)
+        self._replace_successors(nearest[: self.room])
         self._followed = None if self.failed else (successor, theirs)
 
     def _replace_successors(self, successors: list[int]) -> bool:
         if successors == self.successors:
             return False
         self.successors, self._followed = successors, None
-        needed = self.needed()
+        needed = self.needed_fingers()
         for finger in [finger for finger in self.fingers if finger not in needed]:
             del self.fingers[finger]
-        self.changed()
+        self.reset_routes()
         return True
 
     def set_predecessor(self, peer: int, second: int = NOBODY) -> None:
         """Set the predecessor, and its own one; the peer is responsible for the keys after it."""
         self.predecessor, self.bound, self.claimant = peer, self._ids[peer], NOBODY
         self.set_second(second)
-        self.changed()
+        self.reset_routes()
 
     def set_second(self, peer: int) -> None:
         """Set the predecessor's predecessor, unless that is this peer, in a ring of two."""
@@ -262,11 +262,11 @@ class ChordNode:
         """Set a finger, and those after it that begin before the peer; returns the last one."""
         reach = self.offset(peer) or self.ring.size - 1
         last = max(finger, reach.bit_length() - 1)
-        needed = self.needed()
+        needed = self.needed_fingers()
         for one in range(finger, last + 1):
             if self.fingers.get(one) != peer and one in needed:
                 self.fingers[one] = peer
-                self.changed()
+                self.reset_routes()
         return last
 
     def remove(self, peer: int) -> None:
@@ -280,15 +280,15 @@ class ChordNode:
                 self.set_predecessor(self.second)
         if self.claimant == peer:
             self.claimant = NOBODY
-        gone = [finger for finger, other in self.fingers.items() if other == peer]
-        for finger in gone:
+        lost_fingers = [finger for finger, other in self.fingers.items() if other == peer]
+        for finger in lost_fingers:
             del self.fingers[finger]
-        left = [other for other in self.successors if other != peer]
-        if not left:
-            others = [*self.known(), self.predecessor]
+        remaining = [other for other in self.successors if other != peer]
+        if not remaining:
+            others = [*self.known_peers(), self.predecessor]
             able = [other for other in others if other not in (peer, NOBODY)]
-            left = sorted(able, key=self.offset)[:1]
-        if not left:
+            remaining = sorted(able, key=self.offset)[:1]
+        if not remaining:
             self.bound = None
-        self._replace_successors(left)
-        self.changed()
+        self._replace_successors(remaining)
+        self.reset_routes()

@@ -38,9 +38,9 @@ class ChordOverlay(RingOverlay):
         """The state of each peer."""
         return self.keeping.nodes
 
-    def described(self) -> dict[str, str]:
-        """How anybody computes the ids: the first `bits` bits of the hash of the salt and a name,
-        `peer/17` or `topic/news`.
+    def describe_ids(self) -> dict[str, str]:
+        """The hash and salt of ids: an id is the first `bits` bits of the hash of the salt and a
+        name, `peer/17` or `topic/news`.
         """
         return {"id_hash": self.ring.hash, "id_salt": self.ring.salt}
 
@@ -51,7 +51,7 @@ class ChordOverlay(RingOverlay):
 
     def next_hop(self, peer: int, key: int) -> int:
         """See Routing.next_hop."""
-        return self.nodes[peer].step(key).to
+        return self.nodes[peer].next_hop(key).to
 
     def version(self, peer: int) -> object:
         """See Routing.version."""

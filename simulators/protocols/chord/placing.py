@@ -24,6 +24,6 @@ def place(overlay: ChordOverlay, peers: Sequence[int]) -> None:
             return
         node.set_predecessor(order[at - 1], order[at - 2])
         node.successors = [order[(at + step) % len(order)] for step in range(1, room + 1)]
-        for finger in node.needed():
-            found = order[bisect_left(ids, node.start(finger)) % len(order)]
-            node.fingers[finger] = found
+        for finger in node.needed_fingers():
+            first_peer = order[bisect_left(ids, node.start(finger)) % len(order)]
+            node.fingers[finger] = first_peer

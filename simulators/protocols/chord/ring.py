@@ -39,7 +39,7 @@ class ChordRing:
 
     @property
     def salt(self) -> str:
-        """What all names begin with."""
+        """The beginning of all names that are hashed."""
         return f"{self.seed}/"
 
     @property

@@ -33,7 +33,7 @@ class Chord(Routed):
 
     def described(self) -> Mapping[str, Any]:
         """See System.described."""
-        return self.routing.described()
+        return self.routing.describe_ids()
 
     def gone(self, peer: int) -> None:
         """See System.gone."""
@@ -66,15 +66,15 @@ class Chord(Routed):
         owner is the first peer from the key on of all that have joined.
         """
 
-        def done(peer: int, found: LookupAnswer) -> None:
-            gauge, is_answered = self.net.gauge, found.owner != NOBODY
-            is_true = is_answered and found.owner == self.owner(key)
+        def on_answer(peer: int, answer: LookupAnswer) -> None:
+            gauge, is_answered = self.net.gauge, answer.owner != NOBODY
+            is_true = is_answered and answer.owner == self.owner(key)
             gauge(peer, "lookups", 1)
             gauge(peer, "lookups_answered", int(is_answered))
-            gauge(peer, "lookup_timeouts", found.timeouts)
+            gauge(peer, "lookup_timeouts", answer.timeouts)
             gauge(peer, "true_owners", int(is_true))
             gauge(peer, "wrong_owners", int(is_answered and not is_true))
             if is_answered:
-                gauge(peer, "lookup_hops", found.hops)
+                gauge(peer, "lookup_hops", answer.hops)
 
-        self.routing.lookups.start(peer, key, done)
+        self.routing.lookups.start(peer, key, on_answer)

@@ -68,16 +68,16 @@ def _disseminate(
     begins: Int64s,
     others: Int32s,
     wants: Bools,
-    how: tuple[float, int, int],
+    spreading: tuple[float, int, int],
     publishers: Int64s,
     counts: Int64s,
 ) -> None:
-    """Fills a row of COUNTS for each event; `how` as in Spreading.
+    """Fill a row of COUNTS for each event; `spreading` as in Spreading.
 
     The queue has the peers that got the event in order of their first copies. Copies that arrive
     together count in the order in which they were sent.
     """
-    gamma, ttl, seed = how
+    gamma, ttl, seed = spreading
     peers = begins.size - 1
     seen = np.full(peers, -1, np.int64)
     queue, parents = np.empty(peers, np.int32), np.empty(peers, np.int32)
@@ -112,7 +112,7 @@ def _disseminate(
 
 
 def disseminate(
-    network: Adjacency, wants: Bools, how: Spreading, publishers: Int64s
+    network: Adjacency, wants: Bools, spreading: Spreading, publishers: Int64s
 ) -> dict[str, Int64s]:
     """The COUNTS of an event of each publisher, numbered from 0; `wants`: who subscribes."""
     counts = np.empty((publishers.size, len(COUNTS)), np.int64)
@@ -120,7 +120,7 @@ def disseminate(
         network.begins,
         network.others,
         wants,
-        (float(how.gamma), how.ttl, how.seed),
+        (float(spreading.gamma), spreading.ttl, spreading.seed),
         publishers.astype(np.int64),
         counts,
     )

@@ -37,7 +37,7 @@ class Gossip(System):
         self.events = net.kind("event", self.on_event, publication=True)
 
     def described(self) -> Mapping[str, Any]:
-        """Where the degrees end, and how far an event travels. The formulas have no cut-off."""
+        """The end of the degrees, and of an event's way. The formulas have no cut-off."""
         return {
             "cut_off": self._cut_off,
             "highest_degree": self._highest,

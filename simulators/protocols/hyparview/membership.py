@@ -80,7 +80,7 @@ class PartialViews(Membership):
         for neighbour in self.active[peer]:
             self.net.send(self.goodbyes, peer, neighbour, False, HEADER_BYTES)
 
-    def gone(self, peer: int) -> None:
+    def go_down(self, peer: int) -> None:
         """The next one to join finds another contact."""
         if peer == self._entrance:
             self._entrance = None
@@ -89,7 +89,7 @@ class PartialViews(Membership):
         """The active view."""
         return self.active[peer]
 
-    def failed(self, peer: int, other: int) -> None:
+    def on_failure(self, peer: int, other: int) -> None:
         """Replace the neighbour."""
         _discard(self.passive[peer], other)
         if other in self.active[peer]:
@@ -119,7 +119,7 @@ class PartialViews(Membership):
 
     def on_join(self, peer: int, sender: int, payload: None) -> None:
         """Make room for the new peer, and send it on walks from all other neighbours."""
-        self._accept(peer, sender)
+        self._accept_neighbour(peer, sender)
         walk = (sender, self.parameters.join_walk)
         for neighbour in self.active[peer]:
             if neighbour != sender:
@@ -153,11 +153,11 @@ class PartialViews(Membership):
         """Accept another peer if it has no other neighbour, or if there is room."""
         active = self.active[peer]
         if is_urgent or sender in active or len(active) < self.parameters.active:
-            self._accept(peer, sender)
+            self._accept_neighbour(peer, sender)
         else:
             self.net.send(self.answers, peer, sender, False, HEADER_BYTES)
 
-    def _accept(self, peer: int, neighbour: int) -> None:
+    def _accept_neighbour(self, peer: int, neighbour: int) -> None:
         self._add(peer, neighbour)
         self.net.send(self.answers, peer, neighbour, True, HEADER_BYTES)
 
@@ -212,7 +212,7 @@ class PartialViews(Membership):
     def on_goodbye(self, peer: int, sender: int, stays_up: bool) -> None:
         """A neighbour has removed the peer, to make room or because it leaves."""
         if not stays_up:
-            self.failed(peer, sender)
+            self.on_failure(peer, sender)
         elif sender in self.active[peer]:
             self._remove(peer, sender)
             self._keep(peer, sender)
@@ -222,18 +222,18 @@ class PartialViews(Membership):
     def on_unanswered(self, peer: int, to: int, payload: bool | None) -> None:
         """A peer that was asked cannot be reached."""
         if self._asked[peer].pop(to, None):
-            self.failed(peer, to)
+            self.on_failure(peer, to)
             self._fill(peer)
 
     def on_unreachable(self, peer: int, other: int) -> None:
         """A connection is broken or was refused."""
         self._asked[peer].pop(other, None)
-        self.failed(peer, other)
+        self.on_failure(peer, other)
         self._fill(peer)
 
     def on_lost(self, peer: int, to: int, payload: object) -> None:
         """A neighbour did not acknowledge a message."""
-        self.failed(peer, to)
+        self.on_failure(peer, to)
 
     # The passive view.
 

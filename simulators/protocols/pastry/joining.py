@@ -133,7 +133,7 @@ class PastryJoining:
     def on_row(self, peer: int, sender: int, row: tuple[int, ...]) -> None:
         """Probe peers that fill a gap, and one of the others, which may be nearer."""
         node = self.keeping.nodes[peer]
-        known_peers = {peer, *node.known()}
+        known_peers = {peer, *node.known_peers()}
         others = [other for other in row if other not in known_peers]
         gaps = {node.slot(self.ring.ids[other]): other for other in reversed(others)}
         wanted = [other for slot, other in gaps.items() if slot not in node.table]

@@ -184,7 +184,7 @@ class LeafKeeping:
 
     def take_leave(self, peer: int, others: Sequence[int]) -> None:
         """Notify all known peers, and `others`, that the peer leaves."""
-        for other in dict.fromkeys([*self.nodes[peer].known(), *others]):
+        for other in dict.fromkeys([*self.nodes[peer].known_peers(), *others]):
             self.net.send(self.bye, peer, other, None, bytes_of())
 
     def on_bye(self, peer: int, sender: int, payload: None) -> None:

@@ -136,7 +136,7 @@ class LeafSet:
             return False
         is_new = self._insert(self.right, self._right_offsets, peer, offset)
         is_new |= self._insert(self.left, self._left_offsets, peer, self._size - offset)
-        return is_new and self._changed()
+        return is_new and self._update_reach()
 
     def remove(self, peer: int) -> list[int]:
         """Remove the peer; returns the farthest remaining peers on its sides."""
@@ -149,7 +149,7 @@ class LeafSet:
                 place = side.index(peer)
                 del side[place], offsets[place]
                 farthest += side[-1:]
-                self._changed()
+                self._update_reach()
         return list(dict.fromkeys(farthest))
 
     def closest(self, offset: int) -> int:
@@ -176,7 +176,7 @@ class LeafSet:
         del side[self.half :], offsets[self.half :]
         return True
 
-    def _changed(self) -> bool:
+    def _update_reach(self) -> bool:
         is_full = len(self.right) == self.half
         self.right_reach = self._right_offsets[-1] if is_full else self._size
         is_full = len(self.left) == self.half

@@ -76,7 +76,7 @@ class PastryNode:
         shared, own_distance = ring.shared_digits(self._own, key), ring.distance(self._own, key)
         closer = [
             peer
-            for peer in self.known()
+            for peer in self.known_peers()
             if peer not in self.doubted
             and ring.shared_digits(ids[peer], key) >= shared
             and ring.distance(ids[peer], key) < own_distance
@@ -88,7 +88,7 @@ class PastryNode:
         able = (peer for peer in peers if peer != avoid)
         return min(able, key=lambda peer: ring.distance(ids[peer], key), default=self.peer)
 
-    def known(self) -> list[int]:
+    def known_peers(self) -> list[int]:
         """The distinct peers in the state."""
         return list(
             dict.fromkeys([*self.leaves.right, *self.leaves.left, *self.table.values(), *self.near])

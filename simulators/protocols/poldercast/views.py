@@ -125,7 +125,7 @@ def bytes_of(entry_bytes: Int32s, message: Int32s) -> int:
 @compiled(VIEW, DRAWS, int64, int64, VIEW)
 def _sample(view: Int32s, draws: Int64s, first: int, wanted: int, message: Int32s) -> None:
     """Fill the last `wanted` entries of a message with random ones of a view, except for its first
-    `kept`. They are moved to the positions after those.
+    `first`. They are moved to the positions after those.
     """
     count = entry_count(view)
     begin = message.shape[1] - wanted
@@ -141,8 +141,8 @@ def _sample(view: Int32s, draws: Int64s, first: int, wanted: int, message: Int32
 
 @compiled(VIEWS, int64, VIEW, VIEW, int64)
 def merge_shuffle(views: Int32s, peer: int, received: Int32s, sent: Int32s, reserved: int) -> None:
-    """Insert entries that are new: into free places except for the last `kept`, then over the sent
-    ones.
+    """Insert entries that are new: into free places except for the last `reserved`, then over
+    the sent ones.
     """
     view = views[peer]
     count, room, replaced = entry_count(view), views.shape[2] - reserved, 0

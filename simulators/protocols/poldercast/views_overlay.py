@@ -50,7 +50,7 @@ _FIELDS: dict[str, Any] = {
     "place": NUMBERS,
     "draws": DRAWS,
 }
-"""The fields of an Overlay that compiled operations use."""
+"""The fields of an OverlayState that compiled operations use."""
 
 
 @structref.register
@@ -62,7 +62,7 @@ PACKED: Any = _PackedType(list(_FIELDS.items()))  # type: ignore[no-untyped-call
 
 
 class _Packed(structref.StructRefProxy):
-    """The arrays of an Overlay as one argument."""
+    """The arrays of an OverlayState as one argument."""
 
 
 _new: Any = structref.new

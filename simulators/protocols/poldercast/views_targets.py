@@ -14,7 +14,7 @@ from vizpub.simulators.protocols.poldercast.views_rings import rank
 
 @compiled(PACKED, int64, int64)
 def _subscribes(overlay: OverlayState, peer: int, topic: int) -> bool:
-    """Whether the peer's profile has the topic."""
+    """Return True if the peer's profile has the topic."""
     bit = np.uint64(1) << np.uint64(topic % 64)
     return bool(overlay.profiles[peer, topic // 64] & bit)
 

@@ -33,7 +33,7 @@ class ScribeChord(Multicast):
 
     def described(self) -> Mapping[str, Any]:
         """See System.described."""
-        return self.routing.described()
+        return self.routing.describe_ids()
 
     def _pass_up(self, peer: int, copy: Copy, to: int) -> None:
         ends_here = self.both_ways and copy.publication.topic in self.trees.members[peer].groups

@@ -65,7 +65,7 @@ class RingLinks(Membership):
         node = self.routing.nodes[peer]
         ring = [node.successor, node.predecessor]
         near = [to for to in dict.fromkeys(ring) if to not in (NOBODY, peer)]
-        others = [to for to in node.known() if to not in near]
+        others = [to for to in node.known_peers() if to not in near]
         room = min(self.degree - len(near), len(others))
         return near + self.net.random.sample(others, room)
 
@@ -117,7 +117,7 @@ class BroadcastOrTree(ScribeChord):
         """See System.gone."""
         self._reset(peer)
         super().gone(peer)
-        self.membership.gone(peer)
+        self.membership.go_down(peer)
 
     def links(self, peer: int) -> Iterable[Links]:
         """Scribe's and Chord's links, and those of broadcasts."""
@@ -151,9 +151,9 @@ class BroadcastOrTree(ScribeChord):
                 size = self.trees.topic_bytes + _COUNT_BYTES
                 self.net.send(self.count, peer, group.parent, (topic, now[1]), size)
 
-    def on_count(self, peer: int, sender: int, told: tuple[int, int]) -> None:
+    def on_count(self, peer: int, sender: int, topic_count: tuple[int, int]) -> None:
         """A child's subscribers."""
-        topic, subscribers = told
+        topic, subscribers = topic_count
         if topic in self.trees.members[peer].groups:
             self.counts[peer].setdefault(topic, _Counts()).below[sender] = subscribers
 
@@ -232,7 +232,7 @@ class BroadcastOrTree(ScribeChord):
 
     def on_broadcast_lost(self, peer: int, to: int, copy: Copy) -> None:
         """A neighbour did not acknowledge a copy."""
-        self.membership.failed(peer, to)
+        self.membership.on_failure(peer, to)
 
     def _publish(self, peer: int, publication: Publication, *, is_broadcast: bool) -> None:
         self.net.gauge(peer, "broadcasts" if is_broadcast else "by_tree", 1)

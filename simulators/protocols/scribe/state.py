@@ -32,7 +32,7 @@ class TreePlace:
 
     @property
     def is_attached(self) -> bool:
-        """Whether publications reach the peer, as far as it knows."""
+        """True if publications reach the peer, as far as it knows."""
         return self.path[:1] != UNSURE
 
 
@@ -70,7 +70,7 @@ class RecentMessages:
         self._old: set[int] = set()
 
     def is_new(self, message: int) -> bool:
-        """Whether it was not seen before; marks it as seen."""
+        """Mark a message as seen; returns whether it is new."""
         if message in self._new or message in self._old:
             return False
         if len(self._new) == REMEMBERED:
@@ -131,8 +131,8 @@ class TreeMember:
     def beat_for(self, child: _Child, sizes: Sizes) -> Beat:
         """The heartbeat for that child."""
         if child.beat is None:
-            groups, own = self.groups, (self.peer,)
-            child.beat = tuple((topic, groups[topic].path + own) for topic in child.topics)
+            groups, own_path = self.groups, (self.peer,)
+            child.beat = tuple((topic, groups[topic].path + own_path) for topic in child.topics)
             child.size = sizes.of(ids=sum(1 + len(path) for _, path in child.beat))
         return child.beat
 

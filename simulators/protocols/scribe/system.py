@@ -56,7 +56,7 @@ class Multicast(System):
     def gone(self, peer: int) -> None:
         """See System.gone."""
         self.trees.reset(peer)
-        self.routing.gone(peer)
+        self.routing.go_down(peer)
 
     def subscribe(self, peer: int, topic: int) -> None:
         """See System.subscribe."""

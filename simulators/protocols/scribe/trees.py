@@ -55,7 +55,7 @@ class ScribeTrees(Upcalls):
     def quit(self, peer: int, topic: int) -> None:
         """End a subscription; the peer stays in the tree while it has children."""
         self.members[peer].groups[topic].is_subscribed = False
-        self._prune(peer, topic)
+        self._leave_unused(peer, topic)
 
     def ready(self, peer: int) -> None:
         """The overlay has found the peer's place: look for all parents."""
@@ -79,7 +79,7 @@ class ScribeTrees(Upcalls):
         if child := member.children.get(other):
             for topic in list(child.topics):
                 member.drop_child(topic, other)
-                self._prune(peer, topic)
+                self._leave_unused(peer, topic)
 
     # Joining and leaving.
 
@@ -105,7 +105,7 @@ class ScribeTrees(Upcalls):
         """Drop the child."""
         if topic in self.members[peer].groups:
             self.members[peer].drop_child(topic, sender)
-            self._prune(peer, topic)
+            self._leave_unused(peer, topic)
 
     def on_stranger(self, peer: int, sender: int, topic: int) -> None:
         """Leave a parent in a tree that the peer is not in."""
@@ -120,7 +120,7 @@ class ScribeTrees(Upcalls):
             member.routes = self.routing.version(peer)
             self._follow_routes(peer)
         if member.orphans:
-            self._adopt(peer)
+            self._adopt_orphans(peer)
         deadline = self.net.now - self.patience_us
         silent = [one for one, parent in member.parents.items() if parent.heard_us < deadline]
         for parent in silent:
@@ -171,9 +171,9 @@ class ScribeTrees(Upcalls):
                 self._quit_former(peer, topic, group)
                 to_notify |= group.children
         self._beat(peer, to_notify)
-        named = {topic for topic, _ in beat}
+        topics = {topic for topic, _ in beat}
         for topic in member.topics_under(sender):
-            if topic not in named:
+            if topic not in topics:
                 self._join(peer, topic, sender)
                 is_agreed = False
         return is_agreed
@@ -245,14 +245,14 @@ class ScribeTrees(Upcalls):
         member.set_path(topic, UNSURE)
         member.orphans[topic] = None
 
-    def _adopt(self, peer: int) -> None:
+    def _adopt_orphans(self, peer: int) -> None:
         member = self.members[peer]
         orphans, member.orphans = member.orphans, {}
         for topic in orphans:
             if topic in member.groups:
                 self._attach_if_new(peer, topic)
 
-    def _prune(self, peer: int, topic: int) -> None:
+    def _leave_unused(self, peer: int, topic: int) -> None:
         """Leave a tree if the peer neither subscribes nor has children."""
         member = self.members[peer]
         group = member.groups[topic]

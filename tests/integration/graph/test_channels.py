@@ -133,11 +133,11 @@ def test_channel_has_its_clients(vizpub: Calls, layout: ChannelLayout, channel: 
 
 
 def test_page_has_its_channels(vizpub: Calls, layout: ChannelLayout) -> None:
-    assert layout.carried is not None
+    assert layout.static_mapping is not None
     for page in np.flatnonzero(layout.wants.any(axis=0)).tolist():
         topic = f"topic={page}"
         rows = vizpub.json("query", RUN, "channels-of-page", "-p", "at=last", "-p", topic)
-        expected = np.flatnonzero(layout.carried[page]).tolist()
+        expected = np.flatnonzero(layout.static_mapping[page]).tolist()
         assert [int(row["channel"]) - 1 for row in rows] == expected, page
         assert {row["server"] for row in rows} == {"0"}
 

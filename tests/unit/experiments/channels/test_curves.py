@@ -24,8 +24,10 @@ def row(case: Case, utal_ms: float | None) -> CaseResult:
 def total_p() -> list[float]:
     """Of each channel of CASE."""
     layout = CASE.layout()
-    assert layout.carried is not None
-    share: np.ndarray = layout.probability @ (layout.carried & layout.wants.any(axis=0)[:, None])
+    assert layout.static_mapping is not None
+    share: np.ndarray = layout.probability @ (
+        layout.static_mapping & layout.wants.any(axis=0)[:, None]
+    )
     return [float(one) for one in share]
 
 

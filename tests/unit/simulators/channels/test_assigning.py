@@ -54,8 +54,8 @@ def test_channels_by_pages_even_the_load_better_than_random_ones() -> None:
         of_seeds = []
         for seed in range(1, 9):
             given = layout(100, seed, assignment=rule, pages="zipf:1", profile=profile, listen=5)
-            assert given.carried is not None
-            total = given.probability @ given.carried
+            assert given.static_mapping is not None
+            total = given.probability @ given.static_mapping
             of_seeds.append(total.std() / total.mean())
         spread[rule] = np.mean(of_seeds)
     assert spread["pc"] < spread["random"]

@@ -107,6 +107,6 @@ def test_covers_prefer_the_least_loaded_of_tied_channels() -> None:
 @pytest.mark.parametrize("mapping", ["offline-c", "perfect-c"])
 def test_clients_on_all_channels_need_one_channel_a_page(mapping: str) -> None:
     given = layout(30, 2, channels=5, listen=5, mapping=mapping)
-    assert given.carried is not None
+    assert given.static_mapping is not None
     wanted = given.wants.any(axis=0)
-    assert (given.carried.sum(axis=1) == wanted).all()
+    assert (given.static_mapping.sum(axis=1) == wanted).all()

@@ -41,7 +41,7 @@ def test_single_channel_is_a_queue_with_constant_service(
 def calm(**chosen: object) -> ChannelLayout:
     """Far below overload, with time to send everything at the end."""
     made = layout(70, 5, gap="100ms", **chosen)
-    _ = made.carried  # takes longer to find than a run, and is that of all schedulers
+    _ = made.static_mapping  # takes longer to find than a run, and is that of all schedulers
     return made
 
 
@@ -95,8 +95,8 @@ def test_coalescing_channels_keep_one_copy_of_a_page() -> None:
     found = run(given, given.updates((0, 10_000_000)), 20_000_000)
     counts = found.counts
     assert counts.superseded.sum() > 0
-    assert given.carried is not None
-    assert (counts.longest <= given.carried.sum(axis=0)).all()
+    assert given.static_mapping is not None
+    assert (counts.longest <= given.static_mapping.sum(axis=0)).all()
     assert (counts.offered == counts.sent + counts.superseded).all()
     assert found.gdfr == 0
 
@@ -121,7 +121,7 @@ def test_scheduler_rxw_serves_those_that_many_want_sooner_than_fifo() -> None:
                 60, seed, scheduler=scheduler, profile="zipf:10", channels=4, listen=2,
                 assignment="random",
             )  # fmt: skip
-            busiest = max((given.probability * given.transmission) @ given.carried)
+            busiest = max((given.probability * given.transmission) @ given.static_mapping)
             found.append(run(given, given.draw_updates(20_000, busiest / 0.95)).weighted_staleness)
         means[scheduler] = np.mean(found)
     assert means["rxw"] <= means["fifo"]

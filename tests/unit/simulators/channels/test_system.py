@@ -148,8 +148,8 @@ class PlainChannels:
 
     def map_page(self, page: int) -> list[int]:
         layout = self.layout
-        if layout.carried is not None:
-            return np.flatnonzero(layout.carried[page]).tolist()
+        if layout.static_mapping is not None:
+            return np.flatnonzero(layout.static_mapping[page]).tolist()
         chosen = np.empty(CHANNELS, np.int64)
         busy = [len(w) + bool(s) for w, s in zip(self.waiting, self.sending, strict=True)]
         clients, rule = np.flatnonzero(layout.wants[:, page]), RULES[self.parameters.mapping]
@@ -271,8 +271,8 @@ def test_peers_are_the_server_then_channels_then_clients() -> None:
         else:
             assert not topics
     carried = {(int(link["topic"]), int(link["peer"]) - 1) for link in last[0]["neighbors"]}
-    assert told.layout.carried is not None
-    assert carried == set(map(tuple, np.argwhere(told.layout.carried).tolist()))
+    assert told.layout.static_mapping is not None
+    assert carried == set(map(tuple, np.argwhere(told.layout.static_mapping).tolist()))
     assert {link["layer"] for link in last[0]["neighbors"]} == {"carries"}
 
 
@@ -313,8 +313,8 @@ def test_impossible_channels_are_refused(chosen: dict[str, Any], message: str) -
 def test_parameters_of_a_world_that_does_not_count_are_not_described() -> None:
     plan = make_plan("channels", {})
     assert plan.world.latency == "none"
-    assert not plan.described().keys() & {"workload", "publications", "interest", "churn"}
-    assert plan.changed(plan.described()) == []
+    assert not plan.describe().keys() & {"workload", "publications", "interest", "churn"}
+    assert plan.list_changes(plan.describe()) == []
 
 
 def test_readings_of_missing_pages_are_in_the_header() -> None:

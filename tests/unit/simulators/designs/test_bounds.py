@@ -46,7 +46,7 @@ def test_fewest_edges_are_those_of_an_exhaustive_search(seed: int) -> None:
 def test_smallest_maximum_is_that_of_all_choices_of_centres(seed: int) -> None:
     print(f"seed {seed}")
     interests = drawn(7, 5, 3, seed)
-    shared = interests.shared()
+    shared = interests.shared_topics()
     found = [
         max(map(Stars(interests, dict(zip(shared, centres, strict=True))).degree, range(7)))
         for centres in product(*(interests.subscribers[topic] for topic in shared))

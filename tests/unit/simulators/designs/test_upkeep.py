@@ -37,7 +37,7 @@ def test_repaired_overlay_is_a_star_overlay_after_every_event(algorithm: str, se
         check_overlay(overlay.neighbours, interests, stars=True)
         now = {frozenset(edge) for edge in graph(overlay.neighbours).edges}
         assert changed == len(edges ^ now)
-        assert set(overlay.centres) == set(interests.shared())
+        assert set(overlay.centres) == set(interests.shared_topics())
         assert kept.stars.links == Stars(interests, overlay.centres).links
         assert interests.subscribers == Interests(interests.of, 9).subscribers
 

@@ -147,10 +147,10 @@ class TestPublications:
         told: list[tuple[Any, ...]] = []
 
         class Listening:
-            def sent(self, *what: Any) -> None:
+            def on_sent(self, *what: Any) -> None:
                 told.append(("sent", net.now, *what))
 
-            def received(self, *what: Any) -> None:
+            def on_received(self, *what: Any) -> None:
                 told.append(("received", net.now, *what))
 
         net.observer = Listening()

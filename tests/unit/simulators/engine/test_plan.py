@@ -26,7 +26,7 @@ def test_system_parameters_share_no_name_with_world_or_options(name: str) -> Non
 
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_system_is_planned_with_its_defaults(name: str) -> None:
-    assert make_plan(name, {}).described()["peers"] == 100
+    assert make_plan(name, {}).describe()["peers"] == 100
 
 
 @pytest.mark.parametrize("name", SYSTEMS)
@@ -38,11 +38,11 @@ def test_plan_is_that_of_the_run_it_made(name: str, tmp_path: Path) -> None:
     simulate(plan, Folder(tmp_path / "made"))
     (path,) = (tmp_path / "made/reports").iterdir()
     stored = json.loads(gzip.decompress(path.read_bytes()).splitlines()[0])["parameters"]
-    assert plan.changed(stored) == []
+    assert plan.list_changes(stored) == []
     larger = make_plan(name, {"peers": 11, "intervals": 2, **interest})
-    assert larger.changed(stored) == ["peers 10, not 11"]
+    assert larger.list_changes(stored) == ["peers 10, not 11"]
     still = make_plan(name, {"peers": 10, "intervals": 2})
-    assert still.changed(stored) == [] if has_own else ["interest exponential:5s, not none"]
+    assert still.list_changes(stored) == [] if has_own else ["interest exponential:5s, not none"]
 
 
 @pytest.mark.parametrize("name", SYSTEMS)

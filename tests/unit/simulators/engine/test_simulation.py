@@ -241,9 +241,9 @@ class TestInterest:
 
     def test_interest_that_stays_is_not_named_in_the_run(self, flooding: Plans) -> None:
         """So reports are, byte for byte, those of a run from before there were changes."""
-        assert "interest" not in flooding().described()
+        assert "interest" not in flooding().describe()
         changing = flooding(interest="exponential:5s")
-        assert changing.described()["interest"] == "exponential:5s"
+        assert changing.describe()["interest"] == "exponential:5s"
 
 
 def _noted(

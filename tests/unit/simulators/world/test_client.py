@@ -33,7 +33,7 @@ def client(text: str = "client") -> ClientWorkload:
 def test_clients_act_at_their_rate_and_share_it_between_actions() -> None:
     made = client("client:topics=10,every=5s,publish=0.25")
     of = made.subscriptions(50, Random(1))
-    published = [*ClientPublications(made).planned(of, RUN, Random(2))]
+    published = [*ClientPublications(made).plan_publications(of, RUN, Random(2))]
     changes = []
     for change in ClientInterest(made).changes(of, RUN, Random(3)):
         (of.add if change.subscribes else of.remove)(change.peer, change.topic)
@@ -50,7 +50,9 @@ def test_clients_act_at_their_rate_and_share_it_between_actions() -> None:
 def test_clients_publish_no_more_than_they_may() -> None:
     made = client("client:every=1s,messages=20")
     of = made.subscriptions(50, Random(1))
-    counts = Counter(p.publisher for p in ClientPublications(made).planned(of, RUN, Random(2)))
+    counts = Counter(
+        p.publisher for p in ClientPublications(made).plan_publications(of, RUN, Random(2))
+    )
     assert counts == dict.fromkeys(range(50), 20)
 
 

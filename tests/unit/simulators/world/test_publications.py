@@ -41,7 +41,7 @@ def subscribed(names: list[str] | None = None) -> Subscriptions:
 
 def planned(text: str, seed: int = 1, of: Subscriptions | None = None) -> list[PlannedPublication]:
     model = parse(text, PUBLICATIONS, "publications")
-    return list(model.planned(of or subscribed(), RUN, Random(seed)))
+    return list(model.plan_publications(of or subscribed(), RUN, Random(seed)))
 
 
 @pytest.mark.parametrize("text", ALL)
@@ -59,7 +59,7 @@ def test_plan_is_in_order_and_within_its_time(text: str) -> None:
 @pytest.mark.parametrize("text", ALL[:3])
 def test_plan_follows_changing_subscriptions(text: str) -> None:
     of = subscribed()
-    plan = parse(text, PUBLICATIONS, "publications").planned(of, RUN, Random(1))
+    plan = parse(text, PUBLICATIONS, "publications").plan_publications(of, RUN, Random(1))
     list(islice(plan, 30))
     of.remove(0, 0)
     assert 0 not in {one.topic for one in list(plan)[1:]}
@@ -191,7 +191,7 @@ class TestScript:
         (tmp_path / "plan.csv").write_text("0,largest\n900,nonsuch\n")
         model = parse(f"script:{tmp_path}/plan.csv", PUBLICATIONS, "publications")
         with pytest.raises(UnknownName, match=unknown("topic", "nonsuch")):
-            next(model.planned(subscribed(), RUN, Random(1)))
+            next(model.plan_publications(subscribed(), RUN, Random(1)))
 
     @pytest.mark.parametrize("text", ["script", "script:topic=largest", "script:x.csv,at=3"])
     def test_script_needs_either_a_file_or_a_time(self, text: str) -> None:

@@ -25,11 +25,11 @@ class Marked:
         self.received_late: list[tuple[int, bool]] = []
         self.sent_marked = self.received_marked = 0
 
-    def sent(self, peer: int, copy: Copy, targets: Sequence[int]) -> None:
+    def on_sent(self, peer: int, copy: Copy, targets: Sequence[int]) -> None:
         """See Observer.sent."""
         self.sent_marked += copy.resent * len(targets)
 
-    def received(self, peer: int, sender: int, copy: Copy) -> None:
+    def on_received(self, peer: int, sender: int, copy: Copy) -> None:
         """See Observer.received."""
         self.received_marked += copy.resent
         if peer == LATE:

@@ -112,7 +112,7 @@ def test_keys_of_a_doubted_predecessor_are_answered_for() -> None:
     order, ids = Truth(world.overlay, range(30)).order, world.overlay.ring.ids
     for at, peer in enumerate(order):
         node, before, second = world.overlay.nodes[peer], order[at - 1], order[at - 2]
-        assert node.step(ids[before]) == (before, True)
+        assert node.next_hop(ids[before]) == (before, True)
         node.doubt(before)
         assert node.owns(ids[before])
         assert not node.owns(ids[second])
@@ -162,7 +162,7 @@ def check_fingers_are_found_again() -> None:
     world = World(40).placed()
     for node in world.overlay.nodes:
         node.fingers.clear()
-        node.changed()
+        node.reset_routes()
     world.run(12)
     assert world.faults() == []
 
@@ -178,7 +178,7 @@ def check_successor_is_one_link_away() -> None:
 def check_doubted_peers_keep_their_keys() -> None:
     world = World(40, successors=3, **STILL).placed()
     node = world.overlay.nodes[0]
-    for other in node.known():
+    for other in node.known_peers():
         node.doubt(other)
     assert not wrong(world.look_up(40, 5))
     assert not wrong(world.answers([(0, key) for key in range(0, 2**160, 2**155)], 5))
@@ -238,7 +238,7 @@ def replaced(owner: type, name: str, new: Any) -> Patch:
     return lambda patching: patching.setattr(owner, name, new)
 
 
-step, remove, enter = ChordNode.step, ChordNode.remove, ChordJoining.enter
+step, remove, enter = ChordNode.next_hop, ChordNode.remove, ChordJoining.enter
 
 
 def step_that_leaves_out_the_end(self: ChordNode, key: int, avoid: Any = ()) -> NextHop:
@@ -251,7 +251,7 @@ def place_by_the_sender(self: ChordJoining, peer: int, found: LookupAnswer) -> N
     """The reply comes from the predecessor, and its sender is taken."""
     node = self.keeping.nodes[peer]
     sender = found.place.predecessor if found.place else found.owner
-    node.adopt([sender], self.net.now)
+    node.adopt_successors([sender], self.net.now)
 
 
 def enter_without_contact_waits(self: ChordJoining, peer: int, attempt: int = 1) -> None:
@@ -293,11 +293,11 @@ ERRORS: dict[str, tuple[Patch, Callable[[], None]]] = {
         check_fingers_are_found_again,
     ),
     "1 guard tests the number": (
-        replaced(ChordNode, "needed", lambda self: range(0)),
+        replaced(ChordNode, "needed_fingers", lambda self: range(0)),
         check_fingers_are_found_again,
     ),
     "2 open interval": (
-        replaced(ChordNode, "step", step_that_leaves_out_the_end),
+        replaced(ChordNode, "next_hop", step_that_leaves_out_the_end),
         check_successor_is_one_link_away,
     ),
     "3 closest preceding is the peer itself": (

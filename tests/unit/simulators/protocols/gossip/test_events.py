@@ -32,14 +32,14 @@ class Counted:
         self.wants, self.of = wants, dict[int, dict[str, int]]()
         self.got: dict[int, dict[int, int]] = {}
 
-    def sent(self, peer: int, copy: Copy, targets: Sequence[int]) -> None:
+    def on_sent(self, peer: int, copy: Copy, targets: Sequence[int]) -> None:
         message = copy.publication.message
         self._first(peer, copy)
         counts = self.of.setdefault(message, dict.fromkeys(COUNTS, 0))
         counts["sent"] += len(targets)
         counts["passed"] += sum(not self.wants[to] for to in targets)
 
-    def received(self, peer: int, sender: int, copy: Copy) -> None:
+    def on_received(self, peer: int, sender: int, copy: Copy) -> None:
         self._first(peer, copy)
 
     def _first(self, peer: int, copy: Copy) -> None:

@@ -107,8 +107,8 @@ def test_removed_peer_is_no_longer_known() -> None:
     node = node_of(near=400)
     for peer in range(1, 400):
         node.measure(peer, 5)
-    for peer in node.known():
+    for peer in node.known_peers():
         node.remove(peer)
         assert not node.knows(peer)
-    assert node.known() == []
+    assert node.known_peers() == []
     assert node.next_hop(KEYS[0]) == 0

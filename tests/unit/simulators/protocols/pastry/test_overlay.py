@@ -41,7 +41,7 @@ class World:
     def crash(self, peers: list[int]) -> None:
         for peer in peers:
             self.net.go_down(peer)
-            self.overlay.gone(peer)
+            self.overlay.go_down(peer)
 
     def run(self, intervals: int) -> None:
         self.net.run(self.net.now + intervals * INTERVAL)
@@ -120,7 +120,7 @@ def test_leaf_sets_are_mended_after_many_peers_crash(share: float) -> None:
 def test_leaving_peers_are_forgotten_within_four_intervals() -> None:
     world = World(200).placed()
     leavers = world.random.sample(range(200), 40)
-    told = {(other, peer) for peer in leavers for other in world.overlay.nodes[peer].known()}
+    told = {(other, peer) for peer in leavers for other in world.overlay.nodes[peer].known_peers()}
     for peer in leavers:
         world.overlay.leave(peer)
     world.crash(leavers)

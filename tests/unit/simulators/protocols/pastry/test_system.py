@@ -22,11 +22,11 @@ class Routes:
         self.passed: dict[int, list[tuple[int, int]]] = {}
         self.published: list[int] = []
 
-    def sent(self, peer: int, copy: Copy, targets: Sequence[int]) -> None:
+    def on_sent(self, peer: int, copy: Copy, targets: Sequence[int]) -> None:
         if copy.hops == 0:
             self.published.append(copy.publication.message)
 
-    def received(self, peer: int, sender: int, copy: Copy) -> None:
+    def on_received(self, peer: int, sender: int, copy: Copy) -> None:
         self.passed.setdefault(copy.publication.message, []).append((peer, copy.hops))
 
 

@@ -46,10 +46,10 @@ class Watch:
         self.publisher, self.copies = publisher, 0
         self.receptions: list[tuple[int, int]] = []
 
-    def sent(self, peer: int, copy: Copy, targets: Sequence[int]) -> None:
+    def on_sent(self, peer: int, copy: Copy, targets: Sequence[int]) -> None:
         self.copies += len(targets)
 
-    def received(self, peer: int, sender: int, copy: Copy) -> None:
+    def on_received(self, peer: int, sender: int, copy: Copy) -> None:
         if peer != self.publisher:
             self.receptions.append((peer, copy.hops))
 

@@ -104,10 +104,10 @@ def check_routed_publications_arrive() -> None:
     place(chord.routing, range(40))
 
     class Seen:
-        def sent(self, *told: object) -> None:
+        def on_sent(self, *told: object) -> None:
             """See Observer."""
 
-        def received(self, peer: int, sender: int, copy: Copy) -> None:
+        def on_received(self, peer: int, sender: int, copy: Copy) -> None:
             got.add((copy.publication.topic, peer))
 
     net.observer = Seen()
@@ -174,7 +174,7 @@ def replaced(owner: type, name: str, new: Any) -> Patch:
 on_join, join, prune, enter = (
     ScribeTrees.on_join,
     ScribeTrees._join,
-    ScribeTrees._prune,
+    ScribeTrees._leave_unused,
     ScribeTrees.enter,
 )
 
@@ -264,11 +264,11 @@ ERRORS: dict[str, tuple[Patch, Callable[[], None]]] = {
         check_deliveries,
     ),
     "12 departure without destination": (
-        replaced(ScribeTrees, "_prune", prune_without_destination),
+        replaced(ScribeTrees, "_leave_unused", prune_without_destination),
         check_abandoned_trees_vanish,
     ),
     "12 subscribers are removed": (
-        replaced(ScribeTrees, "_prune", prune_subscribers_too),
+        replaced(ScribeTrees, "_leave_unused", prune_subscribers_too),
         check_subscribers_outlast_their_children,
     ),
     "13 no memory of messages": (

@@ -194,7 +194,7 @@ def test_publications_are_reported_when_they_are_made(both_ways: bool) -> None:
         if not copy.hops:
             published.setdefault(copy.publication.message, []).append(world.net.now)
 
-    world.sent = sent  # type: ignore[method-assign]
+    world.on_sent = sent  # type: ignore[method-assign]
     for topic, peers in enumerate(world.subscribers):
         for publisher in (min(peers), min({*range(60)} - peers)):
             began = world.net.now

@@ -30,14 +30,14 @@ class Deliveries:
         self.sent_copies: Counter[tuple[int, int, int, int]] = Counter()
         self.receptions: list[tuple[int, int, int, int]] = []
 
-    def sent(self, peer: int, copy: Copy, targets: Sequence[int]) -> None:
+    def on_sent(self, peer: int, copy: Copy, targets: Sequence[int]) -> None:
         message = copy.publication.message
         if copy.hops == 0:
             assert peer == copy.publication.publisher
             self.published[message] += 1
         self.sent_copies.update((message, peer, to, copy.hops + 1) for to in targets)
 
-    def received(self, peer: int, sender: int, copy: Copy) -> None:
+    def on_received(self, peer: int, sender: int, copy: Copy) -> None:
         self.receptions.append((copy.publication.message, sender, peer, copy.hops))
 
 

@@ -39,10 +39,10 @@ class World:
         self.got: dict[int, list[int]] = {}
         self.net.observer = self
 
-    def sent(self, peer: int, copy: Copy, targets: object) -> None:
+    def on_sent(self, peer: int, copy: Copy, targets: object) -> None:
         """See Observer."""
 
-    def received(self, peer: int, sender: int, copy: Copy) -> None:
+    def on_received(self, peer: int, sender: int, copy: Copy) -> None:
         self.got.setdefault(copy.publication.message, []).append(peer)
 
     def placed(self) -> World:
