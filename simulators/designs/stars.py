@@ -211,7 +211,8 @@ class Stars:
         was moved.
         """
         moved = False
-        for topic in sorted(topic for topic in self.interests.of[node] if self._has(node, topic)):
+        centred = [topic for topic in self.interests.of[node] if self.centres.get(topic) == node]
+        for topic in centred:
             if self.degree(node) <= most:
                 break
             least = min(self.interests.subscribers[topic], key=lambda one: (self.degree(one), one))
@@ -220,9 +221,6 @@ class Stars:
                 self.place(topic, least)
                 moved = True
         return moved
-
-    def _has(self, node: int, topic: int) -> bool:
-        return self.centres.get(topic) == node
 
     @property
     def neighbours(self) -> list[list[int]]:

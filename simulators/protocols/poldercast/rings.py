@@ -94,8 +94,5 @@ class Rings:
         rows = self.overlay.rings_of(peer)[:, PEER].tolist()
         for topic, row in zip(self.overlay.topics[peer], rows, strict=True):
             is_whole = -1 not in row and len({*row}) == len(row)
-            yield Links("rings", topic, row if is_whole else _distinct(row))
-
-
-def _distinct(row: list[int]) -> list[int]:
-    return [other for other in dict.fromkeys(row) if other >= 0]
+            peers = row if is_whole else [peer for peer in dict.fromkeys(row) if peer >= 0]
+            yield Links("rings", topic, peers)
