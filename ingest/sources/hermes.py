@@ -11,17 +11,23 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import msgspec
 import pyarrow as pa
 
 from vizpub.ingest.inputs.files import InputFile
-from vizpub.ingest.inputs.reader import InputRow, InputSplit, RowKind, SplitReader, refusal_row
+from vizpub.ingest.inputs.reader import (
+    InputRow,
+    InputSplit,
+    RecordRefused,
+    SplitReader,
+    refusal_row,
+    tally_row,
+)
 from vizpub.ingest.sources.base import ObservedTables, RunDescription, SourceOptions, Tallies
 from vizpub.ingest.sources.libp2p.events import (
     CONTROL_CHARACTER,
     EventType,
-    RecordRefused,
     TraceEvent,
+    rows_of_event,
 )
 from vizpub.ingest.sources.libp2p.facts import INTERVAL_US, TraceJudge, TraceTally
 from vizpub.ingest.sources.libp2p.source import Libp2p
@@ -147,19 +153,28 @@ class _GroupReader:
             for number, row in enumerate(columns, first):
                 values = dict(zip(names, row, strict=True))
                 try:
-                    events = _events_of_row(values, tally)
-                    for event in events:
-                        self.judge.count(event, tally, split, number)
+                    rows = [*self._rows(values, tally, split, number)]
                 except RecordRefused as reason:
                     text = json.dumps(values, ensure_ascii=False).encode("utf-8", "replace")
-                    yield refusal_row(split, number, str(reason), text)
-                    continue
-                for event in events:
-                    yield from _rows_of_event(event, split.file, number)
+                    rows = [refusal_row(split, number, str(reason), text)]
+                yield from rows
 
         with open_parquet(split.path) as parquet:
             yield from read_group(split, parquet, check_rows)
-        yield InputRow(RowKind.TALLY, record=json.dumps(tally.plain).encode())
+        yield tally_row(tally.plain)
+
+    def _rows(
+        self, values: Mapping[str, Any], tally: TraceTally, split: InputSplit, number: int
+    ) -> Iterator[InputRow]:
+        """Yield the rows of a row's events. A file has one kind of event, so within a millisecond
+        the beginnings of streams and subscriptions come first, and their ends last.
+        """
+        events = _events_of_row(values, tally)
+        for event in events:
+            self.judge.count(event, tally, split, number)
+        for event in events:
+            rank = 1 + (event.type in _ENDS) - (event.type in _BEGINS)
+            yield from rows_of_event(event, split.file, number, rank, _OF_OTHERS)
 
 
 def _events_of_row(values: Mapping[str, Any], tally: TraceTally) -> list[TraceEvent]:
@@ -191,21 +206,3 @@ def _text(values: Mapping[str, Any], name: str) -> str:
     if CONTROL_CHARACTER.search(value):
         raise RecordRefused(f"control character in {name}")
     return str(value)
-
-
-def _rows_of_event(event: TraceEvent, file: int, line: int) -> Iterator[InputRow]:
-    """Yield the row of an event for its peer, and that of a stream also for the other peer.
-
-    A file has one kind of event, so within a millisecond the beginnings of streams and
-    subscriptions come first, and their ends last.
-    """
-    record, rank = msgspec.msgpack.encode(event), 1
-    rank += (event.type in _ENDS) - (event.type in _BEGINS)
-    yield InputRow(RowKind.RECORD, event.peer, event.time, rank, file, line, None, record)
-    if (
-        event.type in (EventType.STREAM_OPENED, EventType.STREAM_CLOSED)
-        and event.other != event.peer
-    ):
-        yield InputRow(
-            RowKind.RECORD, event.other, event.time, _OF_OTHERS, file, line, None, record
-        )

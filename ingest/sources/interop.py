@@ -5,7 +5,6 @@ They report what traces of go-libp2p-pubsub report, and are folded alike; what t
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -13,12 +12,13 @@ import msgspec
 
 from vizpub.ingest.inputs.files import InputFile
 from vizpub.ingest.inputs.reader import (
+    InputLine,
     InputRow,
     InputSplit,
     RowKind,
     SplitReader,
-    lines,
-    refusal_row,
+    rows_of_lines,
+    tally_row,
 )
 from vizpub.ingest.sources.base import (
     ObservedTables,
@@ -28,7 +28,7 @@ from vizpub.ingest.sources.base import (
     first_lines,
     most_are,
 )
-from vizpub.ingest.sources.libp2p.events import EventType, RecordRefused, TraceEvent
+from vizpub.ingest.sources.libp2p.events import EventType, TraceEvent
 from vizpub.ingest.sources.libp2p.facts import INTERVAL_US, TraceJudge, TraceTally
 from vizpub.ingest.sources.libp2p.fold import MESH
 from vizpub.ingest.sources.libp2p.interop import NodeLog, is_line
@@ -115,21 +115,17 @@ class _LogReader:
     def __call__(self, split: InputSplit) -> Iterator[InputRow]:
         """Yield the rows of a file."""
         tally, log = self.judge.tally(), NodeLog()
-        for line in lines(split, self.max_line):
-            if line.fault:
-                yield refusal_row(split, line.number, line.fault, line.text)
-            elif line.text and not line.text.isspace():
-                try:
-                    events = list(log.events(line.text))
-                    for event in events:
-                        self.judge.count(event, tally, split, line.number)
-                except RecordRefused as reason:
-                    yield refusal_row(split, line.number, str(reason), line.text)
-                    continue
-                yield from (_event_row(event, split.file, line.number) for event in events)
+
+        def rows_of(line: InputLine) -> list[InputRow]:
+            events = list(log.events(line.text))
+            for event in events:
+                self.judge.count(event, tally, split, line.number)
+            return [_event_row(event, split.file, line.number) for event in events]
+
+        yield from rows_of_lines(split, self.max_line, rows_of)
         tally.unknown.update(log.unknown)
         tally.logs, tally.partial_logs = 1, int(log.is_partial)
-        yield InputRow(RowKind.TALLY, record=json.dumps(tally.plain).encode())
+        yield tally_row(tally.plain)
 
 
 def _event_row(event: TraceEvent, file: int, line: int) -> InputRow:

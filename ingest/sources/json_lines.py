@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from vizpub.ingest.sources.libp2p.events import RecordRefused
+from vizpub.ingest.inputs.reader import RecordRefused
 from vizpub.reports.files import RepeatedKey, strict_json
 
 

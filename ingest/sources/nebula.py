@@ -13,13 +13,14 @@ import msgspec
 
 from vizpub.ingest.inputs.files import InputFile
 from vizpub.ingest.inputs.reader import (
+    InputLine,
     InputRow,
     InputSplit,
+    RecordRefused,
     RowKind,
     SplitReader,
     line_splits,
-    lines,
-    refusal_row,
+    rows_of_lines,
 )
 from vizpub.ingest.sources.base import (
     ObservedTables,
@@ -32,7 +33,6 @@ from vizpub.ingest.sources.base import (
 )
 from vizpub.ingest.sources.folded import OBSERVED
 from vizpub.ingest.sources.json_lines import parse_object
-from vizpub.ingest.sources.libp2p.events import RecordRefused
 from vizpub.ingest.sources.tables.delimited import NO_ROWS
 from vizpub.ingest.tasks.fold import KeyFold, RunCounts
 from vizpub.model.clock import OPEN, Clock
@@ -134,19 +134,13 @@ class _LineReader:
 
     def __call__(self, split: InputSplit) -> Iterator[InputRow]:
         """Yield a row per peer: its neighbours, and whether they are only a part."""
-        for line in lines(split, self.max_line):
-            if line.fault:
-                yield refusal_row(split, line.number, line.fault, line.text)
-            elif line.text and not line.text.isspace():
-                try:
-                    peer, *neighbours = _parse_line(line.text)
-                except RecordRefused as reason:
-                    yield refusal_row(split, line.number, str(reason), line.text)
-                else:
-                    record = msgspec.json.encode(neighbours)
-                    yield InputRow(
-                        RowKind.RECORD, peer, 0, 0, split.file, line.number, None, record
-                    )
+
+        def rows_of(line: InputLine) -> list[InputRow]:
+            peer, *neighbours = _parse_line(line.text)
+            place, record = (split.file, line.number, None), msgspec.json.encode(neighbours)
+            return [InputRow(RowKind.RECORD, peer, 0, 0, *place, record)]
+
+        return rows_of_lines(split, self.max_line, rows_of)
 
 
 def _parse_line(line: bytes) -> tuple[str, list[str], bool]:

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Self
 
-from vizpub.ingest.inputs.reader import InputSplit
+from vizpub.ingest.inputs.reader import InputSplit, RecordRefused
 from vizpub.ingest.sources.base import RunDescription
-from vizpub.ingest.sources.libp2p.events import KNOWN, EventType, RecordRefused, TraceEvent
+from vizpub.ingest.sources.libp2p.events import KNOWN, EventType, TraceEvent
 from vizpub.ingest.sources.times import GAP, NO_OUTLIERS, Outliers, RecordTimes, check_length
 from vizpub.ingest.tasks.fold import RunCounts, count_name, every_refused
 from vizpub.model.clock import Clock

@@ -10,12 +10,12 @@ from typing import Any
 
 import msgspec
 
+from vizpub.ingest.inputs.reader import RecordRefused
 from vizpub.ingest.sources.libp2p.events import (
     CONTROL,
     IDS,
     RPCS,
     SPELLINGS,
-    RecordRefused,
     RpcCounts,
 )
 from vizpub.reports.fields import DEEPEST, INT64, SURROGATE

@@ -17,13 +17,12 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.unknown_fields import UnknownFieldSet
 
-from vizpub.ingest.inputs.reader import INVALID_UTF8
+from vizpub.ingest.inputs.reader import INVALID_UTF8, RecordRefused
 from vizpub.ingest.sources.libp2p.events import (
     CONTROL,
     IDS,
     RPCS,
     SPELLINGS,
-    RecordRefused,
     RpcCounts,
 )
 from vizpub.reports.compressed import KEPT, MAX_LINE, LongLine

@@ -7,7 +7,6 @@ accepts it or gives the reason for refusing it.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -27,6 +26,7 @@ from vizpub.ingest.inputs.reader import (
     RowOrBatch,
     lines,
     refusal_row,
+    tally_row,
 )
 from vizpub.ingest.sources.reports.facts import ReportTally
 from vizpub.ingest.sources.reports.plain import find_plain_reports
@@ -159,7 +159,7 @@ class LineReader:
                 yield from self._records(facts, records, split.file, numbers, run, tally)
             for place in np.flatnonzero(~is_plain).tolist():
                 yield from self._row(some[place], split, run, tally)
-        yield tally_row(tally)
+        yield tally_row(tally.plain)
 
     def _records(
         self,
@@ -230,11 +230,6 @@ def record_row(
     """Return the row of a report; within an interval, the greatest `seq` sorts first."""
     rank = 0 if seq is None else -1 - seq
     return InputRow(RowKind.RECORD, peer, interval, rank, file, line, None, text)
-
-
-def tally_row(tally: ReportTally) -> InputRow:
-    """Return the row with the counts of a split."""
-    return InputRow(RowKind.TALLY, record=json.dumps(tally.plain).encode())
 
 
 def _group_lines(each: Iterable[InputLine]) -> Iterator[list[InputLine]]:

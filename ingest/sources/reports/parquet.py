@@ -13,14 +13,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from vizpub.ingest.inputs.files import InputFile
-from vizpub.ingest.inputs.reader import InputRow, InputSplit, refusal_row
+from vizpub.ingest.inputs.reader import InputRow, InputSplit, refusal_row, tally_row
 from vizpub.ingest.sources.reports.columns import (
     reports_of,
     unfit_columns,
     unknown_columns,
     values_of,
 )
-from vizpub.ingest.sources.reports.decoding import ReportFilter, record_row, tally_row
+from vizpub.ingest.sources.reports.decoding import ReportFilter, record_row
 from vizpub.ingest.sources.reports.facts import ReportTally
 from vizpub.ingest.sources.tables.row_groups import (
     group_splits,
@@ -79,7 +79,7 @@ class GroupReader:
                 return self._check_batch(batch, split, first, of_file, tally)
 
             yield from read_group(split, parquet, check_rows)
-        yield tally_row(tally)
+        yield tally_row(tally.plain)
 
     def _check_batch(
         self,

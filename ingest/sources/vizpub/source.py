@@ -11,10 +11,17 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from vizpub.ingest.inputs.files import InputFile
-from vizpub.ingest.inputs.reader import DamageReason, InputRow, InputSplit, SplitReader, refusal_row
+from vizpub.ingest.inputs.reader import (
+    DamageReason,
+    InputRow,
+    InputSplit,
+    SplitReader,
+    refusal_row,
+    tally_row,
+)
 from vizpub.ingest.sources.base import ObservedTables, RunDescription, SourceOptions, Tallies
 from vizpub.ingest.sources.reports import facts
-from vizpub.ingest.sources.reports.decoding import ReportFilter, record_row, tally_row
+from vizpub.ingest.sources.reports.decoding import ReportFilter, record_row
 from vizpub.ingest.sources.reports.facts import ReportTally
 from vizpub.ingest.sources.reports.fold import ReportFold
 from vizpub.ingest.sources.reports.source import Reports
@@ -67,7 +74,7 @@ class _NodeReader:
                     )
                     of_peer = node["id"], checkpoint.interval, None
                     yield record_row(*of_peer, split_.file, number, record)
-        yield tally_row(tally)
+        yield tally_row(tally.plain)
 
 
 class Vizpub(Reports):
