@@ -22,7 +22,7 @@ from vizpub.ingest.inputs.reader import (
     rows_of_splits,
 )
 from vizpub.ingest.job import Job, stored_name
-from vizpub.ingest.sources.base import Tallies
+from vizpub.ingest.sources.base import SourceInput, Tallies
 from vizpub.ingest.tasks.fold import RowFold, RunCounts
 from vizpub.ingest.tasks.items import share_items
 from vizpub.ingest.tasks.packs import PACKS, OrderedFold, pack_rows
@@ -32,25 +32,25 @@ from vizpub.ingest.tasks.steps import StepInput, name_broken_files
 
 def fold_input(job: Job) -> None:
     """Read the input, write the source's tables, and set the manifest's `totals`."""
-    earlier = job.base.totals if job.base else None
-    row_fold, counts = _fold_once(job, earlier)
-    all_counts = job.plan.combine_counts(counts)
-    if job.source.is_refuted(row_fold, all_counts, job.options):
-        _, counts = _fold_once(job, all_counts)
+    row_fold, counts = _fold_once(job, job.base.totals if job.base else None)
+    if job.source.is_refuted(row_fold, counts, job.options):
+        _, counts = _fold_once(job, counts)
     job.update(totals=counts)
 
 
 def _fold_once(job: Job, earlier: RunCounts | None) -> tuple[Fold, RunCounts]:
-    """Read and fold the input, given earlier counts. Return the fold and the new counts."""
-    source, files, options = job.source, job.files, job.options
+    """Read and fold the input, given earlier counts. Return the fold and the counts of all
+    input.
+    """
+    source, files = job.source, job.files
     splits = number_splits(job.spark, source.splits(files))
 
-    def tallies(tally_reader: SplitReader) -> Tallies:
+    def count_first(tally_reader: SplitReader) -> Tallies:
         rows = read_in_tasks(job.spark, splits, tally_reader)
         return [json.loads(row.record) for row in rows.where(f"kind = {RowKind.TALLY:d}").collect()]
 
-    split_reader = source.reader(files, options, tallies, earlier)
-    row_fold = source.make_fold(files, options, earlier)
+    source_input = SourceInput(files, job.options, count_first, earlier)
+    split_reader, row_fold = source.reader(source_input), source.make_fold(source_input)
     if job.base and job.base.clock and isinstance(row_fold, RowFold):
         row_fold.final = job.base.clock.last
     rows, ordered = _rows_by_peer(job, splits, split_reader, row_fold)
@@ -65,7 +65,8 @@ def _fold_once(job: Job, earlier: RunCounts | None) -> tuple[Fold, RunCounts]:
     job.update(inputs=tuple(inputs))
     job.records_seen = sum(one["seen"] for one in summaries)
     job.refusals = sum((Counter(one["refused"]) for one in summaries), Counter[str]())
-    return row_fold, source.combine_tallies([one["counted"] for one in summaries])
+    new_counts = source.combine_tallies([one["counted"] for one in summaries])
+    return row_fold, job.plan.combine_counts(new_counts)
 
 
 def _rows_by_peer(

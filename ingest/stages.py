@@ -64,8 +64,7 @@ def _read_input(job: Job) -> None:
     except Exception:  # of any kind: a file that has gone meanwhile is the cause
         _check_inputs(job)
         raise
-    earlier = job.base.totals if job.base else None
-    description = job.source.describe(job.manifest.totals, earlier, job.options)
+    description = job.source.describe(job.manifest.totals, job.options)
     _check_refusals(job)
     job.plan.check_facts(description.unknown)
     job.update(

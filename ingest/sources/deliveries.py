@@ -14,7 +14,7 @@ import msgspec
 
 from vizpub.ingest.inputs.files import InputFile
 from vizpub.ingest.inputs.reader import InputRow, InputSplit
-from vizpub.ingest.sources.base import ObservedTables, RunDescription, SourceOptions
+from vizpub.ingest.sources.base import ObservedTables, RunDescription, SourceInput, SourceOptions
 from vizpub.ingest.sources.edges.source import WITHOUT_TIMES, Edges, times_of
 from vizpub.ingest.sources.folded import NO_REJECTIONS, OBSERVED
 from vizpub.ingest.sources.tables.delimited import (
@@ -110,27 +110,23 @@ class Deliveries(TableSource):
         when = (_AHEAD, time) if peer == previous else (time, 0)
         return PlacedRow(message, *when, (peer, previous, text))
 
-    def make_fold(
-        self, files: Sequence[InputFile], options: SourceOptions, counted: RunCounts | None
-    ) -> _DeliveryFold:
+    def make_fold(self, source_input: SourceInput) -> _DeliveryFold:
         """Create the fold, which goes message by message."""
-        linked, interval_us = any(map(_are_links, files)), options.interval_us or _INTERVAL_US
+        options, counted = source_input.options, source_input.counted
+        interval_us, unit_us = options.interval_us or _INTERVAL_US, options.time_unit_us or 1
         outliers = _outliers(counted, interval_us) if counted else NO_OUTLIERS
-        paths, unit_us = [file.path for file in files], options.time_unit_us or 1
-        return _DeliveryFold(paths, (interval_us, unit_us), outliers, linked=linked)
+        linked = any(map(_are_links, source_input.files))
+        return _DeliveryFold(source_input.paths, (interval_us, unit_us), outliers, linked=linked)
 
     def is_refuted(self, fold: Fold, counted: RunCounts, options: SourceOptions) -> bool:
         """Return True if there are outliers."""
         return bool(_outliers(counted, options.interval_us or _INTERVAL_US))
 
-    def describe(
-        self, counted: RunCounts, earlier: RunCounts | None, options: SourceOptions
-    ) -> RunDescription:
+    def describe(self, counted: RunCounts, options: SourceOptions) -> RunDescription:
         """Describe a run with ticks of a microsecond, and intervals of a second by default.
 
         Raises: InputError where there is no delivery, or the deliveries lie too far apart.
         """
-        del earlier
         if counted["latest"] is None:
             raise InputError(NO_DELIVERY, NO_ROWS)
         interval_us = options.interval_us or _INTERVAL_US

@@ -7,7 +7,7 @@ event and some minutes. They are folded like traces of go-libp2p-pubsub; what th
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,14 +22,20 @@ from vizpub.ingest.inputs.reader import (
     refusal_row,
     tally_row,
 )
-from vizpub.ingest.sources.base import ObservedTables, RunDescription, SourceOptions, Tallies
+from vizpub.ingest.sources.base import (
+    ObservedTables,
+    RunDescription,
+    SourceInput,
+    SourceOptions,
+    Tallies,
+)
 from vizpub.ingest.sources.libp2p.events import (
     CONTROL_CHARACTER,
     EventType,
     TraceEvent,
     rows_of_event,
 )
-from vizpub.ingest.sources.libp2p.facts import INTERVAL_US, TraceJudge, TraceTally
+from vizpub.ingest.sources.libp2p.facts import TraceJudge, TraceTally
 from vizpub.ingest.sources.libp2p.source import Libp2p
 from vizpub.ingest.sources.tables.row_groups import (
     group_splits,
@@ -112,16 +118,9 @@ class Hermes(Libp2p):
                 splits += group_splits(number, file.path, parquet)
         return splits
 
-    def reader(
-        self,
-        files: Sequence[InputFile],
-        options: SourceOptions,
-        tallies: Callable[[SplitReader], Tallies] | None = None,
-        counted: RunCounts | None = None,
-    ) -> SplitReader:
+    def reader(self, source_input: SourceInput) -> SplitReader:
         """Return the reader of Parquet."""
-        del files, tallies
-        return _GroupReader(TraceJudge.of(options.interval_us or INTERVAL_US, counted))
+        return _GroupReader(TraceJudge.of(source_input))
 
     def combine_tallies(self, tallies: Tallies) -> RunCounts:
         """Combine the tallies like Libp2p; files of one peer overlap in time, so none is a copy."""

@@ -5,7 +5,7 @@ They report what traces of go-libp2p-pubsub report, and are folded alike; what t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -23,13 +23,13 @@ from vizpub.ingest.inputs.reader import (
 from vizpub.ingest.sources.base import (
     ObservedTables,
     RunDescription,
+    SourceInput,
     SourceOptions,
-    Tallies,
     first_lines,
     most_are,
 )
 from vizpub.ingest.sources.libp2p.events import EventType, TraceEvent
-from vizpub.ingest.sources.libp2p.facts import INTERVAL_US, TraceJudge, TraceTally
+from vizpub.ingest.sources.libp2p.facts import TraceJudge, TraceTally
 from vizpub.ingest.sources.libp2p.fold import MESH
 from vizpub.ingest.sources.libp2p.interop import NodeLog, is_line
 from vizpub.ingest.sources.libp2p.source import Libp2p
@@ -63,24 +63,13 @@ class Interop(Libp2p):
         """Return a split for each file, as its first line names its peer."""
         return [InputSplit(number, file.path) for number, file in enumerate(files)]
 
-    def reader(
-        self,
-        files: Sequence[InputFile],
-        options: SourceOptions,
-        tallies: Callable[[SplitReader], Tallies] | None = None,
-        counted: RunCounts | None = None,
-    ) -> SplitReader:
+    def reader(self, source_input: SourceInput) -> SplitReader:
         """Return the reader of logs."""
-        del files, tallies
-        return _LogReader(
-            TraceJudge.of(options.interval_us or INTERVAL_US, counted), options.max_line
-        )
+        return _LogReader(TraceJudge.of(source_input), source_input.options.max_line)
 
-    def describe(
-        self, counted: RunCounts, earlier: RunCounts | None, options: SourceOptions
-    ) -> RunDescription:
+    def describe(self, counted: RunCounts, options: SourceOptions) -> RunDescription:
         """Describe the run like Libp2p, and note logs that report received messages alone."""
-        description, partial = super().describe(counted, earlier, options), counted["partial_logs"]
+        description, partial = super().describe(counted, options), counted["partial_logs"]
         if _are_logs_partial(counted):
             return replace(description, unknown=("links", "topics", "traffic", *self.unknown))
         return replace(

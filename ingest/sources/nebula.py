@@ -6,7 +6,7 @@ A line of `…_neighbors.ndjson` is what one peer's routing table holds:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -26,6 +26,7 @@ from vizpub.ingest.sources.base import (
     ObservedTables,
     RunDescription,
     Source,
+    SourceInput,
     SourceOptions,
     Tallies,
     first_lines,
@@ -74,35 +75,23 @@ class Nebula(Source):
             )
         return line_splits(files)
 
-    def reader(
-        self,
-        files: Sequence[InputFile],
-        options: SourceOptions,
-        tallies: Callable[[SplitReader], Tallies],
-        counted: RunCounts | None = None,
-    ) -> SplitReader:
+    def reader(self, source_input: SourceInput) -> SplitReader:
         """Return the reader, which checks each line by itself."""
-        del files, tallies, counted
-        return _LineReader(options.max_line)
+        return _LineReader(source_input.options.max_line)
 
-    def make_fold(
-        self, files: Sequence[InputFile], options: SourceOptions, counted: RunCounts | None
-    ) -> _TableFold:
+    def make_fold(self, source_input: SourceInput) -> _TableFold:
         """Create the fold, which goes peer by peer."""
-        del options, counted
-        return _TableFold(_TABLES, [file.path for file in files])
+        return _TableFold(_TABLES, source_input.paths)
 
     def combine_tallies(self, tallies: Tallies) -> RunCounts:
         """Return the sums of the counts."""
         return {name: sum(one[name] for one in tallies) for name in ("peers", "partial")}
 
-    def describe(
-        self, counted: RunCounts, earlier: RunCounts | None, options: SourceOptions
-    ) -> RunDescription:
+    def describe(self, counted: RunCounts, options: SourceOptions) -> RunDescription:
         """Describe a run of one interval, the crawl. Raises: InputError if no line could be
         read.
         """
-        del earlier, options
+        del options
         if not counted["peers"]:
             raise InputError(NO_TABLE, NO_ROWS)
         notes = {_PARTIAL: counted["partial"]} if counted["partial"] else {}

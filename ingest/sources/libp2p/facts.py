@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any, Self
+from typing import Self
 
 from vizpub.ingest.inputs.reader import InputSplit, RecordRefused
-from vizpub.ingest.sources.base import RunDescription
+from vizpub.ingest.sources.base import RunDescription, SourceInput
 from vizpub.ingest.sources.libp2p.events import KNOWN, EventType, TraceEvent
+from vizpub.ingest.sources.tallies import RecordTally
 from vizpub.ingest.sources.times import GAP, NO_OUTLIERS, Outliers, RecordTimes, check_length
 from vizpub.ingest.tasks.fold import RunCounts, count_name, every_refused
 from vizpub.model.clock import Clock
@@ -21,7 +22,6 @@ SAME_EVENTS = "both have events of the same peer at the same time"
 
 INTERVAL_US = 1_000_000
 
-_LOGS = ("logs", "partial_logs")
 _UNIX = datetime(1970, 1, 1, tzinfo=UTC)
 _NO_BYTES = "traffic in bytes (traces have no sizes)"
 _NO_HOPS = (
@@ -33,13 +33,11 @@ _NO_HOPS = (
 
 
 @dataclass
-class TraceTally:
-    """Counts over the events of a task, of several tasks, or of a whole run; `plain` is stored."""
+class TraceTally(RecordTally):
+    """Counts over events; their times are nanoseconds of Unix time."""
 
     unknown: Counter[str] = field(default_factory=Counter)
     """Events of an unknown type, and those with an unknown field."""
-    refused: Counter[str] = field(default_factory=Counter)
-    """Refused records by reason."""
     protocols: Counter[str] = field(default_factory=Counter)
     """Events by protocol."""
     deliveries: int = 0
@@ -52,13 +50,9 @@ class TraceTally:
     logs: int = 0
     partial_logs: int = 0
     """Logs of nodes that report received messages alone; only the source interop has logs."""
-    first: int | None = None
-    last: int | None = None
-    """First and last time, in nanoseconds of Unix time."""
     copies: list[str] | None = None
     """Two files with events of one peer at the same time."""
     times: RecordTimes = field(default_factory=lambda: RecordTimes(0))
-    """Times of events, in nanoseconds."""
 
     def count_unknown(self, kind: int, fields: Iterable[str]) -> None:
         """Count the unknown fields of an event, and its type if that is unknown."""
@@ -78,47 +72,15 @@ class TraceTally:
             self.own_rejections += event.other == event.peer
         self.extend(event.time, event.time)
 
-    def extend(self, first: int, last: int) -> None:
-        """Include events between these times."""
-        self.first = first if self.first is None else min(self.first, first)
-        self.last = last if self.last is None else max(self.last, last)
-
     def copy(self, files: list[str]) -> None:
         """Record two files with events of one peer at the same time."""
         self.copies = min(self.copies or files, files)
 
-    def add(self, tally: TraceTally) -> None:
+    def add(self, tally: Self) -> None:
         """Add the counts of another tally."""
-        for name in ("unknown", "refused", "protocols"):
-            getattr(self, name).update(getattr(tally, name))
-        for name in ("deliveries", "with_previous_hop", "own_rejections", "named", *_LOGS):
-            setattr(self, name, getattr(self, name) + getattr(tally, name))
-        if tally.first is not None and tally.last is not None:
-            self.extend(tally.first, tally.last)
+        super().add(tally)
         if tally.copies is not None:
             self.copy(tally.copies)
-        self.times.add(tally.times)
-
-    @property
-    def plain(self) -> dict[str, Any]:
-        """JSON values from which `of` restores it."""
-        values = {n: dict(v) if isinstance(v, Counter) else v for n, v in vars(self).items()}
-        return {**values, "times": self.times.plain}
-
-    @classmethod
-    def of(cls, plain: Mapping[str, Any]) -> Self:
-        """Restore a tally from its `plain` values."""
-        counters = {name: Counter(plain[name]) for name in ("unknown", "refused", "protocols")}
-        times = RecordTimes.of(plain.get("times", {"gap": 0}))  # earlier versions had none
-        return cls(**{**plain, **counters, "times": times})
-
-    @classmethod
-    def together(cls, tallies: Iterable[Mapping[str, Any]]) -> Self:
-        """Return the sum of several tallies, from their `plain` values."""
-        tally = cls()
-        for one in tallies:
-            tally.add(cls.of(one))
-        return tally
 
 
 @dataclass(frozen=True)
@@ -129,11 +91,12 @@ class TraceJudge:
     outliers: Outliers = NO_OUTLIERS
 
     @classmethod
-    def of(cls, interval_us: int, counted: RunCounts | None) -> Self:
+    def of(cls, source_input: SourceInput) -> Self:
         """Create it with the outliers among counted times; without counts there are none yet."""
-        if counted is None:
+        interval_us = source_input.options.interval_us or INTERVAL_US
+        if source_input.counted is None:
             return cls(interval_us)
-        return cls(interval_us, TraceTally.of(counted).times.outliers(1000 * interval_us))
+        return cls(interval_us, find_outliers(source_input.counted, interval_us))
 
     def tally(self) -> TraceTally:
         """Return a new tally for a split."""
@@ -145,6 +108,11 @@ class TraceJudge:
             raise RecordRefused(why)
         tally.see(event)
         tally.times.see(event.time, event.peer, split.path, line)
+
+
+def find_outliers(counted: RunCounts, interval_us: int) -> Outliers:
+    """Find the times that do not belong to the run."""
+    return TraceTally.of(counted).times.outliers(1000 * interval_us)
 
 
 def describe_trace(tally: TraceTally, interval_us: int) -> RunDescription:

@@ -6,7 +6,7 @@ Streams opened and closed are links of layer `streams`, GRAFT and PRUNE links of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -16,6 +16,7 @@ from vizpub.ingest.sources.base import (
     ObservedTables,
     RunDescription,
     Source,
+    SourceInput,
     SourceOptions,
     Tallies,
     first_lines,
@@ -28,6 +29,7 @@ from vizpub.ingest.sources.libp2p.facts import (
     TraceTally,
     describe_trace,
     epoch_us,
+    find_outliers,
 )
 from vizpub.ingest.sources.libp2p.fold import MESH, STREAMS, TABLES, EventFold
 from vizpub.ingest.sources.libp2p.observed import observe_trace
@@ -76,38 +78,25 @@ class Libp2p(Source):
         binary = [InputSplit(n, file.path) for n, file in numbered if file.encoding == _BINARY]
         return line_splits(files, leave_out={_BINARY}) + binary
 
-    def reader(
-        self,
-        files: Sequence[InputFile],
-        options: SourceOptions,
-        tallies: Callable[[SplitReader], Tallies] | None = None,
-        counted: RunCounts | None = None,
-    ) -> SplitReader:
+    def reader(self, source_input: SourceInput) -> SplitReader:
         """Return the reader of files of either encoding."""
-        del tallies
-        judge = TraceJudge.of(options.interval_us or INTERVAL_US, counted)
-        numbers = (n for n, file in enumerate(files) if file.encoding == _BINARY)
-        return EventReader(frozenset(numbers), judge, options.max_line)
+        numbers = (n for n, file in enumerate(source_input.files) if file.encoding == _BINARY)
+        judge, limit = TraceJudge.of(source_input), source_input.options.max_line
+        return EventReader(frozenset(numbers), judge, limit)
 
-    def make_fold(
-        self, files: Sequence[InputFile], options: SourceOptions, counted: RunCounts | None
-    ) -> EventFold:
+    def make_fold(self, source_input: SourceInput) -> EventFold:
         """Create the fold. Without earlier counts, assume that some file's first event is the
         first.
         """
-        interval_us = options.interval_us or INTERVAL_US
-        first = (
-            TraceJudge.of(interval_us, counted).outliers.first
-            if counted
-            else self._first_time(files, options)
-        )
-        epoch = epoch_us(first or 0, interval_us)
-        return EventFold([file.path for file in files], epoch, interval_us)
+        judge = TraceJudge.of(source_input)
+        first = judge.outliers.first if source_input.counted else self._first_time(source_input)
+        epoch = epoch_us(first or 0, judge.interval_us)
+        return EventFold(source_input.paths, epoch, judge.interval_us)
 
-    def _first_time(self, files: Sequence[InputFile], options: SourceOptions) -> int | None:
+    def _first_time(self, source_input: SourceInput) -> int | None:
         """Return the time of the earliest of the files' first events; null if they have none."""
-        read_rows = self.reader(files, options)
-        each = (read_rows(split) for split in self.splits(files) if split.start == 0)
+        read_rows = self.reader(source_input)
+        each = (read_rows(split) for split in self.splits(source_input.files) if split.start == 0)
         firsts = (next((r.time for r in rows if r.kind == RowKind.RECORD), None) for rows in each)
         return min((time for time in firsts if time is not None), default=None)
 
@@ -116,20 +105,17 @@ class Libp2p(Source):
         assert isinstance(fold, EventFold)
         first, interval_us = counted["first"], options.interval_us or INTERVAL_US
         is_earlier = first is not None and epoch_us(first, interval_us) != fold.epoch_us
-        return is_earlier or bool(TraceJudge.of(interval_us, counted).outliers)
+        return is_earlier or bool(find_outliers(counted, interval_us))
 
     def combine_tallies(self, tallies: Tallies) -> RunCounts:
         """Return the sum of the tallies."""
         return TraceTally.together(tallies).plain
 
-    def describe(
-        self, counted: RunCounts, earlier: RunCounts | None, options: SourceOptions
-    ) -> RunDescription:
+    def describe(self, counted: RunCounts, options: SourceOptions) -> RunDescription:
         """Describe a run whose clock is Unix time in µs from the first event's interval on.
 
         Raises: InputError if there is no event, or if a peer's events stand in two files.
         """
-        del earlier
         description = describe_trace(TraceTally.of(counted), options.interval_us or INTERVAL_US)
         return description if self.unknown is None else replace(description, unknown=self.unknown)
 

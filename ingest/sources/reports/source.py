@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,6 +13,7 @@ from vizpub.ingest.sources.base import (
     ObservedTables,
     RunDescription,
     Source,
+    SourceInput,
     SourceOptions,
     Tallies,
     first_lines,
@@ -49,6 +50,14 @@ class ReportSplitReader:
         if split.file in self.in_parquet:
             return GroupReader(self.chosen)(split)
         return LineReader(self.chosen, self.max_line)(split)
+
+
+def fold_of_reports(source_input: SourceInput, *, totals: bool) -> ReportFold:
+    """Create the fold of reports; `totals` = counters run from the source's start."""
+    counted = source_input.counted
+    outliers = ReportTally.of(counted).outliers() if counted else NO_OUTLIERS
+    gap_tolerance = source_input.options.gap_tolerance
+    return ReportFold(source_input.paths, gap_tolerance, outliers, totals=totals)
 
 
 def _first_header(file: InputFile) -> dict[str, Any]:
@@ -94,42 +103,33 @@ class Reports(Source):
                 splits += splits_of(number, file)
         return splits
 
-    def reader(
-        self,
-        files: Sequence[InputFile],
-        options: SourceOptions,
-        tallies: Callable[[SplitReader], Tallies],
-        counted: RunCounts | None = None,
-    ) -> SplitReader:
+    def reader(self, source_input: SourceInput) -> SplitReader:
         """Return the reader. Reports without a run belong to that of the input, if it names just
         one.
         """
-        del counted
-        numbers = (n for n, file in enumerate(files) if file.encoding == ENCODING)
+        options = source_input.options
+        numbers = (n for n, file in enumerate(source_input.files) if file.encoding == ENCODING)
         split_reader = ReportSplitReader(
             frozenset(numbers), ReportFilter(options.only), options.max_line
         )
         if options.only is None:
             return split_reader
-        run_names = self._together(tallies(split_reader)).runs
+        run_names = ReportTally.together(source_input.count_first(split_reader)).runs
         return replace(
             split_reader,
             chosen=ReportFilter(options.only, nameless=set(run_names) == {options.only}),
         )
 
-    def make_fold(
-        self, files: Sequence[InputFile], options: SourceOptions, counted: RunCounts | None
-    ) -> ReportFold:
+    def make_fold(self, source_input: SourceInput) -> ReportFold:
         """Create the fold. Without earlier counts, first lines that are headers decide on
         counters.
         """
-        if counted is not None:
-            totals = counters_are_totals(ReportTally.of(counted), options.only)
+        if (counted := source_input.counted) is not None:
+            totals = counters_are_totals(ReportTally.of(counted), source_input.options.only)
         else:
-            totals = any(_first_header(file).get("counters") == "total" for file in files)
-        outliers = ReportTally.of(counted).outliers() if counted else NO_OUTLIERS
-        paths = [file.path for file in files]
-        return ReportFold(paths, options.gap_tolerance, outliers, totals=totals)
+            headers = map(_first_header, source_input.files)
+            totals = any(header.get("counters") == "total" for header in headers)
+        return fold_of_reports(source_input, totals=totals)
 
     def is_refuted(self, fold: Fold, counted: RunCounts, options: SourceOptions) -> bool:
         """Return True if a later header contradicts the assumption about counters, or if there are
@@ -154,26 +154,16 @@ class Reports(Source):
 
     def combine_tallies(self, tallies: Tallies) -> RunCounts:
         """Return the sum of the tallies."""
-        return self._together(tallies).plain
+        return ReportTally.together(tallies).plain
 
-    def _together(self, tallies: Tallies) -> ReportTally:
-        tally = ReportTally()
-        for one in tallies:
-            tally.add(ReportTally.of(one))
-        return tally
-
-    def describe(
-        self, counted: RunCounts, earlier: RunCounts | None, options: SourceOptions
-    ) -> RunDescription:
+    def describe(self, counted: RunCounts, options: SourceOptions) -> RunDescription:
         """Describe a run of one tick per interval.
 
         Raises: InputError if there is no report, if the intervals lie too far apart or if run
         headers contradict each other; UseError for several runs without `only`, and for an
         interval that is not the one of the header; UnknownName for an `only` that is not there.
         """
-        return describe_run(
-            ReportTally.of(counted), ReportTally.of(earlier) if earlier else None, options
-        )
+        return describe_run(ReportTally.of(counted), options)
 
     def observe(self, run: RunDescription, options: SourceOptions) -> ObservedTables:
         """Return the tables; those that no report has are unknown."""

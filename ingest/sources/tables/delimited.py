@@ -29,7 +29,7 @@ from vizpub.ingest.inputs.reader import (
     lines,
     refusal_row,
 )
-from vizpub.ingest.sources.base import Source, SourceOptions, Tallies
+from vizpub.ingest.sources.base import Source, SourceInput, Tallies
 from vizpub.ingest.sources.edges.comments import UNFIT
 from vizpub.ingest.sources.tables import folders, row_groups, user_columns
 from vizpub.ingest.sources.tables.joined import INTERVAL, JoinedRows, join_intervals, period_fields
@@ -342,15 +342,9 @@ class TableSource(Source):
                     splits += row_groups.group_splits(number, file.path, parquet)
         return splits
 
-    def reader(
-        self,
-        files: Sequence[InputFile],
-        options: SourceOptions,
-        tallies: Callable[[SplitReader], Tallies],
-        counted: RunCounts | None = None,
-    ) -> SplitReader:
+    def reader(self, source_input: SourceInput) -> SplitReader:
         """Return the reader of CSV, plain columns and Parquet, which checks each row by itself."""
-        del tallies, counted
+        files, options = source_input.files, source_input.options
         encodings, limit = [file.encoding for file in files], options.max_line
         counts = {
             number: line

@@ -5,7 +5,7 @@ docs/sources.md describes what its numbers and lists mean, and what they do not 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -19,13 +19,17 @@ from vizpub.ingest.inputs.reader import (
     refusal_row,
     tally_row,
 )
-from vizpub.ingest.sources.base import ObservedTables, RunDescription, SourceOptions, Tallies
+from vizpub.ingest.sources.base import (
+    ObservedTables,
+    RunDescription,
+    SourceInput,
+    SourceOptions,
+)
 from vizpub.ingest.sources.reports import facts
 from vizpub.ingest.sources.reports.decoding import ReportFilter, record_row
 from vizpub.ingest.sources.reports.facts import ReportTally
 from vizpub.ingest.sources.reports.fold import ReportFold
-from vizpub.ingest.sources.reports.source import Reports
-from vizpub.ingest.sources.times import NO_OUTLIERS
+from vizpub.ingest.sources.reports.source import Reports, fold_of_reports
 from vizpub.ingest.sources.vizpub.files import MERGED, read_content, recognise, split_nodes
 from vizpub.ingest.sources.vizpub.nodes import (
     BYTES,
@@ -100,33 +104,19 @@ class Vizpub(Reports):
         _refuse_merged(files)
         return [InputSplit(number, file.path) for number, file in enumerate(files)]
 
-    def reader(
-        self,
-        files: Sequence[InputFile],
-        options: SourceOptions,
-        tallies: Callable[[SplitReader], Tallies],
-        counted: RunCounts | None = None,
-    ) -> SplitReader:
+    def reader(self, source_input: SourceInput) -> SplitReader:
         """Return the reader; every file names its protocol."""
-        del files, tallies, counted
-        return _NodeReader(ReportFilter(options.only))
+        return _NodeReader(ReportFilter(source_input.options.only))
 
-    def make_fold(
-        self, files: Sequence[InputFile], options: SourceOptions, counted: RunCounts | None
-    ) -> ReportFold:
+    def make_fold(self, source_input: SourceInput) -> ReportFold:
         """Create the fold of reports whose counters run from the start."""
-        outliers = ReportTally.of(counted).outliers() if counted else NO_OUTLIERS
-        paths = [file.path for file in files]
-        return ReportFold(paths, options.gap_tolerance, outliers, totals=True)
+        return fold_of_reports(source_input, totals=True)
 
-    def describe(
-        self, counted: RunCounts, earlier: RunCounts | None, options: SourceOptions
-    ) -> RunDescription:
+    def describe(self, counted: RunCounts, options: SourceOptions) -> RunDescription:
         """Describe a run of one tick per interval. Raises: the errors of Reports.describe."""
-        del earlier
         tally = ReportTally.of(counted)
         tally.forget([name for name in COUNTERS if not tally.moved[name]])
-        description = facts.describe_run(tally, None, options, _WORDS)
+        description = facts.describe_run(tally, options, _WORDS)
         notes = {
             note: n for note, n in description.notes.items() if note != facts.lacking_note(BYTES)
         }
