@@ -178,7 +178,8 @@ def compute_tables(
                 _apply_function(database, step, context)
                 continue
             if step.fold:
-                yield from step.fold(_ordered(database, step))
+                (name,) = step.takes
+                yield from step.fold(_batches(database, name))
                 continue
             kind = "TABLE" if step.makes in definitions else "VIEW"
             database.execute(f"CREATE {kind} {_sql_name(step.makes)} AS {step.text}")
@@ -266,17 +267,15 @@ def _message_range(
     return first, end
 
 
-def _ordered(database: duckdb.DuckDBPyConnection, one: Step) -> Iterator[pa.RecordBatch]:
-    """The rows of the table that a step takes."""
-    (name,) = one.takes
-    return iter(database.sql(f"FROM {_sql_name(name)}").to_arrow_reader(_BATCH_ROWS))
+def _batches(database: duckdb.DuckDBPyConnection, table: str) -> pa.RecordBatchReader:
+    return database.sql(f"FROM {_sql_name(table)}").to_arrow_reader(_BATCH_ROWS)
 
 
 def _apply_function(database: duckdb.DuckDBPyConnection, step: Step, context: TaskContext) -> None:
     """Do a step that is a function."""
     assert step.function
     (name,) = step.takes
-    rows = database.sql(f"FROM {_sql_name(name)}").to_arrow_reader(_BATCH_ROWS).read_all()
+    rows = _batches(database, name).read_all()
     database.register("/" + step.makes, step.function(rows, context))
     database.execute(f'CREATE VIEW {_sql_name(step.makes)} AS FROM "/{step.makes}"')
 

@@ -130,22 +130,20 @@ class Job:
         if stage.name not in self.manifest.stages:
             with self.watch(stage.name):
                 stage.work(self)
-                self._commit(stage.name)
+                new_tables = {
+                    name: entry
+                    for name, entry in self.manifest.tables.items()
+                    if entry.stage is None
+                }
+                done = self.manifest.with_stage(stage.name, new_tables)
+                if self.small:
+                    self.writer.manifest = done
+                else:
+                    self.writer.commit(done)
 
     def update(self, **changes: Any) -> None:
         """Change fields of the manifest; they are committed with the current stage."""
         self.writer.manifest = replace(self.manifest, **changes)
-
-    def _commit(self, stage: str) -> None:
-        """Commit all tables and changes since the last stage together."""
-        new_tables = {
-            name: entry for name, entry in self.manifest.tables.items() if entry.stage is None
-        }
-        done = self.manifest.with_stage(stage, new_tables)
-        if self.small:
-            self.writer.manifest = done
-        else:
-            self.writer.commit(done)
 
     def make_from_whole_input(self, chosen: Sequence[Step], makes: Sequence[Table]) -> None:
         """Make tables from the whole input, by steps in one task."""

@@ -38,7 +38,6 @@ from vizpub.ingest.account import END, START, Account
 from vizpub.ingest.inputs.files import ResolvedPath, find_files
 from vizpub.ingest.inputs.inventory import (
     STEP,
-    Inventory,
     check_layers,
     check_options,
     check_source,
@@ -72,6 +71,8 @@ from vizpub.runstore.writer import RunWriter, writing
 _LOG = logging.getLogger(__name__)
 _OWN_FOLDERS = ("runs", "collected", "neo4j", SCRATCH)
 """Folders of a workspace that are no input of a folder around it."""
+_VERSIONS = ("vizpub", "pyspark", "pyarrow", "numba")
+"""Packages whose versions a run keeps."""
 _TIGHTER = 10
 """A Parquet file is at least this many times smaller than compressed lines of the same content."""
 
@@ -268,8 +269,19 @@ def _inspect(
         check_options(source, request.options)
         if (layers := source.layers(inventory.files)) is not None:
             check_layers(request.measuring.layers, layers)
-        new, files = _new_manifest(request, inventory), inventory.files
-        run = RequestedRun(new, files, request.replace, request.append, request.settles)
+        manifest = Manifest(
+            name=request.run,
+            source=inventory.source,
+            inputs=tuple(file.manifest_entry for file in inventory.files),
+            options={**asdict(request.options), **request.measuring.options},
+            own=tuple(own_metric.metric for own_metric in request.measuring.measures.own),
+            collection=request.collection,
+            skipped=tuple(f"{path}: {why}" for path, why in inventory.skipped),
+            versions={name: version(name) for name in _VERSIONS},
+            formats={stage.name: stage.format for stage in STAGES},
+        )
+        how = request.replace, request.append, request.settles
+        run = RequestedRun(manifest, inventory.files, *how)
         return start_of(writer, run)
 
 
@@ -383,17 +395,3 @@ class _StageWatch:
     def _log_failure(self, why: str) -> None:
         _LOG.warning("%s", why)
         self.journal.note(why)
-
-
-def _new_manifest(request: IngestRequest, inventory: Inventory) -> Manifest:
-    return Manifest(
-        name=request.run,
-        source=inventory.source,
-        inputs=tuple(file.manifest_entry for file in inventory.files),
-        options={**asdict(request.options), **request.measuring.options},
-        own=tuple(own_metric.metric for own_metric in request.measuring.measures.own),
-        collection=request.collection,
-        skipped=tuple(f"{path}: {why}" for path, why in inventory.skipped),
-        versions={name: version(name) for name in ("vizpub", "pyspark", "pyarrow", "numba")},
-        formats={stage.name: stage.format for stage in STAGES},
-    )

@@ -71,7 +71,10 @@ def _read_input(job: Job) -> None:
         **vars(description) | {"notes": dict(description.notes), "totals": dict(description.totals)}
     )
     if job.measuring.layers and job.base is None and job.source.layers(job.files) is None:
-        check_layers(job.measuring.layers, _layers(job))
+        parts = [part.selected_rows for part in job.folded_tables().get("folded/links", ())]
+        batches = (rows for part in parts for rows in part.to_batches(columns=["layer"]))
+        layers = {layer for rows in batches for layer in pc.unique(rows["layer"]).to_pylist()}
+        check_layers(job.measuring.layers, layers)
 
 
 def _check_refusals(job: Job) -> None:
@@ -92,15 +95,6 @@ def _check_refusals(job: Job) -> None:
             message, f"check whether the source is '{source}'; --keep-going ingests the rest"
         )
     job.note(message)
-
-
-def _layers(job: Job) -> set[str]:
-    """Return the layers of the links that were read."""
-    parts = [
-        rows_of_part.selected_rows for rows_of_part in job.folded_tables().get("folded/links", ())
-    ]
-    batches = (rows for part in parts for rows in part.to_batches(columns=["layer"]))
-    return {layer for rows in batches for layer in pc.unique(rows["layer"]).to_pylist()}
 
 
 def _check_inputs(job: Job) -> None:

@@ -81,7 +81,11 @@ def find_start(writer: RunWriter, wanted: RequestedRun) -> StartingPoint:
     if wanted.settle and old:
         if old.input_size != wanted.settle:  # an append came in between
             raise RunChanged(fresh.name)
-        _check_inputs_present(writer, old, fresh)
+        if lost := _contents_of(writer, old) - _contents_of(writer, fresh):
+            raise UseError(
+                f"run '{old.name}' cannot be rebuilt: some of its input files have changed or "
+                f"are gone: {_few(sorted(name for name, _ in lost))}; {PUT_BACK}"
+            )
     if wanted.replace:
         return _start_anew(writer, wanted, writer.pending() or old)
     if writer.broken:
@@ -164,21 +168,10 @@ def _omitted_files(pending: Manifest, grown: Manifest, files: Sequence[InputFile
     return sorted(
         Path(path).name
         for path, sha256 in ((file["path"], file["sha256"]) for file in pending.inputs)
-        if (Path(path).name, sha256) not in current and path not in paths and _is_there(path)
+        if (Path(path).name, sha256) not in current
+        and path not in paths
+        and ("://" in path or os.path.exists(path))
     )
-
-
-def _is_there(path: str) -> bool:
-    return "://" in path or os.path.exists(path)
-
-
-def _check_inputs_present(writer: RunWriter, old: Manifest, fresh: Manifest) -> None:
-    """Check that the input has all files of the run. Raises: UseError."""
-    if lost := _contents_of(writer, old) - _contents_of(writer, fresh):
-        raise UseError(
-            f"run '{old.name}' cannot be rebuilt: some of its input files have changed or "
-            f"are gone: {_few(sorted(name for name, _ in lost))}; {PUT_BACK}"
-        )
 
 
 def check_own_metrics(run: Manifest, own_metrics: Iterable[OwnMetric]) -> None:

@@ -121,10 +121,6 @@ def _flatten(parameters: Mapping[str, Any], above: str = "") -> Iterator[tuple[s
             yield f"{above}{name}", text
 
 
-def _parameters(run_traits: _Traits) -> dict[str, str]:
-    return {name: value for name, value in run_traits.items() if name not in _FACTS}
-
-
 def _differing_parameters(traits: Sequence[_Traits]) -> list[str]:
     """Parameters in which runs of one protocol differ; each system has its own parameters."""
     by_protocol: dict[str, list[_Traits]] = defaultdict(list)
@@ -136,8 +132,8 @@ def _differing_parameters(traits: Sequence[_Traits]) -> list[str]:
 
 
 def _varying_parameters(runs: Sequence[_Traits]) -> list[str]:
-    every = dict.fromkeys(name for run_traits in runs for name in _parameters(run_traits))
-    return [name for name in every if len({run_traits.get(name) for run_traits in runs}) > 1]
+    names = dict.fromkeys(name for traits in runs for name in traits if name not in _FACTS)
+    return [name for name in names if len({run_traits.get(name) for run_traits in runs}) > 1]
 
 
 def _label(run_traits: _Traits, names: Sequence[str]) -> str:

@@ -105,7 +105,8 @@ def measure_runs(
         progress("read the runs", done, len(runs), run.facts.name)
         run_metrics = measure(Span(run, first, last), metrics)
         measured.append(replace(run_metrics, group=group, setting=setting))
-    selected = metrics if question.metrics else _known_somewhere(measured, metrics)
+    known = tuple(one for one in metrics if any(is_known(run, one.name) for run in measured))
+    selected = metrics if question.metrics else known
     notes = (
         *_clock_notes(runs, first, last, cut=low is None or high is None),
         *_layer_notes(runs),
@@ -220,10 +221,6 @@ def _mean_series(span: Span, rows: pa.Table, column: str) -> list[float | None]:
         zip(means["interval"].to_pylist(), means[f"{column}_mean"].to_pylist(), strict=True)
     )
     return [values.get(interval) for interval in range(span.first, span.last + 1)]
-
-
-def _known_somewhere(found: Sequence[RunMetrics], metrics: Sequence[Metric]) -> tuple[Metric, ...]:
-    return tuple(of for of in metrics if any(is_known(run, of.name) for run in found))
 
 
 _LISTED = 4

@@ -11,7 +11,7 @@ Kernels are imported where they are called: they are compiled on import.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any
@@ -106,21 +106,23 @@ def _measure_peers(graph: GraphFrame, keep: Callable[[DataFrame], DataFrame]) ->
     directed = GraphFrame(graph.vertices.select("id"), graph.edges.select("src", "dst"))
     pairs = undirected_graph(graph)
     keep(pairs.edges.persist(STORAGE))
-    measured = _join_all(
+    triangles: DataFrame = pairs.triangleCount(
+        storage_level=STORAGE, algorithm="exact", lg_nom_entries=12
+    )
+    # Components have the name of their smallest vertex.
+    components: DataFrame = directed.stronglyConnectedComponents(maxIter=_UNBOUNDED)
+    measured: DataFrame = reduce(
+        lambda first, second: first.join(second, "id", "left"),
         [
             graph.vertices,
             _counts(directed.inDegrees, "in_degree"),
             _counts(directed.outDegrees, "out_degree"),
             _counts(pairs.degrees, "degree"),
-            keep(_triangles(pairs)).select("id", F.col("count").alias("triangles")),
+            keep(triangles).select("id", F.col("count").alias("triangles")),
             keep(_weak_components(pairs)).select("id", peer_of("component").alias("component")),
-            keep(_strong_components(directed)).select(
-                "id", peer_of("component").alias("strong_component")
-            ),
+            keep(components).select("id", peer_of("component").alias("strong_component")),
             _ranks(directed).select("id", "pagerank"),
         ],
-        ["id"],
-        "left",
     ).fillna(0, ["in_degree", "out_degree", "degree"])
     clustering = F.expr("IF(degree < 2, 0.0D, 2.0D * triangles / degree / (degree - 1))")
     return measured.withColumn("clustering", clustering).select(
@@ -131,13 +133,6 @@ def _measure_peers(graph: GraphFrame, keep: Callable[[DataFrame], DataFrame]) ->
 def _counts(degrees: DataFrame, name: str) -> DataFrame:
     """GraphFrames' degrees (id, and a count) under our name."""
     return degrees.toDF("id", name).withColumn(name, F.col(name).cast("int"))
-
-
-def _triangles(pairs: GraphFrame) -> DataFrame:
-    triangles: DataFrame = pairs.triangleCount(
-        storage_level=STORAGE, algorithm="exact", lg_nom_entries=12
-    )
-    return triangles
 
 
 def _weak_components(pairs: GraphFrame) -> DataFrame:
@@ -151,12 +146,6 @@ def _weak_components(pairs: GraphFrame) -> DataFrame:
         max_iter=_UNBOUNDED,
         storage_level=STORAGE,
     )
-    return components
-
-
-def _strong_components(directed: GraphFrame) -> DataFrame:
-    """Strong components, named by their smallest vertex."""
-    components: DataFrame = directed.stronglyConnectedComponents(maxIter=_UNBOUNDED)
     return components
 
 
@@ -228,7 +217,11 @@ def assemble_metrics(
     metrics.peers["pagerank"] = ranks / ranks.sum()
     if not measures.topics:
         return metrics._replace(topics={name: x[:0] for name, x in metrics.topics.items()})
-    metrics.topics["topic_links"] = _count_topic_links(metrics.topics["topic"], links_and_topics)
+    topics = metrics.topics["topic"]
+    rows = links_and_topics.filter(pc.equal(links_and_topics["kind"], TOPIC))
+    links = np.zeros(len(topics), np.int64)
+    links[np.searchsorted(topics, rows["a"].to_numpy())] = rows["b"].to_numpy()
+    metrics.topics["topic_links"] = links
     return metrics
 
 
@@ -285,22 +278,3 @@ def _subscriptions(peers: pa.Table) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]
     topics = peers["topics"].combine_chunks()
     subscriber = pc.list_parent_indices(topics).to_numpy()
     return peers["peer"].to_numpy()[subscriber], topics.flatten().to_numpy()
-
-
-def _count_topic_links(
-    topics: npt.NDArray[Any], links_and_topics: pa.Table
-) -> npt.NDArray[np.int64]:
-    """Number of links within each of the topics, which ascend; 0 without a row."""
-    rows = links_and_topics.filter(pc.equal(links_and_topics["kind"], TOPIC))
-    links = np.zeros(len(topics), np.int64)
-    links[np.searchsorted(topics, rows["a"].to_numpy())] = rows["b"].to_numpy()
-    return links
-
-
-def _join_all(frames: Sequence[DataFrame], keys: Sequence[str], how: str = "full") -> DataFrame:
-    """Join the frames by their common keys."""
-
-    def join(first: DataFrame, second: DataFrame) -> DataFrame:
-        return first.join(second, list(keys), how)
-
-    return reduce(join, frames)

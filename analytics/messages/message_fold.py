@@ -141,7 +141,10 @@ class MessageFold:
                         publications, np.searchsorted(publications.message, rejected)
                     )
                 columns |= self._measure_own(publications, receptions, reception_rows)
-                yield METRICS_MESSAGES.name, _message_rows(columns, self._metrics)
+                size = columns["message"].values.size
+                unknown = MaskedValues(np.zeros(size, np.int64), np.zeros(size, np.bool_))
+                values = {name: columns.get(name, unknown) for name in self._metrics.names}
+                yield METRICS_MESSAGES.name, record_batch(values, self._metrics.arrow)
 
     @property
     def tables(self) -> tuple[Table, ...]:
@@ -386,12 +389,3 @@ def _reception_rows(publications: Publications, receptions: Receptions) -> pa.Re
         "eligible": receptions.eligible,
     }
     return record_batch(columns, RECEPTIONS.arrow)
-
-
-def _message_rows(columns: dict[str, MaskedValues], definition: Table) -> pa.RecordBatch:
-    """Rows of metrics/messages; a missing column is unknown."""
-    size = columns["message"].values.size
-    unknown = MaskedValues(np.zeros(size, np.int64), np.zeros(size, np.bool_))
-    return record_batch(
-        {name: columns.get(name, unknown) for name in definition.names}, definition.arrow
-    )

@@ -4,7 +4,6 @@ task of Spark does a block of intervals.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -48,7 +47,17 @@ def measure(job: Job) -> None:
         job.flush()
         parts = cut_blocks(constants, job.most_peers, 1)
     makes = [job.manifest.definition(name) for name in _MAKES]
-    tables = _step_inputs(job, chosen)
+    own_metrics = job.manifest.own
+    staged = {"unreported": UNREPORTED.arrow, "measured": structure.structure_schema(own_metrics)}
+    settled = structure.settled_schemas(own_metrics)
+    tables = {
+        name: _settled_rows(job, name.replace("settled_", "metrics/"), settled[name])
+        if name in settled
+        else job.written_rows(f"staged/{name}", staged[name])
+        if name in staged
+        else job.needed_rows(name)
+        for name in steps.input_names(chosen)
+    }
     job.make_tables(chosen, makes, [TaskBlock(part, tables) for part in parts])
     job.flush(last=True)
 
@@ -85,21 +94,6 @@ class _VersionsReader:
 
 
 _MEASURED = "staged/measured"
-
-
-def _step_inputs(job: Job, chosen: Sequence[Step]) -> dict[str, list[StepInput]]:
-    """Return the tables that steps take, by name."""
-    own_metrics = job.manifest.own
-    staged = {"unreported": UNREPORTED.arrow, "measured": structure.structure_schema(own_metrics)}
-    settled = structure.settled_schemas(own_metrics)
-    return {
-        name: _settled_rows(job, name.replace("settled_", "metrics/"), settled[name])
-        if name in settled
-        else job.written_rows(f"staged/{name}", staged[name])
-        if name in staged
-        else job.needed_rows(name)
-        for name in steps.input_names(chosen)
-    }
 
 
 def _settled_rows(job: Job, name: str, schema: pa.Schema) -> list[StepInput]:

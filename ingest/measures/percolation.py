@@ -72,7 +72,13 @@ class _IntervalBlock:
     def situations(self) -> Iterator[IntervalGossip]:
         """Yield the overlay and the events of each interval."""
         run = Run.open(self.workspace, self.run)
-        overlay, events = _overlay(run, self), _events(run, self)
+        of_layers = pc.field("layer").isin(pa.array(self.layers)) if self.layers else None
+        overlay = OverlayPeriods(
+            _spans(run, self, "presence", ["peer"]),
+            _spans(run, self, "links", ["src", "dst", "layer", "topic"], of_layers),
+            _spans(run, self, "subscriptions", ["topic", "peer"]),
+        )
+        events = _events(run, self)
         for number in range(self.first, self.last + 1):
             yield IntervalGossip(overlay.at(number), events.get(number, []))
 
@@ -94,7 +100,11 @@ def ensure_percolation(
         return run
     _check_options(run, options)
     layers = options.layers or run.facts.layers
-    blocks = _cut_blocks(_IntervalBlock(workspace.absolute(), run.facts.name, layers, 0, 0), run)
+    clock, is_small = run.clock, run.stored.rows("links") * run.clock.intervals <= _SMALL
+    count = 1 if is_small else min(clock.intervals, _BLOCKS)
+    cuts = np.linspace(clock.first, clock.last + 1, count + 1).astype(int).tolist()
+    place = workspace.absolute(), run.facts.name, layers
+    blocks = [_IntervalBlock(*place, first, stop - 1) for first, stop in pairwise(cuts)]
 
     def each(
         function: Callable[[_IntervalBlock], _Result], blocks_to_do: Sequence[_IntervalBlock]
@@ -133,30 +143,12 @@ def _check_options(run: Run, options: PercolationOptions) -> None:
         raise UseError(f"run '{run.facts.name}' does not report who sent which copy; give --gamma")
 
 
-def _cut_blocks(run_block: _IntervalBlock, run: Run) -> list[_IntervalBlock]:
-    clock = run.clock
-    count = 1
-    if run.stored.rows("links") * clock.intervals > _SMALL:
-        count = min(clock.intervals, _BLOCKS)
-    cuts = np.linspace(clock.first, clock.last + 1, count + 1).astype(int).tolist()
-    return [replace(run_block, first=a, last=b - 1) for a, b in pairwise(cuts)]
-
-
 def _sum_passed(block: _IntervalBlock) -> CopyCounts:
     return sum((situation.count_copies() for situation in block.situations()), CopyCounts())
 
 
 def _rows(block: _IntervalBlock) -> list[Row]:
     return [one.row(block.sigma, block.gamma) for one in block.situations()]
-
-
-def _overlay(run: Run, block: _IntervalBlock) -> OverlayPeriods:
-    of_layers = pc.field("layer").isin(pa.array(block.layers)) if block.layers else None
-    return OverlayPeriods(
-        _spans(run, block, "presence", ["peer"]),
-        _spans(run, block, "links", ["src", "dst", "layer", "topic"], of_layers),
-        _spans(run, block, "subscriptions", ["topic", "peer"]),
-    )
 
 
 def _spans(

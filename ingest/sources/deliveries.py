@@ -215,20 +215,19 @@ class _DeliveryFold(KeyFold):
             return
         self._said.add((peer, previous))
         if row.time == _AHEAD:
-            self._publish(row, record)
+            # The first publication in the order of the files counts.
+            publications = [one for one in (self._published, (row, record)) if one]
+            self._published, *others = sorted(
+                publications, key=lambda one: (one[0].file, one[0].line)
+            )
+            for refused, values in others:
+                text = ",".join((self._message, *values)).encode()
+                self.refuse(refused, "another publication of the message came first", text)
         else:
             at = self._at(row.time)
             who = self._message, None, None, peer, previous
             self.rows["receptions"].append((*who, *at, self._arrivals, None, None, None))
             self._arrivals += 1
-
-    def _publish(self, row: InputRow, record: Sequence[str]) -> None:
-        """Keep the first publication in the order of the files; refuse the others."""
-        publications = [one for one in (self._published, (row, record)) if one]
-        self._published, *others = sorted(publications, key=lambda one: (one[0].file, one[0].line))
-        for refused, values in others:
-            text = ",".join((self._message, *values)).encode()
-            self.refuse(refused, "another publication of the message came first", text)
 
     def end(self) -> None:
         """Write the publication."""

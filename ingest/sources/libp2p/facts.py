@@ -125,44 +125,27 @@ def describe_trace(tally: TraceTally, interval_us: int) -> RunDescription:
             f"{first_file} and {second} {SAME_EVENTS}",
             "give one encoding of the trace, for example: vizpub ingest TRACE/json",
         )
-    clock = _clock(tally.first, tally.last, interval_us)
+    since, until = (time // 1000 // interval_us for time in (tally.first, tally.last))
+    clock = Clock(ticks_per_interval=interval_us, tick_us=1, last=until - since)
     check_length(tally.times, clock, "the events")
     protocols = sorted(tally.protocols)
+    epoch = _UNIX + timedelta(microseconds=epoch_us(tally.first, interval_us))
+    floods = protocols and all(name.startswith("/floodsub/") for name in protocols)
+    is_old = tally.deliveries and not tally.with_previous_hop
     return RunDescription(
         clock=clock,
-        protocol=_protocol(protocols),
+        protocol="floodsub" if floods else "gossipsub",
         parameters={"protocols": protocols} if protocols else {},
-        epoch=_epoch(tally.first, interval_us),
-        unknown=_unknown_facts(tally),
+        epoch=epoch.isoformat().replace("+00:00", "Z"),
+        unknown=(_NO_BYTES, *_NO_HOPS) if is_old else (_NO_BYTES,),
         notes=_make_notes(tally) | tally.times.empty(1000 * interval_us),
         totals=tally.plain,
     )
 
 
-def _clock(first: int, last: int, interval_us: int) -> Clock:
-    since, until = (time // 1000 // interval_us for time in (first, last))
-    return Clock(ticks_per_interval=interval_us, tick_us=1, last=until - since)
-
-
-def _epoch(first: int, interval_us: int) -> str:
-    """In ISO 8601."""
-    epoch = _UNIX + timedelta(microseconds=epoch_us(first, interval_us))
-    return epoch.isoformat().replace("+00:00", "Z")
-
-
 def epoch_us(first: int, interval_us: int) -> int:
     """Return the time when the first event's interval began, in µs of Unix time."""
     return first // 1000 // interval_us * interval_us
-
-
-def _protocol(protocols: list[str]) -> str:
-    floods = protocols and all(name.startswith("/floodsub/") for name in protocols)
-    return "floodsub" if floods else "gossipsub"
-
-
-def _unknown_facts(tally: TraceTally) -> tuple[str, ...]:
-    is_old = tally.deliveries and not tally.with_previous_hop
-    return (_NO_BYTES, *_NO_HOPS) if is_old else (_NO_BYTES,)
 
 
 def _make_notes(tally: TraceTally) -> dict[str, int]:

@@ -89,7 +89,11 @@ def cast_to_grammar(values: pa.Array, kind: Kind) -> pa.Array:
         case KeyOr(more):
             shape = cast_to_grammar(values, more if pa.types.is_struct(actual) else Key())
         case Array(item) if _is_list(actual):
-            shape = _replace_items(values, cast_to_grammar(values.flatten(), item))
+            lengths = pc.fill_null(pc.list_value_length(values), 0).to_numpy(zero_copy_only=False)
+            offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+            shape = pa.ListArray.from_arrays(
+                pa.array(offsets), cast_to_grammar(values.flatten(), item), mask=values.is_null()
+            )
         case Object(fields) if pa.types.is_struct(actual):
             shape = _cast_fields(values, fields)
         case Numbers() if pa.types.is_map(actual) or pa.types.is_struct(actual):
@@ -115,13 +119,6 @@ def _is_list(actual: pa.DataType) -> bool:
 def _is_text(actual: pa.DataType) -> bool:
     kinds = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
     return any(is_kind(actual) for is_kind in kinds)
-
-
-def _replace_items(lists: pa.Array, items: pa.Array) -> pa.Array:
-    """Return lists of the same lengths, with other items."""
-    lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False)
-    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
-    return pa.ListArray.from_arrays(pa.array(offsets), items, mask=lists.is_null())
 
 
 def _cast_fields(structs: pa.Array, fields: Mapping[str, Kind]) -> pa.Array:

@@ -268,21 +268,14 @@ def _merge_headers(headers: Mapping[str, dict[str, list[Any]]], run: str | None)
     ends = values.pop("last_interval", [])
     for name, several in values.items():
         if len(several) > 1:
-            listing = " and ".join(sorted((_shown(value) for value in several), key=_by_value))
+            texts = [value if isinstance(value, str) else json.dumps(value) for value in several]
+            listing = " and ".join(sorted(texts, key=lambda text: (len(text), text)))
             raise InputError(
                 f"run headers contradict each other: '{name}' is {listing}",
                 "ingest the files of one run, or pick one with --input-run RUN",
             )
     header = {name: several[0] for name, several in values.items()}
     return {**header, "last_interval": max(ends)} if ends else header
-
-
-def _shown(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
-
-
-def _by_value(text: str) -> tuple[int, str]:
-    return len(text), text
 
 
 def _make_clock(tally: ReportTally, header: Mapping[str, Any], asked_us: int | None) -> Clock:

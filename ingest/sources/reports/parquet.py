@@ -71,9 +71,17 @@ class GroupReader:
         """Yield the rows of a split, with a refusal at the end if the rest cannot be read."""
         tally = ReportTally()
         with open_parquet(split.path) as parquet:
-            of_file = _header_of_metadata(parquet).get("run"), unknown_columns(parquet.schema_arrow)
+            run = _header_of_metadata(parquet).get("run")
+            of_file = run, unknown_columns(parquet.schema_arrow)
             if split.start == 0:
-                yield from _rows_of_metadata(parquet, split, tally)
+                metadata = parquet.schema_arrow.metadata or {}
+                for text in (metadata[key] for key in _AFTERWORDS if key in metadata):
+                    value, wrong = parse(text)
+                    if wrong:
+                        tally.lost_headers += 1
+                        yield refusal_row(split, 1, "; ".join(wrong), text)
+                    else:
+                        tally.count_header({**value, "run": value.get("run") or run})
 
             def check_rows(batch: pa.RecordBatch, first: int) -> Iterator[InputRow]:
                 return self._check_batch(batch, split, first, of_file, tally)
@@ -115,22 +123,6 @@ def _header_of_metadata(parquet: pq.ParquetFile) -> dict[str, Any]:
     text = (parquet.schema_arrow.metadata or {}).get(_AFTERWORDS[0], b"")
     header, wrong = parse(text)
     return {} if wrong else header
-
-
-def _rows_of_metadata(
-    parquet: pq.ParquetFile, split: InputSplit, tally: ReportTally
-) -> Iterator[InputRow]:
-    """Count the run header and the end in a file's metadata; yield the rows of refused ones."""
-    metadata = parquet.schema_arrow.metadata or {}
-    for text in (metadata[key] for key in _AFTERWORDS if key in metadata):
-        value, wrong = parse(text)
-        if wrong:
-            tally.lost_headers += 1
-            yield refusal_row(split, 1, "; ".join(wrong), text)
-        else:
-            tally.count_header(
-                {**value, "run": value.get("run") or _header_of_metadata(parquet).get("run")}
-            )
 
 
 def _row_as_json(batch: pa.RecordBatch, row: int) -> bytes:

@@ -117,9 +117,11 @@ class _TableReader:
             text = line.text.removesuffix(b"\r")
             if line.fault:
                 yield refusal_row(split, line.number, line.fault, line.text)
-            elif _is_header(text, header) if is_csv else user_columns.is_comment(text):
                 continue
-            elif line.number != self.headers.get(split.file):
+            is_header = not text.strip(b" ") or text.replace(b'"', b"") == header
+            if is_header if is_csv else user_columns.is_comment(text):
+                continue
+            if line.number != self.headers.get(split.file):
                 fields = user_columns.split_fields(text, b"," if is_csv else separator)
                 if line.number == self.counts.get(split.file):
                     placed: Sequence[PlacedRow] | str = _COUNTS
@@ -209,11 +211,6 @@ class _TableReader:
 def is_plain_text(encoding: str) -> bool:
     """Return True for a recognised file with plain columns."""
     return encoding.partition("(")[0] in (PLAIN, UNDIRECTED)
-
-
-def _is_header(text: bytes, header: bytes) -> bool:
-    """Return True for a line of CSV that is blank, or the header."""
-    return not text.strip(b" ") or text.replace(b'"', b"") == header
 
 
 def _line_of_counts(number: int, path: str, max_line: int | None) -> int | None:
