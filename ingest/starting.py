@@ -82,9 +82,11 @@ def find_start(writer: RunWriter, wanted: RequestedRun) -> StartingPoint:
         if old.input_size != wanted.settle:  # an append came in between
             raise RunChanged(fresh.name)
         if lost := _contents_of(writer, old) - _contents_of(writer, fresh):
+            more = [f"and {len(lost) - _SHOWN} more"] if len(lost) > _SHOWN else []
+            names = ", ".join([*sorted(name for name, _ in lost)[:_SHOWN], *more])
             raise UseError(
                 f"run '{old.name}' cannot be rebuilt: some of its input files have changed or "
-                f"are gone: {_few(sorted(name for name, _ in lost))}; {PUT_BACK}"
+                f"are gone: {names}; {PUT_BACK}"
             )
     if wanted.replace:
         return _start_anew(writer, wanted, writer.pending() or old)
@@ -185,11 +187,6 @@ def check_own_metrics(run: Manifest, own_metrics: Iterable[OwnMetric]) -> None:
             f"run '{run.name}' has other own metrics: {names}; name the same ones again, unchanged "
             "(--metric FILE.py:NAME), or ingest all files of the run again with --replace"
         )
-
-
-def _few(names: Sequence[str]) -> str:
-    more = [f"and {len(names) - _SHOWN} more"] if len(names) > _SHOWN else []
-    return ", ".join([*names[:_SHOWN], *more])
 
 
 def _resumable(directory: Path, half: Manifest, fresh: Manifest) -> Manifest:

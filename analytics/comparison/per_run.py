@@ -3,8 +3,8 @@
 A comparison takes three steps:
 
     runs = [Run.open(workspace, name) for name in ("poldercast-1", "scribe-1")]
-    found = measured(runs, Question(metrics=("diameter", "hit_ratio")))
-    table = compare(found.runs, found.metrics)  # of vizpub.analytics.comparison.tables
+    compared = measure_runs(runs, ComparisonRequest(metrics=("diameter", "hit_ratio")))
+    table = compare_groups(compared.runs, compared.metrics)
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _REFUSABLE = frozenset(
 
 @dataclass(frozen=True)
 class ComparisonRequest:
-    """What to compare."""
+    """Request for a comparison of runs."""
 
     metrics: tuple[str, ...] | None = None
     """Names as in vizpub.analytics.comparison.metrics; null = the default ones that are known in a
@@ -96,7 +96,11 @@ def measure_runs(
     clock, (low, high) = common_clock(runs), question.window
     first = clock.first if low is None else max(low, clock.first)
     last = clock.last if high is None else min(high, clock.last)
-    metrics = _find_metrics(question, _own_metrics(runs))
+    find = find_interval_metric if question.per_interval else find_metric
+    defaults = DEFAULT_SERIES if question.per_interval else DEFAULT
+    own_metrics = _own_metrics(runs)
+    requested = [find(name, own_metrics) for name in question.metrics or defaults]
+    metrics = tuple({metric_.name: metric_ for metric_ in requested}.values())
     grouping = group_runs([run.facts for run in runs], question.by, question.setting)
     measure = _measure_intervals if question.per_interval else _measure_run
     measured = []
@@ -125,15 +129,6 @@ def _own_metrics(runs: Sequence[Run]) -> tuple[OwnMetric, ...]:
         if metrics.setdefault(own_metric.name, own_metric).level != own_metric.level:
             raise UseError(f"the own metric '{own_metric.name}' is of another level in another run")
     return tuple(metrics.values())
-
-
-def _find_metrics(
-    question: ComparisonRequest, own_metrics: Sequence[OwnMetric]
-) -> tuple[Metric, ...]:
-    find = find_interval_metric if question.per_interval else find_metric
-    defaults = DEFAULT_SERIES if question.per_interval else DEFAULT
-    metrics = [find(name, own_metrics) for name in question.metrics or defaults]
-    return tuple({metric_.name: metric_ for metric_ in metrics}.values())
 
 
 def _measure_run(span: Span, metrics: Sequence[Metric]) -> RunMetrics:
@@ -235,17 +230,13 @@ def _clock_notes(runs: Sequence[Run], first: int, last: int, *, cut: bool) -> It
             f"the runs have different intervals ({_by_value(spans)}); they are compared over "
             f"the common ones, {first} to {last}"
         )
-    lengths = {run.facts.name: _length(run) for run in runs}
+    lengths_us = {run.facts.name: run.clock.interval_us for run in runs}
+    lengths = {name: f"{us / 1e6:g} s" if us else "unknown" for name, us in lengths_us.items()}
     if len({*lengths.values()}) > 1:
         yield (
             f"the length of an interval differs between runs ({_by_value(lengths)}): intervals "
             "are matched by number, and counts per interval cannot be compared"
         )
-
-
-def _length(run: Run) -> str:
-    length = run.clock.interval_us
-    return "unknown" if length is None else f"{length / 1e6:g} s"
 
 
 def _layer_notes(runs: Sequence[Run]) -> Iterator[str]:

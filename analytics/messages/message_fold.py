@@ -175,8 +175,12 @@ class MessageFold:
         message, peer, previous, tick = (key[order] for key in keys)
         at = np.searchsorted(publications.message, message)
         publisher, topic = publications.publisher[at], publications.topic[at]
+        # The first is the earliest that is reported as first; without one, the earliest of all.
+        is_first, not_denied = (flags(rows["told"].fill_null(unknown)) for unknown in (False, True))
+        rank = np.where(is_first, 0, 1)
+        is_earliest = flag_earliest(message, peer, rank, tick, ints(rows, "arrival"))
         # An arrival at the publisher is a duplicate.
-        first = _firsts(rows, message, peer, tick) & (peer != publisher)
+        first = not_denied & is_earliest & (peer != publisher)
         arrivals = Arrivals(first, message, peer, previous, publisher, ints(rows, "hop"))
         parent = parents_of(arrivals)
         is_wanted = interest.is_subscribed(topic, peer, publications.tick[at]) & (peer != publisher)
@@ -191,7 +195,7 @@ class MessageFold:
             first=first,
             hop=chain_hops(arrivals, parent),
             parent=parent,
-            subscribed=self._subscribed(
+            subscribed=self._flag_subscribed(
                 nullable_flags(rows["subscribed"]), interest, topic, peer, tick
             ),
             eligible=MaskedValues(is_wanted & ~silent, self._audience_known(publications)[at]),
@@ -218,7 +222,7 @@ class MessageFold:
             rows = pa.table({"message": publications.message[at], "peer": peer})
             yield from ((MISSED.name, part) for part in rows.cast(MISSED.arrow).to_batches())
 
-    def _subscribed(
+    def _flag_subscribed(
         self, reported: MaskedValues, interest: Interest, topic: Int64s, peer: Int64s, tick: Int64s
     ) -> MaskedValues:
         """Subscription of the peer at each arrival: as it reports, else by its subscriptions.
@@ -364,13 +368,6 @@ def _publications(rows: pa.Table) -> Publications:
         time=nullable_column(rows, "time"),
         reported=flags(rows["told"]),
     )
-
-
-def _firsts(rows: pa.Table, message: Int64s, peer: Int64s, tick: Int64s) -> Flags:
-    """The earliest arrival that is reported as first; without one, the earliest of all."""
-    first, not_denied = (flags(rows["told"].fill_null(unknown)) for unknown in (False, True))
-    rank = np.where(first, 0, 1)
-    return not_denied & flag_earliest(message, peer, rank, tick, ints(rows, "arrival"))
 
 
 def _reception_rows(publications: Publications, receptions: Receptions) -> pa.RecordBatch:

@@ -160,8 +160,10 @@ def _choose_source(inspected: Sequence[InspectedFile], name: str, sources: Seque
     names = ", ".join(source.name for source in sources)
     if not examples:
         check_readable({row.path: row.unfit for row in inspected})
+        reasons = [(row.path, row.unfit or row.damage) for row in inspected]
+        listing = _list_paths([f"{path} ({why})" if why else path for path, why in reasons])
         raise InputError(
-            f"{NO_SOURCE} {_list_paths([_with_reason(row) for row in inspected])}",
+            f"{NO_SOURCE} {listing}",
             f"known formats: {names}; docs/sources.md describes them",
         )
     listing = "; ".join(f"{source}, as {path}" for source, path in sorted(examples.items()))
@@ -169,11 +171,6 @@ def _choose_source(inspected: Sequence[InspectedFile], name: str, sources: Seque
         f"{SEVERAL_SOURCES}: {listing}",
         f"name one, for example: --source {min(examples)}",
     )
-
-
-def _with_reason(row: InspectedFile) -> str:
-    """The path, with the reason for which no source was asked, or saw only a part."""
-    return row.path + (f" ({why})" if (why := row.unfit or row.damage) else "")
 
 
 def _encoding(row: InspectedFile, source: str) -> str | None:
@@ -272,7 +269,8 @@ def _path_of_one_kind(groups: Mapping[str, Sequence[str]]) -> str:
             files[folder] += 1
     pure = sorted(folder for folder, folder_kinds in kinds.items() if len(folder_kinds) == 1)
     deepest = max(pure, key=lambda folder: (files[folder], len(folder)), default="")
-    return _shorter(deepest or groups[min(groups)][0])
+    path = deepest or groups[min(groups)][0]
+    return min(path, os.path.relpath(path), key=len)
 
 
 def _folders_above(path: str) -> Iterator[str]:
@@ -280,11 +278,6 @@ def _folders_above(path: str) -> Iterator[str]:
     while (folder := os.path.dirname(path)) not in ("", path):
         yield folder
         path = folder
-
-
-def _shorter(path: str) -> str:
-    """The path relative to the working directory, if that is shorter."""
-    return min(path, os.path.relpath(path), key=len)
 
 
 def _list_paths(paths: Sequence[str]) -> str:

@@ -82,6 +82,14 @@ class _IntervalBlock:
         for number in range(self.first, self.last + 1):
             yield IntervalGossip(overlay.at(number), events.get(number, []))
 
+    def count_copies(self) -> CopyCounts:
+        """Count the copies of all events along links of the overlay."""
+        return sum((one.count_copies() for one in self.situations()), CopyCounts())
+
+    def rows(self) -> list[Row]:
+        """Return the rows of metrics/percolation."""
+        return [one.row(self.sigma, self.gamma) for one in self.situations()]
+
 
 def ensure_percolation(
     workspace: Path,
@@ -119,9 +127,9 @@ def ensure_percolation(
 
     gamma = options.gamma
     if gamma is None:
-        gamma = sum(each(_sum_passed, blocks), CopyCounts()).gamma
+        gamma = sum(each(_IntervalBlock.count_copies, blocks), CopyCounts()).gamma
     chosen = [replace(block, gamma=gamma, sigma=options.sigma) for block in blocks]
-    rows = [row for part in each(_rows, chosen) for row in part]
+    rows = [row for part in each(_IntervalBlock.rows, chosen) for row in part]
     _store_table(workspace, run, rows, options)
     return Run.open(workspace, run.facts.name)
 
@@ -141,14 +149,6 @@ def _check_options(run: Run, options: PercolationOptions) -> None:
     shows_gamma = all(map(run.facts.knows, (*needed, DUPLICATES, PREVIOUS_HOPS)))
     if options.gamma is None and not shows_gamma:
         raise UseError(f"run '{run.facts.name}' does not report who sent which copy; give --gamma")
-
-
-def _sum_passed(block: _IntervalBlock) -> CopyCounts:
-    return sum((situation.count_copies() for situation in block.situations()), CopyCounts())
-
-
-def _rows(block: _IntervalBlock) -> list[Row]:
-    return [one.row(block.sigma, block.gamma) for one in block.situations()]
 
 
 def _spans(

@@ -106,8 +106,9 @@ class Hermes(Libp2p):
         kinds = {_plain_name(field.name): field.type for field in schema or ()}
         if schema is None or frozenset(kinds) not in _COLUMNS or len(kinds) < len(schema):
             return None
-        texts = (kinds[name] for name in (*_BASE[1:], _PEER, _TOPIC, _MESSAGE) if name in kinds)
-        are_texts = all(map(_is_text, texts))
+        texts = [kinds[name] for name in (*_BASE[1:], _PEER, _TOPIC, _MESSAGE) if name in kinds]
+        # Without Arrow's own schema, dictionaries are text, too.
+        are_texts = all(pa.types.is_string(of) or pa.types.is_large_string(of) for of in texts)
         return "parquet" if are_texts and pa.types.is_integer(kinds["timestamp"]) else None
 
     def splits(self, files: Sequence[InputFile]) -> list[InputSplit]:
@@ -129,11 +130,6 @@ class Hermes(Libp2p):
     def observe(self, run: RunDescription, options: SourceOptions) -> ObservedTables:
         """Return the tables of Libp2p without traffic."""
         return replace(super().observe(run, options), traffic=None)
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    """Return True for a column of text; without Arrow's own schema, dictionaries are text, too."""
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 @dataclass(frozen=True)

@@ -114,7 +114,8 @@ class _SessionHolder:
             )
             return
         if not self._lent.acquire(timeout=_BUSY_S):
-            doorway.send(end, {"refused": self._why_in_use()})
+            why = f"process {self._used_by} uses it" if self._used_by else "it is ending"
+            doorway.send(end, {"refused": why})
             return
         try:
             self._used_by = int(question.get("pid") or -1)
@@ -130,11 +131,6 @@ class _SessionHolder:
                 self._lent.release()
             else:
                 self.over.set()
-
-    def _why_in_use(self) -> str:
-        if not self._used_by:
-            return "it is ending"
-        return f"process {self._used_by} uses it"
 
     def _clear_up(self) -> bool:
         """End and drop the jobs and data that a command left in the JVM. Return False if that

@@ -150,7 +150,10 @@ def _doubtful(values: pa.Array, kind: Kind) -> _Mask:
         case KeyOr(more):
             doubtful = _doubtful(values, more if pa.types.is_struct(values.type) else Key())
         case Array(item):
-            doubtful = _any_item_doubtful(values, item)
+            flat = values.flatten()
+            wrong = _doubtful(flat, item) | _mask(flat.is_null())
+            doubtful = np.zeros(len(values), bool)
+            doubtful[pc.list_parent_indices(values).to_numpy()[wrong]] = True
         case Object(fields, required):
             doubtful = _any_field_doubtful(values, fields, required)
         case Whole(most, least):
@@ -166,14 +169,6 @@ def _doubtful(values: pa.Array, kind: Kind) -> _Mask:
             doubtful = _unfit_names(values)
         case _:
             doubtful = np.zeros(len(values), bool)
-    return doubtful
-
-
-def _any_item_doubtful(lists: pa.Array, item: Kind) -> _Mask:
-    flat = lists.flatten()
-    wrong = _doubtful(flat, item) | _mask(flat.is_null())
-    doubtful = np.zeros(len(lists), bool)
-    doubtful[pc.list_parent_indices(lists).to_numpy()[wrong]] = True
     return doubtful
 
 

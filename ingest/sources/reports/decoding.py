@@ -7,7 +7,7 @@ accepts it or gives the reason for refusing it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, Literal
@@ -61,7 +61,14 @@ def _msgspec_type(kind: Grammar) -> Any:
         case KeyOr(more):
             result = _msgspec_type(Key()) | _msgspec_type(more)
         case Object(fields, required):
-            result = _struct_type(fields, required)
+            members: list[Any] = []
+            for name, of in fields.items():
+                inner = _msgspec_type(of)
+                members.append((name, inner) if name in required else (name, inner | None, None))
+            result = msgspec.defstruct(
+                "Fields", members, kw_only=True, gc=False,
+                omit_defaults=True, forbid_unknown_fields=True,
+            )  # fmt: skip
         case Whole(most, least):
             result = Annotated[int, msgspec.Meta(ge=least, le=most)]
         case Flag():
@@ -74,16 +81,6 @@ def _msgspec_type(kind: Grammar) -> Any:
         case _:
             result = Annotated[str, msgspec.Meta(min_length=1)]
     return result
-
-
-def _struct_type(fields: Mapping[str, Grammar], required: tuple[str, ...]) -> type:
-    members: list[Any] = []
-    for name, kind in fields.items():
-        inner = _msgspec_type(kind)
-        members.append((name, inner) if name in required else (name, inner | None, None))
-    return msgspec.defstruct(
-        "Fields", members, kw_only=True, gc=False, omit_defaults=True, forbid_unknown_fields=True
-    )
 
 
 @cache

@@ -101,9 +101,11 @@ class GroupReader:
         shaped, wrong = reports_of(batch)
         for row, report in enumerate(values_of(shaped)):
             if row in wrong:
-                yield refusal_row(
-                    split, first + row, "; ".join(wrong[row]), _row_as_json(batch, row)
-                )
+                (cells,) = batch.slice(row, 1).to_pylist()
+                present = {name: value for name, value in cells.items() if value is not None}
+                row_text = json.dumps(present, ensure_ascii=False, default=str)
+                content = row_text.encode("utf-8", "replace")
+                yield refusal_row(split, first + row, "; ".join(wrong[row]), content)
                 continue
             tally.count_unknown(unknown)
             if self.chosen.takes(report["run"] or run, tally):
@@ -123,10 +125,3 @@ def _header_of_metadata(parquet: pq.ParquetFile) -> dict[str, Any]:
     text = (parquet.schema_arrow.metadata or {}).get(_AFTERWORDS[0], b"")
     header, wrong = parse(text)
     return {} if wrong else header
-
-
-def _row_as_json(batch: pa.RecordBatch, row: int) -> bytes:
-    """Encode a row as JSON, without absent values."""
-    (values,) = batch.slice(row, 1).to_pylist()
-    present = {name: value for name, value in values.items() if value is not None}
-    return json.dumps(present, ensure_ascii=False, default=str).encode("utf-8", "replace")

@@ -101,7 +101,14 @@ class Vizpub(Reports):
 
     def splits(self, files: Sequence[InputFile]) -> list[InputSplit]:
         """Return a split for each file. Raises: InputError for files that VizPub merged."""
-        _refuse_merged(files)
+        for file in files:
+            if file.encoding == MERGED:
+                raise InputError(
+                    f"{file.path} was merged by VizPub from the files of several hosts, "
+                    "which loses the interval and keeps peers that are gone",
+                    "ingest what the hosts wrote, for example: "
+                    "vizpub ingest reports/unprocessed --run NAME",
+                )
         return [InputSplit(number, file.path) for number, file in enumerate(files)]
 
     def reader(self, source_input: SourceInput) -> SplitReader:
@@ -142,14 +149,3 @@ def _traffic_text(counted: str, moved: Mapping[str, int]) -> str:
     return (
         f"SELECT * REPLACE ({copies} AS publication_messages_received{unknown}) FROM ({corrected})"
     )
-
-
-def _refuse_merged(files: Sequence[InputFile]) -> None:
-    for file in files:
-        if file.encoding == MERGED:
-            raise InputError(
-                f"{file.path} was merged by VizPub from the files of several hosts, "
-                "which loses the interval and keeps peers that are gone",
-                "ingest what the hosts wrote, for example: "
-                "vizpub ingest reports/unprocessed --run NAME",
-            )
