@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
@@ -144,12 +144,18 @@ def ingest(request: IngestRequest, progress: Progress = silent) -> IngestOutcome
     SparkFailed.
     """
     with vizpub_errors(request.workspace):
-        try:
-            return _ingest_once(request, progress)
-        except NeedsSettling:
-            if not request.settle:
-                raise
-            return _ingest_once(rebuild_request(request), progress)
+        return _make_or_rebuild(request, lambda request: _ingest_once(request, progress))
+
+
+def _make_or_rebuild(
+    request: IngestRequest, make: Callable[[IngestRequest], IngestOutcome]
+) -> IngestOutcome:
+    try:
+        return make(request)
+    except NeedsSettling:
+        if not request.settle:
+            raise
+        return make(rebuild_request(request))
 
 
 def settle_run(
@@ -235,20 +241,13 @@ def ingest_in(
     spark: SparkSession, writer: RunWriter, request: IngestRequest, progress: Progress = silent
 ) -> IngestOutcome:
     """Make a run like `ingest`, in a given session and into the run of a given writer."""
-    try:
-        return _ingest_in(spark, writer, request, progress)
-    except NeedsSettling:
-        if not request.settle:
-            raise
-        return _ingest_in(spark, writer, rebuild_request(request), progress)
 
+    def make(request: IngestRequest) -> IngestOutcome:
+        small, account = is_small(request.size), Account()
+        start = _inspect(request, writer, None if small else spark, account, progress)
+        return _make(spark, writer, request, start, account, progress)
 
-def _ingest_in(
-    spark: SparkSession, writer: RunWriter, request: IngestRequest, progress: Progress
-) -> IngestOutcome:
-    small, account = is_small(request.size), Account()
-    start = _inspect(request, writer, None if small else spark, account, progress)
-    return _make(spark, writer, request, start, account, progress)
+    return _make_or_rebuild(request, make)
 
 
 def _inspect(

@@ -201,6 +201,8 @@ class Source(ABC):
     """
     carried: tuple[str, ...] = ()
     """Folded tables that a run keeps for appends."""
+    every_layer: frozenset[str] | None = None
+    """The layers that links of any file may have; null if files differ."""
     tables: Mapping[str, pa.Schema]
     """The schemas of the tables that the fold makes, by name. They include `quarantine` and, if the
     source is appendable, CARRIED.
@@ -233,7 +235,7 @@ class Source(ABC):
     def layers(self, files: Sequence[InputFile]) -> frozenset[str] | None:
         """Return the possible layers of links in the files; null if only the records show them."""
         del files
-        return None
+        return self.every_layer
 
     @abstractmethod
     def splits(self, files: Sequence[InputFile]) -> list[InputSplit]:

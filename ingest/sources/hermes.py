@@ -38,10 +38,10 @@ from vizpub.ingest.sources.libp2p.events import (
 from vizpub.ingest.sources.libp2p.facts import TraceJudge, TraceTally
 from vizpub.ingest.sources.libp2p.source import Libp2p
 from vizpub.ingest.sources.tables.row_groups import (
-    group_splits,
     open_parquet,
     read_group,
     schema_of,
+    splits_by_group,
 )
 from vizpub.ingest.tasks.fold import RunCounts, count_name
 from vizpub.reports.fields import INT64
@@ -113,11 +113,7 @@ class Hermes(Libp2p):
 
     def splits(self, files: Sequence[InputFile]) -> list[InputSplit]:
         """Return a split for each row group."""
-        splits: list[InputSplit] = []
-        for number, file in enumerate(files):
-            with open_parquet(file.path) as parquet:
-                splits += group_splits(number, file.path, parquet)
-        return splits
+        return splits_by_group(enumerate(files))
 
     def reader(self, source_input: SourceInput) -> SplitReader:
         """Return the reader of Parquet."""

@@ -43,6 +43,7 @@ class Interop(Libp2p):
     """The source `interop`: a Libp2p whose reader takes logs."""
 
     name = "interop"
+    every_layer = frozenset({MESH})
     unknown = (
         "traffic in bytes (the logs have no sizes)",
         "connections between peers (the logs have only the mesh)",
@@ -53,11 +54,6 @@ class Interop(Libp2p):
     def recognises(self, path: str, head: bytes) -> str | None:
         """Return 'log' by the content alone."""
         return "log" if most_are(first_lines(head), is_line) else None
-
-    def layers(self, files: Sequence[InputFile]) -> frozenset[str]:
-        """Return the layer of the mesh."""
-        del files
-        return frozenset({MESH})
 
     def splits(self, files: Sequence[InputFile]) -> list[InputSplit]:
         """Return a split for each file, as its first line names its peer."""

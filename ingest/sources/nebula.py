@@ -54,17 +54,13 @@ class Nebula(Source):
     """The source `nebula`. Its lines are folded by peer."""
 
     name = "nebula"
+    every_layer = frozenset({OVERLAY})
     options = frozenset({"max_line"})
     tables = _TABLES
 
     def recognises(self, path: str, head: bytes) -> str | None:
         """Return 'ndjson' by the content alone."""
         return "ndjson" if most_are(first_lines(head), _is_line) else None
-
-    def layers(self, files: Sequence[InputFile]) -> frozenset[str]:
-        """Return the one layer."""
-        del files
-        return frozenset({OVERLAY})
 
     def splits(self, files: Sequence[InputFile]) -> list[InputSplit]:
         """Return ranges of lines. Raises: InputError for several crawls."""

@@ -74,7 +74,7 @@ class Jvm:
             raise
         finally:
             rmtree(self.connection_file.parent, ignore_errors=True)
-        with _environment({"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": secret}):
+        with gateway_variables(port, secret):
             SparkContext._ensure_initialized(conf=conf)
         # It ends with its standard input, which closes with this process.
         SparkContext._gateway.proc = self.process  # type: ignore[union-attr]
@@ -157,10 +157,12 @@ def _spark_environment(spark: Path) -> dict[str, str]:
 
 
 @contextmanager
-def _environment(values: Mapping[str, str]) -> Iterator[None]:
-    os.environ.update(values)
+def gateway_variables(port: int, secret: str) -> Iterator[None]:
+    """Tell PySpark, by environment variables, of a JVM that it is to use."""
+    variables = {"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": secret}
+    os.environ.update(variables)
     try:
         yield
     finally:
-        for name in values:
+        for name in variables:
             del os.environ[name]

@@ -54,6 +54,7 @@ class Libp2p(Source):
     """
 
     name = "libp2p"
+    every_layer = frozenset({STREAMS, MESH})
     options = frozenset({"interval_us", "reporters_only", "max_line"})
     tables = TABLES
     unknown: tuple[str, ...] | None = None
@@ -64,11 +65,6 @@ class Libp2p(Source):
         if most_are(first_lines(head), json_events.is_event):
             return "json"
         return _BINARY if most_are(_first_records(head), protobuf.is_event) else None
-
-    def layers(self, files: Sequence[InputFile]) -> frozenset[str]:
-        """Return the layers of streams and of the mesh."""
-        del files
-        return frozenset({STREAMS, MESH})
 
     def splits(self, files: Sequence[InputFile]) -> list[InputSplit]:
         """Return ranges of lines, and protobuf files as a whole: a stream of length-prefixed

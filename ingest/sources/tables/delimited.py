@@ -331,13 +331,11 @@ class TableSource(Source):
             if why := UNFIT.get(file.encoding.removesuffix("()")):
                 raise InputError(f"{file.path} {why}", "docs/sources.md describes the formats")
         folders.check_folders((file.path for file in files), self.rules)
-        in_parquet = {file.encoding for file in files if file.encoding.startswith(_PARQUET)}
-        splits = line_splits(files, leave_out=in_parquet)
-        for number, file in enumerate(files):
-            if file.encoding in in_parquet:
-                with row_groups.open_parquet(file.path) as parquet:
-                    splits += row_groups.group_splits(number, file.path, parquet)
-        return splits
+        in_parquet = [
+            (n, file) for n, file in enumerate(files) if file.encoding.startswith(_PARQUET)
+        ]
+        of_text = line_splits(files, leave_out={file.encoding for _, file in in_parquet})
+        return of_text + row_groups.splits_by_group(in_parquet)
 
     def reader(self, source_input: SourceInput) -> SplitReader:
         """Return the reader of CSV, plain columns and Parquet, which checks each row by itself."""

@@ -85,6 +85,7 @@ class Vizpub(Reports):
     """The source `vizpub`; a run is a protocol."""
 
     name = "vizpub"
+    every_layer = frozenset({OVERLAY})
     options = frozenset({"interval_us", "gap_tolerance", "only", "reporters_only"})
     appendable = False
 
@@ -93,11 +94,6 @@ class Vizpub(Reports):
         hosts.
         """
         return recognise(path, head)
-
-    def layers(self, files: Sequence[InputFile]) -> frozenset[str]:
-        """Return the one layer, as neighbours are of one kind."""
-        del files
-        return frozenset({OVERLAY})
 
     def splits(self, files: Sequence[InputFile]) -> list[InputSplit]:
         """Return a split for each file. Raises: InputError for files that VizPub merged."""
