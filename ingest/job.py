@@ -26,6 +26,7 @@ from vizpub.ingest.growth import AppendPlan
 from vizpub.ingest.inputs.files import InputFile
 from vizpub.ingest.measures.choice import MeasurementOptions
 from vizpub.ingest.plan import IngestPlan, end_tick
+from vizpub.ingest.request import IngestRequest
 from vizpub.ingest.sources import find_source
 from vizpub.ingest.sources.base import ObservedTables, RunDescription, Source, SourceOptions
 from vizpub.ingest.sources.folded import CARRIED, OBSERVED
@@ -56,26 +57,34 @@ class _PendingStep(NamedTuple):
 
 @dataclass
 class Job:
-    """A running ingest: its run, its options, and the tables made so far."""
+    """A running ingest: its request, its run, and the tables made so far."""
 
     spark: SparkSession
     writer: RunWriter
+    request: IngestRequest
     files: tuple[InputFile, ...]
-    options: SourceOptions
-    measuring: MeasurementOptions
+    """The files to read."""
     small: bool = False
     """See vizpub.ingest.spark.scale; the session is tuned for it."""
     account: Account = field(default_factory=Account)
     watch: _Watch = lambda _: nullcontext()
     note: Callable[[str], None] = lambda _: None
     """Called with notes on the current stage, for the log."""
-    keep_going: bool = False
-    """Continue even if most records are refused."""
     records_seen: int = field(init=False, default=0)
     """Records that this ingest has read."""
     _pending: list[_PendingStep] = field(init=False, default_factory=list)
     refusals: Counter[str] = field(init=False, default_factory=Counter)
     """Refused records by reason."""
+
+    @property
+    def options(self) -> SourceOptions:
+        """Options of the source."""
+        return self.request.options
+
+    @property
+    def measuring(self) -> MeasurementOptions:
+        """Options of the measurements."""
+        return self.request.measuring
 
     @property
     def manifest(self) -> Manifest:

@@ -89,7 +89,7 @@ def _check_refusals(job: Job) -> None:
     message = f"refused {refused:,} of {records}: {reasons}"
     # Of an append, all may be of a wrong clock.
     odd = refused - sum(job.refusals[why] for why in (ALONE, TOO_FAR))
-    if 2 * odd > job.records_seen and not job.keep_going:
+    if 2 * odd > job.records_seen and not job.request.keep_going:
         source = job.manifest.source
         raise InputError(
             message, f"check whether the source is '{source}'; --keep-going ingests the rest"

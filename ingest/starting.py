@@ -15,6 +15,7 @@ from itertools import takewhile
 from pathlib import Path
 
 from vizpub.ingest.inputs.files import InputFile
+from vizpub.ingest.request import IngestRequest
 from vizpub.ingest.sources import find_source
 from vizpub.model.clock import duration
 from vizpub.model.errors import InputsDiffer, NeedsSettling, RunChanged, UseError
@@ -63,12 +64,7 @@ class RequestedRun:
     manifest: Manifest
     """Manifest before the first stage, with all files as input."""
     files: Sequence[InputFile]
-    replace: bool = False
-    """Replace an existing run, whatever its state."""
-    append: bool = False
-    """Add files to a complete run that it was not made from yet."""
-    settle: tuple[int, int] | None = None
-    """With `replace`: the number and size of the files that the rebuilt run was made from."""
+    request: IngestRequest
 
 
 def find_start(writer: RunWriter, wanted: RequestedRun) -> StartingPoint:
@@ -77,9 +73,9 @@ def find_start(writer: RunWriter, wanted: RequestedRun) -> StartingPoint:
     Raises: InputsDiffer, NeedsSettling, RunChanged, UseError, and StoreBroken where an existing run
     is damaged and not to be replaced.
     """
-    fresh, old = wanted.manifest, writer.stored
-    if wanted.settle and old:
-        if old.input_size != wanted.settle:  # an append came in between
+    fresh, old, request = wanted.manifest, writer.stored, wanted.request
+    if request.settles and old:
+        if old.input_size != request.settles:  # an append came in between
             raise RunChanged(fresh.name)
         if lost := _contents_of(writer, old) - _contents_of(writer, fresh):
             more = [f"and {len(lost) - _SHOWN} more"] if len(lost) > _SHOWN else []
@@ -88,16 +84,16 @@ def find_start(writer: RunWriter, wanted: RequestedRun) -> StartingPoint:
                 f"run '{old.name}' cannot be rebuilt: some of its input files have changed or "
                 f"are gone: {names}; {PUT_BACK}"
             )
-    if wanted.replace:
+    if request.replace:
         return _start_anew(writer, wanted, writer.pending() or old)
     if writer.broken:
         raise writer.broken
     if old is None or not old.complete:
-        if old and wanted.append and _contents_of(writer, old) - _contents_of(writer, fresh):
+        if old and request.append and _contents_of(writer, old) - _contents_of(writer, fresh):
             raise InputsDiffer(fresh.name, _differences(writer, old, fresh), _INSTEAD)
         # An incomplete run of other inputs is not resumed.
         return _start_anew(writer, wanted, old)
-    if wanted.append:
+    if request.append:
         return _start_append(writer, wanted, old)
     if differences := _differences(writer, old, fresh):
         raise InputsDiffer(fresh.name, differences)

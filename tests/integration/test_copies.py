@@ -19,7 +19,8 @@ from vizpub.cli.settings import Settings
 from vizpub.graphstore.load.transactions import load_run
 from vizpub.graphstore.server.address import Connection
 from vizpub.ingest import pipeline
-from vizpub.ingest.pipeline import IngestOutcome, IngestRequest
+from vizpub.ingest.pipeline import IngestOutcome
+from vizpub.ingest.request import IngestRequest
 from vizpub.model.progress import Progress
 from vizpub.model.run import NO_DATA
 from vizpub.runstore.store import StoredRun, open_run

@@ -30,7 +30,8 @@ from tests.support.ingested import TRACES, Store, ingested
 from tests.support.small import as_of_small
 from tests.support.words import tells
 from vizpub.cli.commands.everyday.ingest import ALREADY
-from vizpub.ingest.pipeline import IngestOutcome, IngestRequest, ingest
+from vizpub.ingest.pipeline import IngestOutcome, ingest
+from vizpub.ingest.request import IngestRequest
 from vizpub.ingest.spark import scale
 from vizpub.machine.locks import lock_of
 from vizpub.runstore import writer

@@ -26,7 +26,8 @@ from vizpub.ingest.folding import fold_input
 from vizpub.ingest.inputs.files import CHANGED
 from vizpub.ingest.job import Job
 from vizpub.ingest.measures.choice import MeasurementOptions
-from vizpub.ingest.pipeline import IngestOutcome, IngestRequest, settling_request
+from vizpub.ingest.pipeline import IngestOutcome, settling_request
+from vizpub.ingest.request import IngestRequest
 from vizpub.ingest.sources.base import SourceOptions
 from vizpub.model.clock import OPEN
 from vizpub.model.columns import Table

@@ -35,7 +35,8 @@ from vizpub.collector.making.batches import DAMAGED, BatchAppender, BatchJob
 from vizpub.collector.place import CollectionPlace
 from vizpub.collector.progress import CollectionProgress
 from vizpub.collector.reservation import reserve
-from vizpub.ingest.pipeline import IngestRequest, ingest_in, settling_request
+from vizpub.ingest.pipeline import ingest_in, settling_request
+from vizpub.ingest.request import IngestRequest
 from vizpub.model.errors import RunCollected, StoreBroken, UseError
 from vizpub.reports.records import RunHeader
 from vizpub.runstore.collection import RETIRED
