@@ -17,10 +17,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from vizpub.analytics.own import OverlayPeriods, Spans
+from vizpub.analytics.comparison.spans import read_spans
+from vizpub.analytics.own import OverlayPeriods
 from vizpub.analytics.prediction.predicted import CopyCounts, GossipEvent, IntervalGossip, Row
 from vizpub.ingest.spark.tasks import run_in_tasks
-from vizpub.model.clock import OPEN
 from vizpub.model.errors import RunChanged, UseError
 from vizpub.model.metrics import METRICS_PERCOLATION
 from vizpub.model.progress import Progress, silent
@@ -72,14 +72,15 @@ class _IntervalBlock:
     def situations(self) -> Iterator[IntervalGossip]:
         """Yield the overlay and the events of each interval."""
         run = Run.open(self.workspace, self.run)
-        of_layers = pc.field("layer").isin(pa.array(self.layers)) if self.layers else None
+        window = range(self.first, self.last + 1)
+        links = read_spans(run, "links", ["src", "dst", "layer", "topic"], window, self.layers)
         overlay = OverlayPeriods(
-            _spans(run, self, "presence", ["peer"]),
-            _spans(run, self, "links", ["src", "dst", "layer", "topic"], of_layers),
-            _spans(run, self, "subscriptions", ["topic", "peer"]),
+            read_spans(run, "presence", ["peer"], window),
+            links,
+            read_spans(run, "subscriptions", ["topic", "peer"], window),
         )
         events = _events(run, self)
-        for number in range(self.first, self.last + 1):
+        for number in window:
             yield IntervalGossip(overlay.at(number), events.get(number, []))
 
     def count_copies(self) -> CopyCounts:
@@ -149,26 +150,6 @@ def _check_options(run: Run, options: PercolationOptions) -> None:
     shows_gamma = all(map(run.facts.knows, (*needed, DUPLICATES, PREVIOUS_HOPS)))
     if options.gamma is None and not shows_gamma:
         raise UseError(f"run '{run.facts.name}' does not report who sent which copy; give --gamma")
-
-
-def _spans(
-    run: Run,
-    block: _IntervalBlock,
-    name: str,
-    columns: list[str],
-    where: pc.Expression | None = None,
-) -> Spans:
-    """Read the rows that are sampled in the block; none if the run lacks the table."""
-    k = run.clock.ticks_per_interval
-    inside = (pc.field("valid_from") < (block.last + 1) * k) & (
-        pc.field("valid_to") >= block.first * k
-    )
-    where = inside if where is None else inside & where
-    rows = run.stored.read(name, [*columns, "valid_from", "valid_to"], where)
-    begin, end = rows["valid_from"].to_numpy(), rows["valid_to"].to_numpy()
-    stop = np.where(end == OPEN, block.last + 1, np.minimum(end // k, block.last + 1))
-    start = np.maximum(begin // k, block.first)
-    return Spans(rows.select(columns), start.astype(np.int32), stop.astype(np.int32))
 
 
 def _events(run: Run, block: _IntervalBlock) -> dict[int, list[GossipEvent]]:
