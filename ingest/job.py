@@ -65,7 +65,7 @@ class Job:
     files: tuple[InputFile, ...]
     """The files to read."""
     small: bool = False
-    """See vizpub.ingest.spark.scale; the session is tuned for it."""
+    """See vizpub.ingest.spark.scale."""
     account: Account = field(default_factory=Account)
     watch: _Watch = lambda _: nullcontext()
     note: Callable[[str], None] = lambda _: None

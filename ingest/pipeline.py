@@ -46,7 +46,7 @@ from vizpub.ingest.sources import find_source, sources_for
 from vizpub.ingest.sources.base import SourceOptions
 from vizpub.ingest.spark.cluster import is_local
 from vizpub.ingest.spark.progress import report_failed_tasks, watch_progress
-from vizpub.ingest.spark.scale import QUICK_START, SMALL_RUN, is_small, restore_spark, tune_spark
+from vizpub.ingest.spark.scale import QUICK_START, SMALL_RUN, is_small
 from vizpub.ingest.spark.session import vizpub_errors
 from vizpub.ingest.spark.warm import warm_session
 from vizpub.ingest.stages import STAGES, STEPS, run_stages
@@ -256,14 +256,19 @@ def _make(
         account.watch_jobs(spark, closely=request.profile),
     ):
         job = Job(spark, writer, request, files, small, account, steps, journal.note)
-        _run_tuned(job)
+        try:
+            with vizpub_errors(request.workspace):  # an own metric's failure is a UseError, too
+                run_stages(job)
+        except UseError:
+            writer.restore()
+            raise
     assert writer.manifest is not None
     run = StoredRun(writer.directory, writer.manifest)
     return IngestOutcome(run, already_complete=False, account=account)
 
 
 def _is_light(base: Manifest) -> bool:
-    """Return True if an append reads few enough rows of the run for the plans of a small input."""
+    """Return True if an append reads few enough rows of the run to be small."""
     assert base.clock is not None
     open_yet = Since("valid_to", end_tick(base.clock))
     parts = (
@@ -292,19 +297,6 @@ def _log_entry(manifest: Manifest) -> str:
     )
     facts += [f"resumes after {', '.join(manifest.stages)}"] if manifest.stages else []
     return "; ".join(facts)
-
-
-def _run_tuned(job: Job) -> None:
-    old_settings = tune_spark(job.spark, job.small)
-    try:
-        # What own metrics raise in tasks is a UseError, too.
-        with vizpub_errors(job.request.workspace):
-            run_stages(job)
-    except UseError:
-        job.writer.restore()
-        raise
-    finally:
-        restore_spark(job.spark, old_settings)
 
 
 @dataclass

@@ -11,7 +11,8 @@ Kernels are imported where they are called: they are compiled on import.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any
@@ -33,7 +34,7 @@ from vizpub.analytics.graphframes.graphs import (
     undirected_graph,
     union_graph,
 )
-from vizpub.analytics.options import DAMPING, Measures
+from vizpub.analytics.options import DAMPING, PLAIN_PLANS, Measures
 from vizpub.analytics.structure import (
     STRUCTURE_SCHEMA,
     Versions,
@@ -68,14 +69,30 @@ def measure_with_graphframes(versions: Versions, clock: Clock, measures: Measure
 
     Raises: ArtifactsMissing, UseError if GraphFrames is not available.
     """
-    load_graphframes(versions.presence.sparkSession)
+    spark = versions.presence.sparkSession
+    load_graphframes(spark)
     peers, links = largest_interval(versions, clock)
     size = max(1, _ROWS_PER_GRAPH // max(1, peers + links))
     firsts = range(clock.first, clock.last + 1, size)
     windows = [replace(clock, first=i, last=min(i + size - 1, clock.last)) for i in firsts]
     paths = fits_task(peers, links)
-    parts = [_measure_window(versions, window, measures, paths=paths) for window in windows]
+    with _compiled_plans(spark):
+        parts = [_measure_window(versions, window, measures, paths=paths) for window in windows]
     return reduce(DataFrame.unionAll, parts)
+
+
+@contextmanager
+def _compiled_plans(spark: SparkSession) -> Iterator[None]:
+    """Let Spark compile and adapt plans in the block, as it does by default."""
+    settings = {key: spark.conf.get(key, None) for key in PLAIN_PLANS}
+    for key in PLAIN_PLANS:
+        spark.conf.unset(key)
+    try:
+        yield
+    finally:
+        for key, value in settings.items():
+            if value is not None:
+                spark.conf.set(key, value)
 
 
 def _measure_window(

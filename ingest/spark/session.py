@@ -21,6 +21,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from vizpub.analytics.options import PLAIN_PLANS
 from vizpub.ingest.spark.cluster import check_shared, count_cores, is_local, ship_package
 from vizpub.ingest.spark.gateway import mend_gateway
 from vizpub.ingest.spark.jvm import is_running, start_jvm
@@ -91,6 +92,8 @@ def spark_session(
     _choose_python(conf)
     spark = SparkSession.builder.config(conf=conf).getOrCreate()
     mend_gateway(spark.sparkContext)
+    for key, value in PLAIN_PLANS.items():
+        spark.conf.set(key, value)
     try:
         with _prepared_executors(spark, conf, scratch, folder):
             yield spark

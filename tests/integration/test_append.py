@@ -51,7 +51,6 @@ Vizpub = Callable[..., CompletedProcess[str]]
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.usefixtures("small_inputs"),
     pytest.mark.timeout(1200),
 ]
 

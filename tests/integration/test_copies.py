@@ -67,7 +67,6 @@ def fed(vizpub: Calls, folder: Path, number: int, *more: str) -> StoredRun:
 
 
 @pytest.mark.long
-@pytest.mark.usefixtures("small_inputs")
 def test_copy_in_the_middle_of_a_growth_is_not_told_to_differ(
     vizpub: Calls, tmp_path: Path
 ) -> None:
@@ -91,7 +90,6 @@ def test_copy_in_the_middle_of_a_growth_is_not_told_to_differ(
 
 
 @pytest.mark.long
-@pytest.mark.usefixtures("small_inputs")
 def test_load_that_waited_for_a_later_append_loads_that(
     vizpub: Calls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -18,7 +18,6 @@ from vizpub.runstore.store import open_run
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.long,
-    pytest.mark.usefixtures("small_inputs"),
     pytest.mark.timeout(3600),
 ]
 

@@ -682,7 +682,6 @@ def test_link_of_a_peer_to_itself_is_none_in_all_outputs(
     assert sorted(graph.edges()) == [("a", "b"), ("b", "a"), ("b", "c")]
 
 
-@pytest.mark.usefixtures("small_inputs")
 def test_file_that_goes_while_it_is_read_is_told(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

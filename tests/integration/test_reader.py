@@ -25,7 +25,7 @@ from vizpub.ingest.inputs.reader import (
     refusal_row,
 )
 
-pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("small_inputs")]
+pytestmark = pytest.mark.spark
 
 LIMIT = 200
 PIECES = (10**6, 700, 64)

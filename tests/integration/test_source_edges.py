@@ -27,7 +27,7 @@ from vizpub.ingest.sources.tables.delimited import NO_ROWS
 from vizpub.model.clock import OPEN, Clock
 from vizpub.model.errors import InputError, UseError
 
-pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("small_inputs")]
+pytestmark = pytest.mark.spark
 
 SOURCE = Edges()
 SEED = 9

@@ -46,7 +46,6 @@ from vizpub.runstore.writer import NOT_BEGUN, remove_run, writing
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.usefixtures("small_inputs"),
     pytest.mark.timeout(1800),
 ]
 Record = dict[str, Any]
