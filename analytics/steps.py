@@ -35,7 +35,7 @@ import pyarrow.compute as pc
 
 from vizpub.analytics.options import Measures
 from vizpub.analytics.structure import measure_versions
-from vizpub.model.columns import Column, Table
+from vizpub.model.columns import Table
 
 if TYPE_CHECKING:
     import duckdb
@@ -51,7 +51,7 @@ _TYPES = {"int32": "INTEGER", "int64": "BIGINT", "double": "DOUBLE", "string": "
 
 @dataclass(frozen=True)
 class TaskContext:
-    """What a task of steps is about, besides its tables."""
+    """Constants of a task of steps."""
 
     first: int
     last: int
@@ -283,17 +283,15 @@ def _apply_function(database: duckdb.DuckDBPyConnection, step: Step, context: Ta
 def _table_rows(database: duckdb.DuckDBPyConnection, definition: Table) -> Iterator[pa.RecordBatch]:
     """The rows of a table that was made, with the columns that it is to have."""
     relation = database.sql(f"FROM {_sql_name(definition.name)}")
-    columns = ", ".join(_column(column, column.name in relation.columns) for column in definition)
-    ordered = relation.project(columns).order(
+    values = {c.name: f'"{c.name}"' if c.name in relation.columns else "NULL" for c in definition}
+    columns = (
+        f'{values[c.name]}::{_TYPES.get(c.type, "BOOLEAN")} AS "{c.name}"' for c in definition
+    )
+    ordered = relation.project(", ".join(columns)).order(
         ", ".join(f'"{name}" NULLS FIRST' for name in definition.key)
     )
     for rows in ordered.to_arrow_reader(_BATCH_ROWS):
         yield rows.cast(definition.arrow)
-
-
-def _column(column: Column, exists: bool) -> str:
-    value = f'"{column.name}"' if exists else "NULL"
-    return f'{value}::{_TYPES.get(column.type, "BOOLEAN")} AS "{column.name}"'
 
 
 def _sql_name(table: str) -> str:

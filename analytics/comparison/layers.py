@@ -17,7 +17,6 @@ from vizpub.questions.frames import Frame
 from vizpub.questions.run import Run, Where
 
 if TYPE_CHECKING:
-    from vizpub.analytics.options import Measures
     from vizpub.analytics.own import Spans
     from vizpub.model.arrays import Integers
 
@@ -82,7 +81,16 @@ class RunOfLayers(Run):
         from vizpub.analytics.structure import cache_kernels, structure_rows
 
         cache_kernels()
-        measures = self._needed_measures(columns)
+        from dataclasses import fields, replace
+
+        from vizpub.analytics.options import Measures
+
+        options = self.stored.manifest.options
+        stored_options = {
+            f.name: options[f.name] for f in fields(Measures) if options.get(f.name) is not None
+        }
+        needs_betweenness = any("betweenness" in column for column in columns)
+        measures = replace(Measures(**stored_options), betweenness=needs_betweenness)
         links = read_spans(self, "links", ["src", "dst"], window, self.layers)
         presence = read_spans(self, "presence", ["peer"], window)
         subscriptions = read_spans(self, "subscriptions", ["peer", "topic"], window)
@@ -102,19 +110,6 @@ class RunOfLayers(Run):
             METRICS_TOPICS.name: _flatten_structs(rows["topics"]),
             METRICS_OVERLAY.name: overlay.append_column("dangling_links", clipped),
         }
-
-    def _needed_measures(self, columns: Sequence[str]) -> Measures:
-        """Measures that the columns need, with the options that the run was measured by."""
-        from dataclasses import fields, replace
-
-        from vizpub.analytics.options import Measures
-
-        options = self.stored.manifest.options
-        stored_options = {
-            f.name: options[f.name] for f in fields(Measures) if options.get(f.name) is not None
-        }
-        needs_betweenness = any("betweenness" in column for column in columns)
-        return replace(Measures(**stored_options), betweenness=needs_betweenness)
 
     def _count_dangling(self, window: range, intervals: Sequence[int]) -> pa.Array:
         """The links of the layers to or from absent peers, in each of the intervals."""

@@ -132,13 +132,19 @@ def describe_trace(tally: TraceTally, interval_us: int) -> RunDescription:
     epoch = _UNIX + timedelta(microseconds=epoch_us(tally.first, interval_us))
     floods = protocols and all(name.startswith("/floodsub/") for name in protocols)
     is_old = tally.deliveries and not tally.with_previous_hop
+    notes = dict(sorted(tally.unknown.items()))
+    unsaid = tally.deliveries - tally.with_previous_hop
+    if unsaid and tally.with_previous_hop:
+        notes["deliveries that do not say whom they came from"] = unsaid
+    if tally.own_rejections:
+        notes["messages their own publisher rejected"] = tally.own_rejections
     return RunDescription(
         clock=clock,
         protocol="floodsub" if floods else "gossipsub",
         parameters={"protocols": protocols} if protocols else {},
         epoch=epoch.isoformat().replace("+00:00", "Z"),
         unknown=(_NO_BYTES, *_NO_HOPS) if is_old else (_NO_BYTES,),
-        notes=_make_notes(tally) | tally.times.empty(1000 * interval_us),
+        notes=notes | tally.times.empty(1000 * interval_us),
         totals=tally.plain,
     )
 
@@ -146,16 +152,3 @@ def describe_trace(tally: TraceTally, interval_us: int) -> RunDescription:
 def epoch_us(first: int, interval_us: int) -> int:
     """Return the time when the first event's interval began, in µs of Unix time."""
     return first // 1000 // interval_us * interval_us
-
-
-def _make_notes(tally: TraceTally) -> dict[str, int]:
-    """Return the numbers of events of unknown types, unknown fields, and events that are no
-    arrival.
-    """
-    notes = dict(sorted(tally.unknown.items()))
-    unsaid = tally.deliveries - tally.with_previous_hop
-    if unsaid and tally.with_previous_hop:
-        notes["deliveries that do not say whom they came from"] = unsaid
-    if tally.own_rejections:
-        notes["messages their own publisher rejected"] = tally.own_rejections
-    return notes
