@@ -30,7 +30,6 @@ from vizpub.ingest.request import IngestRequest
 from vizpub.ingest.sources import find_source
 from vizpub.ingest.sources.base import ObservedTables, RunDescription, Source, SourceOptions
 from vizpub.ingest.sources.folded import CARRIED, OBSERVED
-from vizpub.ingest.tasks import frames
 from vizpub.ingest.tasks.sink import Fold, OutputTable, write_tables
 from vizpub.ingest.tasks.staged import STAGED, is_staged, macro_text
 from vizpub.ingest.tasks.steps import BlockFold, FoldChain, LaterTable, StepInput, TaskBlock
@@ -378,16 +377,6 @@ class Job:
         parts = earlier.parts if earlier else ()
         older = self.writer.merge(stored_name(name), parts)
         return replace(entry, rows=entry.rows + sum(part.rows for part in older), older=older)
-
-    def frame_of_parts(
-        self, name: str, parts: Sequence[Part], since: Since | None = None
-    ) -> DataFrame:
-        """Return a Spark frame of the parts' rows, or of those that `since` selects; only files
-        that may have such rows are opened.
-        """
-        schema = self.manifest.definition(name).arrow
-        stored = StoredTable(self.writer.directory, name, tuple(parts), schema)
-        return frames.frame_of_files(self.spark, stored, since)
 
 
 def stored_name(name: str) -> str:

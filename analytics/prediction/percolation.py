@@ -8,7 +8,7 @@ begin at j = i, not behind it, as his own (5) needs; for his subscribers see `me
 
 An event *percolates* if it reaches a share of all peers, however many there are; else it dies out
 among few. His model ends at the threshold; the rest follows M. Newman, Random graphs as models of
-networks, 2005. `message_passing`, beside this module, predicts the same on the links of one overlay.
+networks, 2005. `message_passing` beside it predicts the same on the links of one overlay.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from vizpub.analytics import engines, steps, structure
 from vizpub.analytics.steps import Step, TaskContext
 from vizpub.analytics.structure import Versions, select_layers
 from vizpub.ingest.job import Job
+from vizpub.ingest.tasks.frames import frame_of_files
 from vizpub.ingest.tasks.sink import PassThrough
 from vizpub.ingest.tasks.staged import UNREPORTED
 from vizpub.ingest.tasks.steps import StepInput, TaskBlock, cut_blocks
@@ -88,9 +89,14 @@ class _VersionsReader:
         return Versions(presence, select_layers(links, self.job.measuring.layers), subscriptions)
 
     def _frame(self, name: str) -> DataFrame:
-        (older, since), entry = self.job.plan.needed_parts(name), self.job.manifest.tables.get(name)
-        newest = self.job.frame_of_parts(name, [entry.newest] if entry else [])
-        return newest.unionAll(self.job.frame_of_parts(name, older, since)) if older else newest
+        job = self.job
+        (older, since), entry = job.plan.needed_parts(name), job.manifest.tables.get(name)
+        place, schema = (job.writer.directory, name), job.manifest.definition(name).arrow
+        parts = (entry.newest,) if entry else ()
+        newest = frame_of_files(job.spark, StoredTable(*place, parts, schema))
+        if not older:
+            return newest
+        return newest.unionAll(frame_of_files(job.spark, StoredTable(*place, older, schema), since))
 
 
 _MEASURED = "staged/measured"

@@ -42,8 +42,8 @@ def mend_gateway(context: SparkContext) -> None:
         java_class.__class__ = _CachingClass
         gateway.jvm.__dict__[name] = java_class
     _close_interrupted(gateway._gateway_client)
-    # The server of accumulators looks once a second whether it is to end. Its thread is a daemon, so
-    # it is not waited for; it is silent where Java has ended before it.
+    # The server of accumulators looks once a second whether it is to end. Its thread is a daemon:
+    # it is not waited for, and silent where Java has ended before it.
     server = context._accumulatorServer
     vars(server)["handle_error"] = lambda *_: None
     vars(server)["shutdown"] = Thread(target=server.shutdown, daemon=True).start
