@@ -150,9 +150,9 @@ _BIT = {name: 1 << number for number, name in enumerate(_FIELDS)}
 _LEFT = 1 << len(_FIELDS)
 COUNTED = {
     **{
-        f"{kind}.{what}": {f"{kind}_{what}_{way}" for way in ("sent", "received")}
+        f"{kind}.{unit}": {f"{kind}_{unit}_{direction}" for direction in ("sent", "received")}
         for kind in ("control", "publication")
-        for what in ("messages", "bytes")
+        for unit in ("messages", "bytes")
     },
     "duplicates": {"duplicates"},
     "rpcs": {"rpcs_sent", "rpcs_received"},
