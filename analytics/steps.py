@@ -175,7 +175,10 @@ def compute_tables(
         _register_tables(database, steps, tables, context)
         for step in steps:
             if step.function:
-                _apply_function(database, step, context)
+                (name,) = step.takes
+                result = step.function(_batches(database, name).read_all(), context)
+                database.register("/" + step.makes, result)
+                database.execute(f'CREATE VIEW {_sql_name(step.makes)} AS FROM "/{step.makes}"')
                 continue
             if step.fold:
                 (name,) = step.takes
@@ -269,15 +272,6 @@ def _message_range(
 
 def _batches(database: duckdb.DuckDBPyConnection, table: str) -> pa.RecordBatchReader:
     return database.sql(f"FROM {_sql_name(table)}").to_arrow_reader(_BATCH_ROWS)
-
-
-def _apply_function(database: duckdb.DuckDBPyConnection, step: Step, context: TaskContext) -> None:
-    """Do a step that is a function."""
-    assert step.function
-    (name,) = step.takes
-    rows = _batches(database, name).read_all()
-    database.register("/" + step.makes, step.function(rows, context))
-    database.execute(f'CREATE VIEW {_sql_name(step.makes)} AS FROM "/{step.makes}"')
 
 
 def _table_rows(database: duckdb.DuckDBPyConnection, definition: Table) -> Iterator[pa.RecordBatch]:

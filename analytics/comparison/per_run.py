@@ -112,9 +112,7 @@ def measure_runs(
     known = tuple(one for one in metrics if any(is_known(run, one.name) for run in measured))
     selected = metrics if question.metrics else known
     notes = (
-        *_clock_notes(runs, first, last, cut=low is None or high is None),
-        *_layer_notes(runs),
-        *_own_notes(runs, metrics),
+        *_difference_notes(runs, metrics, first, last, cut=low is None or high is None),
         *grouping.notes,
         *_refusal_notes(runs, selected),
         *_unknown_notes(measured, metrics),
@@ -222,8 +220,12 @@ _LISTED = 4
 _OF_HITS = ("hit_ratio", "hit_ratio_mean", "hit_ratio_in_interval", "duplicates_per_delivery")
 
 
-def _clock_notes(runs: Sequence[Run], first: int, last: int, *, cut: bool) -> Iterator[str]:
-    """Runs with different intervals. `cut`: the window was not given."""
+def _difference_notes(
+    runs: Sequence[Run], metrics: Sequence[Metric], first: int, last: int, *, cut: bool
+) -> Iterator[str]:
+    """Yield notes on intervals, layers, and files of own metrics, that differ between runs. `cut`:
+    the window was not given.
+    """
     spans = {run.facts.name: f"{run.clock.first} to {run.clock.last}" for run in runs}
     if cut and len({*spans.values()}) > 1:
         yield (
@@ -237,17 +239,9 @@ def _clock_notes(runs: Sequence[Run], first: int, last: int, *, cut: bool) -> It
             f"the length of an interval differs between runs ({_by_value(lengths)}): intervals "
             "are matched by number, and counts per interval cannot be compared"
         )
-
-
-def _layer_notes(runs: Sequence[Run]) -> Iterator[str]:
-    """Runs whose metrics count links of different layers."""
     layers = {run.facts.name: ", ".join(run.facts.layers or ("all",)) for run in runs}
     if len({*layers.values()}) > 1:
         yield f"the metrics count links of different layers ({_by_value(layers)})"
-
-
-def _own_notes(runs: Sequence[Run], metrics: Sequence[Metric]) -> Iterator[str]:
-    """Own metrics whose files differ between runs."""
     for name in (metric_.column for metric_ in metrics if metric_.table):
         files = {
             run.facts.name: own_metric.digest

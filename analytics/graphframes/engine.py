@@ -128,6 +128,12 @@ def _measure_peers(graph: GraphFrame, keep: Callable[[DataFrame], DataFrame]) ->
     )
     # Components have the name of their smallest vertex.
     components: DataFrame = directed.stronglyConnectedComponents(maxIter=_UNBOUNDED)
+    # These solve r = (1 - d) + d · (incoming rank), separately for each interval. The rank of a
+    # peer without outgoing links is not passed on. Passing it on to all peers alike, as usual, would
+    # add the same amount to every peer: divided by their sum, the ranks are the usual ones.
+    ranks: DataFrame = directed.pageRank(
+        resetProbability=1 - DAMPING, sourceId=None, maxIter=None, tol=_RANK_TOLERANCE
+    ).vertices
     measured: DataFrame = reduce(
         lambda first, second: first.join(second, "id", "left"),
         [
@@ -138,7 +144,7 @@ def _measure_peers(graph: GraphFrame, keep: Callable[[DataFrame], DataFrame]) ->
             keep(triangles).select("id", F.col("count").alias("triangles")),
             keep(_weak_components(pairs)).select("id", peer_of("component").alias("component")),
             keep(components).select("id", peer_of("component").alias("strong_component")),
-            _ranks(directed).select("id", "pagerank"),
+            ranks.select("id", "pagerank"),
         ],
     ).fillna(0, ["in_degree", "out_degree", "degree"])
     clustering = F.expr("IF(degree < 2, 0.0D, 2.0D * triangles / degree / (degree - 1))")
@@ -164,19 +170,6 @@ def _weak_components(pairs: GraphFrame) -> DataFrame:
         storage_level=STORAGE,
     )
     return components
-
-
-def _ranks(directed: GraphFrame) -> DataFrame:
-    """Ranks that solve r = (1 - d) + d · (incoming rank), separately for each interval.
-
-    The rank of a peer without outgoing links is not passed on. Passing it on to all peers alike, as
-    usual, would add the same amount to every peer of the interval, so the ratios are the same:
-    divided by their sum, the ranks are the usual ones.
-    """
-    ranks: DataFrame = directed.pageRank(
-        resetProbability=1 - DAMPING, sourceId=None, maxIter=None, tol=_RANK_TOLERANCE
-    ).vertices
-    return ranks
 
 
 def _links_and_topics(graph: GraphFrame, *, paths: bool) -> DataFrame:

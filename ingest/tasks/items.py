@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
@@ -28,9 +28,14 @@ def share_items(
     """Return a lazy frame of the rows, with these columns, that `work` makes of the share of a
     task.
     """
-    tasks = tasks or min(len(items), _TASKS_PER_CORE * spark.sparkContext.defaultParallelism)
-    numbers = spark.range(0, tasks, 1, tasks)
-    return numbers.mapInArrow(partial(_work_in_task, items=items, work=work, tasks=tasks), columns)
+    count = tasks or min(len(items), _TASKS_PER_CORE * spark.sparkContext.defaultParallelism)
+
+    def work_in_task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for number in chain.from_iterable(batch.column(0).to_pylist() for batch in batches):
+            # Neighbours are often alike, such as the splits of one large file.
+            yield from work(items[number::count])
+
+    return spark.range(0, count, 1, count).mapInArrow(work_in_task, columns)
 
 
 def map_items(spark: SparkSession, function: Callable[[_T], _R], items: Sequence[_T]) -> list[_R]:
@@ -44,15 +49,3 @@ def map_items(spark: SparkSession, function: Callable[[_T], _R], items: Sequence
     rows = share_items(spark, numbered, work, "result binary").collect()
     results = dict(pickle.loads(row.result) for row in rows)
     return [results[number] for number, _ in numbered]
-
-
-def _work_in_task(
-    batches: Iterable[pa.RecordBatch],
-    items: Sequence[_T],
-    work: Callable[[Sequence[_T]], Iterator[pa.RecordBatch]],
-    tasks: int,
-) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        for number in batch.column(0).to_pylist():
-            # Neighbours are often alike, such as the splits of one large file.
-            yield from work(items[number::tasks])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from vizpub.ingest.inputs.files import InputFile
 from vizpub.ingest.inputs.reader import InputSplit, RowOrBatch, SplitReader, line_splits
@@ -58,12 +57,6 @@ def fold_of_reports(source_input: SourceInput, *, totals: bool) -> ReportFold:
     outliers = ReportTally.of(counted).outliers() if counted else NO_OUTLIERS
     gap_tolerance = source_input.options.gap_tolerance
     return ReportFold(source_input.paths, gap_tolerance, outliers, totals=totals)
-
-
-def _first_header(file: InputFile) -> dict[str, Any]:
-    """Return the run header with which a file begins; empty if there is none."""
-    read_header = header_of_parquet if file.encoding == ENCODING else header_of_lines
-    return read_header(file.path)
 
 
 def _is_record(line: bytes) -> bool:
@@ -127,7 +120,11 @@ class Reports(Source):
         if (counted := source_input.counted) is not None:
             totals = counters_are_totals(ReportTally.of(counted), source_input.options.only)
         else:
-            headers = map(_first_header, source_input.files)
+            # The run header with which each file begins.
+            headers = (
+                (header_of_parquet if file.encoding == ENCODING else header_of_lines)(file.path)
+                for file in source_input.files
+            )
             totals = any(header.get("counters") == "total" for header in headers)
         return fold_of_reports(source_input, totals=totals)
 
