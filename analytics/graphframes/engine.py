@@ -129,8 +129,8 @@ def _measure_peers(graph: GraphFrame, keep: Callable[[DataFrame], DataFrame]) ->
     # Components have the name of their smallest vertex.
     components: DataFrame = directed.stronglyConnectedComponents(maxIter=_UNBOUNDED)
     # These solve r = (1 - d) + d · (incoming rank), separately for each interval. The rank of a
-    # peer without outgoing links is not passed on. Passing it on to all peers alike, as usual, would
-    # add the same amount to every peer: divided by their sum, the ranks are the usual ones.
+    # peer without outgoing links is not passed on. Passing it on to all peers alike, as usual,
+    # would add the same amount to every peer: divided by their sum, the ranks are the usual ones.
     ranks: DataFrame = directed.pageRank(
         resetProbability=1 - DAMPING, sourceId=None, maxIter=None, tol=_RANK_TOLERANCE
     ).vertices
