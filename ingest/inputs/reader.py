@@ -14,6 +14,7 @@ from itertools import chain
 from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+import msgspec
 import pyarrow as pa
 from pyarrow import fs
 
@@ -21,6 +22,7 @@ from vizpub.ingest.tasks.items import map_items, share_items
 from vizpub.model.sizes import format_size
 from vizpub.reports import compressed
 from vizpub.reports.compressed import MAX_LINE, Content, LongLine, Readable, packing_of
+from vizpub.reports.files import RepeatedKey, strict_json
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -302,6 +304,20 @@ def rows_of_lines(
             except RecordRefused as reason:
                 rows = [refusal_row(split, line.number, str(reason), line.text)]
             yield from rows
+
+
+def parse_object(line: bytes) -> dict[str, Any]:
+    """Return the JSON object in a line. Raises: RecordRefused."""
+    try:
+        msgspec.json.decode(line)  # takes no halves of surrogate pairs
+        value = strict_json(line)
+    except RepeatedKey as error:
+        raise RecordRefused(str(error)) from error
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        raise RecordRefused("not one JSON object") from error
+    if not isinstance(value, dict):
+        raise RecordRefused("not one JSON object")
+    return value
 
 
 def too_long_reason(limit: int) -> str:

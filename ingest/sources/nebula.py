@@ -20,6 +20,7 @@ from vizpub.ingest.inputs.reader import (
     RowKind,
     SplitReader,
     line_splits,
+    parse_object,
     rows_of_lines,
 )
 from vizpub.ingest.sources.base import (
@@ -33,7 +34,6 @@ from vizpub.ingest.sources.base import (
     most_are,
 )
 from vizpub.ingest.sources.folded import OBSERVED
-from vizpub.ingest.sources.json_lines import parse_object
 from vizpub.ingest.sources.tables.delimited import NO_ROWS
 from vizpub.ingest.tasks.fold import KeyFold, RunCounts
 from vizpub.model.clock import OPEN, Clock

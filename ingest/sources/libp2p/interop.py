@@ -16,8 +16,7 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
-from vizpub.ingest.inputs.reader import RecordRefused
-from vizpub.ingest.sources.json_lines import parse_object
+from vizpub.ingest.inputs.reader import RecordRefused, parse_object
 from vizpub.ingest.sources.libp2p.events import (
     CONTROL_CHARACTER,
     EventType,

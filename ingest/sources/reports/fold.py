@@ -3,7 +3,7 @@
 Reports come peer by peer, and are folded some thousand at a time, all of a peer at once. The texts
 compare each with the one before; `held` follows the entries of lists. A state that lasts a
 thousand intervals is one row. Periods that reach the last report of a peer end after it here;
-`observed`, which knows the whole run, decides whether they stay open.
+`Reports.observe`, which knows the whole run, decides whether they stay open.
 """
 
 from __future__ import annotations
