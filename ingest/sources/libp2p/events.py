@@ -64,7 +64,7 @@ _NEEDED = {
 
 
 class RpcCounts(NamedTuple):
-    """Numbers of an RPC's entries by kind."""
+    """Numbers of an RPC's entries by kind, and of the message ids that some of them name."""
 
     messages: int = 0
     subscription: int = 0
@@ -73,15 +73,20 @@ class RpcCounts(NamedTuple):
     graft: int = 0
     prune: int = 0
     idontwant: int = 0
+    ihave_ids: int = 0
+    iwant_ids: int = 0
+    idontwant_ids: int = 0
 
     @property
     def control(self) -> int:
         """Number of control entries."""
-        return sum(self[1:])
+        return sum(self[1:7])
 
 
 CONTROL = ("ihave", "iwant", "graft", "prune", "idontwant")
 """The entries of an RPC's control block."""
+IDS = ("ihave", "iwant", "idontwant")
+"""Control entries that name messages."""
 
 
 class TraceEvent(msgspec.Struct, array_like=True, gc=False):

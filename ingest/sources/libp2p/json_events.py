@@ -13,6 +13,7 @@ import msgspec
 from vizpub.ingest.inputs.reader import RecordRefused
 from vizpub.ingest.sources.libp2p.events import (
     CONTROL,
+    IDS,
     RPCS,
     SPELLINGS,
     RpcCounts,
@@ -169,5 +170,9 @@ def _value_of_type(values: Mapping[str, Any], name: str, nothing: Any) -> Any:
 def _count_entries(meta: Mapping[str, Any]) -> RpcCounts:
     control = meta.get("control") or {}
     entries = {name: _value_of_type(control, name, []) for name in CONTROL}
+    ids = {
+        f"{name}_ids": sum(len(entry.get("messageIDs") or ()) for entry in entries[name] if entry)
+        for name in IDS
+    }
     outside = {name: len(meta.get(name) or ()) for name in ("messages", "subscription")}
-    return RpcCounts(**outside, **{name: len(items) for name, items in entries.items()})
+    return RpcCounts(**outside, **{name: len(items) for name, items in entries.items()}, **ids)

@@ -20,6 +20,7 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 from vizpub.ingest.inputs.reader import INVALID_UTF8, RecordRefused
 from vizpub.ingest.sources.libp2p.events import (
     CONTROL,
+    IDS,
     RPCS,
     SPELLINGS,
     RpcCounts,
@@ -120,8 +121,9 @@ def _count_entries(meta: Any) -> RpcCounts:
     if meta is None:
         return RpcCounts()
     entries = {name: getattr(meta.control, name) for name in CONTROL}
+    ids = {f"{name}_ids": sum(len(entry.messageIDs) for entry in entries[name]) for name in IDS}
     outside = {"messages": len(meta.messages), "subscription": len(meta.subscription)}
-    return RpcCounts(**outside, **{name: len(items) for name, items in entries.items()})
+    return RpcCounts(**outside, **{name: len(items) for name, items in entries.items()}, **ids)
 
 
 @cache
